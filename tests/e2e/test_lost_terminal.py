@@ -38,10 +38,10 @@ def test_a_run_outlives_its_terminal_and_resume_writes_the_report_that_could_not
     with_trouble = soakwatch("resume", "run")
     assert with_trouble.returncode == 3
     assert "INCONCLUSIVE" in with_trouble.stdout
-    assert f"{run}/junit.xml cannot be written: Is a directory" in with_trouble.stderr
+    assert "run/junit.xml cannot be written: Is a directory" in with_trouble.stderr
     (run / "junit.xml").rmdir()
     assert soakwatch("resume", "run").returncode == 3
     assert shortfalls(run, 3) == [], "its hook was run once"
     done: subprocess.CompletedProcess[str] = soakwatch("resume", "run")
-    assert (done.returncode, done.stderr) == (3, "")
-    assert "run has ended, its verdict is inconclusive, and nothing of it is left to be done" in done.stdout
+    assert done.returncode == 2
+    assert "run has ended, its verdict is inconclusive, and nothing of it is left to be done" in done.stderr

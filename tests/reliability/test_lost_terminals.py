@@ -21,7 +21,7 @@ AT_ONCE = 4
 _CAMPAIGN = """\
 name: one
 plan: p.yaml
-matrix: {every: {set: targets.dut.sources.local.interval, values: [200ms]}}
+matrix: {every: {set: targets.dut.sources.local.interval, values: [250ms]}}
 """
 _LONGEST_S = 900.0
 

@@ -61,18 +61,18 @@ class Ending:
             self.notifying.conclude(verdict, *(self.folder / REPORT_FILES[kind] for kind in ("html", "md")))
             self.show(view, verdict)
         for failure in failures:
-            self.complain(f"{failure}: make that possible, then write it with soakwatch resume {self.folder}")
+            self.complain(f"{failure}: put that right, then write it with soakwatch resume {self.folder}")
         if self.sinks.finish():
             self.promises.done(SINKS)
-        for doubt in self.finish_notifying():
+        self.finish_notifying()
+        for doubt in self.promises.doubts:
             self.complain(doubt)
         if self.promises.is_done(REPORT) and self.promises.is_done(SINKS):
             self.promises.done(END)
         return verdict
 
-    def finish_notifying(self) -> tuple[str, ...]:
-        """Wait for the notifications and record their outcome; a second Ctrl-C does not wait. A sentence for each
-        message of which nobody knows whether it was sent."""
+    def finish_notifying(self) -> None:
+        """Wait for the notifications and record their outcome; a second Ctrl-C does not wait."""
         if self.notifying.busy:
             self.say(f"waiting for notifications, {FINISH_S:g} s at most")
         with suppress(KeyboardInterrupt):
@@ -81,7 +81,7 @@ class Ending:
         with suppress(RecordError):  # a message that was sent is sent, whether it can be recorded or not
             for event in self.notifying.account():
                 self.record.add_event(event.target, event, MONITOR_ORIGIN)
-        return self.notifying.settled()
+        self.notifying.settled()
 
 
 def judged(folder: Path, record: Record, end_ns: int) -> Verdict:

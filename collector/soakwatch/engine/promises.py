@@ -37,13 +37,15 @@ def notify_deed(number: str) -> str:
 class Promises:
     """The deeds of one run. A record that does not take a mark does not keep a deed from being done.
 
-    ``known`` is False for the run of an older version, which marked nothing.
+    ``known`` is False for the run of an older version, which marked nothing. ``doubts`` are sentences on what may have
+    been done and is not done again.
     """
 
     def __init__(self, record: Record | None, text: str | None = "{}") -> None:
         deeds = parse_json(text)
         self.known = text is not None
         self._record = record
+        self.doubts: list[str] = []
         self._deeds: dict[str, str] = {str(k): str(v) for k, v in deeds.items()} if isinstance(deeds, dict) else {}
         self._before: Mapping[str, str] = dict(self._deeds)
 

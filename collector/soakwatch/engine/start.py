@@ -33,7 +33,7 @@ from soakwatch.record import Record, RecordView
 from soakwatch.record.findings import identity_of
 from soakwatch.record.model import MONITOR_ORIGIN
 from soakwatch.runs.catalog import RECORD
-from soakwatch_rules.rule import Event, Outcome
+from soakwatch_rules.rule import Event
 
 _PACKAGES = (
     "soakwatch",
@@ -115,22 +115,16 @@ def begin(
     return context, record
 
 
-def verdict_of_complete(folder: Path) -> Outcome | None:
-    """The verdict of a run of which nothing is left to be done; None of one that can be resumed. Raises RecordError."""
-    with RecordView.open(folder) as view:
-        metas = view.metas()
-    verdict = metas.get("verdict", "")
-    return Outcome(verdict) if is_complete(metas) and verdict in set(Outcome) else None
-
-
 def resume(folder: Path, *, stop_on_fail: bool, stop_rules: Collection[str] = ()) -> tuple[RunContext, Record, Clock]:
     """The record of a run whose monitor died, the rest of its course, and a clock that goes on from its last sample.
 
     The gap is an event of the record. Where polling was over already, only the end is left: ``polled_ns`` is set.
     Raises RecordError if nothing is left to be done, or the run is still being written.
     """
-    record = Record.open(folder)  # first: nobody else goes on with it meanwhile
+    _refuse_complete(folder)  # nothing is written to it
+    record = Record.open(folder)
     try:
+        _refuse_complete(folder)  # nobody else goes on with it from here on
         context, last_ns = _context(folder, stop_on_fail=stop_on_fail, stop_rules=stop_rules)
         clock = SteadyClock(not_before_ns=max(last_ns, context.polled_ns or 0))
         if context.polled_ns is None:
@@ -143,13 +137,21 @@ def resume(folder: Path, *, stop_on_fail: bool, stop_rules: Collection[str] = ()
     return context, record, clock
 
 
+def _refuse_complete(folder: Path) -> None:
+    with RecordView.open(folder) as view:
+        metas = view.metas()
+    if is_complete(metas):
+        raise RecordError(
+            f"the run {folder.name} has ended, its verdict is {metas.get('verdict')}, and nothing of it is left to be"
+            f" done: see it with `soakwatch report {folder}`, or judge it again with `soakwatch judge {folder}`"
+        )
+
+
 def _context(folder: Path, *, stop_on_fail: bool, stop_rules: Collection[str]) -> tuple[RunContext, int]:
     """What is left of a recorded run, and the first time (UTC ns) of which it knows nothing, 0 if
     it knows of none."""
     with RecordView.open(folder) as view:
         metas = view.metas()
-        if is_complete(metas):
-            raise RecordError(f"the run {folder.name} has ended meanwhile: see it with `soakwatch report {folder}`")
         plan = recorded_plan(view)
         start = metas.get("start_ns")
         if start is None:

@@ -12,11 +12,11 @@ from soakwatch.core.clock import SteadyClock
 from soakwatch.core.errors import RecordError
 from soakwatch.engine.hooks.setup import hooks_of
 from soakwatch.engine.promises import END, META, POLLED, Promises, hook_deed
-from soakwatch.engine.start import begin, resume, verdict_of_complete
+from soakwatch.engine.start import begin, resume
 from soakwatch.judge.verdict import fold
 from soakwatch.plan import plan_from_text
 from soakwatch.record import Record, RecordView
-from soakwatch_rules.rule import Outcome, Window
+from soakwatch_rules.rule import Window
 
 PLAN = "name: p\nduration: 1h\ntargets: {dut: {sources: [local]}}\n"
 
@@ -82,11 +82,11 @@ def test_of_a_run_whose_polling_was_over_only_the_end_is_left(tmp_path: Path) ->
         record.set_meta("ended_ns", str(2 * T0))
         record.set_meta("verdict", "fail")
     assert events(folder) == []
-    assert verdict_of_complete(folder) is None, "it was judged, and its reports are not written"
-    with Record.open(folder) as record:
+    course, record, _ = resume(folder, stop_on_fail=False)
+    with record:
+        assert course.polled_ns == 2 * T0, "it was judged, and its reports are not written"
         Promises.recorded(folder, record).done(END)
-    assert verdict_of_complete(folder) is Outcome.FAIL
-    with pytest.raises(RecordError, match="has ended"):
+    with pytest.raises(RecordError, match="has ended, its verdict is fail, and nothing of it is left"):
         resume(folder, stop_on_fail=False)
 
 
@@ -103,6 +103,7 @@ def test_a_hook_of_the_end_is_run_once_however_often_the_monitor_is_killed(tmp_p
             hooks = hooks_of(plan(text), tmp_path, notes, lambda: T0, (), promises)
             asyncio.run(hooks.conclude(verdict))
             assert promises.is_done(hook_deed(1, "end"))
+            assert len(promises.doubts) == (deeds is not None)
             with RecordView.open(tmp_path / "run") as view:
                 told.append(sorted(kept.data.decode().strip() for kept in view.artifacts()))
                 (failed,) = [stored.event for stored in view.events()]

@@ -20,8 +20,7 @@ Examples:
 The planned end does not change: the run is not extended by the gap. A run whose planned end has passed
 is closed and judged by what was recorded. If the monitor was killed while it judged, or before it had written the
 reports and told hooks, recipients and sinks, that is made up for: each is told once. What it had just begun to run or
-to send may have happened, and is not done again: resume says so. Of a run of which nothing is left to be done it says
-that, and exits with the code of its verdict.
+to send may have happened, and is not done again: resume says so.
 From another terminal: soakwatch watch RUN shows it, soakwatch stop RUN ends it.""",
 )
 @click.argument("run", metavar="RUN")
@@ -33,8 +32,7 @@ def command(terminal: Terminal, run: str, runs_folder: Path, no_web: bool, stop_
     """Resume RUN (a folder, a record file, or 'last') until its planned end, then judge it."""
     from soakwatch.cli.foreground import run_to_the_end
     from soakwatch.core.errors import RecordError
-    from soakwatch.engine.start import resume, verdict_of_complete
-    from soakwatch.judge.verdict import EXIT_CODES
+    from soakwatch.engine.start import resume
     from soakwatch.runs.catalog import find_run
 
     any_rule, stop_rules = chosen(stop_on_fail)
@@ -43,12 +41,5 @@ def command(terminal: Terminal, run: str, runs_folder: Path, no_web: bool, stop_
         folder = folder.parent
     if not (folder / "record.sqlite").is_file():
         raise RecordError(f"{folder} contains no record.sqlite: only a run in its own folder can be resumed")
-    verdict = verdict_of_complete(folder)
-    if verdict is not None:
-        click.echo(
-            f"{folder.name} has ended, its verdict is {verdict.value}, and nothing of it is left to be done: see it"
-            f" with soakwatch report {folder}"
-        )
-        return EXIT_CODES[verdict]
     course, record, clock = resume(folder, stop_on_fail=any_rule, stop_rules=stop_rules)
     return run_to_the_end(terminal, course, record, clock, web=None if no_web else course.plan.web)

@@ -190,6 +190,7 @@ class _Hook:
                 await self._do(trigger)
                 await self._notes.do(self._promises.done, deed)
             elif self._promises.in_doubt(deed):
+                self._promises.doubts.append(f"hook {self._number}, {trigger.about}: {IN_DOUBT}")
                 await self._failed(trigger.target, f"{trigger.about}: {IN_DOUBT}")
                 await self._notes.do(self._promises.done, deed)
 

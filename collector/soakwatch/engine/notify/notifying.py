@@ -102,20 +102,17 @@ class Notifying:
             if END in recipient.planned.on:
                 recipient.queue.post(broken_message(self._plan.name, why, self._where(ended=True)))
 
-    def settled(self) -> tuple[str, ...]:
-        """What became of the end's messages is recorded: mark them as done. A sentence for each of which nobody knows
-        whether it was sent before the monitor was killed."""
-        doubts = []
+    def settled(self) -> None:
+        """What became of the end's messages is recorded: mark them as done."""
         for recipient in self._recipients:
             deed = notify_deed(recipient.number)
             if self._promises.in_doubt(deed) and not self._promises.is_done(deed):
-                doubts.append(
+                self._promises.doubts.append(
                     f"notification {recipient.number} to {recipient.planned.to} had been started when the monitor was"
                     " killed and may have been sent: it is not sent again"
                 )
             if self._promises.is_begun(deed):
                 self._promises.done(deed)
-        return tuple(doubts)
 
     @property
     def busy(self) -> bool:
