@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
-from rich.console import Console
 from rich.text import Text
 
 from soakwatch.campaign.driver import Driver, Listener, Stopping
@@ -76,7 +75,7 @@ def rows(state: CampaignState, progress: Progress) -> list[tuple[str, ...]]:
 class _Lines:
     """Plain lines: what happens, and how far it is every ten minutes."""
 
-    def __init__(self, campaign: Campaign, console: Console) -> None:
+    def __init__(self, campaign: Campaign, console: CommandConsole) -> None:
         self._campaign, self._console = campaign, console
         self._begin = self._next = time.monotonic()
 
@@ -95,7 +94,7 @@ class _Lines:
 class _Panel:
     """Lines of what happens, and below them a picture that is redrawn: how far it is, and what runs."""
 
-    def __init__(self, campaign: Campaign, console: Console, frame: Frame) -> None:
+    def __init__(self, campaign: Campaign, console: CommandConsole, frame: Frame) -> None:
         self._campaign, self._console, self._frame = campaign, console, frame
         self._begin = time.monotonic()
         self._next = 0.0
@@ -135,7 +134,7 @@ class _Picture:
 
 
 @contextmanager
-def _display(campaign: Campaign, console: Console) -> Iterator[Listener]:
+def _display(campaign: Campaign, console: CommandConsole) -> Iterator[Listener]:
     if not drawable(console):
         yield _Lines(campaign, console)
         return
@@ -158,7 +157,5 @@ def _interruptible(stopping: Stopping) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _print(console: Console, text: str) -> None:
-    console.print(
-        encodable(harmless(text), console.encoding), markup=False, highlight=False, emoji=False, soft_wrap=True
-    )
+def _print(console: CommandConsole, text: str) -> None:
+    console.say(encodable(harmless(text), console.encoding))

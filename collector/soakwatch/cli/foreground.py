@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -59,7 +60,7 @@ def run_to_the_end(
     its verdict. Raises MonitorBrokenError if the record could not be written; what was committed is kept.
     """
     console = CommandConsole()
-    say = partial(_print, console)
+    say = console.say
     ending: Ending | None = None
     to = destinations(course.plan.sinks)
     sinks = SinkProcesses(to, course.folder, record, clock.now_ns, say)
@@ -69,7 +70,7 @@ def run_to_the_end(
         ending_with = partial(Ending, course.folder, record, promises)
         if course.polled_ns is not None:
             if course.polled_ns <= course.start_ns:
-                return _end_unstarted(record, promises, course.polled_ns, console)
+                return _end_unstarted(record, promises, course.polled_ns, say)
             hooks, notifying = _end_only(course, record, clock, promises)
             ending = ending_with(hooks, notifying, sinks, say, _complain, show)
             sinks.start()
@@ -90,7 +91,7 @@ def run_to_the_end(
                 sinks.quiet()
                 _check(soak)
                 if end_ns <= course.start_ns:
-                    return _end_unstarted(record, promises, end_ns, console)
+                    return _end_unstarted(record, promises, end_ns, say)
                 say(f"finished after {show_seconds((end_ns - course.start_ns) * 1e-9)}; judging")
                 verdict = ending.make(end_ns)
     except RecordError as error:
@@ -143,9 +144,9 @@ def _event_of(loss: Loss, now_ns: int) -> Event:
     return Event(TERMINAL_LOST, "", loss.stream, now_ns, now_ns, {"reason": loss.reason})
 
 
-def _end_unstarted(record: Record, promises: Promises, end_ns: int, console: Console) -> int:
+def _end_unstarted(record: Record, promises: Promises, end_ns: int, say: Callable[[str], None]) -> int:
     end_unstarted(record, promises, end_ns)
-    _print(console, UNSTARTED)
+    say(UNSTARTED)
     return EXIT_INCONCLUSIVE
 
 
@@ -190,7 +191,3 @@ async def _draw(soak: Soak, display: Lines | Panel, sinks: SinkProcesses, clock:
         monitor.record_lateness(DRAW_EVERY_S)
         for loss in terminal.losses():
             await soak.note(_event_of(loss, clock.now_ns()))
-
-
-def _print(console: Console, text: str) -> None:
-    console.print(text, markup=False, highlight=False, soft_wrap=True)

@@ -14,6 +14,10 @@ class CommandConsole(Console):
     rich itself ends the process with code 1 then, which is that of a verdict: fail.
     """
 
+    def say(self, text: str) -> None:
+        """Print a line as it is; a terminal wraps it."""
+        self.print(text, markup=False, highlight=False, emoji=False, soft_wrap=True)
+
     def on_broken_pipe(self) -> None:
         """Raises BrokenPipeError."""
         # Nothing of it is written later: what is left would be tried again with the next line.
