@@ -41,10 +41,10 @@ def test_a_run_outlives_its_terminal_and_resume_writes_the_report_that_could_not
         process.wait()
     assert process.returncode == 3
     assert shortfalls(run, process.returncode) == ["no junit.xml"]
+    unwritten = "run/junit.xml cannot be written: Is a directory: put that right, then write it with"
     assert said.splitlines() == [
         "soakwatch: standard output is lost (Broken pipe): the work goes on without it",
-        "soakwatch: run/junit.xml cannot be written: Is a directory: put that right, then write it with"
-        " soakwatch resume run",
+        f"soakwatch: {unwritten} soakwatch resume run",
     ]
     with RecordView.open(run) as view:
         lost = [stored.event.object for stored in view.events() if stored.event.kind == "terminal.lost"]

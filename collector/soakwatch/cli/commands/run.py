@@ -26,6 +26,7 @@ Examples:
 Ctrl-C ends the run and judges what was recorded; a second Ctrl-C aborts at once.
 After a crash of the monitor: soakwatch resume RUN
 From another terminal: soakwatch watch RUN shows it, soakwatch stop RUN ends it, soakwatch open RUN opens its page.
+A terminal that is lost (an SSH session that ends, the reader of a pipe) does not end the run, which is judged as ever.
 On a terminal a status panel is shown; elsewhere a line is printed at the start, at each phase, for each new finding,
 for each source that stops or resumes answering, and every ten minutes (every minute in runs of half an hour or less).
 If the plan starts later, every source is polled once now, so that mistakes can be corrected before the start.
