@@ -18,7 +18,7 @@ def test_a_run_outlives_its_terminal_and_resume_writes_the_report_that_could_not
 ) -> None:
     """Hung up, and nobody reads what it prints: judged, its hook run, its other reports written, and its exit code is
     the verdict's. Resumed, it makes up for the missing file and no more."""
-    (tmp_path / "p.yaml").write_text(PLAN.format(seconds=2), encoding="utf-8")
+    (tmp_path / "p.yaml").write_text(PLAN.format(seconds=4), encoding="utf-8")
     run = tmp_path / "run"
     (run / "junit.xml").mkdir(parents=True)  # a file of this name cannot be written
     reader, writer = os.pipe()

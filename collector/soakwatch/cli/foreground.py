@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -21,7 +20,7 @@ from soakwatch.core.errors import EXIT_INCONCLUSIVE, MonitorBrokenError, RecordE
 from soakwatch.core.event_kinds import TERMINAL_LOST
 from soakwatch.core.units import show_bytes, show_seconds
 from soakwatch.engine.context import RunContext
-from soakwatch.engine.finish import UNSTARTED, Ending, end_unstarted
+from soakwatch.engine.finish import Ending, end_unpolled, why_unpolled
 from soakwatch.engine.hooks.hooks import Hooks
 from soakwatch.engine.hooks.setup import hooks_of
 from soakwatch.engine.notify.notifying import Notifying
@@ -69,8 +68,10 @@ def run_to_the_end(
         show = partial(_show, console) if verdict_shown else _show_nothing
         ending_with = partial(Ending, course.folder, record, promises)
         if course.polled_ns is not None:
-            if course.polled_ns <= course.start_ns:
-                return _end_unstarted(record, promises, course.polled_ns, say)
+            if reason := why_unpolled(course.folder, course.start_ns, course.polled_ns):
+                end_unpolled(record, promises, course.polled_ns, reason)
+                say(reason)
+                return EXIT_INCONCLUSIVE
             hooks, notifying = _end_only(course, record, clock, promises)
             ending = ending_with(hooks, notifying, sinks, say, _complain, show)
             sinks.start()
@@ -90,8 +91,10 @@ def run_to_the_end(
                 ending = ending_with(soak.hooks, soak.notifying, sinks, say, _complain, show)
                 sinks.quiet()
                 _check(soak)
-                if end_ns <= course.start_ns:
-                    return _end_unstarted(record, promises, end_ns, say)
+                if reason := why_unpolled(course.folder, course.start_ns, end_ns):
+                    end_unpolled(record, promises, end_ns, reason)
+                    say(reason)
+                    return EXIT_INCONCLUSIVE
                 say(f"finished after {show_seconds((end_ns - course.start_ns) * 1e-9)}; judging")
                 verdict = ending.make(end_ns)
     except RecordError as error:
@@ -142,12 +145,6 @@ def _complain(text: str) -> None:
 def _event_of(loss: Loss, now_ns: int) -> Event:
     """That nothing more was shown, for the record."""
     return Event(TERMINAL_LOST, "", loss.stream, now_ns, now_ns, {"reason": loss.reason})
-
-
-def _end_unstarted(record: Record, promises: Promises, end_ns: int, say: Callable[[str], None]) -> int:
-    end_unstarted(record, promises, end_ns)
-    say(UNSTARTED)
-    return EXIT_INCONCLUSIVE
 
 
 def _check(soak: Soak) -> None:

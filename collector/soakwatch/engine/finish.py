@@ -24,8 +24,6 @@ from soakwatch.report.files import REPORT_FILES, write_reports
 from soakwatch.sinks.supervisor import SinkProcesses
 from soakwatch_rules.rule import Finding, Outcome
 
-UNSTARTED = "stopped before its start: nothing was polled"
-
 
 @dataclass(frozen=True, slots=True)
 class Ending:
@@ -95,14 +93,17 @@ def judged(folder: Path, record: Record, end_ns: int) -> Verdict:
     return verdict
 
 
-def end_unstarted(record: Record, promises: Promises, end_ns: int) -> None:
-    """A run that was stopped while it waited for its start has no poll: there is nothing to judge or to report.
-    Raises RecordError."""
-    for key, text in {
-        "ended_ns": str(end_ns),
-        "verdict": Outcome.INCONCLUSIVE.value,
-        "reason": UNSTARTED,
-    }.items():
+def why_unpolled(folder: Path, start_ns: int, end_ns: int) -> str:
+    """Why a run from start to end (UTC ns) has no poll; "" where it has one. Raises RecordError."""
+    if end_ns <= start_ns:
+        return "stopped before its start: nothing was polled"
+    with RecordView.open(folder) as view:
+        return "" if view.last_due_ns() else "over before its first poll: nothing was polled"
+
+
+def end_unpolled(record: Record, promises: Promises, end_ns: int, reason: str) -> None:
+    """A run without a poll has ended: there is nothing to judge or to report. Raises RecordError."""
+    for key, text in {"ended_ns": str(end_ns), "verdict": Outcome.INCONCLUSIVE.value, "reason": reason}.items():
         record.set_meta(key, text)
     promises.done(END)
     record.finish()

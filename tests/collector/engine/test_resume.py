@@ -10,6 +10,7 @@ from tests.collector.engine.hooks.hooks_kit import FAIL, T0, finding, noting, pl
 
 from soakwatch.core.clock import SteadyClock
 from soakwatch.core.errors import RecordError
+from soakwatch.engine.finish import why_unpolled
 from soakwatch.engine.hooks.setup import hooks_of
 from soakwatch.engine.promises import END, META, POLLED, Promises, hook_deed
 from soakwatch.engine.start import begin, resume
@@ -39,6 +40,7 @@ def test_a_run_killed_before_its_first_poll_goes_on_with_a_gap_from_its_start(tm
     course, record, clock = resume(tmp_path / "run", stop_on_fail=False)
     record.close()
     assert (course.resumed, course.last_due_ns, course.polled_ns) == (True, {}, None)
+    assert why_unpolled(tmp_path / "run", 0, 1) == "over before its first poll: nothing was polled", "if it ended now"
     ((kind, begin_ns, end_ns),) = events(tmp_path / "run")
     assert (kind, begin_ns) == ("gap", course.start_ns)
     assert end_ns is not None
