@@ -64,7 +64,7 @@ FAMILIES: Final[Mapping[str, EventKind]] = {
     **dict.fromkeys(("recorder", "source"), _WATCHING),
     "phase": replace(_SEEN, origin=Origin.RUN),
     **dict.fromkeys(("hook", "script", "event", "notify"), _ADMIN),
-    "capacity": replace(_ADMIN, explains=False),
+    **dict.fromkeys(("capacity", "terminal"), replace(_ADMIN, explains=False)),
 }
 """How kinds are treated by the word before their first dot, where the catalogue does not know the kind."""
 
@@ -209,6 +209,7 @@ CATALOGUE: Final[tuple[EventKind, ...]] = (
     _entry("hook.failed", "a hook failed", _OWN),
     _entry("notify.sent", "a message was sent", _OWN),
     _entry("notify.failed", "a message could not be sent", _OWN),
+    _entry("terminal.lost", "standard output or error was lost; the run went on", _OWN),
     replace(_ADMIN, name="label.unread", about="a label of the run could not be read"),
     replace(_ADMIN, name="run.stop", about="a stop of the run was requested", source="users"),
     replace(_ADMIN, name="finding.acknowledged", about="a finding was acknowledged", source="users"),

@@ -31,6 +31,8 @@ CAMPAIGN, BEGIN, RESUME, END, LOST, ENOUGH, STOPPED, COMPLETE = (
     "stopped",
     "complete",
 )
+TERMINAL_LOST = "terminal_lost"
+"""That nothing more could be shown, and the campaign went on."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,7 +111,9 @@ def history_of(campaign: Outline, folder: Path, entries: tuple[Entry, ...] | lis
     history = History()
     cells = {cell.id: cell for cell in campaign.cells}
     for entry in entries:
-        history.complete = entry.kind == kinds.COMPLETE or (history.complete and entry.kind == kinds.CAMPAIGN)
+        history.complete = entry.kind == kinds.COMPLETE or (
+            history.complete and entry.kind in {kinds.CAMPAIGN, kinds.TERMINAL_LOST}
+        )
         cell = cells.get(entry.cell)
         if cell is None:
             continue

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import signal
-import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
-from rich.console import Console
 from rich.text import Text
 
 from soakwatch.campaign.driver import Driver, Listener, Stopping
-from soakwatch.campaign.ledger import Ledger
+from soakwatch.campaign.ledger import TERMINAL_LOST, Ledger
 from soakwatch.campaign.model import Campaign, CampaignState
 from soakwatch.campaign.planned import counted
 from soakwatch.campaign.progress import Progress, progress_of
 from soakwatch.campaign.state import WAITING, History
 from soakwatch.cli.display.live_region import Frame, drawable, framed
+from soakwatch.cli.outlet import Terminal
 from soakwatch.cluster.choose import executor_for
 from soakwatch.cluster.executor import Executor
 from soakwatch.cluster.testbeds import require_testbeds
+from soakwatch.core.console import CommandConsole
 from soakwatch.core.tables import harmless
 from soakwatch.core.terminal import encodable
 from soakwatch.core.units import show_seconds
@@ -40,14 +40,16 @@ def workers(campaign: Campaign, on: str | None) -> Iterator[Executor]:
         yield executor
 
 
-def run_campaign(campaign: Campaign, folder: Path, ledger: Ledger, executor: Executor) -> int:
+def run_campaign(terminal: Terminal, campaign: Campaign, folder: Path, ledger: Ledger, executor: Executor) -> int:
     """Run what is left of a campaign; its exit code. Raises CampaignError, ClusterError."""
-    console = Console()
+    console = CommandConsole()
     stopping = Stopping()
     with _interruptible(stopping), _display(campaign, console) as display:
         display.tell(f"campaign {campaign.name}: {counted(len(campaign.cells), 'cell')}, to {folder}")
         driver = Driver(campaign, folder, ledger, executor, display, stopping)
         state = driver.run()
+    for loss in terminal.losses():
+        ledger.add(loss.time_ns, TERMINAL_LOST, stream=loss.stream, reason=loss.reason)
     progress = progress_of(campaign, state, driver.history)
     _print(console, f"{campaign.name}: {progress.words()}")
     if not progress.complete or progress.missing:
@@ -73,7 +75,7 @@ def rows(state: CampaignState, progress: Progress) -> list[tuple[str, ...]]:
 class _Lines:
     """Plain lines: what happens, and how far it is every ten minutes."""
 
-    def __init__(self, campaign: Campaign, console: Console) -> None:
+    def __init__(self, campaign: Campaign, console: CommandConsole) -> None:
         self._campaign, self._console = campaign, console
         self._begin = self._next = time.monotonic()
 
@@ -92,7 +94,7 @@ class _Lines:
 class _Panel:
     """Lines of what happens, and below them a picture that is redrawn: how far it is, and what runs."""
 
-    def __init__(self, campaign: Campaign, console: Console, frame: Frame) -> None:
+    def __init__(self, campaign: Campaign, console: CommandConsole, frame: Frame) -> None:
         self._campaign, self._console, self._frame = campaign, console, frame
         self._begin = time.monotonic()
         self._next = 0.0
@@ -106,8 +108,7 @@ class _Panel:
         if time.monotonic() < self._next:
             return
         self._next = time.monotonic() + DRAW_EVERY_S
-        with suppress(OSError):
-            self._frame.draw(_Picture(progress_of(self._campaign, state, history), self._console.encoding))
+        self._frame.draw(_Picture(progress_of(self._campaign, state, history), self._console.encoding))
 
 
 class _Picture:
@@ -133,7 +134,7 @@ class _Picture:
 
 
 @contextmanager
-def _display(campaign: Campaign, console: Console) -> Iterator[Listener]:
+def _display(campaign: Campaign, console: CommandConsole) -> Iterator[Listener]:
     if not drawable(console):
         yield _Lines(campaign, console)
         return
@@ -143,13 +144,12 @@ def _display(campaign: Campaign, console: Console) -> Iterator[Listener]:
 
 @contextmanager
 def _interruptible(stopping: Stopping) -> Iterator[None]:
-    """Ctrl-C and SIGTERM ask to stop; a terminal that disappears does not."""
+    """Ctrl-C and SIGTERM ask to stop."""
 
     def asked(_number: int, _frame: FrameType | None) -> None:
         stopping.asked += 1
 
     before = {number: signal.signal(number, asked) for number in (signal.SIGINT, signal.SIGTERM)}
-    before[signal.SIGHUP] = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         yield
     finally:
@@ -157,9 +157,5 @@ def _interruptible(stopping: Stopping) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _print(console: Console, text: str) -> None:
-    with suppress(OSError):
-        console.print(
-            encodable(harmless(text), console.encoding), markup=False, highlight=False, emoji=False, soft_wrap=True
-        )
-    sys.stdout.flush()
+def _print(console: CommandConsole, text: str) -> None:
+    console.say(encodable(harmless(text), console.encoding))

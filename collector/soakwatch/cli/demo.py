@@ -12,6 +12,7 @@ from pathlib import Path
 import yaml
 
 from soakwatch.cli.foreground import run_to_the_end
+from soakwatch.cli.outlet import Terminal
 from soakwatch.core.clock import SteadyClock
 from soakwatch.core.errors import EXIT_BROKEN, EXIT_PASS, MonitorBrokenError
 from soakwatch.core.roles import DUT, GENERATOR, MONITOR
@@ -105,7 +106,7 @@ def demo_plan(ports: tuple[int, ...]) -> Plan:
     return plan_from_text(yaml.safe_dump(plan, sort_keys=False), "demo plan")
 
 
-def run_demo(runs: Path, group: str = "") -> int:
+def run_demo(terminal: Terminal, runs: Path, group: str = "") -> int:
     """Run the demo, which ``group`` may read; returns 0 if its verdict is as expected, else 4."""
     with ExitStack() as stack:
         services = {LEAKER: Service(LEAKER, LEAK_BYTES), TWIN: Service(TWIN)}
@@ -118,7 +119,7 @@ def run_demo(runs: Path, group: str = "") -> int:
         crash = threading.Timer(KILL_AFTER_S, services[LEAKER].kill_and_restart)
         stack.callback(crash.cancel)
         crash.start()
-        run_to_the_end(course, record, clock, web=DEFAULT_WEB)
+        run_to_the_end(terminal, course, record, clock, web=DEFAULT_WEB)
     problems = surprises(folder)
     for sentence in problems:
         print(f"unexpected demo result: {sentence}", file=sys.stderr)

@@ -10,9 +10,11 @@ import os
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 import click
 
+from soakwatch.cli.outlet import discard_broken_streams, hold_standard_streams
 from soakwatch.core.errors import EXIT_BROKEN, EXIT_USAGE, PlanError, SoakwatchError
 from soakwatch.core.memory_limit import memory_limit, not_enough, too_little
 from soakwatch.core.one_thread import use_one_thread
@@ -87,6 +89,7 @@ def soakwatch(debug: bool) -> None:  # noqa: FBT001 - click's signature; main() 
 
 def main(args: Sequence[str] | None = None) -> None:
     """Runs the command line and exits the process."""
+    hold_standard_streams()
     use_one_thread(os.environ)
     if warning := too_little(memory_limit()):
         click.echo(f"soakwatch: warning: {warning}", err=True)
@@ -118,7 +121,6 @@ def run(args: list[str]) -> int:
         return _complain(_sentences(error), error.exit_code, debug)
     except OSError as error:
         file = f"{error.filename}: " if error.filename else ""
-        _discard_stdout()
         return _complain(f"{file}{error.strerror or type(error).__name__}", EXIT_BROKEN, debug)
     except BaseExceptionGroup as group:
         # What tasks of a task group raise together: if all of it is for the user, report all of it.
@@ -171,21 +173,15 @@ def _flushed(code: int) -> int:
 
 
 def _pipe_closed() -> int:
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    discard_broken_streams()
     return EXIT_BROKEN_PIPE
 
 
-def _discard_stdout() -> None:
-    """Send stdout to /dev/null if it is broken: Python flushes it again at exit, and a failure makes exit code 120."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
 def _complain(text: str, code: int, debug: bool) -> int:  # noqa: FBT001
-    if debug:
-        traceback.print_exc()
-    for line in text.splitlines():
-        click.echo(f"soakwatch: {line}", err=True)
+    with suppress(OSError):  # nobody is there to read it; the exit code says what it can
+        if debug:
+            traceback.print_exc()
+        for line in text.splitlines():
+            click.echo(f"soakwatch: {line}", err=True)
+    discard_broken_streams()
     return code

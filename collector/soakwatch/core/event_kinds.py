@@ -23,6 +23,9 @@ SETUP_CHANGE = "setup.change"
 LABEL_UNREAD = "label.unread"
 """The event that says that a label of the run could not be read, and why."""
 
+TERMINAL_LOST = "terminal.lost"
+"""The event that says that the terminal of a run is gone: nothing more was shown, and nothing else changed."""
+
 STOP, ACKNOWLEDGED = "run.stop", "finding.acknowledged"
 """What people tell a run of itself: that it shall end, and that they know of a finding."""
 

@@ -12,16 +12,17 @@ import click
 def show_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Prints a table; cells are text. In a file or pipe columns are two or more spaces apart, a line a row."""
     if sys.stdout.isatty():
-        from rich.console import Console
         from rich.table import Table
         from rich.text import Text
+
+        from soakwatch.core.console import CommandConsole
 
         table = Table(box=None, pad_edge=False, header_style="bold")
         for column, title in enumerate(head):
             table.add_column(title, overflow="fold", no_wrap=column == 0)  # names stay in one piece to be copied
         for row in rows:
             table.add_row(*(Text(harmless(cell)) for cell in row))
-        Console().print(table)
+        CommandConsole().print(table)
         return
     lines = [[harmless(cell) for cell in row] for row in (head, *rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(head))]

@@ -19,7 +19,8 @@ class RunContext:
     ``begun_ns`` (the begins of the phases so far), ``planned_events`` (those recorded so far) and ``live_findings``
     (the identities of the newest live findings) are not empty, and ``last_due_ns`` is not None, only where a run goes
     on after its monitor died. ``searches`` are those for the capacity that an earlier monitor made, ``ceilings`` what
-    the driven generators can send together, by metric. ``stop_on_fail`` ends the run at the first live failure of any
+    the driven generators can send together, by metric. ``polled_ns`` is when polling ended (UTC ns), of a run of which
+    only the end is left to be made. ``stop_on_fail`` ends the run at the first live failure of any
     rule, ``stop_rules`` of one of these.
     """
 
@@ -34,6 +35,7 @@ class RunContext:
     stop_rules: frozenset[str] = frozenset()
     searches: tuple[CapacitySearch, ...] = ()
     ceilings: Mapping[str, float] = field(default_factory=dict)
+    polled_ns: int | None = None
 
     @property
     def unwatched_ns(self) -> int | None:

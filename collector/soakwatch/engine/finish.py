@@ -1,45 +1,115 @@
-"""The end of a run: judged, and its reports written."""
+"""The end of a run: judged, its reports written, and whoever was to hear of it told, each once.
+
+Everything here can be cut off by the death of the monitor and be done by the next one: see ``promises``.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
+from soakwatch.core.errors import RecordError
+from soakwatch.engine.baseline_freeze import freeze
+from soakwatch.engine.hooks.hooks import Hooks
+from soakwatch.engine.notify.notifying import FINISH_S, Notifying
+from soakwatch.engine.promises import END, REPORT, SINKS, Promises
 from soakwatch.judge.record_verdict import ALARMS, judge_record
 from soakwatch.judge.verdict import Verdict
 from soakwatch.record import Record, RecordView
-from soakwatch.report.files import write_reports
-from soakwatch_rules.rule import Finding
+from soakwatch.record.model import MONITOR_ORIGIN
+from soakwatch.report.files import REPORT_FILES, write_reports
+from soakwatch.sinks.supervisor import SinkProcesses
+from soakwatch_rules.rule import Finding, Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """What makes the end of a run. ``say`` gets a line for people, ``complain`` one of what went wrong, ``show`` the
+    verdict and its record."""
+
+    folder: Path
+    record: Record
+    promises: Promises
+    hooks: Hooks
+    notifying: Notifying
+    sinks: SinkProcesses
+    say: Callable[[str], None]
+    complain: Callable[[str], None]
+    show: Callable[[RecordView, Verdict], None]
+
+    def make(self, end_ns: int) -> Verdict:
+        """Judge the run, which ended at a time (UTC ns), and keep what was promised. Raises RecordError."""
+        self.record.seal(final=True)
+        self.record.set_meta("ended_ns", str(end_ns))
+        freeze(self.record, self.folder)
+        try:
+            verdict = judged(self.folder, self.record, end_ns)
+            # Before the record is closed, so that what they did is in the reports.
+            with suppress(KeyboardInterrupt):  # a user who does not want to wait for the hooks still wants the report
+                asyncio.run(self.hooks.conclude(verdict))
+        finally:
+            self.record.finish()
+        with RecordView.open(self.folder) as view:
+            failures = write_reports(view, verdict, self.folder)
+            if not failures:
+                self.promises.done(REPORT)
+            self.notifying.conclude(verdict, *(self.folder / REPORT_FILES[kind] for kind in ("html", "md")))
+            self.show(view, verdict)
+        for failure in failures:
+            self.complain(f"{failure}: put that right, then write it with soakwatch resume {self.folder}")
+        if self.sinks.finish():
+            self.promises.done(SINKS)
+        self.finish_notifying()
+        for doubt in self.promises.doubts:
+            self.complain(doubt)
+        if self.promises.is_done(REPORT) and self.promises.is_done(SINKS):
+            self.promises.done(END)
+        return verdict
+
+    def finish_notifying(self) -> None:
+        """Wait for the notifications and record their outcome; a second Ctrl-C does not wait."""
+        if self.notifying.busy:
+            self.say(f"waiting for notifications, {FINISH_S:g} s at most")
+        with suppress(KeyboardInterrupt):
+            self.notifying.finish()
+        self.notifying.close()
+        with suppress(RecordError):  # a message that was sent is sent, whether it can be recorded or not
+            for event in self.notifying.account():
+                self.record.add_event(event.target, event, MONITOR_ORIGIN)
+        self.notifying.settled()
+
+
+def judged(folder: Path, record: Record, end_ns: int) -> Verdict:
+    """Judge a run that has ended, and store findings and verdict in its record. Raises RecordError."""
+    with RecordView.open(folder) as view:
+        verdict, live = judge_record(view, ended=True), view.findings(live=True)
+    record.put_findings(_without_withdrawn(live, verdict.findings), live=True, judged_ns=end_ns)
+    record.put_findings(verdict.findings, live=False, judged_ns=end_ns)
+    record.set_meta("verdict", verdict.outcome.value)
+    record.set_meta("reason", verdict.reason)
+    return verdict
+
+
+def why_unpolled(folder: Path, start_ns: int, end_ns: int) -> str:
+    """Why a run from start to end (UTC ns) has no poll; "" where it has one. Raises RecordError."""
+    if end_ns <= start_ns:
+        return "stopped before its start: nothing was polled"
+    with RecordView.open(folder) as view:
+        return "" if view.last_due_ns() else "over before its first poll: nothing was polled"
+
+
+def end_unpolled(record: Record, promises: Promises, end_ns: int, reason: str) -> None:
+    """A run without a poll has ended: there is nothing to judge or to report. Raises RecordError."""
+    for key, text in {"ended_ns": str(end_ns), "verdict": Outcome.INCONCLUSIVE.value, "reason": reason}.items():
+        record.set_meta(key, text)
+    promises.done(END)
+    record.finish()
 
 
 def _without_withdrawn(live: Iterable[Finding], verdict: Iterable[Finding]) -> list[Finding]:
     """The live findings without the alarms that the verdict does not share: those are withdrawn."""
     alarms = {(f.rule, f.target, f.metric, f.object) for f in verdict if f.outcome in ALARMS}
     return [f for f in live if f.outcome not in ALARMS or (f.rule, f.target, f.metric, f.object) in alarms]
-
-
-def conclude(
-    folder: Path,
-    record: Record,
-    end_ns: int,
-    on_progress: Callable[[str], None] | None = None,
-    on_verdict: Callable[[Verdict], None] | None = None,
-) -> Verdict:
-    """Judge a run that has ended, store the findings in its record, close it, and write its reports next to it.
-
-    ``on_verdict`` gets the verdict before the record is closed, so that what it triggers can still be recorded.
-    """
-    try:
-        with RecordView.open(folder) as view:
-            verdict, live = judge_record(view, progress=on_progress, ended=True), view.findings(live=True)
-        record.put_findings(_without_withdrawn(live, verdict.findings), live=True, judged_ns=end_ns)
-        record.put_findings(verdict.findings, live=False, judged_ns=end_ns)
-        record.set_meta("verdict", verdict.outcome.value)
-        record.set_meta("reason", verdict.reason)
-        if on_verdict is not None:
-            on_verdict(verdict)
-    finally:
-        record.finish()
-    with RecordView.open(folder) as view:
-        write_reports(view, verdict, folder)
-    return verdict

@@ -10,6 +10,7 @@ import contextlib
 from contextlib import AsyncExitStack
 
 from soakwatch.core.clock import Clock
+from soakwatch.core.errors import RecordError
 from soakwatch.core.event_kinds import STOP, matters
 from soakwatch.core.redaction import redaction_of
 from soakwatch.engine.backfill import SENTENCE, backfill
@@ -22,6 +23,7 @@ from soakwatch.engine.live_judging import LiveJudging
 from soakwatch.engine.notify.setup import notifying_of
 from soakwatch.engine.observer_probe import ObserverProbe
 from soakwatch.engine.phase_driver import PhaseDriver
+from soakwatch.engine.promises import POLLED, Promises
 from soakwatch.engine.read_labels import LabelReader, LabelSite
 from soakwatch.engine.run_record import Heartbeat, run_record
 from soakwatch.engine.scheduler import PlannedTimers, Timers
@@ -34,6 +36,7 @@ from soakwatch.plan.timeline import PhaseInterval
 from soakwatch.record import Record, RecordFullError
 from soakwatch.record.model import USER_ORIGIN
 from soakwatch.runs.status import SourceStatus, Status
+from soakwatch_rules.rule import Event
 
 COMMIT_EVERY_S = 1.0
 
@@ -41,8 +44,18 @@ COMMIT_EVERY_S = 1.0
 class Soak:
     """One run from its first poll to its last: ``watch`` is awaited, ``status`` may be asked at any time."""
 
-    def __init__(self, context: RunContext, record: Record, clock: Clock, *, threaded: bool = True) -> None:
+    def __init__(
+        self,
+        context: RunContext,
+        record: Record,
+        clock: Clock,
+        *,
+        threaded: bool = True,
+        promises: Promises | None = None,
+    ) -> None:
         plan, folder = context.plan, context.folder
+        # The monitor of an older version marked nothing: what a run begins with was done by it.
+        self._starts_hooks = not context.resumed or (promises is not None and promises.known)
         self.context, self._clock = context, clock
         self._out = run_record(record, clock.now_ns, threaded=threaded)
         notes = self._out.notes
@@ -50,9 +63,11 @@ class Soak:
         scripts = Scripts(notes, clock.now_ns, environment, redaction)
         self._driver = PhaseDriver(context, self._out, clock.now_ns, scripts)
         self._probe = ObserverProbe(plan.observer, context.start_ns, self._driver.phases, self._out, clock.now_ns)
-        self.hooks = hooks_of(plan, folder, notes, clock.now_ns, context.live_findings)
+        self.hooks = hooks_of(plan, folder, notes, clock.now_ns, context.live_findings, promises)
         self._labels = LabelReader(LabelSite(plan, folder, environment, redaction), self._out, clock.now_ns)
-        self.notifying = notifying_of(plan, folder, context.start_ns, clock.now_ns, resumed=context.resumed)
+        self.notifying = notifying_of(
+            plan, folder, context.start_ns, clock.now_ns, resumed=context.resumed, promises=promises
+        )
         self._live, self._load = LiveJudging(context, self._out, clock.now_ns), GeneratorLoad()
         observers = PollObservers(self._driver.phases, self._live, self._load, self._driver.capacity.counts)
         self._sources = Sources(context, self._out, clock, observers)
@@ -118,6 +133,7 @@ class Soak:
                 source.close_account(end_ns)
             await self._commit()
             self._sources.first_polls.check()
+            await self._note_polled(end_ns)
             await self._backfill(end_ns)
             await self._finish_fingerprints(end_ns)
             await self._finish_hooks()
@@ -126,10 +142,14 @@ class Soak:
                 await self._finish_record(end_ns)
             return end_ns
 
+    async def note(self, event: Event) -> None:
+        """Record an event of the monitor itself, if the record takes it."""
+        await self._out.notes.event(event)
+
     async def note_notifications(self) -> None:
         """Record what became of the notifications that were sent."""
         for event in self.notifying.account():
-            await self._out.notes.event(event)
+            await self.note(event)
 
     def status(self) -> Status:
         """What is known now."""
@@ -207,7 +227,7 @@ class Soak:
         if not self._announced and self._driver.phases.now is not None:
             self._announced = True
             self._labels.start()
-            if not self.context.resumed:
+            if self._starts_hooks:
                 self.hooks.start()
             self.notifying.start(self.end_ns)
         await self._probe.begin_due(self._sources.polled)
@@ -237,6 +257,12 @@ class Soak:
         await self._live.record(judged_ns)
         if self._live.ends_the_run:
             self.stop()
+
+    async def _note_polled(self, end_ns: int) -> None:
+        """Polling is over, on time or because somebody asked for it: a monitor that is killed from here on does not
+        begin it again."""
+        with contextlib.suppress(RecordError):  # a full disk, which the polls say
+            await self._out.queue.call(self._out.record.set_meta, POLLED, str(end_ns))
 
     async def _backfill(self, end_ns: int) -> None:
         resumed = self.context.resumed

@@ -18,6 +18,8 @@ from soakwatch.core.redaction import redaction_of
 from soakwatch.core.yaml import parse
 from soakwatch.engine.context import RunContext
 from soakwatch.engine.phase_driver import ORIGIN
+from soakwatch.engine.promises import META as PROMISES
+from soakwatch.engine.promises import POLLED, is_complete
 from soakwatch.engine.references import NOTHING, References
 from soakwatch.judge.calibration import recorded_ceilings, together
 from soakwatch.judge.capacity import searches_of
@@ -80,7 +82,6 @@ def begin(
     Raises RecordError if the folder cannot be written or holds a record already.
     """
     start_ns = clock.now_ns() if plan.start is None else max(clock.now_ns(), round(plan.start.timestamp() * 1e9))
-    record = Record.create(folder)
     facts = {
         "run": plan.name,
         "plan": plan_text(plan),
@@ -91,18 +92,23 @@ def begin(
         "command": " ".join(command),
         "versions": json.dumps(versions(), sort_keys=True),
         BEGIN_KEY: "{}",  # until the sources have reported what their targets are
+        PROMISES: "{}",
     }
     static = {label.name: label.text for label in plan.labels if label.source is None}
     if plan.labels:
         facts[LABELS_KEY] = labels_json(static)
     if len(static) < len(plan.labels):
         facts[PENDING_KEY] = "1"
-    try:
+
+    def fill(record: Record) -> None:
         for key, value in facts.items():
             record.set_meta(key, value)
         for script in scripts_to_keep(parse(plan_text(plan), "plan").data, redaction_of(plan_text(plan)), start_ns):
             record.keep_artifact(script)
         against.keep(record, plan, start_ns)
+
+    record = Record.create(folder, fill)
+    try:
         if group:
             share(folder, group)
     except SoakwatchError:
@@ -122,48 +128,74 @@ def begin(
 def resume(folder: Path, *, stop_on_fail: bool, stop_rules: Collection[str] = ()) -> tuple[RunContext, Record, Clock]:
     """The record of a run whose monitor died, the rest of its course, and a clock that goes on from its last sample.
 
-    The gap is an event of the record. Raises RecordError if the run has ended or is still being written.
+    The gap is an event of the record. Where polling was over already, only the end is left: ``polled_ns`` is set.
+    Raises RecordError if nothing is left to be done, or the run is still being written.
     """
+    _refuse_complete(folder)  # nothing is written to it
+    record = Record.open(folder)
+    try:
+        _refuse_complete(folder)  # nobody else goes on with it from here on
+        context, last_ns = _context(folder, stop_on_fail=stop_on_fail, stop_rules=stop_rules)
+        clock = SteadyClock(not_before_ns=max(last_ns, context.polled_ns or 0))
+        if context.polled_ns is None:
+            _note_gap(record, context, folder, last_ns, clock.now_ns())
+        elif context.polled_ns > context.start_ns:
+            record.end_phase(context.polled_ns)
+    except BaseException:
+        record.close()
+        raise
+    return context, record, clock
+
+
+def _refuse_complete(folder: Path) -> None:
     with RecordView.open(folder) as view:
-        if view.meta("ended_ns") is not None:
-            raise RecordError(f"the run {folder.name} has ended: judge it with `soakwatch judge {folder}`")
+        metas = view.metas()
+    if is_complete(metas):
+        raise RecordError(
+            f"the run {folder.name} has ended, its verdict is {metas.get('verdict')}, and nothing of it is left to be"
+            f" done: see it with `soakwatch report {folder}`, or judge it again with `soakwatch judge {folder}`"
+        )
+
+
+def _context(folder: Path, *, stop_on_fail: bool, stop_rules: Collection[str]) -> tuple[RunContext, int]:
+    """What is left of a recorded run, and the first time (UTC ns) of which it knows nothing, 0 if
+    it knows of none."""
+    with RecordView.open(folder) as view:
+        metas = view.metas()
         plan = recorded_plan(view)
-        start = view.meta("start_ns")
+        start = metas.get("start_ns")
         if start is None:
             raise RecordError(f"the record in {folder} does not say when its run started: it cannot be resumed")
-        due_ns = dict(view.last_due_ns())
-        begun_ns = tuple(phase.window.begin_ns for phase in view.phases())
-        planned = [stored for stored in view.events() if stored.origin == ORIGIN]
-        live_findings = frozenset(identity_of(finding) for finding in view.findings(live=True))
-        last_ns = view.window().end_ns
-        searches, ceilings = searches_of(view), together(plan, recorded_ceilings(view))
-    clock = SteadyClock(not_before_ns=last_ns + 1)
-    record = Record.open(folder)
-    now_ns = clock.now_ns()
-    scripted = {event.kind for event in plan.events if event.run and event.lasts_s is None}
-    for stored in planned:
-        if stored.event.end_ns is None and stored.event.kind in scripted:  # nobody knows when its command ended
-            record.end_event(stored.id, max(last_ns, stored.event.begin_ns), {"cut": UNWATCHED})
-    record.add_event("", Event("gap", "", "", last_ns, now_ns, {"cause": UNWATCHED}), MONITOR_ORIGIN)
-    planned_events = tuple(stored.event for stored in planned)
-    stops = plan.stop_on_fail | set(stop_rules)
-    return (
-        RunContext(
+        polled = metas.get("ended_ns") or metas.get(POLLED)
+        context = RunContext(
             plan,
             folder,
             int(start),
             stop_on_fail,
-            begun_ns,
-            planned_events,
-            live_findings,
-            due_ns,
-            stops,
-            searches,
-            ceilings,
-        ),
-        record,
-        clock,
-    )
+            begun_ns=tuple(phase.window.begin_ns for phase in view.phases()),
+            planned_events=tuple(stored.event for stored in view.events() if stored.origin == ORIGIN),
+            live_findings=frozenset(identity_of(finding) for finding in view.findings(live=True)),
+            last_due_ns=dict(view.last_due_ns()),
+            stop_rules=plan.stop_on_fail | set(stop_rules),
+            searches=searches_of(view),
+            ceilings=together(plan, recorded_ceilings(view)),
+            polled_ns=int(polled) if polled else None,
+        )
+        last_ns = view.last_ns
+    return context, 0 if last_ns is None else last_ns + 1
+
+
+def _note_gap(record: Record, context: RunContext, folder: Path, last_ns: int, now_ns: int) -> None:
+    """That nobody watched from then until now; a run that still waits for its start has missed nothing."""
+    scripted = {event.kind for event in context.plan.events if event.run and event.lasts_s is None}
+    with RecordView.open(folder) as view:
+        planned = [stored for stored in view.events() if stored.origin == ORIGIN]
+    for stored in planned:
+        if stored.event.end_ns is None and stored.event.kind in scripted:  # nobody knows when its command ended
+            record.end_event(stored.id, max(last_ns, stored.event.begin_ns), {"cut": UNWATCHED})
+    since_ns = max(last_ns, context.start_ns)
+    if now_ns > since_ns:
+        record.add_event("", Event("gap", "", "", since_ns, now_ns, {"cause": UNWATCHED}), MONITOR_ORIGIN)
 
 
 def discard(folder: Path) -> bool:

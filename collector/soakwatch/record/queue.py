@@ -106,6 +106,10 @@ class Notes:
         except RecordError:
             return None
 
+    async def do(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Do something with the record, in its order. Raises what ``work`` raises."""
+        return await self._committer.call(work, *args, **kwargs)
+
     async def ended(self, number: int, end_ns: int | None, detail: Mapping[str, str]) -> None:
         """Set when an event ended, and add to its detail."""
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -48,10 +48,11 @@ class Record:
         self._stale = False  # a transaction was rolled back: the state must be worked out again
 
     @classmethod
-    def create(cls, folder: Path) -> Record:
+    def create(cls, folder: Path, fill: Callable[[Record], None] | None = None) -> Record:
         """A new record in ``folder``, which is made if need be; both are their owner's alone.
 
-        Raises RecordError if it holds one already.
+        ``fill`` writes what it is to hold from the moment at which it bears its name: a monitor that is killed
+        meanwhile leaves no record. Raises RecordError if the folder holds one already.
         """
         path = folder / RECORD_NAME
         try:
@@ -61,7 +62,7 @@ class Record:
         if path.exists():
             raise RecordError(f"{folder} already holds a record: go on with `soakwatch resume`, or name a new folder")
         try:
-            return cls._locked(path, new=True)
+            return cls._locked(path, new=True, fill=fill)
         except RecordFullError:
             for leftover in folder.glob(f"{RECORD_NAME}*"):
                 with suppress(OSError):
@@ -74,7 +75,7 @@ class Record:
         return cls._locked(record_file(folder_or_file), new=False)
 
     @classmethod
-    def _locked(cls, path: Path, *, new: bool) -> Record:
+    def _locked(cls, path: Path, *, new: bool, fill: Callable[[Record], None] | None = None) -> Record:
         with ExitStack() as undo:
             try:
                 descriptor = take_lock(path)
@@ -82,7 +83,7 @@ class Record:
                 if new and path.exists():
                     raise RecordError(f"{path} was made by another process just now: name a new folder")
                 if new:
-                    _make(path)
+                    _make(path, descriptor, fill)
                 connection = connect(path)
                 undo.callback(connection.close)
                 migrate(connection, version_of(connection, path))
@@ -354,11 +355,15 @@ class Record:
         self._state.sealed(source, polls, samples)
 
 
-def _make(path: Path) -> None:
-    """An empty record, complete from the moment at which it bears its name. Raises sqlite3.Error, OSError."""
+def _make(path: Path, lock: int, fill: Callable[[Record], None] | None) -> None:
+    """A record, complete from the moment at which it bears its name. Raises sqlite3.Error, OSError, RecordError."""
     draft = path.with_name(f"{path.name}.new")
+    for left in path.parent.glob(f"{draft.name}*"):  # by a monitor that was killed
+        left.unlink()
     with closing(connect(draft, new=True)) as connection:
         migrate(connection, 0)
+        if fill is not None:
+            fill(Record(draft, connection, lock))
     draft.rename(path)
 
 

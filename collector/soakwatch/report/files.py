@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 from soakwatch.core.private_files import shared_mode, write_private
@@ -11,8 +12,9 @@ from soakwatch.record import RECORD_NAME, RecordView
 REPORT_FILES = {"html": "report.html", "json": "verdict.json", "junit": "junit.xml", "md": "report.md"}
 
 
-def write_reports(view: RecordView, verdict: Verdict, folder: Path) -> Path:
-    """Write report.html, verdict.json, junit.xml and report.md, as open as the record; the path of the page."""
+def write_reports(view: RecordView, verdict: Verdict, folder: Path) -> tuple[str, ...]:
+    """Write report.html, verdict.json, junit.xml and report.md, each by itself: one that cannot be written keeps no
+    other from being written. They are as open as the record. A sentence for each failure: its path and the reason."""
     # Bokeh and Jinja2 are not for a collector that runs for days, nor for its live judge.
     from soakwatch.report.html import render_html
     from soakwatch.report.json import render_json
@@ -27,7 +29,23 @@ def write_reports(view: RecordView, verdict: Verdict, folder: Path) -> Path:
         "junit": render_junit(verdict, difference),
         "md": render_markdown(view, verdict),
     }
-    mode = shared_mode(folder / RECORD_NAME)
+    failures, mode = [], shared_mode(folder / RECORD_NAME)
     for kind, text in texts.items():
-        write_private(folder / REPORT_FILES[kind], text, mode)
-    return folder / REPORT_FILES["html"]
+        path = folder / REPORT_FILES[kind]
+        try:
+            _write(path, text, mode)
+        except OSError as error:
+            failures.append(f"{path} cannot be written: {error.strerror or type(error).__name__}")
+    return tuple(failures)
+
+
+def _write(path: Path, text: str, mode: int) -> None:
+    """Write a file so that whoever reads it finds all of it. Raises OSError."""
+    draft = path.with_name(f"{path.name}.part")
+    try:
+        write_private(draft, text, mode)
+        draft.replace(path)
+    except OSError:
+        with suppress(OSError):
+            draft.unlink()
+        raise

@@ -214,8 +214,9 @@ class SinkProcesses:
         """Which sinks are behind, in a sentence each."""
         return tuple(words for sink in self.all if (words := sink.words))
 
-    def finish(self, wait_s: float = DRAIN_S) -> None:
-        """Let the rest be written, and say where that is not possible now. A Ctrl-C ends the waiting."""
+    def finish(self, wait_s: float = DRAIN_S) -> bool:
+        """Let the rest be written, and say where that is not possible now; whether all is written. A Ctrl-C ends the
+        waiting."""
         began_s = time.monotonic()
         with suppress(KeyboardInterrupt):
             for sink in self.all if self._started else ():
@@ -237,6 +238,7 @@ class SinkProcesses:
                     f"warning: {sink.where} is incomplete after {show_seconds(waited_s)} ({left.polls} polls or the"
                     f" verdict are missing); send the rest with: soakwatch sink {self._folder} --to {sink.name}"
                 )
+        return all(sink.done for sink in self.all)
 
     def close(self) -> None:
         """End all processes."""

@@ -45,8 +45,6 @@ def command(
     figures: tuple[str, ...],
 ) -> int:
     """Report the campaign in FOLDER (campaigns/NAME)."""
-    from rich.console import Console
-
     from soakwatch.campaign.state import read_state
     from soakwatch.campaign.tables.against import Earlier, campaign_names
     from soakwatch.campaign.tables.asked import asked_table
@@ -55,6 +53,7 @@ def command(
     from soakwatch.campaign.tables.markdown import render_markdown
     from soakwatch.campaign.tables.result import result_of, spec_of
     from soakwatch.campaign.tables.terminal import print_result
+    from soakwatch.core.console import CommandConsole
     from soakwatch.core.units import share
     from soakwatch.report.console import ConsoleWriter
 
@@ -70,7 +69,7 @@ def command(
             raise click.BadParameter("write a share above 0 and below 100 %, such as 3%", param_hint="--margin")
         before = read_state(against)
         earlier = Earlier(before, campaign_names(state, before), allowed)
-    with Console(stderr=True).status("reading the records"):
+    with CommandConsole(stderr=True).status("reading the records"):
         result = result_of(state, spec, earlier=earlier)
     if html_file is not None:
         _write(html_file, render_html(result, beside(html_file)))
@@ -81,7 +80,7 @@ def command(
     if json_file is not None:
         _write(json_file, render_json(result))
     if not any((html_file, md_file, csv_file, json_file)):
-        print_result(ConsoleWriter(Console()), result)
+        print_result(ConsoleWriter(CommandConsole()), result)
     return result.exit_code
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from soakwatch.cli.options import on_option
+from soakwatch.cli.outlet import Terminal, outlives_terminal
 
 
 @click.command(
@@ -20,11 +21,12 @@ Exit codes as those of soakwatch campaign run."""
 )
 @click.argument("folder", type=click.Path(path_type=Path))
 @on_option
-def command(folder: Path, on: str | None) -> int:
+@outlives_terminal
+def command(terminal: Terminal, folder: Path, on: str | None) -> int:
     """Go on with the campaign in FOLDER."""
     from soakwatch.campaign.folder import continued
     from soakwatch.cli.campaign_run import run_campaign, workers
 
     place = folder.absolute()
     with continued(place) as (campaign, ledger), workers(campaign, on) as executor:
-        return run_campaign(campaign, place, ledger, executor)
+        return run_campaign(terminal, campaign, place, ledger, executor)

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from soakwatch.cli.options import group_option, on_option
+from soakwatch.cli.outlet import Terminal, outlives_terminal
 
 
 @click.command(
@@ -28,7 +29,8 @@ Exit codes: 0 all pass, 1 any fail, 2 usage or campaign error, 3 inconclusive or
 )
 @group_option("this campaign and its runs")
 @on_option
-def command(file: Path, folder: Path | None, group: str, on: str | None) -> int:
+@outlives_terminal
+def command(terminal: Terminal, file: Path, folder: Path | None, group: str, on: str | None) -> int:
     """Run the campaign in FILE."""
     from soakwatch.campaign.folder import CAMPAIGNS, begun
     from soakwatch.campaign.load import load_campaign
@@ -37,4 +39,4 @@ def command(file: Path, folder: Path | None, group: str, on: str | None) -> int:
     campaign = load_campaign(file)
     place = (folder or CAMPAIGNS / campaign.name).absolute()
     with workers(campaign, on) as executor, begun(campaign, place, group) as ledger:
-        return run_campaign(campaign, place, ledger, executor)
+        return run_campaign(terminal, campaign, place, ledger, executor)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from soakwatch.cli.options import LabelCommand, group_option, label_option, runs_option
+from soakwatch.cli.outlet import Terminal, outlives_terminal
 from soakwatch.core.errors import EXIT_INCONCLUSIVE, EXIT_PASS
 
 if TYPE_CHECKING:
@@ -47,8 +48,16 @@ Exit codes: 0 every generator has a ceiling, 2 usage or plan error, 3 a generato
     show_default="PLAN with the suffix .reference.yaml",
     help="Reference file to write.",
 )
+@outlives_terminal
 def command(
-    plan: Path, length: str, levels: str, labels: dict[str, str], runs_folder: Path, group: str, output: Path | None
+    terminal: Terminal,
+    plan: Path,
+    length: str,
+    levels: str,
+    labels: dict[str, str],
+    runs_folder: Path,
+    group: str,
+    output: Path | None,
 ) -> int:
     """Run only the generators of PLAN, looped back without the device, and record the highest load they can send."""
     from soakwatch.engine.calibrate import calibration_of, length_of, levels_of
@@ -65,11 +74,16 @@ def command(
         raise click.UsageError(f"--levels: {error}") from None
     loaded = load_plan(plan, device=False).labelled(labels)
     return _calibrate(
-        loaded, calibration_of(loaded, length_s, wanted), runs_folder, group, output or reference_path(plan)
+        terminal,
+        loaded,
+        calibration_of(loaded, length_s, wanted),
+        runs_folder,
+        group,
+        output or reference_path(plan),
     )
 
 
-def _calibrate(plan: Plan, calibration: Plan, runs: Path, group: str, file: Path) -> int:
+def _calibrate(terminal: Terminal, plan: Plan, calibration: Plan, runs: Path, group: str, file: Path) -> int:
     from datetime import UTC, datetime
     from importlib.metadata import version
 
@@ -93,7 +107,7 @@ def _calibrate(plan: Plan, calibration: Plan, runs: Path, group: str, file: Path
     folder = new_folder(runs, calibration.name, clock.now_ns())
     course, record = begin(calibration, folder, clock, ["soakwatch", *sys.argv[1:]], stop_on_fail=False, group=group)
     try:
-        run_to_the_end(course, record, clock, verdict_shown=False)
+        run_to_the_end(terminal, course, record, clock, verdict_shown=False)
     except PlanRefusedError:
         discard(folder)
         raise

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from soakwatch.cli.options import group_option, runs_option
+from soakwatch.cli.outlet import Terminal, outlives_terminal
 
 
 @click.command(
@@ -21,8 +22,9 @@ The exit code is 0 if the verdict is exactly that, else 4."""
 )
 @runs_option("Folder of all runs.")
 @group_option("this run")
-def command(runs_folder: Path, group: str) -> int:
+@outlives_terminal
+def command(terminal: Terminal, runs_folder: Path, group: str) -> int:
     """Soak two copies of a small HTTP service under a real load, judge them, and write the report."""
     from soakwatch.cli.demo import run_demo
 
-    return run_demo(runs_folder, group)
+    return run_demo(terminal, runs_folder, group)

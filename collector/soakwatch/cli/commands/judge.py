@@ -140,8 +140,7 @@ def _one(
     against: tuple[str, ...],
     given: Mapping[str, object],
 ) -> int:
-    from rich.console import Console
-
+    from soakwatch.core.console import CommandConsole
     from soakwatch.core.registry import rule_class
     from soakwatch.judge.record_verdict import judge_record
     from soakwatch.plan import load_plan
@@ -158,7 +157,7 @@ def _one(
     with ExitStack() as stack:
         view = stack.enter_context(_opened(run, runs_folder, names, given))
         earlier = [stack.enter_context(RecordView.open(find_run(other, runs_folder))) for other in against]
-        console = Console()
+        console = CommandConsole()
         with console.status("judging") as shown:
             verdict = judge_record(view, given_plan, names, lambda text: shown.update(f"judging: {text}"), earlier)
         before = earlier[0] if earlier else None
@@ -190,15 +189,14 @@ def _opened(run: str, runs_folder: Path, names: tuple[str, ...], given: Mapping[
         return
     import tempfile
 
-    from rich.console import Console
-
+    from soakwatch.core.console import CommandConsole
     from soakwatch.core.tables import harmless
     from soakwatch.importing.files import import_files, stem_of
     from soakwatch.importing.rule_coverage import growth_of, notes_on_rules
 
     table_given = options_of(given, growth_of(names))
     with tempfile.TemporaryDirectory(prefix="soakwatch-judge-") as folder:
-        with Console(stderr=True).status("reading") as shown:
+        with CommandConsole(stderr=True).status("reading") as shown:
             imported = import_files(
                 [run], Path(folder) / "run", stem_of(run), table_given, ["soakwatch", "judge", run], shown.update
             )
@@ -213,15 +211,14 @@ def _of_database(address: str, names: tuple[str, ...], given: Mapping[str, objec
     """A temporary record made of a database; ``soakwatch import`` keeps one."""
     import tempfile
 
-    from rich.console import Console
-
+    from soakwatch.core.console import CommandConsole
     from soakwatch.core.tables import harmless
     from soakwatch.record import RecordView
     from soakwatch.sinks.influxdb.read.command_line import import_database
 
     notes: list[str] = []
     with tempfile.TemporaryDirectory(prefix="soakwatch-judge-") as folder:
-        with Console(stderr=True).status("reading") as shown:
+        with CommandConsole(stderr=True).status("reading") as shown:
             import_database(
                 address,
                 Path(folder) / "run",

@@ -46,8 +46,7 @@ def command(
     """Write the report of RUN (a folder, a record file, or 'last')."""
     from contextlib import ExitStack
 
-    from rich.console import Console
-
+    from soakwatch.core.console import CommandConsole
     from soakwatch.judge.record_verdict import judge_record
     from soakwatch.record import RecordView
     from soakwatch.report.artifacts import write_files
@@ -70,7 +69,7 @@ def command(
                 return
         verdict = judge_record(view)
         if not wanted:
-            print_verdict(view, verdict, Console(), earlier)
+            print_verdict(view, verdict, CommandConsole(), earlier)
             return
         difference = changed(view, earlier)
         texts = (

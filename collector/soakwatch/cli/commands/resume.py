@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from soakwatch.cli.options import StoppingCommand, chosen, runs_option, stop_option
+from soakwatch.cli.outlet import Terminal, outlives_terminal
 
 
 @click.command(
@@ -17,14 +18,17 @@ Examples:
   soakwatch resume runs/20261121T200000Z-fw-7.2
 \b
 The planned end does not change: the run is not extended by the gap. A run whose planned end has passed
-is closed and judged by what was recorded.
+is closed and judged by what was recorded. If the monitor was killed while it judged, or before it had written the
+reports and told hooks, recipients and sinks, that is made up for: each is told once. What it had just begun to run or
+to send may have happened, and is not done again: resume says so.
 From another terminal: soakwatch watch RUN shows it, soakwatch stop RUN ends it.""",
 )
 @click.argument("run", metavar="RUN")
 @runs_option()
 @click.option("--no-web", is_flag=True, help="Do not serve the live page and its API.")
 @stop_option
-def command(run: str, runs_folder: Path, no_web: bool, stop_on_fail: tuple[str, ...]) -> int:  # noqa: FBT001 - click's signature
+@outlives_terminal
+def command(terminal: Terminal, run: str, runs_folder: Path, no_web: bool, stop_on_fail: tuple[str, ...]) -> int:  # noqa: FBT001 - click's signature
     """Resume RUN (a folder, a record file, or 'last') until its planned end, then judge it."""
     from soakwatch.cli.foreground import run_to_the_end
     from soakwatch.core.errors import RecordError
@@ -38,4 +42,4 @@ def command(run: str, runs_folder: Path, no_web: bool, stop_on_fail: tuple[str, 
     if not (folder / "record.sqlite").is_file():
         raise RecordError(f"{folder} contains no record.sqlite: only a run in its own folder can be resumed")
     course, record, clock = resume(folder, stop_on_fail=any_rule, stop_rules=stop_rules)
-    return run_to_the_end(course, record, clock, web=None if no_web else course.plan.web)
+    return run_to_the_end(terminal, course, record, clock, web=None if no_web else course.plan.web)

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from soakwatch.cli.options import StoppingCommand, chosen, group_option, label_option, runs_option, stop_option
+from soakwatch.cli.outlet import Terminal, outlives_terminal
 
 
 @click.command(
@@ -25,6 +26,7 @@ Examples:
 Ctrl-C ends the run and judges what was recorded; a second Ctrl-C aborts at once.
 After a crash of the monitor: soakwatch resume RUN
 From another terminal: soakwatch watch RUN shows it, soakwatch stop RUN ends it, soakwatch open RUN opens its page.
+A terminal that is lost (an SSH session that ends, the reader of a pipe) does not end the run, which is judged as ever.
 On a terminal a status panel is shown; elsewhere a line is printed at the start, at each phase, for each new finding,
 for each source that stops or resumes answering, and every ten minutes (every minute in runs of half an hour or less).
 If the plan starts later, every source is polled once now, so that mistakes can be corrected before the start.
@@ -68,7 +70,9 @@ Exit codes: 0 pass, 1 fail, 2 usage or plan error, 3 inconclusive, 4 the monitor
 @group_option("this run")
 @label_option("Label of this run, such as release=7.2; replaces the plan's of the same name.")
 @stop_option
+@outlives_terminal
 def command(
+    terminal: Terminal,
     plan: Path | None,
     targets: tuple[str, ...],
     processes: tuple[str, ...],
@@ -133,7 +137,7 @@ def command(
         group=group,
     )
     try:
-        return run_to_the_end(course, record, clock, web=None if no_web else loaded.web)
+        return run_to_the_end(terminal, course, record, clock, web=None if no_web else loaded.web)
     except PlanRefusedError:
         if into is None and discard(folder):
             click.echo(f"nothing was judged; {folder} was removed")

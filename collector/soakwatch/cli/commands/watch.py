@@ -23,7 +23,7 @@ Examples:
 \b
 It reads the record or asks the server, without affecting the run. Ctrl-C ends only the display, with exit code 130.
 When the run ends, the verdict is shown and the exit code is 0; with --verdict it is that of the verdict: 0 pass,
-1 fail, 3 inconclusive. It is 4 if the monitor broke off.
+1 fail, 3 inconclusive. It is 4 if the monitor broke off, and 141 if the terminal or the reader of the output is gone.
 Without a terminal a line is printed whenever something changes."""
 )
 @click.argument("run", metavar="RUN|URL", default="last")
@@ -41,11 +41,11 @@ def command(run: str, runs_folder: Path, ca: str | None, *, once: bool, judged: 
     import signal
     import sys
 
-    from rich.console import Console
-
     from soakwatch.cli.display.follow import follow, show_outcome, show_snapshot
+    from soakwatch.core.console import CommandConsole
 
-    console, reader = Console(), _reader(run, ca, runs_folder)
+    reader = _reader(run, ca, runs_folder)
+    console = CommandConsole()
     if once:
         snapshot = reader.read()
         show_snapshot(snapshot, console)
@@ -56,6 +56,8 @@ def command(run: str, runs_folder: Path, ca: str | None, *, once: bool, judged: 
         except KeyboardInterrupt:
             click.echo(f"the run continues; soakwatch watch {run} shows it again, soakwatch stop {run} ends it")
             return 130
+        except OSError as error:  # the terminal is gone, which says nothing of the run
+            raise BrokenPipeError(*error.args) from None
     if snapshot.over:
         show_outcome(snapshot, run, console)
     return snapshot.exit_code if judged or snapshot.status.standing == "broken off" else 0

@@ -13,6 +13,7 @@ from soakwatch.core.redaction import Redaction
 from soakwatch.core.run_command import run_command
 from soakwatch.engine.hooks.limit import StormLimit
 from soakwatch.engine.hooks.trigger import HELD_BACK, HookFailedError, Trigger
+from soakwatch.engine.promises import Promises, hook_deed
 from soakwatch.judge.verdict import Verdict
 from soakwatch.plan.hook import FINDINGS, CapturePlan, HookPlan
 from soakwatch.record import Artifact, artifact_name
@@ -25,6 +26,7 @@ FAILED: Final = "hook.failed"
 MAX_WAITING = 50
 FINISH_S = 60.0
 """How long the hooks may go on when the run is over: what a failure set off just now is to be there."""
+IN_DOUBT: Final = "it had been started when the monitor was killed and may have run: it is not run again"
 _MAX_REPORTED = 8
 
 
@@ -38,7 +40,8 @@ class TakesEvidence(Protocol):
 
 class Hooks:
     """Receives findings and triggers the hooks of the plan. Nothing here raises, and only ``finish`` and ``conclude``
-    wait. ``known`` are the identities of findings that triggered hooks before the monitor was restarted.
+    wait. ``known`` are the identities of findings that triggered hooks before the monitor was restarted; what
+    ``promises`` hold of the start and the end was done before, or may have been, and is not done again.
     """
 
     def __init__(
@@ -51,12 +54,14 @@ class Hooks:
         redaction: Redaction,
         now_ns: Callable[[], int],
         known: Collection[str] = (),
+        promises: Promises | None = None,
     ) -> None:
         self._run, self._now_ns, self._serials = run, now_ns, count(1)
+        marks = promises or Promises(None)
         self._known = frozenset(known)
         self._heard: set[str] = set(known)
         self._hooks = [
-            _Hook(number, hook, run, environment, notes, capturing, redaction, now_ns, self._serials)
+            _Hook(number, hook, run, environment, notes, capturing, redaction, now_ns, self._serials, marks)
             for number, hook in enumerate(planned, 1)
         ]
 
@@ -64,7 +69,7 @@ class Hooks:
         """The run begins."""
         for hook in self._hooks:
             if "start" in hook.planned.on:
-                hook.set_off(Trigger("start", self._run, self._now_ns(), serial=next(self._serials)))
+                hook.set_off(Trigger("start", self._run, self._now_ns(), serial=next(self._serials), once="start"))
 
     def hear_findings(self, findings: Iterable[Finding]) -> None:
         """Take the findings so far: one that did not fail or warn before triggers its hooks."""
@@ -88,14 +93,16 @@ class Hooks:
         """
         for finding in verdict.findings:
             if finding.outcome.value in FINDINGS and identity_of(finding) not in self._heard:
-                self._tell(finding)
+                self._tell(finding, once=identity_of(finding))
         for hook in self._hooks:
             if "end" in hook.planned.on:
-                hook.set_off(Trigger("end", self._run, self._now_ns(), verdict=verdict, serial=next(self._serials)))
+                serial = next(self._serials)
+                hook.set_off(Trigger("end", self._run, self._now_ns(), verdict=verdict, serial=serial, once="end"))
         await self.finish(longest_s)
 
-    def _tell(self, finding: Finding) -> None:
-        trigger = Trigger(finding.outcome.value, self._run, self._now_ns(), finding, serial=next(self._serials))
+    def _tell(self, finding: Finding, once: str = "") -> None:
+        serial = next(self._serials)
+        trigger = Trigger(finding.outcome.value, self._run, self._now_ns(), finding, serial=serial, once=once)
         for hook in self._hooks:
             if hook.hears(finding):
                 hook.hear(trigger, finding.rule)
@@ -115,10 +122,11 @@ class _Hook:
         redaction: Redaction,
         now_ns: Callable[[], int],
         serials: Iterator[int],
+        promises: Promises,
     ) -> None:
         self.planned, self._number, self._run, self._serials = planned, number, run, serials
         self._environment, self._notes, self._capturing = dict(environment), notes, capturing
-        self._redaction, self._now_ns = redaction, now_ns
+        self._redaction, self._now_ns, self._promises = redaction, now_ns, promises
         self._limit = StormLimit(*planned.limit)
         self._waiting: deque[Trigger] = deque()
         self._work: asyncio.Task[None] | None = None
@@ -174,7 +182,17 @@ class _Hook:
 
     async def _do_all(self) -> None:
         while self._waiting:
-            await self._do(self._waiting.popleft())
+            trigger = self._waiting.popleft()
+            deed = hook_deed(self._number, trigger.once)
+            if not trigger.once:
+                await self._do(trigger)
+            elif await self._notes.do(self._promises.begin, deed):
+                await self._do(trigger)
+                await self._notes.do(self._promises.done, deed)
+            elif self._promises.in_doubt(deed):
+                self._promises.doubts.append(f"hook {self._number}, {trigger.about}: {IN_DOUBT}")
+                await self._failed(trigger.target, f"{trigger.about}: {IN_DOUBT}")
+                await self._notes.do(self._promises.done, deed)
 
     async def _do(self, trigger: Trigger) -> None:
         # Evidence first: it fades, and who is notified may want it.

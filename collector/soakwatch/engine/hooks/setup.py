@@ -11,6 +11,7 @@ from soakwatch.core.redaction import redaction_of
 from soakwatch.core.secrets import secret
 from soakwatch.engine.hooks.hooks import Hooks, TakesEvidence
 from soakwatch.engine.hooks.trigger import HookFailedError, Trigger
+from soakwatch.engine.promises import Promises
 from soakwatch.plan import Plan
 from soakwatch.plan.hook import CapturePlan, WebhookPlan
 from soakwatch.record.queue import Notes
@@ -22,8 +23,16 @@ def base_environment(plan: Plan, folder: Path) -> dict[str, str]:
     return {"SOAKWATCH_NAME": plan.name, "SOAKWATCH_RUN": str(folder.absolute())}
 
 
-def hooks_of(plan: Plan, folder: Path, notes: Notes, now_ns: Callable[[], int], known: Collection[str] = ()) -> Hooks:
-    """The hooks of a plan; ``known`` are the identities of findings that set hooks off before."""
+def hooks_of(
+    plan: Plan,
+    folder: Path,
+    notes: Notes,
+    now_ns: Callable[[], int],
+    known: Collection[str] = (),
+    promises: Promises | None = None,
+) -> Hooks:
+    """The hooks of a plan; ``known`` are the identities of findings that set hooks off before, ``promises`` what they
+    did, for a run that may be resumed."""
     redaction = redaction_of(plan.text)
     capturing: TakesEvidence = _NoCapture()
     if any(hook.capture is not None for hook in plan.hooks):
@@ -31,7 +40,7 @@ def hooks_of(plan: Plan, folder: Path, notes: Notes, now_ns: Callable[[], int], 
 
         capturing = Capturing(plan, folder, notes, redaction)
     around = base_environment(plan, folder)
-    return Hooks(plan.hooks, plan.name, around, notes, capturing, redaction, now_ns, known)
+    return Hooks(plan.hooks, plan.name, around, notes, capturing, redaction, now_ns, known, promises)
 
 
 def check_outside(plan: Plan) -> None:

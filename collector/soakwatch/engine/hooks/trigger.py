@@ -23,6 +23,7 @@ class Trigger:
     """Why a hook is set off: ``on`` is fail, warn, start, end, or held-back for those that came too often.
 
     ``held`` counts then the findings of each rule that were not reported one by one. ``serial`` numbers those of a run.
+    ``once`` names what is done once in a run, however often its monitor is killed; "" for what is not marked.
     """
 
     on: str
@@ -32,6 +33,7 @@ class Trigger:
     verdict: Verdict | None = None
     held: Mapping[str, int] = field(default_factory=dict)
     serial: int = 0
+    once: str = ""
 
     @property
     def stamp(self) -> str:

@@ -21,6 +21,7 @@ from soakwatch.engine.notify.message_text import (
 )
 from soakwatch.engine.notify.policy import FAILED, SENT, FailurePolicy, News
 from soakwatch.engine.notify.sending import Sender, Sent
+from soakwatch.engine.promises import Promises, notify_deed
 from soakwatch.judge.verdict import Verdict
 from soakwatch.plan import Plan
 from soakwatch.plan.notify import END, FAILURE, START, NotifyPlan
@@ -37,7 +38,7 @@ class Notifying:
     """The recipients of a run. Nothing here raises, and nothing waits but ``finish``.
 
     ``recorded`` are the events of messages sent before the monitor was restarted; ``page`` gives the current address
-    of the run's page, "" if there is none.
+    of the run's page, "" if there is none. Of the end each is told once: ``promises`` hold who was.
     """
 
     def __init__(
@@ -48,8 +49,10 @@ class Notifying:
         now_ns: Callable[[], int],
         page: Callable[[], str],
         recorded: Sequence[Event] = (),
+        promises: Promises | None = None,
     ) -> None:
         self._plan, self._folder, self._start_ns, self._now_ns, self._page = plan, folder, start_ns, now_ns, page
+        self._promises = promises or Promises(None)
         self._begun: tuple[int, int] | None = None  # when the start was seen, and the planned end
         self._recipients = [_Recipient(number, planned, recorded) for number, planned in enumerate(plan.notify, 1)]
 
@@ -73,11 +76,16 @@ class Notifying:
         ]
 
     def conclude(self, verdict: Verdict, report: Path, summary: Path) -> None:
-        """The run is judged and its report written: send the verdict; ``summary`` is the file of it as Markdown."""
+        """The run is judged and its report written: send the verdict; ``summary`` is the file of it as Markdown.
+
+        Whom an earlier monitor had begun to tell is not told again.
+        """
         if self._begun is not None:
             self._send_start()
         text = ""
         for recipient in self._recipients:
+            if not self._promises.begin(notify_deed(recipient.number)):
+                continue
             if END in recipient.planned.on:
                 text = text or ("" if recipient.planned.attach == "none" else _read(summary))
                 recipient.queue.post(
@@ -93,6 +101,18 @@ class Notifying:
         for recipient in self._recipients:
             if END in recipient.planned.on:
                 recipient.queue.post(broken_message(self._plan.name, why, self._where(ended=True)))
+
+    def settled(self) -> None:
+        """What became of the end's messages is recorded: mark them as done."""
+        for recipient in self._recipients:
+            deed = notify_deed(recipient.number)
+            if self._promises.in_doubt(deed) and not self._promises.is_done(deed):
+                self._promises.doubts.append(
+                    f"notification {recipient.number} to {recipient.planned.to} had been started when the monitor was"
+                    " killed and may have been sent: it is not sent again"
+                )
+            if self._promises.is_begun(deed):
+                self._promises.done(deed)
 
     @property
     def busy(self) -> bool:
@@ -143,8 +163,8 @@ class _Recipient:
     """One recipient: what it was sent, and the queue to it."""
 
     def __init__(self, number: int, planned: NotifyPlan, recorded: Iterable[Event]) -> None:
-        self.planned, self._number = planned, str(number)
-        own = [event for event in recorded if event.detail.get("number") == self._number]
+        self.planned, self.number = planned, str(number)
+        own = [event for event in recorded if event.detail.get("number") == self.number]
         self.start_sent = any(event.detail.get("what") == "start" for event in own)
         self.policy = FailurePolicy(own)
         self.queue = DeliveryQueue(Sender(planned.to))
@@ -155,7 +175,7 @@ class _Recipient:
         message, answer = sent.message, sent.answer
         if message.kind in _OF_FAILURES:
             self.policy.sent(now_ns, well=sent.well)
-        detail = {"number": self._number, "to": self.planned.to, "service": answer.service, "what": message.kind}
+        detail = {"number": self.number, "to": self.planned.to, "service": answer.service, "what": message.kind}
         if message.finding:
             detail["finding"] = message.finding
         if message.about:

@@ -12,16 +12,25 @@ from soakwatch.core.errors import PlanError, RecordError
 from soakwatch.engine.notify.notifying import Notifying
 from soakwatch.engine.notify.policy import FAILED, SENT
 from soakwatch.engine.notify.sending import Sender
+from soakwatch.engine.promises import Promises
 from soakwatch.plan import Plan
 from soakwatch.plan.notify import NotifyPlan
 from soakwatch.record import RecordView
 from soakwatch_rules.rule import Event
 
 
-def notifying_of(plan: Plan, folder: Path, start_ns: int, now_ns: Callable[[], int], *, resumed: bool) -> Notifying:
+def notifying_of(
+    plan: Plan,
+    folder: Path,
+    start_ns: int,
+    now_ns: Callable[[], int],
+    *,
+    resumed: bool,
+    promises: Promises | None = None,
+) -> Notifying:
     """The notifications of a plan; messages sent before a crash of the monitor are not sent again."""
     recorded = _recorded(folder) if resumed and plan.notify else ()
-    return Notifying(plan, folder, start_ns, now_ns, lambda: page_of(folder), recorded)
+    return Notifying(plan, folder, start_ns, now_ns, lambda: page_of(folder), recorded, promises)
 
 
 def page_of(folder: Path) -> str:

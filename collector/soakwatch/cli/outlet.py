@@ -1,0 +1,280 @@
+"""Standard output and error of a command that goes on without them: a terminal may vanish, or stop taking output.
+
+A run of days outlives the terminal that it was started on: an SSH client is killed, the reader of a pipe ends, a disk
+fills up, somebody presses Ctrl-S. Here is the one place that knows: within ``lasting_terminal`` no write to standard
+output or error fails or waits, whoever makes it. What cannot be written is lost, which ``Terminal.losses`` tells.
+"""
+
+from __future__ import annotations
+
+import errno
+import functools
+import io
+import os
+import select
+import signal
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TextIO, TypeVar
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer as Buffer
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+PATIENCE_S = 10.0
+"""So long the end of a command waits for a terminal that takes nothing; what is left is lost then."""
+MAX_WAITING = 4 << 20
+"""Bytes that wait for a terminal that takes nothing; of more the oldest are lost."""
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""What a disk says that may have room again: the next write is tried."""
+_OUT, _ERR = 1, 2
+_NAMES = {_OUT: "standard output", _ERR: "standard error"}
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """A stream (``standard output``) that was lost: when (UTC ns), and why."""
+
+    stream: str
+    time_ns: int
+    reason: str
+
+
+class Terminal:
+    """What became of standard output and error. Bytes are written by a thread of its own, in the order in which they
+    came, so that nobody waits for them."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._waiting: deque[tuple[int, bytes]] = deque()
+        self._size = self._written = 0
+        self._writing = False
+        self._thread: threading.Thread | None = None
+        self._gone: set[int] = set()
+        self._full: set[int] = set()
+        self._untold: list[Loss] = []
+
+    @property
+    def gone(self) -> bool:
+        """Whether standard output is lost for good."""
+        return _OUT in self._gone
+
+    def losses(self) -> list[Loss]:
+        """What was lost since this was last asked."""
+        with self._changed:
+            told, self._untold = self._untold, []
+            return told
+
+    def put(self, descriptor: int, data: bytes) -> None:
+        """Write it as soon as what came before is written; never waits, and never raises."""
+        with self._changed:
+            if descriptor in self._gone:
+                return
+            self._waiting.append((descriptor, data))
+            self._size += len(data)
+            while self._size > MAX_WAITING and len(self._waiting) > 1:
+                self._size -= len(self._waiting.popleft()[1])
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="terminal", daemon=True)
+                self._thread.start()
+            self._changed.notify_all()
+
+    def drain(self, patience_s: float = PATIENCE_S) -> bool:
+        """Wait until all is written, as long as there is progress within ``patience_s``; whether it is."""
+        with self._changed:
+            while self._waiting or self._writing:
+                written = self._written
+                self._changed.wait_for(functools.partial(self._moved, written), patience_s)
+                if not self._moved(written):
+                    return False
+        return True
+
+    def _moved(self, written: int) -> bool:
+        return self._written != written or not (self._waiting or self._writing)
+
+    def give_up(self, descriptor: int, reason: str) -> None:
+        """The stream is lost from here on: whoever writes to it, in this process or in a child, writes to nothing."""
+        with self._changed:
+            if descriptor in self._gone:
+                return
+            self._gone.add(descriptor)
+            self._waiting = deque(item for item in self._waiting if item[0] != descriptor)
+            self._size = sum(len(data) for _, data in self._waiting)
+            self._changed.notify_all()
+        with suppress(OSError):
+            _to_nothing(descriptor)
+        self._lost(descriptor, reason)
+
+    def _lost(self, descriptor: int, reason: str) -> None:
+        name = _NAMES.get(descriptor, f"descriptor {descriptor}")
+        with self._changed:
+            self._untold.append(Loss(name, time.time_ns(), reason))
+        if descriptor == _OUT:
+            self.put(_ERR, f"soakwatch: {name} is lost ({reason}): the work goes on without it\n".encode())
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                self._writing = False
+                self._changed.notify_all()
+                self._changed.wait_for(lambda: bool(self._waiting))
+                descriptor, data = self._waiting.popleft()
+                self._size -= len(data)
+                self._writing = True
+            self._write(descriptor, data)
+
+    def _write(self, descriptor: int, data: bytes) -> None:
+        left = memoryview(data)
+        while left and descriptor not in self._gone:
+            try:
+                count = os.write(descriptor, left)
+            except BlockingIOError:  # somebody else made it so: it is shared with other processes
+                select.select([], [descriptor], [], 1.0)
+                continue
+            except OSError as error:
+                reason = error.strerror or type(error).__name__
+                if error.errno not in _NO_ROOM:
+                    self.give_up(descriptor, reason)
+                elif descriptor not in self._full:
+                    self._full.add(descriptor)
+                    self._lost(descriptor, reason)
+                return
+            left = left[count:]
+            with self._changed:
+                self._written += count
+                self._changed.notify_all()
+
+
+class _Stream(io.BufferedIOBase):
+    """The binary side of a stream whose bytes a Terminal writes."""
+
+    def __init__(self, terminal: Terminal, descriptor: int) -> None:
+        self._terminal, self._descriptor = terminal, descriptor
+
+    @property
+    def name(self) -> str:
+        """As people call it."""
+        return _NAMES.get(self._descriptor, "")
+
+    def writable(self) -> bool:
+        """It can be written, and no more."""
+        return True
+
+    def fileno(self) -> int:
+        """The descriptor, which leads to nothing once the stream is lost."""
+        return self._descriptor
+
+    def isatty(self) -> bool:
+        """Whether it is a terminal now."""
+        return os.isatty(self._descriptor)
+
+    def write(self, data: Buffer, /) -> int:
+        """Take all of it."""
+        taken = bytes(data)
+        self._terminal.put(self._descriptor, taken)
+        return len(taken)
+
+
+@contextmanager
+def lasting_terminal() -> Iterator[Terminal]:
+    """Whatever becomes of standard output and error, the block goes on: no write fails or waits, and a hang-up
+    (SIGHUP) does not end it. At its end what waits is written, or given up after ``PATIENCE_S`` without progress."""
+    terminal = Terminal()
+    before = sys.stdout, sys.stderr
+    descriptors = [number for number in map(_descriptor, before) if number is not None]
+    with _no_hang_up():
+        sys.stdout, sys.stderr = (_lasting(stream, terminal) for stream in before)
+        try:
+            yield terminal
+        finally:
+            for stream in (sys.stdout, sys.stderr):
+                stream.flush()
+            sys.stdout, sys.stderr = before
+            if not terminal.drain():
+                for descriptor in descriptors:
+                    terminal.give_up(descriptor, f"it took nothing for {PATIENCE_S:g} s")
+
+
+def outlives_terminal(command: Callable[Concatenate[Terminal, P], R]) -> Callable[P, R]:
+    """The command within ``lasting_terminal``, which it gets as its first argument."""
+
+    @functools.wraps(command)
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
+        with lasting_terminal() as terminal:
+            return command(terminal, *args, **kwargs)
+
+    return guarded
+
+
+def hold_standard_streams() -> None:
+    """Give a process that was started without standard input, output or error (``>&-``) ones that lead to nothing:
+    a file that it opens would take their place, and be written by whoever means to speak to the user."""
+    for descriptor in (0, _OUT, _ERR):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            _to_nothing(descriptor)
+    sys.stdout = sys.stdout or _nothing()
+    sys.stderr = sys.stderr or _nothing()
+
+
+def discard_broken_streams() -> None:
+    """Send what cannot be written to nothing: Python flushes it again at exit, and a failure makes exit code 120."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            _to_nothing(stream.fileno())
+
+
+@contextmanager
+def _no_hang_up() -> Iterator[None]:
+    """A handler that does nothing, and not SIG_IGN, which hooks and scripts would inherit."""
+    ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    if ignored or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGHUP, lambda *_: None)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def _lasting(stream: TextIO, terminal: Terminal) -> TextIO:
+    descriptor = _descriptor(stream)
+    if descriptor is None:
+        return stream
+    with suppress(OSError):
+        stream.flush()
+    return io.TextIOWrapper(
+        _Stream(terminal, descriptor), encoding=stream.encoding, errors=stream.errors, write_through=True
+    )
+
+
+def _descriptor(stream: TextIO) -> int | None:
+    """The descriptor of a stream; None of one that has none, such as that of a test."""
+    try:
+        return stream.fileno()
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def _to_nothing(descriptor: int) -> None:
+    nothing = os.open(os.devnull, os.O_RDWR)
+    if nothing == descriptor:
+        os.set_inheritable(descriptor, True)  # noqa: FBT003
+        return
+    os.dup2(nothing, descriptor)
+    os.close(nothing)
+
+
+def _nothing() -> TextIO:
+    return open(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8", closefd=False)

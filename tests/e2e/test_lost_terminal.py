@@ -1,0 +1,56 @@
+"""A run whose output goes nowhere, and one of whose report files cannot be written: its verdict counts all the same."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+from tests.commands import SOAKWATCH, Command, environment, wait_until
+from tests.reliability.lost_terminals import PLAN, shortfalls
+
+from soakwatch.record import RecordView
+
+
+def test_a_run_outlives_its_terminal_and_resume_writes_the_report_that_could_not_be_written(
+    tmp_path: Path, soakwatch: Command
+) -> None:
+    """Hung up, and nobody reads what it prints: judged, its hook run, its other reports written, and its exit code is
+    the verdict's. Resumed, it makes up for the missing file and no more."""
+    (tmp_path / "p.yaml").write_text(PLAN.format(seconds=4), encoding="utf-8")
+    run = tmp_path / "run"
+    (run / "junit.xml").mkdir(parents=True)  # a file of this name cannot be written
+    reader, writer = os.pipe()
+    process = subprocess.Popen(
+        [SOAKWATCH, "run", "p.yaml", "--into", "run", "--no-web"],
+        cwd=tmp_path,
+        env=environment(),
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    os.close(writer)
+    try:
+        wait_until((run / "record.sqlite").is_file, "the record")
+        os.close(reader)
+        process.send_signal(signal.SIGHUP)
+        _, said = process.communicate(timeout=240)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == 3
+    assert shortfalls(run, process.returncode) == ["no junit.xml"]
+    unwritten = "run/junit.xml cannot be written: Is a directory: put that right, then write it with"
+    assert said.splitlines() == [
+        "soakwatch: standard output is lost (Broken pipe): the work goes on without it",
+        f"soakwatch: {unwritten} soakwatch resume run",
+    ]
+    with RecordView.open(run) as view:
+        lost = [stored.event.object for stored in view.events() if stored.event.kind == "terminal.lost"]
+    assert lost == ["standard output"]
+    (run / "junit.xml").rmdir()
+    resumed = soakwatch("resume", "run")
+    assert (resumed.returncode, resumed.stderr) == (3, "")
+    assert "INCONCLUSIVE" in resumed.stdout
+    assert shortfalls(run, 3) == [], "its hook was run once"

@@ -1,0 +1,161 @@
+"""Commands on terminals that vanish, fill up or stop: the ways, and what is left of such a run."""
+
+from __future__ import annotations
+
+import errno
+import os
+import pty
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.commands import SOAKWATCH, environment
+
+from soakwatch.core.errors import EXIT_INCONCLUSIVE, RecordError
+from soakwatch.judge.verdict import EXIT_CODES
+from soakwatch.record import RecordView
+from soakwatch.report.files import REPORT_FILES
+from soakwatch_rules.rule import Outcome
+
+PLAN = """\
+name: short
+duration: {seconds}s
+targets: {{dut: {{sources: [{{local: {{interval: 200ms, probes: [cpu]}}}}]}}}}
+hooks: [{{on: end, run: [sh, -c, 'echo "$SOAKWATCH_OUTCOME" >> "$SOAKWATCH_RUN/told.txt"']}}]
+"""
+
+
+@dataclass
+class OnTerminal:
+    """A command whose terminal is to vanish: ``vanish`` does it, ``close`` is called at its end."""
+
+    process: subprocess.Popen[bytes]
+    vanish: Callable[[], None]
+    close: Callable[[], None]
+
+
+Way = Callable[[list[object], Path], OnTerminal]
+
+
+def _started(
+    words: list[object], folder: Path, stdout: int | None = None, stderr: int | None = None
+) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        list(map(str, words)),
+        cwd=folder,
+        env={**environment(), "TERM": "xterm-256color", "XDG_RUNTIME_DIR": str(folder)},  # locks of its own
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+        stdout=stdout,
+        stderr=stderr,
+    )
+
+
+def _nothing() -> None:
+    """It was gone from the start."""
+
+
+def _shell(redirections: str) -> Way:
+    def start(words: list[object], folder: Path) -> OnTerminal:
+        line = " ".join(f"'{word}'" for word in (SOAKWATCH, *words))
+        process = _started(["sh", "-c", f"exec {line} {redirections}"], folder)
+        return OnTerminal(process, _nothing, _nothing)
+
+    return start
+
+
+def _pipe(*, both: bool) -> Way:
+    """The reader of a pipe ends, as that of ``| head`` does; with ``both`` standard error goes there too."""
+
+    def start(words: list[object], folder: Path) -> OnTerminal:
+        ours, theirs = os.pipe()
+        process = _started([SOAKWATCH, *words], folder, stdout=theirs, stderr=theirs if both else subprocess.DEVNULL)
+        os.close(theirs)
+        return OnTerminal(process, lambda: _closed(ours), lambda: _closed(ours))
+
+    return start
+
+
+def _terminal(*, hang_up: bool, read: bool = True) -> Way:
+    """A terminal that vanishes, with SIGHUP or without; without ``read`` it is there and takes nothing more."""
+
+    def start(words: list[object], folder: Path) -> OnTerminal:
+        ours, theirs = pty.openpty()
+        process = _started([SOAKWATCH, *words], folder, stdout=theirs, stderr=theirs)
+        os.close(theirs)
+        gone = threading.Event()
+        if read:
+            threading.Thread(target=_read, args=(ours, gone), daemon=True).start()
+
+        def vanish() -> None:
+            gone.set()
+            if read:
+                _closed(ours)
+            if hang_up:
+                with suppress(ProcessLookupError):
+                    os.kill(process.pid, signal.SIGHUP)
+
+        return OnTerminal(process, vanish, lambda: _closed(ours))
+
+    return start
+
+
+def _read(descriptor: int, gone: threading.Event) -> None:
+    os.set_blocking(descriptor, False)
+    while not gone.is_set():
+        try:
+            if not os.read(descriptor, 1 << 16):
+                return
+        except BlockingIOError:
+            time.sleep(0.02)
+        except OSError as error:
+            if error.errno in {errno.EIO, errno.EBADF}:
+                return
+            raise
+
+
+def _closed(descriptor: int) -> None:
+    with suppress(OSError):
+        os.close(descriptor)
+
+
+def ways() -> Mapping[str, Way]:
+    """Every way to lose a terminal, by name."""
+    return {
+        "stdout closed": _shell(">&-"),
+        "stdout and stderr closed": _shell(">&- 2>&-"),
+        "a full disk": _shell(">/dev/full"),
+        "a full disk for both": _shell(">/dev/full 2>&1"),
+        "no standard stream at all": _shell("<&- >&- 2>&-"),
+        "the pipe's reader gone": _pipe(both=False),
+        "both pipes' reader gone": _pipe(both=True),
+        "the terminal gone": _terminal(hang_up=False),
+        "the terminal gone, with SIGHUP": _terminal(hang_up=True),
+        "a terminal that takes nothing": _terminal(hang_up=False, read=False),
+    }
+
+
+def shortfalls(run: Path, code: int, *, in_doubt: bool = False) -> list[str]:
+    """What a run in a folder owes and did not do, in words; nothing where it lost nothing. Its hook may not
+    have run where a kill left it ``in_doubt``."""
+    try:
+        with RecordView.open(run) as view:
+            verdict, reason = view.meta("verdict"), view.meta("reason") or ""
+    except RecordError as error:
+        return [f"exit code {code}, {error}"]
+    if code == EXIT_INCONCLUSIVE and reason.endswith("nothing was polled"):
+        return []  # the machine was too busy to begin within such a short run
+    problems = []
+    if verdict is None or EXIT_CODES[Outcome(verdict)] != code:
+        problems.append(f"exit code {code} with the verdict {verdict}")
+    problems += [f"no {name}" for name in REPORT_FILES.values() if not (run / name).is_file()]
+    told = run / "told.txt"
+    lines = told.read_text(encoding="utf-8").splitlines() if told.is_file() else []
+    if lines != [verdict] and not (in_doubt and not lines):
+        problems.append(f"the hook said {lines} of the verdict {verdict}")
+    return problems

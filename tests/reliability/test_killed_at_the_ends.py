@@ -1,0 +1,92 @@
+"""Kills before the first poll, and in the middle of the final judging: each such run is resumed to its verdict."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from tests.commands import SOAKWATCH, command_in, environment, wait_until
+from tests.reliability.lost_terminals import PLAN, shortfalls
+
+from soakwatch.core.errors import RecordError
+from soakwatch.record import RecordView
+
+KILLS = int(os.environ.get("ATTEMPTS", "30"))
+AT_ONCE = 3
+MOMENTS = ("before the first poll", "while it waits for its start", "in the final judging")
+
+
+def has_ended(run: Path) -> bool:
+    """Whether the run in a folder is over, and is being judged."""
+    try:
+        with RecordView.open(run) as view:
+            return view.meta("ended_ns") is not None
+    except RecordError:
+        return False
+
+
+def killed(moment: str, wait_s: float, folder: Path) -> None:
+    """Start a run and kill it at a moment."""
+    folder.mkdir()
+    start = ""
+    if moment == MOMENTS[1]:
+        at = datetime.now(UTC) + timedelta(seconds=20)
+        start = f"start: {at:%Y-%m-%dT%H:%M:%SZ}\n"
+    (folder / "p.yaml").write_text(start + PLAN.format(seconds=3), encoding="utf-8")
+    process = subprocess.Popen(
+        [SOAKWATCH, "run", "p.yaml", "--into", "run", "--no-web"],
+        cwd=folder,
+        env=environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    run = folder / "run"
+    try:
+        if moment == MOMENTS[2]:
+            wait_until(lambda: has_ended(run) or process.poll() is not None, "the end")
+        else:
+            wait_until((run / "record.sqlite").is_file, "the record")
+        time.sleep(wait_s)  # the moment that is tried
+    finally:
+        process.kill()
+        process.wait()
+
+
+def tried(moment: str, wait_s: float, folder: Path) -> list[str]:
+    """What went wrong in one attempt."""
+    killed(moment, wait_s, folder)
+    soakwatch = command_in(folder)
+    resumed = soakwatch("resume", "run", "--no-web", timeout=900)
+    doubt = "may have run" in resumed.stderr
+    problems = shortfalls(folder / "run", resumed.returncode, in_doubt=doubt)
+    again = soakwatch("resume", "run", timeout=900)
+    if again.returncode != 2 or "nothing of it is left to be done" not in again.stderr:
+        problems.append(f"a second resume: {again.returncode}: {again.stdout}{again.stderr}")
+    return [*problems, resumed.stderr] if problems else []
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+def test_every_run_killed_at_its_ends_is_resumed_to_its_verdict(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Verdict, report files and exit code are there, and the end's hook ran once (or may have: then that is said)."""
+    rng = random.Random(42)
+    planned = [
+        (MOMENTS[n % 3], rng.uniform(0, 1.6 if n % 3 == 2 else 0.6), tmp_path / str(n))  # seconds
+        for n in range(KILLS)
+    ]
+    with ThreadPoolExecutor(AT_ONCE) as crew:
+        results = list(crew.map(lambda one: tried(*one), planned))
+    failures = [f"{one}: {'; '.join(problems)}" for one, problems in zip(planned, results, strict=True) if problems]
+    with capsys.disabled():
+        print(
+            f"\nkills before the first poll and in the final judging: {len(planned)} attempts, {len(failures)} failures"
+        )
+    assert not failures, "\n".join(failures)
