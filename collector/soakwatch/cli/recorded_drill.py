@@ -48,7 +48,7 @@ def drill_record(path: Path, kinds: tuple[str, ...], places: int, seed: int, out
         drill = Drill(view, seed, places, kinds)
         estimate = drill.prepare()
         click.echo(
-            f"at most {estimate.copies} copies are judged, about {show_seconds(max(1.0, round(estimate.seconds)))}",
+            f"at most {estimate.copies} copies are judged, {show_seconds(max(1.0, round(estimate.seconds)))} of a processor",
             err=True,
         )
         with counting(max(1, estimate.copies), _LINE_EVERY_S) as progress:

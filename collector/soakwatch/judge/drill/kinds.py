@@ -139,7 +139,7 @@ class Kind:
 def _holders_of_memory(ground: Ground) -> tuple[Subject, ...]:
     keys = ground.of_devices(*_MEMORY)
     if not keys:  # an imported table has names of its own
-        every = ground.there(key for key in ground.record.keys() if key.target in ground.devices)
+        every = ground.there(key for key in sorted(ground.record.every) if key.target in ground.devices)
         keys = tuple(key for key in every if _may_not_grow(ground.record.series(key)))
     return tuple(Subject(_name(key), key.target, (key, *_sums(ground, key))) for key in keys)
 
@@ -154,7 +154,7 @@ def _sums(ground: Ground, key: SeriesKey) -> tuple[SeriesKey, ...]:
         return ()
     same = [SeriesKey(key.target, metric, key.object) for metric in _MORE_USED]
     sums = [SeriesKey(key.target, metric, "") for metric in ("system.memory.usage", "system.memory.available")]
-    held = set(ground.record.keys())
+    held = ground.record.every
     return tuple(other for other in (*same, *sums) if other in held and other != key)
 
 
@@ -230,7 +230,7 @@ def _count(series: Series) -> float:
 
 def _pings(ground: Ground) -> tuple[Subject, ...]:
     """The peers that are asked, where no generator tells of a load."""
-    held = set(ground.record.keys())
+    held = ground.record.every
     return tuple(
         Subject(f"answers of {_name(key)}", key.target, found)
         for key in ground.of_devices("reach.lost")
@@ -311,7 +311,7 @@ def _slower(ground: Ground, subject: Subject, at: float, size: float) -> Fault:
 
 
 def _processes(ground: Ground) -> tuple[Subject, ...]:
-    held = set(ground.record.keys())
+    held = ground.record.every
     return tuple(
         Subject(_name(key), key.target, tuple(k for m in ("start_time", "pid", "up") if (k := _of(key, m)) in held))
         for key in ground.of_devices("process.start_time")
@@ -339,7 +339,7 @@ def _another_life(series: Series, metric: str, away: Window) -> Series:
 
 def _sources(ground: Ground) -> tuple[Subject, ...]:
     held: dict[int, list[SeriesKey]] = {}
-    for key in ground.record.keys():
+    for key in sorted(ground.record.every):
         source = ground.record.view.source_of(key)
         if source is not None:
             held.setdefault(source.id, []).append(key)
@@ -374,7 +374,16 @@ KINDS: Final[tuple[Kind, ...]] = (
         _leaking,
         "memory of a process or of a device under test",
     ),
-    Kind("cpu", "s", "time at 100 %", _SECONDS, _processors, _busy, "CPU utilisation of a device under test", lasts=True),
+    Kind(
+        "cpu",
+        "s",
+        "time at 100 %",
+        _SECONDS,
+        _processors,
+        _busy,
+        "CPU utilisation of a device under test",
+        lasts=True,
+    ),
     Kind(
         "loss",
         "1",
@@ -382,12 +391,28 @@ KINDS: Final[tuple[Kind, ...]] = (
         (1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3),
         _traffic_or_pings,
         _losing,
-        "what a generator sent and got back, or a peer that is asked",
+        "figures of a generator, or peer that is asked,",
     ),
-    Kind("stall", "s", "time without any traffic coming back", _SECONDS, _traffic_or_pings, _stalled,
-         "what a generator sent and got back, or a peer that is asked", lasts=True),
-    Kind("restart", "s", "time that a process is away", (1.0, 10.0, 60.0, 300.0), _processes, _restarted,
-         "the start time of a watched process", lasts=True),
+    Kind(
+        "stall",
+        "s",
+        "time without any traffic coming back",
+        _SECONDS,
+        _traffic_or_pings,
+        _stalled,
+        "figures of a generator, or peer that is asked,",
+        lasts=True,
+    ),
+    Kind(
+        "restart",
+        "s",
+        "time that a process is away",
+        (1.0, 10.0, 60.0, 300.0),
+        _processes,
+        _restarted,
+        "process that is watched and",
+        lasts=True,
+    ),
     Kind(
         "latency",
         "1",
@@ -395,10 +420,19 @@ KINDS: Final[tuple[Kind, ...]] = (
         (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0),
         _late_answers,
         _slower,
-        "latency or round trips",
+        "latency or round trip",
     ),
-    Kind("silence", "s", "time that a source does not answer", (*_SECONDS[2:], 1200.0, 3600.0, 7200.0), _sources, _silent,
-         "a source that is polled", lasts=True, doubt=True),
-)  # fmt: skip
+    Kind(
+        "silence",
+        "s",
+        "time that a source does not answer",
+        (*_SECONDS[2:], 1200.0, 3600.0, 7200.0),
+        _sources,
+        _silent,
+        "source of a device under test",
+        lasts=True,
+        doubt=True,
+    ),
+)
 """All kinds, in the order of the table."""
 KIND_NAMES: Final = tuple(kind.name for kind in KINDS)

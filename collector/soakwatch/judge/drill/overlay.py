@@ -44,6 +44,11 @@ class ReadOnce:
             self._series[key] = self.view.series(key)
         return self._series[key]
 
+    @property
+    def every(self) -> frozenset[SeriesKey]:
+        """All series."""
+        return frozenset(self.keys())
+
     def keys(self, metrics: Sequence[str] | None = None) -> tuple[SeriesKey, ...]:
         """The series, or those of some metrics."""
         wanted = None if metrics is None else tuple(metrics)

@@ -89,7 +89,7 @@ def _smallest(tried: Sequence[tuple[float, int, int]]) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """How many copies are judged at most, and how long that takes, in seconds."""
+    """How many copies are judged at most, and how many seconds of a processor that takes."""
 
     copies: int
     seconds: float
@@ -162,9 +162,9 @@ class Drill:
         if name not in self._before:
             changed = kind.fault(self._ground, subject, at, size)
             self._judged(subject, Fault({}), changed)  # readings and rules are loaded now
-            began_s = time.perf_counter()
+            began_s = time.process_time()
             self._before[name] = self._judged(subject, Fault({}), changed)
-            self._took_s[kind.name] = max(self._took_s.get(kind.name, 0.0), time.perf_counter() - began_s)
+            self._took_s[kind.name] = max(self._took_s.get(kind.name, 0.0), time.process_time() - began_s)
         return self._before[name]
 
     def _judged(self, subject: Subject, fault: Fault, concerns: Fault) -> Mapping[Identity, Finding]:
@@ -182,7 +182,7 @@ class Drill:
         places = self._drawn[kind.name] if kind.name in self._drawn else self._draw(kind)
         failing = self._failing.get(kind.name, [])
         if not places:
-            note = f"the run has no {kind.lacking} that could be watched from one end of it to the other"
+            note = f"the run has no {kind.lacking} that was read from one end of it to the other"
             if failing:
                 note = f"no place: {', '.join(failing)} fails without any fault"
             elif not kind.sizes_in(self._ground):
