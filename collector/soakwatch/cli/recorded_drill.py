@@ -47,10 +47,8 @@ def drill_record(path: Path, kinds: tuple[str, ...], places: int, seed: int, out
         click.echo(harmless(f"reading {name}"), err=True)
         drill = Drill(view, seed, places, kinds)
         estimate = drill.prepare()
-        click.echo(
-            f"at most {estimate.copies} copies are judged, {show_seconds(max(1.0, round(estimate.seconds)))} of a processor",
-            err=True,
-        )
+        takes = show_seconds(max(1.0, round(estimate.seconds)))
+        click.echo(f"at most {estimate.copies} copies are judged, {takes} of a processor", err=True)
         with counting(max(1, estimate.copies), _LINE_EVERY_S) as progress:
             results = list(drill.run(progress.one_more))
     stretch = show_seconds(drill.ground.stretch.seconds)

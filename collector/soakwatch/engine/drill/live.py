@@ -19,8 +19,8 @@ from soakwatch.engine.hooks.evidence import EvidenceSource
 from soakwatch.engine.hooks.trigger import HookFailedError
 from soakwatch.plan import Plan
 from soakwatch.record import RecordView
-from soakwatch.runs.mark_event import EventRequest, record_event
-from soakwatch_rules.rule import Finding, Outcome
+from soakwatch.record.external_events import external_events
+from soakwatch_rules.rule import Event, Finding, Outcome
 
 _COMMAND_S: Final = 30.0
 _LOOK_S: Final = 1.0
@@ -106,7 +106,8 @@ class LiveDrill:
     async def _make(self, fault: LiveFault, host: EvidenceSource | None) -> None:
         begin_ns = time.time_ns()
         labels = {"fault": fault.kind, "what": fault.words}
-        record_event(self.folder, EventRequest("begin", DRILL, target=fault.target, labels=labels), begin_ns)
+        with external_events(self.folder) as kept:
+            stored = kept.add(Event(DRILL, fault.target, fault.object, begin_ns, None, labels))
         self.tell(f"{fault.target}: {fault.words}")
         trouble, held = "it cannot be reached", ()
         if host is not None:
@@ -126,7 +127,8 @@ class LiveDrill:
                 await host.run(end_script(fault, held) if held else "true", _COMMAND_S)
         end_ns = time.time_ns()
         outcome = {"trouble": trouble} if trouble else {}
-        record_event(self.folder, EventRequest("end", DRILL, target=fault.target, labels=outcome), end_ns)
+        with external_events(self.folder) as kept:
+            kept.end(stored, end_ns, outcome)
         self.made.append(Made(fault, begin_ns, end_ns, trouble))
 
     def _begun(self) -> bool:
