@@ -56,10 +56,8 @@ Log = Annotated[bool | str, BeforeValidator(_log)]
 class VictimShape(Shape):
     """A process that may be killed, and how it is started again."""
 
-    name: Annotated[Process, Field(description="exact name of the process; the oldest of that name is killed")]
-    start: Annotated[Text | None, Field(description="shell command that starts it again; default: its supervisor")] = (
-        None
-    )
+    name: Annotated[Process, Field(description="exact name of the process; the first of that name is killed")]
+    start: Annotated[Text | None, Field(description="shell command that starts it again; default: none")] = None
 
 
 def _victim(value: object) -> object:

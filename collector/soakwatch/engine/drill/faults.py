@@ -112,9 +112,13 @@ def _kill(target: str, drill: DrillPlan, lasts_s: float, token: str) -> Iterator
 
 def _killed(target: str, victim: VictimPlan, lasts_s: float) -> LiveFault:
     name = quote(victim.name[:_COMM])
-    find = f'pid=$(pgrep -x -o {name}); [ "${{pid:-0}}" -gt 1 ] || {{ echo no process {name} here; exit 9; }}'
-    again = f"{{ setsid sh -c {quote(victim.start)} {_QUIET} & }}"  # in a session of its own: it may never return
-    start = f"pgrep -x {name} >/dev/null || {again}" if victim.start else ""
+    living = "case \"$(sed 's/.*) //' /proc/$p/stat 2>/dev/null)\" in ''|Z*) ;; *) pid=$p; break;; esac"
+    find = (
+        f"pid=; for p in $(pgrep -x {name}); do {living}; done\n"
+        f'[ "${{pid:-0}}" -gt 1 ] || {{ echo no process {name} here; exit 9; }}'
+    )
+    # In a session of its own: it may never return, and what would have undone the fault may be ended then.
+    start = f"{{ setsid sh -c {quote(victim.start)} {_QUIET} & }}" if victim.start else ""
     man = _dead_man(lasts_s, start) if start else "man=0"
     hit = _or_give_up("kill -9 $pid") if start else "kill -9 $pid"
     how = (
@@ -124,7 +128,7 @@ def _killed(target: str, victim: VictimPlan, lasts_s: float) -> LiveFault:
         "kill",
         target,
         victim.name,
-        f"kill -9 of the oldest process {victim.name} ({how})",
+        f"kill -9 of the first process {victim.name} ({how})",
         _script("pgrep setsid", find, man, hit),
         start,
         lasts_s if start else 0.0,
