@@ -27,9 +27,9 @@ def drill(*words: object) -> tuple[str, str]:
 
 @pytest.fixture(scope="module")
 def night(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The record of eight healthy hours: three processes, traffic, a reading a minute."""
+    """The record of eight healthy hours: processes, traffic with port counters, a reading a minute."""
     folder = tmp_path_factory.mktemp("drill") / "night"
-    write_run(healthy(12, (28800.0, 60.0, 20)), folder)
+    write_run(healthy(61, (28800.0, 60.0, 16)), folder)
     return folder
 
 

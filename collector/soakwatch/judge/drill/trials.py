@@ -198,6 +198,10 @@ class Drill:
                 break
         subjects = tuple(dict.fromkeys(place.subject.name for place in places))
         notes = [f"no place: {', '.join(failing)} fails without any fault"] if failing else []
+        doubts = {(place.subject.name, rule) for place in places for rule in _undecided(place)}
+        notes += [
+            f"{name} is inconclusive by {rule} without any fault, which adds to it" for name, rule in sorted(doubts)
+        ]
         if len(places) < self._places:
             notes.append(f"{len(places)} of {self._places} places")
         return KindTried(kind, subjects, tuple(tried), self._stated(kind, tried, places), "; ".join(notes))
@@ -245,6 +249,16 @@ class Drill:
         if finding.detectable_unit != f"{series.trait.unit}/h" or not high:
             return None
         return value * finding.window.seconds / 3600 / high
+
+
+def _undecided(place: Place) -> list[str]:
+    """The rules that cannot decide on the very series that the fault is done to."""
+    own = place.subject.keys[0]
+    return [
+        finding.rule
+        for finding in place.before.values()
+        if finding.outcome is Outcome.INCONCLUSIVE and (finding.metric, finding.object) == (own.metric, own.object)
+    ]
 
 
 def concerned_by(fault: Fault, target: str) -> Callable[[Rule, str, Sequence[SeriesKey]], bool]:
