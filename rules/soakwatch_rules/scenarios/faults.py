@@ -59,7 +59,7 @@ def counted(series: Series, more: Floats) -> Series:
     moved = series.value + total.astype(np.int64).astype(series.value.dtype)  # modulo 2**64, as counters are
     wraps = bool(np.any(series.value[1:] < series.value[:-1])) and not bool(np.any(restarts))
     if wraps and int(series.value.max()) < 1 << 32:
-        moved = moved & ((1 << 32) - 1)
+        moved = moved % (1 << 32)
     return replace(series, value=moved)
 
 

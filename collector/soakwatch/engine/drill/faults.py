@@ -56,7 +56,7 @@ def held_by(output: bytes) -> tuple[int, ...]:
 
 def end_script(fault: LiveFault, held: tuple[int, ...]) -> str:
     """Ends a fault now: undoes it, then ends what would have undone it later."""
-    kills = [f"kill -TERM -- -{pid} 2>/dev/null" for pid in held]
+    kills = [f"kill -TERM -{pid} 2>/dev/null" for pid in held]
     return "; ".join([*([fault.undo] if fault.undo else []), *kills, "true"])
 
 
@@ -76,7 +76,7 @@ def _dead_man(lasts_s: float, undo: str) -> str:
 
 
 def _or_give_up(command: str) -> str:
-    return f"{command} || {{ code=$?; kill -TERM -- -$man 2>/dev/null; exit $code; }}"
+    return f"{command} || {{ code=$?; kill -TERM -$man 2>/dev/null; exit $code; }}"
 
 
 def _cpu(target: str, drill: DrillPlan, lasts_s: float, token: str) -> Iterator[LiveFault]:
