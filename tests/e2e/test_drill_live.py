@@ -27,6 +27,7 @@ from soakwatch.core.errors import PlanError
 from soakwatch.engine.drill.faults import LiveFault, end_script, faults_of, held_by
 from soakwatch.plan.drill import DrillPlan, VictimPlan
 from soakwatch.testing.ports import free_port
+from soakwatch.testing.sshd import Sshd, run_sshd
 
 TARGET = "targets: {dut: {sources: [{local: {interval: 500ms}}]"
 
@@ -210,8 +211,21 @@ def test_a_whole_drill_says_who_saw_what(victim: tuple[str, str], tmp_path: Path
 
 @pytest.mark.slow
 def test_a_drill_that_is_killed_leaves_nothing_broken(victim: tuple[str, str], tmp_path: Path) -> None:
+    """Over SSH: the connection dies with the drill, and what it has broken is mended by the device."""
+    needs("ssh-keygen", "sshd")
+    with run_sshd(tmp_path / "sshd") as server:
+        _killed_in_the_middle(victim, server, tmp_path)
+
+
+def _killed_in_the_middle(victim: tuple[str, str], server: Sshd, tmp_path: Path) -> None:
     name, start = victim
-    file = plan(tmp_path, {"processes": [{"name": name, "start": start}]}, {"processes": [name]})
+    file = tmp_path / "plan.yaml"
+    target = {
+        "sources": [{"ssh": {**server.keys, "interval": "2s"}}],
+        "drill": {"processes": [{"name": name, "start": start}]},
+        "watch": {"processes": [name]},
+    }
+    file.write_text(json.dumps({"duration": "1h", "targets": {"dut": target}}), encoding="utf-8")
     (before,) = named(name)
     drill = subprocess.Popen(
         [sys.executable, "-m", "soakwatch.cli", "drill", file, "--yes", "--lasts", "15s", "--rest", "2s"],

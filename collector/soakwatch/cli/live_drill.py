@@ -22,9 +22,10 @@ from soakwatch.engine.drill.faults import LiveFault, faults_of
 from soakwatch.engine.drill.live import LiveDrill, Made, Pace, Seen, seen_by
 from soakwatch.engine.hooks.capturing import host_of
 from soakwatch.engine.start import begin
-from soakwatch.plan import Plan, load_plan
+from soakwatch.plan import Plan, TargetPlan, load_plan
 from soakwatch.record import RecordView
 from soakwatch.runs.catalog import new_folder
+from soakwatch.sources.transport.ssh.access import Access
 
 _JOIN_S = 60.0
 HEAD = ("fault", "target", "made at", "seen by", "after", "while it ran", "what it said")
@@ -38,7 +39,7 @@ def drill_plan(
     faults = _faults(plan, file, kinds, lasts_s)
     pace = Pace(rest_s)
     total_s = pace.total_s(faults)
-    _announce(faults, total_s)
+    _announce(plan, faults, total_s)
     _ask(sure=sure)
     bare = plan.bare(total_s)
     clock = SteadyClock()
@@ -86,11 +87,18 @@ def _faults(plan: Plan, file: Path, kinds: Sequence[str], lasts_s: float) -> tup
     return chosen
 
 
-def _announce(faults: Sequence[LiveFault], total_s: float) -> None:
+def _announce(plan: Plan, faults: Sequence[LiveFault], total_s: float) -> None:
+    places = {target.name: _place(target) for target in plan.targets}
     click.echo(f"This takes about {show_seconds(total_s)} and does the following, one after the other:")
     for fault in faults:
-        click.echo(harmless(f"  {fault.target}: {fault.words}"))
+        click.echo(harmless(f"  {fault.target} ({places[fault.target]}): {fault.words}"))
     click.echo("Each ends by itself on the device, also if this command is killed.")
+
+
+def _place(target: TargetPlan) -> str:
+    """Where the commands of a target run, as ``host_of`` has it."""
+    hosts = [source.config.host for source in target.sources if isinstance(source.config, Access)]
+    return f"over SSH on {hosts[0]}" if hosts else "on this machine"
 
 
 def _ask(*, sure: bool) -> None:

@@ -21,6 +21,7 @@ _MIB: Final = 1 << 20
 _COMM: Final = 15  # of a process name; the kernel keeps no more
 _HOLDS: Final = re.compile(rb"^holds (\d{2,10})$", re.MULTILINE)
 _NEEDS = "for tool in {tools}; do command -v $tool >/dev/null || {{ echo no $tool here; exit 9; }}; done"
+_PATH = 'export PATH="$PATH:/usr/sbin:/sbin"'  # of ip and tc, where only root has them on the path
 _QUIET = "</dev/null >/dev/null 2>&1"
 CRASH = "soakwatchdrill[4242]: segfault at 0 ip 0000000000401136 sp 00007ffd5f0 error 4 in soakwatchdrill[401000+1000]"
 """The line that is logged: one that the kernel writes of a process that does not exist."""
@@ -57,7 +58,7 @@ def held_by(output: bytes) -> tuple[int, ...]:
 def end_script(fault: LiveFault, held: tuple[int, ...]) -> str:
     """Ends a fault now: undoes it, then ends what would have undone it later."""
     kills = [f"kill -TERM -{pid} 2>/dev/null" for pid in held]
-    return "; ".join([*([fault.undo] if fault.undo else []), *kills, "true"])
+    return "; ".join([_PATH, *([fault.undo] if fault.undo else []), *kills, "true"])
 
 
 def faults_of(target: str, drill: DrillPlan, lasts_s: float, token: str) -> tuple[LiveFault, ...]:
@@ -66,7 +67,7 @@ def faults_of(target: str, drill: DrillPlan, lasts_s: float, token: str) -> tupl
 
 
 def _script(tools: str, *steps: str) -> str:
-    return "\n".join((_NEEDS.format(tools=tools), *steps))
+    return "\n".join((_PATH, _NEEDS.format(tools=tools), *steps))
 
 
 def _dead_man(lasts_s: float, undo: str) -> str:

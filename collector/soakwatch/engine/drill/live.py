@@ -91,26 +91,33 @@ class LiveDrill:
             hosts: dict[str, EvidenceSource] = {}
             if not await self._until(self._begun, _READY_S):
                 return
+            troubles: dict[str, str] = {}
             for target in self.plan.targets:
                 place = host_of(target, self.folder) if target.drill is not None else None
                 if place is not None:
-                    with suppress(HookFailedError):  # told when a fault of it is due
-                        hosts[target.name] = await stack.enter_async_context(place)
+                    try:
+                        host = await stack.enter_async_context(place)
+                        troubles[target.name] = await _unfit(host)
+                        hosts[target.name] = host
+                    except HookFailedError as failure:
+                        troubles[target.name] = str(failure)
             await self._rest(self.pace.rest_s)
             for fault in self.faults:
                 if self.over.is_set():
                     return
-                await self._make(fault, hosts.get(fault.target))
+                await self._make(fault, hosts.get(fault.target), troubles.get(fault.target, ""))
                 await self._rest(self.pace.rest_s)
 
-    async def _make(self, fault: LiveFault, host: EvidenceSource | None) -> None:
+    async def _make(self, fault: LiveFault, host: EvidenceSource | None, trouble: str) -> None:
         begin_ns = time.time_ns()
         labels = {"fault": fault.kind, "what": fault.words}
         with external_events(self.folder) as kept:
             stored = kept.add(Event(DRILL, fault.target, fault.object, begin_ns, None, labels))
         self.tell(f"{fault.target}: {fault.words}")
-        trouble, held = "it cannot be reached", ()
-        if host is not None:
+        held: tuple[int, ...] = ()
+        if host is None:
+            trouble = trouble or "it cannot be reached"
+        elif not trouble:
             try:
                 output, trouble = await host.run(fault.inject, _COMMAND_S)
                 held = held_by(output)
@@ -122,9 +129,9 @@ class LiveDrill:
             self.tell(f"{fault.target}: {fault.name} could not be made: {trouble}")
         else:
             await self._rest(fault.lasts_s)
-        if host is not None and (trouble or self.over.is_set()):
+        if host is not None and held and (trouble or self.over.is_set()):
             with suppress(HookFailedError):  # then the device's own dead-man does it
-                await host.run(end_script(fault, held) if held else "true", _COMMAND_S)
+                await host.run(end_script(fault, held), _COMMAND_S)
         end_ns = time.time_ns()
         outcome = {"trouble": trouble} if trouble else {}
         with external_events(self.folder) as kept:
@@ -159,6 +166,14 @@ class LiveDrill:
                     self.noticed.setdefault(name_of(finding), now_ns)
             if view.meta("ended_ns") is not None:
                 self.over.set()
+
+
+async def _unfit(host: EvidenceSource) -> str:
+    """Why scripts cannot run there; empty where a Linux has a shell. Only that it is asked, whatever it is."""
+    output, trouble = await host.run("uname -s", _COMMAND_S)
+    if trouble or output.split() != [b"Linux"]:
+        return f"{host.name} is no Linux with a shell" + (f" ({trouble})" if trouble else "")
+    return ""
 
 
 def name_of(finding: Finding) -> FindingName:
