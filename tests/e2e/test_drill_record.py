@@ -41,13 +41,15 @@ def test_a_big_fault_is_found_everywhere_and_a_tiny_one_nowhere(night: Path, tmp
     """Sizes go up, the limits follow from the counts, the same seed gives the same table, and the record stays."""
     record = night / "record.sqlite"
     before = hashlib.sha256(record.read_bytes()).hexdigest()
-    words = (night, "--kinds", "leak,loss,restart,silence", "--places", PLACES, "--seed", 4)
-    shown, said = drill(*words, "--json", tmp_path / "drill.json", "--markdown", tmp_path / "drill.md")
-    text = (tmp_path / "drill.json").read_text(encoding="utf-8")
-    assert drill(*words, "--json", "-")[0] == text
+    seeded = (night, "--places", PLACES, "--seed", 4)
+    files = ("--json", tmp_path / "drill.json", "--markdown", tmp_path / "drill.md")
+    shown, said = drill(*seeded, "--kinds", "leak,loss,restart,silence", *files)
+    kinds = by_kind(json.loads((tmp_path / "drill.json").read_text(encoding="utf-8")))
+    again = by_kind(json.loads(drill(*seeded, "--kinds", "loss,restart", "--json", "-")[0]))
+    assert again == {name: kinds[name] for name in again}
+    assert set(again) == {"loss", "restart"}
     assert hashlib.sha256(record.read_bytes()).hexdigest() == before
     assert "copies are judged" in said
-    kinds = by_kind(json.loads(text))
     for name, kind in kinds.items():
         sizes = [tried["size"] for tried in kind["sizes"]]
         assert sizes == sorted(sizes), name

@@ -19,7 +19,7 @@ from soakwatch.core.formatting import iso
 from soakwatch.core.tables import harmless, show_table
 from soakwatch.core.units import show_seconds
 from soakwatch.engine.drill.faults import LiveFault, faults_of
-from soakwatch.engine.drill.live import LiveDrill, Made, Pace, Seen, seen_by
+from soakwatch.engine.drill.live import SPARE_S, LiveDrill, Made, Pace, Seen, seen_by
 from soakwatch.engine.hooks.capturing import host_of
 from soakwatch.engine.start import begin
 from soakwatch.plan import Plan, TargetPlan, load_plan
@@ -41,7 +41,7 @@ def drill_plan(
     total_s = pace.total_s(faults)
     _announce(plan, faults, total_s)
     _ask(sure=sure)
-    bare = plan.bare(total_s)
+    bare = plan.bare(total_s + SPARE_S)
     clock = SteadyClock()
     folder = new_folder(runs_folder, bare.name, clock.now_ns())
     course, record = begin(bare, folder, clock, ["soakwatch", *sys.argv[1:]], stop_on_fail=False)

@@ -20,11 +20,15 @@ from soakwatch.engine.hooks.trigger import HookFailedError
 from soakwatch.plan import Plan
 from soakwatch.record import RecordView
 from soakwatch.record.external_events import external_events
+from soakwatch.runs.state import StateReader
+from soakwatch.runs.stop import stop_run
 from soakwatch_rules.rule import Event, Finding, Outcome
 
 _COMMAND_S: Final = 30.0
 _LOOK_S: Final = 1.0
 _READY_S: Final = 120.0
+SPARE_S: Final = 1800.0
+"""Beyond the time of the faults, for a device that answers slowly: the drill ends the run itself."""
 _SLACK_NS: Final = 2 * 10**9
 _TREND: Final = 2.0  # times the time of a fault: a mark that is longer is no moment
 _ALARMS: Final = frozenset({Outcome.FAIL, Outcome.WARN})
@@ -107,6 +111,10 @@ class LiveDrill:
                     return
                 await self._make(fault, hosts.get(fault.target), troubles.get(fault.target, ""))
                 await self._rest(self.pace.rest_s)
+            await self._rest(self.pace.rest_s)
+            if not self.over.is_set():
+                now_ns = time.time_ns()
+                stop_run(self.folder, StateReader(self.folder).read(now_ns), "the drill is over", "soakwatch drill")
 
     async def _make(self, fault: LiveFault, host: EvidenceSource | None, trouble: str) -> None:
         begin_ns = time.time_ns()
