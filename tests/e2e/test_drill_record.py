@@ -72,6 +72,7 @@ def test_a_big_fault_is_found_everywhere_and_a_tiny_one_nowhere(night: Path, tmp
         assert f"\n| {name} |" in table
 
 
+@pytest.mark.slow
 def test_more_places_keep_those_there_were(night: Path) -> None:
     """Place by place from the seed: with one more, no size is found in fewer, nor in more than one more."""
     counts = []
