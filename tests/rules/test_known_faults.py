@@ -14,7 +14,7 @@ STEPS = np.full(20, 1000)
 
 
 def increments(series: Series) -> list[float]:
-    return series.increments().values.tolist()
+    return [float(step) for step in series.increments().values]
 
 
 def test_a_counter_stays_behind_by_what_was_lost() -> None:
