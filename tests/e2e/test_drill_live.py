@@ -191,7 +191,18 @@ def test_a_whole_drill_says_who_saw_what(victim: tuple[str, str], tmp_path: Path
     drill = {"processes": [{"name": name, "start": start}], "log": f"127.0.0.1:{port}", "cpu": True}
     drill |= {"filesystem": "2MiB"} if os.geteuid() == 0 else {}
     file = plan(tmp_path, drill, {"processes": [name]}, listens)
-    words = [SOAKWATCH, "drill", file, "--yes", "--lasts", "4s", "--rest", "10s", "--json", Path("drill.json")]
+    words: list[str | Path] = [
+        SOAKWATCH,
+        "drill",
+        file,
+        "--yes",
+        "--lasts",
+        "4s",
+        "--rest",
+        "10s",
+        "--json",
+        "drill.json",
+    ]
     done = subprocess.run(words, check=False, cwd=tmp_path, env=environment(), capture_output=True, text=True, input="")
     assert done.returncode == 0, done.stderr
     faults = {fault["fault"]: fault for fault in json.loads((tmp_path / "drill.json").read_text())["faults"]}
