@@ -212,6 +212,7 @@ CATALOGUE: Final[tuple[EventKind, ...]] = (
     _entry("terminal.lost", "standard output or error was lost; the run went on", _OWN),
     replace(_ADMIN, name="label.unread", about="a label of the run could not be read"),
     replace(_ADMIN, name="run.stop", about="a stop of the run was requested", source="users"),
+    replace(_ADMIN, name="drill.fault", about="a drill made a fault on purpose", source="users", explains=False),
     replace(_ADMIN, name="finding.acknowledged", about="a finding was acknowledged", source="users"),
 )
 BY_NAME: Final[Mapping[str, EventKind]] = {kind.name: kind for kind in CATALOGUE}

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
-from typing import Protocol, TextIO
+from typing import TextIO
 
 import click
 
+from soakwatch.cli.display.counting import counting
 from soakwatch.cluster.executor import Executor
 from soakwatch.core.errors import EXIT_FAIL, EXIT_INCONCLUSIVE, EXIT_PASS, EXIT_USAGE
 from soakwatch.core.formatting import SYMBOLS
 from soakwatch.core.tables import harmless, show_table
-from soakwatch.core.units import show_seconds
 from soakwatch.runs.judge_again import Decisive, JudgedAgain, RecordName, Rules, judged_again
 from soakwatch_rules.rule import Outcome
 from soakwatch_rules.wording.words import plural
 
-_LINE_EVERY_S = 60.0
 _MAX_REASON = 200
 _ORDER = (Outcome.PASS, Outcome.FAIL, Outcome.INCONCLUSIVE)
 
@@ -38,7 +35,7 @@ def judge_many(executor: Executor, names: tuple[RecordName, ...], rules: Rules, 
     changed = 0
     with ExitStack() as stack:
         out = _opened(json_file, stack)
-        progress = stack.enter_context(_progress(len(names)))
+        progress = stack.enter_context(counting(len(names)))
         for name, result in judged_again(executor, names, rules):
             if out is not None:
                 out.write(json.dumps(_document(name, result), ensure_ascii=False) + "\n")
@@ -127,51 +124,3 @@ def _outcome(outcome: Outcome | None) -> str:
 
 def _cut(text: str) -> str:
     return text if len(text) <= _MAX_REASON else f"{text[: _MAX_REASON - 1]}…"
-
-
-class _Progress(Protocol):
-    def one_more(self) -> None:
-        """Another record is done."""
-        ...
-
-
-class _Lines:
-    """A line on standard error each minute, where that is no terminal."""
-
-    def __init__(self, total: int) -> None:
-        self._total, self._done = total, 0
-        self._began_s = self._said_s = time.monotonic()
-
-    def one_more(self) -> None:
-        """Another record is done."""
-        self._done += 1
-        now_s = time.monotonic()
-        if now_s - self._said_s >= _LINE_EVERY_S and self._done < self._total:
-            self._said_s = now_s
-            left_s = (now_s - self._began_s) / self._done * (self._total - self._done)
-            click.echo(f"{self._done} of {self._total} judged, about {show_seconds(left_s)} left", err=True)
-
-
-class _Bar:
-    """A bar on a terminal, with the time left."""
-
-    def __init__(self, advance: Callable[[], None]) -> None:
-        self._advance = advance
-
-    def one_more(self) -> None:
-        """Another record is done."""
-        self._advance()
-
-
-@contextmanager
-def _progress(total: int) -> Iterator[_Progress]:
-    if not sys.stderr.isatty():
-        yield _Lines(total)
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("judging"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("judging", total=total)
-        yield _Bar(lambda: bar.advance(task))

@@ -29,6 +29,9 @@ TERMINAL_LOST = "terminal.lost"
 STOP, ACKNOWLEDGED = "run.stop", "finding.acknowledged"
 """What people tell a run of itself: that it shall end, and that they know of a finding."""
 
+DRILL = "drill.fault"
+"""What a drill breaks, from when to when: no rule is to know of it, else it would be explained."""
+
 FindingKey = tuple[str, str, str]
 """Rule, metric and object of a finding: by these a capture names the finding that it was made for."""
 

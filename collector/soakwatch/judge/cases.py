@@ -34,6 +34,9 @@ from soakwatch_rules.rule import Case, Event, Ledger, Phase, Rule, Unread, Windo
 from soakwatch_rules.series import Series
 from soakwatch_rules.traits import Crash, traits_of
 
+Concerned = Callable[[Rule, str, Sequence[SeriesKey]], bool]
+"""Whether a case is to be judged, by its rule, target and series."""
+
 
 class CaseBuilder:
     """What all cases of one record share; series are read one at a time, so memory does not grow with the record."""
@@ -69,12 +72,16 @@ class CaseBuilder:
         planned = frozenset() if self.planned is None else self.planned.phases & set(rule.phases)
         return not planned or any(phase.name in planned for phase in self.phases)
 
-    def cases(self, rule: Rule, progress: Callable[[str], None] | None) -> Iterator[Case]:
-        """The cases of one rule, in a fixed order."""
+    def cases(
+        self, rule: Rule, progress: Callable[[str], None] | None, concerned: Concerned | None = None
+    ) -> Iterator[Case]:
+        """The cases of one rule, in a fixed order; only the ``concerned`` ones if that is given."""
         for window in self.stretches(rule):
             if window.end_ns <= window.begin_ns:
                 continue
             for target, objects in self.subjects(rule):
+                if concerned is not None and not concerned(rule, target, objects):
+                    continue
                 if progress is not None:
                     progress(f"{rule.name} {target} {objects[0].object if objects else ''}")
                 yield self.case(rule, target, objects, window)

@@ -12,7 +12,7 @@ from soakwatch.core.roles import DUT, GENERATOR
 from soakwatch.core.units import show_seconds
 from soakwatch.judge.attribution import RETURNED
 from soakwatch.judge.capacity import capacity_findings, searches_of
-from soakwatch.judge.cases import CaseBuilder
+from soakwatch.judge.cases import CaseBuilder, Concerned
 from soakwatch.judge.judged_record import JudgeableRecord
 from soakwatch.judge.memory import of_memory
 from soakwatch.judge.overload_cut import of_own_baseline
@@ -50,20 +50,21 @@ def judge(
     *,
     goes_on: bool = False,
     tenants: Sequence[TenantPlan] = (),
+    concerned: Concerned | None = None,
 ) -> Verdict:
     """The verdict of a record under these rules; a preliminary one of a run that ``goes_on``.
 
     ``progress`` is called with the rule and object that are judged next.
 
     ``earlier`` are the records of other runs, with which the rules that compare runs compare this one. ``tenants`` are
-    those of the plan.
+    those of the plan. With ``concerned`` only the cases that it chooses are judged.
     """
     uses = sorted(rules, key=lambda use: use.rule.name)
     case_builder = CaseBuilder(record, earlier, tenants)
     findings = [
         of_role(finding, case_builder.roles.get(finding.target, DUT), case_builder.devices)
         for use in uses
-        for case in case_builder.cases(use.rule, progress)
+        for case in case_builder.cases(use.rule, progress, concerned)
         for finding in (
             of_life(of_own_baseline(use.rule.judge(case), case.phases), case, case_builder.stretches(use.rule))
             if case_builder.begun(use.rule)

@@ -61,6 +61,20 @@ def recorded_tenants(view: RecordView) -> tuple[TenantPlan, ...]:
     return tenants
 
 
+def rules_for(view: RecordView, plan: Plan | None = None, only: Sequence[str] = ()) -> list[RuleUse]:
+    """The rules by which a record is judged: those of its own plan or of another one, or only some of them."""
+    only = only or (named_rules(view) if plan is None else ())
+    plans = recorded_rules(view) if plan is None else plan.rules
+    required = {rule.name: rule.required for rule in plans} | dict.fromkeys(only, True)
+    held = traits(view) if only and view.meta(IMPORTED_KEY) is not None else {}
+    return [
+        RuleUse(widened(rule, additional_metrics(rule, held)), required.get(rule.name), rule.name in required)
+        for planned in planned_rules(plans)
+        for rule in (stated_capacity(planned, view),)
+        if not only or rule.name in only
+    ]
+
+
 def judge_record(
     view: RecordView,
     plan: Plan | None = None,
@@ -79,16 +93,7 @@ def judge_record(
     Rules named in ``only``, or when the record was imported, also judge gauges outside of the catalogue if they judge
     each series by itself.
     """
-    only = only or (named_rules(view) if plan is None else ())
-    plans = recorded_rules(view) if plan is None else plan.rules
-    required = {rule.name: rule.required for rule in plans} | dict.fromkeys(only, True)
-    held = traits(view) if only and view.meta(IMPORTED_KEY) is not None else {}
-    uses = [
-        RuleUse(widened(rule, additional_metrics(rule, held)), required.get(rule.name), rule.name in required)
-        for planned in planned_rules(plans)
-        for rule in (stated_capacity(planned, view),)
-        if not only or rule.name in only
-    ]
+    uses = rules_for(view, plan, only)
     tenants = recorded_tenants(view) if plan is None else plan.tenants
     goes_on = not ended and lifecycle_of(view.metas(), view.path) == "running"
     verdict = inconclusive_if_unjudged(

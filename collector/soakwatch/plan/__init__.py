@@ -24,6 +24,7 @@ from soakwatch.core.validation import problems as problems_of
 from soakwatch.core.yaml import Document, Path, Plain, Problem, dump, parse, placeless, plan_error, read_text
 from soakwatch.plan.address import LOCAL, targets_of
 from soakwatch.plan.capacity import CapacityShare, loss_words
+from soakwatch.plan.drill import DrillPlan, drill_of
 from soakwatch.plan.event import EventPlan, events_of
 from soakwatch.plan.hook import HookPlan, hook_problems, stop_problems
 from soakwatch.plan.labels import LabelPlan, labels_of
@@ -64,6 +65,9 @@ __all__ = [
 
 WHOLE_RUN = "soak"
 """The one phase of a plan that names none."""
+_OF_THE_RUN = frozenset(
+    ("phases", "events", "start", "hooks", "notify", "stop_on_fail", "reference", "baseline", "sinks")
+)
 _PASSWORD_IN_URL = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
 _NOT_IN_NAME = re.compile(r"[^A-Za-z0-9._]+")
 
@@ -88,6 +92,7 @@ class TargetPlan:
     interfaces: tuple[str, ...] | None = None
     shared: bool = False  # other programs run there too: growth of the machine as a whole only warns
     poll_mode: tuple[int, ...] | None = None  # cores that a driver polls with; (): all that are always busy
+    drill: DrillPlan | None = None  # what soakwatch drill may break there
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +149,15 @@ class Plan:
         data["duration"] = _seconds_text(wanted)
         stretched = _plan(placeless(data, self.origin), registry)
         return replace(self, duration_s=stretched.duration_s, phases=stretched.phases, text=stretched.text)
+
+    def bare(self, duration_s: float, registry: Registry = INSTALLED) -> Plan:
+        """The same targets and rules in one phase of this length, which starts at once: without events, hooks,
+        notifications, references and what else belongs to the planned run."""
+        data = parse(self.text, self.origin).data
+        assert isinstance(data, dict)
+        kept = {key: value for key, value in data.items() if key not in _OF_THE_RUN}
+        kept |= {"name": f"{self.name}-drill", "duration": _seconds_text(duration_s)}
+        return _plan(placeless(kept, self.origin), registry)
 
     def labelled(self, given: Mapping[str, str], registry: Registry = INSTALLED) -> Plan:
         """The same plan with these labels, which replace those of the same name. Raises PlanError for too many."""
@@ -430,6 +444,7 @@ def _target(
         None if everything else tuple(interfaces or ()),
         shape.shared,
         _polling(shape.poll_mode),
+        drill_of(shape.drill),
     )
     return target, problems
 

@@ -18,6 +18,7 @@ from soakwatch.core.validation import shown
 from soakwatch.core.yaml import Plain
 from soakwatch.plan.capacity import MAX_GOALS
 from soakwatch.plan.capacity import NAME as CAPACITY
+from soakwatch.plan.drill import DrillShape
 from soakwatch.plan.event import EventShape
 from soakwatch.plan.hook import HookPlan
 from soakwatch.plan.notify import Notify
@@ -216,6 +217,9 @@ class TargetShape(Shape):
     ] = False
     sources: Annotated[list[JsonValue], Field(min_length=1, description="where its samples come from")]
     watch: Annotated[WatchShape | None, Field(description="overrides the plan's watch, key by key")] = None
+    drill: Annotated[DrillShape | None, Field(description="what soakwatch drill may break here; default: nothing")] = (
+        None
+    )
 
 
 class PlanShape(Shape):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +36,17 @@ def ledger_of(source: Source, shown: str, account: EffectivePolls, errors: Mappi
         silences=_silences(answers_ns, polls, ~answered, source.interval_ns, window),
         recovered=int(account.late.sum()),
     )
+
+
+def timed_out(account: EffectivePolls, window: Window | None) -> EffectivePolls:
+    """The polls as they would be if those that were due in a window had not been answered; the same without one."""
+    if window is None:
+        return account
+    polls = account.polls
+    silent = (polls.due_ns >= window.begin_ns) & (polls.due_ns < window.end_ns)
+    silent &= polls.outcome == OUTCOME_NUMBERS[PollOutcome.OK]
+    outcome = np.where(silent, OUTCOME_NUMBERS[PollOutcome.TIMEOUT], polls.outcome)
+    return EffectivePolls(replace(polls, outcome=outcome), account.late & ~silent)
 
 
 def _lost(outcomes: Ints) -> dict[str, int]:

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Self, get_args
 
 import numpy as np
@@ -18,7 +18,7 @@ from soakwatch.core.labels import LABELS_KEY, labels_in
 from soakwatch.record import _artifacts
 from soakwatch.record._columns import Columns
 from soakwatch.record._files import record_file, size_of
-from soakwatch.record._ledger import ledger_of
+from soakwatch.record._ledger import ledger_of, timed_out
 from soakwatch.record._owners import Owner, silence_ns
 from soakwatch.record._replay import Replay
 from soakwatch.record._rows import EVENT_COLUMNS, event_of, last_time, sources_of
@@ -232,15 +232,19 @@ class RecordView:
             ).fetchall()
         return tuple(StoredFault(*row) for row in rows)
 
-    def ledgers(self, window: Window) -> tuple[Ledger, ...]:
-        """The account of every source in a window."""
+    def ledgers(self, window: Window, silenced: Mapping[int, Window] = MappingProxyType({})) -> tuple[Ledger, ...]:
+        """The account of every source in a window; as if the polls that were due in a window of ``silenced``, by the
+        source's id, had run into their time-out."""
         with self._reading() as sql:
             errors: dict[int, str] = dict(sql.execute("SELECT id, text FROM error").fetchall())
             return tuple(
                 ledger_of(
                     source,
                     self._shown(source),
-                    self._columns.polls(source.id, source.interval_ns, window.begin_ns, window.end_ns),
+                    timed_out(
+                        self._columns.polls(source.id, source.interval_ns, window.begin_ns, window.end_ns),
+                        silenced.get(source.id),
+                    ),
                     errors,
                     window,
                 )

@@ -1,0 +1,66 @@
+"""How far a judging of many is, on standard error: a bar with the time left on a terminal, else a line now and then."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+import click
+
+from soakwatch.core.units import show_seconds
+
+_LINE_EVERY_S = 60.0
+
+
+class Counting(Protocol):
+    """Counts what was judged."""
+
+    def one_more(self) -> None:
+        """Another one is done."""
+        ...
+
+
+class _Lines:
+    """A line on standard error now and then, where that is no terminal."""
+
+    def __init__(self, total: int, every_s: float) -> None:
+        self._total, self._every_s, self._done = total, every_s, 0
+        self._began_s = self._said_s = time.monotonic()
+
+    def one_more(self) -> None:
+        """Another one is done."""
+        self._done += 1
+        now_s = time.monotonic()
+        if now_s - self._said_s >= self._every_s and self._done < self._total:
+            self._said_s = now_s
+            left_s = (now_s - self._began_s) / self._done * (self._total - self._done)
+            click.echo(f"{self._done} of {self._total} judged, about {show_seconds(left_s)} left", err=True)
+
+
+class _Bar:
+    """A bar on a terminal, with the time left."""
+
+    def __init__(self, advance: Callable[[], None]) -> None:
+        self._advance = advance
+
+    def one_more(self) -> None:
+        """Another one is done."""
+        self._advance()
+
+
+@contextmanager
+def counting(total: int, every_s: float = _LINE_EVERY_S) -> Iterator[Counting]:
+    """Shows how many of ``total`` are done; without a terminal a line each ``every_s`` seconds."""
+    if not sys.stderr.isatty():
+        yield _Lines(total, every_s)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("judging"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("judging", total=total)
+        yield _Bar(lambda: bar.advance(task))

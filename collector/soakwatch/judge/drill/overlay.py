@@ -1,0 +1,113 @@
+"""A record with a fault laid over it: read through, changed on the way, and never written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from soakwatch.record import RecordView, SeriesKey, StoredEvent, StoredFault
+from soakwatch_rules.rule import Ledger, Phase, Window
+from soakwatch_rules.series import Series
+
+_EVER_NS = 2**63 - 1
+Change = Callable[[Series], Series]
+"""What a fault does to a series; its input is shared and stays as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What a fault changes of a record. ``series`` are the changes that rules are asked about; ``silent`` names the
+    source that says nothing in a window, by its id."""
+
+    series: Mapping[SeriesKey, Change]
+    silent: tuple[int, Window] | None = None
+
+
+class ReadOnce:
+    """A record whose series and accounts are read once and kept, for many faults are laid over the same ones."""
+
+    def __init__(self, view: RecordView) -> None:
+        self.view = view
+        self.window = view.window()
+        self.roles = view.roles()
+        self.phases = view.phases()
+        self.events = view.events()
+        self.faults = view.faults()
+        self.metas = view.metas()
+        self._series: dict[SeriesKey, Series] = {}
+        self._ledgers: dict[Window, tuple[Ledger, ...]] = {}
+        self._keys: dict[tuple[str, ...] | None, tuple[SeriesKey, ...]] = {}
+
+    def series(self, key: SeriesKey) -> Series:
+        """A whole series."""
+        if key not in self._series:
+            self._series[key] = self.view.series(key)
+        return self._series[key]
+
+    @property
+    def every(self) -> frozenset[SeriesKey]:
+        """All series."""
+        return frozenset(self.keys())
+
+    def keys(self, metrics: Sequence[str] | None = None) -> tuple[SeriesKey, ...]:
+        """The series, or those of some metrics."""
+        wanted = None if metrics is None else tuple(metrics)
+        if wanted not in self._keys:
+            self._keys[wanted] = self.view.keys(wanted)
+        return self._keys[wanted]
+
+    def ledgers(self, window: Window, silent: tuple[int, Window] | None) -> tuple[Ledger, ...]:
+        """The accounts of a window; those of a silence are not kept, for each is another one."""
+        if silent is not None:
+            return self.view.ledgers(window, dict([silent]))
+        if window not in self._ledgers:
+            self._ledgers[window] = self.view.ledgers(window)
+        return self._ledgers[window]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Overlay:
+    """The copy of a record that is judged: what a fault does not touch is the record's own."""
+
+    record: ReadOnce
+    fault: Fault = field(default_factory=lambda: Fault({}))
+
+    def meta(self, key: str) -> str | None:
+        """A text that the run left."""
+        return self.record.metas.get(key)
+
+    def roles(self) -> Mapping[str, str]:
+        """Targets and their roles."""
+        return self.record.roles
+
+    def window(self) -> Window:
+        """First due time to last sample."""
+        return self.record.window
+
+    def phases(self) -> tuple[Phase, ...]:
+        """The phases."""
+        return self.record.phases
+
+    def keys(self, metrics: Sequence[str] | None = None) -> tuple[SeriesKey, ...]:
+        """The series."""
+        return self.record.keys(metrics)
+
+    def series(self, key: SeriesKey, begin_ns: int | None = None, end_ns: int | None = None) -> Series:
+        """One of them, with what the fault does to it."""
+        series = self.record.series(key)
+        change = self.fault.series.get(key)
+        if change is not None and len(series):
+            series = change(series)
+        return series.between(-_EVER_NS if begin_ns is None else begin_ns, _EVER_NS if end_ns is None else end_ns)
+
+    def events(self) -> tuple[StoredEvent, ...]:
+        """What happened."""
+        return self.record.events
+
+    def faults(self) -> tuple[StoredFault, ...]:
+        """What could not be read."""
+        return self.record.faults
+
+    def ledgers(self, window: Window) -> tuple[Ledger, ...]:
+        """The account of each source; one that is silent was due and ran into its time-out."""
+        return self.record.ledgers(window, self.fault.silent)
