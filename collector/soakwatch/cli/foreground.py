@@ -167,7 +167,7 @@ async def _watch(soak: Soak, clock: Clock, console: Console, sinks: SinkProcesse
 
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, interrupt)
-    with native_stderr_logged(), shown(console) as display:
+    with native_stderr_logged(terminal), shown(console) as display:
         drawing = asyncio.create_task(_draw(soak, display, sinks, clock, terminal))
         try:
             return await soak.watch()

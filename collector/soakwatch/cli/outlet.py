@@ -60,6 +60,21 @@ class Terminal:
         self._gone: set[int] = set()
         self._full: set[int] = set()
         self._untold: list[Loss] = []
+        self._moved_to: dict[int, int] = {}
+
+    def real(self, descriptor: int) -> int:
+        """The descriptor to which the bytes of a stream go: another one within ``moved``."""
+        return self._moved_to.get(descriptor, descriptor)
+
+    @contextmanager
+    def moved(self, descriptor: int, to: int) -> Iterator[None]:
+        """Within the block the bytes of this stream go to another descriptor, and its own may be put to other use."""
+        self._moved_to[descriptor] = to
+        try:
+            yield
+        finally:
+            self.drain()
+            del self._moved_to[descriptor]
 
     @property
     def gone(self) -> bool:
@@ -109,7 +124,7 @@ class Terminal:
             self._size = sum(len(data) for _, data in self._waiting)
             self._changed.notify_all()
         with suppress(OSError):
-            _to_nothing(descriptor)
+            _to_nothing(self.real(descriptor))
         self._lost(descriptor, reason)
 
     def _lost(self, descriptor: int, reason: str) -> None:
@@ -134,9 +149,9 @@ class Terminal:
         left = memoryview(data)
         while left and descriptor not in self._gone:
             try:
-                count = os.write(descriptor, left)
+                count = os.write(self.real(descriptor), left)
             except BlockingIOError:  # somebody else made it so: it is shared with other processes
-                select.select([], [descriptor], [], 1.0)
+                select.select([], [self.real(descriptor)], [], 1.0)
                 continue
             except OSError as error:
                 reason = error.strerror or type(error).__name__
@@ -169,11 +184,11 @@ class _Stream(io.BufferedIOBase):
 
     def fileno(self) -> int:
         """The descriptor, which leads to nothing once the stream is lost."""
-        return self._descriptor
+        return self._terminal.real(self._descriptor)
 
     def isatty(self) -> bool:
         """Whether it is a terminal now."""
-        return os.isatty(self._descriptor)
+        return os.isatty(self.fileno())
 
     def write(self, data: Buffer, /) -> int:
         """Take all of it."""

@@ -20,7 +20,8 @@ def test_a_panic_of_a_library_is_one_line() -> None:
     done = run(f"""
         import os, sys
         from soakwatch.cli.display.native_stderr import native_stderr_logged
-        with native_stderr_logged():
+        from soakwatch.cli.outlet import lasting_terminal
+        with lasting_terminal() as terminal, native_stderr_logged(terminal):
             for _ in range(100):
                 os.write(2, b"{PANIC}")
                 for frame in range(20):
@@ -42,9 +43,30 @@ def test_without_a_standard_error_nothing_is_changed() -> None:
     run("""
         import os, sys
         from soakwatch.cli.display.native_stderr import native_stderr_logged
+        from soakwatch.cli.outlet import Terminal
         os.close(2)
         sys.stderr = None
-        with native_stderr_logged():
+        with native_stderr_logged(Terminal()):
             pass
         assert sys.stderr is None
     """)
+
+
+def test_a_lost_terminal_is_no_library() -> None:
+    """The reader of standard output is gone: the word about it is Soakwatch's own."""
+    done = run("""
+        import os, sys, time
+        from soakwatch.cli.display.native_stderr import native_stderr_logged
+        from soakwatch.cli.outlet import lasting_terminal
+        out, into = os.pipe()
+        os.close(out)
+        os.dup2(into, 1)
+        with lasting_terminal() as terminal, native_stderr_logged(terminal):
+            print("a line")
+            assert terminal.drain()
+            print("own words", file=sys.stderr)
+    """)
+    assert done.stderr.splitlines() == [
+        "soakwatch: standard output is lost (Broken pipe): the work goes on without it",
+        "own words",
+    ]

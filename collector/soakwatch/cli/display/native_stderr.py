@@ -6,7 +6,6 @@ redrawn in place, once for each malformed answer of a device. While the block la
 
 from __future__ import annotations
 
-import io
 import os
 import re
 import select
@@ -16,6 +15,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from soakwatch.cli.outlet import Terminal
 from soakwatch.core.log_throttle import ThrottledLog
 from soakwatch.core.text import one_line
 
@@ -38,32 +38,30 @@ def sentence_of(text: str) -> str:
 
 
 @contextmanager
-def native_stderr_logged() -> Iterator[None]:
+def native_stderr_logged(terminal: Terminal) -> Iterator[None]:
     """What is written to descriptor 2 by other than Python is logged, each time a line, and rarely if it goes on.
 
-    Where standard error is not descriptor 2 (closed, or taken by a test) nothing is changed.
+    Python's own words go on to ``terminal``. Nothing changes where standard error is not descriptor 2.
     """
-    before, saved = sys.stderr, _saved()
+    saved = _saved()
     if saved is None:
         yield
         return
     out, into = os.pipe()
     reading = threading.Thread(target=_log, args=(out,), name="stderr", daemon=True)
-    own = io.TextIOWrapper(
-        os.fdopen(saved, "wb", buffering=0), encoding=before.encoding, errors=before.errors, write_through=True
-    )
-    before.flush()
-    os.dup2(into, _STDERR)
-    os.close(into)
-    sys.stderr = own
-    reading.start()
     try:
-        yield
+        sys.stderr.flush()
+        with terminal.moved(_STDERR, saved):
+            os.dup2(into, _STDERR)
+            os.close(into)
+            reading.start()
+            try:
+                yield
+            finally:
+                os.dup2(saved, _STDERR)  # the pipe has no writer left, so its reader comes to its end
+                reading.join(_JOIN_S)
     finally:
-        sys.stderr = before
-        os.dup2(own.fileno(), _STDERR)  # the pipe has no writer left, so its reader comes to its end
-        own.close()
-        reading.join(_JOIN_S)
+        os.close(saved)
 
 
 def _saved() -> int | None:
