@@ -16,7 +16,7 @@ from typing import Any
 
 from soakwatch.core.errors import PlanError
 from soakwatch.core.suggest import hint
-from soakwatch.sources.abc import Facts, SourceContext, SourceUnreadyError, timing
+from soakwatch.sources.abc import Facts, RequestsLostError, SourceContext, SourceUnreadyError, timing
 from soakwatch.sources.profiles.facts import read_facts
 from soakwatch.sources.profiles.loading import FALLBACK, Profiles, load_profiles
 from soakwatch.sources.profiles.matching import Match, match
@@ -85,11 +85,24 @@ class SnmpPoller:
 
     async def poll(self, now_ns: int) -> Answer:
         """One poll. Raises SourceError with the cause, as far as it is known."""
-        deadline = time.monotonic() + self._budget_s
+        began = time.monotonic()
+        deadline = began + self._budget_s
         try:
             return await self._poll_once(now_ns, deadline)
         except SnmpPollError as failure:
+            self._answered_in_part(failure, began)
             raise await self._session.explain(failure, deadline) from None
+        except SourceUnreadyError as failure:
+            self._answered_in_part(failure, began)
+            raise
+
+    def _answered_in_part(self, failure: SnmpPollError | SourceUnreadyError, began: float) -> None:
+        """Raises RequestsLostError if the device answered since then, and requests were lost beside."""
+        if isinstance(failure, SnmpPollError) and failure.kind not in {Kind.NO_ANSWER, Kind.TOO_SLOW}:
+            return
+        mine = self._session.trips.losses(time.monotonic(), began)
+        if mine.sent > mine.lost > 0 and self._session.lossy:
+            raise RequestsLostError(str(self._session.lost())) from None
 
     async def close(self) -> None:
         """Ends what goes on in the background."""
@@ -219,7 +232,8 @@ class SnmpPoller:
 
     def _too_slow(self, now_ns: int) -> SnmpPollError:
         """The reader may have been looking for rows that came or went: that takes its own time, beside the polls."""
-        self._fresh = now_ns - self._surveyed_ns < _SURVEY_INTERVAL_NS
+        if not self._session.lossy:  # repeats of lost requests took the time
+            self._fresh = now_ns - self._surveyed_ns < _SURVEY_INTERVAL_NS
         return SnmpPollError(Kind.TOO_SLOW, self._session.access.where)
 
     async def _clocks(self, now_ns: int, deadline: float) -> bool:

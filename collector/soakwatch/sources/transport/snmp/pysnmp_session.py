@@ -35,7 +35,7 @@ from pysnmp.hlapi.v3arch.asyncio import (
 from pysnmp.proto import errind, rfc1902, rfc1905
 from pysnmp.proto.error import ProtocolError
 
-from soakwatch.sources.transport.snmp.abc import Counters, Row, Value
+from soakwatch.sources.transport.snmp.abc import Connection, Counters, Row, Value
 from soakwatch.sources.transport.snmp.access import Access
 from soakwatch.sources.transport.snmp.engines import engines, key_of
 from soakwatch.sources.transport.snmp.errors import Kind, SnmpPollError, refused
@@ -164,6 +164,13 @@ class PysnmpColumnWalk:
     def __init__(self, connection: PysnmpConnection, oid: str, repetitions: int) -> None:
         self._connection, self._below, self._last, self._repetitions = connection, oid + ".", oid, repetitions
         self._over = False
+
+    def go_on(self, connection: Connection) -> bool:
+        """To the same agent, which was not replaced meanwhile."""
+        if not isinstance(connection, PysnmpConnection) or connection.engine_id != self._connection.engine_id:
+            return False
+        self._connection = connection
+        return True
 
     @property
     def inconclusive(self) -> bool:
