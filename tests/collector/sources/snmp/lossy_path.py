@@ -81,7 +81,7 @@ class _Way(asyncio.DatagramProtocol):
         self._path, self._asker = path, asker
         self.fates: list[bool] = []
 
-    def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:  # noqa: ARG002
+    def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
         """An answer: the agent answers in the order of its requests."""
         self._path.come_back(data, self._asker, answered=self.fates.pop(0) if self.fates else True)
 

@@ -56,6 +56,7 @@ _TAKES = 4080  # bytes of an answer that the library has room for (in v3 it tell
 _LEARNING = frozenset({Kind.ENGINE_ID, Kind.TIME_WINDOW})  # reports that a refresh asks for
 
 _REMEMBERED = 16  # answers, of which a copy may come
+_BUSY_S = 0.01  # later than this a timer is late because this process had no time
 _BURST = 64  # datagrams that are read in one go
 _T = TypeVar("_T")
 
@@ -144,16 +145,23 @@ class GufoConnection:
             raise self._broken(error) from None
         except SnmpError:  # it has no more room for a request than for an answer
             raise SnmpPollError(Kind.TOO_LARGE, self.where, detail=f"more than {_TAKES:,}") from None
-        self._waiting = _Waiting(receive, answer)
-        timer = self._loop.call_later(timeout_s, self._give_up, answer, timeout_s)
+        self._waiting = waiting = _Waiting(receive, answer)
+        waiting.timer = self._loop.call_later(timeout_s, self._give_up, waiting, timeout_s)
         try:
             return await answer
         finally:
-            timer.cancel()
+            waiting.timer.cancel()
             self._waiting = None
 
-    def _give_up(self, answer: asyncio.Future[_T], timeout_s: float) -> None:
+    def _give_up(self, waiting: _Waiting[Any], timeout_s: float) -> None:
+        self._readable()  # the answer may have come while this process was busy
+        answer = waiting.answer
         if answer.done():
+            return
+        late_s = 0.0 if waiting.timer is None else self._loop.time() - waiting.timer.when()
+        if late_s > _BUSY_S and not waiting.extended:  # so may those have been that hand the answer on
+            waiting.extended = True
+            waiting.timer = self._loop.call_later(min(late_s, timeout_s), self._give_up, waiting, timeout_s)
             return
         self._counters.unanswered += 1
         bad = self._bad
@@ -267,10 +275,12 @@ class GufoColumnWalk:
 class _Waiting(Generic[_T]):
     """One request under way: how its answer is read, and for whom."""
 
-    __slots__ = ("answer", "receive")
+    __slots__ = ("answer", "extended", "receive", "timer")
 
     def __init__(self, receive: Callable[[], _T], answer: asyncio.Future[_T]) -> None:
         self.receive, self.answer = receive, answer
+        self.timer: asyncio.TimerHandle | None = None
+        self.extended = False
 
     def read(self, connection: GufoConnection, size: int) -> bool:
         """True if what came, so many bytes, was the answer."""

@@ -10,7 +10,8 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-FLOOR_S = 0.05  # an agent that is busy for a moment shall not be asked twice
+FLOOR_S = 0.05  # an agent that is busy for a moment shall not be asked twice ...
+_HASTE = 6  # ... nor sooner than after this part of the time for an answer: with long intervals there is no hurry
 WINDOW_S = 30.0
 _MAX_KEPT = 2000
 _LOSSY = 0.05
@@ -46,8 +47,8 @@ class RoundTrips:
 
     @property
     def wait_s(self) -> float | None:
-        """How long to wait for an answer before the request is sent again; None until one was measured."""
-        return None if self._mean_s is None else max(FLOOR_S, self._mean_s + 4 * self._deviation_s)
+        """How long an answer takes at most as a rule; None until one was measured."""
+        return None if self._mean_s is None else self._mean_s + 4 * self._deviation_s
 
     def answered(self, now_s: float, took_s: float) -> None:
         """An answer came (RFC 6298 section 2).
@@ -84,14 +85,15 @@ class RoundTrips:
         [0.4, 0.4]
         >>> trips.answered(0.0, 0.01)
         >>> [round(wait_s, 3) for wait_s in trips.waits(0.4, 1)]
-        [0.05, 0.1, 0.2, 0.05, 0.4]
+        [0.067, 0.133, 0.2, 0.4]
         >>> list(trips.waits(0.4, 0))
         [0.4]
         """
-        left_s, wait_s, count = share_s * repeats, self.wait_s or share_s, 0
+        floor_s = max(FLOOR_S, share_s / _HASTE)
+        left_s, wait_s, count = share_s * repeats, max(floor_s, self.wait_s or share_s), 0
         while left_s > 1e-6:
             wait_s = min(wait_s, share_s, left_s) if count < _MAX_QUICK + repeats else left_s
-            wait_s = left_s if left_s - wait_s < FLOOR_S * (1 - 1e-6) and wait_s < share_s else wait_s
+            wait_s = left_s if left_s - wait_s < floor_s * (1 - 1e-6) and wait_s < share_s else wait_s
             yield wait_s
             left_s, wait_s, count = left_s - wait_s, wait_s * 2, count + 1
         yield share_s

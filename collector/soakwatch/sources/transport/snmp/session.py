@@ -175,7 +175,7 @@ class Session:
         is one request, and not the walk that it belongs to.
         """
         failure = SnmpPollError(Kind.TOO_SLOW, self.access.where)
-        for left in range(_ROUNDS, 0, -1):
+        for _ in range(_ROUNDS):
             waits = list(self.trips.waits(self.manner.share_s, self.manner.retries))
             for number, wait_s in enumerate(waits):
                 share_s = min(wait_s, (deadline - self.clock()) / (len(waits) - number))
@@ -194,14 +194,12 @@ class Session:
             self._drop()
         raise failure
 
-    async def _attempt(
-        self, use: Callable[[Connection, float], Awaitable[_T]], share_s: float, *, second: bool
-    ) -> _T:
+    async def _attempt(self, use: Callable[[Connection, float], Awaitable[_T]], share_s: float, *, second: bool) -> _T:
         """One request; what becomes of it is remembered."""
-        began = self.clock()
+        began, before = self.clock(), self.counters.requests
         try:
             connection = await (self._second_connection(share_s) if second else self._ready(share_s))
-            began = self.clock()
+            began, before = self.clock(), self.counters.requests
             result = await use(connection, share_s)
         except SnmpPollError as error:
             if error.kind is Kind.NO_ANSWER:
@@ -211,7 +209,8 @@ class Session:
             self._learn(error)
             raise
         else:
-            self.trips.answered(self.clock(), self.clock() - began)
+            if self.counters.requests > before:  # the end of a walk is known without asking
+                self.trips.answered(self.clock(), self.clock() - began)
             self._well()
             return result
         finally:
@@ -257,7 +256,7 @@ class Session:
                 raise SnmpPollError(Kind.NO_ANSWER, self.access.where, seconds=share_s)
             engine_id = engine.engine_id
             self._replaced |= bool(self.engine_id and engine_id != self.engine_id)
-        return await open_pysnmp(access, share_s, self.counters, engine_id, changed=self._replaced)
+        return await open_pysnmp(access, self.manner.share_s, self.counters, engine_id, changed=self._replaced)
 
     async def _second_connection(self, share_s: float) -> PysnmpConnection:
         """A line of pysnmp beside that of gufo-snmp, for what only pysnmp can read."""
@@ -265,7 +264,9 @@ class Session:
             from soakwatch.sources.transport.snmp.pysnmp_session import open_pysnmp
 
             access = await self._resolved(share_s)
-            self._second = await open_pysnmp(access, share_s, self.counters, self.engine_id, changed=self._replaced)
+            self._second = await open_pysnmp(
+                access, self.manner.share_s, self.counters, self.engine_id, changed=self._replaced
+            )
         return self._second
 
     async def _resolved(self, timeout_s: float) -> Access:

@@ -1,0 +1,124 @@
+"""SNMP over a path that loses, doubles and reorders datagrams: what is kept, and what is said of what is not."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+
+import pytest
+from tests.collector.sources.snmp.doubles import agent, answer, v2c
+from tests.collector.sources.snmp.lossy_path import LossyPath, lossy_path
+from tests.collector.sources.snmp.snmpd import Snmpd
+from tests.collector.sources.snmp.test_snmp_poller import V3, config, site
+
+from soakwatch.sources.abc import RequestsLostError, SourceError
+from soakwatch.sources.pollers.snmp import start
+from soakwatch.sources.transport.snmp import ber
+from soakwatch.sources.transport.snmp.access import Access
+from soakwatch.sources.transport.snmp.session import Session, SessionOptions
+from soakwatch_agent.sample import Answer, Sample
+
+IF_TABLE = "1.3.6.1.2.1.2.2.1"
+
+
+async def polls(port: int, count: int, more: dict[str, object]) -> tuple[list[Answer], list[SourceError]]:
+    """Polls on a grid of a second."""
+    answers: list[Answer] = []
+    failures: list[SourceError] = []
+    async with AsyncExitStack() as stack:
+        poller = await start(config(port, **more), site(), stack)
+        due = time.monotonic()
+        for _ in range(count):
+            try:
+                answers.append(await poller.poll(time.time_ns()))
+            except SourceError as failure:
+                failures.append(failure)
+            due = max(due + 1.0, time.monotonic())
+            await asyncio.sleep(due - time.monotonic())
+    return answers, failures
+
+
+def fallen(samples: Sequence[Sample]) -> list[str]:
+    """Counters of interfaces that went back, and readings that came twice for one time."""
+    last: dict[tuple[str, str], Sample] = {}
+    found = []
+    for sample in samples:
+        before = last.get((sample.metric, sample.object))
+        counts = sample.metric.startswith("system.network.") or sample.metric.endswith("uptime")
+        if before is not None and (before.time_ns >= sample.time_ns or (counts and sample.value < before.value)):
+            found.append(f"{sample.metric} {sample.object}: {before.value} {sample.value}")
+        last[sample.metric, sample.object] = sample
+    return found
+
+
+@pytest.mark.parametrize("engine", ["gufo", "pysnmp"])
+def test_a_walk_goes_on_after_lost_answers(engine: str) -> None:
+    """Of a column of 60 rows each third request is lost: no row is asked for again that was answered before."""
+    column, answered = "1.3.6.1.4.1.99.2.1", Counter[str]()
+    asked = 0
+
+    def respond(data: bytes) -> list[tuple[float, bytes]]:
+        nonlocal asked
+        asked += 1
+        request = v2c(data)
+        assert request is not None
+        first = request[1].binds[0][0]
+        if asked % 3 == 0:
+            return []
+        answered[first] += 1
+        row = int(first.rpartition(".")[2]) if first != column else 0
+        rows = [(f"{column}.{row + n}", ber.integer(row + n)) for n in range(1, 6) if row + n <= 60]
+        made = answer(data, rows or [("1.3.6.1.4.1.99.3.0", ber.integer(0))])
+        return [(0.0, made), (0.001, made)]
+
+    async def main() -> None:
+        async with AsyncExitStack() as stack:
+            _, port = await agent(stack, respond)
+            options = SessionOptions(engine, share_s=0.6, retries=1, repetitions=5)  # type: ignore[arg-type]
+            session = Session(Access("127.0.0.1", port, "2c", community="public"), options)
+            stack.push_async_callback(session.close)
+            rows = await session.walk([column], time.monotonic() + 60)
+            assert sorted(rows.values(), key=int) == list(range(1, 61))
+            assert session.trips.losses(time.monotonic()).lost > 0
+
+    asyncio.run(main())
+    assert len(answered) >= 13
+    assert answered.most_common(1)[0][1] <= 2  # the answer came late once, at the most
+
+
+def test_a_survey_outlives_lost_requests_and_says_so(snmpd: Snmpd) -> None:
+    """A third of the round trips is lost: some polls say how many requests were lost, none that the device is silent."""
+    path = LossyPath(snmpd.port, 0.35, seed=3)
+
+    async def main() -> tuple[list[Answer], list[SourceError]]:
+        async with AsyncExitStack() as stack:
+            return await polls(await lossy_path(stack, path), 8, {"interval": "3s"})
+
+    answers, failures = asyncio.run(main())
+    print(f"{path.asked} requests, {path.lost} lost; {len(answers)} polls kept", *failures, sep="\n")
+    assert any(len(each.samples) > 20 for each in answers)
+    for failure in failures:
+        assert isinstance(failure, RequestsLostError), failure
+        assert "request lost: " in str(failure)
+    assert fallen([sample for each in answers for sample in each.samples]) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("more", [{}, V3, {"engine": "pysnmp"}], ids=["v2c", "v3", "pysnmp"])
+@pytest.mark.usefixtures("keys")
+def test_a_fifth_of_the_requests_lost_costs_hardly_a_poll(snmpd: Snmpd, more: dict[str, object]) -> None:
+    """60 polls of a second: nine of ten are kept, and no value is wrong."""
+    path = LossyPath(snmpd.port, 0.2, twice=0.05, overtaken=0.05, seed=7)
+
+    async def main() -> tuple[list[Answer], list[SourceError]]:
+        async with AsyncExitStack() as stack:
+            return await polls(await lossy_path(stack, path), 60, more)
+
+    answers, failures = asyncio.run(main())
+    print(f"{path.asked} requests, {path.lost} lost; {len(answers)} of 60 polls kept", *failures, sep="\n")
+    assert fallen([sample for each in answers for sample in each.samples]) == []
+    assert [event.kind for each in answers for event in each.events] == []
+    assert len(answers) >= 54
