@@ -34,7 +34,7 @@ from soakwatch.sources.transport.snmp.restarts import ClockSources, Life, engine
 from soakwatch.sources.transport.snmp.session import Session, SessionOptions
 from soakwatch_agent.fingerprint import Tree
 from soakwatch_agent.metric import BY_NAME, COUNTER
-from soakwatch_agent.sample import Answer, Event, Sample
+from soakwatch_agent.sample import Answer, Event, Sample, object_text
 
 SYS_DESCR, SYS_OBJECT_ID, SYS_NAME = "1.3.6.1.2.1.1.1.0", "1.3.6.1.2.1.1.2.0", "1.3.6.1.2.1.1.5.0"
 _DESCRIBED = 160  # characters of sysDescr that are shown
@@ -45,6 +45,8 @@ _SURVEY_S = 120.0  # a survey of a large and slow device goes on in the backgrou
 _AFRESH_NS = 540 * 10**9  # a survey in the background, before the reader makes one within a poll
 _SURVEY_INTERVAL_NS = 60 * 10**9  # a device that is too slow for its polls is not surveyed more often than this
 _KEPT_EVENTS = 100
+_WORTH_TELLING = 0.1  # share of the requests that is lost
+_TOLD_AGAIN_NS = 60 * 10**9
 _FILLED_S = 6.0  # net-snmp fills its caches within 5 s
 _GROWN_S = 70.0  # and averages over a minute (hrProcessorLoad) when it has seen one: until then their table is empty
 _CPU = frozenset({"system.cpu.utilization", "system.cpu.core.utilization", "system.cpu.module.utilization"})
@@ -69,6 +71,7 @@ class SnmpPoller:
         self._adapter = ProfileAdapter(session)
         self._life = Life()
         self._was_young = False
+        self._told_ns: int | None = None  # when it was said last that requests are lost
         self._clock_oids: tuple[str, ...] | None = None
         self._sources: ClockSources | None = None
         self._reader: Reader | None = None
@@ -202,6 +205,7 @@ class SnmpPoller:
         except SnmpPollError as failure:
             raise self._too_slow(now_ns) if failure.kind is Kind.TOO_SLOW else failure from None
         self._settle()
+        self._report_losses(now_ns)
         survey = self._reader.survey
         if not samples and survey is not None and not survey.tables and not survey.processes:
             raise SnmpPollError(Kind.NOTHING, self._session.access.where)  # an answer without a value proves nothing
@@ -210,6 +214,15 @@ class SnmpPoller:
         if young:
             theirs = tuple(sample for sample in theirs if not _unfilled(sample))
         return Answer((*samples, *theirs), (*self._events(), *reading.events), reading.faults)
+
+    def _report_losses(self, now_ns: int) -> None:
+        """An event, once a minute at most, while requests are lost that cost no poll."""
+        losses = self._session.trips.losses(time.monotonic())
+        worth = self._session.lossy and losses.share >= _WORTH_TELLING
+        if worth and (self._told_ns is None or now_ns - self._told_ns >= _TOLD_AGAIN_NS):
+            self._told_ns = now_ns
+            detail = {"share": f"{losses.share:.2f}", "lost": str(losses.lost), "requests": str(losses.sent)}
+            self._keep(Event("source.requests.lost", object_text(source="snmp"), now_ns, now_ns, detail))
 
     def _young(self) -> bool:
         """Whether the agent has just begun: net-snmp answers 0 for counters that it has not looked at yet.

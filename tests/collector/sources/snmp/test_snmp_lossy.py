@@ -90,7 +90,7 @@ def test_a_walk_goes_on_after_lost_answers(engine: str) -> None:
 
 
 def test_a_survey_outlives_lost_requests_and_says_so(snmpd: Snmpd) -> None:
-    """A third of the round trips is lost: some polls say how many requests were lost, none that the device is silent."""
+    """A third of the round trips is lost: polls say how many requests were lost, none that the device is silent."""
     path = LossyPath(snmpd.port, 0.35, seed=3)
 
     async def main() -> tuple[list[Answer], list[SourceError]]:
@@ -120,5 +120,5 @@ def test_a_fifth_of_the_requests_lost_costs_hardly_a_poll(snmpd: Snmpd, more: di
     answers, failures = asyncio.run(main())
     print(f"{path.asked} requests, {path.lost} lost; {len(answers)} of 60 polls kept", *failures, sep="\n")
     assert fallen([sample for each in answers for sample in each.samples]) == []
-    assert [event.kind for each in answers for event in each.events] == []
+    assert {event.kind for each in answers for event in each.events} <= {"source.requests.lost"}
     assert len(answers) >= 54

@@ -214,7 +214,10 @@ async def _within(timeout_s: float, command: Awaitable[_Answer]) -> _Answer:
 async def open_pysnmp(
     access: Access, timeout_s: float, counters: Counters, engine_id: bytes, *, changed: bool
 ) -> PysnmpConnection:
-    """A line through the shared engine, on which no request waits longer than ``timeout_s``, or through one of its own if the agent's engine ID has ``changed``."""
+    """A line through the shared engine, or through one of its own if the agent's engine ID has ``changed``.
+
+    No request on it waits longer than ``timeout_s``.
+    """
     kind = Udp6TransportTarget if ":" in access.address else UdpTransportTarget
     try:
         target = await kind.create((access.address, access.port), timeout=timeout_s, retries=0)

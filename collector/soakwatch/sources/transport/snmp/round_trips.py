@@ -77,8 +77,8 @@ class RoundTrips:
     def waits(self, share_s: float, repeats: int) -> Iterator[float]:
         """How long to wait for the answers to a request and its repeats, one after the other.
 
-        At most ``repeats + 1`` times ``share_s`` together. What is known of the round trip is used to repeat early, each
-        time after twice as long; the last one waits for all of ``share_s``, for the agent may have become slow.
+        At most ``repeats + 1`` times ``share_s`` together. What is known of the round trip is used to repeat early,
+        each time after twice as long; the last one waits for all of ``share_s``, for the agent may have become slow.
 
         >>> trips = RoundTrips()
         >>> list(trips.waits(0.4, 1))
