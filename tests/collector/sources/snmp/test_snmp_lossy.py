@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
+import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from pathlib import Path
 
 import pytest
 from tests.collector.sources.snmp.doubles import agent, answer, v2c
@@ -14,12 +18,15 @@ from tests.collector.sources.snmp.lossy_path import LossyPath, lossy_path
 from tests.collector.sources.snmp.snmpd import Snmpd
 from tests.collector.sources.snmp.test_snmp_poller import V3, config, site
 
+from soakwatch.record import Record, RecordView
 from soakwatch.sources.abc import RequestsLostError, SourceError
 from soakwatch.sources.pollers.snmp import start
 from soakwatch.sources.transport.snmp import ber
 from soakwatch.sources.transport.snmp.access import Access
 from soakwatch.sources.transport.snmp.session import Session, SessionOptions
-from soakwatch_agent.sample import Answer, Sample
+from soakwatch_agent.sample import NOTHING, Answer, Poll, PollOutcome, Sample
+from soakwatch_rules.detectors.hang import Hang
+from soakwatch_rules.rule import Case, Ledger, Window
 
 IF_TABLE = "1.3.6.1.2.1.2.2.1"
 
@@ -122,3 +129,69 @@ def test_a_fifth_of_the_requests_lost_costs_hardly_a_poll(snmpd: Snmpd, more: di
     assert fallen([sample for each in answers for sample in each.samples]) == []
     assert {event.kind for each in answers for event in each.events} <= {"source.requests.lost"}
     assert len(answers) >= 54
+
+
+def ledger(folder: Path, outcome: PollOutcome) -> tuple[Ledger, Window]:
+    """The account of 300 polls of a second: answered, then 240 that ended like this, then answered."""
+    second, begin_ns = 10**9, 1_700_000_000 * 10**9
+    with Record.create(folder) as record:
+        source = record.source("dut", "snmp", "dut/snmp", second, required=True)
+        for number in range(300):
+            due_ns = begin_ns + number * second
+            how = outcome if 30 <= number < 270 else PollOutcome.OK
+            record.put([Poll(source.id, due_ns, due_ns, 1, how, None if how is PollOutcome.OK else "why", NOTHING)])
+    window = Window(begin_ns, begin_ns + 300 * second)
+    with RecordView.open(folder) as view:
+        (account,) = view.ledgers(window)
+    return account, window
+
+
+def test_polls_that_were_answered_in_part_are_lost_but_no_silence(tmp_path: Path) -> None:
+    """They count as lost under their own name, and no rule takes them for a device that hung."""
+    lossy, window = ledger(tmp_path / "lossy", PollOutcome.LOSSY)
+    failed, _ = ledger(tmp_path / "failed", PollOutcome.FAILED)
+    assert (lossy.due, lossy.got, dict(lossy.lost)) == (300, 60, {"requests lost": 240})
+    assert lossy.silences == ()
+    assert [round(silence.window.seconds) for silence in failed.silences] == [241]
+    said = [Hang().judge(Case("dut", "", window, (), ledgers=(each,)))[0].outcome.value for each in (lossy, failed)]
+    assert said == ["pass", "warn"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("loss", "kept"), [(0.2, 0.9), (0.5, 0.3)])
+def test_a_run_over_a_lossy_path_says_so_and_nothing_wrong(
+    snmpd: Snmpd, tmp_path: Path, loss: float, kept: float
+) -> None:
+    """A whole run of 90 s: polls are kept, what is lost has its reason, and nothing is said against the device."""
+    path = LossyPath(snmpd.port, loss, twice=0.05, overtaken=0.05, seed=11)
+
+    async def main() -> bytes:
+        async with AsyncExitStack() as stack:
+            port = await lossy_path(stack, path)
+            source = f"{{host: 127.0.0.1, port: {port}, profile: linux, interval: 1s}}"
+            plan = tmp_path / "plan.yaml"
+            plan.write_text(
+                f"name: lossy\nduration: 90s\ntargets: {{dut: {{role: dut, sources: [{{snmp: {source}}}]}}}}\n"
+            )
+            process = await asyncio.create_subprocess_exec(
+                *("soakwatch", "run", str(plan), "--no-web", "--runs", str(tmp_path / "runs")),
+                env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.STDOUT,
+            )
+            return (await process.communicate())[0]
+
+    said = asyncio.run(main()).decode()
+    verdict = json.loads(next(tmp_path.glob("runs/*/verdict.json")).read_text())
+    account = next(each for each in verdict["coverage"] if each["source"] == "dut/snmp")
+    print(
+        f"{path.asked} requests, {path.lost} lost; {account['got']} of {account['due']} polls kept: {account['lost']}"
+    )
+    assert account["got"] >= kept * account["due"], said
+    assert account["got"] + sum(account["lost"].values()) == account["due"]
+    findings = [each for each in verdict["findings"] if each["target"] == "dut"]
+    assert [each["reason"] for each in findings if each["outcome"] in {"fail", "warn"} and each["metric"] == ""] == []
+    assert {each["outcome"] for each in findings if each["rule"] == "hang"} == {"pass"}
+    assert not [each for each in findings if each["rule"] in {"drops", "reboot"} and each["outcome"] == "fail"]
+    if loss > 0.4:
+        assert any("request lost: about 50 %" in sentence for sentence in account["errors"]), account

@@ -45,8 +45,8 @@ class Kind(Enum):
         "or read fewer groups"
     )
     LOST = (
-        "request lost: {detail} requests were not answered, while others were: packets are lost on the path to the "
-        "device, or its agent drops requests"
+        "request lost: about {detail} of the requests were not answered, while the others were: packets are lost on "
+        "the path to the device, or its agent drops requests"
     )
     FLAKY = "requests were lost, but the agent answers now: packets are lost in the network, or the agent was busy"
 

@@ -31,9 +31,6 @@ class Losses:
         """The share that was lost, 0 of none."""
         return self.lost / self.sent if self.sent else 0.0
 
-    def __str__(self) -> str:
-        return f"{self.lost} of {self.sent} ({100 * self.share:.0f} %)"
-
 
 @dataclass(slots=True)
 class RoundTrips:

@@ -153,9 +153,11 @@ class Session:
             return SnmpPollError(Kind.FLAKY, cause.where)  # the key was right until now: a lost datagram is likelier
         return cause
 
-    def lost(self, since_s: float | None = None) -> SnmpPollError:
-        """The failure of a request that was lost on a path that loses requests; ``since_s``: counted since then."""
-        return SnmpPollError(Kind.LOST, self.access.where, detail=str(self.trips.losses(self.clock(), since_s)))
+    def lost(self) -> SnmpPollError:
+        """The failure of a request that was lost on a path that loses requests, with their share in tens of percent:
+        one sentence for all polls that fail alike."""
+        share = max(1, round(10 * self.trips.losses(self.clock()).share))
+        return SnmpPollError(Kind.LOST, self.access.where, detail=f"{10 * share} %")
 
     async def close(self) -> None:
         """End it: nothing of it is under way any more."""
