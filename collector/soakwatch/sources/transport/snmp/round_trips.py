@@ -16,6 +16,7 @@ WINDOW_S = 30.0
 _MAX_KEPT = 2000
 _LOSSY = 0.05
 _MIN_LOST = 3  # one or two lost datagrams are no lossy path
+_GONE = 12  # requests in a row without an answer: no path that loses half of them does that
 _MAX_QUICK = 6  # repeats of one request beyond those of the plan
 
 
@@ -105,7 +106,7 @@ class RoundTrips:
     def lossy(self, now_s: float, least: int = _MIN_LOST) -> bool:
         """Whether requests, so many at ``least``, get lost between others that are answered.
 
-        What was lost since the last answer says nothing: the agent may be gone.
+        What was lost since the last answer says nothing: the agent may be gone, and is after some more.
 
         >>> trips = RoundTrips()
         >>> for second in range(8):
@@ -117,6 +118,8 @@ class RoundTrips:
             return False
         seen = [(when_s, lost) for when_s, lost in self._sent if when_s >= now_s - WINDOW_S]
         last = max((index for index, (_, lost) in enumerate(seen) if not lost), default=-1)
+        if len(seen) - last > _GONE:
+            return False
         seen = seen[: last + 1]
         late = sum(when_s >= now_s - WINDOW_S for when_s in self._late)
         count = max(0, sum(lost for _, lost in seen) - late)
