@@ -12,13 +12,16 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.collector.sources.snmp.doubles import agent, answer, v2c
 from tests.collector.sources.snmp.lossy_path import LossyPath, lossy_path
 from tests.collector.sources.snmp.snmpd import Snmpd
 from tests.collector.sources.snmp.test_snmp_poller import V3, config, site
 
+from soakwatch.judge.live.coverage import Accounts
 from soakwatch.record import Record, RecordView
+from soakwatch.record.follow import PollColumns
 from soakwatch.sources.abc import RequestsLostError, SourceError
 from soakwatch.sources.pollers.snmp import start
 from soakwatch.sources.transport.snmp import ber
@@ -143,6 +146,10 @@ def ledger(folder: Path, outcome: PollOutcome) -> tuple[Ledger, Window]:
     window = Window(begin_ns, begin_ns + 300 * second)
     with RecordView.open(folder) as view:
         (account,) = view.ledgers(window)
+        ended = view.poll_outcomes(source.id)
+    live = Accounts()
+    live.take(source, PollColumns(ended.due_ns, ended.due_ns, ended.outcome, np.where(ended.outcome > 0, 1, 0)))
+    assert live.ledger(source, account.source, {1: "why"}, window) == account
     return account, window
 
 
