@@ -70,6 +70,7 @@ class PollOutcome(Enum):
 
     OK = "ok"
     FAILED = "failed"  # the source answered with an error, or not at all
+    LOSSY = "requests lost"  # the source answered some requests of the poll; others were lost on the way
     TIMEOUT = "timeout"  # the poll took longer than its timeout and was abandoned
     OVERRUN = "overrun"  # due while previous poll still running: skipped, never stacked
     MISSED = "missed"  # the monitor itself was late

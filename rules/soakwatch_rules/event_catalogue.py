@@ -191,6 +191,7 @@ CATALOGUE: Final[tuple[EventKind, ...]] = (
     _entry("clock.step", "the wall clock of the monitor stepped", _OWN, internal=True, origin=Origin.MONITOR),
     _entry("recorder.window", "samples of the flight recorder were fetched", "agent"),
     _entry("source.spool.lost", "samples that the agent kept were lost", "agent"),
+    _entry("source.requests.lost", "requests were lost on the path to the device, and their share", "SNMP"),
     replace(
         _WATCHING,
         name="observer.rest",

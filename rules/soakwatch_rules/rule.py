@@ -90,7 +90,8 @@ class Ledger:
     """The account of one source in one window: polls that were due, and how they ended.
 
     ``got`` polls brought an answer; ``lost`` counts the others by how they ended. ``longest_gap`` is the longest
-    stretch without an answer, None where nothing ever came. ``errors`` are the most frequent error sentences.
+    stretch without an answer, None where nothing ever came; an answer in part (``requests lost``) ends it. ``errors``
+    are the most frequent error sentences.
     ``silences`` are the stretches without an answer of three intervals and more in order of time, the 1000 longest.
     ``recovered`` of the polls that were got had been lost at first: the source kept its looks and handed them in late.
     """

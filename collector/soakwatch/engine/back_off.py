@@ -26,6 +26,10 @@ class BackOff:
         """A poll was answered: the source is asked at every due time again."""
         self._failures = self._refusals = 0
 
+    def heard(self) -> None:
+        """A poll failed although its source is there: it is asked at the next due time all the same."""
+        self._failures = 0
+
     def login_refused(self) -> float:
         """A login was refused, by the poll that ``failed`` counts next; for how many seconds none is tried."""
         self._login_hold_s = REFUSED_HOLDS_S[min(self._refusals, len(REFUSED_HOLDS_S) - 1)]

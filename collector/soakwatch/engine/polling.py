@@ -38,6 +38,7 @@ from soakwatch.sources.abc import (
     LoginRefusedError,
     Poller,
     ReadsCpuAlone,
+    RequestsLostError,
     SourceError,
     SourceUnreadyError,
     Timing,
@@ -355,7 +356,8 @@ class PolledSource:
             if isinstance(failure, LoginRefusedError):
                 hold_s = self._back_off.login_refused()
                 sentence += f"; tried again in {show_seconds(hold_s)}, so that the account is not locked"
-            return _Result(PollOutcome.FAILED, sentence, failure=shown)
+            outcome = PollOutcome.LOSSY if isinstance(failure, RequestsLostError) else PollOutcome.FAILED
+            return _Result(outcome, sentence, failure=shown)
         return _Result(PollOutcome.OK, None, answer, backfilled)
 
     def _sentence(self, failure: Exception) -> str:
@@ -378,10 +380,14 @@ class PolledSource:
         return poller
 
     def _account(self, result: _Result, due_ns: int, now_ns: int) -> None:
-        """Log a failure or a recovery, and ask a failing source less often."""
+        """Log a failure or a recovery, and ask a failing source less often, unless it answers in part or is getting
+        ready."""
         if result.outcome is PollOutcome.OK:
             self._back_off.answered()
             self._log.well()
         else:
             self._log.failed(now_ns, result.error or result.outcome.value)
-            self._back_off.failed(due_ns)
+            if result.outcome is PollOutcome.LOSSY or isinstance(result.failure, SourceUnreadyError):
+                self._back_off.heard()
+            else:
+                self._back_off.failed(due_ns)

@@ -19,10 +19,14 @@ _MAX_SILENCES = 1000
 
 
 def ledger_of(source: Source, shown: str, account: EffectivePolls, errors: Mapping[int, str], window: Window) -> Ledger:
-    """Count the polls that were due in the window, by how they ended; ``shown`` is the source's label."""
+    """Count the polls that were due in the window, by how they ended; ``shown`` is the source's label.
+
+    A poll of which requests were lost brought no answer that counts, but it ends a silence: the device was heard.
+    """
     polls = account.polls
     answered = polls.outcome == OUTCOME_NUMBERS[PollOutcome.OK]
-    answers_ns = np.sort(polls.start_ns[answered])
+    heard = answered | (polls.outcome == OUTCOME_NUMBERS[PollOutcome.LOSSY])
+    answers_ns = np.sort(polls.start_ns[heard])
     return Ledger(
         target=source.target,
         source=shown,
@@ -33,7 +37,7 @@ def ledger_of(source: Source, shown: str, account: EffectivePolls, errors: Mappi
         longest_gap=_longest_gap(answers_ns, window),
         errors=_most_frequent(polls.error[~answered], errors),
         required=source.required,
-        silences=_silences(answers_ns, polls, ~answered, source.interval_ns, window),
+        silences=_silences(answers_ns, polls, ~heard, source.interval_ns, window),
         recovered=int(account.late.sum()),
     )
 

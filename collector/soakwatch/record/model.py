@@ -25,6 +25,7 @@ OUTCOMES: Mapping[int, PollOutcome] = {
     4: PollOutcome.MISSED,
     5: PollOutcome.HELD_BACK,
     6: PollOutcome.GAP,
+    7: PollOutcome.LOSSY,
 }
 """The numbers under which outcomes are stored; never renumbered."""
 OUTCOME_NUMBERS: Mapping[PollOutcome, int] = {outcome: number for number, outcome in OUTCOMES.items()}

@@ -53,6 +53,10 @@ class SourceUnreadyError(SourceError):
     """A poll without data yet: what it needs is being fetched in the background, for a later poll."""
 
 
+class RequestsLostError(SourceError):
+    """A poll that was answered in part: some of its requests, or their answers, were lost on the way."""
+
+
 class LoginRefusedError(SourceError):
     """The other end was reached and does not let this login in: asking it again soon may lock the account."""
 

@@ -15,7 +15,7 @@ from tests.collector.engine.poll_list import PollList
 from soakwatch.core.errors import PlanError
 from soakwatch.engine.polling import PolledSource, SourceSpec
 from soakwatch.engine.scheduler import Timers
-from soakwatch.sources.abc import LoginRefusedError, Poller, SourceError, timing
+from soakwatch.sources.abc import LoginRefusedError, Poller, RequestsLostError, SourceError, timing
 from soakwatch.testing.virtual import VirtualTime
 from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
 
@@ -178,6 +178,15 @@ def test_a_device_that_is_gone_is_asked_each_15_seconds_or_at_its_interval(inter
         if poll.outcome is PollOutcome.FAILED
     ]
     assert max(later - earlier for earlier, later in pairwise(asked)) == pause_s * 10**9
+
+
+def test_a_source_that_answers_in_part_is_asked_at_each_due_time() -> None:
+    """Lost requests are no reason to ask less: each poll has its own outcome, and none is held back."""
+
+    async def lossy(_: int) -> Answer:
+        raise RequestsLostError("request lost")
+
+    assert outcomes(soak(VirtualTime(), lossy, interval_s=1, hours=0.1)) == {PollOutcome.LOSSY: 360}
 
 
 def test_a_refused_login_is_tried_so_rarely_that_no_account_is_locked() -> None:

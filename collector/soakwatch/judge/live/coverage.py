@@ -18,6 +18,7 @@ from soakwatch_agent.sample import PollOutcome
 from soakwatch_rules.rule import Ledger, Silence, Window
 
 _OK = OUTCOME_NUMBERS[PollOutcome.OK]
+_LOSSY = OUTCOME_NUMBERS[PollOutcome.LOSSY]
 _SILENT_INTERVALS = 3
 _MAX_SILENCES = 1000
 _SHOWN_ERRORS = 3
@@ -27,7 +28,7 @@ _Silence = tuple[int, int, Counter[int]]  # begin, end, polls lost in it by how 
 
 @dataclass(slots=True)
 class Account:
-    """Polls of one source in one stretch of time; times are those of answers, UTC ns.
+    """Polls of one source in one stretch of time; times are those of answers, also of those in part, UTC ns.
 
     ``head`` and ``tail`` count what was lost before the first answer and after the last; without an answer ``head``
     holds it all.
@@ -121,13 +122,14 @@ def account_of(polls: PollColumns, interval_ns: int) -> Account:
     account = Account(due=int(polls.due_ns.size))
     answered = polls.outcome == _OK
     account.got = int(answered.sum())
-    lost_due, lost_how = polls.due_ns[~answered], polls.outcome[~answered]
-    account.lost = Counter(lost_how.tolist())
+    account.lost = Counter(polls.outcome[~answered].tolist())
     account.errors = Counter(polls.error[~answered & (polls.error > 0)].tolist())
-    if not account.got:
+    heard = answered | (polls.outcome == _LOSSY)
+    lost_due, lost_how = polls.due_ns[~heard], polls.outcome[~heard]
+    if not heard.any():
         account.head = Counter(account.lost)
         return account
-    starts = np.sort(polls.start_ns[answered])
+    starts = np.sort(polls.start_ns[heard])
     account.first_ns, account.last_ns = int(starts[0]), int(starts[-1])
     account.head = Counter(lost_how[lost_due <= account.first_ns].tolist())
     account.tail = Counter(lost_how[lost_due > account.last_ns].tolist())

@@ -22,6 +22,7 @@ _CELLS, _MAX_LISTED, _MAX_LOSSES, _BRIEF, _MARKDOWN_LINES = 600, 8, 2000, 40, 8
 _WORDS = {
     "ok": "answered",
     "failed": "the source answered with an error, or not at all",
+    "requests lost": "answered in part: requests were lost on the way",
     "timeout": "no answer in time",
     "overrun": "previous poll still running",
     "missed": "the monitor was late",

@@ -16,7 +16,7 @@ from typing import Any
 
 from soakwatch.core.errors import PlanError
 from soakwatch.core.suggest import hint
-from soakwatch.sources.abc import CPU_METRICS, Facts, SourceContext, SourceUnreadyError, timing
+from soakwatch.sources.abc import CPU_METRICS, Facts, RequestsLostError, SourceContext, SourceUnreadyError, timing
 from soakwatch.sources.profiles.facts import read_facts
 from soakwatch.sources.profiles.loading import FALLBACK, Profiles, load_profiles
 from soakwatch.sources.profiles.matching import Match, match
@@ -34,7 +34,7 @@ from soakwatch.sources.transport.snmp.restarts import ClockSources, Life, engine
 from soakwatch.sources.transport.snmp.session import Session, SessionOptions
 from soakwatch_agent.fingerprint import Tree
 from soakwatch_agent.metric import BY_NAME, COUNTER
-from soakwatch_agent.sample import NOTHING, Answer, Event, Sample
+from soakwatch_agent.sample import NOTHING, Answer, Event, Sample, object_text
 
 SYS_DESCR, SYS_OBJECT_ID, SYS_NAME = "1.3.6.1.2.1.1.1.0", "1.3.6.1.2.1.1.2.0", "1.3.6.1.2.1.1.5.0"
 _DESCRIBED = 160  # characters of sysDescr that are shown
@@ -45,6 +45,8 @@ _SURVEY_S = 120.0  # a survey of a large and slow device goes on in the backgrou
 _AFRESH_NS = 540 * 10**9  # a survey in the background, before the reader makes one within a poll
 _SURVEY_INTERVAL_NS = 60 * 10**9  # a device that is too slow for its polls is not surveyed more often than this
 _KEPT_EVENTS = 100
+_WORTH_TELLING = 0.1  # share of the requests that is lost
+_TOLD_AGAIN_NS = 60 * 10**9
 _FILLED_S = 6.0  # net-snmp fills its caches within 5 s
 _GROWN_S = 70.0  # and averages over a minute (hrProcessorLoad) when it has seen one: until then their table is empty
 _MEMORY = frozenset(
@@ -68,6 +70,7 @@ class SnmpPoller:
         self._adapter = ProfileAdapter(session)
         self._life = Life()
         self._was_young = False
+        self._told_ns: int | None = None  # when it was said last that requests are lost
         self._clock_oids: tuple[str, ...] | None = None
         self._sources: ClockSources | None = None
         self._reader: Reader | None = None
@@ -84,11 +87,24 @@ class SnmpPoller:
 
     async def poll(self, now_ns: int) -> Answer:
         """One poll. Raises SourceError with the cause, as far as it is known."""
-        deadline = time.monotonic() + self._budget_s
+        began = time.monotonic()
+        deadline = began + self._budget_s
         try:
             return await self._poll_once(now_ns, deadline)
         except SnmpPollError as failure:
+            self._answered_in_part(failure, began)
             raise await self._session.explain(failure, deadline) from None
+        except SourceUnreadyError as failure:
+            self._answered_in_part(failure, began)
+            raise
+
+    def _answered_in_part(self, failure: SnmpPollError | SourceUnreadyError, began: float) -> None:
+        """Raises RequestsLostError if the device answered since then, and requests were lost beside."""
+        if isinstance(failure, SnmpPollError) and failure.kind not in {Kind.NO_ANSWER, Kind.TOO_SLOW}:
+            return
+        mine = self._session.trips.losses(time.monotonic(), began)
+        if mine.sent > mine.lost > 0 and self._session.lossy:
+            raise RequestsLostError(str(self._session.lost())) from None
 
     async def poll_cpu(self, now_ns: int) -> Answer:
         """See ReadsCpuAlone: no clock is read and nothing is surveyed, so a restart is seen by the next whole poll."""
@@ -199,6 +215,7 @@ class SnmpPoller:
         except SnmpPollError as failure:
             raise self._too_slow(now_ns) if failure.kind is Kind.TOO_SLOW else failure from None
         self._settle()
+        self._report_losses(now_ns)
         survey = self._reader.survey
         if not samples and survey is not None and not survey.tables and not survey.processes:
             raise SnmpPollError(Kind.NOTHING, self._session.access.where)  # an answer without a value proves nothing
@@ -207,6 +224,15 @@ class SnmpPoller:
         if young:
             theirs = tuple(sample for sample in theirs if not _unfilled(sample))
         return Answer((*samples, *theirs), (*self._events(), *reading.events), reading.faults)
+
+    def _report_losses(self, now_ns: int) -> None:
+        """An event, once a minute at most, while requests are lost that cost no poll."""
+        losses = self._session.trips.losses(time.monotonic())
+        worth = self._session.lossy and losses.share >= _WORTH_TELLING
+        if worth and (self._told_ns is None or now_ns - self._told_ns >= _TOLD_AGAIN_NS):
+            self._told_ns = now_ns
+            detail = {"share": f"{losses.share:.2f}", "lost": str(losses.lost), "requests": str(losses.sent)}
+            self._keep(Event("source.requests.lost", object_text(source="snmp"), now_ns, now_ns, detail))
 
     def _young(self) -> bool:
         """Whether the agent has just begun: net-snmp answers 0 for counters that it has not looked at yet.
@@ -229,7 +255,8 @@ class SnmpPoller:
 
     def _too_slow(self, now_ns: int) -> SnmpPollError:
         """The reader may have been looking for rows that came or went: that takes its own time, beside the polls."""
-        self._fresh = now_ns - self._surveyed_ns < _SURVEY_INTERVAL_NS
+        if not self._session.lossy:  # repeats of lost requests took the time
+            self._fresh = now_ns - self._surveyed_ns < _SURVEY_INTERVAL_NS
         return SnmpPollError(Kind.TOO_SLOW, self._session.access.where)
 
     async def _clocks(self, now_ns: int, deadline: float) -> bool:

@@ -14,11 +14,13 @@ Row = tuple[str, Value]
 
 @dataclass(slots=True)
 class Counters:
-    """What a session did so far: requests sent, those without an answer, answers after their time, bad datagrams."""
+    """What a session did so far: requests sent, those without an answer, answers after their time, answers
+    that came again, bad datagrams, connections opened."""
 
     requests: int = 0
     unanswered: int = 0
     late: int = 0
+    twice: int = 0
     malformed: int = 0
     rebuilt: int = 0
 
@@ -28,6 +30,10 @@ class ColumnWalk(Protocol):
 
     async def more(self, timeout_s: float) -> list[Row] | None:
         """The next rows, or None at the end. Raises SnmpPollError."""
+        ...
+
+    def go_on(self, connection: Connection) -> bool:
+        """Whether it can go on after its last row on this connection, which it does from now on if it can."""
         ...
 
     @property

@@ -44,6 +44,10 @@ class Kind(Enum):
         "the device answers, but reading everything takes longer than a poll: raise interval and timeout, "
         "or read fewer groups"
     )
+    LOST = (
+        "request lost: about {detail} of the requests were not answered, while the others were: packets are lost on "
+        "the path to the device, or its agent drops requests"
+    )
     FLAKY = "requests were lost, but the agent answers now: packets are lost in the network, or the agent was busy"
 
 

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import os
 import socket
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
@@ -36,7 +37,7 @@ from gufo.snmp import (
 from gufo.snmp._fast import GetIter, SnmpV1ClientSocket, SnmpV2cClientSocket, SnmpV3ClientSocket
 
 from soakwatch.sources.transport.snmp import ber
-from soakwatch.sources.transport.snmp.abc import Counters, Row, Value
+from soakwatch.sources.transport.snmp.abc import Connection, Counters, Row, Value
 from soakwatch.sources.transport.snmp.access import Access
 from soakwatch.sources.transport.snmp.datagram import PLAIN, inspect
 from soakwatch.sources.transport.snmp.errors import REPORTS, Kind, SnmpPollError, refused
@@ -54,6 +55,8 @@ _SEEN = 4096  # bytes of a datagram that are looked at; where one is longer, mor
 _TAKES = 4080  # bytes of an answer that the library has room for (in v3 it tells agents 2048)
 _LEARNING = frozenset({Kind.ENGINE_ID, Kind.TIME_WINDOW})  # reports that a refresh asks for
 
+_REMEMBERED = 16  # answers, of which a copy may come
+_BUSY_S = 0.01  # later than this a timer is late because this process had no time
 _BURST = 64  # datagrams that are read in one go
 _T = TypeVar("_T")
 
@@ -73,6 +76,7 @@ class GufoConnection:
         self._waiting: _Waiting[Any] | None = None
         self._learning = False
         self._bad = ""
+        self._accepted: deque[int] = deque(maxlen=_REMEMBERED)
         self._loop.add_reader(self._peek.fileno(), self._readable)
 
     @property
@@ -141,16 +145,23 @@ class GufoConnection:
             raise self._broken(error) from None
         except SnmpError:  # it has no more room for a request than for an answer
             raise SnmpPollError(Kind.TOO_LARGE, self.where, detail=f"more than {_TAKES:,}") from None
-        self._waiting = _Waiting(receive, answer)
-        timer = self._loop.call_later(timeout_s, self._give_up, answer, timeout_s)
+        self._waiting = waiting = _Waiting(receive, answer)
+        waiting.timer = self._loop.call_later(timeout_s, self._give_up, waiting, timeout_s)
         try:
             return await answer
         finally:
-            timer.cancel()
+            waiting.timer.cancel()
             self._waiting = None
 
-    def _give_up(self, answer: asyncio.Future[_T], timeout_s: float) -> None:
+    def _give_up(self, waiting: _Waiting[Any], timeout_s: float) -> None:
+        self._readable()  # the answer may have come while this process was busy
+        answer = waiting.answer
         if answer.done():
+            return
+        late_s = 0.0 if waiting.timer is None else self._loop.time() - waiting.timer.when()
+        if late_s > _BUSY_S and not waiting.extended:  # so may those have been that hand the answer on
+            waiting.extended = True
+            waiting.timer = self._loop.call_later(min(late_s, timeout_s), self._give_up, waiting, timeout_s)
             return
         self._counters.unanswered += 1
         bad = self._bad
@@ -175,10 +186,12 @@ class GufoConnection:
                 return
             waiting = self._waiting
             if waiting is None or waiting.answer.done():
-                self._counters.late += 1
+                self.unasked(size)
                 self._drop()
             elif self._worth_reading(size):
+                digest = self._digest(size)
                 if waiting.read(self, size):
+                    self._accepted.append(digest)
                     return
             else:
                 self._drop()
@@ -201,6 +214,16 @@ class GufoConnection:
             return False
         self._fail(refused(self.where, seen.status, seen.index))
         return False
+
+    def unasked(self, size: int) -> None:
+        """An answer came that nobody waits for: after its time, or for the second time."""
+        if self._digest(size) in self._accepted:
+            self._counters.twice += 1
+        else:
+            self._counters.late += 1
+
+    def _digest(self, size: int) -> int:
+        return hash(bytes(memoryview(self._head)[:size]))
 
     def malformed(self, why: str) -> None:
         """Something came that cannot be read; the waiting goes on, for the answer may come yet."""
@@ -225,6 +248,14 @@ class GufoColumnWalk:
     def __init__(self, connection: GufoConnection, oid: str, repetitions: int) -> None:
         self._connection, self._iterator = connection, GetIter(oid, repetitions)
         self._over = self._inconclusive = False
+        self._engine_id = connection.engine_id
+
+    def go_on(self, connection: Connection) -> bool:
+        """To the same agent, which was not replaced meanwhile."""
+        if not isinstance(connection, GufoConnection) or connection.engine_id != self._engine_id:
+            return False
+        self._connection = connection
+        return True
 
     @property
     def inconclusive(self) -> bool:
@@ -244,16 +275,19 @@ class GufoColumnWalk:
 class _Waiting(Generic[_T]):
     """One request under way: how its answer is read, and for whom."""
 
-    __slots__ = ("answer", "receive")
+    __slots__ = ("answer", "extended", "receive", "timer")
 
     def __init__(self, receive: Callable[[], _T], answer: asyncio.Future[_T]) -> None:
         self.receive, self.answer = receive, answer
+        self.timer: asyncio.TimerHandle | None = None
+        self.extended = False
 
     def read(self, connection: GufoConnection, size: int) -> bool:
         """True if what came, so many bytes, was the answer."""
         try:
             result = self.receive()
         except BlockingIOError:
+            connection.unasked(size)
             return False  # the answer to an older request
         except SnmpAuthError:
             self.answer.set_exception(SnmpPollError(Kind.TIME_WINDOW, connection.where))

@@ -35,7 +35,7 @@ from pysnmp.hlapi.v3arch.asyncio import (
 from pysnmp.proto import errind, rfc1902, rfc1905
 from pysnmp.proto.error import ProtocolError
 
-from soakwatch.sources.transport.snmp.abc import Counters, Row, Value
+from soakwatch.sources.transport.snmp.abc import Connection, Counters, Row, Value
 from soakwatch.sources.transport.snmp.access import Access
 from soakwatch.sources.transport.snmp.engines import engines, key_of
 from soakwatch.sources.transport.snmp.errors import Kind, SnmpPollError, refused
@@ -66,6 +66,7 @@ _INDICATIONS: tuple[tuple[type[errind.ErrorIndication], Kind], ...] = (
     (errind.NotInTimeWindow, Kind.TIME_WINDOW),
     (errind.UnknownEngineID, Kind.ENGINE_ID),
 )
+_BUSY_S = 0.01  # as in gufo_session
 _MISSING = (rfc1905.NoSuchObject, rfc1905.NoSuchInstance, rfc1905.EndOfMibView)
 
 
@@ -136,8 +137,7 @@ class PysnmpConnection:
     async def _ask(self, command: Callable[[], Awaitable[_Answer]], timeout_s: float) -> list[tuple[str, Value | None]]:
         self._counters.requests += 1
         try:
-            async with asyncio.timeout(timeout_s):
-                failure, status, index, rows = await command()
+            failure, status, index, rows = await _within(timeout_s, command())
         except TimeoutError:
             self._counters.unanswered += 1
             raise SnmpPollError(Kind.NO_ANSWER, self.where, seconds=timeout_s) from None
@@ -165,6 +165,13 @@ class PysnmpColumnWalk:
         self._connection, self._below, self._last, self._repetitions = connection, oid + ".", oid, repetitions
         self._over = False
 
+    def go_on(self, connection: Connection) -> bool:
+        """To the same agent, which was not replaced meanwhile."""
+        if not isinstance(connection, PysnmpConnection) or connection.engine_id != self._connection.engine_id:
+            return False
+        self._connection = connection
+        return True
+
     @property
     def inconclusive(self) -> bool:
         """Never: pysnmp tells every error-status."""
@@ -187,10 +194,30 @@ class PysnmpColumnWalk:
         return rows
 
 
+async def _within(timeout_s: float, command: Awaitable[_Answer]) -> _Answer:
+    """The answer. Raises TimeoutError after the time, and as much more as this process was too busy to see it."""
+    loop, task = asyncio.get_running_loop(), asyncio.ensure_future(command)
+    try:
+        end_s = loop.time() + timeout_s
+        done, _ = await asyncio.wait((task,), timeout=timeout_s)
+        if not done and (late_s := loop.time() - end_s) > _BUSY_S:
+            done, _ = await asyncio.wait((task,), timeout=min(late_s, timeout_s))
+        if not done:
+            raise TimeoutError
+        return task.result()
+    finally:
+        if not task.done():
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
 async def open_pysnmp(
     access: Access, timeout_s: float, counters: Counters, engine_id: bytes, *, changed: bool
 ) -> PysnmpConnection:
-    """A line through the shared engine, or through one of its own if the agent's engine ID has ``changed``."""
+    """A line through the shared engine, or through one of its own if the agent's engine ID has ``changed``.
+
+    No request on it waits longer than ``timeout_s``.
+    """
     kind = Udp6TransportTarget if ":" in access.address else UdpTransportTarget
     try:
         target = await kind.create((access.address, access.port), timeout=timeout_s, retries=0)

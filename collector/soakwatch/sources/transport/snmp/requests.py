@@ -11,7 +11,7 @@ from soakwatch.sources.transport.snmp.diagnosis import SYS_UPTIME
 
 @dataclass(slots=True)
 class Walk:
-    """One column being read; it starts again if the connection was opened again."""
+    """One column being read; it goes on after its last row if the connection was opened again to the same agent."""
 
     oid: str
     repetitions: int
@@ -21,9 +21,10 @@ class Walk:
 
     async def step(self, connection: Connection, share_s: float) -> list[Row] | None:
         """The next rows."""
-        if self._iterator is None or self._connection is not connection:
+        if self._iterator is None or not (self._connection is connection or self._iterator.go_on(connection)):
             self._connection, self._iterator = connection, connection.column(self.oid, self.repetitions)
             self.rows.clear()
+        self._connection = connection
         return await self._iterator.more(share_s)
 
     @property

@@ -19,6 +19,7 @@ from soakwatch.sources.transport.snmp.diagnosis import diagnose, discover
 from soakwatch.sources.transport.snmp.errors import NO_SUCH_NAME, TOO_BIG, Kind, SnmpPollError, status_name
 from soakwatch.sources.transport.snmp.gufo_session import open_gufo
 from soakwatch.sources.transport.snmp.requests import Get, Walk
+from soakwatch.sources.transport.snmp.round_trips import RoundTrips
 from soakwatch.sources.transport.snmp.sizes import Amount, Columns
 
 if TYPE_CHECKING:
@@ -37,7 +38,9 @@ _SMALL = 8  # a request of so few objects was not lost for its size
 _ENOUGH_S = 0.005
 _MAX_OVERSIZED = 1000
 _MAX_REFUSALS = 10_000
+_MAX_LATE = 10  # answers that came while one request waited for its own
 _SHOWN = 100  # characters of an object identifier
+_ROUNDS = 3  # of a request and its repeats, where others are answered meanwhile
 _LONG = 1500  # bytes of a value that may be too much for an answer of SNMPv3 (gufo-snmp takes 2048)
 
 _AGAIN = frozenset({Kind.NO_ANSWER, Kind.TIME_WINDOW, Kind.ENGINE_ID, Kind.MALFORMED})
@@ -48,7 +51,11 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class SessionOptions:
-    """How to ask: ``share_s`` is the longest wait for one answer."""
+    """How to ask: ``share_s`` is the longest wait for one answer.
+
+    A request takes ``retries`` + 1 times that at most; where answers are known to come sooner it is repeated sooner and
+    more often within that time.
+    """
 
     engine: Literal["gufo", "pysnmp"] = "gufo"
     share_s: float = 1.0
@@ -78,8 +85,10 @@ class Session:
     _columns: Columns = field(default_factory=Columns)
     _huge: set[str] = field(default_factory=set)  # what gufo-snmp cannot read, and pysnmp is asked for
     _second: PysnmpConnection | None = None
+    trips: RoundTrips = field(default_factory=RoundTrips)
     _answered_at: float | None = None
     _streak: int = 0
+    _late: int = 0  # answers after their time that the round trips know of
     _replaced: bool = False  # the agent's engine ID is not the first any more
     _diagnosis: asyncio.Task[SnmpPollError] | None = None
     _diagnosed_at: float = 0.0
@@ -128,6 +137,8 @@ class Session:
         """The failure with its cause, if that can be told: the agent is asked once a streak, beside the polls."""
         if failure.kind not in _UNCLEAR:
             return failure
+        if failure.kind is Kind.NO_ANSWER and self.lossy:
+            return self.lost()
         now = self.clock()
         if self._diagnosis is None or (self._diagnosis.done() and now - self._diagnosed_at > DIAGNOSE_AGAIN_S):
             self._diagnosed_at = now
@@ -142,6 +153,12 @@ class Session:
             return SnmpPollError(Kind.FLAKY, cause.where)  # the key was right until now: a lost datagram is likelier
         return cause
 
+    def lost(self) -> SnmpPollError:
+        """The failure of a request that was lost on a path that loses requests, with their share in tens of percent:
+        one sentence for all polls that fail alike."""
+        share = max(1, round(10 * self.trips.losses(self.clock()).share))
+        return SnmpPollError(Kind.LOST, self.access.where, detail=f"{10 * share} %")
+
     async def close(self) -> None:
         """End it: nothing of it is under way any more."""
         if self._diagnosis is not None:
@@ -154,25 +171,59 @@ class Session:
     async def _exchange(
         self, use: Callable[[Connection, float], Awaitable[_T]], deadline: float, *, second: bool = False
     ) -> _T:
-        """One request with its retries: each gets its share of what is left. ``second`` asks the other library."""
+        """One request with its repeats: each gets its share of what is left. ``second`` asks the other library.
+
+        Where requests get lost between others that are answered, all that is tried some times more: what a loss costs
+        is one request, and not the walk that it belongs to.
+        """
         failure = SnmpPollError(Kind.TOO_SLOW, self.access.where)
-        for left in range(self.manner.retries + 1, 0, -1):
-            share_s = min(self.manner.share_s, (deadline - self.clock()) / left)
-            if share_s < _ENOUGH_S:
+        for _ in range(_ROUNDS):
+            waits = list(self.trips.waits(self.manner.share_s, self.manner.retries))
+            for number, wait_s in enumerate(waits):
+                share_s = min(wait_s, (deadline - self.clock()) / (len(waits) - number))
+                if share_s < _ENOUGH_S:
+                    raise failure
+                async with self._lock:
+                    try:
+                        return await self._attempt(use, share_s, second=second)
+                    except SnmpPollError as error:
+                        failure = error
+                        if error.kind not in _AGAIN:
+                            raise
+            if failure.kind is not Kind.NO_ANSWER or not self.trips.lossy(self.clock(), least=1):
                 break
-            async with self._lock:
-                try:
-                    connection = await (self._second_connection(share_s) if second else self._ready(share_s))
-                    result = await use(connection, share_s)
-                except SnmpPollError as error:
-                    failure = error
-                    self._learn(error)
-                    if error.kind not in _AGAIN:
-                        raise
-                else:
-                    self._well()
-                    return result
+        if failure.kind is Kind.NO_ANSWER and self._streak > 1 and not self.lossy:
+            self._drop()
         raise failure
+
+    async def _attempt(self, use: Callable[[Connection, float], Awaitable[_T]], share_s: float, *, second: bool) -> _T:
+        """One request; what becomes of it is remembered."""
+        began, before = self.clock(), self.counters.requests
+        try:
+            connection = await (self._second_connection(share_s) if second else self._ready(share_s))
+            began, before = self.clock(), self.counters.requests
+            result = await use(connection, share_s)
+        except SnmpPollError as error:
+            if error.kind is Kind.NO_ANSWER:
+                self.trips.lost(self.clock())
+            elif error.status:
+                self.trips.answered(self.clock(), self.clock() - began)
+            self._learn(error)
+            raise
+        else:
+            if self.counters.requests > before:  # the end of a walk is known without asking
+                self.trips.answered(self.clock(), self.clock() - began)
+            self._well()
+            return result
+        finally:
+            for _ in range(min(_MAX_LATE, self.counters.late - self._late)):
+                self.trips.late(self.clock())
+            self._late = self.counters.late
+
+    @property
+    def lossy(self) -> bool:
+        """Whether requests get lost between others that are answered."""
+        return self.trips.lossy(self.clock())
 
     async def _ready(self, share_s: float) -> Connection:
         """The line, with what it knows of the agent's clock fresh enough (RFC 3414 section 2.2.3)."""
@@ -207,7 +258,7 @@ class Session:
                 raise SnmpPollError(Kind.NO_ANSWER, self.access.where, seconds=share_s)
             engine_id = engine.engine_id
             self._replaced |= bool(self.engine_id and engine_id != self.engine_id)
-        return await open_pysnmp(access, share_s, self.counters, engine_id, changed=self._replaced)
+        return await open_pysnmp(access, self.manner.share_s, self.counters, engine_id, changed=self._replaced)
 
     async def _second_connection(self, share_s: float) -> PysnmpConnection:
         """A line of pysnmp beside that of gufo-snmp, for what only pysnmp can read."""
@@ -215,7 +266,9 @@ class Session:
             from soakwatch.sources.transport.snmp.pysnmp_session import open_pysnmp
 
             access = await self._resolved(share_s)
-            self._second = await open_pysnmp(access, share_s, self.counters, self.engine_id, changed=self._replaced)
+            self._second = await open_pysnmp(
+                access, self.manner.share_s, self.counters, self.engine_id, changed=self._replaced
+            )
         return self._second
 
     async def _resolved(self, timeout_s: float) -> Access:
@@ -227,7 +280,7 @@ class Session:
     def _learn(self, failure: SnmpPollError) -> None:
         if failure.kind in {Kind.NO_ANSWER, Kind.REFUSED, Kind.ADDRESS}:
             self._streak += 1
-        if failure.kind in _RESYNC or (self._streak and self._streak % 2 == 0):
+        if failure.kind in _RESYNC or (failure.kind is not Kind.NO_ANSWER and self._streak and self._streak % 2 == 0):
             self._drop()
 
     def _well(self) -> None:
