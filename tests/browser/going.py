@@ -12,9 +12,10 @@ from typing import Self
 import numpy as np
 from tests.browser.records import SECOND
 
-from soakwatch.engine.finish import conclude
+from soakwatch.engine.finish import judged
 from soakwatch.plan.web import WebPlan
 from soakwatch.record import Record, RecordView
+from soakwatch.report.files import write_reports
 from soakwatch.testing.served import ServedRun, serve_run
 from soakwatch.web.access import Token, derived, one_time_code
 from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample, object_text
@@ -131,7 +132,10 @@ class Going:
         """End it as a run ends: judged, with its report."""
         self.record.end_phase(self.now_ns())
         self.record.set_meta("ended_ns", str(self.now_ns()))
-        conclude(self.folder, self.record, self.now_ns())
+        verdict = judged(self.folder, self.record, self.now_ns())
+        self.record.finish()
+        with RecordView.open(self.folder) as view:
+            assert write_reports(view, verdict, self.folder) == ()
 
     def events(self, kind: str) -> list[Event]:
         """Events of a kind in its record."""

@@ -33,7 +33,7 @@ def test_a_table_is_judged_in_one_command(soakwatch: Command, tmp_path: Path) ->
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data.csv"]
     (tmp_path / "flat.csv").write_text(leak(0.0), encoding="utf-8")
     assert soakwatch("judge", "flat.csv", "--rule", "memory_growth").returncode == 0
-    (tmp_path / "short.csv").write_text(leak()[:100], encoding="utf-8")
+    (tmp_path / "short.csv").write_text("\n".join(leak().splitlines()[:4]) + "\n", encoding="utf-8")
     done = soakwatch("judge", "short.csv", "--rule", "memory_growth")
     assert done.returncode == 3
     assert "to resolve" in done.stdout

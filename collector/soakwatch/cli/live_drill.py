@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 
 from soakwatch.cli.foreground import run_to_the_end
+from soakwatch.cli.outlet import lasting_terminal
 from soakwatch.cli.recorded_drill import Output
 from soakwatch.core.clock import SteadyClock
 from soakwatch.core.errors import PlanError, SoakwatchError
@@ -49,7 +50,8 @@ def drill_plan(
     thread = threading.Thread(target=drill.run, name="drill", daemon=True)
     thread.start()
     try:
-        run_to_the_end(course, record, clock, verdict_shown=False, web=None)
+        with lasting_terminal() as terminal:
+            run_to_the_end(terminal, course, record, clock, verdict_shown=False, web=None)
     finally:
         drill.over.set()
         thread.join(_JOIN_S)

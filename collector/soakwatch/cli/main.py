@@ -98,7 +98,7 @@ def main(args: Sequence[str] | None = None) -> None:
 
 def run(args: list[str]) -> int:
     """Runs one command line and returns its exit code; a command's return value is that code (None = 0)."""
-    debug = False
+    debug, limit = False, memory_limit()  # which cannot be read any more when there is no memory
     try:
         with soakwatch.make_context("soakwatch", args) as context:
             debug = bool(context.params.get("debug"))
@@ -132,7 +132,7 @@ def run(args: list[str]) -> int:
     except (MemoryError, ImportError) as error:
         if not _is_for_want_of_memory(error):
             return _internal_error(error, debug)
-        return _complain(not_enough(memory_limit()), EXIT_BROKEN, debug)
+        return _complain(not_enough(limit), EXIT_BROKEN, debug)
     except Exception as error:  # noqa: BLE001 - the last resort: a defect is a sentence, not a traceback
         return _internal_error(error, debug)
     return code if isinstance(code, int) else 0

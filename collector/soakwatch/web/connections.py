@@ -90,7 +90,7 @@ class Connection(H11Protocol):
 class Loop(asyncio.SelectorEventLoop):
     """An event loop whose servers do not wait a minute for a handshake that never comes."""
 
-    async def create_server(self, *args: object, **options: object) -> asyncio.Server:  # type: ignore[override]
+    async def create_server(self, *args: object, **options: object) -> asyncio.Server:
         """As asyncio does, with ``HEAD_S`` for a handshake of TLS."""
         if options.get("ssl") is not None:
             options["ssl_handshake_timeout"] = HEAD_S

@@ -14,11 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch.engine.finish import conclude
+from soakwatch.engine.finish import judged
 from soakwatch.judge.live.client import JUDGE_EVERY_S, WOKEN_APART_S, LiveJudge
 from soakwatch.judge.record_verdict import judge_record
 from soakwatch.record import Record, RecordView
 from soakwatch.report.json import render_json
+from soakwatch.report.markdown import render_markdown
 from soakwatch.testing.records import SECOND, T0
 from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample, object_text
 from soakwatch_rules.rule import Outcome
@@ -206,13 +207,13 @@ def test_the_end_withdraws_what_it_does_not_share(tmp_path: Path) -> None:
     leak = replace(spike, rule="growth", metric="system.memory.usage", outcome=Outcome.WARN, reason="so far")
     record.put_findings([spike, leak], live=True, judged_ns=T0)
     end_ns = T0 + 1200 * SECOND
-    verdict = conclude(tmp_path / "run", record, end_ns)
-    record.close()
+    verdict = judged(tmp_path / "run", record, end_ns)
+    record.finish()
     assert "cpu_spike" in {f.rule for f in verdict.findings if f.outcome is Outcome.FAIL}
     with RecordView.open(tmp_path / "run") as view:
         assert [(at_ns, f.rule) for at_ns, f in view.withdrawn()] == [(end_ns, "growth")]
         assert [f.rule for f in view.findings(live=True)] == ["cpu_spike"]
-    assert "growth" in (tmp_path / "run" / "report.md").read_text()
+        assert "growth" in render_markdown(view, verdict)
 
 
 def test_the_verdict_is_the_same_however_it_was_watched(tmp_path: Path) -> None:
@@ -241,7 +242,7 @@ def test_the_verdict_is_the_same_however_it_was_watched(tmp_path: Path) -> None:
     (tmp_path / "copy").mkdir()
     shutil.copy(tmp_path / "watched" / "record.sqlite", tmp_path / "copy" / "record.sqlite")
     code = (
-        "import sys\nfrom pathlib import Path\nfrom soakwatch.engine.finish import conclude\n"
+        "import sys\nfrom pathlib import Path\n"
         "from soakwatch.judge.record_verdict import judge_record\n"
         "from soakwatch.record import RecordView\nfrom soakwatch.report.json import render_json\n"
         "with RecordView.open(Path('copy')) as view:\n    sys.stdout.write(render_json(judge_record(view)))"

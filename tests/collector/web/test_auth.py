@@ -286,9 +286,12 @@ def test_a_refusal_comes_behind_the_body(run: Path, path: str, kind: bytes, stat
     }
     with ThreadPoolExecutor(1) as pool:
         door, names = Authenticator(Token("a-token-that-is-long-enough"), 2), Names(frozenset(), every_address=False)
-        asyncio.run(
-            Answers(OneRun(run, time.time_ns), door, pool).application(endpoints(), names)(scope, receive, send)
-        )
+        application = Answers(OneRun(run, time.time_ns), door, pool).application(endpoints(), names)
+
+        async def ask() -> None:
+            await application(scope, receive, send)
+
+        asyncio.run(ask())
     assert happened == ["part"] * 5 + [str(status), "end"]
 
 
