@@ -56,6 +56,38 @@ def test_rapl_counts_joules_over_its_wrap_and_tells_watts(tmp_path: Path) -> Non
     assert values["system.power", "rapl package-0 dram"] == 15
 
 
+@pytest.mark.parametrize(
+    ("vendor", "unit_at", "energy_at"), [("GenuineIntel", 0x606, 0x611), ("AuthenticAMD", 0xC0010299, 0xC001029B)]
+)
+def test_without_powercap_the_registers_are_read(tmp_path: Path, vendor: str, unit_at: int, energy_at: int) -> None:
+    """One of each package, in the unit that the processor states, over the wrap of 32 bits; powercap comes before."""
+    topology = {f"sys/devices/system/cpu/cpu{n}/topology/physical_package_id": n // 2 for n in range(4)}
+    context = _tree(tmp_path, {"proc/cpuinfo": f"processor\t: 0\nvendor_id\t: {vendor}", **topology})
+    counts = {0: 0xFFFFFFFF - 2**14 + 1, 2: 5 * 2**14}  # a count is 2**-14 J
+    for processor, count in counts.items():
+        _registers(tmp_path, processor, {unit_at: 0xA0E03, energy_at: count})
+    probe = power.open_probe(context)
+    first = _values(probe.read(SECOND))
+    assert first["system.energy", "rapl package-1"] == pytest.approx(5)
+    _registers(tmp_path, 0, {energy_at: 9 * 2**14})
+    _registers(tmp_path, 2, {energy_at: 25 * 2**14})
+    values = _values(probe.read(3 * SECOND))
+    assert values["system.power", "rapl package-0"] == pytest.approx((1 + 9) / 2)
+    assert values["system.power", "rapl package-1"] == pytest.approx(20 / 2)
+    _tree(tmp_path, {f"{_RAPL}:0/name": "package-0", f"{_RAPL}:0/energy_uj": 1_000_000})
+    assert set(_values(power.open_probe(context).read(SECOND))) == {("system.energy", "rapl package-0")}
+
+
+def _registers(root: Path, processor: int, values: dict[int, int]) -> None:
+    path = root / f"dev/cpu/{processor}/msr"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()
+    with path.open("r+b") as file:
+        for register, value in values.items():
+            file.seek(register)
+            file.write(value.to_bytes(8, "little"))
+
+
 def test_energy_that_only_root_may_read_is_said_once(tmp_path: Path) -> None:
     """What cannot be read is a note with the remedy; a machine without counters says nothing."""
     hidden = _tree(tmp_path / "hidden", {f"{_RAPL}:0/name": "package-0", f"{_RAPL}:1/name": "package-1"})

@@ -1,4 +1,4 @@
-"""Power and energy: RAPL counters of the processors (powercap), and what power sensors of /sys/class/hwmon measure."""
+"""Power and energy: RAPL counters of the processors (powercap, else registers), and the power sensors of hwmon."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from soakwatch_agent.context import SECOND, HostContext, Periodic, ProbeAnswer, 
 from soakwatch_agent.hwmon import Input, inputs, listing, read_input
 from soakwatch_agent.metric import fault_of
 from soakwatch_agent.procfs import read_line, read_text
+from soakwatch_agent.rapl_registers import EnergyRegister, energy_registers
 from soakwatch_agent.sample import Answer, object_text
 
 METRICS = ("system.power", "system.energy")
@@ -15,19 +16,30 @@ _ROOT_ONLY = (
     "the energy of the processors is counted, but only root may read it (since 2020, CVE-2020-8694): run the agent as "
     "root, or allow it: chmod a+r /sys/class/powercap/*/energy_uj"
 )
+_REGISTERS_ROOT_ONLY = (
+    "the energy of the processors is counted in registers that only root may read: run the agent as root with "
+    "CAP_SYS_RAWIO, or load a driver with powercap (modprobe intel_rapl_msr)"
+)
 
 
 class _Meter:
-    """An energy counter in microjoules that wraps behind ``most`` (None: it does not), as joules that never fall."""
+    """An energy counter in microjoules that wraps behind ``most`` (None: it does not), as joules that never fall.
 
-    __slots__ = ("_last_ns", "_last_uj", "joules", "most", "name", "path", "watts")
+    It is a file with a number, or a register of a processor.
+    """
 
-    def __init__(self, name: str, path: str, most: Optional[int]) -> None:
-        self.name, self.path, self.most = name, path, most
+    __slots__ = ("_last_ns", "_last_uj", "joules", "most", "name", "path", "register", "watts")
+
+    def __init__(self, name: str, path: str, most: Optional[int], register: Optional[EnergyRegister] = None) -> None:
+        self.name, self.path, self.most, self.register = name, path, most, register
         self._last_uj: Optional[int] = None
         self._last_ns = 0
         self.joules = 0.0
         self.watts: Optional[float] = None
+
+    def microjoules(self) -> int:
+        """What it counts now. Raises OSError or ValueError."""
+        return int(read_text(self.path)) if self.register is None else self.register.read_uj()
 
     def take(self, microjoules: int, now_ns: int) -> None:
         """Counts on from the reading before; the first one is the start of the count.
@@ -67,7 +79,7 @@ class PowerProbe:
         notes = self._notes
         notes.begin(now_ns)
         if self._search.due(now_ns):
-            found = {meter.path: meter for meter in self._find_meters()}
+            found = {meter.path: meter for meter in self._find_meters()} or self._find_registers()
             self._meters = {path: self._meters.get(path, meter) for path, meter in found.items()}
             self._sensors = inputs(self._context, "power")
         for meter in self._meters.values():
@@ -92,10 +104,18 @@ class PowerProbe:
         for sensor in inputs(self._context, "energy"):
             yield _Meter(sensor.name, sensor.path, None)
 
+    def _find_registers(self) -> Dict[str, _Meter]:
+        try:
+            found = energy_registers(self._context)
+        except PermissionError:
+            self._notes.fault("system.energy", "", _REGISTERS_ROOT_ONLY)
+            return {}
+        return {r.path: _Meter(f"rapl package-{r.package}", r.path, r.most_uj, r) for r in found}
+
     def _read_meter(self, meter: _Meter, now_ns: int) -> None:
         notes, label = self._notes, object_text(sensor=meter.name)
         try:
-            meter.take(int(read_text(meter.path)), now_ns)
+            meter.take(meter.microjoules(), now_ns)
         except (PermissionError, FileNotFoundError):
             notes.fault("system.energy", "", _ROOT_ONLY)
             return
