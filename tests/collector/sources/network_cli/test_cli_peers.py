@@ -11,7 +11,7 @@ from tests.collector.sources.network_cli.peers_expected import PEERS
 from tests.collector.sources.network_cli.test_cli_parsers import parse, results_of
 from tests.collector.sources.network_cli.test_cli_session import ios, values
 
-from soakwatch.sources.abc import Identifies, Poller
+from soakwatch.sources.abc import Identifies, Poller, SourceError
 from soakwatch.sources.transport.network_cli.parsed import Parsed
 from soakwatch.sources.transport.network_cli.parsers import (
     peers_cisco,
@@ -50,6 +50,36 @@ def test_a_list_that_hangs_is_missing_and_nobody_on_it_is_lost(tmp_path: Path) -
     commands = ("show_processes_cpu", "show_bgp_summary")
     asyncio.run(with_poller(device, tmp_path, work, os="cisco_ios", commands=commands))
     assert found == [[], [(UP, "protocol=bgp")], [], [(UP, "protocol=bgp")]]
+
+
+def test_a_list_that_hangs_before_anything_was_answered_is_missing_once_something_is(tmp_path: Path) -> None:
+    """The poll that hung brings nothing, so the next one that brings something says which list was not read."""
+    device = ios()
+    device.answers["show bgp all summary"] = output("cisco_ios", "show_bgp_summary")
+
+    async def work(poller: Poller, clock: Clock) -> None:
+        first = await poller.poll(clock.now)
+        assert values(first)[UP, NORTH] == 1
+        clock.sleep(58)
+        await poller.poll(clock.now)  # the memory, which is due again after the list
+        device.silent = {"show bgp all summary"}
+        for _ in range(2):  # asked again at once, for the device may be down; then the others get their turn
+            clock.sleep(2)
+            with pytest.raises(SourceError, match="after 'show bgp all summary'"):
+                await poller.poll(clock.now)
+        clock.sleep(10)
+        after = await poller.poll(clock.now)
+        assert ("system.memory.usage", "") in values(after)
+        assert (UP, NORTH) not in values(after)
+        assert (UP, "protocol=bgp") in [(fault.metric, fault.object) for fault in after.faults]
+        device.silent = set()
+        clock.sleep(600)
+        last = await poller.poll(clock.now)
+        assert values(last)[UP, NORTH] == 1
+        assert not [fault for fault in last.faults if fault.object.startswith("protocol=")]
+
+    commands = ("show_bgp_summary", "show_processes_memory")
+    asyncio.run(with_poller(device, tmp_path, work, os="cisco_ios", commands=commands))
 
 
 @pytest.mark.parametrize(
