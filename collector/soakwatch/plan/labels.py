@@ -11,6 +11,7 @@ from typing import Annotated
 from pydantic import Field, ValidationError, model_validator
 
 from soakwatch.core.labels import MAX_LABELS, MAX_TEXT, label_name, label_text
+from soakwatch.core.regex import user_regex
 from soakwatch.core.suggest import hint
 from soakwatch.core.validation import problems, shown
 from soakwatch.core.yaml import Document, Path, Plain, Problem
@@ -49,10 +50,7 @@ class LabelSource(Shape):
         if self.pattern is not None:
             if self.command is None:
                 raise ValueError("pattern belongs to a command: a package has one version")
-            try:
-                re.compile(self.pattern)
-            except re.error as error:
-                raise ValueError(f"pattern {self.pattern!r} is not a regular expression: {error}") from None
+            user_regex(self.pattern, "pattern")
         return self
 
 

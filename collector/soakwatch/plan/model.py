@@ -13,6 +13,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field, JsonValue, PlainValidator, WithJsonSchema, model_validator
 
+from soakwatch.core.regex import user_regex
 from soakwatch.core.roles import DUT, Role
 from soakwatch.core.validation import shown
 from soakwatch.core.yaml import Plain
@@ -183,10 +184,7 @@ class ProcessShape(Shape):
         if not keys and self.name is None:
             raise ValueError("no process is given: write a name, or one of pid, pidfile and cmdline")
         if self.cmdline is not None:
-            try:
-                re.compile(self.cmdline)
-            except re.error as error:
-                raise ValueError(f"cmdline {self.cmdline!r} is not a regular expression: {error}") from None
+            user_regex(self.cmdline, "cmdline")
         return self
 
 

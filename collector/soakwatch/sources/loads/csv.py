@@ -12,12 +12,12 @@ load.port.tx.packets, labels: {port: "{Stat Name}"}}, "Tx. Rate (Kbps)": {metric
 
 from __future__ import annotations
 
-import re
 from contextlib import AsyncExitStack
 from typing import Annotated, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from soakwatch.core.regex import user_regex
 from soakwatch.core.roles import GENERATOR
 from soakwatch.sources.abc import Poller, SourceContext
 from soakwatch.sources.result_files.columns import ColumnMap
@@ -60,10 +60,7 @@ class Config(TimedFileConfig):
         except DataError as error:
             raise ValueError(in_plan_words(str(error))) from None
         for form in self.where.values():
-            try:
-                re.compile(form)
-            except re.error as error:
-                raise ValueError(f"{form!r} is not a regular expression: {error}") from None
+            user_regex(form)
         return self
 
 

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from soakwatch.core.errors import PlanError
+from soakwatch.core.regex import user_regex
 from soakwatch.sources.abc import SourceContext, timing
 from soakwatch.sources.mapping import check_mapping
 from soakwatch.sources.reachability import Reach
@@ -47,13 +48,8 @@ class ValueShape(BaseModel):
         if len(sources) != 1:
             raise ValueError("a value needs exactly one of json, regex and header")
         check_mapping(self.metric, self.labels, self.scale)
-        if self.regex is not None:
-            try:
-                groups = re.compile(self.regex).groups
-            except re.error as error:
-                raise ValueError(f"regex is not a regular expression: {error}") from None
-            if not groups:
-                raise ValueError("regex has no group: put the number in parentheses")
+        if self.regex is not None and not user_regex(self.regex, "regex").groups:
+            raise ValueError("regex has no group: put the number in parentheses")
         return self
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
+from soakwatch.core.regex import user_regex
 from soakwatch.core.units import Seconds
 
 _OID = re.compile(r"[0-2](\.(0|[1-9][0-9]{0,9})){1,127}")
@@ -25,12 +26,7 @@ def _oid(words: str) -> str:
 
 
 def _regex(words: str) -> str:
-    if len(words) > 1000:
-        raise ValueError("the regular expression has more than 1000 characters")
-    try:
-        re.compile(words)
-    except (re.error, RecursionError, OverflowError) as error:
-        raise ValueError(f"{words!r} is not a regular expression: {error}") from None
+    user_regex(words)
     return words
 
 

@@ -42,10 +42,10 @@ class Community:
 
 def version_of(data: bytes) -> int:
     """0 for v1, 1 for v2c, 3 for v3. Raises MalformedError for what is no message of SNMP."""
-    tag, body = ber.open_sequence(data)[0]
-    if tag != ber.INTEGER:
+    parts = ber.open_sequence(data)
+    if not parts or parts[0][0] != ber.INTEGER:
         raise ber.MalformedError("not an SNMP message")
-    return ber.number(body)
+    return ber.number(parts[0][1])
 
 
 def community_message(data: bytes) -> Community | None:

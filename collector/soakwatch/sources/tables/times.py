@@ -179,7 +179,7 @@ def _micros(texts: list[str]) -> NDArray[np.int64]:
     """Microseconds since 1970; negative for what is not a date."""
     if any("," in text or "/" in text for text in texts):
         texts = [text.replace(",", ".").replace("/", "-") for text in texts]
-    if all(len(text) >= 10 and text[:4].isdecimal() for text in texts):  # numpy also knows "now" and "today"
+    if all(_NUMPY_READS(text) for text in texts):  # which else knows "now", and warns of what it takes for a zone
         try:
             return np.array(texts, dtype="datetime64[us]").astype(np.int64)
         except ValueError:
@@ -199,12 +199,15 @@ def _rest_ns(texts: Sequence[str], bad: NDArray[np.bool_]) -> NDArray[np.int64]:
 def _micros_of(text: str) -> int:
     try:
         if len(text) >= 10 and text[:4].isdecimal():
-            return (datetime.fromisoformat(text).replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
+            moment = datetime.fromisoformat(text)
+            # a zone that is left here is one too many, or in the wrong place
+            return -1 if moment.tzinfo else (moment.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
     except (ValueError, OverflowError):
         return -1
     return -1
 
 
+_NUMPY_READS = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?)?", re.ASCII).fullmatch
 _TO_MICROS = len("2026-11-21T20:00:00.123456")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Self
@@ -11,6 +10,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from soakwatch.core.errors import PlanError
+from soakwatch.core.regex import user_regex
 from soakwatch.sources.mapping import check_mapping
 from soakwatch_agent.metric import BY_NAME, COUNTER
 
@@ -43,10 +43,7 @@ class MapEntry(BaseModel):
         if (self.less or self.idle) and BY_NAME[self.metric].kind == COUNTER:
             raise ValueError(f"{self.metric} is a counter, which is kept raw: less and idle make gauges")
         for text in (*self.where.values(), *(self.idle or {}).values()):
-            try:
-                re.compile(text)
-            except re.error as error:
-                raise ValueError(f"{text!r} is not a regular expression: {error}") from None
+            user_regex(text)
         return self
 
 
