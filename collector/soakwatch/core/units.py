@@ -10,6 +10,14 @@ from pydantic import BeforeValidator, WithJsonSchema
 from soakwatch_rules.wording.words import duration, quantity
 
 _SECONDS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_SPELLED = {
+    **dict.fromkeys(("msec", "millisecond", "milliseconds"), 1e-3),
+    **dict.fromkeys(("sec", "secs", "second", "seconds"), 1.0),
+    **dict.fromkeys(("mins", "minute", "minutes"), 60.0),
+    **dict.fromkeys(("hr", "hrs", "hour", "hours"), 3600.0),
+    **dict.fromkeys(("day", "days"), 86400.0),
+}
+_OVERNIGHT_S = 12 * 3600.0
 _BYTES = {
     "B": 1,
     "kB": 10**3,
@@ -22,17 +30,17 @@ _BYTES = {
     "GiB": 2**30,
     "TiB": 2**40,
 }
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]+)\s*")
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)[\s,]*")
 _NUMBER_UNIT = re.compile(r"(-?\d+(?:\.\d+)?)\s*([A-Za-z%]*)")
 
 
 def seconds(text: object) -> float:
-    """Seconds of a duration such as ``90s``, ``1h30m``, ``200ms`` or ``2d``.
+    """Seconds of a duration such as ``90s``, ``1h30m``, ``200ms``, ``2 days`` or ``overnight`` (12 h).
 
     Raises ValueError, with an example, for a bare number (nobody could know its unit) and for unknown units.
 
-    >>> seconds("1h30m"), seconds("200ms")
-    (5400.0, 0.2)
+    >>> seconds("1h30m"), seconds("200ms"), seconds("12 hours"), seconds("overnight")
+    (5400.0, 0.2, 43200.0, 43200.0)
     """
     if isinstance(text, bool) or not isinstance(text, str | int | float):
         raise ValueError("a duration is a number with a unit: 200ms, 10s, 30m, 24h")
@@ -40,13 +48,16 @@ def seconds(text: object) -> float:
         raise ValueError(f"the duration {text} has no unit: write {text}s, {text}m or {text}h")
     total, position = 0.0, 0
     stripped = text.strip()
+    if stripped.lower() == "overnight":
+        return _OVERNIGHT_S
     while position < len(stripped):
         match = _DURATION.match(stripped, position)
         if match is None:
             raise ValueError(f"{text!r} is not a duration: write a number with a unit, such as 200ms, 10s, 30m, 24h")
-        if match[2] not in _SECONDS:
+        unit = _SECONDS.get(match[2], _SPELLED.get(match[2].lower()))
+        if unit is None:
             raise ValueError(f"{match[2]!r} in {text!r} is not a unit of time: use {', '.join(_SECONDS)}")
-        total += float(match[1]) * _SECONDS[match[2]]
+        total += float(match[1]) * unit
         position = match.end()
     if not stripped:
         raise ValueError("an empty text is not a duration: write 10s, 30m, 24h")
@@ -119,7 +130,7 @@ def show_bytes(value: float) -> str:
 
 _DURATION_SCHEMA = {
     "type": "string",
-    "pattern": r"^(\d+(\.\d+)?\s*(ms|s|m|min|h|d)\s*)+$",
+    "pattern": rf"^(overnight|(\d+(\.\d+)?\s*({'|'.join((*_SECONDS, *_SPELLED))})[\s,]*)+)$",
     "examples": ["10s", "24h"],
 }
 Seconds = Annotated[float, BeforeValidator(seconds), WithJsonSchema(_DURATION_SCHEMA)]

@@ -8,23 +8,28 @@ import click
 
 from soakwatch.cli.options import runs_option
 
+_IN_RUN = "in the folder of the run"  # of an option without a file
+_TO = "[FILE]"
+
 
 @click.command(
     epilog="""\b
 Examples:
   soakwatch report last
+  soakwatch report last --html
   soakwatch report last --html soak.html --against runs/20261114T200000Z-fw-7.1
   soakwatch report runs/20261121T200000Z-fw-7.2 --json verdict.json --junit junit.xml --md report.md
   soakwatch report last --artifacts evidence
 \b
+An option without FILE writes the file into the folder of the run; FILE '-' is standard output.
 Without options the verdict is shown on the terminal. 'soakwatch schema verdict' prints the JSON schema.
 The exit code is 0 if everything was written; for the verdict as exit code use 'soakwatch judge'."""
 )
 @click.argument("run", metavar="RUN")
-@click.option("--html", "html_file", type=click.Path(path_type=Path), help="Write the HTML report to this file.")
-@click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write verdict.json to this file.")
-@click.option("--junit", "junit_file", type=click.Path(path_type=Path), help="Write JUnit XML to this file.")
-@click.option("--md", "md_file", type=click.Path(path_type=Path), help="Write Markdown to this file.")
+@click.option("--html", is_flag=False, flag_value=_IN_RUN, metavar=_TO, help="Write the HTML report.")
+@click.option("--json", is_flag=False, flag_value=_IN_RUN, metavar=_TO, help="Write verdict.json.")
+@click.option("--junit", is_flag=False, flag_value=_IN_RUN, metavar=_TO, help="Write JUnit XML.")
+@click.option("--md", is_flag=False, flag_value=_IN_RUN, metavar=_TO, help="Write Markdown.")
 @click.option("--against", metavar="RUN", help="Earlier run to compare with: what differs is listed.")
 @click.option(
     "--artifacts",
@@ -35,10 +40,10 @@ The exit code is 0 if everything was written; for the verdict as exit code use '
 @runs_option()
 def command(
     run: str,
-    html_file: Path | None,
-    json_file: Path | None,
-    junit_file: Path | None,
-    md_file: Path | None,
+    html: str | None,
+    json: str | None,
+    junit: str | None,
+    md: str | None,
     against: str | None,
     artifacts: Path | None,
     runs_folder: Path,
@@ -50,6 +55,7 @@ def command(
     from soakwatch.judge.record_verdict import judge_record
     from soakwatch.record import RecordView
     from soakwatch.report.artifacts import write_files
+    from soakwatch.report.files import REPORT_FILES
     from soakwatch.report.html import render_html
     from soakwatch.report.json import render_json
     from soakwatch.report.junit import render_junit
@@ -58,7 +64,8 @@ def command(
     from soakwatch.runs.catalog import find_run
     from soakwatch.runs.setup_changes import changed
 
-    wanted = any((html_file, json_file, junit_file, md_file))
+    asked = {"html": html, "json": json, "junit": junit, "md": md}
+    wanted = {kind: place for kind, place in asked.items() if place is not None}
     with ExitStack() as stack:
         view = stack.enter_context(RecordView.open(find_run(run, runs_folder)))
         earlier = None if against is None else stack.enter_context(RecordView.open(find_run(against, runs_folder)))
@@ -72,13 +79,18 @@ def command(
             print_verdict(view, verdict, CommandConsole(), earlier)
             return
         difference = changed(view, earlier)
-        texts = (
-            (html_file, render_html(view, verdict, earlier) if html_file else ""),
-            (json_file, render_json(verdict, difference)),
-            (junit_file, render_junit(verdict, difference)),
-            (md_file, render_markdown(view, verdict, earlier) if md_file else ""),
-        )
-    for file, text in texts:
-        if file is not None:
-            file.write_text(text, encoding="utf-8")
-            click.echo(f"wrote {file}")
+        render = {
+            "html": lambda: render_html(view, verdict, earlier),
+            "json": lambda: render_json(verdict, difference),
+            "junit": lambda: render_junit(verdict, difference),
+            "md": lambda: render_markdown(view, verdict, earlier),
+        }
+        texts = {kind: render[kind]() for kind in wanted}
+        folder = view.path.parent
+    for kind, place in wanted.items():
+        if place == "-":
+            click.echo(texts[kind])
+            continue
+        file = folder / REPORT_FILES[kind] if place == _IN_RUN else Path(place)
+        file.write_text(texts[kind], encoding="utf-8")
+        click.echo(f"wrote {file}", err="-" in wanted.values())
