@@ -131,6 +131,36 @@ def test_a_killed_process_is_started_again_though_the_drill_is_killed(victim: tu
     assert before not in named(name)
 
 
+def made_and_left(fault: LiveFault, slow: Path) -> tuple[int, ...]:
+    """Makes a fault as a drill does: all that is left in the script's process group is killed as it ends. ``slow`` is a
+    folder for a ``setsid`` that takes its time."""
+    slow.mkdir(exist_ok=True)
+    (slow / "setsid").write_text(f'#!/bin/sh\nsleep 0.5\nexec {shutil.which("setsid")} "$@"\n', encoding="utf-8")
+    (slow / "setsid").chmod(0o755)
+    path = {**os.environ, "PATH": f"{slow}:{os.environ['PATH']}"}
+    shell = subprocess.Popen(["sh", "-c", fault.inject], stdout=subprocess.PIPE, start_new_session=True, env=path)
+    said, _ = shell.communicate()
+    with suppress(ProcessLookupError):
+        os.killpg(shell.pid, signal.SIGKILL)
+    assert shell.returncode == 0, said
+    return held_by(said)
+
+
+def test_what_holds_a_fault_is_gone_from_the_scripts_group_before_the_script_ends(
+    victim: tuple[str, str], tmp_path: Path
+) -> None:
+    """Else the victim stays dead, and the cores idle, while the drill says that all went well."""
+    name, start = victim
+    made_and_left(one("kill", DrillPlan(processes=(VictimPlan(name, start),)), 1.0), tmp_path / "bin")
+    wait_until(lambda: named(name), "it is started again")
+    for fault in (one("cpu", DrillPlan(cpu=True), 600.0), one("leak", DrillPlan(memory=4 << 20), 600.0)):
+        held = made_and_left(fault, tmp_path / "bin")
+        assert held
+        assert all(map(alive, held)), fault.kind
+        subprocess.run(["sh", "-c", end_script(fault, held)], check=True)
+        wait_until(lambda held=held: not any(map(alive, held)), "ended early")
+
+
 def test_a_leaking_process_ends_and_can_be_ended_early() -> None:
     long = one("leak", DrillPlan(memory=4 << 20), 600.0)
     held = made(long)

@@ -298,6 +298,13 @@ class TestScenarios:
         (dear,) = scenario("observer").of("observer_cost", "warn")
         assert "ssh" in str(dear["reason"])
 
+    def test_the_faults_of_a_drill_are_made_seen_and_undone(self, standing: None, tmp_path: Path) -> None:
+        """Over SSH, on the router that the plan allows to be broken; the lab forwards again afterwards."""
+        done = lab("run", "firedrill", "--runs", tmp_path, "--keep", patience_s=300)
+        (log,) = [each for each in tmp_path.iterdir() if each.suffix == ".log"]
+        assert done.returncode == 0, done.stdout + done.stderr + log.read_text()
+        assert "Traceback" not in log.read_text()
+
     def test_agent_ssh_and_snmp_tell_one_router(self, standing: None, tmp_path: Path) -> None:
         """Side by side: what all say is the same, and what SNMP does not tell is said."""
         done = lab("fingerprint", "--runs", tmp_path, "--keep", patience_s=300)

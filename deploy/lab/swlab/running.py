@@ -20,6 +20,7 @@ from swlab.trouble import LabError, wait_for
 
 HERE = Path(__file__).parents[1]
 _MAX_RUN_S = 300.0
+_LASTS, _REST = "6s", "8s"  # of a fault, and before and after each
 _WORST = ("fail", "inconclusive", "warn", "pass", "not applicable")
 _CODES = {0: "pass", 1: "fail", 3: "inconclusive"}
 
@@ -46,6 +47,8 @@ class Came:
     @property
     def wrong(self) -> str:
         """What is not as it must be, or nothing."""
+        if self.scenario.sees and self.verdict == self.scenario.expected:
+            return unseen(self.scenario, self.data)
         if self.verdict != self.scenario.expected:
             return f"{self.verdict} instead of {self.scenario.expected}: {self.reason}"
         if tuple(rule for rule in self.failed if rule not in self.scenario.may_fail) != self.scenario.fails:
@@ -75,10 +78,47 @@ def run(scenario: Scenario, runs: Path) -> Came:
     folder = new_folder(runs, scenario.name)
     with scenario.background():
         try:
+            if scenario.sees:
+                return drill(scenario, folder)
             code = observe(HERE / "plans" / f"{scenario.plan or scenario.name}.yaml", folder, scenario.actions)
         finally:
             scenario.afterwards()
     return Came(scenario, folder, _CODES.get(code, f"status {code}"), verdict_of(folder))
+
+
+def drill(scenario: Scenario, folder: Path) -> Came:
+    """The scenario's faults, made by ``soakwatch drill``; a pass if the drill was done. Raises LabError."""
+    kinds = ",".join(kind for kind, _ in scenario.sees)
+    plan = HERE / "plans" / f"{scenario.plan or scenario.name}.yaml"
+    result = folder / "drill.json"
+    words = ["ip", "netns", "exec", MONITOR, soakwatch(), "drill", str(plan), "--yes", "--kinds", kinds]
+    words += ["--lasts", _LASTS, "--rest", _REST, "--json", str(result), "--runs", str(folder)]
+    folder.mkdir()
+    with folder.with_suffix(".log").open("wb") as output:
+        try:
+            done = subprocess.run(
+                words, cwd=HERE, stdin=subprocess.DEVNULL, stdout=output, stderr=output, timeout=_MAX_RUN_S, check=False
+            )
+        except subprocess.TimeoutExpired:
+            raise LabError(f"the drill was not over after {_MAX_RUN_S:g} s: see {output.name}") from None
+    data = json.loads(result.read_text()) if result.is_file() else {}
+    return Came(scenario, folder, _CODES.get(done.returncode, f"status {done.returncode}"), data)
+
+
+def unseen(scenario: Scenario, data: Mapping[str, object]) -> str:
+    """The faults of a drill that were not made, or not seen as they must be; nothing if all were."""
+    faults = data.get("faults", [])
+    assert isinstance(faults, list)
+    wrong = []
+    for kind, rules in scenario.sees:
+        made = [fault for fault in faults if fault["fault"] == kind]
+        troubles = [str(fault["trouble"]) for fault in made if fault["trouble"]]
+        seen = {str(each["rule"]) for fault in made for each in fault["seen"]}
+        if not made or troubles:
+            wrong.append(f"{kind} was not made: {'; '.join(troubles) or 'it is not in the list'}")
+        elif not seen & set(rules):
+            wrong.append(f"{kind} was seen by {', '.join(sorted(seen)) or 'nobody'} instead of {' or '.join(rules)}")
+    return "; ".join(wrong)
 
 
 def verdict_of(folder: Path) -> Mapping[str, object]:

@@ -28,7 +28,8 @@ class Action:
 @dataclass(frozen=True, slots=True)
 class Scenario:
     """A plan, what is done meanwhile, and its verdict: ``fails`` are the rules that must fail, ``may_fail`` those
-    that may, and no others; ``says`` are rule, target and what the worst of its findings there may be.
+    that may, and no others; ``says`` are rule, target and what the worst of its findings there may be. With ``sees``
+    its faults are made by ``soakwatch drill``: kind of fault, and the rules of which one must see it.
 
     A scenario and its twin, in which nothing is wrong, share a ``plan``; else it has the scenario's name. ``forwards``:
     whether the routers must forward packets; else it is enough that they can be polled.
@@ -40,6 +41,7 @@ class Scenario:
     fails: tuple[str, ...] = ()
     may_fail: tuple[str, ...] = ()
     says: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
+    sees: tuple[tuple[str, tuple[str, ...]], ...] = ()
     plan: str = ""
     forwards: bool = True
     background: Callable[[], AbstractContextManager[object]] = nullcontext
@@ -166,6 +168,16 @@ SCENARIOS = {
         Scenario("restart", "pass", (Action(15, "frrinit.sh restart", restart_routing),), afterwards=plug_all),
         Scenario("session", "fail", _HELD, fails=("session_flap",), afterwards=plug_all),
         Scenario("drill", "pass", _HELD, afterwards=plug_all),
+        Scenario(
+            "firedrill",
+            "pass",
+            sees=(
+                ("kill", ("process_restart",)),
+                ("link", ("periodic_pause", "loss")),  # VRRP moves the traffic within a second
+                ("log", ("kernel_fault",)),
+            ),
+            afterwards=plug_all,
+        ),
         Scenario("leak", "fail", fails=("memory_growth",), background=leaking),
         Scenario(
             "cut",

@@ -70,10 +70,19 @@ def _script(tools: str, *steps: str) -> str:
     return "\n".join((_PATH, _NEEDS.format(tools=tools), *steps))
 
 
+def _apart(command: str) -> str:
+    """Starts a command in a session of its own and goes on once it is there: whoever ran the script ends all of its
+    process group with it, also what is on its way out of it. The shell reads the number until its writer closes."""
+    begun = quote(f"echo $$; exec </dev/null >/dev/null 2>&1; {command}")
+    return (
+        f"man=$(setsid sh -c {begun} </dev/null 2>/dev/null &)\n"
+        '[ -n "$man" ] || { echo no session of its own here; exit 9; }; echo holds $man'
+    )
+
+
 def _dead_man(lasts_s: float, undo: str) -> str:
     """Undoes a fault later, from a session that outlives the connection."""
-    later = quote(f"sleep {lasts_s:g}; {undo}")
-    return f"setsid sh -c {later} {_QUIET} &\nman=$!; echo holds $man"
+    return _apart(f"sleep {lasts_s:g}; {undo}")
 
 
 def _or_give_up(command: str) -> str:
@@ -83,8 +92,8 @@ def _or_give_up(command: str) -> str:
 def _cpu(target: str, drill: DrillPlan, lasts_s: float, token: str) -> Iterator[LiveFault]:
     del token
     if drill.cpu:
-        burn = f"setsid timeout -k 1 {lasts_s:g} sh -c 'while :; do :; done' {_QUIET} & echo holds $!"
-        script = _script("setsid timeout nproc", f"for core in $(seq $(nproc)); do {burn}; done")
+        burn = _apart(f"exec timeout -k 1 {lasts_s:g} sh -c 'while :; do :; done'")
+        script = _script("setsid timeout nproc", f"for core in $(seq $(nproc)); do\n{burn}\ndone")
         yield LiveFault("cpu", target, "", f"keep every core busy for {show_seconds(lasts_s)}", script, "", lasts_s)
 
 
@@ -96,9 +105,7 @@ def _leak(target: str, drill: DrillPlan, lasts_s: float, token: str) -> Iterator
             f"i=0; while [ $i -lt {pieces} ]; do head -c {_MIB} /dev/zero; i=$((i+1)); sleep {lasts_s / pieces:.4f};"
             f" done | tail -c {drill.memory + _MIB} >/dev/null"
         )
-        script = _script(
-            "setsid timeout head tail", f"setsid timeout -k 1 {lasts_s:g} sh -c {quote(grow)} {_QUIET} & echo holds $!"
-        )
+        script = _script("setsid timeout head tail", _apart(f"exec timeout -k 1 {lasts_s:g} sh -c {quote(grow)}"))
         words = (
             f"a process of its own (tail) leaks {show_bytes(drill.memory)} within {show_seconds(lasts_s)}, then ends"
         )
