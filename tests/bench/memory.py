@@ -1,4 +1,4 @@
-"""Memory and CPU of a run with 7,000 series, hour by hour of a time that passes quickly; prints a table, asserts nothing.
+"""Memory and CPU of a run with 7,000 series, by the hour, in time that passes quickly; prints a table, asserts nothing.
 
     python tests/bench/memory.py                             24 h of 7,000 series, 10 s apart: some ten minutes
     python tests/bench/memory.py --hours 3 --interval 2
@@ -192,7 +192,9 @@ def run(folder: Path, hours: float, devices: int, interval_s: int) -> None:
     """Let both work, and print a line at each mark."""
     words = ["--write", str(folder), "--hours", str(hours), "--devices", str(devices), "--interval", str(interval_s)]
     writer = Watched(__file__, *words)
-    print(f"{int(writer.process.stdout.readline()):,} series, {interval_s} s apart; MB, and CPU seconds since the start\n")
+    print(
+        f"{int(writer.process.stdout.readline()):,} series, {interval_s} s apart; MB, and CPU seconds since the start\n"
+    )
     print(f"{'after':>7} {'writer':>8}{'own':>6}{'CPU':>8} {'judge':>8}{'own':>6}{'CPU':>8} {'both':>7}", flush=True)
     judge: Watched | None = None
     for minute in range(1, round(hours * 60) + 1):
