@@ -215,7 +215,8 @@ def judge_whole(folder: Path) -> None:
     """Judge the record in a process of its own; what that took."""
     code = (
         "import resource, sys; from pathlib import Path; from soakwatch.judge.record_verdict import judge_record;"
-        "v = judge_record(Path(sys.argv[1])); u = resource.getrusage(resource.RUSAGE_SELF);"
+        "from soakwatch.record import RecordView; v = judge_record(RecordView.open(Path(sys.argv[1])));"
+        " u = resource.getrusage(resource.RUSAGE_SELF);"
         "print(f'judged at the end: {len(v.findings)} findings, {u.ru_utime + u.ru_stime:.1f} s CPU,"
         " at most {u.ru_maxrss * 1024 / 1e6:.0f} MB')"
     )

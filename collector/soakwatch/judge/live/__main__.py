@@ -22,7 +22,6 @@ from soakwatch.judge.record_verdict import recorded_rules
 from soakwatch.plan.rules import planned_rules
 from soakwatch.record import RecordView, finding_to_json
 
-
 _MMAP_THRESHOLD = -3  # M_MMAP_THRESHOLD of mallopt(3)
 _BIG = 65_536  # bytes
 
