@@ -27,7 +27,7 @@ def lives(series: Series, window: Window, events: Iterable[Event]) -> tuple[Life
     """The lives of a series' object in a window, in order; stretches without a reading are left out.
 
     A reboot (or an event that announces one) cuts every series; the start, restart or exit of a process cuts the
-    series of its object. A gap is not a restart.
+    series of its object; a time in which the monitor did not run cuts its own. A gap of the polls is not a restart.
     """
     cuts = sorted({e.begin_ns for e in events if _cuts(e, series) and window.begin_ns < e.begin_ns < window.end_ns})
     edges = [window.begin_ns, *cuts, window.end_ns]
@@ -57,4 +57,6 @@ def dead_seconds(series: Series, window: Window, events: Iterable[Event]) -> flo
 def _cuts(event: Event, series: Series) -> bool:
     if event.kind == "reboot" or "reboot" in event.expect:
         return True
+    if series.metric.startswith("monitor."):
+        return event.kind == "gap"
     return event.kind in _OF_PROCESS and series.metric.startswith("process.") and event.object == series.object

@@ -393,3 +393,46 @@ leak 40 from .8           | Fp
 leak 20 over a restart    | Fp
 leak 15 under a load hump | F
 """
+
+
+def watched(minutes: float, mb_per_hour: float, *events: Event, warm_mb: float = 100.0) -> Finding:
+    """The memory of a monitor that fills its caches in the first hour, and may leak."""
+    seconds = np.arange(0, minutes * 60, 5.0)
+    since = seconds - max([0.0, *(float(event.end_ns or 0) / S for event in events)])
+    since = np.where(since < 0, seconds, since)
+    values = 1e6 * (140 + warm_mb * np.minimum(since / 3600, 1.0) + mb_per_hour * since / 3600)
+    series = readings("monitor.memory.usage", values, 5.0)
+    for gap in events:
+        kept = (series.time_ns < gap.begin_ns) | (series.time_ns >= (gap.end_ns or 0))
+        series = replace(series, time_ns=series.time_ns[kept], value=series.value[kept])
+    case = Case("monitor", "", Window(0, round(minutes * 60 * S)), (series,), events=events, role="monitor")
+    return MemoryGrowth().judge(case)[0]
+
+
+@pytest.mark.parametrize("minutes", [3, 12, 45, 60])
+def test_the_warm_up_of_the_monitor_is_no_growth(minutes: int) -> None:
+    """Its first hour is not judged; the same memory of a process grows."""
+    finding = watched(minutes, 0)
+    assert finding.outcome is Outcome.INCONCLUSIVE
+    assert finding.reason == "the first 1 h of the monitor is its warm-up, which is not judged"
+    seconds = np.arange(0, minutes * 60, 5.0)
+    of_a_process = readings(METRIC, 1e6 * (140 + 100 * np.minimum(seconds / 3600, 1)), 5.0, object=PROCESS)
+    assert judge(of_a_process).outcome is (Outcome.PASS if minutes < 12 else Outcome.FAIL)
+
+
+@pytest.mark.parametrize("minutes", [75, 90, 300])
+def test_a_leak_of_the_monitor_is_growth_after_its_warm_up(minutes: int) -> None:
+    """A flat hour after the warm-up passes, a leak fails, however long the run."""
+    flat, leaking = watched(minutes, 0), watched(minutes, 200)
+    assert flat.outcome is Outcome.PASS
+    assert flat.samples == flat.expected == (minutes - 60) * 12
+    assert leaking.outcome is Outcome.FAIL
+    assert "first 1 h" in leaking.definition
+    assert [one_verdict([f])[0].outcome for f in (flat, leaking)] == [Outcome.PASS, Outcome.FAIL]
+
+
+def test_a_resumed_monitor_warms_up_again() -> None:
+    """After the time in which it did not run its first hour is left out once more, and a leak is still found."""
+    gap = Event("gap", "", "", 7200 * S, 7300 * S, {"cause": "the monitor was not running"})
+    assert watched(240, 0, gap).outcome is Outcome.PASS
+    assert watched(240, 200, gap).outcome is Outcome.FAIL

@@ -4,7 +4,8 @@ A call costs what is new, not what is there. Each opens the record, copies what 
 write-ahead log can shrink between two calls however long the follower works on what it was given.
 
 What a follower needs to come to the same result as a reader of the whole record is here as well: which poll counts for
-each due time (``effective_polls``), the ledger of a source (``ledger_of``), and whose readings count (``Owner``).
+each due time (``effective_polls``), the ledger of a source (``ledger_of``), and whose readings count (``Owner``); and
+the codec of blocks (``encode``, ``decode``), for a follower that keeps readings by itself.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch.record._blocks import decode, decode_ints
+from soakwatch.record._blocks import decode, decode_ints, encode
 from soakwatch.record._columns import Columns
 from soakwatch.record._effective_polls import EffectivePolls, PollColumns, effective_polls, in_order
 from soakwatch.record._files import record_file
@@ -38,7 +39,9 @@ __all__ = [
     "Table",
     "Tail",
     "Words",
+    "decode",
     "effective_polls",
+    "encode",
     "in_order",
     "ledger_of",
     "polls_due",

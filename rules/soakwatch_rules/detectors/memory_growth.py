@@ -12,7 +12,7 @@ from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.lives import Life, dead_seconds, lives
 from soakwatch_rules.memory_verdict import CUT, LEVELLED
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcome, RuleSpec
+from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcome, RuleSpec, Window
 from soakwatch_rules.sampling import cadence, expected
 from soakwatch_rules.series import Series
 from soakwatch_rules.stats.stages import compare, stages, still_rising
@@ -20,6 +20,7 @@ from soakwatch_rules.traits import GrowthMethod, Traits
 from soakwatch_rules.wording.stage import JudgedLife, doubts_of, sentence
 from soakwatch_rules.wording.words import counted, duration
 
+_MONITOR = "monitor"  # the role
 _CUT = 0.75  # of the window: a life that is shorter was cut by restarts
 _UNLESS_FLAT = (
     "; only a warning if the rule growth judged the series and found none, or if the last third itself does not rise"
@@ -56,9 +57,12 @@ class MemoryGrowth:
     growth, or is undecided, this is a warning that states both (``memory_verdict``). Sums of a machine are judged
     together with the processes that were read (``memory_sums``).
 
+    Of the monitor's own memory the first hour of each life is left out (``warm_up``): it fills caches of an hour, which
+    says nothing of a leak. What grows after that is judged as everywhere, and only warns.
+
     Neighbours: ``process_restart`` reports the restarts between the lives, ``oom_kill`` memory that ran out.
 
-    Parameters: ``tolerance``, ``width``, ``least``, ``stage``, ``decides`` (below).
+    Parameters: ``tolerance``, ``width``, ``least``, ``stage``, ``warm_up``, ``decides`` (below).
 
     >>> import numpy as np
     >>> from soakwatch_rules.rule import Case, Window
@@ -105,6 +109,9 @@ class MemoryGrowth:
         8.0, "{reading}", "samples that the first and the last stage need each", "half of 16 blocks"
     )
     stage: float = parameter(10.0, "s", "shortest stage that is compared", "less is a starting program, not a soak")
+    warm_up: float = parameter(
+        3600.0, "s", "first part of a life of the monitor that is not judged", "the monitor keeps the last hour at hand"
+    )
     decides: float = parameter(
         0.0,
         "{way}",
@@ -125,6 +132,8 @@ class MemoryGrowth:
             raise ValueError("memory_growth: decides must be 0 (with growth) or 1 (alone)")
         if not 0 <= self.stage < math.inf:
             raise ValueError(f"memory_growth: stage is {self.stage}: use a duration of 0 or more, such as 10s")
+        if not 0 <= self.warm_up < math.inf:
+            raise ValueError(f"memory_growth: warm_up is {self.warm_up}: use a duration of 0 or more, such as 1h")
 
     def definition(self) -> str:
         """The definition with its parameters."""
@@ -145,8 +154,14 @@ class MemoryGrowth:
         series = series.between(case.window.begin_ns, case.window.end_ns).finite()
         finding = draft(self, case, series)
         apart, all_lives = cadence(series), lives(series, case.window, case.events)
-        dead_s = dead_seconds(series, case.window, case.events)
-        if dead_s > 0:
+        dead_s, window_s = dead_seconds(series, case.window, case.events), case.window.seconds
+        if case.role == _MONITOR and self.warm_up > 0:
+            all_lives = tuple(warm for life in all_lives if (warm := _after(life, self.warm_up)) is not None)
+            window_s = sum(life.window.seconds for life in all_lives)
+            finding = self._without_warm_up(finding, all_lives, expected(window_s, apart))
+            if not all_lives:
+                return finding
+        elif dead_s > 0:
             due = expected(case.window.seconds - dead_s, apart)
             finding = replace(finding, expected=None if due is None else max(due, finding.samples))
         with np.errstate(all="ignore"):
@@ -157,7 +172,7 @@ class MemoryGrowth:
         finding = self._measured(finding, worst, series, len(all_lives), len(judged))
         # A rise in one part of a run may be a warm-up or a part of a sawtooth; the same in every life is a leak.
         again = sum(j.of.grows and not j.lately < LEVELLED for j in judged) > 1
-        if worst.life.window.seconds < _CUT * case.window.seconds and not again:
+        if worst.life.window.seconds < _CUT * window_s and not again:
             finding = replace(finding, numbers=dict(finding.numbers) | {CUT: 1.0})
         if worst.of.grows:
             return replace(
@@ -175,6 +190,15 @@ class MemoryGrowth:
                 settle="needs at least half of the expected samples in long lifetimes",
             )
         return replace(finding, outcome=Outcome.PASS, reason=sentence(worst, series, self.tolerance, len(all_lives)))
+
+    def _without_warm_up(self, finding: Finding, warm: tuple[Life, ...], due: int | None) -> Finding:
+        """A finding of the monitor: about what came after its warm-up, undecided if nothing did."""
+        first = f"the first {duration(self.warm_up)} of the monitor is its warm-up, which is not judged"
+        samples = sum(len(life.series) for life in warm)
+        finding = replace(finding, samples=samples, definition=f"{finding.definition}; {first}")
+        if warm:
+            return replace(finding, expected=None if due is None else max(due, samples))
+        return replace(finding, reason=first, why=InconclusiveReason.TOO_SHORT, settle="needs a longer run")
 
     def _compare(self, life: Life, apart: float | None) -> JudgedLife | None:
         window, series = life.window, life.series
@@ -253,3 +277,10 @@ class MemoryGrowth:
             numbers=numbers,
             doubts=doubts_of(worst, series, alive - judged, self.tolerance),
         )
+
+
+def _after(life: Life, seconds: float) -> Life | None:
+    """A life from so long after its first reading on; None if it has no reading then."""
+    begin_ns = int(life.series.time_ns[0]) + round(seconds * 1e9)
+    rest = life.series.between(begin_ns, life.window.end_ns)
+    return Life(Window(begin_ns, life.window.end_ns), rest) if len(rest) else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -22,6 +21,9 @@ SEEN: Final = 0.55
 """A cycle longer than this share of the run was not seen twice: it cannot be told from growth."""
 
 _QUICK: Final = 0.01  # of the run
+
+_MOST_TABLES: Final = 8
+_IN_USE: Final = 32  # questions in a row, after which a table that none of them asked for is dropped
 
 _TINY: Final = 1e-6  # a column that leaves less than this of its length beyond the others adds nothing
 
@@ -178,9 +180,37 @@ def _shapes(n: int) -> list[tuple[str, list[Floats], list[float], float]]:
     return result
 
 
-@lru_cache(maxsize=8)
+class _Tables:
+    """The tables that are in use: one that is asked for now and then stays, one of a length that has gone does not.
+
+    A run that is judged while it goes on has more and more blocks, up to 96: it asks for each length for some minutes.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[int, tuple[Table, int]] = {}  # and the number of the question that was last answered by it
+        self._asked = 0
+
+    def of(self, n: int) -> Table:
+        """The table of ``n`` blocks."""
+        self._asked += 1
+        known = self._kept.get(n)
+        found = _made(n) if known is None else known[0]
+        self._kept[n] = found, self._asked
+        for other, (_, asked) in sorted(self._kept.items(), key=lambda entry: entry[1][1])[:-1]:
+            if self._asked - asked > _IN_USE or len(self._kept) > _MOST_TABLES:
+                self._kept.pop(other, None)
+        return found
+
+
+_TABLES: Final = _Tables()
+
+
 def table(n: int) -> Table:
-    """The shapes on ``n`` blocks (at least 16); 16 MB and 0.1 to 0.5 s for 96, kept for the last few ``n``."""
+    """The shapes on ``n`` blocks (at least 16); 16 MB and 0.1 to 0.5 s for 96, kept while they are asked for."""
+    return _TABLES.of(n)
+
+
+def _made(n: int) -> Table:
     shapes = _shapes(n)
     names = [family.name for family in FAMILIES]
     family = np.array([names.index(name) for name, *_ in shapes])

@@ -7,9 +7,11 @@ and ends: the caller starts another one, which restores its state from the recor
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from soakwatch.core.errors import SoakwatchError
@@ -19,6 +21,18 @@ from soakwatch.judge.rates import rates_json
 from soakwatch.judge.record_verdict import recorded_rules
 from soakwatch.plan.rules import planned_rules
 from soakwatch.record import RecordView, finding_to_json
+
+_MMAP_THRESHOLD = -3  # M_MMAP_THRESHOLD of mallopt(3)
+_BIG = 65_536  # bytes
+
+
+def give_big_arrays_back() -> None:
+    """Let the C library return arrays at once when they are freed, instead of keeping their room between small ones.
+
+    glibc raises the size from which it does so up to 32 MB, as arrays come and go. Other libraries have no such call.
+    """
+    with suppress(AttributeError, OSError):
+        ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, _BIG)
 
 
 def evaluator_of(folder: Path) -> LiveEvaluator:
@@ -33,6 +47,7 @@ def evaluator_of(folder: Path) -> LiveEvaluator:
 def main() -> int:
     """Answer until the input ends."""
     os.nice(10)
+    give_big_arrays_back()
     evaluator: LiveEvaluator | None = None
     for _ in sys.stdin:
         try:

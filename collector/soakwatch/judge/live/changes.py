@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch.judge.live.minutes import MINUTE_NS
+from soakwatch.judge.live.packed_rows import Part
 from soakwatch.judge.live.raw_values import typed
-from soakwatch.judge.live.recent import Part, joined
+from soakwatch.judge.live.recent import joined
 from soakwatch.record.follow import Table, Words
 from soakwatch.record.model import Ints
 

@@ -8,29 +8,24 @@ from collections.abc import Collection
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch.judge.live.raw_values import Floats, floats, typed
-from soakwatch.record.follow import Owner, Table, Words
+from soakwatch.judge.live.packed_rows import PackedRows, Part
+from soakwatch.judge.live.raw_values import Floats, floats
+from soakwatch.record.follow import Owner, Table
 from soakwatch.record.merge import between, unified
-from soakwatch.record.model import Ints, Values
 
 HOUR_NS = 3_600_000_000_000
 MAX_ROWS = 36_000  # an hour at ten readings a second; of faster ones the last hour is shorter
-_PIECES = 64
+_BASELINE_NS = 2 * HOUR_NS  # of the baseline, the end
 
-Part = tuple[Ints, Values]
 Stretch = tuple[int, int]  # begin, end, UTC ns
 
 
 class _Ring:
-    """The readings of some series that always come together: the newest rows of a growing table."""
+    """The readings of some series that always come together: those of the last hour, and of the baseline."""
 
     def __init__(self, table: Table) -> None:
-        self.kinds = table.kinds
         columns = len(table.series)
-        self._time: Ints = np.empty(0, np.int64)
-        self._words: Words = np.empty((0, columns), np.uint64)
-        self._low = self._high = 0
-        self._kept: list[tuple[Ints, Words]] = []  # the baseline, in pieces
+        self._rows, self._kept = PackedRows(table.kinds), PackedRows(table.kinds)
         self._half = -1  # number of the half-hour of the newest reading
         self._least = np.full((2, columns), np.nan)  # in this half-hour and in the one before
         self._most = np.full((2, columns), np.nan)
@@ -41,59 +36,32 @@ class _Ring:
         Rows that come late are put where they belong. Returns which columns went beyond everything that the last
         half-hour, or more, had seen of them.
         """
-        n = table.time_ns.size
-        late = self._high > self._low and int(table.time_ns[0]) <= self.last_ns
-        if self._high + n > self._time.size:
-            self._make_room(n)
-        self._time[self._high : self._high + n] = table.time_ns
-        self._words[self._high : self._high + n] = table.words
-        self._high += n
-        if late:
-            self._sort()
+        self._rows.add(table)
+        self._rows.forget(self._rows.last_ns - HOUR_NS, MAX_ROWS)
         for begin_ns, end_ns in kept:
             low, high = np.searchsorted(table.time_ns, [begin_ns, end_ns])
             if high > low:
-                self._keep(table.time_ns[low:high].copy(), table.words[low:high].copy())
-        time = self._time[self._low : self._high]
-        oldest = int(np.searchsorted(time, int(time[-1]) - HOUR_NS))
-        self._low = max(self._low + oldest, self._high - MAX_ROWS)
+                self._kept.add(Table(table.series, table.kinds, table.time_ns[low:high], table.words[low:high]))
+                self._kept.forget(self._kept.last_ns - _BASELINE_NS, MAX_ROWS)
         return self._beyond(floats(table.kinds, table.words), int(table.time_ns[-1]) // (HOUR_NS // 2))
 
     @property
     def last_ns(self) -> int:
         """The time of the newest row."""
-        return int(self._time[self._high - 1])
+        return self._rows.last_ns
 
     @property
     def nbytes(self) -> int:
         """What it holds in memory."""
-        kept = sum(time.nbytes + words.nbytes for time, words in self._kept)
-        return int(self._time.nbytes + self._words.nbytes + kept)
+        return self._rows.nbytes + self._kept.nbytes
 
     def parts(self, column: int, begin_ns: int, end_ns: int, most: int | None = None) -> list[Part]:
         """The readings of one column in begin <= time < end, of them the last ``most``."""
-        low, high = self._low, self._high
-        if most is not None:
-            low = max(low, high - most)
-        first_ns = int(self._time[self._low])
-        low, high = np.searchsorted(self._time[low:high], [begin_ns, end_ns]) + low
-        parts = [(self._time[low:high], typed(self.kinds[column], self._words[low:high, column]))]
-        if most is None and begin_ns < first_ns:
-            for time, words in reversed(self._kept):
-                if time[0] >= min(end_ns, first_ns) or time[-1] < begin_ns:
-                    continue
-                start, stop = np.searchsorted(time, [begin_ns, min(end_ns, first_ns)])
-                parts.insert(0, (time[start:stop], typed(self.kinds[column], words[start:stop, column])))
-        return [part for part in parts if part[0].size]
-
-    def _keep(self, time: Ints, words: Words) -> None:
-        self._kept.append((time, words))
-        while self._kept[0][0][-1] < time[-1] - HOUR_NS:
-            del self._kept[0]
-        if len(self._kept) > _PIECES:
-            times, parts = zip(*self._kept, strict=True)
-            ordered, first = np.unique(np.concatenate(times), return_index=True)
-            self._kept = [(ordered, np.concatenate(parts)[first])]
+        parts = self._rows.parts(column, begin_ns, end_ns, most)
+        first_ns = self._rows.first_ns
+        if most is None and begin_ns < first_ns and len(self._kept):
+            parts = self._kept.parts(column, begin_ns, min(end_ns, first_ns)) + parts
+        return parts
 
     def _beyond(self, values: Floats, half: int) -> NDArray[np.bool_]:
         least, most = np.fmin.reduce(values, axis=0), np.fmax.reduce(values, axis=0)
@@ -106,22 +74,6 @@ class _Ring:
         self._least[0], self._most[0] = np.fmin(self._least[0], least), np.fmax(self._most[0], most)
         return beyond
 
-    def _sort(self) -> None:
-        """Put all rows in order of time; of those with one time the first that came stays."""
-        time, first = np.unique(self._time[self._low : self._high], return_index=True)
-        words = self._words[self._low : self._high][first]
-        self._high = self._low + time.size
-        self._time[self._low : self._high] = time
-        self._words[self._low : self._high] = words
-
-    def _make_room(self, n: int) -> None:
-        held = self._high - self._low
-        size = max(64, held + n + (held + n) // 4)
-        time, words = np.empty(size, np.int64), np.empty((size, self._words.shape[1]), np.uint64)
-        time[:held] = self._time[self._low : self._high]
-        words[:held] = self._words[self._low : self._high]
-        self._time, self._words, self._low, self._high = time, words, 0, held
-
 
 class Hour:
     """The rings of all sources: one for each set of series that come together."""
@@ -131,7 +83,7 @@ class Hour:
         self._places: defaultdict[int, list[tuple[int, _Ring, int]]] = defaultdict(list)
 
     def add(self, source: int, table: Table, kept: Collection[Stretch] = ()) -> set[int]:
-        """Take the readings of a table; those in the stretches ``kept`` stay for good (their last hour).
+        """Take the readings of a table; those in the stretches ``kept`` stay for good (their last two hours).
 
         Returns the series that went beyond what their last half-hour had seen.
         """
