@@ -89,18 +89,37 @@ def _why(verdict: Verdict) -> str:
     return ", ".join(reasons[:_MAX_NAMED]) + (f", and {counted(more, 'more reason')}" if more > 0 else "")
 
 
-def _failure(finding: Finding) -> str:
-    """What failed, of what, and by how much where that is one figure: "memory of bgpd grows by 52.0 MiB/h"."""
+def rate_of(finding: Finding) -> tuple[float, str] | None:
+    """How fast what a finding of growth is of grows (below zero: falls), with its unit per hour; None of others."""
     growth = traits_of(finding.rule).growth
     rate = finding.numbers.get(RISE_PER_HOUR) if growth is GrowthMethod.STAGES else finding.measured
     if growth is None or rate is None or not finding.metric:
+        return None
+    return rate, finding.unit if finding.unit.endswith("/h") else f"{finding.unit}/h"
+
+
+def allowed_words(finding: Finding) -> str:
+    """What a rule of growth allows: a rate, or an increase over the run; empty where it does not say."""
+    rate = rate_of(finding)
+    if rate is None or not finding.limit:
+        return ""
+    if finding.unit == rate[1]:
+        return f"allowed {quantity(abs(finding.limit), rate[1])}"
+    tolerance = finding.numbers.get("tolerance")
+    return "" if tolerance is None else f"allowed {quantity(tolerance, '1')}"
+
+
+def _failure(finding: Finding) -> str:
+    """What failed, of what, and by how much where that is one figure: "memory of bgpd grows by 52.0 MiB/h"."""
+    rate = rate_of(finding)
+    if rate is None:
         return plain_words(finding.rule)
-    unit = finding.unit if finding.unit.endswith("/h") else f"{finding.unit}/h"
-    allowed = f" (allowed {quantity(abs(finding.limit), unit)})" if finding.limit and finding.unit == unit else ""
     change = finding.numbers.get("change")
-    allowed = allowed or ("" if change is None else f" ({100 * change:+.0f} %)")
-    verb = "grows" if rate > 0 else "falls"
-    return f"{plain_name(finding.metric, finding.object)} {verb} by {quantity(abs(rate), unit)}{allowed}"
+    told = ["" if change is None else f"{100 * change:+.3g} %", allowed_words(finding)]
+    brackets = ", ".join(part for part in told if part)
+    verb = "grows" if rate[0] > 0 else "falls"
+    text = f"{plain_name(finding.metric, finding.object)} {verb} by {quantity(abs(rate[0]), rate[1])}"
+    return f"{text} ({brackets})" if brackets else text
 
 
 def _names(names: Sequence[str]) -> str:

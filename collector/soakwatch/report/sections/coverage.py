@@ -13,7 +13,7 @@ from soakwatch.report import losses
 from soakwatch.report.blocks import Block, Cell, Column, Format, Table, Text
 from soakwatch.report.losses import Loss, cells_of, losses_of, within
 from soakwatch.report.page import Page
-from soakwatch.report.sections.chain import around
+from soakwatch.report.timeline import around
 from soakwatch_rules.rule import Ledger, Mark, Window
 
 ORDER = 30

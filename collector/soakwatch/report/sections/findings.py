@@ -12,8 +12,8 @@ from soakwatch.core.formatting import extent, number, quantity, share_text, span
 from soakwatch.core.units import show_seconds
 from soakwatch.report.acknowledged import Acknowledgement
 from soakwatch.report.page import IDENTITIES, Page, worst_first
-from soakwatch.report.sections.chain import around
 from soakwatch.report.summaries import confidence_text, has_own_frame, kind_words
+from soakwatch.report.timeline import around
 from soakwatch_rules.causes import Cause, CauseKind, lags
 from soakwatch_rules.rule import Finding, Mark, Outcome
 from soakwatch_rules.wording.forecast import forecast_words
