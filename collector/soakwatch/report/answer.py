@@ -16,8 +16,8 @@ from soakwatch.core.roles import DUT
 from soakwatch.core.units import show_seconds
 from soakwatch.judge.verdict import Verdict
 from soakwatch.report.differences import difference_words
-from soakwatch.report.headline import allowed_words, headline, rate_of, under
-from soakwatch.report.headroom import nearest_limit
+from soakwatch.report.headline import allowed_words, failure_words, headline, rate_of, under
+from soakwatch.report.headroom import Room, nearest_limit
 from soakwatch.report.moments import failed_ns
 from soakwatch.report.page import Page
 from soakwatch.report.timeline import chain_of
@@ -50,7 +50,8 @@ class Step:
 class Answer:
     """The answer. ``facts`` are names with texts: who, what, how much, since, until, load. ``steps`` are at most five,
     ``more_steps`` counts the others. ``finding`` is the one that decides, None where nothing failed or warned;
-    ``cause`` is the index of its cause."""
+    ``cause`` is the index of its cause. ``proof`` is the finding whose plot proves it: the same, or what came nearest
+    to its limit."""
 
     outcome: Outcome
     word: str
@@ -65,12 +66,13 @@ class Answer:
     next_step: str
     finding: Finding | None = None
     cause: int = -1
+    proof: Finding | None = None
 
     @property
     def lines(self) -> tuple[tuple[str, str], ...]:
         """The three closing lines with what each answers."""
         return (
-            ("Compared with the last run", self.difference),
+            ("Against the last run", self.difference),
             ("Can I trust it?", self.trust),
             ("What to do next", self.next_step),
         )
@@ -82,13 +84,14 @@ def answer_of(page: Page) -> Answer:
     index, cause = _leading(verdict)
     finding = None if cause is None else verdict.findings[cause.leading]
     steps, more = _steps(page)
+    near = nearest_limit(verdict.findings)
     return Answer(
         outcome=verdict.outcome,
         word=verdict.words,
         run=verdict.run,
         sentence=headline(verdict, page.load),
         when=_when(verdict),
-        facts=_facts(page, cause, finding),
+        facts=_facts(page, cause, finding, near),
         steps=steps,
         more_steps=more,
         difference=difference_words(verdict, page.previous),
@@ -96,6 +99,7 @@ def answer_of(page: Page) -> Answer:
         next_step=_next_step(verdict, finding),
         finding=finding,
         cause=index,
+        proof=finding if finding is not None or near is None else near.finding,
     )
 
 
@@ -140,12 +144,13 @@ def _leading(verdict: Verdict) -> tuple[int, Cause | None]:
     return -1, None
 
 
-def _facts(page: Page, cause: Cause | None, finding: Finding | None) -> tuple[tuple[str, str], ...]:
+def _facts(page: Page, cause: Cause | None, finding: Finding | None, near: Room | None) -> tuple[tuple[str, str], ...]:
     verdict = page.verdict
     facts = [("Who", _who(verdict, cause, finding))]
     if cause is None or finding is None:
-        if near := nearest_limit(verdict.findings):
-            facts.append(("Nearest to its limit", near))
+        if near is not None:
+            of = plain_name(*near.about) if near.about[0] else near.about[1]
+            facts.append(("Nearest limit", f"{of} on {near.target}: {near.measured} of {near.limit} ({near.of})"))
     else:
         facts.append(("What", _what(finding)))
         if much := _how_much(finding):
@@ -171,9 +176,8 @@ def _who(verdict: Verdict, cause: Cause | None, finding: Finding | None) -> str:
 
 
 def _what(finding: Finding) -> str:
-    words = plain_words(finding.rule)
     of = plain_name(finding.metric, finding.object) if finding.metric else finding.object
-    return f"{words}: {of} (rule {finding.rule})" if of else f"{words} (rule {finding.rule})"
+    return f"{of or plain_words(finding.rule)} (rule {finding.rule})"
 
 
 def _how_much(finding: Finding) -> str:
@@ -188,7 +192,7 @@ def _how_much(finding: Finding) -> str:
     if {"mean_first", "mean_last"} <= numbers.keys():
         ends = f"{quantity(numbers['mean_first'], finding.unit)} to {quantity(numbers['mean_last'], finding.unit)}"
         change = f", {100 * numbers['change']:+.3g} %" if "change" in numbers else ""
-        text += f" (first to last third: {ends}{change})"
+        text += f" ({ends}{change})"
     allowed = allowed_words(finding)
     return f"{text}; {allowed}" if allowed else text
 
@@ -196,8 +200,10 @@ def _how_much(finding: Finding) -> str:
 def _since(verdict: Verdict, cause: Cause, finding: Finding) -> str:
     begin_ns = failed_ns(cause)
     if begin_ns is None or traits_of(finding.rule).trend:
-        return f"throughout the judged time, {span_text(finding.window.begin_ns, finding.window.end_ns)} UTC"
-    return f"{utc(begin_ns)} UTC, {show_seconds(max(begin_ns - verdict.window.begin_ns, 0) * 1e-9)} into the run"
+        return f"throughout, judged from {_clock(verdict, finding.window.begin_ns)} on"
+    return (
+        f"{_clock(verdict, begin_ns)}, {show_seconds(max(begin_ns - verdict.window.begin_ns, 0) * 1e-9)} into the run"
+    )
 
 
 def _until(verdict: Verdict, cause: Cause, finding: Finding) -> str:
@@ -205,18 +211,24 @@ def _until(verdict: Verdict, cause: Cause, finding: Finding) -> str:
     if finding.forecast is not None and (words := forecast_words(finding.forecast)):
         return words
     if traits_of(finding.rule).trend:
-        return "it went on at the end; no limit is known that it would reach"
+        return "went on at the end; no limit is known"
     last_ns = max((mark.begin_ns if mark.end_ns is None else mark.end_ns for mark in cause.timeline), default=None)
     if last_ns is None or last_ns >= verdict.window.end_ns:
         return "the end of the run"
-    return f"{utc(last_ns)} UTC, the last moment of it"
+    return f"{_clock(verdict, last_ns)}, the last moment of it"
+
+
+def _clock(verdict: Verdict, time_ns: int) -> str:
+    """The time of day; with its day where the run has several."""
+    begin, end, told = utc(verdict.window.begin_ns), utc(verdict.window.end_ns), utc(time_ns)
+    return f"{told[11:] if begin[:10] == end[:10] == told[:10] else told} UTC"
 
 
 def _steps(page: Page) -> tuple[tuple[Step, ...], int]:
     """What failed or warned, by time; what went on throughout comes first where it failed."""
-    chain = chain_of(page)
+    chain, verdict = chain_of(page), page.verdict
     lasting = [
-        Step("throughout", "", cause.target or "several", _short(cause.headline), cause.outcome, index)
+        Step("throughout", "", cause.target or "several", _lasting(verdict, cause), cause.outcome, index)
         for index, cause in chain.lasting
     ]
     moments = [
@@ -226,10 +238,16 @@ def _steps(page: Page) -> tuple[tuple[Step, ...], int]:
     ]
     failing = [step for step in lasting if step.outcome is Outcome.FAIL]
     ordered = [*failing, *moments, *(step for step in lasting if step.outcome is not Outcome.FAIL)]
-    if page.verdict.outcome is Outcome.FAIL:
+    if verdict.outcome is Outcome.FAIL:
         first = next((n for n, step in enumerate(ordered) if step.outcome is Outcome.FAIL), 0)
         ordered = [*ordered[first:], *ordered[:first]]
     return tuple(ordered[:MAX_STEPS]), max(len(ordered) - MAX_STEPS, 0) + chain.left_out
+
+
+def _lasting(verdict: Verdict, cause: Cause) -> str:
+    """What went on throughout: by how much, where that is one figure."""
+    leading = verdict.findings[cause.leading]
+    return _short(cause.headline) if rate_of(leading) is None else failure_words(leading)
 
 
 def _next_step(verdict: Verdict, finding: Finding | None) -> str:

@@ -35,7 +35,7 @@ def difference_words(verdict: Verdict, previous: PreviousRun | None) -> str:
     if not (new or worse or gone or unknown):
         parts.append("nothing failed or warned anew")
     parts += [f"label {words}" for words in _labels(previous.labels, verdict.labels)]
-    return f"Against {previous.folder}: {'; '.join(part for part in parts if part)}."
+    return f"{previous.folder}: {'; '.join(part for part in parts if part)}."
 
 
 def _changed_verdict(verdict: Verdict, previous: PreviousRun) -> str:

@@ -79,7 +79,7 @@ def _why(verdict: Verdict) -> str:
     every = [c for c in verdict.causes if c.outcome is verdict.outcome]
     causes = [c for c in every if not c.waived] or every  # where nothing at all was decided
     leading = [verdict.findings[cause.leading] for cause in causes]
-    reasons = list(dict.fromkeys(_failure(finding) for finding in leading))
+    reasons = list(dict.fromkeys(failure_words(finding) for finding in leading))
     if verdict.outcome is Outcome.INCONCLUSIVE:
         named = [_REASONS[f.why] if f.why is not None and f.why in _REASONS else plain_words(f.rule) for f in leading]
         reasons = list(dict.fromkeys(named))
@@ -109,7 +109,7 @@ def allowed_words(finding: Finding) -> str:
     return "" if tolerance is None else f"allowed {quantity(tolerance, '1')}"
 
 
-def _failure(finding: Finding) -> str:
+def failure_words(finding: Finding) -> str:
     """What failed, of what, and by how much where that is one figure: "memory of bgpd grows by 52.0 MiB/h"."""
     rate = rate_of(finding)
     if rate is None:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from soakwatch.core.formatting import natural, quantity, share_text
-from soakwatch.core.plain_names import plain_name
 from soakwatch.core.roles import MONITOR
 from soakwatch.record.source import ReportSource, SeriesKey
 from soakwatch_agent.metric import CATALOGUE
@@ -71,14 +70,10 @@ def rooms(source: ReportSource, findings: Iterable[Finding]) -> tuple[tuple[Room
     return tuple(sorted(every, key=_worst_first)), left_out
 
 
-def nearest_limit(findings: Iterable[Finding]) -> str:
-    """What came nearest to a limit of a rule, in a few words; empty where no rule measured against a limit."""
+def nearest_limit(findings: Iterable[Finding]) -> Room | None:
+    """What came nearest to a limit of a rule; None where no rule measured against a limit."""
     judged = [room for finding in findings if (room := _judged(finding)) is not None and room.target != MONITOR]
-    if not judged:
-        return ""
-    near = min(judged, key=lambda room: (room.room, room.target, room.about))
-    of = plain_name(*near.about) if near.about[0] else near.about[1]
-    return f"{of} of {near.target}: {near.measured} of {near.limit} ({near.of})"
+    return min(judged, key=lambda room: (room.room, room.target, room.about), default=None)
 
 
 def _worst_first(room: Room) -> tuple[object, ...]:

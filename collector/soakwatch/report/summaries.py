@@ -65,6 +65,13 @@ def members(verdict: Verdict, cause: Cause) -> tuple[Finding, ...]:
     return tuple(verdict.findings[index] for index in cause.findings)
 
 
+def undecided(cause: Cause) -> bool:
+    """Whether a cause says that something could not be judged, rather than what happened."""
+    if cause.outcome is not Outcome.INCONCLUSIVE:
+        return False
+    return cause.kind is CauseKind.UNSETTLED or cause.waived
+
+
 def kind_words(cause: Cause) -> str:
     """What kind of cause it is, and how many findings have it."""
     if cause.kind is CauseKind.UNSETTLED:
