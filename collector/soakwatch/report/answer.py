@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from soakwatch.core.formatting import quantity, span_text, utc
+from soakwatch.core.formatting import extent, quantity, span_text, utc
 from soakwatch.core.labels import labels_words
 from soakwatch.core.plain_names import plain_name
 from soakwatch.core.roles import DUT
@@ -20,6 +20,7 @@ from soakwatch.report.headline import allowed_words, failure_words, headline, ra
 from soakwatch.report.headroom import Room, nearest_limit
 from soakwatch.report.moments import failed_ns
 from soakwatch.report.page import Page
+from soakwatch.report.summaries import deciding
 from soakwatch.report.timeline import chain_of
 from soakwatch.report.trust import trust_words
 from soakwatch_rules.causes import Cause
@@ -82,8 +83,8 @@ def answer_of(page: Page) -> Answer:
     """The answer that a record and its verdict give."""
     verdict = page.verdict
     index, cause = _leading(verdict)
-    finding = None if cause is None else verdict.findings[cause.leading]
-    steps, more = _steps(page)
+    finding = None if cause is None else deciding(verdict, cause)
+    steps, more = _steps(page, index)
     near = nearest_limit(verdict.findings)
     return Answer(
         outcome=verdict.outcome,
@@ -151,11 +152,14 @@ def _facts(page: Page, cause: Cause | None, finding: Finding | None, near: Room 
         if near is not None:
             of = plain_name(*near.about) if near.about[0] else near.about[1]
             facts.append(("Nearest limit", f"{of} on {near.target}: {near.measured} of {near.limit} ({near.of})"))
+        facts.append(("Checks", _counts(verdict)))
     else:
         facts.append(("What", _what(finding)))
         if much := _how_much(finding):
             facts.append(("How much", much))
-        if finding.outcome in _HAPPENED:
+        if finding.outcome is Outcome.INCONCLUSIVE:
+            facts.append(("Reason", _short(finding.reason)))
+        if finding.outcome in _HAPPENED or cause.timeline:
             facts += [("Since", _since(verdict, cause, finding)), ("Until", _until(verdict, cause, finding))]
     facts.append(
         ("Load", under(page.load, verdict.window).removeprefix("under ") or "no traffic generator was recorded")
@@ -175,9 +179,18 @@ def _who(verdict: Verdict, cause: Cause | None, finding: Finding | None) -> str:
     return _some(hit) + of
 
 
+def _counts(verdict: Verdict) -> str:
+    """How many checks ended how."""
+    outcomes = [finding.outcome for finding in verdict.findings]
+    words = ((Outcome.PASS, "passed"), (Outcome.WARN, "warned"), (Outcome.INCONCLUSIVE, "undecided"))
+    return (
+        ", ".join(f"{outcomes.count(outcome):,} {word}" for outcome, word in words if outcomes.count(outcome)) or "none"
+    )
+
+
 def _what(finding: Finding) -> str:
     of = plain_name(finding.metric, finding.object) if finding.metric else finding.object
-    return f"{of or plain_words(finding.rule)} (rule {finding.rule})"
+    return f"{of or plain_words(finding.rule)} ({finding.rule})"
 
 
 def _how_much(finding: Finding) -> str:
@@ -190,7 +203,7 @@ def _how_much(finding: Finding) -> str:
     value, unit = rate
     text = f"{'+' if value > 0 else '−'}{quantity(abs(value), unit)}"
     if {"mean_first", "mean_last"} <= numbers.keys():
-        ends = f"{quantity(numbers['mean_first'], finding.unit)} to {quantity(numbers['mean_last'], finding.unit)}"
+        ends = extent(numbers["mean_first"], numbers["mean_last"], finding.unit)
         change = f", {100 * numbers['change']:+.3g} %" if "change" in numbers else ""
         text += f" ({ends}{change})"
     allowed = allowed_words(finding)
@@ -200,7 +213,7 @@ def _how_much(finding: Finding) -> str:
 def _since(verdict: Verdict, cause: Cause, finding: Finding) -> str:
     begin_ns = failed_ns(cause)
     if begin_ns is None or traits_of(finding.rule).trend:
-        return f"throughout, judged from {_clock(verdict, finding.window.begin_ns)} on"
+        return f"throughout, from {_clock(verdict, finding.window.begin_ns)}"
     return (
         f"{_clock(verdict, begin_ns)}, {show_seconds(max(begin_ns - verdict.window.begin_ns, 0) * 1e-9)} into the run"
     )
@@ -211,7 +224,7 @@ def _until(verdict: Verdict, cause: Cause, finding: Finding) -> str:
     if finding.forecast is not None and (words := forecast_words(finding.forecast)):
         return words
     if traits_of(finding.rule).trend:
-        return "went on at the end; no limit is known"
+        return "went on at the end; no limit known"
     last_ns = max((mark.begin_ns if mark.end_ns is None else mark.end_ns for mark in cause.timeline), default=None)
     if last_ns is None or last_ns >= verdict.window.end_ns:
         return "the end of the run"
@@ -224,8 +237,8 @@ def _clock(verdict: Verdict, time_ns: int) -> str:
     return f"{told[11:] if begin[:10] == end[:10] == told[:10] else told} UTC"
 
 
-def _steps(page: Page) -> tuple[tuple[Step, ...], int]:
-    """What failed or warned, by time; what went on throughout comes first where it failed."""
+def _steps(page: Page, leading: int) -> tuple[tuple[Step, ...], int]:
+    """What failed or warned, by time; what went on throughout comes first where it decides, else behind."""
     chain, verdict = chain_of(page), page.verdict
     lasting = [
         Step("throughout", "", cause.target or "several", _lasting(verdict, cause), cause.outcome, index)
@@ -237,17 +250,18 @@ def _steps(page: Page) -> tuple[tuple[Step, ...], int]:
         if row.cause is not None and row.cause.outcome in _HAPPENED
     ]
     failing = [step for step in lasting if step.outcome is Outcome.FAIL]
-    ordered = [*failing, *moments, *(step for step in lasting if step.outcome is not Outcome.FAIL)]
-    if verdict.outcome is Outcome.FAIL:
-        first = next((n for n, step in enumerate(ordered) if step.outcome is Outcome.FAIL), 0)
-        ordered = [*ordered[first:], *ordered[:first]]
+    others = [step for step in lasting if step.outcome is not Outcome.FAIL]
+    if any(step.cause == leading for step in failing):
+        ordered = [*failing, *moments, *others]
+    else:
+        ordered = [*moments, *failing, *others]
     return tuple(ordered[:MAX_STEPS]), max(len(ordered) - MAX_STEPS, 0) + chain.left_out
 
 
 def _lasting(verdict: Verdict, cause: Cause) -> str:
     """What went on throughout: by how much, where that is one figure."""
-    leading = verdict.findings[cause.leading]
-    return _short(cause.headline) if rate_of(leading) is None else failure_words(leading)
+    decides = deciding(verdict, cause)
+    return _short(cause.headline) if rate_of(decides) is None else failure_words(decides)
 
 
 def _next_step(verdict: Verdict, finding: Finding | None) -> str:
@@ -256,7 +270,7 @@ def _next_step(verdict: Verdict, finding: Finding | None) -> str:
             return "Give the plan a target of role dut that can be read, and run it again."
         return "Nothing to mend. Keep this run to compare the next one with: soakwatch judge NEXT --against THIS."
     if finding.outcome is Outcome.INCONCLUSIVE and finding.settle:
-        return f"{finding.settle[0].upper()}{finding.settle[1:].rstrip('.')}; then run it again."
+        return f"{finding.settle[0].upper()}{finding.settle[1:].rstrip('.')}."
     return traits_of(finding.rule).guide.next_step or f"See what the rule says: soakwatch rules {finding.rule}."
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from soakwatch.core.formatting import subject
+from soakwatch.core.formatting import quantity
 from soakwatch.core.plain_names import plain_name
 from soakwatch.judge.verdict import Verdict
+from soakwatch.report.headline import rate_of
 from soakwatch.runs.previous import Key, PreviousRun, key_of
 from soakwatch_rules.rule import Outcome
 from soakwatch_rules.wording.words import counted
@@ -30,7 +31,7 @@ def difference_words(verdict: Verdict, previous: PreviousRun | None) -> str:
     unknown = [key for key in now if key not in previous.passed and key not in previous.objections]
     parts = [_changed_verdict(verdict, previous)]
     parts += [f"{word} {_named(keys)}" for word, keys in (("new:", new), ("worse:", worse), ("gone:", gone)) if keys]
-    parts += [f"as before: {_named(still)}"] if still else []
+    parts += [f"as before: {_named(still)}{_then(verdict, previous, still[0])}"] if still else []
     parts += [f"not judged then: {_named(unknown)}"] if unknown else []
     if not (new or worse or gone or unknown):
         parts.append("nothing failed or warned anew")
@@ -42,7 +43,7 @@ def _changed_verdict(verdict: Verdict, previous: PreviousRun) -> str:
     if verdict.preliminary:
         return f"that one ended with {previous.verdict}"
     now = verdict.outcome.value
-    return f"{now} in both" if now == previous.verdict else f"{previous.verdict} then, {now} now"
+    return f"{now} then and now" if now == previous.verdict else f"{previous.verdict} then, {now} now"
 
 
 def _named(keys: Sequence[Key]) -> str:
@@ -54,8 +55,18 @@ def _named(keys: Sequence[Key]) -> str:
 
 def _name(key: Key) -> str:
     rule, target, metric, object_ = key
-    of = plain_name(metric, object_) if metric else subject(metric, object_)
-    return " ".join(part for part in (rule, "of" if of else "", of, f"({target})") if part)
+    of = plain_name(metric, object_) if metric else object_
+    return f"{of} on {target} ({rule})" if of else f"{rule} on {target}"
+
+
+def _then(verdict: Verdict, previous: PreviousRun, key: Key) -> str:
+    """What was measured then and is now, where both are known in one unit."""
+    before = previous.figures.get(key)
+    finding = next((finding for finding in verdict.findings if key_of(finding) == key), None)
+    if before is None or finding is None or finding.measured is None:
+        return ""
+    now, unit = rate_of(finding) or (finding.measured, finding.unit)
+    return f", {quantity(before[0], unit)} then, {quantity(now, unit)} now" if unit == before[1] else ""
 
 
 def _labels(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:

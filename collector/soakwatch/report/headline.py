@@ -11,6 +11,7 @@ from soakwatch.core.units import show_seconds
 from soakwatch.judge.verdict import Verdict
 from soakwatch.report.load import Generator, figure_of
 from soakwatch.report.moments import first_failure_ns
+from soakwatch.report.summaries import deciding
 from soakwatch_rules.rule import Finding, InconclusiveReason, Outcome, Window
 from soakwatch_rules.traits import RISE_PER_HOUR, GrowthMethod, plain_words, traits_of
 from soakwatch_rules.wording.words import counted
@@ -78,7 +79,7 @@ def _why(verdict: Verdict) -> str:
     """The leading causes in plain words, each once."""
     every = [c for c in verdict.causes if c.outcome is verdict.outcome]
     causes = [c for c in every if not c.waived] or every  # where nothing at all was decided
-    leading = [verdict.findings[cause.leading] for cause in causes]
+    leading = [deciding(verdict, cause) for cause in causes]
     reasons = list(dict.fromkeys(failure_words(finding) for finding in leading))
     if verdict.outcome is Outcome.INCONCLUSIVE:
         named = [_REASONS[f.why] if f.why is not None and f.why in _REASONS else plain_words(f.rule) for f in leading]

@@ -144,7 +144,7 @@ def proof_plot(page: Page, finding: Finding | None, width: int, height: int) -> 
     widest = max((len(three_digits(tick)) for tick in ticks), default=1)
     left = 10.0 + (widest * _LETTER + 6 if curves else 0)
     canvas = _Canvas(width, height, window, low, high, left, width - 10.0, 2.0 * _ROW + 8, height - 22.0)
-    _grid(canvas, ticks if curves else (), unit)
+    _grid(canvas, ticks if curves else ())
     _phases(canvas, page)
     _load(canvas, page)
     _silences(canvas, page, finding)
@@ -154,12 +154,13 @@ def proof_plot(page: Page, finding: Finding | None, width: int, height: int) -> 
         canvas.strokes.append(Stroke(_path(canvas, curve), kind))
         if len(curves) > 1:
             canvas.legend[kind] = _name(curve.key)
-    if limit is not None and curves and low <= limit <= high:
+    if limit and curves and low <= limit <= high:
         _limit_line(canvas, limit, unit)
     if finding is not None and curves:
         _thirds(canvas, finding, curves[0])
         _slope(canvas, finding, curves[0])
-    title = ", ".join(_name(curve.key) for curve in curves) or "Phases and load of the run"
+    names = ", ".join(_name(curve.key) for curve in curves[:2]) + (" and others" if len(curves) > 2 else "")
+    title = f"{names}, {unit}" if names and unit else names or "Phases and load of the run"
     return ProofPlot(
         width,
         height,
@@ -167,7 +168,7 @@ def proof_plot(page: Page, finding: Finding | None, width: int, height: int) -> 
         tuple(canvas.strokes),
         tuple(canvas.labels),
         tuple(canvas.legend.items()),
-        _words(title, curves, canvas.legend),
+        _words(title, curves, canvas),
         title,
     )
 
@@ -228,13 +229,11 @@ def _ticks(low: float, high: float, most: int) -> tuple[float, ...]:
     return tuple(round(n * step, 10) for n in range(first, math.floor(high / step + 1e-9) + 1))
 
 
-def _grid(canvas: _Canvas, ticks: Sequence[float], unit: str) -> None:
+def _grid(canvas: _Canvas, ticks: Sequence[float]) -> None:
     for tick in ticks:
         y = canvas.y(tick)
         canvas.strokes.append(Stroke(f"M{canvas.left} {y}H{canvas.right}", "grid"))
         canvas.put(Label(canvas.left - 6, y + 4, three_digits(tick), "tick", "end"))
-    if unit:
-        canvas.put(Label(2, 11, unit, "unit"))
     window = canvas.window
     room = (canvas.right - canvas.left) / (8 * _LETTER + 14)
     raw = window.seconds / max(room, 1)
@@ -249,19 +248,15 @@ def _grid(canvas: _Canvas, ticks: Sequence[float], unit: str) -> None:
 
 
 def _phases(canvas: _Canvas, page: Page) -> None:
-    """Shaded in turn; a name that is wider than its phase moves to the second row, or is left to the shade's title."""
+    """Shaded in turn; a name that would cover another moves to the second row, or is left to the shade's title."""
     phases = page.verdict.phases or page.source.phases()
     for number, phase in enumerate(phases):
         x0, x1 = canvas.x(phase.window.begin_ns), canvas.x(phase.window.end_ns)
         canvas.boxes.append(
             Box(x0, canvas.top, round(x1 - x0, 1), canvas.bottom - canvas.top, f"phase{number % 2}", phase.name)
         )
-        second_row = [
-            Label(x0 + 2, 11 + _ROW, phase.name, "phase"),
-            Label(x1 - 1, 11 + _ROW, phase.name, "phase", "end"),
-        ]
-        first_row = Label(x0 + 2, 11, phase.name, "phase")
-        canvas.put(*([first_row] if len(phase.name) * _LETTER <= x1 - x0 else []), *second_row)
+        sides = ((x0 + 2, "start"), (x1 - 1, "end"))
+        canvas.put(*(Label(x, 11 + row, phase.name, "phase", side) for row in (0, _ROW) for x, side in sides))
 
 
 def _load(canvas: _Canvas, page: Page) -> None:
@@ -357,15 +352,22 @@ def _thirds(canvas: _Canvas, finding: Finding, curve: Curve) -> None:
         spread = numbers.get(f"sd_{word}", 0.0) * curve.scale.factor
         x0, x1, y = canvas.x(at), canvas.x(at + third), canvas.y(mean)
         top, bottom = canvas.y(mean + spread), canvas.y(mean - spread)
-        canvas.boxes.append(Box(x0, top, round(x1 - x0, 1), max(round(bottom - top, 1), 1.0), "third"))
+        title = f"mean and spread of the {word} third"
+        canvas.boxes.append(Box(x0, top, round(x1 - x0, 1), max(round(bottom - top, 1), 1.0), "third", title))
         canvas.strokes.append(Stroke(f"M{x0} {y}H{x1}", "third"))
         text = f"{word} third {three_digits(mean)} {curve.unit}"
         x, anchor = (x0 + 4, "start") if word == "first" else (x1 - 4, "end")
-        above, below = top - 5, bottom + 13
+        heights = [height for at_x, height in canvas.taken if x0 <= at_x <= x1]
+        above, below = min([top, *heights]) - 5, max([bottom, *heights]) + 13
         sides = ((x, anchor), (x1 + 4, "start") if word == "first" else (x0 - 4, "end"))
-        rows = [(above, sides[0]), (below, sides[0]), (y + 4, sides[1])]
-        canvas.put(*(Label(at_x, row, text, "third", side) for row, (at_x, side) in rows if row > canvas.top + 10))
-    canvas.legend["third"] = "mean of the first and of the last third, with its spread"
+        rows = [(top - 5, sides[0]), (bottom + 13, sides[0]), (y + 4, sides[1]), (above, sides[0]), (below, sides[0])]
+        canvas.put(
+            *(
+                Label(at_x, row, text, "third", side)
+                for row, (at_x, side) in rows
+                if canvas.top + 10 < row < canvas.bottom - 2
+            )
+        )
 
 
 def _slope(canvas: _Canvas, finding: Finding, curve: Curve) -> None:
@@ -400,7 +402,6 @@ def _limit_line(canvas: _Canvas, limit: float, unit: str) -> None:
     canvas.put(*choices)
     steps = int((canvas.right - canvas.left) // 6)
     canvas.taken += [(canvas.left + 6 * step, y) for step in range(steps)]
-    canvas.legend["limit"] = "limit of the rule"
 
 
 def _extent(label: Label) -> tuple[float, float]:
@@ -409,11 +410,12 @@ def _extent(label: Label) -> tuple[float, float]:
     return label.x - before, label.x - before + width
 
 
-def _words(title: str, curves: Sequence[Curve], legend: dict[str, str]) -> str:
+def _words(title: str, curves: Sequence[Curve], canvas: _Canvas) -> str:
     """What the plot shows, for who cannot see it."""
     lines = [
         f"{_name(c.key)} from {three_digits(c.low or 0.0)} to {three_digits(c.high or 0.0)} {c.unit}".rstrip()
         for c in curves
     ]
-    rest = [text for kind, text in legend.items() if not kind.startswith("line")]
+    rest = [label.text for label in canvas.labels if label.kind in {"third", "limit"}]
+    rest += [text for kind, text in canvas.legend.items() if not kind.startswith("line")]
     return "; ".join([*lines, *rest]) or title

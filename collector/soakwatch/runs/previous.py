@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from soakwatch.core.formatting import iso
 from soakwatch.judge.verdict import Verdict
 from soakwatch.runs.trend_runs import CELL
 from soakwatch_rules.rule import Finding, Outcome
+from soakwatch_rules.traits import RISE_PER_HOUR
 
 VERDICT_FILE = "verdict.json"
 _STAMPED = re.compile(r"\d{8}T\d{6}Z-(.*)")
@@ -23,7 +24,8 @@ Key = tuple[str, str, str, str]
 @dataclass(frozen=True, slots=True)
 class PreviousRun:
     """An earlier run: its folder's name, when it began (ISO 8601), its verdict in a word, its labels, and the findings
-    that failed or warned (``objections``) or passed (``passed``) by what they are of."""
+    that failed or warned (``objections``) or passed (``passed``) by what they are of; ``figures`` are what those that
+    failed or warned measured, with its unit: of growth the rate per hour."""
 
     folder: str
     start: str
@@ -31,6 +33,7 @@ class PreviousRun:
     labels: Mapping[str, str]
     objections: Mapping[Key, Outcome]
     passed: frozenset[Key]
+    figures: Mapping[Key, tuple[float, str]] = field(default_factory=dict)
 
 
 def key_of(finding: Finding) -> Key:
@@ -78,16 +81,28 @@ def written_run(folder: Path, plan: str | None = None) -> PreviousRun | None:
         if plan not in {None, document["run"]} or document.get("preliminary"):
             return None
         objections: dict[Key, Outcome] = {}
+        figures: dict[Key, tuple[float, str]] = {}
         passed: set[Key] = set()
         for finding in document["findings"]:
             key = (finding["rule"], finding["target"], finding["metric"], finding["object"])
             outcome = Outcome(finding["outcome"])
             if outcome in {Outcome.FAIL, Outcome.WARN}:
                 objections[key] = outcome
+                if (figure := _figure(finding)) is not None:
+                    figures[key] = figure
             elif outcome is Outcome.PASS:
                 passed.add(key)
         labels = {str(name): str(text) for name, text in document.get("labels", {}).items()}
         start, outcome_word = str(document["start"]), str(document["verdict"])
-        return PreviousRun(folder.name, start, outcome_word, labels, objections, frozenset(passed))
+        return PreviousRun(folder.name, start, outcome_word, labels, objections, frozenset(passed), figures)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
+
+
+def _figure(finding: Mapping[str, object]) -> tuple[float, str] | None:
+    """What a finding of verdict.json measured; None where it measured nothing."""
+    numbers, measured, unit = finding.get("numbers"), finding.get("measured"), str(finding.get("unit") or "")
+    rate = numbers.get(RISE_PER_HOUR) if isinstance(numbers, dict) else None
+    if isinstance(rate, int | float):
+        return float(rate), f"{unit}/h"
+    return (float(measured), unit) if isinstance(measured, int | float) else None

@@ -88,8 +88,8 @@ TEMPLATE = """\
 {% if shared %}<h3>Several targets</h3>
 {% for shown in shared %}{{ cause(shown) }}{% endfor %}{% endif %}
 {% macro of_target(target, place) %}
-<h3 id="target-{{ place }}">{{ m.badge(target.verdict.outcome) }} <span class="name">{{ target.verdict.target }}</span>
-<span class="soft">{{ target.verdict.role }}</span></h3>
+{% if many %}<details class="bulk device" id="target-{{ place }}"><summary>{{ m.badge(target.verdict.outcome) }} <span class="name">{{ target.verdict.target }}</span> <span class="soft">{{ target.verdict.reason|truncate(150) }}</span></summary>{% else %}<h3 id="target-{{ place }}">{{ m.badge(target.verdict.outcome) }} <span class="name">{{ target.verdict.target }}</span>
+<span class="soft">{{ target.verdict.role }}</span></h3>{% endif %}
 {% if not target.causes and not target.undecided and not target.passed %}<p class="soft">{{ target.verdict.reason }}</p>{% endif %}
 {% for shown in target.causes %}{{ cause(shown) }}{% endfor %}
 {% if target.undecided %}<details class="bulk"><summary>{{ target.undecided_words }}</summary>{% for shown in target.undecided %}{{ cause(shown) }}{% endfor %}</details>{% endif %}
@@ -111,6 +111,7 @@ TEMPLATE = """\
 {% for rule, version, definition in target.definitions %}<li><b>{{ rule }}</b> (version {{ version }}): {{ definition }}</li>
 {% endfor %}</ul></details></div></details>
 {% endif %}
+{% if many %}</details>{% endif %}
 {% endmacro %}
 {% for target in targets if not target.calm %}{{ of_target(target, target.place) }}{% endfor %}
 {% for words, some in calm %}<details class="bulk"><summary>{{ words }}</summary>{% for target in some %}{{ of_target(target, target.place) }}{% endfor %}</details>{% endfor %}
@@ -189,6 +190,7 @@ def facts(page: Page) -> Mapping[str, object]:
         "unsettled": unsettled,
         "targets": targets,
         "calm": [(f"{counted(len(calm), 'target')} without a failure or warning", calm)] if calm else [],
+        "many": folding,
         "height": HEIGHT,
         "few_captures": _CARDS,
     }

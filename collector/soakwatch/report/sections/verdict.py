@@ -18,14 +18,13 @@ _MAX_ROWS = 20  # of the table of devices before the others are folded
 TEMPLATE = """\
 {% import "macros.html.jinja" as m with context %}
 {% macro cells(some) %}{% for row in some %}
-<tr><th class="name"><a href="#target-{{ row.place }}">{{ m.mark(row.outcome) }}<span class="unseen">{{ row.outcome.value }} </span> {{ row.target }}</a></th>{% for cell in row.cells %}<td{% if cell.outcome %} class="{{ cell.outcome.value|replace(" ", "-") }}" title="{{ cell.outcome.value }}: {{ cell.rules }}"{% endif %}>{% if cell.outcome %}{{ m.mark(cell.outcome) }}{% if cell.outcome.value != "pass" %} {{ cell.rules if cell.count == 1 else cell.count }}{% endif %}<span class="unseen"> {{ cell.outcome.value }}</span>{% else %}<span class="soft">·</span>{% endif %}</td>{% endfor %}</tr>{% endfor %}{% endmacro %}
+<tr><th class="name"><a href="#target-{{ row.place }}">{{ m.mark(row.outcome) }}<span class="unseen">{{ row.outcome.value }} </span> {{ row.target }}</a></th>{% for cell in row.cells %}<td{% if cell.outcome %} class="{{ cell.outcome.value|replace(" ", "-") }}" title="{{ cell.outcome.value }}: {{ cell.rules }}"{% endif %}>{% if cell.outcome %}{{ m.mark(cell.outcome) }}{% if cell.outcome.value != "pass" %} {{ cell.rules if cell.rules|length < 24 else cell.count }}{% endif %}<span class="unseen"> {{ cell.outcome.value }}</span>{% else %}<span class="soft">·</span>{% endif %}</td>{% endfor %}</tr>{% endfor %}{% endmacro %}
 <div class="banner {{ answer.outcome.value }}">
 <h1>{{ m.badge(answer.outcome, answer.word if preliminary else none) }}
 <span class="name">{{ answer.run }}</span> <span class="when">{{ answer.when }}</span></h1>
 <p class="headline">{{ answer.sentence }}</p>
 </div>
 <div class="answer{% if matrix %} fleet{% endif %}">
-<div class="facing">
 {% if wide %}<figure class="proof-plot"><figcaption><b>{{ wide.title }}</b></figcaption>
 {% with plot = wide, size = "wide" %}{% include "proof_plot.html.jinja" %}{% endwith %}
 {% with plot = narrow, size = "narrow" %}{% include "proof_plot.html.jinja" %}{% endwith %}
@@ -33,7 +32,6 @@ TEMPLATE = """\
 {% if matrix %}<div class="matrix scroll"><table>{{ m.caption("Each device by kinds of trouble, the worst first") }}
 <thead><tr><th>device</th>{% for family in matrix.families %}<th>{{ family }}</th>{% endfor %}</tr></thead><tbody>{{ cells(matrix.rows[:most_rows]) }}</tbody></table>
 {% if matrix.rows|length > most_rows %}<details class="bulk"><summary>{{ matrix.rows|length - most_rows }} more devices</summary><table>{{ m.caption("Further devices") }}<tbody>{{ cells(matrix.rows[most_rows:]) }}</tbody></table></details>{% endif %}</div>{% endif %}
-</div>
 <div class="said">
 <dl class="brief">
 {% for name, text in answer.facts %}<div><dt>{{ name }}</dt><dd>{{ text }}</dd></div>
