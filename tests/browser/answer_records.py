@@ -137,7 +137,7 @@ def _device(name: str, second: int, now: int, wobble: list[float]) -> tuple[Samp
     )
 
 
-def _poll(source: int, now: int, second: int, take: Samples, lost: bool) -> Poll:  # noqa: FBT001 - of a table's row
+def _poll(source: int, now: int, second: int, take: Samples, lost: bool) -> Poll:
     if lost:
         return Poll(source, now, now, SECOND, PollOutcome.TIMEOUT, "timed out after 1 s", NOTHING)
     return Poll(source, now, now, 1000, PollOutcome.OK, None, Answer(take(second, now), (), ()))

@@ -6,13 +6,11 @@ import html
 from collections.abc import Sequence
 from itertools import groupby
 
-from soakwatch.core.formatting import SYMBOLS, printable, quantity, subject, utc
-from soakwatch.core.labels import labels_words
-from soakwatch.core.units import show_seconds
+from soakwatch.core.formatting import SYMBOLS, printable, quantity, subject
 from soakwatch.judge.verdict import Verdict
 from soakwatch.record.source import ReportSource
+from soakwatch.report.answer import answer_of, chain_title
 from soakwatch.report.blocks import Block, Cell, Curves, Folded, Preformatted, Table, Text, columns_in, stands_alone
-from soakwatch.report.headline import headline
 from soakwatch.report.page import Page, open_page
 from soakwatch.report.section import Section, all_sections
 from soakwatch.report.sections import findings as findings_section
@@ -61,20 +59,27 @@ def render_markdown(source: ReportSource, verdict: Verdict, earlier: ReportSourc
 
 
 def _head(page: Page) -> list[str]:
-    verdict = page.verdict
-    window = verdict.window
+    """The answer: the same facts in the same words as on the first screen of the page; then each target."""
+    verdict, answer = page.verdict, answer_of(page)
     lines = [
-        f"## {SYMBOLS[verdict.outcome]} Soakwatch: {verdict.words} – {markdown_text(verdict.run)}",
+        f"## {SYMBOLS[answer.outcome]} Soakwatch: {answer.word} – {markdown_text(answer.run)}",
         "",
-        f"**{markdown_text(headline(verdict, page.load), 400)}**",
+        f"**{markdown_text(answer.sentence, 400)}**",
         "",
-        markdown_text(verdict.reason, 400),
+        f"{markdown_text(answer.when, 400)}{_unread(page)}",
         "",
-        f"{utc(window.begin_ns)} to {utc(window.end_ns)} UTC, {show_seconds(window.seconds)}{_labels(page)}",
-        "",
-        "| target | role | verdict | reason |",
-        "|---|---|---|---|",
+        *(f"- {name}: {markdown_text(text, 300)}" for name, text in answer.facts),
     ]
+    if answer.steps:
+        lines += ["", f"{chain_title(answer)}:", ""]
+        for number, step in enumerate(answer.steps, 1):
+            after = f" ({step.after})" if step.after else ""
+            sign = "" if step.outcome is None else f"{SYMBOLS[step.outcome]} "
+            told = markdown_text(f"{step.when}{after} {step.target}: {step.text}", 300)
+            lines.append(f"{number}. {sign}{told}")
+        lines += [f"{len(answer.steps) + 1}. and {answer.more_steps} more in the report"] if answer.more_steps else []
+    lines += ["", *(f"- **{name}** {markdown_text(text, 400)}" for name, text in answer.lines), ""]
+    lines += ["| target | role | verdict | reason |", "|---|---|---|---|"]
     lines += [
         f"| {markdown_text(t.target)} | {markdown_text(t.role)} | {SYMBOLS[t.outcome]} {t.outcome.value} |"
         f" {markdown_text(t.reason, 200)} |"
@@ -83,11 +88,9 @@ def _head(page: Page) -> list[str]:
     return lines + _more(verdict.targets, _MAX_TARGETS, "targets")
 
 
-def _labels(page: Page) -> str:
-    """The labels of the run, and those that could not be read, on the line of its times."""
-    labels = labels_words(page.verdict.labels)
-    unread = [f"label {name} not read: {reason}" for name, reason in page.unread_labels]
-    return "".join(f"; {markdown_text(words, 400)}" for words in (labels, *unread) if words)
+def _unread(page: Page) -> str:
+    """The labels that could not be read, on the line of the run's times."""
+    return "".join(f"; {markdown_text(f'label {n} not read: {why}', 400)}" for n, why in page.unread_labels)
 
 
 def _findings(verdict: Verdict) -> list[str]:

@@ -255,8 +255,8 @@ def _phases(canvas: _Canvas, page: Page) -> None:
         canvas.boxes.append(
             Box(x0, canvas.top, round(x1 - x0, 1), canvas.bottom - canvas.top, f"phase{number % 2}", phase.name)
         )
-        sides = ((x0 + 2, "start"), (x1 - 1, "end"))
-        canvas.put(*(Label(x, 11 + row, phase.name, "phase", side) for row in (0, _ROW) for x, side in sides))
+        places = ((x0 + 2, 11, "start"), (x0 + 2, 11 + _ROW, "start"), (x1 - 1, 11 + _ROW, "end"))
+        canvas.put(*(Label(x, y, phase.name, "phase", side) for x, y, side in places))
 
 
 def _load(canvas: _Canvas, page: Page) -> None:
