@@ -11,11 +11,15 @@ from __future__ import annotations
 
 import argparse
 import statistics
+import sys
 import tempfile
 import time
 from pathlib import Path
 
 from playwright.sync_api import Browser, sync_playwright
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from tests.browser.answer_records import fleet_record, process_record
 
 from soakwatch.judge.record_verdict import judge_record
 from soakwatch.record import RecordView
@@ -50,10 +54,10 @@ def look(browser: Browser, name: str, page: Path, rounds: int) -> None:
             paints.append(float(tab.evaluate(PAINT)))
             tall = int(tab.evaluate("document.documentElement.scrollHeight"))
             context.close()
-        print(
-            f"  {width:4} x {height}: {tall:6} px, {tall / height:5.1f} screens; paint {statistics.median(paints):5.0f} ms"
-            f" (worst {max(paints):.0f}), usable {statistics.median(usable):5.0f} ms (worst {max(usable):.0f})"
-        )
+        long = f"{tall:6} px, {tall / height:5.1f} screens"
+        paint, ready = statistics.median(paints), statistics.median(usable)
+        print(f"  {width:4} x {height}: {long}; paint {paint:5.0f} ms (worst {max(paints):.0f}),", end=" ")
+        print(f"usable {ready:5.0f} ms (worst {max(usable):.0f})")
 
 
 def main() -> None:
@@ -79,8 +83,6 @@ def main() -> None:
 def _runs(work: Path, chosen: Path | None) -> dict[str, Path]:
     if chosen is not None:
         return {chosen.name: find_run(str(chosen))}
-    from tests.browser.answer_records import fleet_record, process_record
-
     return {"process": process_record(work / "process"), "fleet": fleet_record(work / "fleet")}
 
 

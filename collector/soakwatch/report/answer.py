@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from soakwatch.core.event_kinds import STOP
 from soakwatch.core.formatting import extent, quantity, span_text, utc
 from soakwatch.core.labels import labels_words
 from soakwatch.core.plain_names import plain_name
@@ -32,6 +33,7 @@ from soakwatch_rules.wording.words import counted
 MAX_STEPS = 5
 _MAX_NAMED, _MAX_TEXT = 3, 220
 _HAPPENED = frozenset({Outcome.FAIL, Outcome.WARN})
+_OBJECTIONS = _HAPPENED | {Outcome.INCONCLUSIVE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +133,8 @@ def chain_title(answer: Answer) -> str:
 def _when(verdict: Verdict) -> str:
     window = verdict.window
     labels = labels_words(verdict.labels)
-    span = f"{span_text(window.begin_ns, window.end_ns)} UTC ({show_seconds(window.seconds)})"
-    return f"{span}, {labels}" if labels else span
+    span = f"{span_text(window.begin_ns, window.end_ns)} UTC, {show_seconds(window.seconds)}"
+    return f"{span}; {labels}" if labels else span
 
 
 def _leading(verdict: Verdict) -> tuple[int, Cause | None]:
@@ -164,7 +166,19 @@ def _facts(page: Page, cause: Cause | None, finding: Finding | None, near: Room 
     facts.append(
         ("Load", under(page.load, verdict.window).removeprefix("under ") or "no traffic generator was recorded")
     )
-    return tuple(facts)
+    return (*facts, *_done_by_people(page))
+
+
+def _done_by_people(page: Page) -> list[tuple[str, str]]:
+    """That somebody stopped the run, or has seen findings: nothing where nobody did."""
+    done = []
+    stop = next((event for event in page.events if event.kind == STOP), None)
+    if stop is not None:
+        done.append(("Stopped", f"on request: {stop.detail.get('reason') or 'no reason given'} ({utc(stop.begin_ns)})"))
+    told = [finding for finding in page.verdict.findings if finding.outcome in _OBJECTIONS]
+    if known := sum(bool(page.acknowledged(finding)) for finding in told):
+        done.append(("Acknowledged", f"{known} of {len(told)} findings; the verdict is the same"))
+    return done
 
 
 def _who(verdict: Verdict, cause: Cause | None, finding: Finding | None) -> str:

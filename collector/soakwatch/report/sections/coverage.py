@@ -18,7 +18,7 @@ from soakwatch_rules.rule import Ledger, Mark, Window
 
 ORDER = 30
 TITLE = "Coverage"
-_CELLS, _MAX_LISTED, _MAX_LOSSES, _BRIEF, _MARKDOWN_LINES = 600, 8, 2000, 40, 8
+_CELLS, _MAX_LISTED, _MAX_LOSSES, _BRIEF, _MARKDOWN_LINES = 600, 8, 2000, 40, 4
 _WORDS = {
     "ok": "answered",
     "failed": "the source answered with an error, or not at all",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from soakwatch.core.event_kinds import STOP
 from soakwatch.core.formatting import number, share_text, utc
 from soakwatch.core.units import show_bytes, show_seconds
 from soakwatch.report.moments import first_failure_ns
@@ -29,7 +28,6 @@ TEMPLATE = """\
 {% endfor %}
 </tbody></table></div>
 """
-_OBJECTIONS = frozenset({Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.WARN})
 
 
 def facts(page: Page) -> Mapping[str, object]:
@@ -50,13 +48,6 @@ def facts(page: Page) -> Mapping[str, object]:
     failed_ns = first_failure_ns(verdict)
     if failed_ns is not None:
         run.append(("first failure (UTC)", utc(failed_ns)))
-    stop = next((event for event in page.events if event.kind == STOP), None)
-    if stop is not None:
-        run.append(("stopped on request", f"{stop.detail.get('reason') or 'no reason given'} ({utc(stop.begin_ns)})"))
-    known = sum(bool(page.acknowledged(finding)) for finding in verdict.findings if finding.outcome in _OBJECTIONS)
-    if known:
-        of = sum(finding.outcome in _OBJECTIONS for finding in verdict.findings)
-        run.append(("acknowledged", f"{known} of {of} findings; the verdict is the same"))
     return {
         "verdict": verdict,
         "run": run,
