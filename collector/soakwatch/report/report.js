@@ -27,13 +27,17 @@
   /* The filter: leaves only what holds all its words, unfolds where that is, and puts everything back when it is empty.
      A unit is the smallest thing that makes sense alone; its text is read once. */
   const UNITS = "tbody tr, article.card, .facts > div, .panel, .grid > .card, dl.words > dt, ul.events > li, pre";
-  let units = null, folds = null, asked = 0;
+  let units = null, folds = null, asked = 0, filtering = false;
   function gather() {
     units = [];
     for (const element of document.querySelectorAll("#findings, #parts")) {
       for (const unit of element.querySelectorAll(UNITS)) {
         if (unit.parentElement.closest("article.card, tbody tr") !== null && unit.tagName !== "ARTICLE") continue;
-        units.push([unit, unit.textContent.toLowerCase()]);
+        let text = unit.textContent;
+        for (let up = unit.parentElement; up !== null; up = up.parentElement) {
+          if (up.tagName === "DETAILS") text += ` ${up.firstElementChild.textContent.split(":")[0]}`; // its heading
+        }
+        units.push([unit, text.toLowerCase()]);
       }
     }
     folds = [...document.querySelectorAll("#findings details, #parts details")].map((one) => [one, one.open]);
@@ -51,8 +55,14 @@
       hits += 1;
       for (let up = unit; up !== null && !kept.has(up); up = up.parentElement) kept.add(up);
     }
-    for (const [fold, open] of folds) if (!fold.matches(".evidence")) fold.open = words.length === 0 ? open : kept.has(fold);
-    for (const part of document.querySelectorAll("#parts > section")) part.hidden = words.length > 0 && !kept.has(part);
+    const asks = words.length > 0;
+    for (const [fold, open] of folds) {
+      if (!fold.matches(".evidence")) fold.open = asks ? kept.has(fold) : open;
+      fold.hidden = asks && !kept.has(fold) && fold.closest("article.card, tbody") === null;
+    }
+    for (const part of document.querySelectorAll("#findings, #parts > section")) part.hidden = asks && !kept.has(part);
+    if (asks && !filtering) document.querySelector("#findings:not([hidden]), #parts > section:not([hidden])")?.scrollIntoView();
+    filtering = asks;
     found.textContent = words.length === 0 ? "" : `${hits} found`;
     if (words.length === 0) { units = null; folds = null; }
   }

@@ -120,7 +120,7 @@ class Latency:
                 "the run."
             ),
             misses="Latency that was slow from the start in a run without a baseline phase.",
-            knob="latency: {factor: 2, floor: 5ms}, or a limit such as {p99: 20ms}",
+            knob="latency: {factor: 2, p99: 20ms}",
             next_step=(
                 "Compare the slow stretch with CPU, queues and drops in the same minutes; repeat it at a lower load "
                 "to see whether it is queueing."
