@@ -125,7 +125,7 @@ class EventImpact:
                 "Outages shorter than the distance of two readings, and events so close together that their effects "
                 "blur."
             ),
-            knob="event_impact: {outage: 3s, within: 10%}",
+            knob="event_impact: {outage: 3s, tolerance: 10%}",
             next_step=(
                 "Compare the outage by loss with the one by time stamps, and read the device's log from 5 s before "
                 "the event."

@@ -125,7 +125,7 @@ class PeriodicPause:
         guide=Guide(
             fails_when="Throughput pauses again and again, for 10 s or more in all; shorter pauses warn.",
             misses="Pauses shorter than the distance of two readings.",
-            knob="periodic_pause: {tolerated: 30s}",
+            knob="periodic_pause: {depth: 50%, tolerated: 5s}",
             next_step=(
                 "Match the period with timers of the device: garbage collection, table ageing, log rotation, "
                 "statistics."
