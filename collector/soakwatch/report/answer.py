@@ -164,7 +164,7 @@ def _facts(page: Page, cause: Cause | None, finding: Finding | None, near: Room 
         if finding.outcome in _HAPPENED or cause.timeline:
             facts += [("Since", _since(verdict, cause, finding)), ("Until", _until(verdict, cause, finding))]
     facts.append(
-        ("Load", under(page.load, verdict.window).removeprefix("under ") or "no traffic generator was recorded")
+        ("Load", under(page.load, verdict.window).removeprefix("under ") or "none recorded")
     )
     return (*facts, *_done_by_people(page))
 
@@ -242,7 +242,7 @@ def _until(verdict: Verdict, cause: Cause, finding: Finding) -> str:
     last_ns = max((mark.begin_ns if mark.end_ns is None else mark.end_ns for mark in cause.timeline), default=None)
     if last_ns is None or last_ns >= verdict.window.end_ns:
         return "the end of the run"
-    return f"{_clock(verdict, last_ns)}, the last moment of it"
+    return f"{_clock(verdict, last_ns)}"
 
 
 def _clock(verdict: Verdict, time_ns: int) -> str:
