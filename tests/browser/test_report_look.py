@@ -19,7 +19,8 @@ def is_dark(tab: Tab) -> bool:
     grounds |= {luminance(figure.ground) < 0.2 for figure in figures} | {
         luminance(figure.border) < 0.2 for figure in figures
     }
-    tab.page.locator(f"#{figures[0].element}").scroll_into_view_if_needed()  # what nobody sees is painted when it is seen
+    # What nobody sees is painted when it comes into view.
+    tab.page.locator(f"#{figures[0].element}").scroll_into_view_if_needed()
     settled(tab.page)
     grounds.add(luminance(tab.colours(figures[0].element)[0]) < 0.2)
     assert len(grounds) == 1, (tab.style("body", "backgroundColor"), figures)

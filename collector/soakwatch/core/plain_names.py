@@ -33,6 +33,8 @@ _NAMES: Mapping[str, str] = {
     "system.network.io": "traffic",
     "queue.depth": "depth",
     "load.latency": "latency",
+    "load.requests": "requests",
+    "load.request.rate": "requests",
     "monitor.memory.usage": "memory",
     "monitor.open_files": "number of open files",
     "monitor.threads": "number of threads",

@@ -163,9 +163,7 @@ def _facts(page: Page, cause: Cause | None, finding: Finding | None, near: Room 
             facts.append(("Reason", _short(finding.reason)))
         if finding.outcome in _HAPPENED or cause.timeline:
             facts += [("Since", _since(verdict, cause, finding)), ("Until", _until(verdict, cause, finding))]
-    facts.append(
-        ("Load", under(page.load, verdict.window).removeprefix("under ") or "none recorded")
-    )
+    facts.append(("Load", under(page.load, verdict.window).removeprefix("under ") or "none recorded"))
     return (*facts, *_done_by_people(page))
 
 
@@ -228,9 +226,8 @@ def _since(verdict: Verdict, cause: Cause, finding: Finding) -> str:
     begin_ns = failed_ns(cause)
     if begin_ns is None or traits_of(finding.rule).trend:
         return f"throughout, from {_clock(verdict, finding.window.begin_ns)}"
-    return (
-        f"{_clock(verdict, begin_ns)}, {show_seconds(max(begin_ns - verdict.window.begin_ns, 0) * 1e-9)} into the run"
-    )
+    after_s = max(begin_ns - verdict.window.begin_ns, 0) * 1e-9
+    return f"{_clock(verdict, begin_ns)}, after {show_seconds(after_s)}"
 
 
 def _until(verdict: Verdict, cause: Cause, finding: Finding) -> str:
@@ -242,7 +239,7 @@ def _until(verdict: Verdict, cause: Cause, finding: Finding) -> str:
     last_ns = max((mark.begin_ns if mark.end_ns is None else mark.end_ns for mark in cause.timeline), default=None)
     if last_ns is None or last_ns >= verdict.window.end_ns:
         return "the end of the run"
-    return f"{_clock(verdict, last_ns)}"
+    return _clock(verdict, last_ns)
 
 
 def _clock(verdict: Verdict, time_ns: int) -> str:

@@ -7,7 +7,7 @@ Coordinates are pixels of the drawing. Names stand where there is room for them:
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -146,7 +146,7 @@ def proof_plot(page: Page, finding: Finding | None, width: int, height: int) -> 
     canvas = _Canvas(width, height, window, low, high, left, width - 10.0, 2.0 * _ROW + 8, height - 22.0)
     _grid(canvas, ticks if curves else ())
     _phases(canvas, page)
-    _load(canvas, page)
+    _load(canvas, page, {curve.key for curve in curves})
     _silences(canvas, page, finding)
     _moments(canvas, page, finding)
     for number, curve in enumerate(curves):
@@ -259,8 +259,8 @@ def _phases(canvas: _Canvas, page: Page) -> None:
         canvas.put(*(Label(x, y, phase.name, "phase", side) for x, y, side in places))
 
 
-def _load(canvas: _Canvas, page: Page) -> None:
-    """The load as a grey area in the lower third; its highest rate is told in the legend."""
+def _load(canvas: _Canvas, page: Page, drawn_keys: Collection[SeriesKey]) -> None:
+    """The load as a grey area in the lower third, unless it is the line; its highest rate is told in the legend."""
     loads = [generator for generator in page.load if generator.rate is not None]
     if not loads:
         return
@@ -268,7 +268,7 @@ def _load(canvas: _Canvas, page: Page) -> None:
     assert rate is not None
     key = SeriesKey(rate.series.target, rate.series.metric, rate.series.object)
     drawn = rate.series.finite()
-    if not len(drawn):
+    if not len(drawn) or key in drawn_keys:
         return
     peak = float(drawn.values.max())
     step = max(len(drawn) // _POINTS, 1)

@@ -63,6 +63,13 @@ def chain_of(page: Page) -> Chain:
     return Chain(rows, left_out, tuple(lasting), failed_ns is not None)
 
 
+def _milder(outcome: Outcome | None, cause: Cause | None) -> Outcome | None:
+    """A moment's outcome, but none graver than its cause: that of a shared load may only warn of one of its devices."""
+    if outcome is None or cause is None:
+        return outcome
+    return max(outcome, cause.outcome, key=list(Outcome).index)
+
+
 def around(mark: Mark, run: Window) -> Window:
     """The part of the run that shows a moment and what is around it."""
     end_ns = mark.begin_ns if mark.end_ns is None else mark.end_ns
@@ -129,7 +136,7 @@ def _row(page: Page, moment: Moment, first_ns: int) -> Row:
     return Row(
         index,
         cause,
-        mark.outcome,
+        _milder(mark.outcome, cause),
         target,
         mark,
         when,
