@@ -81,6 +81,7 @@ BLOCKS: Mapping[str, Callable[[], str]] = {
     "soakwatch loads": lambda: _table("loads"),
     "soakwatch sinks": lambda: _table("sinks"),
     "soakwatch rules": lambda: _table("rules"),
+    "soakwatch rules --guide": lambda: _whole_table("rules", "--guide"),
     "soakwatch figures": lambda: _of_releases("figures", "last"),
     "soakwatch trend": lambda: _of_releases("trend"),
     "soakwatch metrics --events": lambda: _whole_table("metrics", "--events"),

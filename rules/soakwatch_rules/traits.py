@@ -42,6 +42,36 @@ class GrowthMethod(StrEnum):
     QUEUE = "queue"  # of what fills up
 
 
+class Family(StrEnum):
+    """What kind of trouble a rule looks for: the columns of a table of many devices."""
+
+    MEMORY = "memory"  # and whatever else fills up
+    CPU = "CPU"
+    CRASHES = "crashes"  # and restarts, hangs, reboots
+    TRAFFIC = "traffic"
+    SESSIONS = "sessions"
+    HARDWARE = "hardware"  # and how the machine is set up
+    POLLS = "polls"  # whether it could be looked at
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class Guide:
+    """A rule in plain lines for whoever reads a finding: when it fails, what it does not see, which parameter to turn,
+    and what to do about a finding."""
+
+    fails_when: str = ""
+    misses: str = ""
+    knob: str = ""
+    next_step: str = ""
+
+    @property
+    def lines(self) -> tuple[tuple[str, str], ...]:
+        """The lines that are there, each with its name."""
+        named = (("Fails when", self.fails_when), ("Misses", self.misses), ("Change it with", self.knob))
+        return tuple((name, text) for name, text in named if text)
+
+
 @dataclass(frozen=True, slots=True)
 class Traits:
     """What others need to know of a rule beside its findings. No rule needs to declare any of it."""
@@ -103,6 +133,9 @@ class Traits:
     """It judges how the target is set up, and nothing that the target did: alone it clears no device."""
     expected_as: str = ""
     """The kind under which a planned event expects what it judges ("core.dump", "outage")."""
+
+    family: Family = Family.OTHER
+    guide: Guide = Guide()
 
     @property
     def leads(self) -> bool:

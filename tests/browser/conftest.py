@@ -120,6 +120,7 @@ def small(small_once: Tab) -> Tab:
 def _drawn(opens: Opens, report: Path) -> Tab:
     tab = opens(offline=True)
     tab.open(report)
+    tab.unfold()
     tab.draw_all()
     return tab
 

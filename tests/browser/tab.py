@@ -122,6 +122,10 @@ class Tab:
         """Open a file from disk and wait for its load event."""
         self.page.goto(file.as_uri(), wait_until="load")
 
+    def unfold(self) -> None:
+        """Open everything that is folded away."""
+        self.page.evaluate("() => { for (const fold of document.querySelectorAll('details')) fold.open = true; }")
+
     def draw_all(self) -> None:
         """Draw every plot of the page, those too that nobody scrolled to."""
         self.page.evaluate("async () => { if (typeof soakwatchPlots !== 'undefined') await soakwatchPlots.drawAll(); }")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import Protocol
 
 from soakwatch.record.model import (
@@ -28,6 +29,11 @@ class ReportSource(Protocol):
     ``meta`` knows the keys run, plan (YAML), versions and fingerprint (JSON objects) and command; None where the
     record has none. ``spans`` are the lives of the monitor.
     """
+
+    @property
+    def path(self) -> Path:
+        """The file of the record."""
+        ...
 
     def meta(self, key: str) -> str | None:
         """What was noted of the run under this key."""

@@ -11,6 +11,7 @@ from soakwatch.core.units import show_seconds
 from soakwatch.judge.verdict import Verdict
 from soakwatch.report.load import Generator, figure_of
 from soakwatch.report.moments import first_failure_ns
+from soakwatch.report.summaries import deciding
 from soakwatch_rules.rule import Finding, InconclusiveReason, Outcome, Window
 from soakwatch_rules.traits import RISE_PER_HOUR, GrowthMethod, plain_words, traits_of
 from soakwatch_rules.wording.words import counted
@@ -78,8 +79,8 @@ def _why(verdict: Verdict) -> str:
     """The leading causes in plain words, each once."""
     every = [c for c in verdict.causes if c.outcome is verdict.outcome]
     causes = [c for c in every if not c.waived] or every  # where nothing at all was decided
-    leading = [verdict.findings[cause.leading] for cause in causes]
-    reasons = list(dict.fromkeys(_failure(finding) for finding in leading))
+    leading = [deciding(verdict, cause) for cause in causes]
+    reasons = list(dict.fromkeys(failure_words(finding) for finding in leading))
     if verdict.outcome is Outcome.INCONCLUSIVE:
         named = [_REASONS[f.why] if f.why is not None and f.why in _REASONS else plain_words(f.rule) for f in leading]
         reasons = list(dict.fromkeys(named))
@@ -89,18 +90,37 @@ def _why(verdict: Verdict) -> str:
     return ", ".join(reasons[:_MAX_NAMED]) + (f", and {counted(more, 'more reason')}" if more > 0 else "")
 
 
-def _failure(finding: Finding) -> str:
-    """What failed, of what, and by how much where that is one figure: "memory of bgpd grows by 52.0 MiB/h"."""
+def rate_of(finding: Finding) -> tuple[float, str] | None:
+    """How fast what a finding of growth is of grows (below zero: falls), with its unit per hour; None of others."""
     growth = traits_of(finding.rule).growth
     rate = finding.numbers.get(RISE_PER_HOUR) if growth is GrowthMethod.STAGES else finding.measured
     if growth is None or rate is None or not finding.metric:
+        return None
+    return rate, finding.unit if finding.unit.endswith("/h") else f"{finding.unit}/h"
+
+
+def allowed_words(finding: Finding) -> str:
+    """What a rule of growth allows: a rate, or an increase over the run; empty where it does not say."""
+    rate = rate_of(finding)
+    if rate is None or not finding.limit:
+        return ""
+    if finding.unit == rate[1]:
+        return f"allowed {quantity(abs(finding.limit), rate[1])}"
+    tolerance = finding.numbers.get("tolerance")
+    return "" if tolerance is None else f"allowed {quantity(tolerance, '1')}"
+
+
+def failure_words(finding: Finding) -> str:
+    """What failed, of what, and by how much where that is one figure: "memory of bgpd grows by 52.0 MiB/h"."""
+    rate = rate_of(finding)
+    if rate is None:
         return plain_words(finding.rule)
-    unit = finding.unit if finding.unit.endswith("/h") else f"{finding.unit}/h"
-    allowed = f" (allowed {quantity(abs(finding.limit), unit)})" if finding.limit and finding.unit == unit else ""
     change = finding.numbers.get("change")
-    allowed = allowed or ("" if change is None else f" ({100 * change:+.0f} %)")
-    verb = "grows" if rate > 0 else "falls"
-    return f"{plain_name(finding.metric, finding.object)} {verb} by {quantity(abs(rate), unit)}{allowed}"
+    told = ["" if change is None else f"{100 * change:+.3g} %", allowed_words(finding)]
+    brackets = ", ".join(part for part in told if part)
+    verb = "grows" if rate[0] > 0 else "falls"
+    text = f"{plain_name(finding.metric, finding.object)} {verb} by {quantity(abs(rate[0]), rate[1])}"
+    return f"{text} ({brackets})" if brackets else text
 
 
 def _names(names: Sequence[str]) -> str:

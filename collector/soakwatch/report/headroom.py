@@ -70,6 +70,12 @@ def rooms(source: ReportSource, findings: Iterable[Finding]) -> tuple[tuple[Room
     return tuple(sorted(every, key=_worst_first)), left_out
 
 
+def nearest_limit(findings: Iterable[Finding]) -> Room | None:
+    """What came nearest to a limit of a rule; None where no rule measured against a limit."""
+    judged = [room for finding in findings if (room := _judged(finding)) is not None and room.target != MONITOR]
+    return min(judged, key=lambda room: (room.room, room.target, room.about), default=None)
+
+
 def _worst_first(room: Room) -> tuple[object, ...]:
     """What is beyond a limit, what is used up within a week, what can run out at all, and the limits of rules."""
     soon_s = room.after_s if room.after_s < _SOON_S else math.inf

@@ -48,7 +48,12 @@ def render_html(source: ReportSource, verdict: Verdict, earlier: ReportSource | 
     # All facts before any text: what stands above may link to what is placed below.
     known = [(section, _facts(section, page)) for section in all_sections()]
     parts = [
-        {"name": section.name, "title": section.title, "body": _body(environment, section, facts)}
+        {
+            "name": section.name,
+            "title": section.title,
+            "opened": section.opened,
+            "body": _body(environment, section, facts),
+        }
         for section, facts in known
         if facts is not None
     ]

@@ -6,13 +6,12 @@ import html
 from collections.abc import Sequence
 from itertools import groupby
 
-from soakwatch.core.formatting import SYMBOLS, printable, quantity, subject, utc
-from soakwatch.core.labels import labels_words
-from soakwatch.core.units import show_seconds
+from soakwatch.core.formatting import SYMBOLS, printable, quantity, subject
+from soakwatch.core.roles import DUT
 from soakwatch.judge.verdict import Verdict
 from soakwatch.record.source import ReportSource
+from soakwatch.report.answer import Answer, answer_of, chain_title
 from soakwatch.report.blocks import Block, Cell, Curves, Folded, Preformatted, Table, Text, columns_in, stands_alone
-from soakwatch.report.headline import headline
 from soakwatch.report.page import Page, open_page
 from soakwatch.report.section import Section, all_sections
 from soakwatch.report.sections import findings as findings_section
@@ -20,11 +19,11 @@ from soakwatch.report.sections import verdict as verdict_section
 from soakwatch.report.sparks import spark_words, sparkline
 from soakwatch.report.summaries import chain, confidence_text, has_own_frame, outcome_words
 from soakwatch_rules.causes import Cause, CauseKind
-from soakwatch_rules.rule import Window
+from soakwatch_rules.rule import Outcome, Window
 from soakwatch_rules.wording.forecast import forecast_words
 
 _MAX_LINES = 60
-_MAX_TARGETS, _MAX_CAUSES, _MAX_FOLDED, _MAX_MOMENTS, _MAX_ROWS = 8, 8, 5, 5, 5
+_MAX_TARGETS, _MAX_CAUSES, _MAX_FOLDED, _MAX_MOMENTS, _MAX_ROWS = 4, 4, 3, 5, 5
 _ESCAPED = str.maketrans({char: "\\" + char for char in "\\`*_[]|~"})
 
 
@@ -61,33 +60,44 @@ def render_markdown(source: ReportSource, verdict: Verdict, earlier: ReportSourc
 
 
 def _head(page: Page) -> list[str]:
-    verdict = page.verdict
-    window = verdict.window
+    """The answer: the same facts in the same words as on the first screen of the page; then each target."""
+    verdict, answer = page.verdict, answer_of(page)
     lines = [
-        f"## {SYMBOLS[verdict.outcome]} Soakwatch: {verdict.words} – {markdown_text(verdict.run)}",
+        f"## {SYMBOLS[answer.outcome]} Soakwatch: {answer.word} – {markdown_text(answer.run)}",
         "",
-        f"**{markdown_text(headline(verdict, page.load), 400)}**",
+        f"**{markdown_text(answer.sentence, 400)}**",
         "",
-        markdown_text(verdict.reason, 400),
+        f"{markdown_text(answer.when, 400)}{_unread(page)}",
         "",
-        f"{utc(window.begin_ns)} to {utc(window.end_ns)} UTC, {show_seconds(window.seconds)}{_labels(page)}",
-        "",
-        "| target | role | verdict | reason |",
-        "|---|---|---|---|",
+        *_facts(answer),
     ]
+    if answer.steps:
+        more = f" ({answer.more_steps} more in the report)" if answer.more_steps else ""
+        lines += ["", f"{chain_title(answer)}{more}:", ""]
+        for number, step in enumerate(answer.steps, 1):
+            after = f" ({step.after})" if step.after else ""
+            sign = "" if step.outcome is None else f"{SYMBOLS[step.outcome]} "
+            told = markdown_text(f"{step.when}{after} {step.target}: {step.text}", 300)
+            lines.append(f"{number}. {sign}{told}")
+    lines += ["", *(f"- **{name}** {markdown_text(text, 400)}" for name, text in answer.lines), ""]
+    lines += ["| target | role | verdict | reason |", "|---|---|---|---|"]
     lines += [
         f"| {markdown_text(t.target)} | {markdown_text(t.role)} | {SYMBOLS[t.outcome]} {t.outcome.value} |"
         f" {markdown_text(t.reason, 200)} |"
-        for t in verdict.targets[:_MAX_TARGETS]
+        for t in sorted(verdict.targets, key=lambda t: (t.role != DUT, list(Outcome).index(t.outcome)))[:_MAX_TARGETS]
     ]
     return lines + _more(verdict.targets, _MAX_TARGETS, "targets")
 
 
-def _labels(page: Page) -> str:
-    """The labels of the run, and those that could not be read, on the line of its times."""
-    labels = labels_words(page.verdict.labels)
-    unread = [f"label {name} not read: {reason}" for name, reason in page.unread_labels]
-    return "".join(f"; {markdown_text(words, 400)}" for words in (labels, *unread) if words)
+def _facts(answer: Answer) -> list[str]:
+    """The facts, two in a line: a comment of a pull request is short."""
+    told = [f"{name}: {markdown_text(text, 300)}" for name, text in answer.facts]
+    return [f"- {'; '.join(told[first : first + 2])}" for first in range(0, len(told), 2)]
+
+
+def _unread(page: Page) -> str:
+    """The labels that could not be read, on the line of the run's times."""
+    return "".join(f"; {markdown_text(f'label {n} not read: {why}', 400)}" for n, why in page.unread_labels)
 
 
 def _findings(verdict: Verdict) -> list[str]:

@@ -16,6 +16,7 @@ from soakwatch.report.captures import Capture, captures_of
 from soakwatch.report.curves import Curve, curve_of
 from soakwatch.report.load import Generator, LoadLine, generators, load_lines
 from soakwatch.report.plots import Drawing
+from soakwatch.runs.previous import PreviousRun, previous_run, written_run
 from soakwatch_rules.rule import Event, Finding, Outcome, Window
 
 POINTS = 2000
@@ -38,6 +39,7 @@ class Page:
     keys: frozenset[SeriesKey]
     captures: tuple[Capture, ...] = ()
     earlier: ReportSource | None = None  # the run that this one is compared with
+    previous: PreviousRun | None = None  # what this run is told to differ from: by default the plan's last one
     acknowledgements: Mapping[Subject, tuple[Acknowledgement, ...]] = field(default_factory=dict)
     plotted: dict[SeriesKey, str] = field(default_factory=dict)  # what has a plot with its finding, and where
     finding_anchors: dict[int, str] = field(default_factory=dict)  # findings (by id) that can be linked to, and where
@@ -133,6 +135,7 @@ def open_page(source: ReportSource, verdict: Verdict, earlier: ReportSource | No
         frozenset(source.keys()),
         captures_of(stored),
         earlier,
+        previous_run(source.path, verdict) if earlier is None else written_run(earlier.path.parent),
         acknowledgements(stored),
     )
 

@@ -1,5 +1,5 @@
 "use strict";
-/* The report without its plots: what is folded, what scrolls by the keyboard, and paper. */
+/* The report without its plots: what is folded, the filter, the text for an issue, what scrolls by the keyboard, paper. */
 (() => {
   function unfold(hash) {
     const target = hash.length > 1 ? document.getElementById(decodeURIComponent(hash.slice(1))) : null;
@@ -24,7 +24,79 @@
     }
   }
 
+  /* The filter: leaves only what holds all its words, unfolds where that is, and puts everything back when it is empty.
+     A unit is the smallest thing that makes sense alone; its text is read once. */
+  const UNITS = "tbody tr, article.card, .facts > div, .panel, .grid > .card, dl.words > dt, ul.events > li, pre";
+  let units = null, folds = null, asked = 0, filtering = false;
+  function gather() {
+    units = [];
+    for (const element of document.querySelectorAll("#findings, #parts")) {
+      for (const unit of element.querySelectorAll(UNITS)) {
+        if (unit.parentElement.closest("article.card, tbody tr") !== null && unit.tagName !== "ARTICLE") continue;
+        let text = unit.textContent;
+        for (let up = unit.parentElement; up !== null; up = up.parentElement) {
+          if (up.tagName === "DETAILS") text += ` ${up.firstElementChild.textContent.split(":")[0]}`; // its heading
+        }
+        units.push([unit, text.toLowerCase()]);
+      }
+    }
+    folds = [...document.querySelectorAll("#findings details, #parts details")].map((one) => [one, one.open]);
+  }
+  function find(text) {
+    const words = text.toLowerCase().split(/\s+/).filter((word) => word !== "");
+    const found = document.getElementById("found");
+    if (units === null) { if (words.length === 0) return; gather(); }
+    const kept = new Set();
+    let hits = 0;
+    for (const [unit, held] of units) {
+      const hit = words.every((word) => held.includes(word));
+      unit.hidden = !hit;
+      if (!hit || words.length === 0) continue;
+      hits += 1;
+      for (let up = unit; up !== null && !kept.has(up); up = up.parentElement) kept.add(up);
+    }
+    const asks = words.length > 0;
+    for (const [fold, open] of folds) {
+      if (!fold.matches(".evidence")) fold.open = asks ? kept.has(fold) : open;
+      fold.hidden = asks && !kept.has(fold) && fold.closest("article.card, tbody") === null;
+    }
+    for (const part of document.querySelectorAll("#findings, #parts > section")) part.hidden = asks && !kept.has(part);
+    if (asks && !filtering) document.querySelector("#findings:not([hidden]), #parts > section:not([hidden])")?.scrollIntoView();
+    filtering = asks;
+    found.textContent = words.length === 0 ? "" : `${hits} found`;
+    if (words.length === 0) { units = null; folds = null; }
+  }
+  function finder() {
+    const input = document.getElementById("find");
+    if (input === null) return;
+    document.getElementById("finder").hidden = false;
+    input.addEventListener("input", () => { clearTimeout(asked); asked = setTimeout(() => find(input.value), 60); });
+    input.addEventListener("keydown", (event) => { if (event.key === "Escape") { input.value = ""; find(""); } });
+  }
+
+  /* A file has no clipboard of its own in some browsers: what cannot be written there is selected for Ctrl-C. */
+  function copying() {
+    const button = document.getElementById("copy");
+    if (button === null) return;
+    button.hidden = false;
+    button.addEventListener("click", async () => {
+      const text = document.getElementById("issue"), told = document.getElementById("copied");
+      let done = false;
+      try { await navigator.clipboard.writeText(text.value); done = true; } catch { /* not allowed here */ }
+      if (!done) {
+        text.classList.remove("unseen");
+        text.select();
+        done = document.execCommand("copy");
+        if (done) text.classList.add("unseen"); else text.removeAttribute("aria-hidden");
+      }
+      told.textContent = done ? "Copied: paste it into an issue." : "Press Ctrl-C: the text is selected.";
+      if (done) button.focus();
+    });
+  }
+
   function begin() {
+    finder();
+    copying();
     addEventListener("hashchange", () => unfold(location.hash));
     unfold(location.hash);
     if (typeof requestIdleCallback === "function") requestIdleCallback(reachable); else setTimeout(reachable, 200);

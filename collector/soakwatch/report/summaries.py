@@ -60,9 +60,22 @@ def has_own_frame(verdict: Verdict, cause: Cause) -> bool:
     return len(cause.findings) > 1 or len(cause.timeline) > len(verdict.findings[cause.leading].marks)
 
 
+def deciding(verdict: Verdict, cause: Cause) -> Finding:
+    """The finding that makes a cause what it is: the first with its outcome, for another may lead it."""
+    own = members(verdict, cause)
+    return next((finding for finding in own if finding.outcome is cause.outcome), own[0])
+
+
 def members(verdict: Verdict, cause: Cause) -> tuple[Finding, ...]:
     """The findings of a cause, the leading one first."""
     return tuple(verdict.findings[index] for index in cause.findings)
+
+
+def undecided(cause: Cause) -> bool:
+    """Whether a cause says that something could not be judged, rather than what happened."""
+    if cause.outcome is not Outcome.INCONCLUSIVE:
+        return False
+    return cause.kind is CauseKind.UNSETTLED or cause.waived
 
 
 def kind_words(cause: Cause) -> str:

@@ -16,7 +16,7 @@ from soakwatch.report.page import Page, open_page
 from soakwatch.report.section import all_sections
 from soakwatch.report.sections import findings as findings_section
 from soakwatch.report.sections import verdict as verdict_section
-from soakwatch.report.sections.unjudged import undecided
+from soakwatch.report.summaries import undecided
 from soakwatch.report.terminal_findings import print_causes
 
 

@@ -16,7 +16,7 @@ from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, Outcome, RuleSpec, Victim
 from soakwatch_rules.sampling import spacing, unseen
 from soakwatch_rules.series import Series
-from soakwatch_rules.traits import Crash, Traits
+from soakwatch_rules.traits import Crash, Family, Guide, Traits
 from soakwatch_rules.wording.words import counted, moment, some
 
 _GROWING_NS = 600 * 10**9
@@ -78,6 +78,19 @@ class CoreDump:
         same_death=("kernel_fault",),
         event_kinds=("core.dump", "core.present", "process.crash", "device.crash", "watchdog"),
         expected_as="core.dump",
+        family=Family.CRASHES,
+        guide=Guide(
+            fails_when="A core file appears during the run, or the device reports a crash that no event announced.",
+            misses=(
+                "A crash that wrote no core: `ulimit -c 0` is the default of most systems; and a file that is "
+                "removed between two polls."
+            ),
+            knob="core_dump: {allowed: 1}",
+            next_step=(
+                "Keep the core file and open it in a debugger with the symbols of this build; the trace names the "
+                "function that died."
+            ),
+        ),
     )
 
     allowed: float = parameter(0.0, "{file}", "new core files that are allowed", "a soak should have none")

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 from soakwatch_rules.draft import absent, draft, faults
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Ledger, Mark, MarkKind, Outcome, RuleSpec
-from soakwatch_rules.traits import Traits
+from soakwatch_rules.traits import Family, Guide, Traits
 from soakwatch_rules.wording.words import counted, duration, moment
 
 _ONE_POLL = 1.5  # intervals: between one missing poll and two
@@ -58,6 +58,18 @@ class Coverage:
         availability_only=True,
         any_role=True,
         of_this_run=True,
+        family=Family.POLLS,
+        guide=Guide(
+            fails_when=(
+                "Never: too few answered polls (below 95 %), or a gap longer than 5 % of the run, make it undecided."
+            ),
+            misses="A source that answers but leaves out half of its metrics.",
+            knob="coverage: {floor: 90%, gap: 10%}",
+            next_step=(
+                "Look at the strip of the source under Coverage: its errors say whether the device, the path or the "
+                "monitor was at fault."
+            ),
+        ),
     )
 
     floor: float = parameter(0.95, "1", "minimum share of due polls that must be answered", "definition of a verdict")

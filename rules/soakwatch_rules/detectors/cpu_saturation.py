@@ -19,7 +19,7 @@ from soakwatch_rules.series import Series
 from soakwatch_rules.stats.saturation import Windows, cover
 from soakwatch_rules.stats.spikes import MIN_SAMPLES, busy_throughout
 from soakwatch_rules.stats.tally import Tally
-from soakwatch_rules.traits import Traits
+from soakwatch_rules.traits import Family, Guide, Traits
 from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
 
 _TOTAL = "system.cpu.utilization"
@@ -123,6 +123,22 @@ class CpuSaturation:
         effect_words="CPU saturated",
         rank=90,
         witness=True,
+        family=Family.CPU,
+        guide=Guide(
+            fails_when=(
+                "The CPU stays at 95 % or more for 5 min outside stress phases and more than twice as many packets "
+                "are dropped meanwhile; without drops it warns."
+            ),
+            misses=(
+                "A core that was busy from the first reading on (it is taken for a polling one), and one busy core "
+                "of many in the total."
+            ),
+            knob="cpu_saturation: {enter: 98%, seconds: 10m}",
+            next_step=(
+                "Profile the device at that load (perf top, or the vendor's task list) and see which process or "
+                "interrupt holds the core."
+            ),
+        ),
     )
 
     enter: float = parameter(0.95, "1", "utilisation from which a CPU is saturated", "as for cpu_spike")

@@ -28,7 +28,7 @@ from soakwatch_rules.stats.spikes import (
     plateaus,
     shortest,
 )
-from soakwatch_rules.traits import Traits
+from soakwatch_rules.traits import Family, Guide, Traits
 from soakwatch_rules.wording.plateau import GAP, SortedPlateaus, doubts_of, mark_of
 from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
 
@@ -118,6 +118,17 @@ class CpuSpike:
         effect_words="CPU saturated",
         rank=91,
         witness=True,
+        family=Family.CPU,
+        guide=Guide(
+            fails_when=(
+                "The CPU jumps to 95 % or more, far above its own level, for at least 10 s outside stress phases."
+            ),
+            misses="Jumps of sources that average over a minute, and a CPU that was busy from the start.",
+            knob="cpu_spike: {enter: 98%, seconds: 30s}",
+            next_step=(
+                "See what ran at that second: the flight recorder's capture, cron jobs and log lines around the moment."
+            ),
+        ),
     )
 
     enter: float = parameter(0.95, "1", "utilisation from which it is a spike", "99.9 % is a spike as much as 100 %")

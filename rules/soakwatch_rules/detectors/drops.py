@@ -17,7 +17,7 @@ from soakwatch_rules.sampling import spacing, unseen
 from soakwatch_rules.series import Series
 from soakwatch_rules.stats.distributions import binomial_above, gamma_quantile
 from soakwatch_rules.stats.flow import Steps, amounts, restarts, steps
-from soakwatch_rules.traits import Traits
+from soakwatch_rules.traits import Family, Guide, Traits
 from soakwatch_rules.wording.words import counted, duration, moment, plural, quantity, some, whole
 
 _SLACK_NS = 5 * 10**9  # the edges of a planned phase
@@ -103,6 +103,19 @@ class Drops:
         effect_words="packets lost",
         rank=100,
         witness=True,
+        family=Family.TRAFFIC,
+        guide=Guide(
+            fails_when=(
+                "The device's own counters say that packets were dropped outside stress phases, and more than while "
+                "the load is idle."
+            ),
+            misses="Losses that the device does not count.",
+            knob="drops: {ratio: 0.001%}",
+            next_step=(
+                "Find the counter's place (interface, queue, socket) in the finding and compare its times with the "
+                "load: bursts need buffers, steady drops need capacity."
+            ),
+        ),
     )
 
     ratio: float = parameter(0.0, "1", "allowed dropped packets per packet offered", "a soak loses nothing")

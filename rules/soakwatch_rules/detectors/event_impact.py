@@ -18,7 +18,7 @@ from soakwatch_rules.load.traffic import Traffic, traffic
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, Outcome, RuleSpec
 from soakwatch_rules.sampling import spacing
-from soakwatch_rules.traits import Traits
+from soakwatch_rules.traits import Family, Guide, Traits
 from soakwatch_rules.wording.words import counted, duration, plus_minus, quantity, whole
 
 _MAX_EVENTS = 300  # events of a kind: a log may tell of thousands
@@ -115,6 +115,22 @@ class EventImpact:
         of_this_run=True,
         needs_event=True,
         expected_as="outage",
+        family=Family.OTHER,
+        guide=Guide(
+            fails_when=(
+                "Traffic is not back by the event's deadline, an outage is longer than allowed, or what the event "
+                "announced did not happen."
+            ),
+            misses=(
+                "Outages shorter than the distance of two readings, and events so close together that their effects "
+                "blur."
+            ),
+            knob="event_impact: {outage: 3s, tolerance: 10%}",
+            next_step=(
+                "Compare the outage by loss with the one by time stamps, and read the device's log from 5 s before "
+                "the event."
+            ),
+        ),
     )
 
     outage: float = parameter(0.0, "s", "longest allowed outage", "0: measured, not limited")

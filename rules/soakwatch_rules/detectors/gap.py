@@ -12,7 +12,7 @@ from soakwatch_rules.management.gap_cause import BLAMED, LIVES, PATH, PLANNED, T
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Ledger, Mark, MarkKind, Outcome, RuleSpec, Silence
 from soakwatch_rules.silences import to_the_end
-from soakwatch_rules.traits import Traits
+from soakwatch_rules.traits import Family, Guide, Traits
 from soakwatch_rules.wording.words import counted, duration, moment
 
 _MAX_MARKS = 100
@@ -77,6 +77,15 @@ class Gap:
         witness=True,
         availability_only=True,
         of_this_run=True,
+        family=Family.POLLS,
+        guide=Guide(
+            fails_when=(
+                "Never: a silence of three intervals or more that the device caused, or that nothing explains, warns."
+            ),
+            misses="Silences shorter than three intervals.",
+            knob="gap: {intervals: 5}",
+            next_step="Look at what else happened in the gap; if other sources answered, look at the path to this one.",
+        ),
     )
 
     intervals: float = parameter(3.0, "{interval}", "shortest silence that is judged", "shorter ones are not recorded")

@@ -20,7 +20,7 @@ from soakwatch_rules.sampling import cadence
 from soakwatch_rules.series import Series
 from soakwatch_rules.stats.commanded import Shortfall, shortfall
 from soakwatch_rules.stats.saturation import Means, cover
-from soakwatch_rules.traits import Traits
+from soakwatch_rules.traits import Family, Guide, Traits
 from soakwatch_rules.wording.words import counted, duration, moment, quantity, whole
 
 _COUNTERS = ("load.tx.packets", "load.rx.packets", "load.requests", "load.failures", "load.queue_full")
@@ -144,6 +144,18 @@ class GeneratorHealth:
         availability_only=True,
         any_role=True,
         of_this_run=True,
+        family=Family.OTHER,
+        guide=Guide(
+            fails_when=(
+                "Never: a generator that did not send what it was asked for makes what rests on its load undecided."
+            ),
+            misses="What the generator does not report, such as its own CPU.",
+            knob="generator_health: {tolerance: 2%, headroom: 5%}",
+            next_step=(
+                "Give the generator more cores or a lower rate, check its reference (soakwatch calibrate), and run "
+                "it again."
+            ),
+        ),
     )
 
     tolerance: float = parameter(0.01, "1", "allowed difference between achieved and commanded rate", "project default")

@@ -21,7 +21,7 @@ from soakwatch_rules.stats.blocks import MIN_SAMPLES, blocks
 from soakwatch_rules.stats.tolerance import Thresholds, Tolerance
 from soakwatch_rules.stats.trend import judge_trend
 from soakwatch_rules.stats.trend_answer import Trend
-from soakwatch_rules.traits import GrowthMethod, Traits
+from soakwatch_rules.traits import Family, GrowthMethod, Guide, Traits
 from soakwatch_rules.wording.growth import doubts_of, per_hour, sentence, settle_of
 from soakwatch_rules.wording.words import counted, duration, quantity
 
@@ -158,7 +158,23 @@ class Growth:
         live="minutes",
     )
     traits: ClassVar[Traits] = Traits(
-        plain_words="something keeps growing", rank=80, growth=GrowthMethod.SHAPE, trend=True
+        plain_words="something keeps growing",
+        rank=80,
+        growth=GrowthMethod.SHAPE,
+        trend=True,
+        family=Family.MEMORY,
+        guide=Guide(
+            fails_when=(
+                "At the end of the soak it grows faster than allowed (by default 5 % of its level a day) with 95 % "
+                "certainty."
+            ),
+            misses="Soaks under 2 h, growth below the limit, and a leak that a sawtooth or a daily cycle hides.",
+            knob="growth: {tolerance: 10%, horizon: 24h}",
+            next_step=(
+                "Take a heap profile (or the vendor's memory report) now and some hours later, compare the two, and "
+                "repeat the run at half of the load: a leak per request halves too."
+            ),
+        ),
     )
 
     tolerance: float = parameter(0.05, "1", "allowed growth per horizon, as a share of the level", "usual practice")

@@ -22,7 +22,7 @@ from soakwatch_rules.spans import common, joined, overlap_s
 from soakwatch_rules.stats.hysteresis import stretches
 from soakwatch_rules.stats.saturation import cover
 from soakwatch_rules.stats.spikes import busy_throughout
-from soakwatch_rules.traits import Traits
+from soakwatch_rules.traits import Family, Guide, Traits
 from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
 
 _TOTAL = "system.cpu.utilization"
@@ -124,6 +124,16 @@ class Hang:
         whole_device=True,
         availability_only=True,
         expected_as="outage",
+        family=Family.CRASHES,
+        guide=Guide(
+            fails_when="The device stops forwarding and answering for 30 s without a reboot.",
+            misses="Hangs shorter than three polls; and a cut of all paths at once looks the same.",
+            knob="hang: {seconds: 60s}",
+            next_step=(
+                "Read the device's console and log around the moment, and check from a second path that not the "
+                "network was cut."
+            ),
+        ),
     )
 
     seconds: float = parameter(30.0, "s", "shortest hang", "three polls of 10 s")

@@ -17,7 +17,7 @@ from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcome, RuleSpec, Window
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.series import Series
-from soakwatch_rules.traits import Traits
+from soakwatch_rules.traits import Family, Guide, Traits
 from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
 
 _MAX_MARKS = 50
@@ -147,6 +147,16 @@ class HardwareLimit:
         needs_stated_limit=True,
         reads_shut_ports=True,
         expected_as="hardware.fault",
+        family=Family.HARDWARE,
+        guide=Guide(
+            fails_when=(
+                "A sensor passes the critical limit that the device states, or a fan, a supply or the light of an "
+                "optic is gone."
+            ),
+            misses="Sensors without a stated limit: give one with the rule level.",
+            knob="hardware_limit: {needed: 3}",
+            next_step="Check cooling, power and optics on site; soak again after the exchange.",
+        ),
     )
 
     needed: float = parameter(2.0, "{reading}", "readings in a row beyond a limit", "one may be a glitch of the sensor")

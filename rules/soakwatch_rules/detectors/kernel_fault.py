@@ -20,7 +20,7 @@ from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, MarkKind, Outcome, RuleSpec, Victim
 from soakwatch_rules.sampling import spacing, unseen
 from soakwatch_rules.series import Series
-from soakwatch_rules.traits import Crash, Traits
+from soakwatch_rules.traits import Crash, Family, Guide, Traits
 from soakwatch_rules.wording.words import counted, moment, some
 
 _COUNTER = "system.kernel.alarms"
@@ -90,6 +90,19 @@ class KernelFault:
         explains=("reboot", "process_restart"),
         same_death=("core_dump",),
         event_kinds=tuple(KERNEL),
+        family=Family.CRASHES,
+        guide=Guide(
+            fails_when=(
+                "The kernel logs a panic, oops, lockup, hung task or uncorrected hardware error, or a watched "
+                "process segfaults."
+            ),
+            misses="What the monitor is not allowed to read in the kernel's log.",
+            knob="kernel_fault: {allowed: 1}",
+            next_step=(
+                "Keep the lines of the kernel's log with their call trace, and look the trace up for this kernel "
+                "version."
+            ),
+        ),
     )
 
     allowed: float = parameter(0.0, "{fault}", "allowed faults of the device itself", "a soak should have none")

@@ -31,7 +31,7 @@ from soakwatch_rules.sampling import cadence
 from soakwatch_rules.series import Series
 from soakwatch_rules.stats.hysteresis import stretches
 from soakwatch_rules.stats.slowdown import Slowness
-from soakwatch_rules.traits import Traits
+from soakwatch_rules.traits import Family, Guide, Traits
 from soakwatch_rules.wording.words import counted, duration, moment, some
 
 _LIMITS: Final = {
@@ -111,7 +111,22 @@ class Latency:
         live="minutes",
         baseline=True,
     )
-    traits: ClassVar[Traits] = Traits(plain_words="latency rose and stayed high")
+    traits: ClassVar[Traits] = Traits(
+        plain_words="latency rose and stayed high",
+        family=Family.TRAFFIC,
+        guide=Guide(
+            fails_when=(
+                "Medians of a minute exceed ten times the usual latency at that load, or 1.6 times for a tenth of "
+                "the run."
+            ),
+            misses="Latency that was slow from the start in a run without a baseline phase.",
+            knob="latency: {factor: 2, p99: 20ms}",
+            next_step=(
+                "Compare the slow stretch with CPU, queues and drops in the same minutes; repeat it at a lower load "
+                "to see whether it is queueing."
+            ),
+        ),
+    )
 
     factor: float = parameter(
         1.6, "1", "allowed factor over the usual latency", "finds a doubled latency in most noise"

@@ -15,7 +15,7 @@ from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcom
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.series import Series
 from soakwatch_rules.stats.votes import voted
-from soakwatch_rules.traits import Traits
+from soakwatch_rules.traits import Family, Guide, Traits
 from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
 
 _MAX_MARKS = 100
@@ -104,6 +104,15 @@ class Level:
         plain_words="a limit of the plan was exceeded",
         of_returned_load=True,
         needs_limit=True,
+        family=Family.OTHER,
+        guide=Guide(
+            fails_when="Three of five samples are at or above the limit that the plan sets.",
+            misses="What the plan sets no limit for.",
+            knob="level: {cpu: 80%, temperature: 75}",
+            next_step=(
+                "Decide whether the limit or the load is wrong; if neither is, treat it as a capacity that was reached."
+            ),
+        ),
     )
 
     needed: float = parameter(3.0, "{reading}", "N: samples at or above the limit", "one may be a glitch")

@@ -41,7 +41,7 @@ from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcom
 from soakwatch_rules.sampling import unseen
 from soakwatch_rules.stats.outage import Bins, settled
 from soakwatch_rules.stats.standstill import Stop, stops, stops_of_rate
-from soakwatch_rules.traits import Traits
+from soakwatch_rules.traits import Family, Guide, Traits
 from soakwatch_rules.wording.words import counted, duration
 
 _MIN_LOST = {PACKETS: 3.0, REQUESTS: 3.0, CONNECTIONS: 3.0, PINGS: 5.0}
@@ -126,6 +126,22 @@ class Loss:
         plain_words="traffic was lost",
         effect_words="traffic lost",
         rank=110,
+        family=Family.TRAFFIC,
+        guide=Guide(
+            fails_when=(
+                "More than 0.1 % of the offered packets or requests do not come back outside stress phases, or "
+                "nothing comes back for 10 s."
+            ),
+            misses=(
+                "Losses while the offered load is not known, and stops shorter than half of the distance of two "
+                "readings."
+            ),
+            knob="loss: {packets: 0.01%, seconds: 5s}",
+            next_step=(
+                "Compare with the device's own drop counters: what it did not count was lost on the path or in the "
+                "generator."
+            ),
+        ),
     )
 
     packets: float = parameter(0.001, "1", "allowed share of packets lost", "a soak stays below capacity")

@@ -36,7 +36,7 @@ from soakwatch_rules.sampling import cadence
 from soakwatch_rules.series import Series
 from soakwatch_rules.silences import of_monitor, silent_all
 from soakwatch_rules.spans import common, overlap_s, without
-from soakwatch_rules.traits import Traits
+from soakwatch_rules.traits import Family, Guide, Traits
 from soakwatch_rules.wording.words import counted, duration, moment, quantity, some, whole
 
 _DEAD_S = 300.0  # as for ``hang``
@@ -131,7 +131,22 @@ class ManagementIsolation:
         live="end",
         baseline=True,
     )
-    traits: ClassVar[Traits] = Traits(plain_words="management became slow under load")
+    traits: ClassVar[Traits] = Traits(
+        plain_words="management became slow under load",
+        family=Family.POLLS,
+        guide=Guide(
+            fails_when=(
+                "Under high load the device loses more than 5 % of its management requests, answers ten times "
+                "slower, or falls silent."
+            ),
+            misses="Runs without a high load.",
+            knob="management_isolation: {loss: 10%, latency: 2s}",
+            next_step=(
+                "Give management a share of its own (control-plane policing, a reserved core) and repeat the stress "
+                "phase."
+            ),
+        ),
+    )
 
     loss: float = parameter(
         0.05, "1", "allowed share of requests, or of time, lost under high load beyond that under low load", "one in 20"

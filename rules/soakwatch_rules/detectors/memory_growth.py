@@ -16,7 +16,7 @@ from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcom
 from soakwatch_rules.sampling import cadence, expected
 from soakwatch_rules.series import Series
 from soakwatch_rules.stats.stages import compare, stages, still_rising
-from soakwatch_rules.traits import GrowthMethod, Traits
+from soakwatch_rules.traits import Family, GrowthMethod, Guide, Traits
 from soakwatch_rules.wording.stage import JudgedLife, doubts_of, sentence
 from soakwatch_rules.wording.words import counted, duration
 
@@ -100,7 +100,22 @@ class MemoryGrowth:
         "8 samples and 10 s in the first and in the last third of a lifetime, half of those expected", live="minutes"
     )
     traits: ClassVar[Traits] = Traits(
-        plain_words="memory keeps growing", rank=81, growth=GrowthMethod.STAGES, trend=True
+        plain_words="memory keeps growing",
+        rank=81,
+        growth=GrowthMethod.STAGES,
+        trend=True,
+        family=Family.MEMORY,
+        guide=Guide(
+            fails_when="The last third of the soak lies above the first by more than their spread and 5 %.",
+            misses=(
+                "Leaks smaller than that; a warm-up or a cache that fills looks the same, so short soaks alarm on them."
+            ),
+            knob="memory_growth: {tolerance: 10%}",
+            next_step=(
+                "Run it for 2 h or more, so that the rule growth can tell a leak from a warm-up; take a heap "
+                "profile at both ends and compare."
+            ),
+        ),
     )
 
     tolerance: float = parameter(0.05, "1", "allowed growth of the mean", "the method's definition")
@@ -257,6 +272,7 @@ class MemoryGrowth:
             "smallest_rise": c.smallest,
             "lives": float(alive),
             "lives_judged": float(judged),
+            "tolerance": self.tolerance,
         }
         if middle.mean is not None:
             numbers["mean_middle"] = middle.mean

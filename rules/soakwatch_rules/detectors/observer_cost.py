@@ -19,7 +19,7 @@ from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Outcome, Rul
 from soakwatch_rules.series import Series
 from soakwatch_rules.stats.distributions import student_quantile
 from soakwatch_rules.stats.flow import amount, binned
-from soakwatch_rules.traits import Traits
+from soakwatch_rules.traits import Family, Guide, Traits
 from soakwatch_rules.wording.words import duration, quantity, some
 
 COST: Final = "source.device.cpu.time"
@@ -94,7 +94,17 @@ class ObserverCost:
         shortest_s=600.0,
         live="end",
     )
-    traits: ClassVar[Traits] = Traits(plain_words="the monitor took too much of its CPU", rank=600)
+    traits: ClassVar[Traits] = Traits(
+        plain_words="the monitor took too much of its CPU",
+        rank=600,
+        family=Family.OTHER,
+        guide=Guide(
+            fails_when="Never by default: it warns if the monitor's own polls take more than 1 % of the device's CPU.",
+            misses="Devices whose polls were never paused or counted.",
+            knob="observer_cost: {limit: 2%}",
+            next_step="Poll less often, or leave out the most expensive source named in the finding.",
+        ),
+    )
 
     limit: float = parameter(0.01, "1", "share of the device's CPU that the monitor may take before it warns", "1 %")
     fail: float = parameter(0.0, "1", "share from which it fails; 0: it only warns", "it is no fault of the device")

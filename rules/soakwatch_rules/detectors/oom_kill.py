@@ -14,7 +14,7 @@ from soakwatch_rules.labels import label
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, MarkKind, Outcome, RuleSpec, Victim
 from soakwatch_rules.sampling import spacing, unseen
-from soakwatch_rules.traits import Crash, Traits
+from soakwatch_rules.traits import Crash, Family, Guide, Traits
 from soakwatch_rules.wording.words import counted, moment, some
 
 _COUNTER = "system.memory.oom_kills"
@@ -67,6 +67,13 @@ class OomKill:
         crash=Crash.MEMORY,
         event_kinds=("kernel.oom",),
         expected_as="kernel.oom",
+        family=Family.CRASHES,
+        guide=Guide(
+            fails_when="The kernel kills a process because memory ran out.",
+            misses="Kills in a container whose counters cannot be read.",
+            knob="oom_kill: {allowed: 1}",
+            next_step="See which process grew before the kill: the victim is often not the one that leaks.",
+        ),
     )
 
     allowed: float = parameter(0.0, "{kill}", "allowed OOM kills", "a soak should have none")

@@ -20,7 +20,7 @@ from soakwatch_rules.series import Series
 from soakwatch_rules.stats.capacity import NOTHING, Capacity, carried, excess
 from soakwatch_rules.stats.flow import binned
 from soakwatch_rules.stats.tally import Tally
-from soakwatch_rules.traits import Traits
+from soakwatch_rules.traits import Family, Guide, Traits
 from soakwatch_rules.wording.words import duration, moment, quantity, three_digits
 
 _BIN_S = 10.0
@@ -141,6 +141,15 @@ class OverloadLoss:
     traits: ClassVar[Traits] = Traits(
         plain_words="it lost more under overload than allowed",
         effect_words="packets lost",
+        family=Family.TRAFFIC,
+        guide=Guide(
+            fails_when="In stress phases more is lost than the load beyond the capacity explains, by more than 1 %.",
+            misses="Runs whose capacity is not known: give it with capacity.",
+            knob="overload_loss: {capacity: 9e6, limit: 2%}",
+            next_step=(
+                "Look for the queue or core that dropped: an overloaded device must carry its capacity, not less."
+            ),
+        ),
     )
 
     capacity: float = parameter(0.0, "{packet}/s", "capacity of the device", "0: taken from the phases without loss")

@@ -19,7 +19,7 @@ from soakwatch_rules.stats.decline import Fall, fall, late_fall
 from soakwatch_rules.stats.standstill import Stop, stops_of_rate
 from soakwatch_rules.stats.trend import judge_trend
 from soakwatch_rules.stats.trend_answer import Trend
-from soakwatch_rules.traits import Traits
+from soakwatch_rules.traits import Family, Guide, Traits
 from soakwatch_rules.wording.words import counted, duration, quantity
 
 _MIN_SAMPLES = 16
@@ -109,6 +109,16 @@ class PerformanceDecline:
         effect_words="forwarding paused",
         trend=True,
         of_returned_load=True,
+        family=Family.TRAFFIC,
+        guide=Guide(
+            fails_when="The throughput for the same offered load falls by more than 5 % over the run.",
+            misses="Runs under 2 h, and declines smaller than the noise.",
+            knob="performance_decline: {tolerance: 10%}",
+            next_step=(
+                "Compare CPU per packet, memory and table sizes at the begin and at the end: something makes each "
+                "packet dearer."
+            ),
+        ),
     )
 
     tolerance: float = parameter(0.05, "1", "allowed decline in the run, as a share of the level", "noise of real runs")

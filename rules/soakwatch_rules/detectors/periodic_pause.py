@@ -19,7 +19,7 @@ from soakwatch_rules.sampling import cadence
 from soakwatch_rules.stats.level import robust
 from soakwatch_rules.stats.pauses import MIN_INTERVALS, STILL, Dip, Rhythm, dips, level_without, rhythm, standstills
 from soakwatch_rules.stats.standstill import stops_of_rate
-from soakwatch_rules.traits import Traits
+from soakwatch_rules.traits import Family, Guide, Traits
 from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
 
 _MIN_SAMPLES = 16  # readings of one level
@@ -121,6 +121,16 @@ class PeriodicPause:
         witness=True,
         of_returned_load=True,
         expected_as="outage",
+        family=Family.TRAFFIC,
+        guide=Guide(
+            fails_when="Throughput pauses again and again, for 10 s or more in all; shorter pauses warn.",
+            misses="Pauses shorter than the distance of two readings.",
+            knob="periodic_pause: {depth: 50%, tolerated: 5s}",
+            next_step=(
+                "Match the period with timers of the device: garbage collection, table ageing, log rotation, "
+                "statistics."
+            ),
+        ),
     )
 
     depth: float = parameter(0.3, "1", "share by which a pause lowers a sample", "shallower dips are noise or load")

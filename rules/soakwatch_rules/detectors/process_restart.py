@@ -19,7 +19,7 @@ from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, Outcome, RuleSpec
 from soakwatch_rules.sampling import spacing, unseen
 from soakwatch_rules.series import Series
-from soakwatch_rules.traits import Crash, Traits
+from soakwatch_rules.traits import Crash, Family, Guide, Traits
 from soakwatch_rules.wording.words import counted, duration, moment, some
 
 
@@ -84,6 +84,16 @@ class ProcessRestart:
         same_death=("core_dump", "kernel_fault", "oom_kill", "process_restart"),
         event_kinds=("process.restart", "process.exit", "process.start"),
         expected_as="process.restart",
+        family=Family.CRASHES,
+        guide=Guide(
+            fails_when="A watched process has a new start time that no event announced, or is gone at the end.",
+            misses="Restarts of processes that are not watched.",
+            knob="process_restart: {allowed: 1}",
+            next_step=(
+                "Read the log of the process and of its supervisor just before the restart, and look for a core "
+                "file or an OOM kill at the same time."
+            ),
+        ),
     )
 
     allowed: float = parameter(0.0, "{restart}", "allowed restarts", "a soak should have none")

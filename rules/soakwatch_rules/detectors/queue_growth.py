@@ -19,7 +19,7 @@ from soakwatch_rules.stats.hysteresis import stretches
 from soakwatch_rules.stats.tolerance import Tolerance
 from soakwatch_rules.stats.trend import judge_trend
 from soakwatch_rules.stats.trend_answer import Trend
-from soakwatch_rules.traits import GrowthMethod, Traits
+from soakwatch_rules.traits import Family, GrowthMethod, Guide, Traits
 from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
 
 _DAY_S = 86400.0
@@ -95,7 +95,21 @@ class QueueGrowth:
         shortest_s=7200.0,
         live="minutes",
     )
-    traits: ClassVar[Traits] = Traits(plain_words="a queue keeps growing", rank=82, growth=GrowthMethod.QUEUE)
+    traits: ClassVar[Traits] = Traits(
+        plain_words="a queue keeps growing",
+        rank=82,
+        growth=GrowthMethod.QUEUE,
+        family=Family.MEMORY,
+        guide=Guide(
+            fails_when=(
+                "The lowest depth of a queue grows at the end of the run by more than 10 % of its limit a day, or "
+                "the queue runs full."
+            ),
+            misses="Runs under 2 h.",
+            knob="queue_growth: {tolerance: 20%}",
+            next_step="Look for slots that are never given back: count what enters and what leaves the queue.",
+        ),
+    )
 
     tolerance: float = parameter(
         0.1,

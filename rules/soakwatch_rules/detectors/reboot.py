@@ -14,7 +14,7 @@ from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcome, RuleSpec, Window
 from soakwatch_rules.sampling import spacing, unseen
 from soakwatch_rules.series import Series
-from soakwatch_rules.traits import Crash, Traits
+from soakwatch_rules.traits import Crash, Family, Guide, Traits
 from soakwatch_rules.wording.words import counted, duration, moment, some
 
 
@@ -68,6 +68,13 @@ class Reboot:
         whole_device=True,
         explains=("process_restart",),
         event_kinds=("reboot",),
+        family=Family.CRASHES,
+        guide=Guide(
+            fails_when="The boot id or the uptime starts again without an announced event.",
+            misses="Devices that state neither.",
+            knob="reboot: {allowed: 1}",
+            next_step="Read the reason of the last reload on the device and its crash log, and check the power.",
+        ),
     )
 
     allowed: float = parameter(0.0, "{reboot}", "allowed reboots", "a soak should have none")

@@ -22,7 +22,7 @@ from soakwatch_rules.sampling import cadence, expected
 from soakwatch_rules.series import Series
 from soakwatch_rules.stats.distributions import student_quantile
 from soakwatch_rules.stats.equivalence import MIN_WINDOW, OUT, Reference, Return, reference, returned, trend
-from soakwatch_rules.traits import Traits
+from soakwatch_rules.traits import Family, Guide, Traits
 from soakwatch_rules.wording.words import counted, duration, moment, plus_minus, quantity, some
 
 _CALM_S = 1800.0
@@ -116,6 +116,15 @@ class Recovery:
         plain_words="it did not recover to its earlier level",
         by_majority=True,
         of_returned_load=True,
+        family=Family.OTHER,
+        guide=Guide(
+            fails_when=(
+                "After stress a level is not back within 5 % of what it was before, or not within the recovery phase."
+            ),
+            misses="Runs without a stress phase, and loads that differ by more than 10 % before and after.",
+            knob="recovery: {tolerance: 10%, within: 30m}",
+            next_step="See which table or memory stays full after the stress, and how long its entries live.",
+        ),
     )
 
     tolerance: float = parameter(0.05, "1", "band around the level before", "the reference experiment's")

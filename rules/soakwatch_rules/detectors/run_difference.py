@@ -16,7 +16,7 @@ from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Outcome, Rul
 from soakwatch_rules.series import Growth, Series
 from soakwatch_rules.stats.differences import Difference, difference, repeatability, runs_needed
 from soakwatch_rules.stats.flow import amount
-from soakwatch_rules.traits import Traits
+from soakwatch_rules.traits import Family, Guide, Traits
 from soakwatch_rules.wording.words import counted, duration, quantity
 
 _MIN_SAMPLES = 16
@@ -130,7 +130,22 @@ class RunDifference:
     manner: ClassVar[RuleSpec] = RuleSpec(
         "two earlier runs, better five, and 16 samples of each after settling", needs_earlier=True, live="end"
     )
-    traits: ClassVar[Traits] = Traits(plain_words="it differs from earlier runs", trend=True, compares_runs=True)
+    traits: ClassVar[Traits] = Traits(
+        plain_words="it differs from earlier runs",
+        trend=True,
+        compares_runs=True,
+        family=Family.OTHER,
+        guide=Guide(
+            fails_when=(
+                "A median differs from earlier runs by more than 5 % in the bad direction, and by more than runs vary."
+            ),
+            misses="With fewer than five earlier runs only large differences.",
+            knob="run_difference: {tolerance: 10%}",
+            next_step=(
+                "See what changed in the set-up (Changed since the earlier run), and repeat both releases once more."
+            ),
+        ),
+    )
 
     settle: float = parameter(0.2, "1", "first share of each run that is left out", "a warm-up of hours in a day")
     tolerance: float = parameter(0.05, "1", "change that is ignored", "from the reference experiment")

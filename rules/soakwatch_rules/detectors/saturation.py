@@ -21,7 +21,7 @@ from soakwatch_rules.stats.hysteresis import stretches
 from soakwatch_rules.stats.tally import Tally
 from soakwatch_rules.stats.tolerance import Tolerance
 from soakwatch_rules.stats.trend import judge_trend
-from soakwatch_rules.traits import Traits
+from soakwatch_rules.traits import Family, Guide, Traits
 from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
 
 _SHARE: Final = "1"
@@ -143,7 +143,23 @@ class Saturation:
     scope: ClassVar[Literal["object", "metric", "target"]] = "object"
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec("a limit stated by the device, and two samples", live="recent")
-    traits: ClassVar[Traits] = Traits(plain_words="a table, queue or file system ran full", fills=True)
+    traits: ClassVar[Traits] = Traits(
+        plain_words="a table, queue or file system ran full",
+        fills=True,
+        family=Family.MEMORY,
+        guide=Guide(
+            fails_when=(
+                "A table, pool, queue or file system fills up to 95 % of its limit in the run and refuses service; "
+                "one that will be full within 72 h warns."
+            ),
+            misses="What states no limit.",
+            knob="saturation: {enter: 98%, ahead: 24h}",
+            next_step=(
+                "Find what fills it and how long its entries live; free it or raise the limit before the time in "
+                "the forecast."
+            ),
+        ),
+    )
 
     enter: float = parameter(0.95, "1", "share of the limit from which it is full", "retries and bursts need the rest")
     leave: float = parameter(0.9, "1", "share below which it is no longer full", "a noisy plateau counts once")

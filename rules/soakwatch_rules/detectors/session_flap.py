@@ -28,7 +28,7 @@ from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, Outcome, RuleSpec, Window
 from soakwatch_rules.sampling import spacing, unseen
 from soakwatch_rules.series import Series
-from soakwatch_rules.traits import Traits
+from soakwatch_rules.traits import Family, Guide, Traits
 from soakwatch_rules.wording.words import counted, duration, moment, some, whole
 
 _UP, _UPTIME, _FLAPS = "network.session.up", "network.session.uptime", "network.session.flaps"
@@ -109,6 +109,19 @@ class SessionFlap:
         rank=75,
         event_kinds=("session.down", "session.up", "session.change", "session.role", "topology.change"),
         expected_as="session.down",
+        family=Family.SESSIONS,
+        guide=Guide(
+            fails_when=(
+                "A session with a peer goes down outside an announced event, loses half of its prefixes, or is not "
+                "back by its deadline."
+            ),
+            misses="Flaps between two polls that no trap or log line reports.",
+            knob="session_flap: {allowed: 1, prefixes: 20%}",
+            next_step=(
+                "Read the logs of both peers at the moment: hold timers that expire mean a busy CPU or loss, a "
+                "reset names its sender."
+            ),
+        ),
     )
 
     allowed: float = parameter(0.0, "{flap}", "times that each session may go down", "a soak should have none")

@@ -13,7 +13,7 @@ from soakwatch_rules.machine.description import Cores, Machine, described
 from soakwatch_rules.machine.look import Look, Remark, together
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, Outcome, RuleSpec
-from soakwatch_rules.traits import Traits
+from soakwatch_rules.traits import Family, Guide, Traits
 from soakwatch_rules.wording.words import counted, some
 
 _CHANGE: Final = "setup.change"
@@ -95,6 +95,13 @@ class Setup:
         event_kinds=(_CHANGE,),
         reads_machine=True,
         of_setup=True,
+        family=Family.HARDWARE,
+        guide=Guide(
+            fails_when="Never: a set-up that limits results (PCIe link, governor, NUMA, receive queues) warns.",
+            misses="What the device does not report of itself.",
+            knob="setup: {governor: ignore}",
+            next_step="Mend what it names before you compare results, and run it again.",
+        ),
     )
 
     pcie: float = parameter(1.0, "1", "a card whose PCIe link or slot is below it", "halves results", _ACTIONS)

@@ -16,7 +16,7 @@ from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcom
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.series import Series
 from soakwatch_rules.stats.steps import Step, Steps, steps
-from soakwatch_rules.traits import Traits
+from soakwatch_rules.traits import Family, Guide, Traits
 from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
 
 _WIDTH = 8  # blocks in a window
@@ -102,7 +102,23 @@ class StepChange:
     manner: ClassVar[RuleSpec] = RuleSpec(
         "four times the lasting time (2 h) without a restart, and half of the samples", shortest_s=7200, live="minutes"
     )
-    traits: ClassVar[Traits] = Traits(plain_words="a level jumped and stayed", of_returned_load=True)
+    traits: ClassVar[Traits] = Traits(
+        plain_words="a level jumped and stayed",
+        of_returned_load=True,
+        family=Family.OTHER,
+        guide=Guide(
+            fails_when=(
+                "Never: a level that changes at once and stays, without an event or a change of load that explains "
+                "it, warns."
+            ),
+            misses="Steps that are smaller than 10 %, and runs under 2 h.",
+            knob="step_change: {rise: 20%}",
+            next_step=(
+                "See what happened within two minutes of it: log lines, a change of configuration, another program "
+                "that started."
+            ),
+        ),
+    )
 
     rise: float = parameter(
         0.10, "1", "minimum step, as a share of the level", "smaller ones are within daily variation"

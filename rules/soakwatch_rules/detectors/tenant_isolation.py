@@ -18,7 +18,7 @@ from soakwatch_rules.parameter import parameter
 from soakwatch_rules.peers import finite_numbers
 from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, Outcome, RuleSpec
 from soakwatch_rules.stats.contrast import Contrast, contrast
-from soakwatch_rules.traits import Traits
+from soakwatch_rules.traits import Family, Guide, Traits
 from soakwatch_rules.wording.words import counted, duration, quantity, some
 
 Floats = NDArray[np.float64]
@@ -105,7 +105,20 @@ class TenantIsolation:
         "two tenants, and a load of one that changes for a minute while the other goes on", shortest_s=300.0, live="end"
     )
     traits: ClassVar[Traits] = Traits(
-        plain_words="one tenant's load cost the others", needs_limit=True, by_tenant=True, rank=420
+        plain_words="one tenant's load cost the others",
+        needs_limit=True,
+        by_tenant=True,
+        rank=420,
+        family=Family.TRAFFIC,
+        guide=Guide(
+            fails_when=(
+                "While the load of one tenant is raised, another loses packets, throughput or latency beyond its "
+                "limits."
+            ),
+            misses="Runs in which no tenant's load changes alone.",
+            knob="tenant_isolation: {loss: 1%, latency: 50%}",
+            next_step="Give the tenants limits or queues of their own, and repeat the change of load.",
+        ),
     )
 
     change: float = parameter(0.25, "1", "least rise of a tenant's load, of its base", "above the waves of a load")

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -79,6 +80,10 @@ class MemoryRecord:
     stretch: tuple[Phase, ...] = ()
     names: dict[str, str] = field(default_factory=lambda: dict(ROLES))
     length: int = LENGTH
+
+    @property
+    def path(self) -> Path:
+        return Path("/nowhere/run/record.sqlite")
 
     def meta(self, key: str) -> str | None:
         return self.metas.get(key)

@@ -83,7 +83,7 @@ def test_the_page_folds_findings_under_their_cause(eventful: RecordedVerdict) ->
     page = render_html(eventful[0], eventful[1])
     frame = page[page.index("one incident, 3 findings") :]
     assert "<b>+1 min 2 s</b>" in frame[: frame.index("</ol>")]
-    assert page.index("first failure (UTC)") < page.index('<section id="findings">')
+    assert page.index("What broke first") < page.index('<section id="findings">') < page.index("first failure (UTC)")
     assert "14 findings of this cause" in page
     assert "14 series: " in page[page.index('<section id="unjudged">') :]
     assert "it may be a warm-up" in page[page.index('<section id="withdrawn">') :]

@@ -244,10 +244,10 @@ def test_a_run_without_anything_has_a_page(make_night: Callable[[int], Night]) -
 
 
 def test_a_target_that_nothing_judged_is_not_shown_as_a_pass(page: str) -> None:
-    """The generator, of which no rule said anything, is "not applicable" in the table and above its findings."""
+    """The generator, of which no rule said anything, is "not applicable" in the table and among the calm."""
     text = Outline(page).text
     assert "tg generator – not applicable nothing was judged here" in text
-    assert "– not applicable tg generator" in text
+    assert "– not applicable tg nothing was judged here" in text
 
 
 def test_a_monitor_that_was_resumed_says_so(make_night: Callable[[int], Night]) -> None:

@@ -216,14 +216,14 @@ def test_an_acknowledged_finding_keeps_its_outcome_and_says_so(night: Night) -> 
     assert "fail memory_growth" in words(card)
     assert ACKNOWLEDGED not in words(card)
     assert page.count("Acknowledged:") == 1
-    assert re.search(r"acknowledged 1 of \d+ findings; the verdict is the same", words(section(page, "verdict")))
+    assert re.search(r"Acknowledged 1 of \d+ findings; the verdict is the same", words(section(page, "verdict")))
 
 
 def test_a_run_that_was_stopped_says_why(night: Night) -> None:
     """The reason that someone gave stands with the facts of the run."""
     event = Event(STOP, "", "", BEGIN + 7 * HOUR, None, {"reason": "rack needed"})
     page = render_html(Beside(night[0], events=(StoredEvent(9, "web", event),)), night[1])  # type: ignore[arg-type]
-    assert "stopped on request rack needed (2026-11-21 01:40:00)" in words(section(page, "verdict"))
+    assert "Stopped on request: rack needed (2026-11-21 01:40:00)" in words(section(page, "verdict"))
 
 
 def test_a_finding_links_to_its_exact_window(night: Night) -> None:

@@ -15,6 +15,7 @@ from soakwatch.core.tables import show_table
 Examples:
   soakwatch rules
   soakwatch rules cpu_spike
+  soakwatch rules --guide
 \b
 In a plan:
   rules:
@@ -23,10 +24,17 @@ In a plan:
     reboot: {required: false}  # an inconclusive result does not block a pass"""
 )
 @click.argument("name", required=False)
-def command(name: str | None) -> None:
+@click.option("--guide", is_flag=True, help="List when each rule fails, what it misses, which key changes it.")
+def command(name: str | None, *, guide: bool) -> None:
     """List the rules; with NAME show its definition, parameters, minimum data and measured error rates."""
     shelf = INSTALLED.rules
-    if name is None:
+    if guide and name is None:
+        from soakwatch_rules.traits import traits_of
+
+        guides = [(rule, traits_of(rule).guide) for rule in shelf.names()]
+        rows = [(rule, of.fails_when, of.misses, of.knob) for rule, of in guides if of.lines]
+        show_table(("rule", "fails when", "misses", "change it with"), rows)
+    elif name is None:
         show_table(("rule", "what it finds"), [(rule, shelf.summary(rule)) for rule in shelf.names()])
     else:
         _show(shelf, name)
@@ -37,10 +45,14 @@ def _show(shelf: PluginFolder, name: str) -> None:
     from soakwatch.core.units import show_seconds
     from soakwatch_rules.measured import table
     from soakwatch_rules.parameter import parameters
+    from soakwatch_rules.traits import traits_of
 
     rule = rule_class(name)
     click.echo(f"{name} (version {rule.version}): {rule.summary}\n")
-    click.echo(f"Definition, with the defaults: {rule().definition()}\n")
+    guide = traits_of(name).guide
+    for title, text in (*guide.lines, *((("What to do", guide.next_step),) if guide.next_step else ())):
+        click.echo(f"{title + ':':<16}{text}")
+    click.echo(f"{chr(10) if guide.lines else ''}Definition, with the defaults: {rule().definition()}\n")
     click.echo(_description(shelf.docstring(name), inspect.getdoc(rule) or "") + "\n")
     scope = {"object": "each object of a target", "metric": "each single series", "target": "a target as a whole"}
     click.echo(f"Judges:  {scope[rule.scope]}")

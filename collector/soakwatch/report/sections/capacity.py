@@ -16,6 +16,7 @@ from soakwatch_rules.rule import Outcome
 
 ORDER = 15
 TITLE = "Capacity"
+OPEN = True
 TEMPLATE = """\
 {% for search in searches %}
 {% with drawn = search.drawn %}{% include "blocks.html.jinja" %}{% endwith %}

@@ -13,12 +13,12 @@ from soakwatch.report import losses
 from soakwatch.report.blocks import Block, Cell, Column, Format, Table, Text
 from soakwatch.report.losses import Loss, cells_of, losses_of, within
 from soakwatch.report.page import Page
-from soakwatch.report.sections.chain import around
+from soakwatch.report.timeline import around
 from soakwatch_rules.rule import Ledger, Mark, Window
 
 ORDER = 30
 TITLE = "Coverage"
-_CELLS, _MAX_LISTED, _MAX_LOSSES, _BRIEF, _MARKDOWN_LINES = 600, 8, 2000, 40, 8
+_CELLS, _MAX_LISTED, _MAX_LOSSES, _BRIEF, _MARKDOWN_LINES = 600, 8, 2000, 40, 4
 _WORDS = {
     "ok": "answered",
     "failed": "the source answered with an error, or not at all",

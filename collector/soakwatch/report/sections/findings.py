@@ -12,16 +12,19 @@ from soakwatch.core.formatting import extent, number, quantity, share_text, span
 from soakwatch.core.units import show_seconds
 from soakwatch.report.acknowledged import Acknowledgement
 from soakwatch.report.page import IDENTITIES, Page, worst_first
-from soakwatch.report.sections.chain import around
-from soakwatch.report.summaries import confidence_text, has_own_frame, kind_words
+from soakwatch.report.summaries import confidence_text, has_own_frame, kind_words, undecided
+from soakwatch.report.timeline import around
 from soakwatch_rules.causes import Cause, CauseKind, lags
 from soakwatch_rules.rule import Finding, Mark, Outcome
+from soakwatch_rules.traits import traits_of
 from soakwatch_rules.wording.forecast import forecast_words
+from soakwatch_rules.wording.words import counted
 
 ORDER = 20
 TITLE = "Findings"
+OPEN = True
 HEIGHT = 280
-_MAX_PLOTS, _MAX_LINES, _MAX_CAUSES, _CARDS, _FEW = 40, 7, 60, 3, 20
+_MAX_PLOTS, _MAX_LINES, _MAX_CAUSES, _CARDS, _OPEN_TARGETS = 40, 7, 60, 3, 3
 _MAX_ROWS, _MIN_ROWS, _MAX_DEFINITIONS = 1500, 40, 60  # on the page; of one target at least
 TEMPLATE = """\
 {% import "macros.html.jinja" as m with context %}
@@ -57,7 +60,8 @@ TEMPLATE = """\
 <h4>{{ m.badge(card.finding.outcome) }} {{ card.finding.rule }}
 <span class="name">{{ subject(card.finding.metric, card.finding.object) }}</span></h4>
 <p class="reason">{{ reason }}</p>
-{{ m.said(card.acknowledged) }}{{ evidence(card) }}
+{% if card.guide %}<dl class="guide">{% for name, text in card.guide %}<div><dt>{{ name }}</dt><dd>{% if name == "Change it with" %}<code>{{ text }}</code>{% else %}{{ text }}{% endif %}</dd></div>{% endfor %}</dl>{% endif %}
+{{ m.said(card.acknowledged) }}<details class="evidence"><summary>Numbers, exact definition, events and plot</summary>{{ evidence(card) }}</details>
 </article>
 {% endmacro %}
 {% macro rows(findings) %}
@@ -83,15 +87,16 @@ TEMPLATE = """\
 {% endmacro %}
 {% if shared %}<h3>Several targets</h3>
 {% for shown in shared %}{{ cause(shown) }}{% endfor %}{% endif %}
-{% for target in targets %}
-<h3 id="target-{{ loop.index }}">{{ m.badge(target.verdict.outcome) }} <span class="name">{{ target.verdict.target }}</span>
-<span class="soft">{{ target.verdict.role }}</span></h3>
-{% if not target.causes and not target.passed %}<p class="soft">{{ target.verdict.reason }}</p>{% endif %}
+{% macro of_target(target, place) %}
+{% if many %}<details class="bulk device" id="target-{{ place }}"><summary>{{ m.badge(target.verdict.outcome) }} <span class="name">{{ target.verdict.target }}</span> <span class="soft">{{ target.verdict.reason|truncate(150) }}</span></summary>{% else %}<h3 id="target-{{ place }}">{{ m.badge(target.verdict.outcome) }} <span class="name">{{ target.verdict.target }}</span>
+<span class="soft">{{ target.verdict.role }}</span></h3>{% endif %}
+{% if not target.causes and not target.undecided and not target.passed %}<p class="soft">{{ target.verdict.reason }}</p>{% endif %}
 {% for shown in target.causes %}{{ cause(shown) }}{% endfor %}
+{% if target.undecided %}<details class="bulk"><summary>{{ target.undecided_words }}</summary>{% for shown in target.undecided %}{{ cause(shown) }}{% endfor %}</details>{% endif %}
 {% if target.further %}<div class="card scroll"><details class="bulk"><summary>{{ target.further|length }} further findings</summary>{{ rows(target.further) }}</details></div>{% endif %}
 {% if target.left_out %}<p class="soft">{{ target.left_out }} more findings: see verdict.json.</p>{% endif %}
 {% if target.passed %}
-<div class="card scroll">{% if target.passing > few %}<details class="bulk"><summary>{{ target.passing }} checks passed: {{ target.by_rule }}</summary>{% endif %}<table>{{ m.caption("Checks that passed") }}
+<details class="bulk"><summary>{{ target.passing }} {{ "check" if target.passing == 1 else "checks" }} passed: {{ target.by_rule }}</summary><div class="card scroll"><table>{{ m.caption("Checks that passed") }}
 <thead><tr><th>outcome</th><th>rule</th><th>object</th><th>result</th><th class="num">measured</th><th class="num">limit</th>
 <th class="num">samples</th><th class="num">smallest detectable</th></tr></thead><tbody>
 {% for f in target.passed %}
@@ -101,14 +106,16 @@ TEMPLATE = """\
 <td class="num">{{ f.samples|number }}{% if f.expected %} of {{ f.expected|number }}{% endif %}</td>
 <td class="num">{{ f.smallest_detectable|quantity(f.detectable_unit) if f.smallest_detectable is not none else "–" }}</td></tr>
 {% endfor %}
-</tbody></table>{% if target.passing > target.passed|length %}<p class="soft">The {{ target.passed|length }} nearest to their limits are shown; {{ target.passing - target.passed|length }} more are in verdict.json.</p>{% endif %}{% if target.passing > few %}</details>{% endif %}
+</tbody></table>{% if target.passing > target.passed|length %}<p class="soft">The {{ target.passed|length }} nearest to their limits are shown; {{ target.passing - target.passed|length }} more are in verdict.json.</p>{% endif %}
 <details class="bulk"><summary>Definitions of the rules in this table</summary><ul>
 {% for rule, version, definition in target.definitions %}<li><b>{{ rule }}</b> (version {{ version }}): {{ definition }}</li>
-{% endfor %}</ul></details></div>
+{% endfor %}</ul></details></div></details>
 {% endif %}
-{% endfor %}
-{% if unsettled %}<h3>Undecided for several targets</h3>
-{% for shown in unsettled %}{{ cause(shown) }}{% endfor %}{% endif %}
+{% if many %}</details>{% endif %}
+{% endmacro %}
+{% for target in targets if not target.calm %}{{ of_target(target, target.place) }}{% endfor %}
+{% for words, some in calm %}<details class="bulk"><summary>{{ words }}</summary>{% for target in some %}{{ of_target(target, target.place) }}{% endfor %}</details>{% endfor %}
+{% if unsettled %}<details class="bulk"><summary>Undecided for several targets</summary>{% for shown in unsettled %}{{ cause(shown) }}{% endfor %}</details>{% endif %}
 """
 
 
@@ -139,25 +146,34 @@ def facts(page: Page) -> Mapping[str, object]:
     by_target: dict[str, list[int]] = {}
     for index, cause in enumerate(verdict.causes):
         by_target.setdefault(cause.target, []).append(index)
+    folding = len(verdict.targets) > _OPEN_TARGETS
     most = max(_MAX_ROWS // max(len(verdict.targets), 1), _MIN_ROWS)
     of_several = by_target.get("", ())[:_MAX_CAUSES]
     shared, unsettled = (
         [
             _shown(page, index)
             for index in of_several
-            if (verdict.causes[index].kind is CauseKind.UNSETTLED) is undecided
+            if (verdict.causes[index].kind is CauseKind.UNSETTLED) is unsettled_ones
         ]
-        for undecided in (False, True)
+        for unsettled_ones in (False, True)
     )
-    targets = []
-    for target in verdict.targets:
+    targets: list[dict[str, object]] = []
+    for place, target in enumerate(verdict.targets, 1):
         own = by_target.get(target.target, [])
+        told = [_shown(page, index) for index in own[:_MAX_CAUSES]]
+        decided = [shown for shown in told if not undecided(shown.cause)]
+        open_ = [shown for shown in told if undecided(shown.cause)]
+        unread = sum(len(shown.cause.findings) for shown in open_)
         passed = [f for f in verdict.findings if f.target == target.target and f.outcome is Outcome.PASS]
         further = [p for index in own[_MAX_CAUSES:] for p in verdict.causes[index].findings]
         targets.append(
             {
                 "verdict": target,
-                "causes": [_shown(page, index) for index in own[:_MAX_CAUSES]],
+                "place": place,
+                "calm": folding and not decided and target.outcome in {Outcome.PASS, Outcome.NOT_APPLICABLE},
+                "causes": decided,
+                "undecided": open_,
+                "undecided_words": f"{counted(unread, 'check')} undecided",
                 "further": _rows(page, further[:most]),
                 "left_out": len(further[most:]),
                 "passed": sorted(sorted(passed, key=_margin)[:most], key=worst_first),
@@ -168,12 +184,14 @@ def facts(page: Page) -> Mapping[str, object]:
                 "definitions": sorted({(f.rule, f.version, f.definition) for f in passed})[:_MAX_DEFINITIONS],
             }
         )
+    calm = [target for target in targets if target["calm"]]
     return {
         "shared": shared,
         "unsettled": unsettled,
         "targets": targets,
+        "calm": [(f"{counted(len(calm), 'target')} without a failure or warning", calm)] if calm else [],
+        "many": folding,
         "height": HEIGHT,
-        "few": _FEW,
         "few_captures": _CARDS,
     }
 
@@ -251,6 +269,7 @@ def _card(page: Page, index: int) -> dict[str, object]:
         "to": plots[0] if plots else "overview",
         "acknowledged": page.acknowledged(finding),
         "finding": finding,
+        "guide": traits_of(finding.rule).guide.lines,
         "anchor": anchor,
         "numbers": _numbers(finding),
         "arithmetic": [(name, number(float(value))) for name, value in sorted(finding.numbers.items())],

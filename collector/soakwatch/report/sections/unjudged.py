@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from soakwatch.judge.verdict import NOT_OBSERVABLE, NOT_REQUIRED
 from soakwatch.report.blocks import CONSOLE, HTML, Block, Cell, Column, Folded, Format, Table, Text
 from soakwatch.report.page import Page, worst_first
-from soakwatch_rules.causes import Cause, CauseKind, ReasonRow, rows_by_reason
+from soakwatch.report.summaries import undecided
+from soakwatch_rules.causes import ReasonRow, rows_by_reason
 from soakwatch_rules.rule import Finding, InconclusiveReason, Outcome
 from soakwatch_rules.wording.words import counted, some
 
@@ -20,13 +21,6 @@ _MARKDOWN: frozenset[Format] = frozenset({"markdown"})
 def blocks(page: Page) -> Sequence[Block]:
     """What is inconclusive or not applicable, a row for each reason, and targets without any finding."""
     return (*_page_blocks(page), *_console_blocks(page), *_markdown_blocks(page.verdict.findings))
-
-
-def undecided(cause: Cause) -> bool:
-    """Whether a cause says that something could not be judged, rather than what happened."""
-    if cause.outcome is not Outcome.INCONCLUSIVE:
-        return False
-    return cause.kind is CauseKind.UNSETTLED or cause.waived
 
 
 def _page_blocks(page: Page) -> list[Block]:

@@ -1,78 +1,68 @@
-"""The verdict in one line, a line for each target, and the facts of the run."""
+# ruff: noqa: E501 - lines of HTML are as long as they are
+"""The answer on the first screen: the verdict, the one plot that proves it, and what to make of it; then the targets."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from soakwatch.core.event_kinds import STOP
-from soakwatch.core.formatting import number, share_text, utc
-from soakwatch.core.units import show_bytes, show_seconds
-from soakwatch.report.headline import headline
-from soakwatch.report.moments import first_failure_ns
+from soakwatch.report.answer import answer_of, chain_title, issue_text
+from soakwatch.report.matrix import matrix_of
 from soakwatch.report.page import Page
-from soakwatch_rules.rule import Outcome
+from soakwatch.report.proof_plot import proof_plot
 
 ORDER = 10
 TITLE = ""
+OPEN = True
+_WIDE, _NARROW = (760, 300), (360, 160)
+_MAX_ROWS = 20  # of the table of devices before the others are folded
 TEMPLATE = """\
 {% import "macros.html.jinja" as m with context %}
-<div class="card banner {{ verdict.outcome.value }}">
-<h1>{{ m.badge(verdict.outcome, verdict.words if verdict.preliminary else none) }}
-<span class="name">{{ verdict.run }}</span></h1>
-<p class="headline">{{ headline }}</p>
-<p class="soft">By the rules: {{ verdict.reason }}</p>
+{% macro cells(some) %}{% for row in some %}
+<tr><th class="name"><a href="#target-{{ row.place }}">{{ m.mark(row.outcome) }}<span class="unseen">{{ row.outcome.value }} </span> {{ row.target }}</a></th>{% for cell in row.cells %}<td{% if cell.outcome %} class="{{ cell.outcome.value|replace(" ", "-") }}" title="{{ cell.outcome.value }}: {{ cell.rules }}"{% endif %}>{% if cell.outcome %}{{ m.mark(cell.outcome) }}{% if cell.outcome.value != "pass" %} {{ cell.rules if cell.rules|length < 24 else cell.count }}{% endif %}<span class="unseen"> {{ cell.outcome.value }}</span>{% else %}<span class="soft">·</span>{% endif %}</td>{% endfor %}</tr>{% endfor %}{% endmacro %}
+<div class="banner {{ answer.outcome.value }}">
+<h1>{{ m.badge(answer.outcome, answer.word if preliminary else none) }}
+<span class="name">{{ answer.run }}</span> <span class="when">{{ answer.when }}</span></h1>
+<p class="headline">{{ answer.sentence }}</p>
 </div>
-<dl class="facts">
-{% for name, value in run %}<div><dt>{{ name }}</dt><dd>{{ value }}</dd></div>
-{% endfor %}
-</dl>
-<div class="card scroll"><table>{{ m.caption("The verdict of each target") }}
-<thead><tr><th>target</th><th>role</th><th>verdict</th><th>reason</th><th>findings</th></tr></thead>
-<tbody>
-{% for target, counts in targets %}
-<tr><td class="name"><a href="#target-{{ loop.index }}">{{ target.target }}</a></td><td>{{ target.role }}</td>
-<td>{{ m.badge(target.outcome) }}</td><td class="why">{{ target.reason }}</td><td class="count">{{ counts }}</td></tr>
-{% endfor %}
-</tbody></table></div>
+<div class="answer{% if matrix %} fleet{% endif %}">
+{% if wide %}<figure class="proof-plot"><figcaption><b>{{ wide.title }}</b></figcaption>
+{% with plot = wide, size = "wide" %}{% include "proof_plot.html.jinja" %}{% endwith %}
+{% with plot = narrow, size = "narrow" %}{% include "proof_plot.html.jinja" %}{% endwith %}
+<ul class="legend">{% for kind, words in wide.legend %}<li><i class="{{ kind }}" aria-hidden="true"></i>{{ words }}</li>{% endfor %}</ul></figure>{% endif %}
+{% if matrix %}<div class="matrix scroll"><table>{{ m.caption("Each device by kinds of trouble, the worst first") }}
+<thead><tr><th>device</th>{% for family in matrix.families %}<th>{{ family }}</th>{% endfor %}</tr></thead><tbody>{{ cells(matrix.rows[:most_rows]) }}</tbody></table>
+{% if matrix.rows|length > most_rows %}<details class="bulk"><summary>{{ matrix.rows|length - most_rows }} more devices</summary><table>{{ m.caption("Further devices") }}<tbody>{{ cells(matrix.rows[most_rows:]) }}</tbody></table></details>{% endif %}</div>{% endif %}
+<div class="said">
+<dl class="brief">
+{% for name, text in answer.facts %}<div><dt>{{ name }}</dt><dd>{{ text }}</dd></div>
+{% endfor %}</dl>
+{% if answer.steps %}<h2>{{ chain_title }}</h2>
+<ol class="steps">{% for step in answer.steps %}<li>{% if step.outcome %}{{ m.mark(step.outcome) }}<span class="unseen">{{ step.outcome.value }} </span>{% endif %} <time>{{ step.when }}</time>{% if step.after %} <span class="soft">{{ step.after }}</span>{% endif %} {% if several and step.target != answer.facts[0][1] %}<span class="name">{{ step.target }}</span> {% endif %}{% set link = links.get(step.cause) %}{% if link %}<a href="#{{ link }}">{{ step.text }}</a>{% else %}{{ step.text }}{% endif %}</li>
+{% endfor %}</ol>
+{% if answer.more_steps %}<p class="soft"><a href="#chain">{{ answer.more_steps }} more in the timeline</a></p>{% elif answer.steps|length == 1 %}<p class="soft">Nothing else failed or warned.</p>{% endif %}{% endif %}
+</div>
+<dl class="closing">
+{% for name, text in answer.lines %}<div><dt>{{ name }}</dt><dd>{{ text }}</dd></div>
+{% endfor %}</dl>
+<p class="copy"><button type="button" id="copy" hidden>Copy as issue</button> <output id="copied" role="status"></output></p>
+<textarea id="issue" class="unseen" readonly tabindex="-1" aria-hidden="true">{{ issue }}</textarea>
+</div>
 """
 
 
 def facts(page: Page) -> Mapping[str, object]:
-    """The verdict; times, sizes and the coverage of the whole run."""
-    verdict, counts = page.verdict, page.source.counts()
-    due = sum(ledger.due for ledger in verdict.ledgers)
-    got = sum(ledger.got for ledger in verdict.ledgers)
-    run = [
-        ("start (UTC)", utc(verdict.window.begin_ns)),
-        ("end (UTC)", utc(verdict.window.end_ns)),
-        ("duration", show_seconds(verdict.window.seconds)),
-        ("samples", number(counts.samples)),
-        ("polls answered", f"{number(got)} of {number(due)} ({share_text(got / due)})" if due else "none was due"),
-        ("record on disk", show_bytes(counts.bytes)),
-        *((f"label {name}", text) for name, text in verdict.labels.items()),
-        *((f"label {name}", f"not read: {reason}") for name, reason in page.unread_labels),
-    ]
-    failed_ns = first_failure_ns(verdict)
-    if failed_ns is not None:
-        run.append(("first failure (UTC)", utc(failed_ns)))
-    stop = next((event for event in page.events if event.kind == STOP), None)
-    if stop is not None:
-        run.append(("stopped on request", f"{stop.detail.get('reason') or 'no reason given'} ({utc(stop.begin_ns)})"))
-    known = sum(bool(page.acknowledged(finding)) for finding in verdict.findings if finding.outcome in _OBJECTIONS)
-    if known:
-        of = sum(finding.outcome in _OBJECTIONS for finding in verdict.findings)
-        run.append(("acknowledged", f"{known} of {of} findings; the verdict is the same"))
+    """The answer with its plot in two sizes, and the table of many devices."""
+    answer = answer_of(page)
+    matrix = matrix_of(page.verdict)
     return {
-        "headline": headline(verdict, page.load),
-        "verdict": verdict,
-        "run": run,
-        "targets": [(target, _counts(page, target.target)) for target in verdict.targets],
+        "answer": answer,
+        "preliminary": page.verdict.preliminary,
+        "chain_title": chain_title(answer),
+        "issue": issue_text(answer),
+        "wide": proof_plot(page, answer.proof, *_WIDE),
+        "narrow": proof_plot(page, answer.proof, *_NARROW),
+        "matrix": matrix,
+        "most_rows": _MAX_ROWS,
+        "several": len(page.verdict.targets) > 1,
+        "links": page.cause_anchors,
     }
-
-
-_OBJECTIONS = frozenset({Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.WARN})
-
-
-def _counts(page: Page, target: str) -> str:
-    own = [finding.outcome for finding in page.verdict.findings if finding.target == target]
-    return ", ".join(f"{own.count(outcome)} {outcome.value}" for outcome in Outcome if own.count(outcome)) or "none"

@@ -1,0 +1,295 @@
+"""The answer of a report: what whoever opens it must know within two minutes, in the same words in every format.
+
+The verdict in one sentence; who, what, how much, since when and until when; what broke first and what followed; what is
+different from the last run of the plan; whether it can be trusted; and what to do next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from soakwatch.core.event_kinds import STOP
+from soakwatch.core.formatting import extent, quantity, span_text, utc
+from soakwatch.core.labels import labels_words
+from soakwatch.core.plain_names import plain_name
+from soakwatch.core.roles import DUT
+from soakwatch.core.units import show_seconds
+from soakwatch.judge.verdict import Verdict
+from soakwatch.report.differences import difference_words
+from soakwatch.report.headline import allowed_words, failure_words, headline, rate_of, under
+from soakwatch.report.headroom import Room, nearest_limit
+from soakwatch.report.moments import failed_ns
+from soakwatch.report.page import Page
+from soakwatch.report.summaries import deciding
+from soakwatch.report.timeline import chain_of
+from soakwatch.report.trust import trust_words
+from soakwatch_rules.causes import Cause
+from soakwatch_rules.rule import Finding, Outcome
+from soakwatch_rules.traits import plain_words, traits_of
+from soakwatch_rules.wording.forecast import forecast_words
+from soakwatch_rules.wording.words import counted
+
+MAX_STEPS = 5
+_MAX_NAMED, _MAX_TEXT = 3, 220
+_HAPPENED = frozenset({Outcome.FAIL, Outcome.WARN})
+_OBJECTIONS = _HAPPENED | {Outcome.INCONCLUSIVE}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One line of what broke first and what followed. ``when`` is a time (UTC) or "throughout", ``after`` how long
+    after the first failure it was; ``cause`` is the index of its cause among the verdict's, -1 of none."""
+
+    when: str
+    after: str
+    target: str
+    text: str
+    outcome: Outcome | None
+    cause: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer. ``facts`` are names with texts: who, what, how much, since, until, load. ``steps`` are at most five,
+    ``more_steps`` counts the others. ``finding`` is the one that decides, None where nothing failed or warned;
+    ``cause`` is the index of its cause. ``proof`` is the finding whose plot proves it: the same, or what came nearest
+    to its limit."""
+
+    outcome: Outcome
+    word: str
+    run: str
+    sentence: str
+    when: str
+    facts: tuple[tuple[str, str], ...]
+    steps: tuple[Step, ...]
+    more_steps: int
+    difference: str
+    trust: str
+    next_step: str
+    finding: Finding | None = None
+    cause: int = -1
+    proof: Finding | None = None
+
+    @property
+    def lines(self) -> tuple[tuple[str, str], ...]:
+        """The three closing lines with what each answers."""
+        return (
+            ("Against the last run", self.difference),
+            ("Can I trust it?", self.trust),
+            ("What to do next", self.next_step),
+        )
+
+
+def answer_of(page: Page) -> Answer:
+    """The answer that a record and its verdict give."""
+    verdict = page.verdict
+    index, cause = _leading(verdict)
+    finding = None if cause is None else deciding(verdict, cause)
+    steps, more = _steps(page, index)
+    near = nearest_limit(verdict.findings)
+    return Answer(
+        outcome=verdict.outcome,
+        word=verdict.words,
+        run=verdict.run,
+        sentence=headline(verdict, page.load),
+        when=_when(verdict),
+        facts=_facts(page, cause, finding, near),
+        steps=steps,
+        more_steps=more,
+        difference=difference_words(verdict, page.previous),
+        trust=trust_words(verdict, page.load),
+        next_step=_next_step(verdict, finding),
+        finding=finding,
+        cause=index,
+        proof=finding if finding is not None or near is None else near.finding,
+    )
+
+
+def issue_text(answer: Answer) -> str:
+    """The answer as plain text for an issue: nothing but facts, one a line."""
+    lines = [f"{answer.word}: {answer.sentence}", "", f"Run: {answer.run}, {answer.when}"]
+    lines += [f"{name}: {text}" for name, text in answer.facts]
+    if answer.steps:
+        lines += ["", f"{chain_title(answer)}:"]
+        for number, step in enumerate(answer.steps, 1):
+            after = f" ({step.after})" if step.after else ""
+            lines.append(f"{number}. {step.when}{after} {step.target}: {step.text}")
+        lines += [f"and {answer.more_steps} more in the report"] if answer.more_steps else []
+    lines += ["", *(f"{name}{'' if name.endswith('?') else ':'} {text}" for name, text in answer.lines)]
+    if answer.finding is not None:
+        rule = answer.finding
+        lines += ["", f"Rule {rule.rule} (version {rule.version}): {rule.definition}"]
+    return "\n".join(lines) + "\n"
+
+
+def chain_title(answer: Answer) -> str:
+    """The heading of the steps: a run that passed broke nothing."""
+    if answer.outcome is Outcome.FAIL:
+        return "What broke first, and what followed"
+    return "Warnings, the first first"
+
+
+def _when(verdict: Verdict) -> str:
+    window = verdict.window
+    labels = labels_words(verdict.labels)
+    span = f"{span_text(window.begin_ns, window.end_ns)} UTC, {show_seconds(window.seconds)}"
+    return f"{span}; {labels}" if labels else span
+
+
+def _leading(verdict: Verdict) -> tuple[int, Cause | None]:
+    """The cause that decides: the first that fails, else what is undecided and required, else the first warning."""
+    causes = list(enumerate(verdict.causes))
+    for outcome in (verdict.outcome, Outcome.WARN):
+        for index, cause in causes:
+            if cause.outcome is outcome and not cause.waived:
+                return index, cause
+    return -1, None
+
+
+def _facts(page: Page, cause: Cause | None, finding: Finding | None, near: Room | None) -> tuple[tuple[str, str], ...]:
+    verdict = page.verdict
+    facts = [("Who", _who(verdict, cause, finding))]
+    if cause is None or finding is None:
+        if near is not None:
+            of = plain_name(*near.about) if near.about[0] else near.about[1]
+            facts.append(("Nearest limit", f"{of} on {near.target}: {near.measured} of {near.limit} ({near.of})"))
+        facts.append(("Checks", _counts(verdict)))
+    else:
+        facts.append(("What", _what(finding)))
+        if much := _how_much(finding):
+            facts.append(("How much", much))
+        if finding.outcome is Outcome.INCONCLUSIVE:
+            facts.append(("Reason", _short(finding.reason)))
+        if finding.outcome in _HAPPENED or cause.timeline:
+            facts += [("Since", _since(verdict, cause, finding)), ("Until", _until(verdict, cause, finding))]
+    facts.append(("Load", under(page.load, verdict.window).removeprefix("under ") or "none recorded"))
+    return (*facts, *_done_by_people(page))
+
+
+def _done_by_people(page: Page) -> list[tuple[str, str]]:
+    """That somebody stopped the run, or has seen findings: nothing where nobody did."""
+    done = []
+    stop = next((event for event in page.events if event.kind == STOP), None)
+    if stop is not None:
+        done.append(("Stopped", f"on request: {stop.detail.get('reason') or 'no reason given'} ({utc(stop.begin_ns)})"))
+    told = [finding for finding in page.verdict.findings if finding.outcome in _OBJECTIONS]
+    if known := sum(bool(page.acknowledged(finding)) for finding in told):
+        done.append(("Acknowledged", f"{known} of {len(told)} findings; the verdict is the same"))
+    return done
+
+
+def _who(verdict: Verdict, cause: Cause | None, finding: Finding | None) -> str:
+    devices = [target for target in verdict.targets if target.role == DUT]
+    hit = [target.target for target in devices if target.outcome is verdict.outcome]
+    if verdict.outcome is Outcome.PASS or not hit:
+        names = [target.target for target in devices]
+        return _some(names) if names else "no target has the role dut"
+    of = f" ({len(hit)} of {counted(len(devices), 'device')})" if len(devices) > 1 else ""
+    if len(hit) == 1 and finding is not None and cause is not None and finding.target == hit[0]:
+        return hit[0] + of
+    return _some(hit) + of
+
+
+def _counts(verdict: Verdict) -> str:
+    """How many checks ended how."""
+    outcomes = [finding.outcome for finding in verdict.findings]
+    words = ((Outcome.PASS, "passed"), (Outcome.WARN, "warned"), (Outcome.INCONCLUSIVE, "undecided"))
+    return (
+        ", ".join(f"{outcomes.count(outcome):,} {word}" for outcome, word in words if outcomes.count(outcome)) or "none"
+    )
+
+
+def _what(finding: Finding) -> str:
+    of = plain_name(finding.metric, finding.object) if finding.metric else finding.object
+    return f"{of or plain_words(finding.rule)} ({finding.rule})"
+
+
+def _how_much(finding: Finding) -> str:
+    """The rate, from where to where, and what is allowed; of what does not grow the measured value and its limit."""
+    numbers, rate = finding.numbers, rate_of(finding)
+    if rate is None:
+        parts = [] if finding.measured is None else [quantity(finding.measured, finding.unit)]
+        parts += [] if finding.limit is None else [f"limit {quantity(finding.limit, finding.unit)}"]
+        return ", ".join(parts)
+    value, unit = rate
+    text = f"{'+' if value > 0 else '−'}{quantity(abs(value), unit)}"
+    if {"mean_first", "mean_last"} <= numbers.keys():
+        ends = extent(numbers["mean_first"], numbers["mean_last"], finding.unit)
+        change = f", {100 * numbers['change']:+.3g} %" if "change" in numbers else ""
+        text += f" ({ends}{change})"
+    allowed = allowed_words(finding)
+    return f"{text}; {allowed}" if allowed else text
+
+
+def _since(verdict: Verdict, cause: Cause, finding: Finding) -> str:
+    begin_ns = failed_ns(cause)
+    if begin_ns is None or traits_of(finding.rule).trend:
+        return f"throughout, from {_clock(verdict, finding.window.begin_ns)}"
+    after_s = max(begin_ns - verdict.window.begin_ns, 0) * 1e-9
+    return f"{_clock(verdict, begin_ns)}, after {show_seconds(after_s)}"
+
+
+def _until(verdict: Verdict, cause: Cause, finding: Finding) -> str:
+    """When a limit is reached if it goes on; else when the last moment was."""
+    if finding.forecast is not None and (words := forecast_words(finding.forecast)):
+        return words
+    if traits_of(finding.rule).trend:
+        return "went on at the end; no limit known"
+    last_ns = max((mark.begin_ns if mark.end_ns is None else mark.end_ns for mark in cause.timeline), default=None)
+    if last_ns is None or last_ns >= verdict.window.end_ns:
+        return "the end of the run"
+    return _clock(verdict, last_ns)
+
+
+def _clock(verdict: Verdict, time_ns: int) -> str:
+    """The time of day; with its day where the run has several."""
+    begin, end, told = utc(verdict.window.begin_ns), utc(verdict.window.end_ns), utc(time_ns)
+    return f"{told[11:] if begin[:10] == end[:10] == told[:10] else told} UTC"
+
+
+def _steps(page: Page, leading: int) -> tuple[tuple[Step, ...], int]:
+    """What failed or warned, by time; what went on throughout comes first where it decides, else behind."""
+    chain, verdict = chain_of(page), page.verdict
+    lasting = [
+        Step("throughout", "", cause.target or "several", _lasting(verdict, cause), cause.outcome, index)
+        for index, cause in chain.lasting
+    ]
+    moments = [
+        Step(row.when[11:19], row.lag, row.target or "several", _short(row.text), row.outcome, row.index)
+        for row in chain.rows
+        if row.cause is not None and row.cause.outcome in _HAPPENED
+    ]
+    failing = [step for step in lasting if step.outcome is Outcome.FAIL]
+    others = [step for step in lasting if step.outcome is not Outcome.FAIL]
+    if any(step.cause == leading for step in failing):
+        ordered = [*failing, *moments, *others]
+    else:
+        ordered = [*moments, *failing, *others]
+    return tuple(ordered[:MAX_STEPS]), max(len(ordered) - MAX_STEPS, 0) + chain.left_out
+
+
+def _lasting(verdict: Verdict, cause: Cause) -> str:
+    """What went on throughout: by how much, where that is one figure."""
+    decides = deciding(verdict, cause)
+    return _short(cause.headline) if rate_of(decides) is None else failure_words(decides)
+
+
+def _next_step(verdict: Verdict, finding: Finding | None) -> str:
+    if finding is None:
+        if verdict.outcome is Outcome.INCONCLUSIVE:
+            return "Give the plan a target of role dut that can be read, and run it again."
+        return "Nothing to mend. Keep this run to compare the next one with: soakwatch judge NEXT --against THIS."
+    if finding.outcome is Outcome.INCONCLUSIVE and finding.settle:
+        return f"{finding.settle[0].upper()}{finding.settle[1:].rstrip('.')}."
+    return traits_of(finding.rule).guide.next_step or f"See what the rule says: soakwatch rules {finding.rule}."
+
+
+def _some(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:_MAX_NAMED])
+    return shown + (f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else "")
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _MAX_TEXT else line[: _MAX_TEXT - 1].rstrip() + "…"

@@ -1,0 +1,74 @@
+"""How a run differs from the last one of its plan, in one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from soakwatch.core.formatting import quantity
+from soakwatch.core.plain_names import plain_name
+from soakwatch.judge.verdict import Verdict
+from soakwatch.report.headline import rate_of
+from soakwatch.runs.previous import Key, PreviousRun, key_of
+from soakwatch_rules.rule import Outcome
+from soakwatch_rules.wording.words import counted
+
+_MAX_NAMED = 2
+
+
+def difference_words(verdict: Verdict, previous: PreviousRun | None) -> str:
+    """What failed or warned anew and what no longer does, compared with ``previous``; with its labels that differ.
+
+    What the earlier run did not judge is not called new.
+    """
+    if previous is None:
+        return "This is the first run of this plan in its folder."
+    now = {key_of(f): f.outcome for f in verdict.findings if f.outcome in {Outcome.FAIL, Outcome.WARN}}
+    clear = {key_of(f) for f in verdict.findings if f.outcome is Outcome.PASS}
+    new = [key for key in now if key in previous.passed]
+    worse = [k for k, o in now.items() if o is Outcome.FAIL and previous.objections.get(k) is Outcome.WARN]
+    gone = [key for key in previous.objections if key in clear]
+    still = [key for key in now if key in previous.objections and key not in worse]
+    unknown = [key for key in now if key not in previous.passed and key not in previous.objections]
+    parts = [_changed_verdict(verdict, previous)]
+    parts += [f"{word} {_named(keys)}" for word, keys in (("new:", new), ("worse:", worse), ("gone:", gone)) if keys]
+    parts += [f"as before: {_named(still)}{_then(verdict, previous, still[0])}"] if still else []
+    parts += [f"not judged then: {_named(unknown)}"] if unknown else []
+    if not (new or worse or gone or unknown):
+        parts.append("nothing failed or warned anew")
+    parts += [f"label {words}" for words in _labels(previous.labels, verdict.labels)]
+    return f"{previous.folder}: {'; '.join(part for part in parts if part)}."
+
+
+def _changed_verdict(verdict: Verdict, previous: PreviousRun) -> str:
+    if verdict.preliminary:
+        return f"that one ended with {previous.verdict}"
+    now = verdict.outcome.value
+    return f"{now} then and now" if now == previous.verdict else f"{previous.verdict} then, {now} now"
+
+
+def _named(keys: Sequence[Key]) -> str:
+    """The first few by rule and object; what several rules say of one thing is one."""
+    names = list(dict.fromkeys(_name(key) for key in keys))
+    more = len(names) - _MAX_NAMED
+    return ", ".join(names[:_MAX_NAMED]) + (f" and {counted(more, 'other')}" if more > 0 else "")
+
+
+def _name(key: Key) -> str:
+    rule, target, metric, object_ = key
+    of = plain_name(metric, object_) if metric else object_
+    return f"{of} on {target} ({rule})" if of else f"{rule} on {target}"
+
+
+def _then(verdict: Verdict, previous: PreviousRun, key: Key) -> str:
+    """What was measured then and is now, where both are known in one unit."""
+    before = previous.figures.get(key)
+    finding = next((finding for finding in verdict.findings if key_of(finding) == key), None)
+    if before is None or finding is None or finding.measured is None:
+        return ""
+    now, unit = rate_of(finding) or (finding.measured, finding.unit)
+    return f", {quantity(before[0], unit)} then, {quantity(now, unit)} now" if unit == before[1] else ""
+
+
+def _labels(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    names = sorted(before.keys() | now.keys())
+    return [f"{n} {before.get(n, 'none')} → {now.get(n, 'none')}" for n in names if before.get(n) != now.get(n)]

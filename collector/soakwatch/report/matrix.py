@@ -1,0 +1,85 @@
+"""Many devices at a glance: a row for each, a column for each kind of trouble, what stands out first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from soakwatch.core.formatting import natural
+from soakwatch.core.roles import DUT
+from soakwatch.judge.verdict import Verdict
+from soakwatch_rules.rule import Finding, Outcome
+from soakwatch_rules.traits import Family, traits_of
+
+LEAST = 4
+"""So many devices, or more, are shown as a table."""
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixCell:
+    """The worst outcome of a family of rules on one device, None where nothing was judged; ``rules`` names who said so
+    and ``count`` how often."""
+
+    outcome: Outcome | None
+    count: int
+    rules: str
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixRow:
+    """A device: its verdict, its place among the targets (from 1), and a cell for each family."""
+
+    target: str
+    place: int
+    outcome: Outcome
+    cells: tuple[MatrixCell, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """The devices, the worst first; those that passed without a warning come last and are counted by ``calm``."""
+
+    families: tuple[str, ...]
+    rows: tuple[MatrixRow, ...]
+    calm: int
+
+
+def matrix_of(verdict: Verdict) -> Matrix | None:
+    """The table of a run's devices; None where they are few."""
+    devices = [(place, target) for place, target in enumerate(verdict.targets, 1) if target.role == DUT]
+    if len(devices) < LEAST:
+        return None
+    by_target: dict[str, list[tuple[Family, Finding]]] = {}
+    for index, finding in enumerate(verdict.findings):
+        if finding.outcome is Outcome.NOT_APPLICABLE or index in verdict.waived:
+            continue
+        by_target.setdefault(finding.target, []).append((traits_of(finding.rule).family, finding))
+    there = {family for _, target in devices for family, _ in by_target.get(target.target, ())}
+    families = tuple(family for family in Family if family in there)
+    rows = []
+    for place, target in devices:
+        own = by_target.get(target.target, [])
+        cells = tuple(_cell([finding for family, finding in own if family is column]) for column in families)
+        rows.append(MatrixRow(target.target, place, target.outcome, cells))
+    rows.sort(key=_worst_first)
+    calm = sum(not any(_stands_out(cell) for cell in row.cells) and row.outcome is Outcome.PASS for row in rows)
+    return Matrix(tuple(family.value for family in families), tuple(rows), calm)
+
+
+def _cell(findings: Sequence[Finding]) -> MatrixCell:
+    if not findings:
+        return MatrixCell(None, 0, "")
+    order = list(Outcome)
+    worst = min((finding.outcome for finding in findings), key=order.index)
+    alike = [finding for finding in findings if finding.outcome is worst]
+    return MatrixCell(worst, len(alike), ", ".join(sorted({finding.rule for finding in alike})))
+
+
+def _stands_out(cell: MatrixCell) -> bool:
+    return cell.outcome not in {None, Outcome.PASS}
+
+
+def _worst_first(row: MatrixRow) -> tuple[object, ...]:
+    order = list(Outcome)
+    marked = sorted(order.index(cell.outcome) for cell in row.cells if cell.outcome is not None)
+    return (order.index(row.outcome), marked[:1], -sum(_stands_out(cell) for cell in row.cells), natural(row.target))

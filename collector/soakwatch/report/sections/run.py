@@ -1,0 +1,60 @@
+"""The run and its targets: times, sizes, labels, and the verdict of each target by the rules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from soakwatch.core.formatting import number, share_text, utc
+from soakwatch.core.units import show_bytes, show_seconds
+from soakwatch.report.moments import first_failure_ns
+from soakwatch.report.page import Page
+from soakwatch_rules.rule import Outcome
+
+ORDER = 11
+TITLE = "Run and targets"
+TEMPLATE = """\
+{% import "macros.html.jinja" as m with context %}
+<p>By the rules: {{ verdict.reason }}</p>
+<dl class="facts">
+{% for name, value in run %}<div><dt>{{ name }}</dt><dd>{{ value }}</dd></div>
+{% endfor %}
+</dl>
+<div class="card scroll"><table>{{ m.caption("The verdict of each target") }}
+<thead><tr><th>target</th><th>role</th><th>verdict</th><th>reason</th><th>findings</th></tr></thead>
+<tbody>
+{% for target, counts in targets %}
+<tr><td class="name"><a href="#target-{{ loop.index }}">{{ target.target }}</a></td><td>{{ target.role }}</td>
+<td>{{ m.badge(target.outcome) }}</td><td class="why">{{ target.reason }}</td><td class="count">{{ counts }}</td></tr>
+{% endfor %}
+</tbody></table></div>
+"""
+
+
+def facts(page: Page) -> Mapping[str, object]:
+    """Times, sizes and the coverage of the whole run, and its targets."""
+    verdict, counts = page.verdict, page.source.counts()
+    due = sum(ledger.due for ledger in verdict.ledgers)
+    got = sum(ledger.got for ledger in verdict.ledgers)
+    run = [
+        ("start (UTC)", utc(verdict.window.begin_ns)),
+        ("end (UTC)", utc(verdict.window.end_ns)),
+        ("duration", show_seconds(verdict.window.seconds)),
+        ("samples", number(counts.samples)),
+        ("polls answered", f"{number(got)} of {number(due)} ({share_text(got / due)})" if due else "none was due"),
+        ("record on disk", show_bytes(counts.bytes)),
+        *((f"label {name}", text) for name, text in verdict.labels.items()),
+        *((f"label {name}", f"not read: {reason}") for name, reason in page.unread_labels),
+    ]
+    failed_ns = first_failure_ns(verdict)
+    if failed_ns is not None:
+        run.append(("first failure (UTC)", utc(failed_ns)))
+    return {
+        "verdict": verdict,
+        "run": run,
+        "targets": [(target, _counts(page, target.target)) for target in verdict.targets],
+    }
+
+
+def _counts(page: Page, target: str) -> str:
+    own = [finding.outcome for finding in page.verdict.findings if finding.target == target]
+    return ", ".join(f"{own.count(outcome)} {outcome.value}" for outcome in Outcome if own.count(outcome)) or "none"

@@ -1,0 +1,59 @@
+"""Whether a verdict can be trusted, in one line: coverage, what is undecided, and the generator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from soakwatch.core.formatting import number, share_text, source_name
+from soakwatch.judge.verdict import REACHED, Verdict
+from soakwatch.report.load import Generator
+from soakwatch_rules.rule import Outcome
+from soakwatch_rules.traits import traits_of
+from soakwatch_rules.wording.words import counted
+
+_FAULTS = frozenset({Outcome.FAIL, Outcome.WARN, Outcome.INCONCLUSIVE})
+
+
+def trust_words(verdict: Verdict, load: Sequence[Generator]) -> str:
+    """ "Yes", "Partly" or "No", and why."""
+    coverage, covered = _coverage(verdict)
+    undecided, settled = _undecided(verdict)
+    generator, sound = _generator(verdict, load)
+    if verdict.preliminary:
+        word = "Not yet, the run goes on"
+    elif covered and settled and sound:
+        word = "Yes"
+    else:
+        word = "No" if verdict.outcome is Outcome.INCONCLUSIVE else "Partly"
+    return f"{word}: {coverage}; {undecided}; {generator}."
+
+
+def _coverage(verdict: Verdict) -> tuple[str, bool]:
+    """The share of all polls, and the required source that lost most where that is too many."""
+    due, got = (sum(getattr(ledger, key) for ledger in verdict.ledgers) for key in ("due", "got"))
+    if not due:
+        return "nothing was polled", False
+    text = f"{share_text(got / due)} of {number(due)} polls answered"
+    required = [(ledger.coverage, source_name(ledger)) for ledger in verdict.ledgers if ledger.required]
+    worst, name = min(((share, name) for share, name in required if share is not None), default=(1.0, ""))
+    if worst < REACHED:
+        return f"{text}, of {name} only {share_text(worst)}", False
+    return text, True
+
+
+def _undecided(verdict: Verdict) -> tuple[str, bool]:
+    open_ = [n for n, finding in enumerate(verdict.findings) if finding.outcome is Outcome.INCONCLUSIVE]
+    required = [n for n in open_ if n not in verdict.waived]
+    if required:
+        return f"{counted(len(required), 'required check')} of {len(open_)} undecided could not be judged", False
+    return (f"{counted(len(open_), 'check')} undecided, none of them required" if open_ else "no check undecided"), True
+
+
+def _generator(verdict: Verdict, load: Sequence[Generator]) -> tuple[str, bool]:
+    judged = [finding for finding in verdict.findings if traits_of(finding.rule).generator]
+    faults = [finding for finding in judged if finding.outcome in _FAULTS]
+    if faults:
+        return f"the generator {faults[0].target} was not as it should be: {faults[0].reason.rstrip('.')}", False
+    if any(finding.outcome is Outcome.PASS for finding in judged):
+        return "the generator held its load", True
+    return ("the generator was not judged" if load else "no traffic generator"), True
