@@ -100,7 +100,7 @@ class Signals:
                 columns[place] = column.tolist()
         return [list(row) for row in zip(*columns, strict=True)]
 
-    def _draw(self, kind: str, count: int, level: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]  # of two types
+    def _draw(self, kind: str, count: int, level: np.ndarray) -> np.ndarray:
         rng, shape = self._rng, (count, level.size)
         if kind == "share":
             return rng.binomial(99, np.minimum(level, 1), shape) / 100

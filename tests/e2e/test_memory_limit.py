@@ -53,3 +53,15 @@ def test_the_limit_of_a_container_is_found(tmp_path: Path) -> None:
     assert memory_limit(tmp_path) is None
     (own.parent / "memory.max").write_text(f"{70 * 2**20}\n", encoding="ascii")
     assert memory_limit(tmp_path) == MemoryLimit(70, "memory.max of its control group")
+
+
+def test_the_limit_of_a_container_is_found_on_an_older_kernel(tmp_path: Path) -> None:
+    """Control groups of version 1: a hierarchy for memory of its own, where no limit is a very large one."""
+    (tmp_path / "proc" / "self").mkdir(parents=True)
+    (tmp_path / "proc" / "self" / "cgroup").write_text("5:cpu,cpuacct:/soak\n4:memory:/soak\n", encoding="utf-8")
+    own = tmp_path / "sys" / "fs" / "cgroup" / "memory" / "soak"
+    own.mkdir(parents=True)
+    (own.parent / "memory.limit_in_bytes").write_text("9223372036854771712\n", encoding="ascii")
+    assert memory_limit(tmp_path) is None
+    (own / "memory.limit_in_bytes").write_text(f"{70 * 2**20}\n", encoding="ascii")
+    assert memory_limit(tmp_path) == MemoryLimit(70, "memory.limit_in_bytes of its control group")

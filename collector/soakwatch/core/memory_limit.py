@@ -12,6 +12,7 @@ from pathlib import Path
 
 NEEDED_MIB = 400
 """What a run of some devices, its page and its judge take together; a judge of a long run may take more."""
+_NO_LIMIT = 2**62  # bytes; what version 1 says where there is none is about twice that
 _DEADLY_MIB = 120
 """Below this the container's limit kills a command when it loads its libraries."""
 
@@ -25,7 +26,7 @@ class MemoryLimit:
 
 
 def memory_limit(system: Path = Path("/")) -> MemoryLimit | None:
-    """The least limit of this process, of address space or of one of its control groups (version 2); None without.
+    """The least limit of this process, of address space or of one of its control groups (version 1 or 2); None without.
 
     ``system`` is where /proc and /sys are found.
     """
@@ -35,14 +36,25 @@ def memory_limit(system: Path = Path("/")) -> MemoryLimit | None:
         limits.append(MemoryLimit(space // 2**20, "`ulimit -v`"))
     with suppress(OSError):
         lines = (system / "proc/self/cgroup").read_text(encoding="utf-8").splitlines()
-        own = next((line.removeprefix("0::/") for line in lines if line.startswith("0::/")), None)
-        top = system / "sys/fs/cgroup"
-        for group in () if own is None else (top / own, *(top / own).parents):
-            if group.is_relative_to(top):
-                with suppress(OSError, ValueError):  # "max" is no number
-                    limit = int((group / "memory.max").read_text(encoding="ascii"))
-                    limits.append(MemoryLimit(limit // 2**20, "memory.max of its control group"))
+        for hierarchy, controllers, own in (line.split(":", 2) for line in lines if line.count(":") > 1):
+            if hierarchy == "0":
+                limits += _of_groups(system / "sys/fs/cgroup", own, "memory.max")
+            elif "memory" in controllers.split(","):
+                limits += _of_groups(system / "sys/fs/cgroup/memory", own, "memory.limit_in_bytes")
     return min(limits, key=lambda limit: limit.mib, default=None)
+
+
+def _of_groups(top: Path, own: str, name: str) -> list[MemoryLimit]:
+    """The limits of a control group and of those above it."""
+    limits = []
+    group = top / own.lstrip("/")
+    for each in (group, *group.parents):
+        if each.is_relative_to(top):
+            with suppress(OSError, ValueError):  # "max" is no number
+                limit = int((each / name).read_text(encoding="ascii"))
+                if limit < _NO_LIMIT:
+                    limits.append(MemoryLimit(limit // 2**20, f"{name} of its control group"))
+    return limits
 
 
 def too_little(limit: MemoryLimit | None) -> str:
