@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -52,6 +53,10 @@ def alive(pid: int) -> bool:
     with suppress(psutil.NoSuchProcess):
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     return False
+
+
+def _none_alive(pids: tuple[int, ...]) -> bool:
+    return not any(map(alive, pids))
 
 
 def named(name: str) -> list[int]:
@@ -158,7 +163,7 @@ def test_what_holds_a_fault_is_gone_from_the_scripts_group_before_the_script_end
         assert held
         assert all(map(alive, held)), fault.kind
         subprocess.run(["sh", "-c", end_script(fault, held)], check=True)
-        wait_until(lambda held=held: not any(map(alive, held)), "ended early")
+        wait_until(partial(_none_alive, held), "ended early")
 
 
 def test_a_leaking_process_ends_and_can_be_ended_early() -> None:

@@ -143,7 +143,7 @@ def test_minutes_are_the_means_and_the_last_readings_of_what_came(seed: int) -> 
         size = int(rng.choice([1, 6, 60, 1500], p=[0.2, 0.4, 0.3, 0.1]))
         back = int(rng.integers(1, 30 * 60)) * MINUTE_NS if rng.random() < 0.08 else 0
         times = now - back + np.arange(size, dtype=np.int64) * 20 * SECOND
-        gauge: NDArray[np.float64] = rng.integers(0, 100, size) / 2  # sums of these are exact in any order
+        gauge = np.asarray(rng.integers(0, 100, size) / 2, dtype=np.float64)  # sums of these are exact in any order
         gauge[rng.random(size) < 0.1] = np.nan
         counter = counted + np.cumsum(rng.integers(0, 5, size))
         counted = int(counter[-1])
