@@ -1,4 +1,4 @@
-"""Markdown: the verdict for a pull request, at most 60 lines."""
+"""Markdown: the verdict for a pull request, at most 75 lines."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from soakwatch_rules.causes import Cause, CauseKind
 from soakwatch_rules.rule import Outcome, Window
 from soakwatch_rules.wording.forecast import forecast_words
 
-_MAX_LINES = 60
-_MAX_TARGETS, _MAX_CAUSES, _MAX_FOLDED, _MAX_MOMENTS, _MAX_ROWS = 4, 4, 3, 5, 5
+_MAX_LINES = 75
+_MAX_TARGETS, _MAX_CAUSES, _MAX_FOLDED, _MAX_MOMENTS, _MAX_ROWS = 6, 8, 5, 5, 5
 _ESCAPED = str.maketrans({char: "\\" + char for char in "\\`*_[]|~"})
 
 
 def render_markdown(source: ReportSource, verdict: Verdict, earlier: ReportSource | None = None) -> str:
     """The verdict, the targets, the findings, and what every section says in brief; what is left out is counted.
 
-    What passed, does not apply or was withdrawn is folded at the end. Sections of plug-ins that do not fit into 60
+    What passed, does not apply or was withdrawn is folded at the end. Sections of plug-ins that do not fit into 75
     lines are counted.
     """
     page = open_page(source, verdict, earlier)
