@@ -156,7 +156,8 @@ class MemoryGrowth:
             f"growth if, between two restarts, the intervals mean ± {self.width:g} sd of the first and the last third "
             f"(by time) do not overlap and the last mean exceeds the first by more than {100 * self.tolerance:g} %; "
             f"each third needs {self.least:g} samples and {duration(self.stage)}, each lifetime and all together half "
-            f"of those expected{'' if self.decides else _UNLESS_FLAT}"
+            f"of those expected{'' if self.decides else _UNLESS_FLAT}; of the monitor's own memory the first "
+            f"{duration(self.warm_up)} of each lifetime is left out"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
