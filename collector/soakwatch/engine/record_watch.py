@@ -11,6 +11,7 @@ from soakwatch.engine.run_record import RunRecord
 from soakwatch_rules.rule import Event
 
 _RETRY_NS: Final = 10 * 10**9
+_TOLD_NS: Final = 60 * 10**9
 
 
 class RecordWatch:
@@ -22,6 +23,8 @@ class RecordWatch:
         self._went_aside = asyncio.Event()
         self._retry_ns = 0
         self._unsaved = ""
+        self._saved = ""  # what was done, for as long as it is news
+        self._saved_ns = 0
 
     @property
     def aside(self) -> bool:
@@ -38,6 +41,8 @@ class RecordWatch:
                 f"{self._begun_at} is no longer this run's record: the run goes on in {self._out.record.path.parent},"
                 " without its page, its sinks and live judging until it ends"
             )
+        if self._saved and self._now_ns() - self._saved_ns < _TOLD_NS:
+            return self._saved
         return None
 
     async def goes_aside(self) -> None:
@@ -63,6 +68,7 @@ class RecordWatch:
             )
             return
         self._unsaved = ""
+        self._saved, self._saved_ns = f"{before}: {why}; all of it was saved there again and the run goes on", now_ns
         if self.aside:
             self._went_aside.set()
         detail = {"reason": why, "saved": str(record.path)}

@@ -71,8 +71,9 @@ def places_for(path: Path) -> Iterator[Path]:
     if not os.path.lexists(path):
         yield path.parent
     home = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state") / "soakwatch"
-    for folder in (path.parent.parent, home, Path(tempfile.gettempdir())):
-        yield _free(folder / f"{path.parent.name}.rescue")
+    yield from (_free(folder / f"{path.parent.name}.rescue") for folder in (path.parent.parent, home))
+    with suppress(OSError):  # no folder for temporary files is writable
+        yield _free(Path(tempfile.gettempdir()) / f"{path.parent.name}.rescue")
 
 
 def moved_to_a_copy(now: OpenFile) -> tuple[OpenFile | None, str]:
