@@ -101,12 +101,16 @@ def run_to_the_end(
                 ending = ending_with(soak.hooks, soak.notifying, sinks, say, _complain, show)
                 sinks.quiet()
                 _check(soak)
+                if soak.rescue:
+                    say(soak.rescue)
                 if reason := why_unpolled(record.path.parent, course.start_ns, end_ns):
                     end_unpolled(record, promises, end_ns, reason)
                     say(reason)
                     return EXIT_INCONCLUSIVE
                 say(f"finished after {show_seconds((end_ns - course.start_ns) * 1e-9)}; judging")
                 verdict = ending.make(end_ns)
+        if record.displaced():  # after it was judged: what could not be written yet is written by resume
+            _complain(_what_is_kept(record))
     except RecordError as error:
         broken = f"{error}; {_what_is_kept(record)}"
         if ending is not None:
@@ -123,7 +127,8 @@ def run_to_the_end(
                 record.add_event(event.target, event, ORIGIN)
         with suppress(RecordError):
             record.close()
-    say(f"record  {record.path} ({show_bytes(record.path.stat().st_size)})")
+    with suppress(FileNotFoundError):
+        say(f"record  {record.path} ({show_bytes(record.path.stat().st_size)})")
     report = record.path.with_name(REPORT_FILES["html"])
     if report.is_file():
         say(f"report  {report}")

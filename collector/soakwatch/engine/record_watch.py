@@ -15,7 +15,8 @@ _TOLD_NS: Final = 60 * 10**9
 
 
 class RecordWatch:
-    """``trouble`` is a sentence for as long as something is wrong; ``aside`` if the run goes on at another place."""
+    """``trouble`` is a sentence for as long as something is wrong or new, ``rescue`` what was done last; ``aside`` if
+    the run goes on at another place."""
 
     def __init__(self, out: RunRecord, now_ns: Callable[[], int]) -> None:
         self._out, self._now_ns = out, now_ns
@@ -23,7 +24,7 @@ class RecordWatch:
         self._went_aside = asyncio.Event()
         self._retry_ns = 0
         self._unsaved = ""
-        self._saved = ""  # what was done, for as long as it is news
+        self.rescue = ""  # what was done last, in a sentence; "" if nothing had to be
         self._saved_ns = 0
 
     @property
@@ -41,8 +42,8 @@ class RecordWatch:
                 f"{self._begun_at} is no longer this run's record: the run goes on in {self._out.record.path.parent},"
                 " without its page, its sinks and live judging until it ends"
             )
-        if self._saved and self._now_ns() - self._saved_ns < _TOLD_NS:
-            return self._saved
+        if self.rescue and self._now_ns() - self._saved_ns < _TOLD_NS:
+            return self.rescue
         return None
 
     async def goes_aside(self) -> None:
@@ -68,7 +69,8 @@ class RecordWatch:
             )
             return
         self._unsaved = ""
-        self._saved, self._saved_ns = f"{before}: {why}; all of it was saved there again and the run goes on", now_ns
+        where = f"in {record.path.parent}" if self.aside else "there again"
+        self.rescue, self._saved_ns = f"{before}: {why}; all of it was saved {where} and the run went on", now_ns
         if self.aside:
             self._went_aside.set()
         detail = {"reason": why, "saved": str(record.path)}

@@ -88,6 +88,11 @@ class Soak:
         return self._out.queue.trouble
 
     @property
+    def rescue(self) -> str:
+        """That the record was taken away and saved, in a sentence; "" if it was not."""
+        return self._place.rescue
+
+    @property
     def aside(self) -> bool:
         """Whether the record is no longer in the run's folder, because something else has taken its place there."""
         return self._place.aside

@@ -7,12 +7,13 @@ gone once he closes it. So all of it is copied while that is possible, and the r
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import sqlite3
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from soakwatch.core.errors import RecordError
@@ -22,16 +23,19 @@ from soakwatch.record._schema import RECORD_NAME
 from soakwatch.record.writer_lock import release_lock, take_lock
 
 Identity = tuple[int, int]
+_SIDES = ("-wal", "-shm", "-journal")
+_PIECE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class OpenFile:
-    """A record that is open for writing; ``lock`` is the descriptor of its lock, ``sides`` are its log and index."""
+    """A record that is open for writing: the descriptor of its lock, its own file, and its log and index by suffix."""
 
     path: Path
     connection: sqlite3.Connection
     lock: int
-    sides: frozenset[Identity] = frozenset()
+    file: Identity | None = None
+    sides: Mapping[str, Identity] = field(default_factory=dict)
 
 
 def file_identity(path: Path) -> Identity | None:
@@ -43,13 +47,13 @@ def file_identity(path: Path) -> Identity | None:
     return status.st_dev, status.st_ino
 
 
-def side_files(path: Path) -> frozenset[Identity]:
-    """The log and the index of a record that is open, as they are now."""
-    return frozenset(known for side in _sides_of(path) if (known := file_identity(side)) is not None)
+def side_files(path: Path) -> Mapping[str, Identity]:
+    """The log and the index of a record that is open, as they are now, by suffix."""
+    return {suffix: known for suffix in _SIDES if (known := file_identity(_side(path, suffix))) is not None}
 
 
-def _sides_of(path: Path) -> tuple[Path, ...]:
-    return tuple(path.with_name(path.name + suffix) for suffix in ("-wal", "-shm", "-journal"))
+def _side(path: Path, suffix: str) -> Path:
+    return path.with_name(path.name + suffix)
 
 
 def displaced(path: Path, mine: Identity) -> str:
@@ -91,15 +95,16 @@ def moved_to_a_copy(now: OpenFile) -> tuple[OpenFile | None, str]:
 
 def _moved(now: OpenFile, folder: Path) -> OpenFile:
     path = folder / RECORD_NAME
-    draft = copy_to(now.connection, folder)
+    draft = _copied(now, folder)
     lock = now.lock if _is_lock_of(path, now.lock) else take_lock(path)
     if path == now.path:
         now.connection.close()  # before the copy has its name, for closing deletes the log of that name
     else:
         _leave_open(now.connection)
     # What is left of ours would be taken for the log of the file that has the name now.
-    for side in _sides_of(now.path):
-        if path == now.path or file_identity(side) in now.sides:
+    for suffix in _SIDES:
+        side = _side(now.path, suffix)
+        if path == now.path or (suffix in now.sides and file_identity(side) == now.sides[suffix]):
             side.unlink(missing_ok=True)
     draft.rename(path)
     if lock != now.lock:
@@ -107,8 +112,8 @@ def _moved(now: OpenFile, folder: Path) -> OpenFile:
     return OpenFile(path, connect(path), lock)
 
 
-def copy_to(connection: sqlite3.Connection, folder: Path) -> Path:
-    """A whole copy of an open record in a folder, which is made if need be, under a name that is not the record's yet.
+def _copied(now: OpenFile, folder: Path) -> Path:
+    """A whole copy in a folder, which is made if need be, under a name that is not the record's yet.
 
     Raises OSError and sqlite3.Error; then nothing of it is left.
     """
@@ -117,14 +122,45 @@ def copy_to(connection: sqlite3.Connection, folder: Path) -> Path:
     draft = folder / f"{RECORD_NAME}.rescue"
     try:
         open_private(draft, PRIVATE).close()
-        with closing(sqlite3.connect(draft)) as target:
-            connection.backup(target)
+        try:
+            with closing(sqlite3.connect(draft)) as target:
+                now.connection.backup(target)
+        except sqlite3.Error:  # as it ends its log, SQLite finds the file gone, and reads it no more
+            _copy_bytes(now, draft)
     except BaseException:
         for left in folder.glob(f"{draft.name}*"):
             with suppress(OSError):
                 left.unlink()
         raise
     return draft
+
+
+def _copy_bytes(now: OpenFile, draft: Path) -> None:
+    """The file and its log through the descriptors that SQLite has open. Raises OSError and sqlite3.Error."""
+    for source, copy in ((now.file, draft), (now.sides.get("-wal"), _side(draft, "-wal"))):
+        descriptor = _descriptor_of(source)
+        if descriptor is None and copy == draft:
+            raise FileNotFoundError(errno.ENOENT, "it is no longer open")
+        with open_private(copy, PRIVATE) as out:
+            position = 0
+            while descriptor is not None and (part := os.pread(descriptor, _PIECE, position)):
+                out.write(part)
+                position += len(part)
+    with closing(sqlite3.connect(draft)) as whole:  # takes the log in
+        if (said := whole.execute("PRAGMA quick_check").fetchone()[0]) != "ok":
+            raise sqlite3.DatabaseError(str(said))
+        whole.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        whole.execute("PRAGMA journal_mode=DELETE").fetchall()
+
+
+def _descriptor_of(file: Identity | None) -> int | None:
+    """A descriptor by which this process has a file open."""
+    for name in os.listdir("/proc/self/fd") if file is not None else ():
+        with suppress(OSError):
+            status = os.fstat(int(name))
+            if (status.st_dev, status.st_ino) == file:
+                return int(name)
+    return None
 
 
 def _leave_open(connection: sqlite3.Connection) -> None:

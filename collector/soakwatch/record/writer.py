@@ -48,7 +48,7 @@ class Record:
         self._state = WriterState(connection)
         self._stale = False  # a transaction was rolled back: the state must be worked out again
         self._identity = file_identity(path)
-        self._sides: frozenset[Identity] = frozenset()
+        self._sides: Mapping[str, Identity] = {}
 
     @classmethod
     def create(cls, folder: Path, fill: Callable[[Record], None] | None = None) -> Record:
@@ -283,7 +283,7 @@ class Record:
         Returns why that is impossible everywhere, "" once it is done; ``path`` says where it is now.
         """
         with self._guard:
-            moved, why = moved_to_a_copy(OpenFile(self.path, self._connection, self._lock, self._sides))
+            moved, why = moved_to_a_copy(OpenFile(self.path, self._connection, self._lock, self._identity, self._sides))
             if moved is not None:
                 self.path, self._connection, self._lock = moved.path, moved.connection, moved.lock
                 self._identity, self._stale = file_identity(moved.path), True
