@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -67,7 +68,7 @@ def run_to_the_end(
     try:
         promises = Promises.recorded(course.folder, record)
         show = partial(_show, console) if verdict_shown else _show_nothing
-        ending_with = partial(Ending, course.folder, record, promises)
+        ending_with = partial(Ending, record, promises)
         if course.polled_ns is not None:
             if reason := why_unpolled(course.folder, course.start_ns, course.polled_ns):
                 end_unpolled(record, promises, course.polled_ns, reason)
@@ -88,18 +89,30 @@ def run_to_the_end(
                 if course.start_ns > clock.now_ns() + 10**9:
                     say(f"waiting for the start at {utc_text(course.start_ns)}")
                 soak = Soak(course, record, clock, promises=promises)
-                end_ns = asyncio.run(_watch(soak, clock, console, sinks, terminal))
+
+                def leave() -> None:
+                    sinks.close()
+                    served.end()
+
+                end_ns = asyncio.run(_watch(soak, clock, console, sinks, terminal, leave))
+                if soak.aside:  # what was sent is known, so that only the rest is
+                    sinks = SinkProcesses(to, record.path.parent, record, clock.now_ns, say)
+                    sinks.start()
                 ending = ending_with(soak.hooks, soak.notifying, sinks, say, _complain, show)
                 sinks.quiet()
                 _check(soak)
-                if reason := why_unpolled(course.folder, course.start_ns, end_ns):
+                if soak.rescue:
+                    say(soak.rescue)
+                if reason := why_unpolled(record.path.parent, course.start_ns, end_ns):
                     end_unpolled(record, promises, end_ns, reason)
                     say(reason)
                     return EXIT_INCONCLUSIVE
                 say(f"finished after {show_seconds((end_ns - course.start_ns) * 1e-9)}; judging")
                 verdict = ending.make(end_ns)
+        if record.displaced():  # after it was judged: what could not be written yet is written by resume
+            _complain(_what_is_kept(record))
     except RecordError as error:
-        broken = f"{error}; everything committed before is kept: soakwatch judge {course.folder}"
+        broken = f"{error}; {_what_is_kept(record)}"
         if ending is not None:
             ending.notifying.broke(broken)
             ending.finish_notifying()
@@ -114,10 +127,11 @@ def run_to_the_end(
                 record.add_event(event.target, event, ORIGIN)
         with suppress(RecordError):
             record.close()
-    size = (course.folder / "record.sqlite").stat().st_size
-    say(f"record  {course.folder / 'record.sqlite'} ({show_bytes(size)})")
-    if (course.folder / REPORT_FILES["html"]).is_file():
-        say(f"report  {course.folder / REPORT_FILES['html']}")
+    with suppress(FileNotFoundError):
+        say(f"record  {record.path} ({show_bytes(record.path.stat().st_size)})")
+    report = record.path.with_name(REPORT_FILES["html"])
+    if report.is_file():
+        say(f"report  {report}")
     return verdict.exit_code
 
 
@@ -154,7 +168,24 @@ def _check(soak: Soak) -> None:
         raise RecordError(soak.trouble)
 
 
-async def _watch(soak: Soak, clock: Clock, console: Console, sinks: SinkProcesses, terminal: Terminal) -> int:
+def _what_is_kept(record: Record) -> str:
+    """What becomes of a run whose end could not be made."""
+    if gone := record.displaced():
+        before = record.path
+        if failure := record.rescue():
+            return f"{before}: {gone}, and no copy of it could be written ({failure}): this run is lost"
+        return f"{before}: {gone}; all of it is saved: soakwatch resume {record.path.parent}"
+    return f"everything committed before is kept: soakwatch judge {record.path.parent}"
+
+
+async def _watch(
+    soak: Soak,
+    clock: Clock,
+    console: Console,
+    sinks: SinkProcesses,
+    terminal: Terminal,
+    leave: Callable[[], None],
+) -> int:
     loop = asyncio.get_running_loop()
     interrupted = False
 
@@ -169,10 +200,18 @@ async def _watch(soak: Soak, clock: Clock, console: Console, sinks: SinkProcesse
         loop.add_signal_handler(number, interrupt)
     with native_stderr_logged(terminal), shown(console) as display:
         drawing = asyncio.create_task(_draw(soak, display, sinks, clock, terminal))
+        leaving = asyncio.create_task(_leave_what_is_not_ours(soak, leave))
         try:
             return await soak.watch()
         finally:
             drawing.cancel()
+            leaving.cancel()
+
+
+async def _leave_what_is_not_ours(soak: Soak, leave: Callable[[], None]) -> None:
+    """End the page and the sinks of a run whose place another record has taken: it is that which they would show."""
+    await soak.goes_aside()
+    await asyncio.to_thread(leave)
 
 
 async def _draw(soak: Soak, display: Lines | Panel, sinks: SinkProcesses, clock: Clock, terminal: Terminal) -> None:

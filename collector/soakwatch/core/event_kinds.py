@@ -26,6 +26,9 @@ LABEL_UNREAD = "label.unread"
 TERMINAL_LOST = "terminal.lost"
 """The event that says that the terminal of a run is gone: nothing more was shown, and nothing else changed."""
 
+RECORD_RESCUED = "record.rescued"
+"""The event that says that the file of a record was taken away while it was written, and where all of it is now."""
+
 STOP, ACKNOWLEDGED = "run.stop", "finding.acknowledged"
 """What people tell a run of itself: that it shall end, and that they know of a finding."""
 

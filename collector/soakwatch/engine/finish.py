@@ -30,7 +30,6 @@ class Ending:
     """What makes the end of a run. ``say`` gets a line for people, ``complain`` one of what went wrong, ``show`` the
     verdict and its record."""
 
-    folder: Path
     record: Record
     promises: Promises
     hooks: Hooks
@@ -40,8 +39,15 @@ class Ending:
     complain: Callable[[str], None]
     show: Callable[[RecordView, Verdict], None]
 
+    @property
+    def folder(self) -> Path:
+        """Where the record is."""
+        return self.record.path.parent
+
     def make(self, end_ns: int) -> Verdict:
         """Judge the run, which ended at a time (UTC ns), and keep what was promised. Raises RecordError."""
+        if self.record.displaced() and (failure := self.record.rescue()):
+            raise RecordError(f"the record was taken away, and no copy of it could be written: {failure}")
         self.record.seal(final=True)
         self.record.set_meta("ended_ns", str(end_ns))
         freeze(self.record, self.folder)

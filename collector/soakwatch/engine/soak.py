@@ -25,6 +25,7 @@ from soakwatch.engine.observer_probe import ObserverProbe
 from soakwatch.engine.phase_driver import PhaseDriver
 from soakwatch.engine.promises import POLLED, Promises
 from soakwatch.engine.read_labels import LabelReader, LabelSite
+from soakwatch.engine.record_watch import RecordWatch
 from soakwatch.engine.run_record import Heartbeat, run_record
 from soakwatch.engine.scheduler import PlannedTimers, Timers
 from soakwatch.engine.scripts import Scripts
@@ -58,6 +59,7 @@ class Soak:
         self._starts_hooks = not context.resumed or (promises is not None and promises.known)
         self.context, self._clock = context, clock
         self._out = run_record(record, clock.now_ns, threaded=threaded)
+        self._place = RecordWatch(self._out, clock.now_ns)
         notes = self._out.notes
         environment, redaction = base_environment(plan, folder), redaction_of(plan.text)
         scripts = Scripts(notes, clock.now_ns, environment, redaction)
@@ -84,6 +86,20 @@ class Soak:
     def trouble(self) -> str | None:
         """Why the record cannot be written at the moment; None when all is well."""
         return self._out.queue.trouble
+
+    @property
+    def rescue(self) -> str:
+        """That the record was taken away and saved, in a sentence; "" if it was not."""
+        return self._place.rescue
+
+    @property
+    def aside(self) -> bool:
+        """Whether the record is no longer in the run's folder, because something else has taken its place there."""
+        return self._place.aside
+
+    async def goes_aside(self) -> None:
+        """Returns when the record is ``aside``."""
+        await self._place.goes_aside()
 
     @property
     def end_ns(self) -> int:
@@ -167,7 +183,7 @@ class Soak:
             rates=self._live.rates,
             events=self._events.shown,
             clock_steps=self._events.clock_steps,
-            trouble=self.trouble,
+            trouble=self.trouble or self._place.trouble,
             doing=self._doing,
         )
 
@@ -216,6 +232,7 @@ class Soak:
     async def _commit(self) -> bool:
         """Write the polls that wait; whether the record could be written."""
         async with self._commit_lock:
+            await self._place.check()
             await self._out.queue.commit()
         return self.trouble is None
 
@@ -247,7 +264,7 @@ class Soak:
                 self._live.wake()
 
     async def _judge(self) -> None:
-        judged_ns = None if self.trouble is not None else await self._live.judge_when_due()
+        judged_ns = None if self.trouble is not None or self.aside else await self._live.judge_when_due()
         if judged_ns is None:
             return
         findings = self._live.findings

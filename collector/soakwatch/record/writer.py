@@ -24,6 +24,7 @@ from soakwatch.record._writer_state import POLL_INSERT, WriterState, change_even
 from soakwatch.record.bulk import Stretch, write_stretch
 from soakwatch.record.findings import finding_to_json, identity_of
 from soakwatch.record.model import Artifact, Source, StoredEvent
+from soakwatch.record.rescue import Identity, OpenFile, displaced, file_identity, moved_to_a_copy, side_files
 from soakwatch.record.writer_lock import release_lock, take_lock
 from soakwatch_agent.sample import Poll
 from soakwatch_rules.rule import Event, Finding, Outcome
@@ -46,6 +47,8 @@ class Record:
         self._pause = 0  # puts until sealing is tried again after the disk refused it
         self._state = WriterState(connection)
         self._stale = False  # a transaction was rolled back: the state must be worked out again
+        self._identity = file_identity(path)
+        self._sides: Mapping[str, Identity] = {}
 
     @classmethod
     def create(cls, folder: Path, fill: Callable[[Record], None] | None = None) -> Record:
@@ -264,6 +267,27 @@ class Record:
     def size_bytes(self) -> int:
         """Bytes on disk, write-ahead log included."""
         return size_of(self.path)
+
+    def displaced(self) -> str:
+        """What became of the file, in a few words, where its path does not name it any more; "" if it does."""
+        if self._identity is None:
+            return ""
+        why = displaced(self.path, self._identity)
+        if not why:
+            self._sides = side_files(self.path)
+        return why
+
+    def rescue(self) -> str:
+        """Go on in a whole copy of a record that is ``displaced``: at its own path where that is free, else beside it.
+
+        Returns why that is impossible everywhere, "" once it is done; ``path`` says where it is now.
+        """
+        with self._guard:
+            moved, why = moved_to_a_copy(OpenFile(self.path, self._connection, self._lock, self._identity, self._sides))
+            if moved is not None:
+                self.path, self._connection, self._lock = moved.path, moved.connection, moved.lock
+                self._identity, self._stale = file_identity(moved.path), True
+        return why
 
     def seal(self, final: bool = False) -> None:  # noqa: FBT001, FBT002
         """Seal every source that has enough recent polls; with ``final`` every poll of every source."""

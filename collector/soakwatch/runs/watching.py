@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from soakwatch.core.event_kinds import ACKNOWLEDGED, CLOCK_STEP, STOP, is_internal
+from soakwatch.core.event_kinds import ACKNOWLEDGED, CLOCK_STEP, RECORD_RESCUED, STOP, is_internal
 from soakwatch.core.units import show_seconds
 from soakwatch.plan import Plan
 from soakwatch.plan.timeline import PhaseInterval
@@ -112,7 +112,7 @@ def _since_begin(state: RunState, time_ns: int | None) -> float | None:
 def worth_showing(stored: StoredEvent) -> bool:
     """Whether an event is something that happened to a device or to the monitor's clock, or was said of the run."""
     kind = stored.event.kind
-    if kind in {STOP, ACKNOWLEDGED, CLOCK_STEP} or kind.startswith("capacity."):
+    if kind in {STOP, ACKNOWLEDGED, CLOCK_STEP, RECORD_RESCUED} or kind.startswith("capacity."):
         return True
     return not (is_internal(kind) or kind.startswith("phase."))
 

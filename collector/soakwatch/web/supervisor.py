@@ -25,10 +25,12 @@ _LINK_S = 86400.0  # a run's link is valid for this long, and works once
 
 @dataclass(frozen=True, slots=True)
 class WebNotice:
-    """What a run prints about its web server: words for the log, and a link for the browser, which works once."""
+    """What a run prints about its web server: words for the log, and a link for the browser, which works once; ``end``
+    stops it before the block is left."""
 
     words: str = ""
     link: str = ""
+    end: Callable[[], None] = lambda: None
 
 
 @contextmanager
@@ -55,9 +57,9 @@ def supervised_web(
         yield WebNotice()
         return
     try:
-        with _Process(plan, folder, server_socket, now_ns, complain):
+        with _Process(plan, folder, server_socket, now_ns, complain) as end:
             code = one_time_code(server_socket.token, time.time() + _LINK_S)
-            yield WebNotice(f". API: {server_socket.description}", f"{server_socket.url}/enter/{code}")
+            yield WebNotice(f". API: {server_socket.description}", f"{server_socket.url}/enter/{code}", end)
     finally:
         opening.__exit__(None, None, None)
 
@@ -89,10 +91,14 @@ class _Process:
         self._child = self._start()
         self._watching = threading.Thread(target=self._watch, name="web", daemon=True)
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> Callable[[], None]:
         self._watching.start()
+        return self._end
 
     def __exit__(self, *_: object) -> None:
+        self._end()
+
+    def _end(self) -> None:
         with self._lock:  # no restart from here on
             self._over.set()
         self._child.stop(_STOP_TIMEOUT_S)

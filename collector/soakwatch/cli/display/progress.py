@@ -71,7 +71,7 @@ class Lines:
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._printed = ("", "", "")
+        self._printed: tuple[str | None, ...] = ()
         self._alarms, self._silences = Alarms(), Silences()
         self._silent: frozenset[str] = frozenset()
         self._growing: dict[tuple[str, str, str], Rate] = {}
@@ -81,7 +81,7 @@ class Lines:
     def show(self, status: Status) -> None:
         """Print what has changed."""
         status = self._silences.completed(status)
-        changed = (status.standing, status.phase, status.doing) != self._printed
+        now = status.standing, status.phase, status.doing, status.trouble
         new, gone = self._alarms.update(status)
         for finding in new:
             self._print(f"{_clock(status)} {finding_words(finding)}")
@@ -93,8 +93,8 @@ class Lines:
             if step not in self._steps:
                 self._print(f"{_clock(status)} {step} UTC; the run keeps its own time")
         self._steps |= set(status.clock_steps)
-        if changed or status.elapsed_s >= self._next_s:
-            self._printed = status.standing, status.phase, status.doing
+        if now != self._printed or status.elapsed_s >= self._next_s:
+            self._printed = now
             every = LINE_EVERY_S if status.elapsed_s + status.left_s <= _SHORT_RUN_S else LONG_RUN_LINE_EVERY_S
             self._next_s = (status.elapsed_s // every + 1) * every
             self._print(f"{_clock(status)} " + "; ".join(_parts(status)))

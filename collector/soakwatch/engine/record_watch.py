@@ -1,0 +1,77 @@
+"""Looks every second whether a run's record is still where it belongs, and saves it where it is not."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from soakwatch.core.event_kinds import RECORD_RESCUED
+from soakwatch.engine.run_record import RunRecord
+from soakwatch_rules.rule import Event
+
+_RETRY_NS: Final = 10 * 10**9
+_TOLD_NS: Final = 60 * 10**9
+
+
+class RecordWatch:
+    """``trouble`` is a sentence for as long as something is wrong or new, ``rescue`` what was done last; ``aside`` if
+    the run goes on at another place."""
+
+    def __init__(self, out: RunRecord, now_ns: Callable[[], int]) -> None:
+        self._out, self._now_ns = out, now_ns
+        self._begun_at = out.record.path
+        self._went_aside = asyncio.Event()
+        self._retry_ns = 0
+        self._unsaved = ""
+        self.rescue = ""  # what was done last, in a sentence; "" if nothing had to be
+        self._saved_ns = 0
+
+    @property
+    def aside(self) -> bool:
+        """Whether the record is in another folder than the run's: something else has taken its place."""
+        return self._out.record.path != self._begun_at
+
+    @property
+    def trouble(self) -> str | None:
+        """What is wrong now; None when all is well."""
+        if self._unsaved:
+            return self._unsaved
+        if self.aside:
+            return (
+                f"{self._begun_at} is no longer this run's record: the run goes on in {self._out.record.path.parent},"
+                " without its page, its sinks and live judging until it ends"
+            )
+        if self.rescue and self._now_ns() - self._saved_ns < _TOLD_NS:
+            return self.rescue
+        return None
+
+    async def goes_aside(self) -> None:
+        """Returns when the run goes on at another place."""
+        await self._went_aside.wait()
+
+    async def check(self) -> None:
+        """Save the record if its file was taken away."""
+        record, call = self._out.record, self._out.queue.call
+        why = await call(record.displaced)
+        now_ns = self._now_ns()
+        if not why:
+            self._unsaved = ""
+            return
+        if now_ns < self._retry_ns:
+            return
+        before = record.path
+        if failure := await call(record.rescue):
+            self._retry_ns = now_ns + _RETRY_NS
+            self._unsaved = (
+                f"{before}: {why}, and no copy of it could be written ({failure}): all of this run is lost unless there"
+                " is room for a copy before it ends"
+            )
+            return
+        self._unsaved = ""
+        where = f"in {record.path.parent}" if self.aside else "there again"
+        self.rescue, self._saved_ns = f"{before}: {why}; all of it was saved {where} and the run went on", now_ns
+        if self.aside:
+            self._went_aside.set()
+        detail = {"reason": why, "saved": str(record.path)}
+        await self._out.notes.event(Event(RECORD_RESCUED, "", str(before), now_ns, now_ns, detail))

@@ -1,0 +1,185 @@
+"""The record under its feet: whether its path still names the file that is written, and a copy where it does not.
+
+A file that is deleted, moved or unmounted while it is open can still be read and written by whoever has it open, and is
+gone once he closes it. So all of it is copied while that is possible, and the run goes on in the copy.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import sqlite3
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from soakwatch.core.errors import RecordError
+from soakwatch.core.private_files import PRIVATE, make_private_folder, open_private
+from soakwatch.record._files import connect
+from soakwatch.record._schema import RECORD_NAME
+from soakwatch.record.writer_lock import release_lock, take_lock
+
+Identity = tuple[int, int]
+_SIDES = ("-wal", "-shm", "-journal")
+_PIECE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class OpenFile:
+    """A record that is open for writing: the descriptor of its lock, its own file, and its log and index by suffix."""
+
+    path: Path
+    connection: sqlite3.Connection
+    lock: int
+    file: Identity | None = None
+    sides: Mapping[str, Identity] = field(default_factory=dict)
+
+
+def file_identity(path: Path) -> Identity | None:
+    """The device and inode behind a path; None if nothing is there. Raises OSError where that cannot be told."""
+    try:
+        status = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return status.st_dev, status.st_ino
+
+
+def side_files(path: Path) -> Mapping[str, Identity]:
+    """The log and the index of a record that is open, as they are now, by suffix."""
+    return {suffix: known for suffix in _SIDES if (known := file_identity(_side(path, suffix))) is not None}
+
+
+def _side(path: Path, suffix: str) -> Path:
+    return path.with_name(path.name + suffix)
+
+
+def displaced(path: Path, mine: Identity) -> str:
+    """What became of a record whose file was ``mine``, in a few words; "" if its path still names it."""
+    try:
+        now = file_identity(path)
+    except OSError:  # a disk or a network file system in trouble, which the next batch of polls meets as well
+        return ""
+    if now == mine:
+        return ""
+    if now is not None:
+        return "another file is in its place" if now[0] == mine[0] else "another disk is in its place"
+    return "it was deleted or moved" if path.parent.is_dir() else "its folder was deleted or moved"
+
+
+def places_for(path: Path) -> Iterator[Path]:
+    """Folders for the copy of a record, best first: its own place where that is free, one beside it, and one that is
+    the user's own."""
+    if not os.path.lexists(path):
+        yield path.parent
+    home = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state") / "soakwatch"
+    yield from (_free(folder / f"{path.parent.name}.rescue") for folder in (path.parent.parent, home))
+    with suppress(OSError):  # no folder for temporary files is writable
+        yield _free(Path(tempfile.gettempdir()) / f"{path.parent.name}.rescue")
+
+
+def moved_to_a_copy(now: OpenFile) -> tuple[OpenFile | None, str]:
+    """The record, open in a whole copy: at its own path where that is free, else beside it. None, and why, where it
+    cannot be copied to any place; then it is open as it was."""
+    why = ""
+    for folder in places_for(now.path):
+        try:
+            return _moved(now, folder), ""
+        except (OSError, sqlite3.Error, RecordError) as error:
+            words = error.strerror if isinstance(error, OSError) else str(error)
+            why = why or f"{folder}: {words or type(error).__name__}"
+    return None, why
+
+
+def _moved(now: OpenFile, folder: Path) -> OpenFile:
+    path = folder / RECORD_NAME
+    draft = _copied(now, folder)
+    lock = now.lock if _is_lock_of(path, now.lock) else take_lock(path)
+    if path == now.path:
+        now.connection.close()  # before the copy has its name, for closing deletes the log of that name
+    else:
+        _leave_open(now.connection)
+    # What is left of ours would be taken for the log of the file that has the name now.
+    for suffix in _SIDES:
+        side = _side(now.path, suffix)
+        if path == now.path or (suffix in now.sides and file_identity(side) == now.sides[suffix]):
+            side.unlink(missing_ok=True)
+    draft.rename(path)
+    if lock != now.lock:
+        release_lock(now.lock)
+    return OpenFile(path, connect(path), lock)
+
+
+def _copied(now: OpenFile, folder: Path) -> Path:
+    """A whole copy in a folder, which is made if need be, under a name that is not the record's yet.
+
+    Raises OSError and sqlite3.Error; then nothing of it is left.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    make_private_folder(folder)
+    draft = folder / f"{RECORD_NAME}.rescue"
+    try:
+        open_private(draft, PRIVATE).close()
+        try:
+            with closing(sqlite3.connect(draft)) as target:
+                now.connection.backup(target)
+        except sqlite3.Error:  # as it ends its log, SQLite finds the file gone, and reads it no more
+            _copy_bytes(now, draft)
+    except BaseException:
+        for left in folder.glob(f"{draft.name}*"):
+            with suppress(OSError):
+                left.unlink()
+        raise
+    return draft
+
+
+def _copy_bytes(now: OpenFile, draft: Path) -> None:
+    """The file and its log through the descriptors that SQLite has open. Raises OSError and sqlite3.Error."""
+    for source, copy in ((now.file, draft), (now.sides.get("-wal"), _side(draft, "-wal"))):
+        descriptor = _descriptor_of(source)
+        if descriptor is None and copy == draft:
+            raise FileNotFoundError(errno.ENOENT, "it is no longer open")
+        with open_private(copy, PRIVATE) as out:
+            position = 0
+            while descriptor is not None and (part := os.pread(descriptor, _PIECE, position)):
+                out.write(part)
+                position += len(part)
+    with closing(sqlite3.connect(draft)) as whole:  # takes the log in
+        if (said := whole.execute("PRAGMA quick_check").fetchone()[0]) != "ok":
+            raise sqlite3.DatabaseError(str(said))
+        whole.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        whole.execute("PRAGMA journal_mode=DELETE").fetchall()
+
+
+def _descriptor_of(file: Identity | None) -> int | None:
+    """A descriptor by which this process has a file open."""
+    for name in os.listdir("/proc/self/fd") if file is not None else ():
+        with suppress(OSError):
+            status = os.fstat(int(name))
+            if (status.st_dev, status.st_ino) == file:
+                return int(name)
+    return None
+
+
+def _leave_open(connection: sqlite3.Connection) -> None:
+    """Never close a connection: closing it would delete the write-ahead log that bears its record's name, and that of
+    the record which has taken its place. Python would close it as it ends, so the reference is given away."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
+
+
+def _is_lock_of(path: Path, descriptor: int) -> bool:
+    """Whether a lock that is held is that of a record: its file was not deleted with it."""
+    held = os.fstat(descriptor)
+    return file_identity(path.with_suffix(".lock")) == (held.st_dev, held.st_ino)
+
+
+def _free(folder: Path) -> Path:
+    """The folder, or one like it with a number, that holds no record."""
+    number = 1
+    candidate = folder
+    while (candidate / RECORD_NAME).exists():
+        number += 1
+        candidate = folder.with_name(f"{folder.name}-{number}")
+    return candidate

@@ -1,0 +1,219 @@
+"""Records that are deleted, moved or replaced while a run writes them: all of it is saved, said, and judged."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+import re
+import shutil
+import sqlite3
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from tests.commands import SOAKWATCH, command_in, environment, wait_until
+from tests.needs import needs
+from tests.reliability.lost_terminals import PLAN, shortfalls
+
+from soakwatch.core.errors import RecordError
+from soakwatch.record import RecordView
+
+ATTEMPTS = int(os.environ.get("ATTEMPTS", "21"))
+AT_ONCE = 3
+SECONDS = 6
+
+
+def _replaced(run: Path, other: bytes) -> None:
+    (run.parent / "other").write_bytes(other)
+    (run.parent / "other").rename(run / "record.sqlite")
+
+
+def _folder_replaced(run: Path) -> None:
+    run.rename(run.with_name("moved"))
+    run.mkdir()
+    (run / "record.sqlite").write_bytes(b"not a record at all")
+
+
+def _linked(run: Path) -> None:
+    elsewhere = run.with_name("elsewhere")
+    elsewhere.mkdir()
+    (elsewhere / "record.sqlite").write_bytes(b"another's")
+    run.rename(run.with_name("moved"))
+    run.symlink_to(elsewhere)
+
+
+def _foreign() -> bytes:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute("CREATE TABLE theirs (x)")
+        return connection.serialize()
+
+
+WAYS: Mapping[str, Callable[[Path], object]] = {
+    "file deleted": lambda run: (run / "record.sqlite").unlink(),
+    "file moved": lambda run: (run / "record.sqlite").rename(run.parent / "moved.sqlite"),
+    "folder deleted": shutil.rmtree,
+    "folder moved": lambda run: run.rename(run.with_name("moved")),
+    "file replaced": lambda run: _replaced(run, _foreign()),
+    "folder replaced": _folder_replaced,
+    "folder replaced by a link": _linked,
+}
+FREE = ("file deleted", "file moved", "folder deleted", "folder moved")
+
+
+class TooLateError(Exception):
+    """The run was over: whoever deletes it then does what he wants."""
+
+
+def run_in(folder: Path, take: Callable[[Path], object], wait_s: float) -> tuple[int, str, str, Path]:
+    """A run whose record is taken some seconds after its first poll: exit code, both outputs, and its folder then."""
+    (folder / "p.yaml").write_text(PLAN.format(seconds=SECONDS), encoding="utf-8")
+    run = folder / "run"
+    process = subprocess.Popen(
+        [SOAKWATCH, "run", "p.yaml", "--into", "run", "--no-web"],
+        cwd=folder,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        wait_until(lambda: _polled(run), "the first poll")
+        time.sleep(wait_s)  # the moment that is tried
+        if process.poll() is not None:
+            raise TooLateError
+        take(run)
+        out, err = process.communicate(timeout=240)
+    finally:
+        process.kill()
+        process.wait()
+    saved = re.search(r"^record  (\S+)/record\.sqlite ", out, re.MULTILINE) or re.search(r"soakwatch resume (\S+)", err)
+    return process.returncode, out, err, folder / saved[1] if saved else run
+
+
+def due_times(view: RecordView) -> list[int]:
+    """When the polls of the device were due, in order."""
+    (source,) = [source for source in view.sources() if source.target == "dut"]
+    due_ns: list[int] = []
+    cursor = ""
+    while True:
+        polls, cursor = view.polls_after(cursor, 1000)
+        if not polls:
+            return sorted(due_ns)
+        due_ns += [poll.due_ns for poll in polls if poll.source == source.id]
+
+
+def _polled(run: Path) -> bool:
+    try:
+        with RecordView.open(run) as view:
+            return view.counts().polls > 0
+    except RecordError:
+        return False
+
+
+def tried(way: str, wait_s: float, folder: Path) -> list[str] | None:
+    """What went wrong in one attempt; None if the run was over before."""
+    folder.mkdir()
+    try:
+        code, out, err, run = run_in(folder, WAYS[way], wait_s)
+    except TooLateError:
+        return None
+    if re.search(r"^record  run/", out, re.MULTILINE) and "was saved" not in out + err and not _polled(run):
+        return None  # all was done before it was taken
+    if "soakwatch resume" in err:  # taken when polling was over: the end is made now
+        resumed = command_in(folder)("resume", run, "--no-web", timeout=240)
+        code, out = resumed.returncode, out + resumed.stdout
+    problems = shortfalls(run, code, in_doubt=True)
+    try:
+        with RecordView.open(run) as view:
+            due_ns, ended_ns = due_times(view), int(view.meta("ended_ns") or 0)
+            rescues = [stored.event for stored in view.events() if stored.event.kind == "record.rescued"]
+    except RecordError as error:
+        return [*problems, str(error), out, err]
+    holes = [after - before for before, after in itertools.pairwise(due_ns) if after - before != 200_000_000]
+    if holes or ended_ns - due_ns[-1] > 400_000_000:
+        problems.append(
+            f"{len(due_ns)} polls, holes of {holes} ns, the last one {ended_ns - due_ns[-1]} ns before the end"
+        )
+    if rescues and "all of it was saved" not in out + err:
+        problems.append("nothing was said of it")
+    if way not in FREE and run.name == "run":
+        problems.append("what had taken its place is gone")
+    return [*problems, out, err] if problems else []
+
+
+@pytest.mark.parametrize("way", ["folder deleted", "file replaced"])
+def test_a_run_goes_on_when_its_record_is_taken_away(way: str, tmp_path: Path) -> None:
+    """No poll is lost, it is said at once and in the record, and what has taken the place is left as it is."""
+    code, out, err, run = run_in(tmp_path, WAYS[way], 1.0)
+    assert (code, err) == (3, "")
+    assert shortfalls(run, code, in_doubt=True) == []
+    before_the_end = out.partition("finished after")[0]
+    with RecordView.open(run) as view:
+        (event,) = [stored.event for stored in view.events() if stored.event.kind == "record.rescued"]
+        polls = len(due_times(view))
+    assert SECONDS * 5 - 3 <= polls <= SECONDS * 5
+    if way == "folder deleted":
+        assert run == tmp_path / "run"
+        assert (
+            "TROUBLE: run/record.sqlite: its folder was deleted or moved; all of it was saved there again and"
+            in before_the_end
+        )
+        assert event.detail["reason"] == "its folder was deleted or moved"
+    else:
+        assert run == tmp_path / "run.rescue"
+        assert (
+            "TROUBLE: run/record.sqlite is no longer this run's record: the run goes on in run.rescue" in before_the_end
+        )
+        assert event.detail["saved"] == "run.rescue/record.sqlite"
+        assert (tmp_path / "run" / "record.sqlite").read_bytes() == _foreign()
+        assert not list((tmp_path / "run").glob("record.sqlite-*")), "ours would be taken for theirs"
+
+
+def test_what_cannot_be_saved_is_said_and_the_run_is_broken(tmp_path: Path) -> None:
+    """No folder can be written any more: exit code 4, and no sentence claims that something is kept."""
+    needs("unshare")
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount")
+    (tmp_path / "p.yaml").write_text(PLAN.format(seconds=4), encoding="utf-8")
+    script = (
+        "mount -t tmpfs -o size=20m none disk && cd disk && mkdir home"
+        f" && {{ {SOAKWATCH} run ../p.yaml --into run --no-web & }} && pid=$!"
+        " && until [ -s run/record.sqlite-wal ]; do sleep 0.1; done && sleep 1.5 && rm -r run"
+        " && { dd if=/dev/zero of=full bs=4k 2>/dev/null; for folder in /tmp /var/tmp; do"
+        " mount -t tmpfs -o ro none $folder; done; wait $pid; }"
+    )
+    (tmp_path / "disk").mkdir()
+    home = tmp_path / "disk" / "home"
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", script],
+        cwd=tmp_path,
+        env={**environment(), "HOME": str(home), "XDG_STATE_HOME": str(home), "TMPDIR": str(home)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+    )
+    assert done.returncode == 4, done.stdout + done.stderr
+    assert "no copy of it could be written" in done.stderr
+    assert "kept" not in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_records_taken_away_at_random_moments_lose_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rng = random.Random(42)
+    ways = list(WAYS)
+    planned = [(ways[n % len(ways)], rng.uniform(0, SECONDS + 1), tmp_path / str(n)) for n in range(ATTEMPTS)]
+    with ThreadPoolExecutor(AT_ONCE) as crew:
+        results = list(crew.map(lambda one: tried(*one), planned))
+    failures = [f"{one}: {'; '.join(problems)}" for one, problems in zip(planned, results, strict=True) if problems]
+    attempts = sum(problems is not None for problems in results)
+    with capsys.disabled():
+        print(f"\nrecords taken away: {attempts} attempts, {len(failures)} failures")
+    assert attempts > ATTEMPTS / 2
+    assert not failures, "\n".join(failures)
