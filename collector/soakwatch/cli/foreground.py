@@ -67,7 +67,7 @@ def run_to_the_end(
     try:
         promises = Promises.recorded(course.folder, record)
         show = partial(_show, console) if verdict_shown else _show_nothing
-        ending_with = partial(Ending, course.folder, record, promises)
+        ending_with = partial(Ending, course.folder, record, promises, sealing=course.sealing)
         if course.polled_ns is not None:
             if reason := why_unpolled(course.folder, course.start_ns, course.polled_ns):
                 end_unpolled(record, promises, course.polled_ns, reason)
