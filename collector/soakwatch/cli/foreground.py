@@ -116,6 +116,8 @@ def run_to_the_end(
             record.close()
     size = (course.folder / "record.sqlite").stat().st_size
     say(f"record  {course.folder / 'record.sqlite'} ({show_bytes(size)})")
+    if verdict.checked is not None and verdict.checked.seal is not None:
+        say(f"digest  {verdict.checked.seal.digest}")
     if (course.folder / REPORT_FILES["html"]).is_file():
         say(f"report  {course.folder / REPORT_FILES['html']}")
     return verdict.exit_code

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from soakwatch.core.errors import PlanError, RecordError
 from soakwatch.core.roles import DUT, MONITOR, ROLES
+from soakwatch.core.ssh_signature import key_of
 from soakwatch.core.yaml import parse
 from soakwatch.judge.verdict import Verdict
 from soakwatch.record import RecordView
@@ -44,6 +45,22 @@ def weighed(verdict: Verdict, checked: Checked) -> Verdict:
         return replace(verdict, checked=checked)
     reason = f"the record was {checked.words}; by what it says now: {verdict.outcome.value}, {verdict.reason}"
     return replace(verdict, checked=checked, outcome=Outcome.INCONCLUSIVE, reason=reason)
+
+
+def trust_words(checked: Checked | None) -> str:
+    """What came of checking a record, in one line: its digest, what was changed, or why it has none; "" where it was
+    not checked."""
+    if checked is None:
+        return ""
+    if checked.changed:
+        return f"record {checked.words}"
+    if checked.seal is None:
+        chain = f"its chain of {checked.links} links is whole" if checked.chained else "it is from before seals"
+        return f"not sealed: {chain}"
+    key = key_of(checked.seal.signature)
+    signed = f", signed with {key}" if key else ", not signed"
+    since = f", {checked.events_since} events added since" if checked.events_since else ""
+    return f"sealed {checked.seal.digest}{signed}{since}"
 
 
 def _planned_roles(view: RecordView) -> dict[str, str] | None:

@@ -152,6 +152,8 @@ class Chain:
 
     def link_at_end(self) -> None:
         """Give the parts that change with every poll their digests, as a seal needs them."""
+        if not self.on:
+            return
         for part in PARTS:
             if not part.live:
                 for bucket in [bucket for name, bucket in self._all_buckets() if name == part.name]:

@@ -22,6 +22,8 @@ BUCKET_BITS = 6
 CHUNKS = "chunk"
 """The part of the sealed blocks: a row of ``chunk`` stands for itself, its axes and its blocks."""
 POLLS = "poll"
+SEALS = "seal"
+"""The part of the seals: linked like all others, and not covered by a seal itself."""
 POLL_HEAD = struct.Struct("<9q")
 POLL_ROWS = "SELECT seq, due_ns, start_ns, duration_ns, outcome, error, layout, offsets, data, link FROM poll"
 PollBytes = tuple[int, int, int, int, int, int, int, bytes | None, bytes]
@@ -69,6 +71,7 @@ PARTS: tuple[Part, ...] = (
     Part("span", "span", "id", ("begin_ns", "end_ns")),
     Part("finding", "finding", "id", ("live", "judged_ns", "withdrawn_ns", "identity", "outcome", "body")),
     Part("artifact", "artifact", "name", ("media", "data", "time_ns", "kind", "about", "size")),
+    Part(SEALS, "seal", "n", ("document",)),
 )
 
 _CHUNK = (

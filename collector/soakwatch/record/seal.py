@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from soakwatch.core.ssh_signature import key_of
 from soakwatch.record._chain import (
     CHANGED,
     LINK_CHANGES,
@@ -29,6 +30,7 @@ from soakwatch.record._digests import (
     PARTS,
     POLL_ROWS,
     POLLS,
+    SEALS,
     Value,
     content_digests,
     schema_digest,
@@ -43,6 +45,8 @@ _SCHEMA = "schema"
 _MOST_SHOWN = 20
 _FROM_THE_END_ON = frozenset(part.name for part in PARTS if not part.live)
 _LEFT_OUT = {part.name: frozenset(part.but) for part in PARTS}
+_DAMAGE = (sqlite3.Error, ValueError, LookupError, TypeError, OverflowError, AttributeError)
+"""What reading a damaged table may raise: its numbers are texts then, and its texts are none."""
 Digests = dict[str, list[tuple[Value, bytes]]]
 
 
@@ -135,7 +139,10 @@ class Checked:
 def seals_in(sql: sqlite3.Connection) -> tuple[Seal, ...]:
     """The seals of a record, oldest first."""
     rows = sql.execute("SELECT n, document, signature, stamp FROM seal ORDER BY n").fetchall()
-    return tuple(Seal(int(n), str(document), str(sign or ""), stamp or b"") for n, document, sign, stamp in rows)
+    return tuple(
+        Seal(int(n), str(document), "" if sign is None else str(sign), stamp if isinstance(stamp, bytes) else b"")
+        for n, document, sign, stamp in rows
+    )
 
 
 def write_seal(sql: sqlite3.Connection, time_ns: int) -> Seal:
@@ -173,7 +180,7 @@ def check(sql: sqlite3.Connection) -> Checked:
     sql.text_factory = _any_text  # damaged texts are to be told of, not to stop the check
     try:
         return _check(sql)
-    except (sqlite3.Error, ValueError, LookupError, TypeError, OverflowError) as error:
+    except _DAMAGE as error:
         return Checked(chained=True, links=0, seal=None, changes=(Change("seal", "", f"cannot be read ({error})"),))
     finally:
         sql.text_factory = before
@@ -190,7 +197,7 @@ def _check(sql: sqlite3.Connection) -> Checked:
     digests: Digests = {}
     try:
         digests = dict(content_digests(sql))
-    except (sqlite3.Error, ValueError, LookupError, TypeError, OverflowError) as error:
+    except _DAMAGE as error:
         changes.append(Change("(any)", "", f"cannot be read ({error})"))
     links = 0
     if chained:
@@ -201,7 +208,7 @@ def _check(sql: sqlite3.Connection) -> Checked:
         changes += _poll_changes(sql)
     since = 0
     if seal is not None:
-        changes += _seal_changes(seals)
+        changes += _seal_changes(sql, seals, row if chained else None)
         since = sum(isinstance(key, int) and key > seal.last_event for key, _ in digests.get(_EVENT, []))
         if digests:
             told = {change.table for change in changes}
@@ -242,6 +249,8 @@ def _link_changes(sql: sqlite3.Connection, row: tuple[int, bytes, bytes] | None)
     if row is None:
         yield Change("chain", "", "its row is gone")
         return
+    if sql.execute("SELECT count(*) FROM chain").fetchone()[0] != 1:
+        yield Change("chain", "", "has more than its one row")
     leaves: dict[str, dict[int, bytes]] = {}
     for part, bucket, rows in sql.execute("SELECT part, bucket, rows FROM link"):
         leaves.setdefault(part, {})[bucket] = bucket_digest(rows)
@@ -293,17 +302,31 @@ def _poll_changes(sql: sqlite3.Connection) -> Iterator[Change]:
                 if row is None or row[9] is not None:
                     continue
             yield Change(POLLS, f"source {source}, up to poll {row[0]}", "not those that were written")
-    except (sqlite3.Error, ValueError, TypeError, OverflowError) as error:
+    except _DAMAGE as error:
         yield Change(POLLS, "", f"cannot be read ({error})")
 
 
-def _seal_changes(seals: Sequence[Seal]) -> Iterator[Change]:
-    """Whether the seals follow each other."""
+def _seal_changes(
+    sql: sqlite3.Connection, seals: Sequence[Seal], chain: tuple[int, bytes, bytes] | None
+) -> Iterator[Change]:
+    """Whether the seals follow each other, their columns are what they should be, and the chain has not gone back."""
     before = "none"
     for number, seal in enumerate(seals, 1):
         if seal.number != number or seal.document.splitlines()[:1] != [_TITLE] or seal.facts.get("before") != before:
             yield Change("seal", str(seal.number), "does not follow the seal before it")
+        if seal.signature and not key_of(seal.signature):
+            yield Change("seal", str(seal.number), "its signature is none")
         before = seal.digest
+    for (wrong,) in sql.execute(
+        "SELECT n FROM seal WHERE typeof(document) <> 'text' OR typeof(signature) NOT IN ('text', 'null')"
+        " OR typeof(stamp) NOT IN ('blob', 'null')"
+    ):
+        yield Change("seal", str(wrong), "holds something else")
+    if chain is not None:
+        number, link_before, _ = chain
+        last = seals[-1]  # which has a link itself, the next one
+        if number <= last.links or (number == last.links + 1 and link_before.hex() != last.facts.get("chain")):
+            yield Change("chain", "", "is not the one that was sealed")
 
 
 def _part_changes(sql: sqlite3.Connection, digests: Digests, seal: Seal) -> Iterator[Change]:
@@ -322,6 +345,8 @@ def _rows_of(text: str | None) -> str:
 
 def _part_lines(digests: Digests, last_event: int, schema: bytes) -> Iterable[tuple[str, str]]:
     for name, rows in digests.items():
+        if name == SEALS:
+            continue
         left_out = _LEFT_OUT.get(name, frozenset())
         kept = [
             digest

@@ -9,6 +9,7 @@ from itertools import groupby
 from soakwatch.core.formatting import SYMBOLS, printable, quantity, subject, utc
 from soakwatch.core.labels import labels_words
 from soakwatch.core.units import show_seconds
+from soakwatch.judge.record_trust import trust_words
 from soakwatch.judge.verdict import Verdict
 from soakwatch.record.source import ReportSource
 from soakwatch.report.blocks import Block, Cell, Curves, Folded, Preformatted, Table, Text, columns_in, stands_alone
@@ -63,6 +64,7 @@ def render_markdown(source: ReportSource, verdict: Verdict, earlier: ReportSourc
 def _head(page: Page) -> list[str]:
     verdict = page.verdict
     window = verdict.window
+    span = f"{utc(window.begin_ns)} to {utc(window.end_ns)} UTC, {show_seconds(window.seconds)}"
     lines = [
         f"## {SYMBOLS[verdict.outcome]} Soakwatch: {verdict.words} – {markdown_text(verdict.run)}",
         "",
@@ -70,7 +72,7 @@ def _head(page: Page) -> list[str]:
         "",
         markdown_text(verdict.reason, 400),
         "",
-        f"{utc(window.begin_ns)} to {utc(window.end_ns)} UTC, {show_seconds(window.seconds)}{_labels(page)}",
+        f"{span}{_labels(page)}{_trust(page)}",
         "",
         "| target | role | verdict | reason |",
         "|---|---|---|---|",
@@ -88,6 +90,12 @@ def _labels(page: Page) -> str:
     labels = labels_words(page.verdict.labels)
     unread = [f"label {name} not read: {reason}" for name, reason in page.unread_labels]
     return "".join(f"; {markdown_text(words, 400)}" for words in (labels, *unread) if words)
+
+
+def _trust(page: Page) -> str:
+    """The seal of the record, on the same line."""
+    words = trust_words(page.verdict.checked)
+    return f"; {markdown_text(words, 400)}" if words else ""
 
 
 def _findings(verdict: Verdict) -> list[str]:

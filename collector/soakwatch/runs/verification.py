@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
 from soakwatch.core.errors import EXIT_INCONCLUSIVE, EXIT_PASS
+from soakwatch.core.flatten import parse_json
 from soakwatch.core.ssh_signature import SignatureError, key_of, signer
-from soakwatch.record import RecordView
+from soakwatch.record import RECORD_NAME, RecordView
 from soakwatch.record.lifecycle import lifecycle_of
-from soakwatch.record.seal import Checked, Seal
+from soakwatch.record.seal import Change, Checked, Seal
 
 EXIT_CHANGED = 1
 
@@ -75,6 +76,8 @@ def verify(view: RecordView, allowed: Path | None = None, digest: str = "") -> V
     where these are given. Raises RecordError, and SignatureError where signatures cannot be checked here."""
     checked = view.check()
     run = _run(view)
+    if beside := _told_beside(view, checked):
+        checked = replace(checked, changes=(*checked.changes, beside))
     seal = checked.seal
     if checked.changed:
         what = "sealed" if seal is not None else "written"
@@ -123,6 +126,20 @@ def _about(checked: Checked) -> tuple[str, ...]:
     since = f", {checked.events_since} events added since" if checked.events_since else ""
     again = f", seal {seal.number}" if seal.number > 1 else ""
     return f"  digest {seal.digest}", f"  sealed {seal.sealed}{again}, {seal.links} links{since}"
+
+
+def _told_beside(view: RecordView, checked: Checked) -> Change | None:
+    """That verdict.json beside the record names the seal of another one."""
+    try:
+        document = parse_json((view.path.parent / "verdict.json").read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError):
+        return None
+    seal = document.get("seal") if isinstance(document, dict) else None
+    told = seal.get("digest") if isinstance(seal, dict) else None
+    own = () if checked.seal is None else (*checked.earlier, checked.seal.digest)
+    if told is None or told in own or view.path.name != RECORD_NAME:
+        return None
+    return Change("(folder)", "", f"verdict.json is of a record with the digest {told}")
 
 
 def _key(seal: Seal | None) -> str:
