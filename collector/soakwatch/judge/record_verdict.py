@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from soakwatch.core.errors import PlanError
+from soakwatch.core.errors import PlanError, RecordError
 from soakwatch.core.registry import INSTALLED
 from soakwatch.core.yaml import parse, plan_error
 from soakwatch.judge.capacity import stated_capacity
@@ -96,6 +96,9 @@ def judge_record(
     each series by itself.
     """
     refuse_contradictions(view)
+    for other in earlier:
+        if words := other.check().words:
+            raise RecordError(f"{other.path} was {words}: nothing can be compared with it")
     uses = rules_for(view, plan, only)
     tenants = recorded_tenants(view) if plan is None else plan.tenants
     goes_on = not ended and lifecycle_of(view.metas(), view.path) == "running"

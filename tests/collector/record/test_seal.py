@@ -154,7 +154,7 @@ def test_a_change_while_the_run_goes_on_is_told_for_good(tmp_path: Path) -> None
     with small_record(tmp_path / "run", 20) as record:
         record.target("dut", "dut")
         number = record.add_event("dut", Event("note", "dut", "", T0, None, {}), "user")
-        changed_by(tmp_path / "run", "UPDATE event SET detail='{\"a\": \"b\"}'")
+        changed_by(tmp_path / "run", 'UPDATE event SET detail=\'{"a": "b"}\'')
         record.end_event(number, T0 + SECOND, {})
         changed_by(tmp_path / "run", "UPDATE poll SET duration_ns=5 WHERE seq=7")
         record.put([small_poll(1, 30)])
