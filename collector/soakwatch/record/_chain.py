@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 CHANGED = "changed"
 """Stands for the digest of a row that was changed by others before it was changed by its writer."""
+NO_CHAIN = -1
+"""The number of links in a record that an older version began."""
 NewPoll = tuple[int, int, int, int, int, int, int, int, bytes | None, bytes, bytes | None]
 """A row of ``poll``: source, the columns of ``PollBytes``, and the link."""
 
@@ -86,7 +88,7 @@ class Chain:
     def __init__(self, sql: sqlite3.Connection) -> None:
         self._sql = sql
         row = sql.execute("SELECT n FROM chain WHERE id=0").fetchone()
-        self.on = row is not None and row[0] >= 0
+        self.on = row is not None and row[0] != NO_CHAIN
         self._number, self._before = -1, b""
         self._leaves: dict[str, dict[int, bytes]] = {}
         self._roots: dict[str, bytes] = {}

@@ -18,6 +18,7 @@ from soakwatch.core.ssh_signature import key_of
 from soakwatch.record._chain import (
     CHANGED,
     LINK_CHANGES,
+    NO_CHAIN,
     POLL_CHANGES,
     bucket_digest,
     digest_text,
@@ -152,7 +153,7 @@ def write_seal(sql: sqlite3.Connection, time_ns: int) -> Seal:
     seals = seals_in(sql)
     last_event = max((key for key, _ in digests[_EVENT] if isinstance(key, int)), default=0)
     chain = sql.execute("SELECT n, digest FROM chain WHERE id=0").fetchone()
-    chained = chain is not None and chain[0] >= 0
+    chained = chain is not None and chain[0] != NO_CHAIN
     run = sql.execute("SELECT value FROM meta WHERE key='run'").fetchone()
     before = seals[-1].digest if seals else "none"
     parts = [f"table {name}: {text}" for name, text in _part_lines(digests, last_event, schema_digest(sql))]
@@ -188,7 +189,7 @@ def check(sql: sqlite3.Connection) -> Checked:
 
 def _check(sql: sqlite3.Connection) -> Checked:
     row = sql.execute("SELECT n, before, digest FROM chain WHERE id=0").fetchone()
-    chained = row is None or row[0] >= 0
+    chained = row is None or row[0] != NO_CHAIN or sql.execute("SELECT count(*) FROM link").fetchone()[0] > 0
     seals = seals_in(sql)
     seal = seals[-1] if seals else None
     if not chained and seal is None:
@@ -255,7 +256,7 @@ def _link_changes(sql: sqlite3.Connection, row: tuple[int, bytes, bytes] | None)
     for part, bucket, rows in sql.execute("SELECT part, bucket, rows FROM link"):
         leaves.setdefault(part, {})[bucket] = bucket_digest(rows)
     number, before, digest = row
-    if (digest != link_of(before, number, root_of(leaves))) if number else bool(leaves):
+    if number < 0 or (digest != link_of(before, number, root_of(leaves)) if number else bool(leaves)):
         yield Change("link", "", "the digests are not those of the last link of the chain")
 
 

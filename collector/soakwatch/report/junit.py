@@ -57,8 +57,9 @@ def _suite(suites: ET.Element, name: str, verdict: Verdict, difference: Changed 
     suite = ET.SubElement(suites, "testsuite", name=printable(name))
     suite.set("timestamp", iso(verdict.window.begin_ns)[:-5])
     suite.set("time", f"{verdict.window.seconds:.3f}")
-    trust = trust_words(verdict.checked)
-    told = {**verdict.labels, **({"seal": trust} if trust else {}), **_differences(difference)}
+    sealed = verdict.checked is not None and (verdict.checked.seal is not None or verdict.checked.changed)
+    seal = {"seal": trust_words(verdict.checked)} if sealed else {}
+    told = {**verdict.labels, **seal, **_differences(difference)}
     if told:
         properties = ET.SubElement(suite, "properties")
         for label, text in told.items():

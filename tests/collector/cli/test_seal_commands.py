@@ -152,7 +152,7 @@ def test_a_bundle_is_judged_elsewhere(here: Path, soakwatch: Command) -> None:
         *("README.txt", "SHA256SUMS", "plan.yaml", "record.sqlite", "report.md", "seal.txt", "seal.txt.sig")
     }
     subprocess.run(["sha256sum", "--quiet", "-c", "SHA256SUMS"], cwd=here / "run", check=True)
-    words = "-Y verify -n soakwatch@record -I alice@lab -s seal.txt.sig -f ../allowed".split()
+    words = ["-Y", "verify", "-n", "soakwatch@record", "-I", "alice@lab", "-s", "seal.txt.sig", "-f", "../allowed"]
     statement = (here / "run" / "seal.txt").read_bytes()
     subprocess.run(["ssh-keygen", *words], cwd=here / "run", input=statement, check=True, capture_output=True)
 

@@ -231,3 +231,13 @@ def test_a_record_of_an_older_version_says_so(tmp_path: Path) -> None:
     assert not checked(tmp_path).changed
     changed_by(tmp_path, "UPDATE source SET name='x'")
     assert [change.table for change in checked(tmp_path).changes] == ["source"]
+
+
+@pytest.mark.parametrize("number", [-1, -2, 0, 99])
+def test_a_chain_cannot_be_said_away(sealed: Path, tmp_path: Path, number: int) -> None:
+    """A record with links is none of an older version."""
+    run = copied(sealed, tmp_path / "run")
+    changed_by(run, f"UPDATE chain SET n={number}")
+    assert checked(run).changed
+    changed_by(run, "DELETE FROM seal")
+    assert checked(run).changed
