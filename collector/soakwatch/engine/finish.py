@@ -77,7 +77,7 @@ class Ending:
         """Seal the record, and sign it if that was asked for; a run that cannot be signed is sealed all the same."""
         checked, doubt = seal(self.record, self.sealing)
         if doubt:
-            self.complain(f"{doubt}: sign it with soakwatch seal {self.folder} --sign-with KEY")
+            self.complain(f"{doubt}: do that with soakwatch seal {self.folder}")
         return checked
 
     def finish_notifying(self) -> None:

@@ -100,7 +100,6 @@ def _seal(checked: Checked | None) -> Json:
         "time": None if seal is None or not seal.sealed.endswith("Z") else f"{seal.sealed[:-1]}.000Z",
         "links": checked.links if seal is None else seal.links,
         "signed_by": None if seal is None else key_of(seal.signature) or None,
-        "events_since": checked.events_since,
         "changed": [str(change) for change in checked.changes],
     }
 

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-from soakwatch.core.errors import SoakwatchError
-from soakwatch.core.ssh_signature import sign
+from soakwatch.core.ssh_signature import SignatureError, sign
 from soakwatch.record import Record
 from soakwatch.record.seal import Checked
+from soakwatch.runs.time_stamps import TimeStampError, time_stamp
 
 
 @dataclass(frozen=True, slots=True)
 class Sealing:
-    """By what a seal is signed: an SSH key, or nothing."""
+    """By what a seal is signed: an SSH key, or nothing; and the address of who stamps its time, or ""."""
 
     key: Path | None = None
+    timestamp: str = ""
 
     def try_out(self) -> None:
         """Sign something, so that a key that cannot be used is found out before a run. Raises SignatureError."""
@@ -25,18 +26,21 @@ class Sealing:
 
 
 def seal(record: Record, how: Sealing) -> tuple[Checked, str]:
-    """Seal all that the record holds, and sign the seal; what came of it, and why it could not be signed, or "".
+    """Seal all that the record holds, sign the seal and let it be stamped; what came of it, and why it could not be
+    signed or stamped, or "".
 
     Raises RecordError.
     """
     made = record.put_seal(time.time_ns())
-    doubt = ""
+    doubts: list[str] = []
     if how.key is not None and not made.signature:
         try:
-            signature = sign(made.document, how.key)
-        except SoakwatchError as error:
-            doubt = str(error)
-        else:
-            record.sign_seal(made.number, signature)
-            made = replace(made, signature=signature)
-    return record.check(), doubt
+            record.sign_seal(made.number, sign(made.document, how.key))
+        except SignatureError as error:
+            doubts.append(str(error))
+    if how.timestamp and not made.stamp:
+        try:
+            record.sign_seal(made.number, "", time_stamp(made.document, how.timestamp))
+        except TimeStampError as error:
+            doubts.append(str(error))
+    return record.check(), "; ".join(doubts)

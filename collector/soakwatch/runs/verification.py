@@ -12,6 +12,7 @@ from soakwatch.core.ssh_signature import SignatureError, key_of, signer
 from soakwatch.record import RECORD_NAME, RecordView
 from soakwatch.record.lifecycle import lifecycle_of
 from soakwatch.record.seal import Change, Checked, Seal
+from soakwatch.runs.time_stamps import TimeStampError, check_stamp
 
 EXIT_CHANGED = 1
 
@@ -27,6 +28,8 @@ class State(StrEnum):
     UNSIGNED = "sealed but not signed"
     NOT_BY_THEM = "not signed by an allowed signer"
     SEALED_AGAIN = "sealed again since"
+    UNSTAMPED = "sealed without a time stamp"
+    NOT_STAMPED_BY_THEM = "not stamped by that authority"
 
 
 _EXIT_CODES = {
@@ -34,13 +37,15 @@ _EXIT_CODES = {
     State.CHANGED: EXIT_CHANGED,
     State.OTHER_DIGEST: EXIT_CHANGED,
     State.NOT_BY_THEM: EXIT_CHANGED,
+    State.NOT_STAMPED_BY_THEM: EXIT_CHANGED,
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Verification:
     """``lines`` say it to people, the first of them in brief. ``signed_by`` is who signed by the file of allowed
-    signers, "" where none was given; ``key`` the key that the signature says it is of."""
+    signers, "" where none was given; ``key`` the key that the signature says it is of, ``stamped`` the time of a time
+    stamp that was checked."""
 
     state: State
     run: str
@@ -48,6 +53,7 @@ class Verification:
     lines: tuple[str, ...]
     key: str = ""
     signed_by: str = ""
+    stamped: str = ""
 
     @property
     def exit_code(self) -> int:
@@ -66,14 +72,17 @@ class Verification:
             "links": self.checked.links,
             "key": self.key or None,
             "signed_by": self.signed_by or None,
+            "stamped": self.stamped or None,
             "events_since": self.checked.events_since,
             "changes": [{"table": c.table, "row": c.row or None, "what": c.what} for c in self.checked.changes],
         }
 
 
-def verify(view: RecordView, allowed: Path | None = None, digest: str = "") -> Verification:
-    """Check a record against its chain and its last seal, and the seal against a digest and a file of allowed signers
-    where these are given. Raises RecordError, and SignatureError where signatures cannot be checked here."""
+def verify(
+    view: RecordView, allowed: Path | None = None, digest: str = "", authority: Path | None = None
+) -> Verification:
+    """Check a record against its chain and its last seal, and the seal against a digest, a file of allowed signers and
+    the certificate of a time-stamp authority where these are given. Raises RecordError."""
     checked = view.check()
     run = _run(view)
     if beside := _told_beside(view, checked):
@@ -92,21 +101,34 @@ def verify(view: RecordView, allowed: Path | None = None, digest: str = "") -> V
             return Verification(State.SEALED_AGAIN, run, checked, (line, *_about(checked)), key)
         line = f"not the digest of this record: {run}"
         return Verification(State.OTHER_DIGEST, run, checked, (line, *_about(checked)), key)
-    if allowed is None:
-        signed = f"signed with {key}, not checked: name those who may sign with --allowed-signers" if key else ""
-        lines = [f"whole and as sealed: {run}", *_about(checked)]
-        lines.append(f"  {signed or 'not signed: whoever can write the file can seal it again; compare the digest'}")
-        return Verification(State.WHOLE, run, checked, tuple(lines), key)
-    if not seal.signature:
-        lines = [f"sealed but not signed: {run}", *_about(checked)]
-        return Verification(State.UNSIGNED, run, checked, tuple(lines))
-    try:
-        name = signer(seal.document, seal.signature, allowed)
-    except SignatureError as error:
-        lines = [f"sealed, but not by an allowed signer: {run}", f"  {error}", *_about(checked)]
-        return Verification(State.NOT_BY_THEM, run, checked, tuple(lines), key)
-    lines = [f"whole and as sealed: {run}", *_about(checked), f"  signed by {name} with {key}"]
-    return Verification(State.WHOLE, run, checked, tuple(lines), key, name)
+    about, name = list(_about(checked)), ""
+    if allowed is not None:
+        if not seal.signature:
+            return Verification(State.UNSIGNED, run, checked, (f"{State.UNSIGNED}: {run}", *about))
+        try:
+            name = signer(seal.document, seal.signature, allowed)
+        except SignatureError as error:
+            line = f"sealed, but not by an allowed signer: {run}"
+            return Verification(State.NOT_BY_THEM, run, checked, (line, f"  {error}", *about), key)
+        about.append(f"  signed by {name} with {key}")
+    elif key:
+        about.append(f"  signed with {key}, not checked: name those who may sign with --allowed-signers")
+    else:
+        about.append("  not signed: whoever can write the file can seal it again; compare the digest")
+    stamped = ""
+    if authority is not None:
+        if not seal.stamp:
+            line = f"{State.UNSTAMPED}: {run}"
+            return Verification(State.UNSTAMPED, run, checked, (line, *about), key, name)
+        try:
+            stamped = check_stamp(seal.document, seal.stamp, authority)
+        except TimeStampError as error:
+            line = f"sealed, but not stamped by that authority: {run}"
+            return Verification(State.NOT_STAMPED_BY_THEM, run, checked, (line, f"  {error}", *about), key, name)
+        about.append(f"  time stamp {stamped}, by the authority of {authority}")
+    elif seal.stamp:
+        about.append("  time stamp not checked: name the root certificate of its authority with --tsa-ca")
+    return Verification(State.WHOLE, run, checked, (f"{State.WHOLE}: {run}", *about), key, name, stamped)
 
 
 def _unsealed(view: RecordView, run: str, checked: Checked) -> Verification:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from tests.collector.cli.time_stamp_authority import make_authority, stamping
 from tests.commands import Command, command_in
 from tests.reliability.changed_records import sealed_run
 
@@ -187,3 +188,19 @@ def test_a_bundle_that_is_not_as_it_was_made_is_refused(here: Path, soakwatch: C
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stdout + done.stderr
     assert "cannot be used as a bundle" in done.stderr
     assert not (here.parent / "outside").exists()
+
+
+def test_the_time_of_a_seal_is_stamped_by_an_authority(here: Path, soakwatch: Command) -> None:
+    """A real authority by openssl: its stamp is checked by its root certificate, and by no other's."""
+    root, other = make_authority(here / "tsa"), make_authority(here / "other")
+    assert soakwatch("verify", "run", "--tsa-ca", root).returncode == 3
+    nobody = soakwatch("seal", "run", "--timestamp", "http://127.0.0.1:9/")
+    assert (nobody.returncode, "the time-stamp authority 127.0.0.1" in nobody.stderr) == (2, True)
+    with stamping(here / "tsa") as url:
+        assert soakwatch("seal", "run", "--timestamp", url).returncode == 0
+    done = soakwatch("verify", "run", "--tsa-ca", root)
+    assert (done.returncode, "  time stamp " in done.stdout) == (0, True), done.stdout + done.stderr
+    wrong = soakwatch("verify", "run", "--tsa-ca", other)
+    assert (wrong.returncode, wrong.stdout.splitlines()[0]) == (1, "sealed, but not stamped by that authority: run")
+    soakwatch("bundle", "run", "-o", "one.tar.gz")
+    assert soakwatch("verify", "one.tar.gz", "--tsa-ca", root).returncode == 0

@@ -35,6 +35,7 @@ def command(
     runs_folder: Path,
     no_web: bool,  # noqa: FBT001 - click's signature
     sign_with: Path | None,
+    timestamp: str,
     stop_on_fail: tuple[str, ...],
 ) -> int:
     """Resume RUN (a folder, a record file, or 'last') until its planned end, then judge it."""
@@ -47,7 +48,7 @@ def command(
     from soakwatch.runs.sealing import Sealing
 
     any_rule, stop_rules = chosen(stop_on_fail)
-    sealing = Sealing(sign_with)
+    sealing = Sealing(sign_with, timestamp)
     sealing.try_out()
     folder = find_run(run, runs_folder)
     if folder.is_file():

@@ -96,6 +96,7 @@ def command(
     group: str,
     labels: dict[str, str],
     sign_with: Path | None,
+    timestamp: str,
     stop_on_fail: tuple[str, ...],
 ) -> int:
     """Run PLAN, or a soak described by the options, to its end, then judge it and write the report."""
@@ -127,7 +128,7 @@ def command(
             loaded = loaded.lasting(duration)
     loaded = loaded.labelled(labels)
     any_rule, stop_rules = chosen(stop_on_fail)
-    sealing = Sealing(sign_with)
+    sealing = Sealing(sign_with, timestamp)
     sealing.try_out()
     check_outside(loaded)
     check_notifications(loaded)

@@ -21,7 +21,7 @@ sealed is not sealed again: it would hide the change. Exit codes: 0 sealed, 2 it
 @click.argument("run", metavar="RUN")
 @sign_option
 @runs_option()
-def command(run: str, sign_with: Path | None, runs_folder: Path) -> None:
+def command(run: str, sign_with: Path | None, timestamp: str, runs_folder: Path) -> None:
     """Seal the record of RUN (a folder, a record file, or 'last'), and sign the seal with an SSH key."""
     from soakwatch.core.errors import RecordError
     from soakwatch.record import Record, RecordView
@@ -29,7 +29,7 @@ def command(run: str, sign_with: Path | None, runs_folder: Path) -> None:
     from soakwatch.runs.sealing import Sealing, seal
 
     found = find_run(run, runs_folder)
-    how = Sealing(sign_with)
+    how = Sealing(sign_with, timestamp)
     how.try_out()
     with RecordView.open(found) as view:
         if "ended_ns" not in view.metas():

@@ -31,10 +31,22 @@ Exit codes: 0 whole and as sealed, 1 changed or not signed by an allowed signer,
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="File of those who may have signed it, as ssh-keygen has it.",
 )
+@click.option(
+    "--tsa-ca",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Root certificate (PEM) of the authority that stamped its time.",
+)
 @click.option("--digest", metavar="HEX", default="", help="Digest that was printed or kept when it was sealed.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @runs_option()
-def command(run: str, allowed_signers: Path | None, digest: str, as_json: bool, runs_folder: Path) -> int:  # noqa: FBT001 - click's signature
+def command(
+    run: str,
+    allowed_signers: Path | None,
+    tsa_ca: Path | None,
+    digest: str,
+    as_json: bool,  # noqa: FBT001 - click's signature
+    runs_folder: Path,
+) -> int:
     """Verify the record of RUN (a folder, a record file, 'last'), or of a file that 'soakwatch bundle' made."""
     import json
 
@@ -46,7 +58,7 @@ def command(run: str, allowed_signers: Path | None, digest: str, as_json: bool, 
     if digest and (len(digest) != 64 or set(digest.lower()) - set("0123456789abcdef")):
         raise click.UsageError("--digest: a digest has 64 hexadecimal digits")
     with opened_run(run, runs_folder) as found, RecordView.open(found) as view:
-        result = verify(view, allowed_signers, digest)
+        result = verify(view, allowed_signers, digest, tsa_ca)
     if as_json:
         click.echo(json.dumps(result.document(), indent=2, allow_nan=False))
     else:
