@@ -3,8 +3,8 @@
 Rows of the small tables have a digest each, 64 of them in one row of ``link``; temporary triggers of the connection
 hand every row over before and after it changes, so that nothing can be written past them. A row that is not what its
 digest says before it is changed is marked for good. A chunk with its axes and blocks has one digest. Polls that are
-rows of their own have a running digest for each source, from its oldest row on: the last row of a transaction has it
-in ``poll.link``, and the compaction to blocks checks it, since it reads the rows anyway.
+rows of their own have a running digest for each source, from its oldest row on: each row has in ``poll.link`` what it
+was then, and the compaction to blocks checks it, since it reads the rows anyway.
 
 The one row of ``chain`` has the number of links and the last of them: the SHA-256 over the link before it and over the
 digests of all parts.
@@ -42,8 +42,9 @@ CHANGED = "changed"
 """Stands for the digest of a row that was changed by others before it was changed by its writer."""
 NO_CHAIN = -1
 """The number of links in a record that an older version began."""
-NewPoll = tuple[int, int, int, int, int, int, int, int, bytes | None, bytes, bytes | None]
-"""A row of ``poll``: source, the columns of ``PollBytes``, and the link."""
+NewPoll = tuple[int, int, int, int, int, int, int, int, bytes | None, bytes]
+"""A row of ``poll``: source, and the columns of ``PollBytes``; ``LinkedPoll`` has its link as well."""
+LinkedPoll = tuple[int, int, int, int, int, int, int, int, bytes | None, bytes, bytes | None]
 
 _SMALL = 1000  # bytes
 Rows = dict[str, str]
@@ -166,16 +167,17 @@ class Chain:
 
     # --- polls -------------------------------------------------------------------------------------------------
 
-    def link(self, rows: list[NewPoll]) -> None:
-        """Give the last of the new rows of each source the digest over all rows that the source has."""
+    def linked(self, rows: Sequence[NewPoll]) -> Sequence[LinkedPoll]:
+        """New rows of polls, each with the digest over all rows that its source has up to it."""
         if not self.on:
-            return
-        last: dict[int, tuple[int, _Hash]] = {}
+            return [(*row, None) for row in rows]
         pack, known = POLL_HEAD.pack, self._running
-        for index, (source, seq, due, start, duration, outcome, error, layout, offsets, data, _) in enumerate(rows):
+        done: list[LinkedPoll] = []
+        for source, seq, due, start, duration, outcome, error, layout, offsets, data in rows:
             running = known.get(source)
             if running is None:
                 running = known[source] = self._of_file(source) or hashlib.sha256(stretch_seed(source, seq))
+            self._touched.add(source)
             size = len(data)
             if offsets is not None:
                 running.update(pack(seq, due, start, duration, outcome, error, layout, len(offsets), size))
@@ -186,10 +188,9 @@ class Chain:
             else:
                 running.update(pack(seq, due, start, duration, outcome, error, layout, -1, size))
                 running.update(data)
-            last[source] = index, running
-        for index, running in last.values():
-            rows[index] = (*rows[index][:10], running.digest())
-        self._touched.update(last)
+            link = running.digest()
+            done.append((source, seq, due, start, duration, outcome, error, layout, offsets, data, link))
+        return done
 
     def compacts(self, source: int, rows: Sequence[PollBytes]) -> _Hash:
         """These are the oldest rows of a source, and are about to become a chunk: check them. Returns the digest that

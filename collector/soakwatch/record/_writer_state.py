@@ -79,7 +79,7 @@ class WriterState:
         self.polls_ns = max(self.polls_ns or poll.due_ns, poll.due_ns, poll.start_ns + poll.duration_ns)
         outcome, error = OUTCOME_NUMBERS[poll.outcome], self._error(poll.error)
         times = poll.due_ns, poll.start_ns, poll.duration_ns
-        return (source.id, seq, *times, outcome, error, packed.layout, packed.offsets, packed.data, None)
+        return (source.id, seq, *times, outcome, error, packed.layout, packed.offsets, packed.data)
 
     def know(self, source: Source) -> None:
         """A source that is new, or of which something changed."""

@@ -164,8 +164,7 @@ class Record:
                 row = self._state.take(source, poll)
                 if row is not None:
                     rows.append(row)
-            self._chain.link(rows)
-            sql.executemany(POLL_INSERT, rows)
+            sql.executemany(POLL_INSERT, self._chain.linked(rows))
         self._seal_one()
 
     def put_stretch(self, source: Source, stretch: Stretch) -> None:
