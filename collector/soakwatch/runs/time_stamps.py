@@ -13,8 +13,6 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from soakwatch.core.errors import PlanError, SoakwatchError
-from soakwatch.sources.transport.http_client import REQUEST_ERRORS, failure_of, sync_client
-from soakwatch.sources.transport.tls import verifying
 
 _TIMEOUT_S = 20.0
 _MOST_BYTES = 1 << 20
@@ -27,6 +25,10 @@ class TimeStampError(SoakwatchError):
 
 def time_stamp(text: str, url: str) -> bytes:
     """The answer of the authority at ``url`` about a text. Raises TimeStampError."""
+    # A collector that runs for days needs no HTTP client for a stamp at its end.
+    from soakwatch.sources.transport.http_client import REQUEST_ERRORS, failure_of, sync_client
+    from soakwatch.sources.transport.tls import verifying
+
     parts = urlsplit(url)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise TimeStampError("--timestamp is not an address such as https://tsa.example.com/tsr")
