@@ -1,10 +1,10 @@
 """What the chain of digests costs: the same polls written with and without it, side by side; prints, asserts nothing.
 
-    python tests/bench/seal.py                      two shapes of runs, nine pairs each
+    python tests/bench/seal.py                      four shapes of runs, nine pairs each
     python tests/bench/seal.py --pairs 3 --hours 0.5
 
-Each pair writes the same polls twice, in turn which is first, up to the compact record; CPU time of the process and
-wall time with every commit on the disk. Then a record is checked and sealed.
+Each pair writes the same polls into two records, batch by batch and in turn which is first, up to the compact record;
+CPU time of the writing thread, and wall time with every commit on the disk.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
@@ -44,18 +45,38 @@ SHAPES = (
 )
 
 
-def written(folder: Path, batches: Sequence[Sequence[Poll]], shape: Shape) -> tuple[float, float]:
-    """CPU and wall seconds of writing it all."""
-    with Record.create(folder) as record:
-        record.target("dut", "dut")
-        for number in range(shape.sources):
-            record.source(f"dut{number}", "local", f"dut{number}/local", 10**9, required=True)
-        gc.collect()
-        wall, cpu = time.perf_counter(), time.process_time()
-        for batch in batches:
-            record.put(batch)
-        record.finish()
-        return time.process_time() - cpu, time.perf_counter() - wall
+def written(folder: Path, batches: Sequence[Sequence[Poll]], shape: Shape) -> tuple[float, float, float, float]:
+    """CPU and wall seconds of writing it all with the chain, and without it: batch by batch, in turn which is first."""
+    cpu, wall = {True: 0.0, False: 0.0}, {True: 0.0, False: 0.0}
+
+    def timed(chained: bool, work: Callable[[], object]) -> None:
+        began, ran = time.perf_counter(), time.thread_time()
+        work()
+        cpu[chained] += time.thread_time() - ran
+        wall[chained] += time.perf_counter() - began
+
+    with _record(folder / "with", shape) as chained:
+        with patch.object(record_writer, "start_chain", _nothing):
+            plain = _record(folder / "without", shape)
+        with plain:
+            gc.collect()
+            for number, batch in enumerate(batches):
+                for one in (True, False) if number % 2 else (False, True):
+                    timed(one, partial((chained if one else plain).put, batch))
+            timed(True, chained.finish)
+            timed(False, plain.finish)
+    return cpu[True], wall[True], cpu[False], wall[False]
+
+
+def _record(folder: Path, shape: Shape) -> Record:
+    record = Record.create(folder)
+    for number in range(shape.sources):
+        record.source(f"dut{number}", "local", f"dut{number}/local", 10**9, required=True)
+    return record
+
+
+def _nothing(_sql: object) -> None:
+    """In place of ``start_chain``."""
 
 
 def batches_of(shape: Shape, hours: float, seed: int) -> list[list[Poll]]:
@@ -71,10 +92,6 @@ def batches_of(shape: Shape, hours: float, seed: int) -> list[list[Poll]]:
     ]
 
 
-def _without() -> Callable[[object], None]:
-    return lambda _sql: None
-
-
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -84,25 +101,19 @@ def main() -> None:
     given = parser.parse_args()
     print(f"{'shape':42} {'samples/s CPU':>14} {'CPU with/without':>24} {'wall with/without':>24}")
     for shape in SHAPES:
-        hours = given.hours * min(1.0, 200 / (shape.sources * shape.series))
-        hours = max(hours, 2 * 3600 / 3600 / 8)
+        hours = max(given.hours * min(1.0, 200 / (shape.sources * shape.series)), 0.25)
         batches = batches_of(shape, hours, given.seed)
         samples = sum(len(poll.answer.samples) for batch in batches for poll in batch)
         ratios: list[tuple[float, float]] = []
         speeds: list[float] = []
-        for pair in range(given.pairs):
-            seen: dict[bool, tuple[float, float]] = {}
-            for chained in (pair % 2 == 0, pair % 2 == 1):
-                with tempfile.TemporaryDirectory() as folder:
-                    if chained:
-                        seen[True] = written(Path(folder) / "run", batches, shape)
-                    else:
-                        with patch.object(record_writer, "start_chain", _without()):
-                            seen[False] = written(Path(folder) / "run", batches, shape)
-            ratios.append((seen[True][0] / seen[False][0], seen[True][1] / seen[False][1]))
-            speeds.append(samples / seen[False][0])
-        cpu, wall = (sorted(column) for column in zip(*ratios, strict=True))
-        print(f"{shape.name:42} {statistics.median(speeds):14,.0f} {_spread(cpu):>24} {_spread(wall):>24}", flush=True)
+        for _ in range(given.pairs):
+            with tempfile.TemporaryDirectory() as folder:
+                cpu, wall, plain_cpu, plain_wall = written(Path(folder), batches, shape)
+            ratios.append((cpu / plain_cpu, wall / plain_wall))
+            speeds.append(samples / plain_cpu)
+        by_cpu, by_wall = (sorted(column) for column in zip(*ratios, strict=True))
+        speed = f"{statistics.median(speeds):,.0f}"
+        print(f"{shape.name:42} {speed:>14} {_spread(by_cpu):>24} {_spread(by_wall):>24}", flush=True)
 
 
 def _spread(ratios: Sequence[float]) -> str:

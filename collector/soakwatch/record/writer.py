@@ -25,7 +25,7 @@ from soakwatch.record._writer_state import POLL_INSERT, WriterState, change_even
 from soakwatch.record.bulk import Stretch, write_stretch
 from soakwatch.record.findings import finding_to_json, identity_of
 from soakwatch.record.model import Artifact, Source, StoredEvent
-from soakwatch.record.seal import Checked, Seal, check, write_seal
+from soakwatch.record.seal import Seal, write_seal
 from soakwatch.record.writer_lock import release_lock, take_lock
 from soakwatch_agent.sample import Poll
 from soakwatch_rules.rule import Event, Finding, Outcome
@@ -303,11 +303,6 @@ class Record:
             self._chain.link_at_end()
             self._chain.commit()  # the seal names this link
             return write_seal(sql, time_ns)
-
-    def check(self) -> Checked:
-        """Whether everything is as it was written and sealed; reads all of the record."""
-        with self._reading() as sql:
-            return check(sql)
 
     def sign_seal(self, number: int, signature: str, stamp: bytes = b"") -> None:
         """Keep the signature of a seal, and what a time-stamp authority answered; "" and nothing: as it was."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from soakwatch.core.ssh_signature import SignatureError, sign
-from soakwatch.record import Record
+from soakwatch.record import Record, RecordView
 from soakwatch.record.seal import Checked
 from soakwatch.runs.time_stamps import TimeStampError, time_stamp
 
@@ -43,4 +43,5 @@ def seal(record: Record, how: Sealing) -> tuple[Checked, str]:
             record.sign_seal(made.number, "", time_stamp(made.document, how.timestamp))
         except TimeStampError as error:
             doubts.append(str(error))
-    return record.check(), "; ".join(doubts)
+    with RecordView.open(record.path) as view:
+        return view.check(), "; ".join(doubts)

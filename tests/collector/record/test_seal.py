@@ -160,7 +160,7 @@ def test_a_change_while_the_run_goes_on_is_told_for_good(tmp_path: Path) -> None
         record.put([small_poll(1, 30)])
         record.finish()
         record.put_seal(T0)
-        told = {(change.table, change.row) for change in record.check().changes}
+    told = {(change.table, change.row) for change in checked(tmp_path / "run").changes}
     assert told == {("event", "1"), ("poll", "source 1, polls 1 to 21")}
 
 
