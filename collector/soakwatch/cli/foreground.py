@@ -68,7 +68,7 @@ def run_to_the_end(
     try:
         promises = Promises.recorded(course.folder, record)
         show = partial(_show, console) if verdict_shown else _show_nothing
-        ending_with = partial(Ending, record, promises)
+        ending_with = partial(Ending, record, promises, sealing=course.sealing)
         if course.polled_ns is not None:
             if reason := why_unpolled(course.folder, course.start_ns, course.polled_ns):
                 end_unpolled(record, promises, course.polled_ns, reason)
@@ -129,6 +129,8 @@ def run_to_the_end(
             record.close()
     with suppress(FileNotFoundError):
         say(f"record  {record.path} ({show_bytes(record.path.stat().st_size)})")
+    if verdict.checked is not None and verdict.checked.seal is not None:
+        say(f"digest  {verdict.checked.seal.digest}")
     report = record.path.with_name(REPORT_FILES["html"])
     if report.is_file():
         say(f"report  {report}")

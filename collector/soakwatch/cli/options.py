@@ -55,6 +55,23 @@ def _group(_context: click.Context, _parameter: click.Parameter, name: str) -> s
     return name
 
 
+def sign_option(command: F) -> F:
+    """Adds ``--sign-with`` as the parameter ``sign_with``, a path or None, and ``--timestamp``, an address or ""."""
+    return click.option(
+        "--sign-with",
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="KEY",
+        help="SSH key that signs the seal of the record (a public key: the one of the agent that belongs to it).",
+    )(
+        click.option(
+            "--timestamp",
+            metavar="URL",
+            default="",
+            help="Time-stamp authority (RFC 3161) that stamps the seal; needs openssl.",
+        )(command)
+    )
+
+
 class LabelCommand(click.Command):
     """A command with ``--label``, behind which several labels may stand: ``--label release=7.2 build=9``.
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from soakwatch.core.event_kinds import REACH_NS
 from soakwatch.judge.capacity import CapacitySearch
 from soakwatch.plan import Plan
+from soakwatch.runs.sealing import Sealing
 from soakwatch_rules.rule import Event
 
 
@@ -21,7 +22,7 @@ class RunContext:
     on after its monitor died. ``searches`` are those for the capacity that an earlier monitor made, ``ceilings`` what
     the driven generators can send together, by metric. ``polled_ns`` is when polling ended (UTC ns), of a run of which
     only the end is left to be made. ``stop_on_fail`` ends the run at the first live failure of any
-    rule, ``stop_rules`` of one of these.
+    rule, ``stop_rules`` of one of these. ``sealing`` says by what key the record is signed at its end.
     """
 
     plan: Plan
@@ -36,6 +37,7 @@ class RunContext:
     searches: tuple[CapacitySearch, ...] = ()
     ceilings: Mapping[str, float] = field(default_factory=dict)
     polled_ns: int | None = None
+    sealing: Sealing = field(default_factory=Sealing)
 
     @property
     def unwatched_ns(self) -> int | None:

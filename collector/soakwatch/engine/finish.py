@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from soakwatch.core.errors import RecordError
@@ -20,7 +20,9 @@ from soakwatch.judge.record_verdict import ALARMS, judge_record
 from soakwatch.judge.verdict import Verdict
 from soakwatch.record import Record, RecordView
 from soakwatch.record.model import MONITOR_ORIGIN
+from soakwatch.record.seal import Checked
 from soakwatch.report.files import REPORT_FILES, write_reports
+from soakwatch.runs.sealing import Sealing, seal
 from soakwatch.sinks.supervisor import SinkProcesses
 from soakwatch_rules.rule import Finding, Outcome
 
@@ -38,6 +40,7 @@ class Ending:
     say: Callable[[str], None]
     complain: Callable[[str], None]
     show: Callable[[RecordView, Verdict], None]
+    sealing: Sealing = field(default_factory=Sealing)
 
     @property
     def folder(self) -> Path:
@@ -58,6 +61,7 @@ class Ending:
                 asyncio.run(self.hooks.conclude(verdict))
         finally:
             self.record.finish()
+        verdict = replace(verdict, checked=self._sealed())
         with RecordView.open(self.folder) as view:
             failures = write_reports(view, verdict, self.folder)
             if not failures:
@@ -74,6 +78,13 @@ class Ending:
         if self.promises.is_done(REPORT) and self.promises.is_done(SINKS):
             self.promises.done(END)
         return verdict
+
+    def _sealed(self) -> Checked:
+        """Seal the record, and sign it if that was asked for; a run that cannot be signed is sealed all the same."""
+        checked, doubt = seal(self.record, self.sealing)
+        if doubt:
+            self.complain(f"{doubt}: do that with soakwatch seal {self.folder}")
+        return checked
 
     def finish_notifying(self) -> None:
         """Wait for the notifications and record their outcome; a second Ctrl-C does not wait."""

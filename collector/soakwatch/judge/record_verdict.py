@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from soakwatch.core.errors import PlanError
+from soakwatch.core.errors import PlanError, RecordError
 from soakwatch.core.registry import INSTALLED
 from soakwatch.core.yaml import parse, plan_error
 from soakwatch.judge.capacity import stated_capacity
 from soakwatch.judge.judge import RuleUse, judge
+from soakwatch.judge.record_trust import refuse_contradictions, weighed
 from soakwatch.judge.uncatalogued_metrics import (
     additional_metrics,
     inconclusive_if_unjudged,
@@ -88,15 +89,26 @@ def judge_record(
     runs.
 
     While the record is being written and the run has not ended, the verdict is preliminary; ``ended`` says that it
-    has.
+    has, and is about to be sealed. Any other record is checked: of one that was changed the verdict is inconclusive.
+    Raises RecordError for one that contradicts itself, PlanError.
 
     Rules named in ``only``, or when the record was imported, also judge gauges outside of the catalogue if they judge
     each series by itself.
     """
+    refuse_contradictions(view)
+    for other in earlier:
+        if words := other.check().words:
+            raise RecordError(f"{other.path} was {words}: nothing can be compared with it")
     uses = rules_for(view, plan, only)
     tenants = recorded_tenants(view) if plan is None else plan.tenants
     goes_on = not ended and lifecycle_of(view.metas(), view.path) == "running"
     verdict = inconclusive_if_unjudged(
         view, judge(view, view.meta("run") or "run", uses, progress, earlier, goes_on=goes_on, tenants=tenants)
     )
-    return replace(verdict, labels=view.labels)
+    verdict = replace(verdict, labels=view.labels)
+    if goes_on or ended:
+        return verdict
+    checked = view.check()
+    if view.meta(IMPORTED_KEY) is not None and checked.seal is None and not checked.changed:
+        return verdict  # nobody expects a seal of a table
+    return weighed(verdict, checked)

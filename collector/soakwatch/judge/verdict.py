@@ -10,6 +10,7 @@ from soakwatch.core.roles import DUT
 from soakwatch.core.units import show_seconds
 from soakwatch.judge.capacity import CapacitySearch
 from soakwatch.judge.pass_requirements import Demand
+from soakwatch.record.seal import Checked
 from soakwatch_rules.causes import Cause, causes
 from soakwatch_rules.rule import Event, Finding, Ledger, Outcome, Phase, Window
 from soakwatch_rules.traits import traits_of
@@ -47,7 +48,8 @@ class Verdict:
     ``causes`` hold each finding that fails, warns or is inconclusive exactly once, by its index in ``findings``;
     ``waived`` are the indexes of inconclusive findings that do not block a pass. ``preliminary`` says that the run
     goes on: it may have failed already, and cannot have passed. ``labels`` are those of the run, text by name;
-    ``capacity`` are its searches for the capacity.
+    ``capacity`` are its searches for the capacity. ``checked`` is what came of checking the record, None where it was
+    not (a run that goes on).
     """
 
     run: str
@@ -63,6 +65,7 @@ class Verdict:
     preliminary: bool = False
     labels: Mapping[str, str] = field(default_factory=dict)
     capacity: tuple[CapacitySearch, ...] = ()
+    checked: Checked | None = None
 
     @property
     def words(self) -> str:

@@ -74,7 +74,20 @@ ALTER TABLE artifact ADD COLUMN size INTEGER;
 """
 """The bytes of an artifact that has a ``size`` are compressed; those of older records have none and are plain."""
 
-STEPS: tuple[str, ...] = (_V1, _V2)
+_V3 = """
+ALTER TABLE poll ADD COLUMN link BLOB;
+CREATE TABLE IF NOT EXISTS link (
+  part TEXT NOT NULL, bucket INTEGER NOT NULL, rows TEXT NOT NULL, PRIMARY KEY (part, bucket));
+CREATE TABLE IF NOT EXISTS chain (
+  id INTEGER PRIMARY KEY, n INTEGER NOT NULL, before BLOB NOT NULL, digest BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS seal (
+  n INTEGER PRIMARY KEY, document TEXT NOT NULL, signature TEXT, stamp BLOB);
+INSERT OR IGNORE INTO chain VALUES (0, -1, x'', x'');
+"""
+"""The chain of digests (``_chain``) and the seals (``seal``). A record that was begun without a chain has ``n`` -1: its
+rows have no digests, and nothing can be said of what they were."""
+
+STEPS: tuple[str, ...] = (_V1, _V2, _V3)
 """``STEPS[n]`` takes a file from version n to n + 1; a published step is never changed, only followed by another."""
 SCHEMA_VERSION = len(STEPS)
 

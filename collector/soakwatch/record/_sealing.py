@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from soakwatch.record._blocks import encode
+from soakwatch.record._digests import update_with_block
 from soakwatch.record._recent import POLL_COLUMNS, Column, PollRow, Recent, typed_runs, unpack
 from soakwatch.record.model import Ints
+
+if TYPE_CHECKING:
+    from hashlib import _Hash
 
 SEAL_POLLS = 3600
 SEAL_SAMPLES = 320_000  # 2.6 MB of words: bounds the memory and the stall of one sealing
@@ -26,16 +31,20 @@ def layouts_of(connection: sqlite3.Connection) -> dict[int, tuple[list[int], str
     }
 
 
-def seal_oldest(connection: sqlite3.Connection, source: int) -> tuple[int, int, list[int]]:
+def seal_oldest(
+    connection: sqlite3.Connection, source: int, check: Callable[[int, list[PollRow]], _Hash]
+) -> tuple[int, int, list[int]]:
     """Seal the oldest polls of a source inside the caller's transaction: at most ``SEAL_POLLS``, and no more once
-    ``SEAL_SAMPLES`` are reached. Returns how many polls and samples that were, and the series in them."""
+    ``SEAL_SAMPLES`` are reached. ``check`` is shown the source and the rows before, and gives the digest that is
+    shown the blocks. Returns how many polls and samples that were, and the series in them."""
     rows, samples = _oldest(connection, source)
     if not rows:
         return 0, 0, []
+    digest = check(source, rows)
     recent = unpack(rows, layouts_of(connection))
     chunk = connection.execute("SELECT coalesce(max(id), 0) + 1 FROM chunk").fetchone()[0]
     first_block = connection.execute("SELECT coalesce(max(id), 0) + 1 FROM block").fetchone()[0]
-    last_block = _write_blocks(connection, chunk, first_block, recent)
+    last_block = _write_blocks(connection, chunk, first_block, recent, digest)
     connection.execute(
         "INSERT INTO chunk VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
         (
@@ -68,7 +77,7 @@ def _oldest(connection: sqlite3.Connection, source: int) -> tuple[list[PollRow],
     return rows, samples
 
 
-def _write_blocks(connection: sqlite3.Connection, chunk: int, first_block: int, recent: Recent) -> int:
+def _write_blocks(connection: sqlite3.Connection, chunk: int, first_block: int, recent: Recent, digest: _Hash) -> int:
     axes: dict[Axis, int] = {}
     block = first_block
     for series in sorted(recent.pieces):
@@ -81,7 +90,9 @@ def _write_blocks(connection: sqlite3.Connection, chunk: int, first_block: int, 
                 offsets = None if column.offsets is None else column.offsets[stretch]
                 part = Column(column.positions[stretch], offsets, column.words[stretch], "", None)
             axis = _axis(connection, chunk, recent, part, axes)
-            connection.execute("INSERT INTO block VALUES (?,?,?,?)", (block, series, axis, encode(values)))
+            data = encode(values)
+            connection.execute("INSERT INTO block VALUES (?,?,?,?)", (block, series, axis, data))
+            update_with_block(digest, block, series, axis, data)
             block += 1
     return block - 1
 

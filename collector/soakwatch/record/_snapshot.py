@@ -36,6 +36,8 @@ def open_snapshot(path: Path, stack: ExitStack) -> sqlite3.Connection:
             connection = _migrated(connection, version, stack)
     except (sqlite3.Error, OSError) as error:
         raise as_record_error(error, path) from None
+    except (ValueError, TypeError) as error:  # what names the file's tables is no text any more
+        raise damaged(path, str(error)) from None
     return connection
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from soakwatch.core.errors import RecordError
+from soakwatch.record._chain import NewPoll
 from soakwatch.record._packer import PollPacker
 from soakwatch.record._rows import last_time, sources_of, storable
 from soakwatch.record._sealing import count_recent
@@ -22,10 +23,9 @@ otherwise add a row a poll. What comes on top is counted in one last row that qu
 
 _MAX_ERROR_TEXTS = 1000  # error texts
 
-NewPoll = tuple[int, int, int, int, int, int, int, int, bytes | None, bytes]
 POLL_INSERT = (
-    "INSERT INTO poll (source, seq, due_ns, start_ns, duration_ns, outcome, error, layout, offsets, data)"
-    " VALUES (?,?,?,?,?,?,?,?,?,?)"
+    "INSERT INTO poll (source, seq, due_ns, start_ns, duration_ns, outcome, error, layout, offsets, data, link)"
+    " VALUES (?,?,?,?,?,?,?,?,?,?,?)"
 )
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch.record._blocks import encode
+from soakwatch.record._chain import Chain
 from soakwatch.record._files import connect, record_file
 from soakwatch.record._rows import storable
 from soakwatch.record._sqlite_errors import as_record_error
@@ -155,8 +156,7 @@ def restore_tables(
     """Write series, faults and the texts of errors into a record that has none, in their order. Raises RecordError."""
     path = record_file(folder)
     try:
-        with closing(connect(path)) as sql:
-            sql.execute("BEGIN IMMEDIATE")
+        with closing(connect(path)) as connection, Chain(connection).transaction() as sql:
             sql.executemany(
                 "INSERT INTO series (target, metric, object, source, unit, kind, last_ns) VALUES (?,?,?,?,?,?,NULL)",
                 ((storable(a), storable(b), storable(c), d, storable(e), f) for a, b, c, d, e, f in series),
@@ -166,6 +166,5 @@ def restore_tables(
                 ((a, storable(b), storable(c), storable(d), e, f, g) for a, b, c, d, e, f, g in faults),
             )
             sql.executemany("INSERT INTO error (text) VALUES (?)", ((storable(text),) for text in errors))
-            sql.execute("COMMIT")
     except sqlite3.Error as error:
         raise as_record_error(error, path) from None

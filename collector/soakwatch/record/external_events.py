@@ -9,6 +9,7 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from soakwatch.record._chain import Chain
 from soakwatch.record._files import connect, record_file
 from soakwatch.record._rows import EVENT_COLUMNS, event_of, storable
 from soakwatch.record._schema import SCHEMA_VERSION, version_of
@@ -75,12 +76,7 @@ def external_events(path: Path) -> Iterator[ExternalEvents]:
                 with external_events(path) as events:
                     yield events
                 return
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield ExternalEvents(connection)
-                connection.execute("COMMIT")
-            finally:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
+            with Chain(connection).transaction() as sql:
+                yield ExternalEvents(sql)
     except sqlite3.Error as error:
         raise as_record_error(error, file) from None

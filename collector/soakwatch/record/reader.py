@@ -40,6 +40,7 @@ from soakwatch.record.model import (
     StoredFault,
     source_label,
 )
+from soakwatch.record.seal import Checked, Seal, check, seals_in
 from soakwatch_agent.metric import BY_NAME
 from soakwatch_agent.sample import Poll, PollOutcome
 from soakwatch_rules.rule import Finding, Ledger, Phase, Window
@@ -277,6 +278,16 @@ class RecordView:
             if self._replay is None:
                 self._replay = Replay(sql, self._columns)
             return self._replay.after(cursor, limit)
+
+    def check(self) -> Checked:
+        """Whether everything is as it was written and sealed; reads all of the record."""
+        with self._reading() as sql:
+            return check(sql)
+
+    def seals(self) -> tuple[Seal, ...]:
+        """The seals, oldest first."""
+        with self._reading() as sql:
+            return seals_in(sql)
 
     # --- what was made of it -----------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from typing import Self
 from soakwatch.core.errors import RecordError
 from soakwatch.core.private_files import make_private_folder
 from soakwatch.record import _artifacts
+from soakwatch.record._chain import Chain, start_chain
 from soakwatch.record._files import BUSY_S, connect, record_file, size_of
 from soakwatch.record._rows import CADENCES, EVENT_COLUMNS, event_of, last_time, storable
 from soakwatch.record._schema import RECORD_NAME, SCHEMA_VERSION, migrate, version_of
@@ -25,6 +26,7 @@ from soakwatch.record.bulk import Stretch, write_stretch
 from soakwatch.record.findings import finding_to_json, identity_of
 from soakwatch.record.model import Artifact, Source, StoredEvent
 from soakwatch.record.rescue import Identity, OpenFile, displaced, file_identity, moved_to_a_copy, side_files
+from soakwatch.record.seal import Seal, write_seal
 from soakwatch.record.writer_lock import release_lock, take_lock
 from soakwatch_agent.sample import Poll
 from soakwatch_rules.rule import Event, Finding, Outcome
@@ -45,6 +47,7 @@ class Record:
         self._guard = threading.RLock()
         self._closed = False
         self._pause = 0  # puts until sealing is tried again after the disk refused it
+        self._chain = Chain(connection)
         self._state = WriterState(connection)
         self._stale = False  # a transaction was rolled back: the state must be worked out again
         self._identity = file_identity(path)
@@ -164,7 +167,7 @@ class Record:
                 row = self._state.take(source, poll)
                 if row is not None:
                     rows.append(row)
-            sql.executemany(POLL_INSERT, rows)
+            sql.executemany(POLL_INSERT, self._chain.linked(rows))
         self._seal_one()
 
     def put_stretch(self, source: Source, stretch: Stretch) -> None:
@@ -287,6 +290,7 @@ class Record:
             if moved is not None:
                 self.path, self._connection, self._lock = moved.path, moved.connection, moved.lock
                 self._identity, self._stale = file_identity(moved.path), True
+                self._chain = Chain(self._connection)
         return why
 
     def seal(self, final: bool = False) -> None:  # noqa: FBT001, FBT002
@@ -317,6 +321,21 @@ class Record:
             finally:
                 sql.execute(f"PRAGMA busy_timeout={round(BUSY_S * 1000):d}")
 
+    def put_seal(self, time_ns: int) -> Seal:
+        """Seal everything that the record holds, at this time (UTC ns): see ``soakwatch.record.seal``. Returns the last
+        seal, where nothing changed since it was made."""
+        with self._writing() as sql:
+            self._chain.link_at_end()
+            self._chain.commit()  # the seal names this link
+            return write_seal(sql, time_ns)
+
+    def sign_seal(self, number: int, signature: str, stamp: bytes = b"") -> None:
+        """Keep the signature of a seal, and what a time-stamp authority answered; "" and nothing: as it was."""
+        with self._writing() as sql:
+            for column, value in (("signature", signature), ("stamp", stamp)):
+                if value:
+                    sql.execute(f"UPDATE seal SET {column}=? WHERE n=?", (value, number))  # noqa: S608
+
     def close(self) -> None:
         """Close the file and give up the lock; a second time does nothing."""
         with self._guard:
@@ -345,14 +364,11 @@ class Record:
             if self._stale:
                 self._state = WriterState(sql)
                 self._stale = False
-            sql.execute("BEGIN IMMEDIATE")
             try:
-                yield sql
-                sql.execute("COMMIT")
+                with self._chain.transaction():
+                    yield sql
             except BaseException:
                 self._stale = True
-                if sql.in_transaction:
-                    sql.execute("ROLLBACK")
                 raise
 
     def _is_due(self, source: int) -> bool:
@@ -371,7 +387,7 @@ class Record:
 
     def _seal(self, source: int) -> None:
         with self._writing() as sql:
-            polls, samples, series = seal_oldest(sql, source)
+            polls, samples, series = seal_oldest(sql, source, self._chain.compacts)
             sql.executemany("UPDATE series SET last_ns=? WHERE id=?", self._state.packer.last_of(series))
             if sql.execute("SELECT count(*) FROM layout").fetchone()[0] > _MAX_LAYOUTS:
                 drop_unused_layouts(sql)
@@ -386,6 +402,7 @@ def _make(path: Path, lock: int, fill: Callable[[Record], None] | None) -> None:
         left.unlink()
     with closing(connect(draft, new=True)) as connection:
         migrate(connection, 0)
+        start_chain(connection)
         if fill is not None:
             fill(Record(draft, connection, lock))
     draft.rename(path)
@@ -400,9 +417,7 @@ def add_outside_event(path: Path, target: str, event: Event, origin: str = "user
                 connection.close()
                 with Record.open(file) as record:
                     return record.add_event(target, event, origin)
-            connection.execute("BEGIN IMMEDIATE")
-            number = insert_event(connection, target, event, origin)
-            connection.execute("COMMIT")
-            return number
+            with Chain(connection).transaction() as sql:
+                return insert_event(sql, target, event, origin)
     except sqlite3.Error as error:
         raise as_record_error(error, file) from None

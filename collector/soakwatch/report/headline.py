@@ -40,6 +40,8 @@ def headline(verdict: Verdict, load: Sequence[Generator]) -> str:
     names = _names([t.target for t in verdict.targets if t.role == DUT])
     if not names:
         return f"No device was judged in {span}: no target has the role dut."
+    if verdict.checked is not None and verdict.checked.changed:
+        return f"{names}: the record was changed after it was written: nothing that it says is proven."
     if verdict.outcome is Outcome.FAIL:
         hit = _names([t.target for t in verdict.targets if t.outcome is Outcome.FAIL])
         so_far = " so far" if verdict.preliminary else ""

@@ -12,14 +12,16 @@ from collections.abc import Mapping
 from importlib import resources
 
 from soakwatch.core.formatting import iso
+from soakwatch.core.ssh_signature import key_of
 from soakwatch.judge.capacity import CapacitySearch
 from soakwatch.judge.verdict import TargetVerdict, Verdict
+from soakwatch.record.seal import Checked
 from soakwatch.runs.setup_changes import Changed
 from soakwatch_agent.sample import object_labels
 from soakwatch_rules.causes import Cause
 from soakwatch_rules.rule import Finding, Forecast, Ledger, Mark, Phase
 
-SCHEMA = 4
+SCHEMA = 5
 
 Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
 
@@ -42,6 +44,7 @@ def verdict_document(verdict: Verdict, difference: Changed | None = None) -> dic
         "causes": [_cause(cause) for cause in verdict.causes],
         "capacity": [_capacity(search) for search in verdict.capacity],
         "changed": None if difference is None else _changed(difference),
+        "seal": _seal(verdict.checked),
     }
 
 
@@ -84,6 +87,20 @@ def _changed(difference: Changed) -> dict[str, Json]:
             for change in difference.changes
         ],
         "plan": list[Json](difference.plan),
+    }
+
+
+def _seal(checked: Checked | None) -> Json:
+    """The seal of the record; null of one that has none and shows no change."""
+    if checked is None or (checked.seal is None and not checked.changed):
+        return None
+    seal = checked.seal
+    return {
+        "digest": None if seal is None else seal.digest,
+        "time": None if seal is None or not seal.sealed.endswith("Z") else f"{seal.sealed[:-1]}.000Z",
+        "links": checked.links if seal is None else seal.links,
+        "signed_by": None if seal is None else key_of(seal.signature) or None,
+        "changed": [str(change) for change in checked.changes],
     }
 
 

@@ -7,6 +7,7 @@ from itertools import groupby
 from xml.etree import ElementTree as ET
 
 from soakwatch.core.formatting import iso, printable, quantity, subject
+from soakwatch.judge.record_trust import seal_words
 from soakwatch.judge.verdict import Verdict
 from soakwatch.runs.compare import ABSENT
 from soakwatch.runs.setup_changes import Changed
@@ -28,7 +29,8 @@ def render_junit(verdict: Verdict, difference: Changed | None = None) -> str:
     not ``skipped``: every CI shows skipped as green, and no data must never look like a pass. A doubt that was not
     required to be settled, and what is not applicable, is ``skipped`` with its reason; a warning goes to
     ``system-out``. A target, or a run, that is inconclusive by none of its rules gets a case "judged" that says why.
-    The labels of the run are properties of each suite, and so is what of its set-up differs from an earlier run.
+    The labels of the run are properties of each suite, and so are the seal of its record and what of its set-up differs
+    from an earlier run.
     """
     suites = ET.Element("testsuites", name=printable(verdict.run))
     total: Counter[str] = Counter()
@@ -55,7 +57,9 @@ def _suite(suites: ET.Element, name: str, verdict: Verdict, difference: Changed 
     suite = ET.SubElement(suites, "testsuite", name=printable(name))
     suite.set("timestamp", iso(verdict.window.begin_ns)[:-5])
     suite.set("time", f"{verdict.window.seconds:.3f}")
-    told = {**verdict.labels, **_differences(difference)}
+    sealed = verdict.checked is not None and (verdict.checked.seal is not None or verdict.checked.changed)
+    seal = {"seal": seal_words(verdict.checked)} if sealed else {}
+    told = {**verdict.labels, **seal, **_differences(difference)}
     if told:
         properties = ET.SubElement(suite, "properties")
         for label, text in told.items():

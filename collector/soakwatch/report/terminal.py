@@ -7,6 +7,7 @@ from rich.console import Console
 from soakwatch.core.formatting import SYMBOLS, utc
 from soakwatch.core.labels import labels_words
 from soakwatch.core.units import show_seconds
+from soakwatch.judge.record_trust import seal_words
 from soakwatch.judge.verdict import Verdict
 from soakwatch.record.source import ReportSource
 from soakwatch.report.console import ConsoleWriter, Part
@@ -53,6 +54,8 @@ def _head(writer: ConsoleWriter, page: Page) -> None:
         writer.say(labels_words(verdict.labels), hang=2)
     for name, reason in page.unread_labels:
         writer.say(f"label {name} not read: {reason}", hang=2)
+    if trust := seal_words(verdict.checked):
+        writer.say(trust, hang=2)
 
 
 def _targets(writer: ConsoleWriter, verdict: Verdict) -> None:

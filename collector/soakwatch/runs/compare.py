@@ -89,9 +89,11 @@ def _cell(findings: Sequence[Finding]) -> Cell:
 
 
 def setup_of(view: RecordView) -> Mapping[str, str]:
-    """Everything of a run's set-up that can differ, by its way: labels, machines, versions, the plan, the command."""
+    """Everything of a run's set-up that can differ, by its way: labels, machines, versions, the plan, the command;
+    and whether its record was changed."""
     metas = view.metas()
     setup = {f"label {name}": text for name, text in view.labels.items()}
+    setup["record"] = view.check().words or "as it was written"
     for what in ("fingerprint", "versions"):
         setup.update(flatten(comparable_trees(parse_json(metas.get(what))), what.replace("fingerprint", "machine")))
     try:

@@ -78,6 +78,7 @@ class VerdictLine:
             "phase": _phase_of_now(phases) if standing == "running" else "",
             "name": metas.get("run", self.run),
             "labels": labels_words(view.labels) or None,
+            "seal": _digest(view) if standing == "judged" else None,
             "failed": float(counts[Outcome.FAIL]),
             "warned": float(counts[Outcome.WARN]),
             "doubtful": float(counts[Outcome.INCONCLUSIVE]),
@@ -143,6 +144,12 @@ def _headline(view: RecordView, standing: Standing, worst: Finding | None) -> st
     return (metas.get("reason") if standing == "judged" else None) or (
         worst.reason if worst else "nothing found so far"
     )
+
+
+def _digest(view: RecordView) -> str | None:
+    """The digest of the last seal; None where there is none yet."""
+    seals = view.seals()
+    return seals[-1].digest if seals else None
 
 
 def _phase_of_now(phases: Phases) -> str:

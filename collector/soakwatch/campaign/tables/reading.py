@@ -27,11 +27,13 @@ def read_figures(runs: Iterable[CellRun], measured: Sequence[Measured]) -> Mappi
 
 
 def figures_in(folder: Path, measured: Sequence[Measured]) -> Mapping[str, FigureValue]:
-    """The figures of one run by name."""
+    """The figures of one run by name; of a record that was changed since it was sealed, only that."""
     if not measured:
         return {}
     try:
         with RecordView.open(folder) as view:
+            if words := view.check().words:
+                return {figure.name: FigureValue(None, "", reason=f"the record was {words}") for figure in measured}
             return {figure.name: figure_of(view, figure.spec) for figure in measured}
     except (RecordError, OSError) as error:
         reason = f"the record cannot be read: {error}".replace(f"{folder}/", "")

@@ -23,6 +23,7 @@ Examples:
   soakwatch judge last
   soakwatch judge runs/20261121T200000Z-fw-7.2 --plan stricter.yaml
   soakwatch judge mailed-record.sqlite --rule memory_growth --json verdict.json
+  soakwatch judge fw-7.2.tar.gz
   soakwatch judge runs --plan stricter.yaml --jobs 4
   soakwatch judge archive/*/ --rule memory_growth --on dask://lab:8786 --json changed.jsonl
   soakwatch judge last --against runs/20261114T200000Z-fw-7.1 --against runs/20261107T200000Z-fw-7.1
@@ -84,7 +85,7 @@ def command(
     against: tuple[str, ...],
     **given: object,
 ) -> int:
-    """Judge RUN (a folder, a record file, or 'last'), a table (CSV, '-': standard input) or a database.
+    """Judge RUN (a folder, a record file, a bundle, or 'last'), a table (CSV, '-': standard input) or a database.
 
     The verdict is printed, and decides the exit code. Several RUNs, or a FOLDER of runs, are judged in
     processes of this machine (--jobs) or on a cluster (--on): what is printed are the verdicts that change.
@@ -173,18 +174,18 @@ def _one(
 @contextmanager
 def _opened(run: str, runs_folder: Path, names: tuple[str, ...], given: Mapping[str, object]) -> Iterator[RecordView]:
     """The record that ``run`` names, or a temporary one made of a table or a database."""
+    from soakwatch.export.bundle import is_bundle, opened_run
     from soakwatch.record import RecordView
-    from soakwatch.runs.catalog import find_run
 
     if is_database(run):
         with _of_database(run, names, given) as view:
             yield view
         return
-    if not is_table(run):
+    if not is_table(run) or is_bundle(Path(run)):
         options = given_options(given)
         if options:
             raise click.UsageError(f"{', '.join(options)}: only valid for tables, but {run} is a run")
-        with RecordView.open(find_run(run, runs_folder)) as view:
+        with opened_run(run, runs_folder) as found, RecordView.open(found) as view:
             yield view
         return
     import tempfile

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from soakwatch.cli.options import StoppingCommand, chosen, runs_option, stop_option
+from soakwatch.cli.options import StoppingCommand, chosen, runs_option, sign_option, stop_option
 from soakwatch.cli.outlet import Terminal, outlives_terminal
 
 
@@ -26,20 +26,36 @@ From another terminal: soakwatch watch RUN shows it, soakwatch stop RUN ends it.
 @click.argument("run", metavar="RUN")
 @runs_option()
 @click.option("--no-web", is_flag=True, help="Do not serve the live page and its API.")
+@sign_option
 @stop_option
 @outlives_terminal
-def command(terminal: Terminal, run: str, runs_folder: Path, no_web: bool, stop_on_fail: tuple[str, ...]) -> int:  # noqa: FBT001 - click's signature
+def command(
+    terminal: Terminal,
+    run: str,
+    runs_folder: Path,
+    no_web: bool,  # noqa: FBT001 - click's signature
+    sign_with: Path | None,
+    timestamp: str,
+    stop_on_fail: tuple[str, ...],
+) -> int:
     """Resume RUN (a folder, a record file, or 'last') until its planned end, then judge it."""
+    from dataclasses import replace
+
     from soakwatch.cli.foreground import run_to_the_end
     from soakwatch.core.errors import RecordError
     from soakwatch.engine.start import resume
     from soakwatch.runs.catalog import find_run
+    from soakwatch.runs.sealing import Sealing
 
     any_rule, stop_rules = chosen(stop_on_fail)
+    sealing = Sealing(sign_with, timestamp)
+    sealing.try_out()
     folder = find_run(run, runs_folder)
     if folder.is_file():
         folder = folder.parent
     if not (folder / "record.sqlite").is_file():
         raise RecordError(f"{folder} contains no record.sqlite: only a run in its own folder can be resumed")
     course, record, clock = resume(folder, stop_on_fail=any_rule, stop_rules=stop_rules)
-    return run_to_the_end(terminal, course, record, clock, web=None if no_web else course.plan.web)
+    return run_to_the_end(
+        terminal, replace(course, sealing=sealing), record, clock, web=None if no_web else course.plan.web
+    )

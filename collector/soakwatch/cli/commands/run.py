@@ -7,7 +7,15 @@ from pathlib import Path
 
 import click
 
-from soakwatch.cli.options import StoppingCommand, chosen, group_option, label_option, runs_option, stop_option
+from soakwatch.cli.options import (
+    StoppingCommand,
+    chosen,
+    group_option,
+    label_option,
+    runs_option,
+    sign_option,
+    stop_option,
+)
 from soakwatch.cli.outlet import Terminal, outlives_terminal
 
 
@@ -69,6 +77,7 @@ Exit codes: 0 pass, 1 fail, 2 usage or plan error, 3 inconclusive, 4 the monitor
 @click.option("--no-web", is_flag=True, help="Do not serve the live page and its API.")
 @group_option("this run")
 @label_option("Label of this run, such as release=7.2; replaces the plan's of the same name.")
+@sign_option
 @stop_option
 @outlives_terminal
 def command(
@@ -86,9 +95,13 @@ def command(
     no_web: bool,  # noqa: FBT001
     group: str,
     labels: dict[str, str],
+    sign_with: Path | None,
+    timestamp: str,
     stop_on_fail: tuple[str, ...],
 ) -> int:
     """Run PLAN, or a soak described by the options, to its end, then judge it and write the report."""
+    from dataclasses import replace
+
     from soakwatch.cli.foreground import run_to_the_end
     from soakwatch.core.clock import SteadyClock
     from soakwatch.core.secrets import secret
@@ -100,6 +113,7 @@ def command(
     from soakwatch.engine.start import begin, discard
     from soakwatch.plan import load_plan, quick_plan
     from soakwatch.runs.catalog import new_folder
+    from soakwatch.runs.sealing import Sealing
     from soakwatch.sinks.registry import destinations
 
     if plan is not None and (targets or processes or interval or name):
@@ -114,6 +128,8 @@ def command(
             loaded = loaded.lasting(duration)
     loaded = loaded.labelled(labels)
     any_rule, stop_rules = chosen(stop_on_fail)
+    sealing = Sealing(sign_with, timestamp)
+    sealing.try_out()
     check_outside(loaded)
     check_notifications(loaded)
     for to in destinations(loaded.sinks).values():
@@ -137,7 +153,9 @@ def command(
         group=group,
     )
     try:
-        return run_to_the_end(terminal, course, record, clock, web=None if no_web else loaded.web)
+        return run_to_the_end(
+            terminal, replace(course, sealing=sealing), record, clock, web=None if no_web else loaded.web
+        )
     except PlanRefusedError:
         if into is None and discard(folder):
             click.echo(f"nothing was judged; {folder} was removed")

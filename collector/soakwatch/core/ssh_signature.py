@@ -1,0 +1,118 @@
+"""Signatures of files by SSH keys, made and checked by ``ssh-keygen -Y``; nothing here is cryptography of its own.
+
+No command asks for anything: a key with a passphrase must be in an agent, whose public key is then named.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import os
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from soakwatch.core.errors import SoakwatchError
+
+NAMESPACE = "soakwatch@record"
+"""What the signatures of records are for: a signature with it is good for nothing else."""
+_TIMEOUT_S = 60.0  # a security key may wait for a touch
+_MAGIC = b"SSHSIG"
+
+
+class SignatureError(SoakwatchError):
+    """Something could not be signed, or a signature is not what it should be."""
+
+
+def sign(text: str, key: Path) -> str:
+    """The signature of a text by a private key, or by the one in the agent whose public key is named.
+
+    Raises SignatureError where that cannot be done without asking.
+    """
+    if not key.is_file():
+        raise SignatureError(f"--sign-with {key}: there is no such file: name an SSH key (ssh-keygen -t ed25519)")
+    with tempfile.TemporaryDirectory(prefix="soakwatch-sign-") as folder:
+        file = Path(folder) / "seal"
+        file.write_text(text, encoding="utf-8", errors="surrogateescape")
+        done = _run(["-Y", "sign", "-n", NAMESPACE, "-f", str(key.absolute()), str(file)])
+        if done.returncode:
+            hint = "a key with a passphrase must be in an agent: ssh-add it, and name its public key"
+            raise SignatureError(f"--sign-with {key}: ssh-keygen cannot sign ({_last_line(done.stderr)}); {hint}")
+        return (Path(folder) / "seal.sig").read_text(encoding="utf-8")
+
+
+def signer(text: str, signature: str, allowed: Path) -> str:
+    """Whose signature of a text this is, by a file of allowed signers (``man ssh-keygen``, ALLOWED SIGNERS).
+
+    Raises SignatureError if it is of nobody in it, or of another text.
+    """
+    if not allowed.is_file():
+        raise SignatureError(f"--allowed-signers {allowed}: there is no such file")
+    data = text.encode("utf-8", "surrogateescape")
+    with tempfile.TemporaryDirectory(prefix="soakwatch-sign-") as folder:
+        file = Path(folder) / "seal.sig"
+        file.write_text(signature, encoding="utf-8", errors="surrogateescape")
+        where = ["-s", str(file), "-f", str(allowed.absolute())]
+        found = _run(["-Y", "find-principals", *where])
+        names = found.stdout.split("\n")[0].split(",") if found.returncode == 0 else []
+        for name in filter(None, (name.strip() for name in names)):
+            done = _run(["-Y", "verify", "-n", NAMESPACE, "-I", name, *where], data)
+            if done.returncode == 0:
+                return name
+            why = _last_line(done.stdout) or _last_line(done.stderr)
+            raise SignatureError(f"the signature of {name} ({key_of(signature)}) is not good for this seal: {why}")
+    raise SignatureError(f"it was signed with {key_of(signature)}, which is of nobody in {allowed}")
+
+
+def key_of(signature: str) -> str:
+    """The type and the fingerprint of the key that a signature says it is of, as ``ssh-keygen -l`` shows them; nothing
+    is checked by that. "" where it cannot be read."""
+    try:
+        body = base64.b64decode("".join(line for line in signature.splitlines() if not line.startswith("-----")))
+        if not body.startswith(_MAGIC):
+            return ""
+        blob = _field(body, len(_MAGIC) + 4)
+        kind = _field(blob, 0).decode("ascii")
+    except (ValueError, binascii.Error):
+        return ""
+    return f"{kind} SHA256:{base64.b64encode(hashlib.sha256(blob).digest()).decode().rstrip('=')}"
+
+
+def _field(body: bytes, at: int) -> bytes:
+    size = int.from_bytes(body[at : at + 4], "big")
+    if at + 4 + size > len(body):
+        raise ValueError("cut short")
+    return body[at + 4 : at + 4 + size]
+
+
+def _run(words: Sequence[str], data: bytes = b"") -> subprocess.CompletedProcess[str]:
+    """``ssh-keygen`` without a terminal to ask at. Raises SignatureError."""
+    try:
+        done = subprocess.run(
+            ["ssh-keygen", *words],
+            input=data,
+            capture_output=True,
+            timeout=_TIMEOUT_S,
+            check=False,
+            start_new_session=True,
+            env=_without_questions(os.environ),
+        )
+    except FileNotFoundError:
+        raise SignatureError("there is no ssh-keygen: install OpenSSH's client to sign or check signatures") from None
+    except subprocess.TimeoutExpired:
+        raise SignatureError(f"ssh-keygen did not answer within {_TIMEOUT_S:g} s") from None
+    return subprocess.CompletedProcess(
+        done.args, done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
+    )
+
+
+def _without_questions(environment: Mapping[str, str]) -> dict[str, str]:
+    asking = {"DISPLAY", "WAYLAND_DISPLAY", "SSH_ASKPASS"}
+    return {**{k: v for k, v in environment.items() if k not in asking}, "SSH_ASKPASS_REQUIRE": "never"}
+
+
+def _last_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else "no reason given"
