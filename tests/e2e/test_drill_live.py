@@ -136,19 +136,24 @@ def test_a_killed_process_is_started_again_though_the_drill_is_killed(victim: tu
     assert before not in named(name)
 
 
-def made_and_left(fault: LiveFault, slow: Path) -> tuple[int, ...]:
-    """Makes a fault as a drill does: all that is left in the script's process group is killed as it ends. ``slow`` is a
-    folder for a ``setsid`` that takes its time."""
+def left(script: str, slow: Path) -> bytes:
+    """Runs a script as a drill does: all that is left in its process group is killed as it ends. ``slow`` is a folder
+    for a ``setsid`` that takes its time."""
     slow.mkdir(exist_ok=True)
     (slow / "setsid").write_text(f'#!/bin/sh\nsleep 0.5\nexec {shutil.which("setsid")} "$@"\n', encoding="utf-8")
     (slow / "setsid").chmod(0o755)
     path = {**os.environ, "PATH": f"{slow}:{os.environ['PATH']}"}
-    shell = subprocess.Popen(["sh", "-c", fault.inject], stdout=subprocess.PIPE, start_new_session=True, env=path)
+    shell = subprocess.Popen(["sh", "-c", script], stdout=subprocess.PIPE, start_new_session=True, env=path)
     said, _ = shell.communicate()
     with suppress(ProcessLookupError):
         os.killpg(shell.pid, signal.SIGKILL)
     assert shell.returncode == 0, said
-    return held_by(said)
+    return said
+
+
+def made_and_left(fault: LiveFault, slow: Path) -> tuple[int, ...]:
+    """Makes a fault so; the processes that hold it."""
+    return held_by(left(fault.inject, slow))
 
 
 def test_what_holds_a_fault_is_gone_from_the_scripts_group_before_the_script_ends(
@@ -158,6 +163,11 @@ def test_what_holds_a_fault_is_gone_from_the_scripts_group_before_the_script_end
     name, start = victim
     made_and_left(one("kill", DrillPlan(processes=(VictimPlan(name, start),)), 1.0), tmp_path / "bin")
     wait_until(lambda: named(name), "it is started again")
+    long = one("kill", DrillPlan(processes=(VictimPlan(name, start),)), 600.0)
+    held = made_and_left(long, tmp_path / "bin")
+    assert not named(name)
+    left(end_script(long, held), tmp_path / "bin")
+    wait_until(lambda: named(name), "it is started again, though the drill was ended early")
     for fault in (one("cpu", DrillPlan(cpu=True), 600.0), one("leak", DrillPlan(memory=4 << 20), 600.0)):
         held = made_and_left(fault, tmp_path / "bin")
         assert held

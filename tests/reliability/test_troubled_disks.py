@@ -20,6 +20,7 @@ from soakwatch.record import RecordView
 ATTEMPTS = int(os.environ.get("ATTEMPTS", "20"))
 AT_ONCE = 2
 SECONDS = 8
+EXT4 = "ext4"
 PLAN = f"""\
 name: disk
 duration: {SECONDS}s
@@ -29,21 +30,40 @@ targets: {{dut: {{sources: [{{local: {{interval: 200ms, probes: [cpu]}}}}]}}}}
 
 @contextmanager
 def disk(folder: Path, options: str) -> Iterator[Path]:
-    """A tmpfs of its own."""
+    """A tmpfs of its own, or ext4 in a file."""
     folder.mkdir(parents=True)
-    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", folder], check=True)
+    if options == EXT4:
+        image = _image(folder)
+        with image.open("wb") as file:
+            file.truncate(32 << 20)
+        subprocess.run(["mkfs.ext4", "-q", image], check=True)
+    _mount(folder, options)
     try:
         yield folder
     finally:
         subprocess.run(["umount", "-l", folder], check=True)
 
 
+def _image(folder: Path) -> Path:
+    return folder.with_name(f"{folder.name}.img")
+
+
+def _mount(folder: Path, options: str) -> None:
+    if options == EXT4:
+        subprocess.run(["mount", "-o", "loop", _image(folder), folder], check=True)
+    else:
+        subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", folder], check=True)
+
+
+def _repaired(folder: Path) -> None:
+    """Unmounted, checked and mounted again; e2fsck ends with 1 where it repaired something."""
+    subprocess.run(["umount", folder], check=True)
+    assert subprocess.run(["e2fsck", "-fy", _image(folder)], check=False, capture_output=True).returncode in {0, 1}
+    _mount(folder, EXT4)
+
+
 def _fill(place: Path) -> None:
     subprocess.run(["dd", "if=/dev/zero", f"of={place / 'full'}", "bs=4k"], check=False, capture_output=True)
-
-
-def _remount(place: Path, how: str) -> None:
-    subprocess.run(["mount", "-o", f"remount,{how}", place], check=True)
 
 
 def _full_for_a_while(place: Path, dice: random.Random) -> None:
@@ -61,17 +81,19 @@ def _full(place: Path, dice: random.Random) -> None:
     _fill(place)
 
 
-def _read_only(place: Path, dice: random.Random) -> None:
+def _fails(place: Path, dice: random.Random) -> None:
+    """As after an error of the medium: the journal is given up, and every write fails from then on."""
     del dice
-    _remount(place, "ro")
+    subprocess.run(["mount", "-o", "remount,abort", place], check=True)
 
 
 WAYS: Mapping[str, tuple[str, Callable[[Path, random.Random], None], frozenset[int]]] = {
+    # 2: refused where not even the empty record fits; 4: broken off later. Both with a sentence.
     "too small from the start": ("size=300k", _nothing, frozenset({2, 4})),
     "full for a while": ("size=20m", _full_for_a_while, frozenset({0, 3})),
     "full to the end": ("size=20m", _full, frozenset({0, 3, 4})),
     "no inodes left": ("size=20m,nr_inodes=8", _nothing, frozenset({0, 3})),
-    "read-only": ("size=20m", _read_only, frozenset({0, 3, 4})),
+    "failing": (EXT4, _fails, frozenset({4})),
 }
 
 
@@ -112,8 +134,8 @@ def tried(way: str, seed: int, folder: Path) -> list[str]:
             problems.append("it broke without a word")
         if "Traceback" in out + err:
             problems.append("a traceback")
-        if way == "read-only":
-            _remount(place, "rw")
+        if options == EXT4:
+            _repaired(place)
         (place / "full").unlink(missing_ok=True)
         after = polls(run)
         if after < before:

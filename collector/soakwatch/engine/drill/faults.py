@@ -126,11 +126,13 @@ def _killed(target: str, victim: VictimPlan, lasts_s: float) -> LiveFault:
         f'[ "${{pid:-0}}" -gt 1 ] || {{ echo no process {name} here; exit 9; }}'
     )
     # In a session of its own: it may never return, and what would have undone the fault may be ended then.
-    start = f"{{ setsid sh -c {quote(victim.start)} {_QUIET} & }}" if victim.start else ""
-    man = _dead_man(lasts_s, start) if start else "man=0"
-    hit = _or_give_up("kill -9 $pid") if start else "kill -9 $pid"
+    later = f"{{ setsid sh -c {quote(victim.start)} {_QUIET} & }}"
+    man = _dead_man(lasts_s, later) if victim.start else "man=0"
+    hit = _or_give_up("kill -9 $pid") if victim.start else "kill -9 $pid"
     how = (
-        f"started again after {show_seconds(lasts_s)} by: {victim.start}" if start else "its supervisor starts it again"
+        f"started again after {show_seconds(lasts_s)} by: {victim.start}"
+        if victim.start
+        else "its supervisor starts it again"
     )
     return LiveFault(
         "kill",
@@ -138,8 +140,8 @@ def _killed(target: str, victim: VictimPlan, lasts_s: float) -> LiveFault:
         victim.name,
         f"kill -9 of the first process {victim.name} ({how})",
         _script("pgrep setsid", find, man, hit),
-        start,
-        lasts_s if start else 0.0,
+        _apart(victim.start) if victim.start else "",
+        lasts_s if victim.start else 0.0,
     )
 
 
