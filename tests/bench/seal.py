@@ -12,23 +12,21 @@ from __future__ import annotations
 import argparse
 import gc
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 from unittest.mock import patch
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from tests.bench.record import Signal, polls, signals
 
 from soakwatch.record import Record
 from soakwatch.record import writer as record_writer
 from soakwatch_agent.sample import Poll
-
-if TYPE_CHECKING:
-    from tests.bench.record import Signal, polls, signals
-else:
-    from record import Signal, polls, signals
 
 
 @dataclass(frozen=True, slots=True)

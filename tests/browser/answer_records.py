@@ -20,13 +20,13 @@ name: web
 phases: [{baseline: 1m}, {soak: 11m}, {recovery: 1m}]
 targets:
   web-1: {role: dut, sources: [{local: {interval: 1s}}]}
+  tg: {role: generator, sources: [{command: {interval: 1s, run: [load]}}]}
 """
 FLEET, FLEET_LENGTH_S, FLEET_STEP_S = 20, 2400, 5
 FLEET_PLAN = """\
 name: fleet
 phases: [{soak: 40m}]
 targets:
-  fw-01: {role: dut, sources: [{local: {interval: 5s}}]}
 """
 LEAKING, REBOOTING, DROPPING = "fw-07", "fw-12", "fw-15"
 SERVICE = object_text(process="svc.py", instance=0)
@@ -88,11 +88,14 @@ def fleet_record(folder: Path, devices: int = FLEET) -> Path:
     """Forty minutes of many devices: one leaks, one reboots, one drops packets, the others are well."""
     noise = np.random.default_rng(5)
     with Record.create(folder) as record:
-        _told(record, "fleet", FLEET_PLAN, BEGIN, FLEET_LENGTH_S, "7.2")
+        names = [f"fw-{number:02d}" for number in range(1, devices + 1)]
+        plan = FLEET_PLAN + "".join(
+            f"  {name}: {{role: dut, sources: [{{local: {{interval: 5s}}}}]}}\n" for name in names
+        )
+        _told(record, "fleet", plan, BEGIN, FLEET_LENGTH_S, "7.2")
         record.begin_phase("soak", BEGIN)
         sources = []
-        for number in range(1, devices + 1):
-            name = f"fw-{number:02d}"
+        for name in names:
             record.target(name, "dut")
             sources.append((record.source(name, "snmp", "snmp", FLEET_STEP_S * SECOND, required=True).id, name))
         for second in range(0, FLEET_LENGTH_S, FLEET_STEP_S):

@@ -28,6 +28,7 @@ name: going
 phases: [{soak: 30h}]
 targets:
   fw-7: {role: dut, sources: [{local: {interval: 1s}}]}
+  tg: {role: generator, sources: [{command: {interval: 1s, run: [load]}}]}
 """
 _GOOD_S = 600.0
 

@@ -25,6 +25,7 @@ name: device
 phases: [{baseline: 5m}, {soak: 50m}, {recovery: 5m}]
 targets:
   fw-7: {role: dut, sources: [{local: {interval: 1s}}]}
+  tg: {role: generator, sources: [{command: {interval: 1s, run: [load]}}]}
 """
 HOSTILE = (
     "<script>alert(1)</script>",

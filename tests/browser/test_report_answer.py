@@ -151,7 +151,7 @@ class TestTheLeak:
         text = seen(opened(shown, reports.leak, size, paper=paper))
         assert "Against the last run This is the first run of this plan in its folder." in text
         assert "Can I trust it? Yes: 100 % of 1,560 polls answered" in text
-        assert "the generator held its load." in text
+        assert "the generator held its load; the record is not sealed." in text
         assert "What to do next Run it for 2 h or more" in text
 
 

@@ -78,7 +78,9 @@ def test_the_record_and_every_report_have_them(once: tuple[Path, Done], run: Pat
     jsonschema.validate(verdict, json.loads(verdict_schema()))
     assert verdict["labels"] == LABELS
     for suite in ET.parse(run / "junit.xml").iter("testsuite"):
-        assert {p.get("name"): p.get("value") for p in suite.iter("property")} == LABELS
+        properties = {p.get("name"): p.get("value") for p in suite.iter("property")}
+        assert str(properties.pop("seal")).startswith("sealed ")
+        assert properties == LABELS
     page = (run / "report.html").read_text()
     assert "<dt>label testbed</dt><dd>rack &lt;3&gt;</dd>" in page
     assert "<dt>label board</dt><dd>not read: ls /no/such/board: exit code 2" in page

@@ -235,7 +235,7 @@ def small_disk(folder: Path, kibibytes: int) -> None:
 def test_a_full_disk_is_one_sentence_and_the_record_stays_readable(soakwatch: Command, tmp_path: Path) -> None:
     """When the disk fills up in the middle, the run ends with exit 4 and what was committed can be judged."""
     disk = tmp_path / "disk"
-    small_disk(disk, 340)
+    small_disk(disk, 600)
     try:
         done = soakwatch("run", "--process", ME, "--interval", "200ms", "--duration", "10s", "--into", disk / "run")
         assert done.returncode == 4, done.stdout + done.stderr
@@ -253,7 +253,7 @@ def test_a_full_disk_is_one_sentence_and_the_record_stays_readable(soakwatch: Co
 def test_a_read_only_disk_is_one_sentence(soakwatch: Command, tmp_path: Path) -> None:
     """A folder that cannot be written is refused before anything begins."""
     disk = tmp_path / "disk"
-    small_disk(disk, 400)
+    small_disk(disk, 540)
     try:
         subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
         done = soakwatch("run", "--process", ME, "--duration", "2s", "--runs", disk)

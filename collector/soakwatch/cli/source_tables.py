@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from soakwatch.core.errors import PlanError
 from soakwatch.core.registry import INSTALLED, PluginFolder, Registry
 from soakwatch.core.tables import show_table
+from soakwatch.core.units import DURATION_PATTERN
 
 
 def source_command(folder: PluginFolder, example: str) -> click.Command:
@@ -92,7 +93,7 @@ def _one_form(schema: dict[str, object]) -> str:
     if "const" in schema:
         return str(schema["const"])
     pattern = str(schema.get("pattern", ""))
-    if "(ms|s|m|min|h|d)" in pattern:
+    if pattern == DURATION_PATTERN:
         return "duration"
     if "env:" in pattern:
         return "env:NAME, file:PATH"

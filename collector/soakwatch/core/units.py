@@ -128,9 +128,11 @@ def show_bytes(value: float) -> str:
     return quantity(value, "By")
 
 
+DURATION_PATTERN = rf"^(overnight|(\d+(\.\d+)?\s*({'|'.join((*_SECONDS, *_SPELLED))})[\s,]*)+)$"
+"""What a schema says of a duration."""
 _DURATION_SCHEMA = {
     "type": "string",
-    "pattern": rf"^(overnight|(\d+(\.\d+)?\s*({'|'.join((*_SECONDS, *_SPELLED))})[\s,]*)+)$",
+    "pattern": DURATION_PATTERN,
     "examples": ["10s", "24h"],
 }
 Seconds = Annotated[float, BeforeValidator(seconds), WithJsonSchema(_DURATION_SCHEMA)]

@@ -7,10 +7,11 @@ from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
+from soakwatch.core.units import DURATION_PATTERN
 from soakwatch.core.validation import shown
 from soakwatch.plan.phase import EVENT_KIND, duration
 
-DURATION_SCHEMA = {"type": "string", "pattern": r"^(\d+(\.\d+)?\s*(ms|s|m|min|h|d)\s*)+$", "examples": ["24h"]}
+DURATION_SCHEMA = {"type": "string", "pattern": DURATION_PATTERN, "examples": ["24h"]}
 
 
 def command_words(value: object) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pydantic import BaseModel
 
 from soakwatch.core.registry import INSTALLED, Registry, loads, pollers, rule_class, rules
-from soakwatch.core.units import plan_seconds
+from soakwatch.core.units import DURATION_PATTERN, plan_seconds
 from soakwatch.core.yaml import Plain
 from soakwatch.plan.labels import LABELS_SCHEMA, LabelSource
 from soakwatch.plan.model import PlanShape
@@ -19,7 +19,7 @@ from soakwatch_rules.parameter import Parameter, parameters
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _TEXT_OF_UNIT: dict[str, dict[str, Plain]] = {
-    "s": {"type": "string", "pattern": r"^(\d+(\.\d+)?\s*(ms|s|m|min|h|d)\s*)+$"},
+    "s": {"type": "string", "pattern": DURATION_PATTERN},
     "1": {"type": ["string", "number"], "pattern": r"^\d+(\.\d+)?\s*%?$", "minimum": 0},
     "By": {"type": ["string", "number"], "pattern": r"^\d+(\.\d+)?\s*([kKMGT]?B|[KMGT]iB)?$", "minimum": 0},
 }
@@ -137,7 +137,7 @@ def tidy(value: Plain) -> None:
     if isinstance(value.get("title"), str) and ("type" in value or "anyOf" in value or "$ref" in value):
         del value["title"]
     kinds = [value, *(item for item in _list(value.get("anyOf")) if isinstance(item, dict))]
-    is_duration = any(kind.get("type") == "string" and "(ms|s|m|min|h|d)" in str(kind.get("pattern")) for kind in kinds)
+    is_duration = any(kind.get("type") == "string" and kind.get("pattern") == DURATION_PATTERN for kind in kinds)
     default = value.get("default")
     if is_duration and isinstance(default, int | float) and not isinstance(default, bool):
         value["default"] = plan_seconds(default)

@@ -15,7 +15,6 @@ from soakwatch.core.labels import labels_words
 from soakwatch.core.plain_names import plain_name
 from soakwatch.core.roles import DUT
 from soakwatch.core.units import show_seconds
-from soakwatch.judge.record_trust import seal_words
 from soakwatch.judge.verdict import Verdict
 from soakwatch.report.differences import difference_words
 from soakwatch.report.headline import allowed_words, failure_words, headline, rate_of, under
@@ -67,7 +66,6 @@ class Answer:
     more_steps: int
     difference: str
     trust: str
-    seal: str
     next_step: str
     finding: Finding | None = None
     cause: int = -1
@@ -79,7 +77,6 @@ class Answer:
         return (
             ("Against the last run", self.difference),
             ("Can I trust it?", self.trust),
-            *([("Record", self.seal)] if self.seal else []),
             ("What to do next", self.next_step),
         )
 
@@ -102,7 +99,6 @@ def answer_of(page: Page) -> Answer:
         more_steps=more,
         difference=difference_words(verdict, page.previous),
         trust=trust_words(verdict, page.load),
-        seal=seal_words(verdict.checked),
         next_step=_next_step(verdict, finding),
         finding=finding,
         cause=index,

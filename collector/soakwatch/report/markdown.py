@@ -8,6 +8,7 @@ from itertools import groupby
 
 from soakwatch.core.formatting import SYMBOLS, printable, quantity, subject
 from soakwatch.core.roles import DUT
+from soakwatch.judge.record_trust import seal_words
 from soakwatch.judge.verdict import Verdict
 from soakwatch.record.source import ReportSource
 from soakwatch.report.answer import Answer, answer_of, chain_title
@@ -67,7 +68,7 @@ def _head(page: Page) -> list[str]:
         "",
         f"**{markdown_text(answer.sentence, 400)}**",
         "",
-        f"{markdown_text(answer.when, 400)}{_unread(page)}",
+        f"{markdown_text(answer.when, 400)}{_unread(page)}{_seal(page)}",
         "",
         *_facts(answer),
     ]
@@ -98,6 +99,12 @@ def _facts(answer: Answer) -> list[str]:
 def _unread(page: Page) -> str:
     """The labels that could not be read, on the line of the run's times."""
     return "".join(f"; {markdown_text(f'label {n} not read: {why}', 400)}" for n, why in page.unread_labels)
+
+
+def _seal(page: Page) -> str:
+    """The seal of the record, on the same line."""
+    words = seal_words(page.verdict.checked)
+    return f"; {markdown_text(words, 400)}" if words else ""
 
 
 def _findings(verdict: Verdict) -> list[str]:

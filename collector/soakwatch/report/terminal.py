@@ -10,6 +10,7 @@ from soakwatch.core.units import show_seconds
 from soakwatch.judge.record_trust import seal_words
 from soakwatch.judge.verdict import Verdict
 from soakwatch.record.source import ReportSource
+from soakwatch.report.answer import answer_of
 from soakwatch.report.console import ConsoleWriter, Part
 from soakwatch.report.console_blocks import STYLES, head, print_section
 from soakwatch.report.headline import headline
@@ -54,8 +55,10 @@ def _head(writer: ConsoleWriter, page: Page) -> None:
         writer.say(labels_words(verdict.labels), hang=2)
     for name, reason in page.unread_labels:
         writer.say(f"label {name} not read: {reason}", hang=2)
-    if trust := seal_words(verdict.checked):
-        writer.say(trust, hang=2)
+    if seal := seal_words(verdict.checked):
+        writer.say(seal, hang=2)
+    for name, text in answer_of(page).lines:
+        writer.say(f"{name}{'' if name.endswith('?') else ':'} {text}", hang=2)
 
 
 def _targets(writer: ConsoleWriter, verdict: Verdict) -> None:

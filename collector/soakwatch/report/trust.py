@@ -19,13 +19,16 @@ def trust_words(verdict: Verdict, load: Sequence[Generator]) -> str:
     coverage, covered = _coverage(verdict)
     undecided, settled = _undecided(verdict)
     generator, sound = _generator(verdict, load)
+    record, whole = _record(verdict)
     if verdict.preliminary:
         word = "Not yet, the run goes on"
+    elif not whole:
+        word = "No"
     elif covered and settled and sound:
         word = "Yes"
     else:
         word = "No" if verdict.outcome is Outcome.INCONCLUSIVE else "Partly"
-    return f"{word}: {coverage}; {undecided}; {generator}."
+    return f"{word}: {'; '.join(part for part in (coverage, undecided, generator, record) if part)}."
 
 
 def _coverage(verdict: Verdict) -> tuple[str, bool]:
@@ -47,6 +50,18 @@ def _undecided(verdict: Verdict) -> tuple[str, bool]:
     if required:
         return f"{counted(len(required), 'required check')} of {len(open_)} undecided could not be judged", False
     return (f"{counted(len(open_), 'check')} undecided, none of them required" if open_ else "no check undecided"), True
+
+
+def _record(verdict: Verdict) -> tuple[str, bool]:
+    """Whether the record is as it was sealed; its digest is told elsewhere."""
+    checked = verdict.checked
+    if checked is None or verdict.preliminary:
+        return "", True
+    if checked.changed:
+        return f"the record was {checked.words}", False
+    if checked.seal is None:
+        return "the record is not sealed" if checked.chained else "the record is from before seals", True
+    return "the record is sealed and signed" if checked.seal.signature else "the record is sealed, not signed", True
 
 
 def _generator(verdict: Verdict, load: Sequence[Generator]) -> tuple[str, bool]:

@@ -25,6 +25,7 @@ class FullDisk:
 
     def __init__(self) -> None:
         self.full = False
+        self.path = Path("record.sqlite")
         self.kept: list[tuple[str, int]] = []
 
     def begin_phase(self, name: str, begin_ns: int) -> None:

@@ -130,7 +130,7 @@ def test_a_failure_that_is_not_new_has_both_rates(tmp_path: Path) -> None:
 def test_whether_it_can_be_trusted(leak: Answered, tmp_path: Path) -> None:
     """Coverage, undecided checks and the generator in one line; No where a required source did not answer."""
     assert leak[0].trust.startswith("Yes: 100 % of 1,560 polls answered; ")
-    assert "none of them required; the generator held its load." in leak[0].trust
+    assert "none of them required; the generator held its load; the record is not sealed." in leak[0].trust
     unread = answered(process_record(tmp_path / "unread", leak_mib_h=0, unread=True))[0]
     assert unread.outcome is Outcome.INCONCLUSIVE
     assert unread.trust.startswith("No: ")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from soakwatch.core.formatting import number, share_text, utc
 from soakwatch.core.units import show_bytes, show_seconds
+from soakwatch.judge.record_trust import seal_words
 from soakwatch.report.moments import first_failure_ns
 from soakwatch.report.page import Page
 from soakwatch_rules.rule import Outcome
@@ -45,6 +46,8 @@ def facts(page: Page) -> Mapping[str, object]:
         *((f"label {name}", text) for name, text in verdict.labels.items()),
         *((f"label {name}", f"not read: {reason}") for name, reason in page.unread_labels),
     ]
+    if seal := seal_words(verdict.checked):
+        run.append(("record", seal))
     failed_ns = first_failure_ns(verdict)
     if failed_ns is not None:
         run.append(("first failure (UTC)", utc(failed_ns)))
