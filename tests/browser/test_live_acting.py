@@ -169,6 +169,7 @@ def test_the_end_comes_without_a_reload(live: Tab, going: Going) -> None:
     live.page.get_by_role("link", name="Read the report below").click()
     frame.locator("a[href='#findings']").first.click()
     frame.locator("body").evaluate("body => body.querySelectorAll('details').forEach((part) => { part.open = true; })")
+    frame.locator(".plot").first.scroll_into_view_if_needed()
     frame.locator(".plot .bk-Figure").first.wait_for()
     assert live.page.locator("#stop-button").is_hidden()
     assert live.page.evaluate("() => window.sameDocument === true")
