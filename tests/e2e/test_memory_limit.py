@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from soakwatch.core.memory_limit import MemoryLimit, memory_limit
 
 ROWS = "".join(f"{1_790_000_000 + second},0.2\n" for second in range(60))
@@ -27,13 +29,14 @@ def judged_within(tmp_path: Path, address_space_mib: int, **environment: str) ->
     )
 
 
-def test_too_little_memory_is_one_sentence(tmp_path: Path) -> None:
-    """Exit code 4 and the remedy, wherever it ran out."""
-    done = judged_within(tmp_path, 150)
+@pytest.mark.parametrize("mib", [130, 145, 150, 160])
+def test_too_little_memory_is_one_sentence(tmp_path: Path, mib: int) -> None:
+    """Exit code 4 and the remedy, wherever it ran out: in a library, in a listing of a folder, in a thread."""
+    done = judged_within(tmp_path, mib)
     assert done.returncode == 4
     assert done.stderr.splitlines()[-1] == (
-        "soakwatch: there is not enough memory of 150 MiB (`ulimit -v`): what was recorded is kept; raise the limit of"
-        " this process or of its container to 400 MiB or more, or free memory, then `soakwatch judge RUN`"
+        f"soakwatch: there is not enough memory of {mib} MiB (`ulimit -v`): what was recorded is kept; raise the limit"
+        " of this process or of its container to 400 MiB or more, or free memory, then `soakwatch judge RUN`"
     )
     assert "Traceback" not in done.stderr
 

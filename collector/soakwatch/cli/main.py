@@ -16,7 +16,7 @@ import click
 
 from soakwatch.cli.outlet import discard_broken_streams, hold_standard_streams
 from soakwatch.core.errors import EXIT_BROKEN, EXIT_USAGE, PlanError, SoakwatchError
-from soakwatch.core.memory_limit import memory_limit, not_enough, too_little
+from soakwatch.core.memory_limit import MemoryLimit, memory_limit, not_enough, ran_out, too_little
 from soakwatch.core.one_thread import use_one_thread
 from soakwatch.core.registry import PluginFolder
 from soakwatch.core.suggest import hint
@@ -24,7 +24,6 @@ from soakwatch.core.suggest import hint
 EXIT_INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 EXIT_BROKEN_PIPE = 141  # 128 + SIGPIPE: neither a pass nor a fail
 
-_NO_MEMORY = ("failed to map segment", "cannot allocate memory", "cannot apply additional memory protection")
 
 COMMANDS = PluginFolder("soakwatch.cli.commands", "command")
 
@@ -120,21 +119,19 @@ def run(args: list[str]) -> int:
     except SoakwatchError as error:
         return _complain(_sentences(error), error.exit_code, debug)
     except OSError as error:
+        if ran_out(error):
+            return _complain(not_enough(limit), EXIT_BROKEN, debug)
         file = f"{error.filename}: " if error.filename else ""
         return _complain(f"{file}{error.strerror or type(error).__name__}", EXIT_BROKEN, debug)
     except BaseExceptionGroup as group:
         # What tasks of a task group raise together: if all of it is for the user, report all of it.
         for_user, others = group.split(SoakwatchError)
         if for_user is None or others is not None:
-            return _internal_error(group, debug)
+            return _unforeseen(group, limit, debug)
         errors = list(_flattened(for_user))
         return _complain("\n".join(map(_sentences, errors)), max(error.exit_code for error in errors), debug)
-    except (MemoryError, ImportError) as error:
-        if not _is_for_want_of_memory(error):
-            return _internal_error(error, debug)
-        return _complain(not_enough(limit), EXIT_BROKEN, debug)
     except Exception as error:  # noqa: BLE001 - the last resort: a defect is a sentence, not a traceback
-        return _internal_error(error, debug)
+        return _unforeseen(error, limit, debug)
     return code if isinstance(code, int) else 0
 
 
@@ -150,18 +147,15 @@ def _flattened(group: BaseExceptionGroup[SoakwatchError]) -> Iterator[SoakwatchE
             yield error
 
 
-def _internal_error(error: BaseException, debug: bool) -> int:  # noqa: FBT001
+def _unforeseen(error: BaseException, limit: MemoryLimit | None, debug: bool) -> int:  # noqa: FBT001
+    """Says that there was no memory, or else that this is a defect, and where."""
+    if ran_out(error):
+        return _complain(not_enough(limit), EXIT_BROKEN, debug)
     # The text of an unforeseen exception may hold anything, so only its type and location are shown.
     frames = traceback.extract_tb(error.__traceback__)
     location = f" at {os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""  # noqa: PTH119
     message = f"internal error: {type(error).__name__}{location}; re-run with --debug"
     return _complain(message, EXIT_BROKEN, debug)
-
-
-def _is_for_want_of_memory(error: MemoryError | ImportError) -> bool:
-    """Whether there was no memory: for a library that does not fit the loader of the system says so in words."""
-    words = str(error).lower()
-    return isinstance(error, MemoryError) or any(sign in words for sign in _NO_MEMORY)
 
 
 def _flushed(code: int) -> int:

@@ -5,6 +5,8 @@ A limit of address space makes a library fail to load; that of a container kills
 
 from __future__ import annotations
 
+import errno
+import mmap
 import resource
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,6 +17,8 @@ NEEDED_MIB = 400
 _NO_LIMIT = 2**62  # bytes; what version 1 says where there is none is about twice that
 _DEADLY_MIB = 120
 """Below this the container's limit kills a command when it loads its libraries."""
+_ROOM_MIB = 24  # the stack of one thread (8 MiB) and a library or two
+_LOADER_SAYS = ("cannot allocate memory", "failed to map segment", "cannot apply additional memory protection")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,3 +84,31 @@ def not_enough(limit: MemoryLimit | None) -> str:
         f"there is not enough memory{where}: what was recorded is kept; raise the limit of this process or of its"
         f" container to {NEEDED_MIB} MiB or more, or free memory, then `soakwatch judge RUN`"
     )
+
+
+def ran_out(error: BaseException) -> bool:
+    """Whether ``error``, or what it came from, was for want of memory.
+
+    What a full address space raises depends on who asked last: MemoryError, ENOMEM, an ImportError in the loader's
+    words, "can't start new thread", or a SystemError of an extension that did not look. So an unforeseen error counts
+    where the process has no room for another 24 MiB; one that came before the room was used up is told wrongly.
+    """
+    if isinstance(error, BaseExceptionGroup):
+        return any(map(ran_out, error.exceptions))
+    link: BaseException | None = error
+    while link is not None:
+        if isinstance(link, MemoryError) or (isinstance(link, OSError) and link.errno == errno.ENOMEM):
+            return True
+        if isinstance(link, ImportError) and any(sign in str(link).lower() for sign in _LOADER_SAYS):
+            return True
+        link = link.__cause__ or link.__context__
+    return isinstance(error, (SystemError, RuntimeError, ImportError)) and not _has_room(_ROOM_MIB)
+
+
+def _has_room(mib: int) -> bool:
+    """Whether so much more address space can be had; it is given back."""
+    try:
+        mmap.mmap(-1, mib * 2**20).close()
+    except (OSError, MemoryError):
+        return False
+    return True
