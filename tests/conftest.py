@@ -74,6 +74,14 @@ settings.register_profile("seeded", derandomize=True, deadline=None)
 settings.load_profile("seeded")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What runs of tests leave of themselves for this user (which of them go on) is not beside a person's own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
 def pytest_configure() -> None:
     """A shell ignores SIGINT for what it starts in the background, and what tests interrupt would inherit that."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

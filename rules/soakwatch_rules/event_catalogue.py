@@ -212,6 +212,7 @@ CATALOGUE: Final[tuple[EventKind, ...]] = (
     _entry("notify.failed", "a message could not be sent", _OWN),
     _entry("terminal.lost", "standard output or error was lost; the run went on", _OWN),
     replace(_ADMIN, name="record.rescued", about="the record was taken away, and saved; the run went on"),
+    replace(_ADMIN, name="start.warning", about="the first polls of the run showed that something is missing"),
     replace(_ADMIN, name="label.unread", about="a label of the run could not be read"),
     replace(_ADMIN, name="run.stop", about="a stop of the run was requested", source="users"),
     replace(_ADMIN, name="drill.fault", about="a drill made a fault on purpose", source="users", explains=False),

@@ -19,7 +19,7 @@ from soakwatch.cli.outlet import Loss, Terminal
 from soakwatch.core.clock import Clock
 from soakwatch.core.console import CommandConsole
 from soakwatch.core.errors import EXIT_INCONCLUSIVE, MonitorBrokenError, RecordError
-from soakwatch.core.event_kinds import TERMINAL_LOST
+from soakwatch.core.event_kinds import START_WARNING, TERMINAL_LOST
 from soakwatch.core.units import show_bytes, show_seconds
 from soakwatch.engine.context import RunContext
 from soakwatch.engine.finish import Ending, end_unpolled, why_unpolled
@@ -30,12 +30,14 @@ from soakwatch.engine.notify.setup import notifying_of
 from soakwatch.engine.promises import Promises
 from soakwatch.engine.soak import Soak
 from soakwatch.engine.start import utc_text
+from soakwatch.engine.start_warnings import FirstLook, first_look
 from soakwatch.judge.verdict import Verdict
 from soakwatch.plan.web import WebPlan
 from soakwatch.record import Record, RecordView
 from soakwatch.record.model import MONITOR_ORIGIN as ORIGIN
 from soakwatch.record.queue import Committer, Notes
 from soakwatch.report.files import REPORT_FILES
+from soakwatch.runs.running import listed_as_running
 from soakwatch.runs.watching import course_words
 from soakwatch.sinks.registry import destinations
 from soakwatch.sinks.supervisor import SinkProcesses
@@ -43,6 +45,7 @@ from soakwatch.web.supervisor import supervised_web
 from soakwatch_rules.rule import Event
 
 DRAW_EVERY_S = 1.0
+_FIRST_LOOKS = 10  # seconds after the start in which every source should have been polled once
 
 
 def run_to_the_end(
@@ -60,6 +63,13 @@ def run_to_the_end(
     run whose polling is over only the end is made. A calibration, in which there is no device to judge, does not show
     its verdict. Raises MonitorBrokenError if the record could not be written; what was committed is kept.
     """
+    with listed_as_running(course.folder):
+        return _run(terminal, course, record, clock, verdict_shown=verdict_shown, web=web)
+
+
+def _run(
+    terminal: Terminal, course: RunContext, record: Record, clock: Clock, *, verdict_shown: bool, web: WebPlan | None
+) -> int:
     console = CommandConsole()
     say = console.say
     ending: Ending | None = None
@@ -85,7 +95,8 @@ def run_to_the_end(
             with supervised_web(web, course.folder, clock.now_ns, say) as served:
                 say(f"recording to {course.folder}{served.words}")
                 if served.link and console.is_terminal:
-                    say(f"page    {served.link} (one-time link; for a new one: soakwatch open {course.folder})")
+                    say(f"page by a one-time link (for a new one: soakwatch open {course.folder}):")
+                    say(served.link)  # alone on its line, so that 80 columns hold it whole
                 if course.start_ns > clock.now_ns() + 10**9:
                     say(f"waiting for the start at {utc_text(course.start_ns)}")
                 soak = Soak(course, record, clock, promises=promises)
@@ -183,7 +194,7 @@ def _what_is_kept(record: Record) -> str:
 async def _watch(
     soak: Soak,
     clock: Clock,
-    console: Console,
+    console: CommandConsole,
     sinks: SinkProcesses,
     terminal: Terminal,
     leave: Callable[[], None],
@@ -203,11 +214,30 @@ async def _watch(
     with native_stderr_logged(terminal), shown(console) as display:
         drawing = asyncio.create_task(_draw(soak, display, sinks, clock, terminal))
         leaving = asyncio.create_task(_leave_what_is_not_ours(soak, leave))
+        warning = asyncio.create_task(_warn_of_what_is_missing(soak, clock, console))
         try:
             return await soak.watch()
         finally:
-            drawing.cancel()
-            leaving.cancel()
+            for task in (drawing, leaving, warning):
+                task.cancel()
+
+
+async def _warn_of_what_is_missing(soak: Soak, clock: Clock, console: CommandConsole) -> None:
+    """Say and record, as soon as each source was polled once, what of the plan is not there."""
+    if soak.context.resumed:
+        return
+    await asyncio.sleep(max(0.0, (soak.context.start_ns - clock.now_ns()) * 1e-9))
+    look = FirstLook((), complete=False)
+    for _ in range(_FIRST_LOOKS):
+        await asyncio.sleep(1.0)
+        with suppress(RecordError):
+            look = await asyncio.to_thread(first_look, soak.context.plan, soak.context.folder)
+            if look.complete:
+                break
+    for sentence in look.sentences:
+        console.say(f"warning: {sentence}")
+        now_ns = clock.now_ns()
+        await soak.note(Event(START_WARNING, "", "", now_ns, now_ns, {"text": sentence}))
 
 
 async def _leave_what_is_not_ours(soak: Soak, leave: Callable[[], None]) -> None:

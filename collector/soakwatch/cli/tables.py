@@ -8,7 +8,6 @@ import click
 
 from soakwatch.core.formatting import quantity
 from soakwatch.core.tables import harmless, show_table
-from soakwatch.core.text import without_target
 from soakwatch.core.units import show_seconds
 from soakwatch.engine.plan_check import SourceCheck, by_metric, live_values
 from soakwatch_agent.metric import BY_NAME
@@ -19,15 +18,18 @@ _TIMES = {"system.boot.time", "process.start_time"}
 _MAX_SHARE_OF_INTERVAL = 0.5  # a poll that takes more leaves no time for a retry
 
 
-def show_source_check(check: SourceCheck, duration_s: float | None = None, *, series: bool = False) -> None:
+def show_source_check(
+    check: SourceCheck, duration_s: float | None = None, *, who: str = "", series: bool = False
+) -> None:
     """Print what the source is, what a poll takes and costs, each metric with live values, what is missing and why.
 
-    ``duration_s`` is the length of the planned run, None where there is no plan; ``series`` shows every object.
+    ``duration_s`` is the length of the planned run, None where there is no plan; ``who`` names the targets where it
+    stands for several; ``series`` shows every object. Why it cannot be polled is left to who asked.
     """
     cadence = show_seconds(check.interval_s)
-    click.echo(f"\n{check.target.name} ({check.target.role}): {check.source.poller}, every {cadence}")
+    click.echo(f"\n{who or check.target.name} ({check.target.role}): {check.source.poller}, every {cadence}")
     if check.error:
-        click.echo(f"  cannot be polled: {harmless(without_target(check.target.name, check.error))}")
+        click.echo("  cannot be polled")
         return
     for key, value in (check.facts.identity if check.facts else {}).items():
         click.echo(f"  {harmless(key)}: {harmless(value)}")

@@ -23,6 +23,9 @@ SETUP_CHANGE = "setup.change"
 LABEL_UNREAD = "label.unread"
 """The event that says that a label of the run could not be read, and why."""
 
+START_WARNING = "start.warning"
+"""The event that says what the first polls of a run showed to be missing."""
+
 TERMINAL_LOST = "terminal.lost"
 """The event that says that the terminal of a run is gone: nothing more was shown, and nothing else changed."""
 

@@ -22,6 +22,14 @@ _PRIVATE_FOLDER, _SHARED_FOLDER = 0o700, 0o2750  # new files in a shared folder 
 _GROUP_READS = stat.S_IRGRP
 
 
+def state_folder() -> Path:
+    """Where what Soakwatch keeps for this user lies: below XDG_STATE_HOME, else below ~/.local/state.
+
+    Raises RuntimeError where the user has no home.
+    """
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state") / "soakwatch"
+
+
 def make_private_folder(folder: Path) -> None:
     """Make a folder that only its owner may enter, and those above it as usual; one that exists is left as it is.
 

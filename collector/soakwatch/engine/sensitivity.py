@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from soakwatch.core.registry import INSTALLED, Registry
@@ -22,6 +23,7 @@ _NONE = "cpu_spike, memory_growth and growth find no metrics here: they do not a
 _POWER = 2.49  # one-sided 5 %, power 80 %: 1.645 + 0.842
 _NOISE = 0.01  # of the level: what the sentence assumes, and says
 _SLOW_S = 600.0
+PROCESS_MEMORY, DEVICE_MEMORY = "process.memory.usage", "system.memory.usage"
 
 
 @runtime_checkable
@@ -33,11 +35,22 @@ class Lasting(Protocol):
         ...
 
 
-def sensitivity(plan: Plan, checks: tuple[SourceCheck, ...], registry: Registry = INSTALLED) -> tuple[str, ...]:
-    """One sentence for each source and each of three rules (below) that is on and finds its metrics there."""
+@dataclass(frozen=True, slots=True)
+class Leak:
+    """The slowest growth that ``memory_growth`` sees, in bytes an hour, and of what."""
+
+    per_hour: float
+    of: str
+
+
+def sensitivity(
+    plan: Plan, checks: tuple[SourceCheck, ...], registry: Registry = INSTALLED
+) -> tuple[tuple[str, str], ...]:
+    """For each source and each of three rules (below) that is on and finds its metrics there, which source and what it
+    can show; one sentence about no source where there is none."""
     on = {rule.name: rule for rule in planned_rules(plan.rules, registry)}
     by_stages, by_shape = (_growth_rule(on.values(), method) for method in (GrowthMethod.STAGES, GrowthMethod.SHAPE))
-    sentences: list[str] = []
+    sentences: list[tuple[str, str]] = []
     for check in checks:
         who = f"{check.target.name} {check.source.poller}"
         metrics = {sample.metric for sample in check.samples}
@@ -49,7 +62,7 @@ def sensitivity(plan: Plan, checks: tuple[SourceCheck, ...], registry: Registry 
                 _number(rule, "seconds", 10.0),
                 _number(rule, "coarsest", math.inf),
             )
-            sentences.append(f"{who}: {sentence}")
+            sentences.append((who, sentence))
         if by_stages is not None and metrics & set(by_stages.metrics):
             sentence = growth_sentence(
                 renewed_s(check, metrics & set(by_stages.metrics)),
@@ -57,7 +70,7 @@ def sensitivity(plan: Plan, checks: tuple[SourceCheck, ...], registry: Registry 
                 _number(by_stages, "least", 8),
                 _number(by_stages, "tolerance", 0.05),
             )
-            sentences.append(f"{who}: {sentence}")
+            sentences.append((who, sentence))
         if by_shape is not None and metrics & set(by_shape.metrics):
             sentence = trend_sentence(
                 renewed_s(check, metrics & set(by_shape.metrics)),
@@ -65,10 +78,36 @@ def sensitivity(plan: Plan, checks: tuple[SourceCheck, ...], registry: Registry 
                 by_shape.manner.shortest_s,
                 _number(by_shape, "tolerance", 0.05),
             )
-            sentences.append(f"{who}: {sentence}")
+            sentences.append((who, sentence))
         if sentence := unseen_sentence(check, plan.duration_s, [rule for name, rule in on.items() if name != CPU_RULE]):
-            sentences.append(f"{who}: {sentence}")
-    return tuple(sentences) or (_NONE,)
+            sentences.append((who, sentence))
+    return tuple(sentences) or (("", _NONE),)
+
+
+def smallest_leak(plan: Plan, checks: Iterable[SourceCheck], registry: Registry = INSTALLED) -> Leak | None:
+    """The slowest growth of the watched processes' memory that is sure to be seen, else of the devices' own memory.
+
+    That which takes the largest of them above the tolerance of ``memory_growth`` between the first and the last third,
+    whose middles are two thirds of the window apart. None where it is not judged, or the run is too short. A series
+    that scatters more than the tolerance needs a faster leak.
+    """
+    rule = _growth_rule(planned_rules(plan.rules, registry), GrowthMethod.STAGES)
+    if rule is None:
+        return None
+    window_s = judged_s(plan, rule.phases)
+    for metric, of in ((PROCESS_MEMORY, "watched processes"), (DEVICE_MEMORY, "a device's memory")):
+        if metric not in rule.metrics:
+            continue
+        judged = [
+            sample.value
+            for check in checks
+            if window_s / renewed_s(check, {metric}) >= 3 * _number(rule, "least", 8)
+            for sample in check.samples
+            if sample.metric == metric
+        ]
+        if judged and max(judged) > 0:
+            return Leak(_number(rule, "tolerance", 0.05) * max(judged) / (window_s * 2 / 3) * 3600, of)
+    return None
 
 
 def _growth_rule(rules: Iterable[Rule], method: GrowthMethod) -> Rule | None:

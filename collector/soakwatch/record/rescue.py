@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from soakwatch.core.errors import RecordError
-from soakwatch.core.private_files import PRIVATE, make_private_folder, open_private
+from soakwatch.core.private_files import PRIVATE, make_private_folder, open_private, state_folder
 from soakwatch.record._files import connect
 from soakwatch.record._schema import RECORD_NAME
 from soakwatch.record.writer_lock import release_lock, take_lock
@@ -74,8 +74,9 @@ def places_for(path: Path) -> Iterator[Path]:
     the user's own."""
     if not os.path.lexists(path):
         yield path.parent
-    home = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state") / "soakwatch"
-    yield from (_free(folder / f"{path.parent.name}.rescue") for folder in (path.parent.parent, home))
+    yield _free(path.parent.parent / f"{path.parent.name}.rescue")
+    with suppress(RuntimeError):  # a user without a home
+        yield _free(state_folder() / f"{path.parent.name}.rescue")
     with suppress(OSError):  # no folder for temporary files is writable
         yield _free(Path(tempfile.gettempdir()) / f"{path.parent.name}.rescue")
 

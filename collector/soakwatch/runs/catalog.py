@@ -13,6 +13,7 @@ from soakwatch.core.errors import RecordError
 from soakwatch.core.suggest import nearest
 from soakwatch.record import RecordView, not_yours
 from soakwatch.record.lifecycle import lifecycle_of
+from soakwatch.runs.running import running_elsewhere
 
 TOKEN_FILE, ADDRESS_FILE = "web.token", "web.url"
 
@@ -52,7 +53,8 @@ def find_run(text: str, runs: Path = DEFAULT_RUNS) -> Path:
     if text == LAST:
         files = sorted(runs.glob(f"*/{RECORD}"), key=lambda file: file.parent.name)
         if not files:
-            raise RecordError(f"there is no run in {runs}/: start one, or name its folder with --runs")
+            elsewhere = running_elsewhere() or "start one, or name its folder with --runs"
+            raise RecordError(f"there is no run in {runs}/: {elsewhere}")
         return files[-1].parent
     for path in (Path(text), runs / text):
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from soakwatch.core.formatting import quantity
@@ -20,6 +21,7 @@ _RATES = (
 )
 _BITS = (("load.tx.bit.rate", "{bit}/s", " sent"), ("load.rx.bit.rate", "{bit}/s", " received"))
 _LARGE = 100_000.0
+_MAX_UNDECIDED = 4
 
 
 def span(seconds: float) -> str:
@@ -54,9 +56,15 @@ def title(finding: Finding) -> str:
 
 
 def counts(findings: tuple[Finding, ...]) -> str:
-    """How many findings say what."""
+    """How many findings say what; those that are inconclusive with the names of their rules, most frequent first."""
     counted = [(sum(f.outcome is outcome for f in findings), outcome.value) for outcome in Outcome]
-    return ", ".join(f"{number} {word}" for number, word in counted if number)
+    parts = [f"{number} {word}" for number, word in counted if number and word != Outcome.INCONCLUSIVE.value]
+    undecided = Counter(finding.rule for finding in findings if finding.outcome is Outcome.INCONCLUSIVE)
+    if undecided:
+        names = [rule for rule, _ in undecided.most_common(_MAX_UNDECIDED)]
+        more = [f"{len(undecided) - len(names)} more"] if len(undecided) > len(names) else []
+        parts.append(f"{undecided.total()} inconclusive ({', '.join([*names, *more])})")
+    return ", ".join(parts)
 
 
 def totals(status: Status) -> tuple[int, int, int]:

@@ -54,8 +54,8 @@ def test_check_and_probe_name_the_target_once(
     (line,) = checked.err.splitlines()
     assert line.startswith("soakwatch: plan.yaml:2:28: fw2 traps: ")
     assert (line.count("fw2"), str(port) in line) == (1, True)
-    (line,) = [line for line in checked.out.splitlines() if "cannot be polled: " in line]
-    assert "fw2" not in line
+    assert checked.out.startswith("not ready: 0 of 1 source can be polled, 1 problem\n")
+    assert str(port) not in checked.out  # the reason is said once
     keys = "version=2c&community=env:COMMUNITY&timeout=300ms"
     assert cli.run(["probe", f"snmp://127.0.0.1:{closed}?{keys}"]) == 1
     (line,) = capsys.readouterr().err.splitlines()

@@ -96,9 +96,9 @@ def test_a_window_runs_from_the_first_to_the_last_of_its_phases(tmp_path: Path) 
     assert judged_s(plan, ("recovery",)) == judged_s(plan, ()) == 3600.0
     checks = asyncio.run(check_sources(plan, tmp_path, TINY))
     assert sensitivity(plan, checks, TINY) == (
-        "cpu_spike, memory_growth and growth find no metrics here: they do not apply",
+        ("", "cpu_spike, memory_growth and growth find no metrics here: they do not apply"),
     )
-    sentences = sensitivity(plan, checks)
+    sentences = [f"{who}: {text}" for who, text in sensitivity(plan, checks)]
     assert [sentence.replace(",", "").split()[2] for sentence in sentences] == ["cpu_spike", "memory_growth", "growth"]
     assert "growth needs a soak of 2 h or more; this one lasts 50 min" in sentences[2]
     assert "leaks of 0.016% to 1% of the level a day show" in trend_sentence(0.3, 86400.0, 7200.0, 0.05)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +14,9 @@ from soakwatch.cli.options import runs_option
 from soakwatch.core.errors import EXIT_FAIL, EXIT_PASS, EXIT_USAGE
 
 if TYPE_CHECKING:
+    from soakwatch.engine.plan_check import SourceCheck
     from soakwatch.plan import Plan
+    from soakwatch.plan.labels import LabelPlan
 
 
 @click.command(
@@ -31,11 +34,14 @@ invalid, or a sink rejects its token, organisation or bucket."""
 @click.argument("plan", type=click.Path(path_type=Path))
 @runs_option("Folder of all runs.")
 @click.option("--no-connect", is_flag=True, help="Only parse the plan.")
-def command(plan: Path, runs_folder: Path, no_connect: bool) -> int:  # noqa: FBT001 - click's signature
+@click.option("--verbose", is_flag=True, help="Show each target, also those that are read alike.")
+def command(plan: Path, runs_folder: Path, *, no_connect: bool, verbose: bool) -> int:
     """Parse PLAN, poll every source twice, and show what will be sampled, what it can detect, and the disk needed.
 
+    The first line says whether the run can begin. Three and more targets that are read alike are shown as one.
     A load that is a command is started for some seconds.
     """
+    from soakwatch.cli.check_summary import first_line, warnings_in
     from soakwatch.engine.hooks.setup import check_outside
     from soakwatch.engine.notify.setup import check_notifications
     from soakwatch.plan import load_plan
@@ -44,14 +50,21 @@ def command(plan: Path, runs_folder: Path, no_connect: bool) -> int:  # noqa: FB
     loaded = load_plan(plan)
     check_outside(loaded)
     notified = check_notifications(loaded)
-    rules = planned_rules(loaded.rules)
-    _show_plan(loaded, tuple(rule.name for rule in rules))
+    seen = None if no_connect else _look(loaded, runs_folder)
+    if seen is not None:
+        click.echo(first_line(loaded, seen.checks, len(seen.problems), warnings_in(seen.checks)))
+        for sentence in seen.problems:
+            click.echo(f"soakwatch: {sentence}", err=True)
+        click.echo()
+    _show_plan(loaded, tuple(rule.name for rule in planned_rules(loaded.rules)))
     for line in notified:
         click.echo(line)
     _show_references(loaded, runs_folder)
-    if no_connect:
+    if seen is None:
         return EXIT_PASS
-    return max(_check_sinks(loaded), _connect(loaded, runs_folder))
+    sinks = _check_sinks(loaded)
+    _show_sources(loaded, runs_folder, seen, verbose=verbose)
+    return max(sinks, EXIT_FAIL if seen.problems else EXIT_PASS)
 
 
 def _show_plan(plan: Plan, rules: tuple[str, ...]) -> None:
@@ -106,41 +119,41 @@ def _check_sinks(plan: Plan) -> int:
     return EXIT_FAIL if any(check.error for check in checks) else EXIT_PASS
 
 
-def _connect(plan: Plan, runs: Path) -> int:
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the sources of a plan showed, the labels as read now, and all that is wrong, in sentences."""
+
+    checks: tuple[SourceCheck, ...]
+    labels: tuple[tuple[LabelPlan, str, str], ...]
+    problems: tuple[str, ...]
+
+
+def _look(plan: Plan, runs: Path) -> Seen:
+    """Poll every source of a plan."""
     import asyncio
     import tempfile
 
-    from soakwatch.cli.tables import show_source_check
     from soakwatch.core.text import prefixed
     from soakwatch.core.units import show_bytes, show_seconds
     from soakwatch.engine.plan_check import absent_processes, check_sources, disk_bytes, free_bytes
     from soakwatch.engine.read_labels import labels_now
-    from soakwatch.engine.sensitivity import sensitivity
 
     with tempfile.TemporaryDirectory(prefix="soakwatch-check-") as folder:
         checks = asyncio.run(check_sources(plan, Path(folder)))
         labels = asyncio.run(labels_now(plan, Path(folder)))
-    for check in checks:
-        show_source_check(check, plan.duration_s)
     problems = [
         f"{check.source.location}: {prefixed(check.target.name, check.source.poller, check.error)}"
         for check in checks
         if check.error
     ]
-    for label, text, trouble in labels:
-        if trouble:
-            problems.append(f"{label.location}: the label {label.name} cannot be read: {trouble}")
-        else:
-            click.echo(f"label: {label.name}={text}" + ("" if label.source is None else ", as read now"))
+    problems += [
+        f"{label.location}: the label {label.name} cannot be read: {trouble}" for label, _, trouble in labels if trouble
+    ]
     problems += [
         f"{plan.origin}: {target.name}: no process {name!r} is running: its findings would be inconclusive"
         for target, name in absent_processes(checks)
     ]
-    click.echo("\nWhat this run can detect:")
-    for sentence in sensitivity(plan, checks):
-        click.echo(f"  {sentence}")
     need, free = disk_bytes(checks, plan.duration_s), free_bytes(runs)
-    click.echo(f"\nDisk: about {show_bytes(need)} needed (3 bytes a sample), {show_bytes(free)} free in {runs}")
     if need > free:
         problems.append(f"the record needs about {show_bytes(need)}, but only {show_bytes(free)} are free in {runs}")
     late = [check for check in checks if check.error is None and check.seconds > check.interval_s]
@@ -149,6 +162,25 @@ def _connect(plan: Plan, runs: Path) -> int:
         problems.append(
             f"{check.source.location}: a poll takes {took}, longer than its interval of {interval}: raise interval"
         )
-    for sentence in problems:
-        click.echo(f"soakwatch: {sentence}", err=True)
-    return EXIT_FAIL if problems else EXIT_PASS
+    return Seen(checks, tuple(labels), tuple(problems))
+
+
+def _show_sources(plan: Plan, runs: Path, seen: Seen, *, verbose: bool) -> None:
+    from soakwatch.cli.check_summary import alike, names_of, together, told_once
+    from soakwatch.cli.tables import show_source_check
+    from soakwatch.core.units import show_bytes
+    from soakwatch.engine.plan_check import disk_bytes, free_bytes
+    from soakwatch.engine.sensitivity import sensitivity
+
+    for group in [(check,) for check in seen.checks] if verbose else alike(seen.checks):
+        show_source_check(together(group), plan.duration_s, who=names_of(group))
+    for label, text, trouble in seen.labels:
+        if not trouble:
+            click.echo(f"label: {label.name}={text}" + ("" if label.source is None else ", as read now"))
+    click.echo("\nWhat this run can detect:")
+    sentences = sensitivity(plan, seen.checks)
+    every = [f"{who}: {text}" if who else text for who, text in sentences]
+    for sentence in every if verbose else told_once(sentences):
+        click.echo(f"  {sentence}")
+    need, free = disk_bytes(seen.checks, plan.duration_s), free_bytes(runs)
+    click.echo(f"\nDisk: about {show_bytes(need)} needed (3 bytes a sample), {show_bytes(free)} free in {runs}")

@@ -70,7 +70,7 @@ def command(
         click.echo(f"serving {folder} at {served.url}" + (f" (token in {shown.file})" if shown.file else ""))
         if sys.stdout.isatty():
             code = one_time_code(shown, time.time() + _LINK_VALID_S)
-            click.echo(f"page    {served.url}/enter/{code} (one-time link; for a new one: soakwatch open {folder})")
+            click.echo(f"page by a one-time link (for a new one: soakwatch open {folder}):\n{served.url}/enter/{code}")
         try:
             write_address(folder, served.url)
             while served.alive and not ended.wait(1.0):

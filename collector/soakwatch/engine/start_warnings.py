@@ -1,0 +1,82 @@
+"""What the first polls of a run show to be missing: told at its start, and not only in the morning.
+
+A watched process that is not there, a source that does not answer, a reading that is not permitted, a file system that
+is full: the run goes on, for each of them may come right, and its findings say it again at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from soakwatch.core.text import prefixed
+from soakwatch.plan import Plan, TargetPlan
+from soakwatch.record import RecordView
+from soakwatch.record.model import Source
+from soakwatch_agent.sample import Poll, PollOutcome, Sample, object_labels
+
+FULL = 0.95
+"""A file system of which so much is used is at its limit."""
+_BATCHES = 20  # of 1,000 polls: some seconds of a very large run
+_NOT_PERMITTED = ("permission", "permitted", "privilege", "denied", "CAP_")
+_USED, _SIZE = "system.filesystem.usage", "system.filesystem.limit"
+
+
+@dataclass(frozen=True, slots=True)
+class FirstLook:
+    """Sentences about what is wrong, and whether every source was polled when they were written."""
+
+    sentences: tuple[str, ...]
+    complete: bool
+
+
+def first_look(plan: Plan, record: Path) -> FirstLook:
+    """What the first polls in a record say. Raises RecordError."""
+    with RecordView.open(record) as view:
+        sources = {source.id: source for source in view.sources()}
+        first: dict[int, Poll] = {}
+        cursor = ""
+        for _ in range(_BATCHES):
+            polls, cursor = view.polls_after(cursor, 1000)
+            for poll in polls:
+                first.setdefault(poll.source, poll)
+            if not polls or first.keys() == sources.keys():
+                break
+    sentences = tuple(dict.fromkeys(_sentences(plan, sources, first)))
+    return FirstLook(sentences, complete=sources.keys() == first.keys())
+
+
+def _sentences(plan: Plan, sources: Mapping[int, Source], first: Mapping[int, Poll]) -> Iterable[str]:
+    for number, poll in sorted(first.items()):
+        source = sources[number]
+        if poll.outcome is not PollOutcome.OK:
+            yield prefixed(source.target, source.name, poll.error or poll.outcome.value)
+        for fault in poll.answer.faults:
+            if any(word in fault.text for word in _NOT_PERMITTED):
+                yield prefixed(source.target, source.name, f"not read: {fault.text}")
+    for target in plan.targets:
+        own = [
+            sample for n, poll in first.items() if sources[n].target == target.name for sample in poll.answer.samples
+        ]
+        yield from _absent(target, own)
+        yield from _full(target.name, own)
+
+
+def _absent(target: TargetPlan, samples: Iterable[Sample]) -> Iterable[str]:
+    counts: dict[str, float] = {}
+    for sample in samples:
+        if sample.metric == "process.count" and (name := object_labels(sample.object).get("process")):
+            counts[name] = max(sample.value, counts.get(name, 0.0))
+    for watched in target.processes:
+        if counts.get(watched.name) == 0:
+            yield f"{target.name}: no process {watched.name!r} is running: its findings will be inconclusive"
+
+
+def _full(target: str, samples: Iterable[Sample]) -> Iterable[str]:
+    used = {sample.object: sample.value for sample in samples if sample.metric == _USED}
+    sizes = {sample.object: sample.value for sample in samples if sample.metric == _SIZE}
+    for name, size in sorted(sizes.items()):
+        if size > 0 and used.get(name, 0.0) >= FULL * size:
+            where = object_labels(name).get("mountpoint") or name
+            yield f"{target}: the file system {where} is {used[name] / size:.0%} full".replace("%", " %")
