@@ -18,7 +18,6 @@ from pydantic import ValidationError
 from soakwatch.campaign.ledger import LEDGER, read_ledger
 from soakwatch.campaign.matrix import TESTBED, AxisDraft, CellDraft, Matrix, patch_of, read_matrix, written
 from soakwatch.campaign.model import Campaign, Cell, Command, Outline, Repeat, Testbed
-from soakwatch.campaign.patch import Change, found, overwrites, patched
 from soakwatch.campaign.shape import MAX_RUNS, CampaignShape, CommandShape, RepeatShape
 from soakwatch.campaign.tables.parse import tables_and_problems
 from soakwatch.campaign.words import RUN_FACTS, placeholders
@@ -30,6 +29,7 @@ from soakwatch.core.yaml import Document, Plain, Problem, parse, plan_error, rea
 from soakwatch.core.yaml import Path as Place
 from soakwatch.judge.calibration import reference_path
 from soakwatch.plan import Plan, plan_of
+from soakwatch.plan.patch import Change, found, overwrites, patched
 from soakwatch.runs.figures import parse_figure
 
 CAMPAIGN_COPY, PLAN_COPY, REFERENCE_COPY = "campaign.yaml", "plan.yaml", "plan.reference.yaml"

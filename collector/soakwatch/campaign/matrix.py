@@ -14,12 +14,12 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 
 from soakwatch.campaign.model import Axis, AxisValue
-from soakwatch.campaign.patch import Change
-from soakwatch.campaign.shape import MAX_RUNS, value_name
+from soakwatch.campaign.shape import MAX_RUNS
 from soakwatch.core.labels import label_name
 from soakwatch.core.suggest import hint
 from soakwatch.core.validation import shown
-from soakwatch.core.yaml import Document, Path, Plain, Problem
+from soakwatch.core.yaml import Document, Path, Plain, Problem, value_name
+from soakwatch.plan.patch import Change
 
 TESTBED = "testbed"
 RESERVED = frozenset({"campaign", "cell", "repetition", "attempt", "set", "name"})

@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field, JsonValue, WithJsonSchema, model_va
 
 from soakwatch.core.units import seconds, share
 from soakwatch.core.validation import shown
-from soakwatch.core.yaml import Plain
+from soakwatch.core.yaml import Plain, value_name
 from soakwatch.plan.model import Name
 from soakwatch.plan.parts import DURATION_SCHEMA, Duration, Shape, Text, Words
 
@@ -66,19 +66,6 @@ def _text(value: object) -> object:
     if isinstance(value, bool | int | float) and value is not None:
         return value_name(value)
     return value
-
-
-def value_name(value: Plain) -> str:
-    """The name of a value that is a bare word or number.
-
-    >>> [value_name(value) for value in ("20%", 64, 1.5, True)]
-    ['20%', '64', '1.5', 'true']
-    """
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float):
-        return f"{value:.12g}"
-    return str(value)
 
 
 def _rest(value: object) -> float:

@@ -55,6 +55,17 @@ def _group(_context: click.Context, _parameter: click.Parameter, name: str) -> s
     return name
 
 
+def set_option(command: F) -> F:
+    """Adds ``--set`` as the parameter ``values``, changes of the plan in its own words."""
+    return click.option(
+        "--set",
+        "values",
+        multiple=True,
+        metavar="PATH=VALUE",
+        help="Value of the plan, such as duration=2h or targets.fw.sources.snmp.interval=5s. May be repeated.",
+    )(command)
+
+
 def sign_option(command: F) -> F:
     """Adds ``--sign-with`` as the parameter ``sign_with``, a path or None, and ``--timestamp``, an address or ""."""
     return click.option(

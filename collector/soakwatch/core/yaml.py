@@ -1,8 +1,8 @@
 """The plan's syntax: YAML to plain data, with the line and column of every key and value.
 
 Of YAML 1.1's traps none is left: ``on``, ``off``, ``yes``, ``no`` and ``1:30`` are text, ``08`` is 8, a timestamp is
-text, keys are text as they are written; a key that is given twice, a tag, a merge key and a file that unfolds
-without bound are refused.
+text, keys are text as they are written; a key that is given twice, a tag and a file that unfolds without bound are
+refused. A merge key (``<<: *anchor``) brings the keys that are not written out, each with its place at the anchor.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def read_text(file: FilePath) -> str:
 def parse(text: str, origin: str) -> Document:
     """Plain data of a YAML text, with places.
 
-    Raises PlanError: the first error of syntax, or every duplicate key, tag and merge key.
+    Raises PlanError: the first error of syntax, or every duplicate key and tag.
     """
     try:
         loader = _Nodes(text)
@@ -231,10 +231,7 @@ class _Walk:
     count: int = 0
 
     def value(self, node: yaml.Node, path: Path, above: tuple[int, ...]) -> Plain:
-        self.count += 1
-        if self.count > MAX_NODES:
-            if self.count == MAX_NODES + 1:
-                self._report(node, f"the plan unfolds to more than {MAX_NODES} values: use fewer aliases")
+        if self._is_too_much(node):
             return None
         if id(node) in above:
             self._report(node, "an anchor contains itself: remove the alias")
@@ -262,8 +259,27 @@ class _Walk:
             self.changed[path] = str(node.value)
         return plain
 
+    def _is_too_much(self, node: yaml.Node) -> bool:
+        self.count += 1
+        if self.count == MAX_NODES + 1:
+            self._report(node, f"the plan unfolds to more than {MAX_NODES} values: use fewer aliases")
+        return self.count > MAX_NODES
+
     def _mapping(self, node: yaml.MappingNode, path: Path, above: tuple[int, ...]) -> Plain:
         mapping: dict[str, Plain] = {}
+        self._fill(mapping, node, path, above, frozenset())
+        return mapping
+
+    def _fill(
+        self,
+        mapping: dict[str, Plain],
+        node: yaml.MappingNode,
+        path: Path,
+        above: tuple[int, ...],
+        written: frozenset[str],
+    ) -> None:
+        """Add the keys of a node to a mapping, without those that are ``written`` in what it is merged into."""
+        merged: list[yaml.Node] = []
         for key_node, value_node in node.value:
             if not isinstance(key_node, yaml.ScalarNode):
                 self._report(key_node, "a key must be a word, not a list or keys and values")
@@ -273,7 +289,9 @@ class _Walk:
                 self._report(key_node, "control characters are not allowed in keys: remove them")
                 continue
             if key == "<<" and key_node.tag == _PLAIN:
-                self._report(key_node, "merge keys (<<) are not supported: write the keys out")
+                merged += value_node.value if isinstance(value_node, yaml.SequenceNode) else [value_node]
+                continue
+            if key in written:
                 continue
             if key in mapping:
                 line = self.keys[(*path, key)][0]
@@ -281,7 +299,13 @@ class _Walk:
                 continue
             self.keys[(*path, key)] = _mark(key_node)
             mapping[key] = self.value(value_node, (*path, key), above)
-        return mapping
+        for other in merged:
+            if not isinstance(other, yaml.MappingNode):
+                self._report(other, "a merge key (<<) takes keys and values of an anchor, such as <<: *common")
+            elif id(other) in above:
+                self._report(other, "an anchor contains itself: remove the alias")
+            elif not self._is_too_much(other):  # also of keys that are all written out
+                self._fill(mapping, other, path, (*above, id(other)), frozenset(mapping))
 
     def _report(self, node: yaml.Node, text: str) -> None:
         self.problems.append(Problem(*_mark(node), text))
@@ -307,6 +331,19 @@ def scalar(text: str) -> Plain:
         number = float(text)
         return number if math.isfinite(number) else text
     return text
+
+
+def value_name(value: Plain) -> str:
+    """The name of a value that is a bare word or number.
+
+    >>> [value_name(value) for value in ("20%", 64, 1.5, True)]
+    ['20%', '64', '1.5', 'true']
+    """
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return f"{value:.12g}"
+    return str(value)
 
 
 def dump(data: Plain) -> str:

@@ -26,6 +26,7 @@ from soakwatch.plan.address import LOCAL, targets_of
 from soakwatch.plan.capacity import CapacityShare, loss_words
 from soakwatch.plan.drill import DrillPlan, drill_of
 from soakwatch.plan.event import EventPlan, events_of
+from soakwatch.plan.fleet import unfolded
 from soakwatch.plan.hook import HookPlan, hook_problems, stop_problems
 from soakwatch.plan.labels import LabelPlan, labels_of
 from soakwatch.plan.model import (
@@ -39,6 +40,7 @@ from soakwatch.plan.model import (
 )
 from soakwatch.plan.notify import NotifyPlan
 from soakwatch.plan.observer import ObserverPlan, observer_of
+from soakwatch.plan.patch import with_values
 from soakwatch.plan.phase import UNTIL_LOAD, PhasePlan, phase_data
 from soakwatch.plan.rules import RulePlan, read_rules
 from soakwatch.plan.sink import SinkPlan, sinks_of
@@ -171,10 +173,14 @@ class Plan:
         return replace(self, labels=labelled.labels, text=labelled.text)
 
 
-def load_plan(path: FilePath | str, registry: Registry = INSTALLED, *, device: bool = True) -> Plan:
-    """The plan in a file; without a ``name`` it is called after the file. Raises PlanError, also for a plan without a
-    device to judge, unless ``device`` says that there need be none."""
-    return plan_of(parse(read_text(FilePath(path)), str(path)), registry, device=device)
+def load_plan(
+    path: FilePath | str, registry: Registry = INSTALLED, *, device: bool = True, values: Sequence[str] = ()
+) -> Plan:
+    """The plan in a file; without a ``name`` it is called after the file. ``values`` replace some of it
+    (``PATH=VALUE``, see ``plan.patch``). Raises PlanError, also for a plan without a device to judge, unless ``device``
+    says that there need be none."""
+    document = parse(read_text(FilePath(path)), str(path))
+    return plan_of(with_values(document, values) if values else document, registry, device=device)
 
 
 def plan_of(document: Document, registry: Registry = INSTALLED, *, device: bool = True) -> Plan:
@@ -237,6 +243,7 @@ def _seconds_text(value: str | float) -> str:
 
 
 def _plan(document: Document, registry: Registry) -> Plan:
+    document = unfolded(document, registry)
     if not isinstance(document.data, dict):
         message = "a plan is keys and values, such as 'targets:'; 'soakwatch init' writes one to start from"
         raise plan_error(document.origin, [document.problem((), message)])

@@ -48,6 +48,7 @@ def plan_schema(registry: Registry = INSTALLED) -> dict[str, Plain]:
         "description": "where its samples come from",
     }
     keys = _dict(schema["properties"])
+    _write_short_forms(keys, definitions, sources)
     _dict(keys["sinks"])["items"] = {"$ref": "#/$defs/sink"}
     keys["rules"] = {"$ref": "#/$defs/rules"}
     definitions["tenant"] = dict(TENANT_SCHEMA)
@@ -63,12 +64,39 @@ def plan_schema(registry: Registry = INSTALLED) -> dict[str, Plain]:
     definitions["NotifyPlan"] = {"anyOf": [_dict(notify["properties"])["to"], notify]}
     # A plan's name comes from its file where it gives none; one of duration and phases must be there.
     schema["required"] = ["targets"]
+    schema["patternProperties"] = {"^x-": {}}
     schema["anyOf"] = [{"required": ["duration"]}, {"required": ["phases"]}]
     tidy(schema)
     return {"$schema": DIALECT, **schema, "title": "Soakwatch plan", "description": "A plan of a Soakwatch run."}
 
 
 _NULL: dict[str, Plain] = {"type": "null"}
+
+
+def _write_short_forms(
+    keys: dict[str, Plain], definitions: dict[str, Plain], sources: Mapping[str, type[BaseModel]]
+) -> None:
+    """What ``plan.fleet`` writes out: ``defaults``, ranges in names, ``host``. Sources may come from the defaults."""
+    target = _dict(definitions["TargetShape"])
+    target.pop("required", None)
+    properties = _dict(target["properties"])
+    of_sources: dict[str, Plain] = {
+        name: {"type": "object", "description": f"keys of every {name} source that it does not have itself"}
+        for name in sorted(sources)
+    }
+    defaults: Plain = {
+        "type": "object",
+        "properties": {**properties, **of_sources},
+        "additionalProperties": False,
+        "description": "keys of every target that it does not have itself, and of sources by their name",
+    }
+    keys["defaults"] = {"anyOf": [defaults, _NULL]}
+    properties["host"] = {"type": "string", "minLength": 1, "description": "host of its sources that name none"}
+    targets = _dict(keys["targets"])
+    targets["patternProperties"] = {_NAMES: {"anyOf": [{"$ref": "#/$defs/TargetShape"}, _NULL]}}
+
+
+_NAMES = r"^[A-Za-z0-9][A-Za-z0-9._-]*(\[[0-9,-]+\][A-Za-z0-9._-]*)?$"
 
 
 def _one_of(definitions: dict[str, Plain], kind: str, configs: Mapping[str, type[BaseModel]]) -> Plain:
@@ -79,6 +107,8 @@ def _one_of(definitions: dict[str, Plain], kind: str, configs: Mapping[str, type
         shape: dict[str, Plain] = config.model_json_schema(ref_template=f"#/$defs/{name}.{{model}}")
         for inner, definition in _dict(shape.pop("$defs", {})).items():
             definitions[f"{name}.{inner}"] = definition
+        if kind == "source":
+            shape.pop("required", None)  # defaults of the plan, or the target's host, may give it
         definitions[f"{kind}.{name}"] = shape
         shapes[name] = {"anyOf": [{"$ref": f"#/$defs/{kind}.{name}"}, *([] if shape.get("required") else [_NULL])]}
         if not shape.get("required"):

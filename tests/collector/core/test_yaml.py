@@ -75,7 +75,11 @@ def test_words_mean_what_they_look_like(text: str, expected: object) -> None:
                 "p.yaml:3:1: the key 'a' is given twice (first in line 1): remove one",
             ],
         ),
-        ("a: &x {b: 1}\nc: {<<: *x}", ["p.yaml:2:5: merge keys (<<) are not supported: write the keys out"]),
+        (
+            "a: &x [1]\nc: {<<: *x}",
+            ["p.yaml:1:8: a merge key (<<) takes keys and values of an anchor, such as <<: *common"],
+        ),
+        ("a: &x {b: {<<: *x}}", ["p.yaml:1:4: an anchor contains itself: remove the alias"]),
         ("? [a]\n: 1", ["p.yaml:1:3: a key must be a word, not a list or keys and values"]),
         ("a: &x [*x]", ["p.yaml:1:4: an anchor contains itself: remove the alias"]),
         ("[" * 60, ["p.yaml:1:41: is nested more than 40 deep: that is not a plan"]),
@@ -91,6 +95,23 @@ def test_bad_syntax_is_reported_with_its_line(text: str, problems: list[str]) ->
         parse(text, "p.yaml")
     assert list(caught.value.problems) == problems
     assert str(caught.value) == problems[0]
+
+
+def test_a_merge_key_brings_what_is_not_written_out() -> None:
+    """What is written out wins, then the first of several anchors; places are those where a value stands."""
+    document = parse("a: &x {b: 1, c: {d: 2}}\ne:\n  <<: [*x, {g: 3, b: 9}]\n  b: 5\n", "p.yaml")
+    assert document.data == {"a": {"b": 1, "c": {"d": 2}}, "e": {"b": 5, "c": {"d": 2}, "g": 3}}
+    assert document.where(("e", "c", "d")) == "p.yaml:1:21"
+    assert document.where(("e", "b")) == "p.yaml:4:6"
+    assert parse("a: '<<'\n'<<': 1", "p.yaml").data == {"a": "<<", "<<": 1}
+
+
+def test_merges_of_merges_stop_at_the_bound() -> None:
+    """Also where every key is written out already, so that nothing is added."""
+    lines = ["x0: &x0 {k: 1}"]
+    lines += [f"x{n}: &x{n} {{k: 1, <<: [{', '.join([f'*x{n - 1}'] * 9)}]}}" for n in range(1, 12)]
+    with pytest.raises(PlanError, match="unfolds to more than 20000 values"):
+        parse("\n".join(lines), "p.yaml")
 
 
 def test_a_file_that_unfolds_without_bound_is_refused() -> None:

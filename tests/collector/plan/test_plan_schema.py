@@ -48,7 +48,6 @@ BAD = [
     "duration: 1h\ntargets: {dut: {sources: [{probe: {intervall: 1s}}]}}",
     "duration: 1h\ntargets: {dut: {sources: [{probe: {interval: 1}}]}}",
     "duration: 1h\ntargets: {dut: {sources: [{probe: {}, pump: {}}]}}",
-    "duration: 1h\ntargets: {dut: {sources: [locked]}}",
     "duration: 1h\ntargets: {dut: {sources: [{locked: {host: a, password: hunter2}}]}}",
     SHORT + "rules: {slow_drft: {}}",
     SHORT + "rules: {slow_drift: {tolerence: 5%}}",

@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from soakwatch.campaign.shape import value_name
 from soakwatch.core.units import share
 from soakwatch.core.validation import shown
+from soakwatch.core.yaml import value_name
 from soakwatch.plan.parts import Shape, Text
 
 _AMOUNT = re.compile(r"([-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*(%|k|M|G|T|ns|us|µs|ms|s|min|h)?")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from soakwatch.cli.options import LabelCommand, group_option, label_option, runs_option
+from soakwatch.cli.options import LabelCommand, group_option, label_option, runs_option, set_option
 from soakwatch.cli.outlet import Terminal, outlives_terminal
 from soakwatch.core.errors import EXIT_INCONCLUSIVE, EXIT_PASS
 
@@ -48,10 +48,12 @@ Exit codes: 0 every generator has a ceiling, 2 usage or plan error, 3 a generato
     show_default="PLAN with the suffix .reference.yaml",
     help="Reference file to write.",
 )
+@set_option
 @outlives_terminal
 def command(
     terminal: Terminal,
     plan: Path,
+    values: tuple[str, ...],
     length: str,
     levels: str,
     labels: dict[str, str],
@@ -72,7 +74,7 @@ def command(
         wanted = levels_of(levels)
     except ValueError as error:
         raise click.UsageError(f"--levels: {error}") from None
-    loaded = load_plan(plan, device=False).labelled(labels)
+    loaded = load_plan(plan, device=False, values=values).labelled(labels)
     return _calibrate(
         terminal,
         loaded,

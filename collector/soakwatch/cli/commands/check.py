@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from soakwatch.cli.options import runs_option
+from soakwatch.cli.options import runs_option, set_option
 from soakwatch.core.errors import EXIT_FAIL, EXIT_PASS, EXIT_USAGE
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 Examples:
   soakwatch check plan.yaml
   soakwatch check plan.yaml --no-connect
+  soakwatch check plan.yaml --set duration=10m --set defaults.snmp.interval=5s
 \b
 Sinks are tested without writing to them. A run starts even if a sink is unreachable or rejects its token: the record
 keeps the data and sends it once the sink works.
@@ -35,7 +36,8 @@ invalid, or a sink rejects its token, organisation or bucket."""
 @runs_option("Folder of all runs.")
 @click.option("--no-connect", is_flag=True, help="Only parse the plan.")
 @click.option("--verbose", is_flag=True, help="Show each target, also those that are read alike.")
-def command(plan: Path, runs_folder: Path, *, no_connect: bool, verbose: bool) -> int:
+@set_option
+def command(plan: Path, runs_folder: Path, values: tuple[str, ...], *, no_connect: bool, verbose: bool) -> int:
     """Parse PLAN, poll every source twice, and show what will be sampled, what it can detect, and the disk needed.
 
     The first line says whether the run can begin. Three and more targets that are read alike are shown as one.
@@ -47,7 +49,7 @@ def command(plan: Path, runs_folder: Path, *, no_connect: bool, verbose: bool) -
     from soakwatch.plan import load_plan
     from soakwatch.plan.rules import planned_rules
 
-    loaded = load_plan(plan)
+    loaded = load_plan(plan, values=values)
     check_outside(loaded)
     notified = check_notifications(loaded)
     seen = None if no_connect else _look(loaded, runs_folder)

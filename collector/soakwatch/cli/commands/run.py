@@ -13,6 +13,7 @@ from soakwatch.cli.options import (
     group_option,
     label_option,
     runs_option,
+    set_option,
     sign_option,
     stop_option,
 )
@@ -77,6 +78,7 @@ Exit codes: 0 pass, 1 fail, 2 usage or plan error, 3 inconclusive, 4 the monitor
 @click.option("--no-web", is_flag=True, help="Do not serve the live page and its API.")
 @group_option("this run")
 @label_option("Label of this run, such as release=7.2; replaces the plan's of the same name.")
+@set_option
 @sign_option
 @stop_option
 @outlives_terminal
@@ -95,6 +97,7 @@ def command(
     no_web: bool,  # noqa: FBT001
     group: str,
     labels: dict[str, str],
+    values: tuple[str, ...],
     sign_with: Path | None,
     timestamp: str,
     stop_on_fail: tuple[str, ...],
@@ -118,12 +121,14 @@ def command(
 
     if plan is not None and (targets or processes or interval or name):
         raise click.UsageError("with a plan, give targets, processes, interval and name in the plan, not as options")
+    if plan is None and values:
+        raise click.UsageError("--set changes a plan: name the plan, or give the options of a run without one")
     if plan is None:
         if not targets and not processes:
             raise click.UsageError("name a plan, or --target local, or a --process to watch")
         loaded = quick_plan(targets or ("local",), processes, interval, duration or "30m", name)
     else:
-        loaded = load_plan(plan)
+        loaded = load_plan(plan, values=values)
         if duration is not None:
             loaded = loaded.lasting(duration)
     loaded = loaded.labelled(labels)

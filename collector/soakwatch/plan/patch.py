@@ -11,19 +11,20 @@ import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from soakwatch.campaign.shape import value_name
 from soakwatch.core.suggest import hint
 from soakwatch.core.validation import shown
-from soakwatch.core.yaml import Document, Path, Plain, Problem, plan_error
+from soakwatch.core.yaml import Document, Path, Plain, Problem, parse, placeless, plan_error, value_name
 
-_GROWS = frozenset({"rules", "watch", "web", "labels"})
+_GROWS = frozenset({"rules", "watch", "web", "labels", "defaults"})
 """Keys of a plan below which a path may make what is not there."""
 _PHASE_LENGTH = "for"
+SET = "--set"
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A value that is put into the plan: ``place`` is where the campaign's file has it, ``whose`` what asked for it."""
+    """A value that is put into the plan: ``place`` is where what changes it has it (a campaign's file, a command line),
+    ``whose`` what asked for it."""
 
     path: str
     value: Plain
@@ -41,8 +42,8 @@ class _Plan:
     origins: dict[Path, str]
 
 
-def patched(plan: Document, changes: Sequence[Change], campaign: Document) -> Document:
-    """The plan with the changes, in their order; the changed values have their places in the campaign's file.
+def patched(plan: Document, changes: Sequence[Change], source: Document) -> Document:
+    """The plan with the changes, in their order; the changed values have their places in ``source``.
 
     Raises PlanError with the place of each value whose path is not in the plan.
     """
@@ -52,19 +53,37 @@ def patched(plan: Document, changes: Sequence[Change], campaign: Document) -> Do
         try:
             path = _made(draft, change.path, plan.origin)
         except ValueError as error:
-            problems.append(campaign.problem(change.place, f"{change.whose}: {error}"))
+            problems.append(source.problem(change.place, f"{change.whose}: {error}"))
             continue
-        value = _as_word(draft.data, path, change.value, campaign.changed.get(change.place))
+        value = _as_word(draft.data, path, change.value, source.changed.get(change.place))
         _forget(draft, path)
         _put(draft.data, path, value)
-        draft.origins[path] = campaign.origin
-        for inner, position in campaign.values.items():
+        draft.origins[path] = source.origin
+        for inner, position in source.values.items():
             if inner[: len(change.place)] == change.place:
                 draft.values[(*path, *inner[len(change.place) :])] = position
-        draft.values.setdefault(path, campaign.position(change.place))
+        draft.values.setdefault(path, source.position(change.place))
     if problems:
-        raise plan_error(campaign.origin, problems)
+        raise plan_error(source.origin, problems)
     return Document(plan.origin, draft.data, draft.values, draft.keys, plan.changed, draft.origins)
+
+
+def with_values(plan: Document, words: Sequence[str]) -> Document:
+    """The plan with values of a command line (``rules.loss.limit=1%``), each read as the plan's file would be.
+
+    Raises PlanError with a sentence for each that has no value, or whose path is not in the plan.
+    """
+    changes, problems = [], []
+    for word in words:
+        path, equals, text = word.partition("=")
+        if not equals or not path:
+            problems.append(Problem(0, 0, f"{word!r} sets nothing: write PATH=VALUE, such as duration=2h"))
+            continue
+        value = parse(text, f"{SET} {path}").data if text.strip() else None
+        changes.append(Change(path, value, (path,), path))
+    if problems:
+        raise plan_error(SET, problems)
+    return patched(plan, changes, placeless({change.path: change.value for change in changes}, SET))
 
 
 def found(data: Plain, text: str) -> Path | None:
