@@ -47,6 +47,22 @@ class Rate:
         return Forecast(quantity(self.limit, self.unit), self.limit_s, self.soonest_s, self.latest_s)
 
     @property
+    def short_words(self) -> str:
+        """How fast, and when the limit would be reached, for a legend.
+
+        >>> Rate("fw", "process.memory.usage", "process=bgpd", "By", 0, 54525952.0, 46e6, 63e6).short_words
+        'trend +52 MiB/h'
+        """
+        text = f"trend {self._rate}"
+        if self.forecast is not None and (when := forecast_words(self.forecast)):
+            text += f", {when.rpartition(' (')[0]}"
+        return text
+
+    @property
+    def _rate(self) -> str:
+        return f"{'+' if self.per_hour > 0 else '−'}{quantity(abs(self.per_hour), f'{self.unit}/h')}"
+
+    @property
     def words(self) -> str:
         """One line: of what, how fast, when the limit would be reached, and that it may be a warm-up.
 
@@ -56,9 +72,7 @@ class Rate:
         >>> Rate("fw", "process.memory.usage", "process=bgpd", "By", 0, 54525952.0, 46e6, 63e6, *to).words[29:]
         'so far, would reach its limit of 4 GiB in 31 h ± 6 h (provisional: it may be a warm-up)'
         """
-        sign = "+" if self.per_hour > 0 else "−"
-        rate = f"{sign}{quantity(abs(self.per_hour), f'{self.unit}/h')}"
-        text = f"{self.target}: {plain_name(self.metric, self.object)} {rate} so far"
+        text = f"{self.target}: {plain_name(self.metric, self.object)} {self._rate} so far"
         if self.forecast is not None and (when := forecast_words(self.forecast)):
             limit, _, latest = when.rpartition(" (")[0].partition(" exhausted ")
             text += f", would reach its limit of {limit} {latest}" if self.limit else f", would be used up {latest}"

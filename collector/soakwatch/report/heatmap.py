@@ -99,6 +99,8 @@ def blank_heat(heat: Heat, x_range: Range1d, seconds: float) -> Any:
             hatch_alpha=0.4,
             hatch_scale=7.0,
             level="underlay",
+            left=heat.window.begin_ns / 1e6,  # what is later than the drawing is not drawn yet, and not missing
+            right=heat.window.end_ns / 1e6,
         )
     )
     plot.ygrid.visible = plot.xgrid.visible = False

@@ -46,21 +46,39 @@ class Matrix:
 
 def matrix_of(verdict: Verdict) -> Matrix | None:
     """The table of a run's devices; None where they are few."""
-    devices = [(place, target) for place, target in enumerate(verdict.targets, 1) if target.role == DUT]
+    places = enumerate(verdict.targets, 1)
+    devices = [(place, target.target, target.outcome) for place, target in places if target.role == DUT]
+    counted = [finding for index, finding in enumerate(verdict.findings) if index not in verdict.waived]
+    return _matrix(devices, counted)
+
+
+def live_matrix(devices: Sequence[str], findings: Sequence[Finding]) -> Matrix | None:
+    """The table of a run that goes on, by its findings so far: what is not decided yet is left out, and a device
+    without a failure or warning counts as passing so far. None where the devices are few."""
+    decided = [finding for finding in findings if finding.outcome is not Outcome.INCONCLUSIVE]
+    order = (Outcome.FAIL, Outcome.WARN)
+    worst = {
+        name: min((order.index(f.outcome) for f in decided if f.target == name and f.outcome in order), default=2)
+        for name in devices
+    }
+    outcomes = (*order, Outcome.PASS)
+    return _matrix([(place, name, outcomes[worst[name]]) for place, name in enumerate(devices, 1)], decided)
+
+
+def _matrix(devices: Sequence[tuple[int, str, Outcome]], findings: Sequence[Finding]) -> Matrix | None:
     if len(devices) < LEAST:
         return None
     by_target: dict[str, list[tuple[Family, Finding]]] = {}
-    for index, finding in enumerate(verdict.findings):
-        if finding.outcome is Outcome.NOT_APPLICABLE or index in verdict.waived:
-            continue
-        by_target.setdefault(finding.target, []).append((traits_of(finding.rule).family, finding))
-    there = {family for _, target in devices for family, _ in by_target.get(target.target, ())}
+    for finding in findings:
+        if finding.outcome is not Outcome.NOT_APPLICABLE:
+            by_target.setdefault(finding.target, []).append((traits_of(finding.rule).family, finding))
+    there = {family for _, name, _ in devices for family, _ in by_target.get(name, ())}
     families = tuple(family for family in Family if family in there)
     rows = []
-    for place, target in devices:
-        own = by_target.get(target.target, [])
+    for place, name, outcome in devices:
+        own = by_target.get(name, [])
         cells = tuple(_cell([finding for family, finding in own if family is column]) for column in families)
-        rows.append(MatrixRow(target.target, place, target.outcome, cells))
+        rows.append(MatrixRow(name, place, outcome, cells))
     rows.sort(key=_worst_first)
     calm = sum(not any(_stands_out(cell) for cell in row.cells) and row.outcome is Outcome.PASS for row in rows)
     return Matrix(tuple(family.value for family in families), tuple(rows), calm)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -13,6 +13,7 @@ from soakwatch.core.event_kinds import WINDOW
 from soakwatch.core.formatting import Scale, natural, scale_of
 from soakwatch.core.roles import DUT, GENERATOR, MONITOR
 from soakwatch.core.units import show_seconds
+from soakwatch.judge.rates import Rate
 from soakwatch.record.source import ReportSource, SeriesKey
 from soakwatch.report.candidates import MAX_SERIES_READ, SeriesSummary, candidates, order_of, summaries_of
 from soakwatch.report.curves import Curve, curve_of
@@ -20,18 +21,30 @@ from soakwatch.report.flags import Flag
 from soakwatch.report.heatmap import MAX_ROWS, Heat
 from soakwatch.report.load import generators
 from soakwatch.report.plot_style import plain
-from soakwatch.report.plots import Drawing
-from soakwatch.report.topics import TOPICS, Topic, further
+from soakwatch.report.plots import Drawing, Trend
+from soakwatch.report.topics import DROPS, TOPICS, Topic, further
 from soakwatch_agent.sample import object_labels
 from soakwatch_rules.rule import Finding, Outcome, Window
 from soakwatch_rules.series import Series
 
 LINES, MOVING = 12, 6
 """Up to so many series are lines in one plot; of more, so many that move most have small plots below their heat map."""
-HEIGHT, SMALL, POINTS, LIVE_POINTS, FEW_POINTS = 260, 140, 2000, 2000, 800
+HEIGHT, KEY_HEIGHT, SMALL, POINTS, LIVE_POINTS, FEW_POINTS = 260, 205, 140, 2000, 2000, 800
+KEY_PLOTS = 4
+"""So many plots of a running run come first: those that matter most now."""
 _FEW, _MAX_PANELS, _FURTHER, _MAX_FLAGS, _MARKS = 3, 60, 4, 40, 3
 _ROLES = (DUT, "host", GENERATOR, MONITOR)
 _OBJECTIONS = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.WARN)
+_ALARMS = (Outcome.FAIL, Outcome.WARN)
+_USUAL = (
+    frozenset({"process.memory.usage", "process.memory.pss"}),
+    frozenset({"system.cpu.utilization", "system.cpu.core.utilization", "system.cpu.module.utilization"}),
+    frozenset({"load.loss", "load.lost.packets", "load.failure.rate", "load.failures"}) | frozenset(DROPS),
+    frozenset({"system.memory.usage", "system.memory.utilization", "system.memory.pool.usage"}),
+    frozenset({"load.tx.bit.rate", "load.tx.packet.rate", "load.request.rate", "system.network.io"}),
+    frozenset({"load.latency", "reach.round_trip"}),
+)
+"""What is looked at first where nothing speaks for anything else, in this order."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,9 +64,16 @@ class Panel:
     limit: float | None = None
     note: str = ""
 
+    @property
+    def flat(self) -> bool:
+        """Whether every reading is zero."""
+        drawn = [curve for curve in self.curves if curve.low is not None]
+        return self.heat is None and bool(drawn) and not any(curve.low or curve.high for curve in drawn)
+
 
 class PanelPlot(NamedTuple):
-    """Where a plot of a panel goes; ``small`` ones stand side by side below the heat map before them."""
+    """Where a plot of a panel goes; ``small`` ones stand side by side below the heat map before them. ``rank`` is its
+    place among the plots that come first, 0 for others; a ``flat`` one shows nothing but zero."""
 
     target: str
     title: str
@@ -61,6 +81,8 @@ class PanelPlot(NamedTuple):
     height: int
     small: bool
     note: str
+    rank: int = 0
+    flat: bool = False
 
 
 class LiveDocument(NamedTuple):
@@ -97,7 +119,29 @@ def panels_of(
     return tuple(panels)
 
 
-def draw_panel(drawing: Drawing, panel: Panel, flags: Sequence[Flag] = ()) -> tuple[PanelPlot, ...]:
+def key_panels(panels: Sequence[Panel], findings: Sequence[Finding], rates: Sequence[Rate]) -> Mapping[int, int]:
+    """The places of the panels that matter most now, each with its rank from 1 on: those with a failure, those with a
+    warning, those that grow, then the usual ones. A heat map is chosen only for a finding, a flat one never."""
+    alarms = {(f.target, f.metric): _ALARMS.index(f.outcome) for f in reversed(findings) if f.outcome in _ALARMS}
+    growing = {(rate.target, rate.metric) for rate in rates}
+    urgency: list[tuple[int, int, int]] = []
+    for place, panel in enumerate(panels):
+        told = [alarms[panel.target, metric] for metric in panel.metrics if (panel.target, metric) in alarms]
+        usual = next((n for n, metrics in enumerate(_USUAL) if metrics & panel.metrics), None)
+        if panel.flat or not panel.curves or (panel.heat is not None and not told):
+            continue
+        if told:
+            urgency.append((min(told), usual or 0, place))
+        elif any((panel.target, metric) in growing for metric in panel.metrics):
+            urgency.append((len(_ALARMS), usual or 0, place))
+        elif usual is not None:
+            urgency.append((len(_ALARMS) + 1, usual, place))
+    return {place: rank for rank, (_, _, place) in enumerate(sorted(urgency)[:KEY_PLOTS], 1)}
+
+
+def draw_panel(
+    drawing: Drawing, panel: Panel, flags: Sequence[Flag] = (), rank: int = 0, trends: Sequence[Trend] = ()
+) -> tuple[PanelPlot, ...]:
     """Draw a panel's plots; none where there was nothing to see."""
     if panel.heat is not None:
         first = drawing.draw_heat(panel.heat, flags=flags)
@@ -110,8 +154,9 @@ def draw_panel(drawing: Drawing, panel: Panel, flags: Sequence[Flag] = ()) -> tu
             panel.curves,
             names=panel.names,
             flags=flags,
-            height=HEIGHT,
+            height=KEY_HEIGHT if rank else HEIGHT,
             limit=panel.limit,
+            trends=trends,
             load=not all(curve.key.metric.startswith("load.") and not _late(curve) for curve in panel.curves),
         )
         elements = [(panel.title, element, False)]
@@ -119,7 +164,16 @@ def draw_panel(drawing: Drawing, panel: Panel, flags: Sequence[Flag] = ()) -> tu
         return ()
     heights = drawing.heights
     return tuple(
-        PanelPlot(panel.target, title, element, heights[element], small, "" if small else panel.note)
+        PanelPlot(
+            panel.target,
+            title,
+            element,
+            heights[element],
+            small,
+            "" if small else panel.note,
+            0 if small else rank,
+            panel.flat,
+        )
         for title, element, small in elements
     )
 
@@ -147,19 +201,42 @@ def flags_of(panel: Panel, findings: Sequence[tuple[int, Finding]], window: Wind
     return tuple(flags)
 
 
-def live_document(source: ReportSource, window: Window, findings: Sequence[Finding] = ()) -> LiveDocument:
+def live_document(
+    source: ReportSource, window: Window, findings: Sequence[Finding] = (), rates: Sequence[Rate] = ()
+) -> LiveDocument:
     """The overview of a run that goes on, in ``window``; of a run without a reading there is no panel.
 
-    Elements are named ``panel-1`` and so on; axes of values follow what a page adds to the sources.
+    ``rates`` are what grows so far: drawn as trends. Elements are named ``panel-1`` and so on; axes of values follow
+    what a page adds to the sources.
     """
     load = _load(source, window)
     events = tuple(stored.event for stored in source.events() if stored.event.kind != WINDOW)
     drawing = Drawing(window, source.phases(), events, load, prefix="panel", growing=True)
     numbered = numbered_findings(findings)
     plots: list[PanelPlot] = []
-    for panel in panels_of(source, window, findings, LIVE_POINTS):
-        plots += draw_panel(drawing, panel, flags_of(panel, numbered, window))
+    panels = panels_of(source, window, findings, LIVE_POINTS)
+    ranks = key_panels(panels, findings, rates)
+    for place, panel in enumerate(panels):
+        rank, trends = ranks.get(place, 0), trends_of(panel, rates, window)
+        plots += draw_panel(drawing, panel, flags_of(panel, numbered, window), rank, trends)
     return LiveDocument(*drawing.payload(), tuple(plots))
+
+
+def trends_of(panel: Panel, rates: Sequence[Rate], window: Window) -> tuple[Trend, ...]:
+    """The growth so far of the lines of a panel: straight lines through the middle of what they rest on."""
+    trends = []
+    for curve in panel.curves:
+        for rate in rates:
+            if SeriesKey(rate.target, rate.metric, rate.object) != curve.key or curve.rate:
+                continue
+            begin_ms, end_ms = max(rate.since_ns, window.begin_ns) / 1e6, window.end_ns / 1e6
+            since = curve.value[(curve.time_ms >= begin_ms) & np.isfinite(curve.value)]
+            if not since.size:
+                continue
+            half = rate.per_hour * curve.scale.factor * (end_ms - begin_ms) / 3.6e6 / 2
+            middle = float(np.median(since))
+            trends.append(Trend(begin_ms, end_ms, middle - half, middle + half, rate.short_words))
+    return tuple(trends)
 
 
 def _load(source: ReportSource, window: Window) -> list[Curve]:

@@ -24,10 +24,11 @@ from bokeh.models.annotations import LegendItem
 
 from soakwatch.report.curves import Curve
 from soakwatch.report.palette import BLACK, DASHES, GREY, HALO, NAME, PHASES, PURPLE, VERMILION
-from soakwatch.report.plot_style import dress_axis, name_of, plain, put, words
+from soakwatch.report.plot_style import dress_axis, name_of, plain, put, shortened, words
 from soakwatch_rules.rule import Event, Mark, Phase, Window
 
 _MAX_EVENTS = 200
+_MAX_NAMES, _NAMES_APART, _LONGEST_NAME = 12, 25, 22
 Row = tuple[int, int | None, str]
 
 
@@ -137,7 +138,25 @@ def draw_events(plot: Any, events: Sequence[Event], window: Window) -> list[Lege
     """A dashed vertical for each event, a strip where it lasted; the first two hundred."""
     shown = sorted(events, key=lambda e: (e.begin_ns, e.kind, e.object))[:_MAX_EVENTS]
     rows = [(e.begin_ns, e.end_ns, f"{e.kind} {e.object}".strip()) for e in shown]
+    _name_events(plot, shown, window)
     return draw_moments(plot, rows, "event", PURPLE, 0.22, "dashed", window)
+
+
+def _name_events(plot: Any, events: Sequence[Event], window: Window) -> None:
+    """The kind of each event along its line, from the bottom up; of those too near to one another the first."""
+    apart = (window.end_ns - window.begin_ns) // _NAMES_APART
+    named: list[Event] = []
+    for event in events:
+        if len(named) < _MAX_NAMES and (not named or event.begin_ns - named[-1].begin_ns >= apart):
+            named.append(event)
+    if named:
+        source = {
+            "x": [event.begin_ns // 10**6 for event in named],
+            "y": [0.16] * len(named),
+            "text": [plain(shortened(event.kind, _LONGEST_NAME)) for event in named],
+        }
+        style: dict[str, Any] = {"angle": np.pi / 2, "text_baseline": "bottom", "text_color": PURPLE}
+        words(plot, ColumnDataSource(source, name="event-names"), "text", x_offset=-2, **style)
 
 
 def draw_marks(plot: Any, marks: Sequence[Mark], word: str, window: Window, *, numbered: bool) -> list[LegendItem]:

@@ -97,6 +97,9 @@ def words(
 
 _TOOLS = "xbox_zoom,xpan,xzoom_in,xzoom_out,reset,save"
 _BORDERS = 96, 90
+NARROW_BORDER = 24
+"""The room right of a plot, in pixels, where no plot has a second axis."""
+_TOP_OF_SHARES = 104.0
 _A_DAY = 20 * 3600.0  # from here on a time of day alone would be ambiguous
 
 
@@ -167,8 +170,10 @@ def reach(curves: Sequence[Curve], limit: float | None) -> Range1d:
         low = high - least
     span = high - low or 1.0
     low -= span * (0.05 if level else 0.02)  # a line at the bottom is seen beside the axis
-    high = low + span * 1.25  # the phases' names stand above the line
-    return Range1d(start=low, end=high)
+    room = low + span * 1.25  # the phases' names stand above the line
+    if curves[0].unit == "%" and high <= 100.0:
+        room = min(room, _TOP_OF_SHARES)  # there is no 120 %
+    return Range1d(start=low, end=room)
 
 
 def is_steep(curves: Sequence[Curve]) -> bool:

@@ -9,7 +9,7 @@ const soakwatchPlots = (() => {
   const NEAR = "700px 0px";
   const NARROW = 560; // pixels
   const paper = matchMedia("print");
-  const LETTER = 16;
+  const LETTER = 16, LETTER_WIDTH = 6.6, KEY_ROOM = 40, TIME_ROOM = 105, AXIS_ROOM = 60; // pixels
   const groups = new Map(); // name of a time axis -> {members, start, end, whole: [start, end]}
   const pointers = new Set();
   const joined = new WeakSet();
@@ -122,8 +122,9 @@ const soakwatchPlots = (() => {
     }
   }
 
-  /* On a narrow screen the room beside the axes goes to the lines, and the legend below one another. */
+  /* As many times and legend columns as there is room for; on a narrow plot the room beside the axes goes to the lines. */
   function fit() {
+    const named = new Set();
     for (const doc of Bokeh.documents) {
       for (const root of doc.all_roots ?? doc.roots()) {
         const width = Bokeh.index[root.id]?.el?.clientWidth ?? 0;
@@ -138,13 +139,47 @@ const soakwatchPlots = (() => {
         }
         const was = usual.get(root);
         const narrow = width < NARROW;
-        const left = narrow ? 5 : was.left;
-        if (root.min_border_left === left) continue;
-        const more = narrow && legend !== undefined ? LETTER * Math.floor(legend.items.length / 2) : 0;
-        root.setv({min_border_left: left, min_border_right: narrow ? 5 : was.right, height: was.height + more});
-        if (legend !== undefined) legend.ncols = narrow ? 1 : was.columns;
-        if (ticker !== undefined) ticker.desired_num_ticks = narrow ? 3 : was.ticks;
+        const left = narrow ? 5 : was.left, right = narrow ? 5 : was.right;
+        const inner = width - Math.max(left, AXIS_ROOM) - right;
+        const columns = legend === undefined ? 1 : columnsFor(legend, was.columns, width - left - right);
+        const more = legend === undefined ? 0 : LETTER * (rowsOf(legend, columns) - rowsOf(legend, was.columns));
+        const size = {min_border_left: left, min_border_right: right, height: was.height + Math.max(0, more)};
+        if (Object.entries(size).some(([key, value]) => root[key] !== value)) root.setv(size);
+        if (legend !== undefined && legend.ncols !== columns) legend.ncols = columns;
+        const ticks = ticker === undefined ? 0 : Math.max(2, Math.min(was.ticks, Math.floor(inner / TIME_ROOM)));
+        if (ticker !== undefined && ticker.desired_num_ticks !== ticks) ticker.desired_num_ticks = ticks;
+        if (narrow) stackNames(root, inner, named);
       }
+    }
+  }
+
+  const words = (item) => `${item.label?.value ?? item.label ?? ""}`;
+
+  function rowsOf(legend, columns) {
+    return columns === "auto" ? 1 : Math.ceil(legend.items.length / columns);
+  }
+
+  /* In a row of its own width each name stands in full, and none beyond the card. */
+  function columnsFor(legend, wanted, room) {
+    const widths = legend.items.map((item) => KEY_ROOM + LETTER_WIDTH * words(item).length);
+    if (wanted === "auto" && widths.reduce((sum, width) => sum + width, 0) <= room) return "auto";
+    const fitting = Math.max(1, Math.floor(room / Math.max(1, ...widths)));
+    return wanted === "auto" ? fitting : Math.min(wanted, fitting);
+  }
+
+  /* Names of phases that would lie over one another move down a row. */
+  function stackNames(root, room, done) {
+    for (const source of root.references()) {
+      if (source.type !== "ColumnDataSource" || source.name !== "phase-names" || done.has(source)) continue;
+      done.add(source);
+      const {start, end} = root.x_range, ends = [], y = [];
+      for (const [index, x] of Array.from(source.data.x).entries()) {
+        const begin = Math.max(0, (x - start) / (end - start)) * room;
+        const free = ends.findIndex((taken) => taken <= begin), row = free < 0 ? ends.length : free;
+        ends[row] = begin + LETTER_WIDTH * source.data.text[index].length + LETTER_WIDTH;
+        y.push(1 - 0.1 * row);
+      }
+      if (y.some((value, index) => value !== source.data.y[index])) source.data = {...source.data, y};
     }
   }
 

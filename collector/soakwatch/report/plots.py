@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -24,7 +25,7 @@ from soakwatch.report.bokeh_embed import Pieces, apart, whole
 from soakwatch.report.curves import Curve
 from soakwatch.report.flags import Flag, draw_flags
 from soakwatch.report.heatmap import Heat, blank_heat, draw_heat
-from soakwatch.report.palette import BLACK, DASHES, GREY, LINES, TEXT
+from soakwatch.report.palette import BLACK, DASHES, GREY, LINES, NAME, TEXT
 from soakwatch.report.plot_background import (
     draw_events,
     draw_judged,
@@ -37,6 +38,7 @@ from soakwatch.report.plot_background import (
     touching,
 )
 from soakwatch.report.plot_style import (
+    NARROW_BORDER,
     blank,
     decades,
     is_steep,
@@ -57,6 +59,17 @@ _FEW_POINTS = 60  # single readings between holes would be invisible as a line
 def javascript() -> str:
     """BokehJS without its widgets, tables and WebGL, so that the report opens without a network."""
     return "\n".join(Resources(mode="inline", components=["bokeh"], minified=True).js_raw)
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """A straight line between two points (ms, and the unit of the curves), and its words in the legend."""
+
+    begin_ms: float
+    end_ms: float
+    begin: float
+    end: float
+    words: str
 
 
 class Drawing:
@@ -108,6 +121,7 @@ class Drawing:
         marked: str = "finding",
         small: bool = False,
         scale_with: Sequence[Curve] = (),
+        trends: Sequence[Trend] = (),
     ) -> str:
         """Draw curves of one unit over the load; the id of the element that will hold the plot.
 
@@ -116,7 +130,7 @@ class Drawing:
         the events of all targets are marked. ``window`` is a time axis of its own, shared by the plots of one stretch;
         ``marked`` is the word for ``marks``, which are numbered there. Curves that are all above zero and far apart get
         a logarithmic axis. A ``small`` plot has neither legend nor tools; its scale is that of all curves in
-        ``scale_with``.
+        ``scale_with``. ``trends`` are dashed lines with their own words in the legend.
         """
         steep = limit is None and not small and is_steep(curves)
         now = decades(curves) if steep else reach(scale_with or curves, limit)
@@ -141,8 +155,15 @@ class Drawing:
             stroke = HSpan(y="y", line_color=BLACK, line_dash="dashdot", line_width=1.5)
             line = put(plot, ColumnDataSource({"y": [limit]}), stroke)
             front.append(LegendItem(label=literal("limit"), renderers=[line]))
+        for trend in trends:
+            ends = {"x": [trend.begin_ms, trend.end_ms], "y": [trend.begin, trend.end]}
+            straight = Line(x="x", y="y", line_color=BLACK, line_width=1.5, line_dash="dashed")
+            drawn = put(plot, ColumnDataSource(ends), straight)
+            front.append(LegendItem(label=literal(plain(trend.words)), renderers=[drawn]))
         if not small:
             _explain(plot, front + items, ncols="auto" if len(curves) == 1 else _columns(words))
+            if not self._load:
+                plot.min_border_right = NARROW_BORDER  # no second axis anywhere
         return self._placed(plot)
 
     def draw_heat(self, heat: Heat, *, flags: Sequence[Flag] = (), load: bool = True) -> str:
@@ -155,6 +176,8 @@ class Drawing:
         items += draw_events(plot, self._happened({heat.target}), self._window)
         items += draw_flags(plot, flags, self._window)
         _explain(plot, items, ncols="auto")
+        if not self._load:
+            plot.min_border_right = NARROW_BORDER
         return self._placed(plot)
 
     @property
@@ -269,7 +292,7 @@ def _number(plot: Any, curves: Sequence[Curve]) -> None:
             index = good[min(int((number + 0.5) / len(curves) * good.size), good.size - 1)]
             rows.append((float(curve.time_ms[index]), float(curve.value[index]), str(number + 1)))
     source = ColumnDataSource({name: [row[index] for row in rows] for index, name in enumerate(("x", "y", "text"))})
-    style = {"text_font_style": "bold", "text_color": BLACK, "text_align": "center", "text_baseline": "bottom"}
+    style = {"text_font_style": "italic", "text_color": NAME, "text_align": "center", "text_baseline": "bottom"}
     words(plot, source, "text", axis="default", on_ground=True, **style)
 
 
@@ -300,5 +323,6 @@ def _explain(plot: Any, items: Sequence[LegendItem], ncols: int | Literal["auto"
         glyph_height=12,
         label_text_color=TEXT,
         ncols=ncols,
+        click_policy="hide",
     )
     plot.add_layout(legend, "below")

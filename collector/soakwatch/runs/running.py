@@ -7,6 +7,7 @@ believed; it is removed when it is met. Where the state folder cannot be written
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -24,8 +25,11 @@ def listed_as_running(folder: Path) -> Iterator[None]:
         place = state_folder() / "running"
         make_private_folder(place)
         absolute = str(folder.resolve())
-        entry = place / hashlib.sha256(absolute.encode("utf-8", "surrogateescape")).hexdigest()[:16]
-        write_private(entry, absolute.encode("utf-8", "surrogateescape"))
+        data = absolute.encode("utf-8", "surrogateescape")
+        entry = (
+            place / f"{hashlib.sha256(data).hexdigest()[:16]}-{os.getpid()}"
+        )  # another run may take the folder's place
+        write_private(entry, data)
     try:
         yield
     finally:
@@ -48,7 +52,7 @@ def running_folders() -> tuple[Path, ...]:
                     found.append((began, written[0]))
                 else:
                     entry.unlink()
-    return tuple(folder for _, folder in sorted(found))
+    return tuple(dict.fromkeys(folder for _, folder in sorted(found)))
 
 
 def _goes_on(folder: Path) -> bool:

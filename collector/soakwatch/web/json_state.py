@@ -8,11 +8,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from math import isnan
 
-from soakwatch.core.event_kinds import ACKNOWLEDGED, STOP, is_internal
-from soakwatch.core.formatting import printable, quantity, share_text, span_text, subject
+from soakwatch.core.event_kinds import ACKNOWLEDGED, START_WARNING, STOP, is_internal
+from soakwatch.core.formatting import natural, printable, quantity, share_text, span_text, subject
+from soakwatch.core.roles import DUT
 from soakwatch.judge.rates import Rate
 from soakwatch.record import StoredEvent
 from soakwatch.record.model import USER_ORIGIN
+from soakwatch.report.matrix import live_matrix
 from soakwatch.runs.mark_event import moment_text
 from soakwatch.runs.state import RunState, SourceState
 from soakwatch_agent.sample import object_labels
@@ -20,6 +22,8 @@ from soakwatch_rules.rule import Event, Finding, Outcome
 from soakwatch_rules.wording.forecast import forecast_words
 
 MAX_ALARMS, MAX_INCONCLUSIVE, _MAX_EVENTS, _MAX_MARKS, _MAX_KINDS = 150, 50, 30, 20, 20
+_MAX_DEVICES = 100
+_SHOWN = frozenset({STOP, ACKNOWLEDGED, START_WARNING, "gap", "clock.step"})
 _SILENT, _SLACK_S = 3.5, 3.0  # intervals without an answer, and seconds on top: the record itself is a little late
 _ORDER = (Outcome.FAIL, Outcome.WARN, Outcome.INCONCLUSIVE)
 _LOAD: Mapping[str, tuple[str, str, Callable[[list[float]], float]]] = {  # of several objects the sum, or the worst
@@ -94,13 +98,41 @@ def shown_data(state: RunState, known: str) -> dict[str, object]:
         "told": [_event(stored) for stored in sorted(visible, key=lambda s: (-s.event.begin_ns, -s.id))[:_MAX_EVENTS]],
         "kinds": list(dict.fromkeys(kinds))[:_MAX_KINDS],
         "targets": list(state.targets),
+        "fleet": _fleet(state),
         "drawn": f"{state.last_event}-{len(state.phases)}-{state.series}-{_flagged(state)}",
+    }
+
+
+def _fleet(state: RunState) -> dict[str, object] | None:
+    """The devices by kind of trouble, worst first; None where they are few, or nothing was judged yet."""
+    devices = sorted({source.target for source in state.sources if source.role == DUT}, key=natural)
+    table = None if state.judged_ns is None else live_matrix(devices, state.findings)
+    if table is None:
+        return None
+    marked = [row for row in table.rows if row.outcome is not Outcome.PASS]
+    return {
+        "families": list(table.families),
+        "rows": [
+            {
+                "target": printable(row.target),
+                "outcome": row.outcome.value,
+                "cells": [
+                    None
+                    if cell.outcome is None
+                    else {"outcome": cell.outcome.value, "count": cell.count, "rules": cell.rules}
+                    for cell in row.cells
+                ],
+            }
+            for row in marked[:_MAX_DEVICES]
+        ],
+        "calm": len(table.rows) - len(marked),
+        "more": max(0, len(marked) - _MAX_DEVICES),
     }
 
 
 def _is_hidden(stored: StoredEvent) -> bool:
     """Whether an event is not shown: identities and the like are recorded once per source and are not news."""
-    return is_internal(stored.event.kind) and stored.event.kind not in {STOP, ACKNOWLEDGED, "gap", "clock.step"}
+    return is_internal(stored.event.kind) and stored.event.kind not in _SHOWN
 
 
 def _flagged(state: RunState) -> str:

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from soakwatch.core.errors import RecordError
+from soakwatch.judge.rates import META as SO_FAR
+from soakwatch.judge.rates import Rate, snapshot_of
 from soakwatch.record import RecordView
 from soakwatch_rules.rule import Finding, Window
 
@@ -78,7 +80,7 @@ class PlotCache:
 
 
 def _drawn(
-    folder: Path, draw: Callable[[RecordView, Window, Sequence[Finding]], LiveDocument], *, live: bool
+    folder: Path, draw: Callable[[RecordView, Window, Sequence[Finding], Sequence[Rate]], LiveDocument], *, live: bool
 ) -> tuple[dict[str, object], str]:
     """The description of the plots, and the plots themselves as the rest of the JSON text."""
     with RecordView.open(folder) as view:
@@ -86,7 +88,8 @@ def _drawn(
             window = view.window()
         except RecordError:  # no poll yet
             return {"begin": None, "end": None, "panels": []}, ""
-        drawn = draw(view, window, view.findings(live=live))
+        so_far = snapshot_of(view.meta(SO_FAR)) if live else None
+        drawn = draw(view, window, view.findings(live=live), () if so_far is None else so_far.rates)
     panels = [
         {
             "target": panel.target,
@@ -95,6 +98,8 @@ def _drawn(
             "height": panel.height,
             "small": panel.small,
             "note": panel.note,
+            "rank": panel.rank,
+            "flat": panel.flat,
         }
         for panel in drawn.panels
     ]

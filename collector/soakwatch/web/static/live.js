@@ -1,7 +1,7 @@
 /* The page of a run: requests its state, shows it, handles keys. */
 import * as dialogs from "./live_dialogs.js";
 import {byId, clock, keyed, length, make, put, show} from "./live_dom.js";
-import {badge, onAcknowledge, selected, showFindings, showRates, step} from "./live_findings.js";
+import {badge, onAcknowledge, selected, showFindings, showFleet, showRates, step} from "./live_findings.js";
 import {showCourse, showEvents, showSelf, showSources} from "./live_health.js";
 import * as plots from "./live_plots.js";
 import {ask, onWake} from "./live_talk.js";
@@ -24,7 +24,8 @@ function showVerdict(state) {
   const word = state.verdict !== null ? state.verdict : {fail: "failing", warn: "warnings", pass: "no failure so far", "": "not judged yet"}[outcome];
   badge(byId("badge"), outcome === "" ? "not-applicable" : outcome, word);
   byId("verdict").className = `card banner ${outcome}`;
-  put(byId("line"), state.line);
+  const told = state.line.replace(/^(No failure so far|Not judged yet)[.;:]\s*/, ""); // which the badge says
+  put(byId("line"), told.charAt(0).toUpperCase() + told.slice(1));
   const judged = state.findings.judged === null ? "" : over(state) || state.verdict !== null
     ? `, judged at ${clock(Date.parse(state.findings.judged))} UTC`
     : `, judged ${length(Math.max(0, (Date.parse(state.now) - Date.parse(state.findings.judged)) / 1000))} ago (${clock(Date.parse(state.findings.judged))} UTC)`;
@@ -85,6 +86,7 @@ function apply(state) {
   showCourse(state);
   showFindings(alarms, state.findings.judged !== null, over(state));
   showRates(state.rates);
+  showFleet(state.shown.fleet);
   showSources(state);
   showSelf(state);
   showEvents(state.shown.told);

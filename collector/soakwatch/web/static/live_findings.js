@@ -86,7 +86,7 @@ export function showFindings(alarms, judged, ended) {
   show(byId("doubts-box"), doubts.length > 0);
   put(byId("doubts-title"), `${ended ? "Inconclusive" : "Inconclusive so far"}: ${doubts.length}`);
   show(byId("no-findings"), worst.length === 0);
-  put(byId("no-findings"), !judged ? "Not judged yet: first findings within a minute." :
+  put(byId("no-findings"), !judged ? "None yet." :
     ended ? "No findings." : "No findings so far.");
 }
 
@@ -94,6 +94,29 @@ export function showFindings(alarms, judged, ended) {
 export function showRates(rates) {
   show(byId("rates-box"), rates.length > 0);
   keyed(byId("rates"), rates, (rate) => JSON.stringify([rate.target, rate.metric, rate.object]), () => make("li", {}), (item, rate) => put(item, rate.words));
+}
+
+/* Many devices: those with a failure or a warning by kind of trouble, the others counted. */
+export function showFleet(fleet) {
+  show(byId("fleet-box"), fleet !== null);
+  if (fleet === null) return;
+  show(byId("fleet-head"), fleet.rows.length > 0);
+  keyed(byId("fleet-head"), ["device", ...fleet.families], (text) => text, () => make("th", {scope: "col"}), put);
+  keyed(byId("fleet-rows"), fleet.rows, (row) => row.target,
+    (row) => make("tr", {}, make("th", {scope: "row"}, name(row.target))),
+    (line, row) => {
+      if (line.rendered === JSON.stringify(row)) return;
+      line.rendered = JSON.stringify(row);
+      line.replaceChildren(line.firstChild, ...row.cells.map((cell) => {
+        if (cell === null) return make("td", {}, make("span", {class: "soft"}, "–"));
+        const mark = make("span", {title: cell.rules});
+        badge(mark, cell.outcome, cell.outcome === "pass" ? "" : `${cell.outcome}${cell.count > 1 ? ` ${cell.count}` : ""}`);
+        if (cell.outcome === "pass") mark.setAttribute("aria-label", "pass");
+        return make("td", {}, mark);
+      }));
+    });
+  const calm = `${fleet.calm} ${fleet.rows.length > 0 ? "others" : "devices"} without a failure or warning so far`;
+  put(byId("fleet-calm"), fleet.more > 0 ? `${calm}; ${fleet.more} more with one are below.` : `${calm}.`);
 }
 
 export function selected() {

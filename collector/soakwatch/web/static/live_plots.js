@@ -6,7 +6,7 @@ import {byId, clock, keyed, make, name, put, show} from "./live_dom.js";
 
 const POINTS = 2000, MAX_POINTS = 3000, SERIES_PER_REQUEST = 100;
 const TICK_MS = 5000, PAUSE_MS = 150, REDRAW_MS = 20000, AGAIN_MS = 120000;
-const MINUTE = 60000;
+const MINUTE = 60000, MAX_NAMED = 12;
 
 const run = document.documentElement.dataset.run;
 const alone = document.documentElement.dataset.single === "yes";
@@ -82,20 +82,38 @@ async function draw() {
 
 /* The places of the plots; one that was there stays where it is. */
 function placePlots(panels) {
+  const several = new Set(panels.map((panel) => panel.target)).size > 2; // the monitor is one of them
+  const first = panels.filter((panel) => panel.rank > 0).sort((one, other) => one.rank - other.rank);
+  placeFigures(byId("key-plots"), first, (panel) => several ? `${panel.target}: ${panel.title}` : panel.title);
+  put(byId("key-note"), first.length > 0 ? "" : "Nothing that is watched moves so far.");
+  show(byId("key-note"), first.length === 0);
+  const flat = panels.filter((panel) => panel.rank === 0 && panel.flat);
+  placeGroups(byId("plots"), panels.filter((panel) => panel.rank === 0 && !panel.flat));
+  placeGroups(byId("flat-plots"), flat);
+  show(byId("flat-box"), flat.length > 0);
+  const names = flat.map((panel) => several ? `${panel.title} of ${panel.target}` : panel.title);
+  put(byId("flat-title"), `Zero all the time: ${names.slice(0, MAX_NAMED).join(", ")}${names.length > MAX_NAMED ? ` and ${names.length - MAX_NAMED} more` : ""}`);
+}
+
+function placeGroups(place, panels) {
   const groups = [];
   for (const panel of panels) {
     if (groups.at(-1)?.target !== panel.target) groups.push({target: panel.target, figures: []});
     groups.at(-1).figures.push(panel);
   }
-  keyed(byId("plots"), groups, (group) => group.target,
+  keyed(place, groups, (group) => group.target,
     (group) => make("section", {class: "target"}, make("h3", {}, name(group.target)), make("div", {class: "figures"})),
-    (section, group) => keyed(section.lastChild, group.figures, (panel) => panel.element,
+    (section, group) => placeFigures(section.lastChild, group.figures, (panel) => panel.title));
+}
+
+function placeFigures(place, panels, titled) {
+  keyed(place, panels, (panel) => panel.element,
       (panel) => make("figure", {}, make("figcaption", {}, make("h4"), make("p", {class: "soft"})),
         make("div", {class: "plot", id: panel.element})),
       (figure, panel) => {
         figure.className = panel.small ? "card small" : "card";
         const [title, note] = figure.firstChild.children;
-        put(title, panel.title);
+        put(title, titled(panel));
         put(note, panel.note);
         show(note, panel.note !== "");
         const plot = figure.lastChild;
@@ -103,7 +121,7 @@ function placePlots(panels) {
         plot.style.minHeight = `${panel.height + 10}px`;
         plot.removeAttribute("aria-label");
         sight.observe(plot);
-      }));
+      });
 }
 
 function gather(until) {
