@@ -121,22 +121,27 @@ def panels_of(
 
 def key_panels(panels: Sequence[Panel], findings: Sequence[Finding], rates: Sequence[Rate]) -> Mapping[int, int]:
     """The places of the panels that matter most now, each with its rank from 1 on: those with a failure, those with a
-    warning, those that grow, then the usual ones. A heat map is chosen only for a finding, a flat one never."""
+    warning, those that grow, then one of each usual kind, of several devices the one that has the highest readings. A
+    heat map is chosen only for a finding, a flat one never."""
     alarms = {(f.target, f.metric): _ALARMS.index(f.outcome) for f in reversed(findings) if f.outcome in _ALARMS}
     growing = {(rate.target, rate.metric) for rate in rates}
-    urgency: list[tuple[int, int, int]] = []
+    urgency: list[tuple[int, int, int, int]] = []
+    kinds: dict[int, list[tuple[float, int]]] = {}
     for place, panel in enumerate(panels):
         told = [alarms[panel.target, metric] for metric in panel.metrics if (panel.target, metric) in alarms]
         usual = next((n for n, metrics in enumerate(_USUAL) if metrics & panel.metrics), None)
-        if panel.flat or not panel.curves or (panel.heat is not None and not told):
+        if panel.flat or all(curve.high is None for curve in panel.curves) or (panel.heat is not None and not told):
             continue
         if told:
-            urgency.append((min(told), usual or 0, place))
+            urgency.append((min(told), 0, usual or 0, place))
         elif any((panel.target, metric) in growing for metric in panel.metrics):
-            urgency.append((len(_ALARMS), usual or 0, place))
+            urgency.append((len(_ALARMS), 0, usual or 0, place))
         elif usual is not None:
-            urgency.append((len(_ALARMS) + 1, usual, place))
-    return {place: rank for rank, (_, _, place) in enumerate(sorted(urgency)[:KEY_PLOTS], 1)}
+            peak = max(curve.high / curve.scale.factor for curve in panel.curves if curve.high is not None)
+            kinds.setdefault(usual, []).append((-peak, place))
+    for usual, alike in kinds.items():
+        urgency += [(len(_ALARMS) + 1, turn, usual, place) for turn, (_, place) in enumerate(sorted(alike))]
+    return {place: rank for rank, (*_, place) in enumerate(sorted(urgency)[:KEY_PLOTS], 1)}
 
 
 def draw_panel(

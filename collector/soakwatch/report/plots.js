@@ -14,6 +14,7 @@ const soakwatchPlots = (() => {
   const pointers = new Set();
   const joined = new WeakSet();
   const usual = new WeakMap(); // figure -> its borders on a wide screen
+  const whole = new WeakMap(); // item of a legend -> its words in full
   const waiting = new Map(); // element -> the script that holds its plot
   const underway = new Map(); // element -> promise
   const watchers = new Set();
@@ -145,6 +146,7 @@ const soakwatchPlots = (() => {
         const more = legend === undefined ? 0 : LETTER * (rowsOf(legend, columns) - rowsOf(legend, was.columns));
         const size = {min_border_left: left, min_border_right: right, height: was.height + Math.max(0, more)};
         if (Object.entries(size).some(([key, value]) => root[key] !== value)) root.setv(size);
+        if (legend !== undefined) shorten(legend, width - left - right);
         if (legend !== undefined && legend.ncols !== columns) legend.ncols = columns;
         const ticks = ticker === undefined ? 0 : Math.max(2, Math.min(was.ticks, Math.floor(inner / TIME_ROOM)));
         if (ticker !== undefined && ticker.desired_num_ticks !== ticks) ticker.desired_num_ticks = ticks;
@@ -154,6 +156,16 @@ const soakwatchPlots = (() => {
   }
 
   const words = (item) => `${item.label?.value ?? item.label ?? ""}`;
+
+  /* A name that is wider than its plot would make the plot wider than its card. */
+  function shorten(legend, room) {
+    const letters = Math.max(8, Math.floor((room - KEY_ROOM) / LETTER_WIDTH));
+    for (const item of legend.items) {
+      if (!whole.has(item)) whole.set(item, words(item));
+      const text = whole.get(item), cut = text.length > letters ? `${text.slice(0, letters - 1)}…` : text;
+      if (cut !== words(item)) item.label = {type: "value", value: cut};
+    }
+  }
 
   function rowsOf(legend, columns) {
     return columns === "auto" ? 1 : Math.ceil(legend.items.length / columns);

@@ -26,9 +26,8 @@ def listed_as_running(folder: Path) -> Iterator[None]:
         make_private_folder(place)
         absolute = str(folder.resolve())
         data = absolute.encode("utf-8", "surrogateescape")
-        entry = (
-            place / f"{hashlib.sha256(data).hexdigest()[:16]}-{os.getpid()}"
-        )  # another run may take the folder's place
+        # By the process as well: another run may take the place of this one before this one has ended.
+        entry = place / f"{hashlib.sha256(data).hexdigest()[:16]}-{os.getpid()}"
         write_private(entry, data)
     try:
         yield
