@@ -19,7 +19,7 @@ from soakwatch.report.answer import Answer, answer_of, issue_text
 from soakwatch.report.html import render_html
 from soakwatch.report.json import render_json
 from soakwatch.report.markdown import render_markdown
-from soakwatch.report.matrix import Matrix, matrix_of
+from soakwatch.report.matrix import Matrix, live_matrix, matrix_of
 from soakwatch.report.page import open_page
 from soakwatch.report.proof_plot import ProofPlot, proof_plot
 from soakwatch_rules.rule import Outcome
@@ -255,6 +255,17 @@ def test_what_was_not_judged_is_no_pass_in_the_table(fleet: Answered) -> None:
     row = next(row for row in matrix(replace(verdict, findings=rest, waived=frozenset())).rows if row.target == "fw-03")
     traffic = matrix(verdict).families.index("traffic")
     assert row.cells[traffic].outcome is None
+
+
+def test_a_fleet_that_goes_on_has_what_is_decided_so_far(fleet: Answered) -> None:
+    """The same outliers by their findings alone; what is inconclusive yet is no mark, and few devices have no table."""
+    devices = [f"fw-{number:02}" for number in range(1, 21)]
+    table = live_matrix(devices, fleet[1].findings)
+    assert table is not None
+    marked = [row.target for row in table.rows if row.outcome is Outcome.FAIL]
+    assert sorted(marked) == ["fw-07", "fw-12", "fw-15"]
+    assert {cell.outcome for row in table.rows for cell in row.cells} <= {None, *Outcome} - {Outcome.INCONCLUSIVE}
+    assert live_matrix(devices[:3], fleet[1].findings) is None
 
 
 def test_few_devices_have_no_table(leak: Answered) -> None:

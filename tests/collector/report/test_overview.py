@@ -13,6 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from soakwatch.core.formatting import scale_of
+from soakwatch.judge.rates import Rate
 from soakwatch.judge.verdict import Verdict
 from soakwatch.record import Record, RecordView
 from soakwatch.record.model import SeriesKey
@@ -28,6 +29,7 @@ from soakwatch.report.overview import (
     Panel,
     draw_panel,
     flags_of,
+    key_panels,
     live_document,
     numbered_findings,
     panels_of,
@@ -267,6 +269,36 @@ def test_a_page_can_tell_which_series_a_source_holds() -> None:
     assert labels
     assert {"value": "event"} not in attributes(document(live), "label"), "a legend names what there is"
     assert not any("$$" in label for label in labels)
+
+
+def _panels(*series: Series) -> tuple[Panel, ...]:
+    return panels_of(Wide(list(series)), Window(BEGIN, BEGIN + 100 * SECOND))  # type: ignore[arg-type]
+
+
+def test_what_matters_most_comes_first() -> None:
+    """A failure, then a warning, then what grows, then one of each usual kind from the device that reads highest; what
+    stays at zero never."""
+    usage, zero = np.linspace(1e6, 2e6, 100), np.zeros(100)
+    series = [
+        *(series_of(f"fw{n}", "system.cpu.utilization", "", zero + 0.1 * n) for n in (1, 2, 3)),
+        *(series_of(f"fw{n}", "system.memory.usage", "", usage * n) for n in (1, 2, 3)),
+        series_of("fw1", "system.sessions", "", zero),
+        series_of("fw2", "process.memory.usage", "process=x,instance=0", usage),
+        series_of("fw1", "queue.depth", "queue=0", usage),
+    ]
+    panels = _panels(*series)
+    assert [panel.title for panel in panels if panel.flat] == ["Sessions"]
+
+    def first(*findings: Finding, rates: tuple[Rate, ...] = ()) -> list[tuple[str, str]]:
+        ranks = key_panels(panels, findings, rates)
+        return [(panels[place].target, panels[place].title) for place in sorted(ranks, key=lambda place: ranks[place])]
+
+    usual = [("fw2", "Memory per process"), ("fw3", "CPU"), ("fw3", "Memory")]
+    assert first()[:3] == usual
+    window = Window(BEGIN, BEGIN + 100 * SECOND)
+    failed = Finding("drops", 1, Outcome.FAIL, "fw1", "queue.depth", "queue=0", window, "none", "12 lost", 100)
+    grows = Rate("fw1", "system.memory.usage", "", "By", BEGIN, 1e6, 1e5, 2e6)
+    assert first(failed, rates=(grows,)) == [("fw1", "Queue depth"), ("fw1", "Memory"), *usual[:2]]
 
 
 def test_a_running_run_with_nothing_yet(tmp_path: Path) -> None:

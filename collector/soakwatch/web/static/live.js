@@ -25,7 +25,7 @@ function showVerdict(state) {
   badge(byId("badge"), outcome === "" ? "not-applicable" : outcome, word);
   byId("verdict").className = `card banner ${outcome}`;
   const told = state.line.replace(/^(No failure so far|Not judged yet)[.;:]\s*/, ""); // which the badge says
-  put(byId("line"), told.charAt(0).toUpperCase() + told.slice(1));
+  put(byId("line"), told === state.line ? told : told.charAt(0).toUpperCase() + told.slice(1));
   const judged = state.findings.judged === null ? "" : over(state) || state.verdict !== null
     ? `, judged at ${clock(Date.parse(state.findings.judged))} UTC`
     : `, judged ${length(Math.max(0, (Date.parse(state.now) - Date.parse(state.findings.judged)) / 1000))} ago (${clock(Date.parse(state.findings.judged))} UTC)`;

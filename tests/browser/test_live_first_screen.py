@@ -1,0 +1,84 @@
+"""What is on the first screen of a running run: verdict, progress, and the curves that matter most now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser
+from tests.browser.conftest import watched
+from tests.browser.going import DUT, MEMORY, Going
+from tests.browser.tab import Tab
+
+from soakwatch.judge.rates import META, LiveSnapshot, Rate, snapshot_text
+
+_IN_SIGHT = """(selector) => [...document.querySelectorAll(selector)].map((element) => {
+  const box = element.getBoundingClientRect();
+  return box.height > 0 && box.top >= 0 && box.bottom <= innerHeight && box.left >= 0 && box.right <= innerWidth;
+})"""
+_TITLES = "() => [...document.querySelectorAll('#key-plots h4')].map((title) => title.textContent)"
+_FIGURES = """() => Bokeh.documents.flatMap((doc) => doc.roots()).map((root) => ({
+  width: Bokeh.index[root.id].el.clientWidth,
+  card: Bokeh.index[root.id].el.closest('figure').clientWidth,
+  ticks: root.below.find((item) => item.type === 'DatetimeAxis').ticker.desired_num_ticks,
+  legend: root.below.filter((item) => item.type === 'Legend').flatMap((legend) =>
+    legend.items.map((item) => item.label.value)),
+  policy: root.below.filter((item) => item.type === 'Legend').map((legend) => legend.click_policy),
+}))"""
+
+
+@pytest.fixture(scope="module")
+def going(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Going]:
+    """A run of five minutes, judged, with a process that grows."""
+    with Going(tmp_path_factory.mktemp("runs") / "going", 300) as run:
+        run.judge()
+        limit = (4.0 * 2**30, 31 * 3600.0, 25 * 3600.0, 37 * 3600.0)
+        rate = Rate(DUT, "process.memory.usage", MEMORY, "By", run.begin_ns, 112.0 * 2**20, 1e8, 1.3e8, *limit)
+        run.record.set_meta(META, snapshot_text(LiveSnapshot(run.now_ns(), (rate,))))
+        yield run
+
+
+@pytest.fixture(scope="module")
+def once(browser: Browser, going: Going) -> Iterator[Tab]:
+    with watched(browser) as opens:
+        tab = opens()
+        tab.page.set_viewport_size({"width": 1440, "height": 900})
+        tab.page.goto(going.link(), wait_until="load")
+        tab.page.wait_for_function("() => document.querySelectorAll('#key-plots .bk-Figure').length > 0")
+        yield tab
+
+
+@pytest.mark.parametrize(("width", "height"), [(1440, 900), (1920, 1080)])
+def test_the_curves_that_matter_most_are_above_the_fold(once: Tab, width: int, height: int) -> None:
+    once.page.set_viewport_size({"width": width, "height": height})
+    once.page.evaluate("() => scrollTo(0, 0)")
+    titles = once.page.evaluate(_TITLES)
+    assert titles[0].endswith("Memory per process"), "what grows comes first"
+    assert any(title.endswith("CPU") for title in titles)
+    assert all(once.page.evaluate(_IN_SIGHT, "#key-plots figure"))
+    for what in ("#badge", "#phase", "#findings-title", "#counts"):
+        assert all(once.page.evaluate(_IN_SIGHT, what)), what
+
+
+def test_the_trend_and_the_age_of_the_judging_are_told(once: Tab) -> None:
+    (grows,) = [figure for figure in once.page.evaluate(_FIGURES) if any("trend" in text for text in figure["legend"])]
+    assert any(text.startswith("trend +112 MiB/h, 4 GiB exhausted in 31 h") for text in grows["legend"])
+    assert " ago (" in once.page.inner_text("#counts")
+    assert once.page.inner_text("#verdict").casefold().count("no failure so far") == 1
+
+
+@pytest.mark.parametrize("width", [390, 1440, 1920])
+def test_plots_fill_their_cards_and_have_room_for_their_times(once: Tab, width: int) -> None:
+    """A time needs some 70 pixels at most; fewer times are asked for where there is less room."""
+    once.page.set_viewport_size({"width": width, "height": 900})
+    once.page.wait_for_function(
+        "() => Bokeh.documents.flatMap((doc) => doc.roots()).every((root) => {"
+        " const el = Bokeh.index[root.id].el; return el.clientWidth <= el.closest('figure').clientWidth; })"
+    )
+    once.page.wait_for_timeout(600)  # what a new width brings is done a quarter of a second later
+    for figure in once.page.evaluate(_FIGURES):
+        assert 0.85 * figure["card"] < figure["width"] <= figure["card"]
+        assert figure["ticks"] == 2 or figure["ticks"] * 80 <= figure["width"]
+        assert set(figure["policy"]) <= {"hide"}
+    assert once.too_wide() == []
+    assert once.barriers() == []
