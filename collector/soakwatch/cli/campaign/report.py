@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -21,10 +22,27 @@ Without --html, --md, --csv or --json the tables are shown on the terminal. It m
 Exit codes: 0 pass, 1 fail, 2 usage or plan error, 3 inconclusive (also while runs wait), 4 the monitor failed."""
 )
 @click.argument("folder", type=click.Path(path_type=Path))
-@click.option("--html", "html_file", type=click.Path(path_type=Path), help="Write the page, one file, to this file.")
-@click.option("--md", "md_file", type=click.Path(path_type=Path), help="Write Markdown to this file.")
-@click.option("--csv", "csv_file", type=click.Path(path_type=Path), help="Write a line for each cell and figure.")
-@click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write everything as JSON to this file.")
+@click.option(
+    "--html",
+    "html_file",
+    type=click.Path(path_type=Path),
+    help="Write the page, one file, to this file ('-': print it).",
+)
+@click.option(
+    "--md",
+    "md_file",
+    type=click.Path(path_type=Path),
+    help="Write Markdown to this file ('-': print it).",
+)
+@click.option(
+    "--csv", "csv_file", type=click.Path(path_type=Path), help="Write a line for each cell and figure ('-': print it)."
+)
+@click.option(
+    "--json",
+    "json_file",
+    type=click.Path(path_type=Path),
+    help="Write everything as JSON to this file ('-': print it).",
+)
 @click.option("--against", type=click.Path(path_type=Path), metavar="EARLIER", help="Folder of an earlier campaign.")
 @click.option("--margin", default="3%", show_default=True, help="Change against EARLIER that counts as none.")
 @click.option("--table", "table", metavar="ROWSxCOLUMNS", help="Show this table only, such as sizexload.")
@@ -57,6 +75,9 @@ def command(
     from soakwatch.core.units import share
     from soakwatch.report.console import ConsoleWriter
 
+    printed = [str(file) for file in (html_file, md_file, csv_file, json_file)].count("-")
+    if printed > 1:
+        raise click.UsageError("'-' is standard output, and may be given once")
     state = read_state(folder)
     spec = asked_table(spec_of(state), state.axes, table, rows, columns, figures)
     earlier = None
@@ -71,19 +92,19 @@ def command(
         earlier = Earlier(before, campaign_names(state, before), allowed)
     with CommandConsole(stderr=True).status("reading the records"):
         result = result_of(state, spec, earlier=earlier)
-    if html_file is not None:
-        _write(html_file, render_html(result, beside(html_file)))
-    if md_file is not None:
-        _write(md_file, render_markdown(result))
-    if csv_file is not None:
-        _write(csv_file, render_csv(result))
-    if json_file is not None:
-        _write(json_file, render_json(result))
-    if not any((html_file, md_file, csv_file, json_file)):
+    rendered: list[tuple[Path | None, Callable[[], str]]] = [
+        (html_file, lambda: render_html(result, beside(html_file or folder))),
+        (md_file, lambda: render_markdown(result)),
+        (csv_file, lambda: render_csv(result)),
+        (json_file, lambda: render_json(result)),
+    ]
+    wanted = [(file, render) for file, render in rendered if file is not None]
+    for file, render in wanted:
+        if str(file) == "-":
+            click.echo(render(), nl=False)
+        else:
+            file.write_text(render(), encoding="utf-8")
+            click.echo(f"wrote {file}", err=printed > 0)
+    if not wanted:
         print_result(ConsoleWriter(CommandConsole()), result)
     return result.exit_code
-
-
-def _write(file: Path, text: str) -> None:
-    file.write_text(text, encoding="utf-8")
-    click.echo(f"wrote {file}")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import click
 
@@ -25,7 +28,7 @@ how seal and signature are checked by hand. docs/seal.md says what that proves."
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
     show_default="RUN.tar.gz",
-    help="File to write.",
+    help="File to write ('-': standard output).",
 )
 @click.option("--force", is_flag=True, help="Replace a file that exists.")
 @runs_option()
@@ -37,6 +40,15 @@ def command(run: str, output: Path | None, force: bool, runs_folder: Path) -> No
 
     found = find_run(run, runs_folder)
     name = found.stem if found.is_file() else found.resolve().name
-    written = write_bundle(found, output or Path(f"{name}{SUFFIX}"), force=force)
-    click.echo(f"bundle  {written.path} ({show_bytes(written.path.stat().st_size)}, {len(written.files)} files)")
-    click.echo(f"digest  {written.digest}" if written.digest else "not sealed: nothing proves that it was not changed")
+    if str(output) == "-":
+        with TemporaryDirectory(prefix="soakwatch-bundle-") as folder:
+            written = write_bundle(found, Path(folder) / f"{name}{SUFFIX}", force=force)
+            with written.path.open("rb") as stream:
+                shutil.copyfileobj(stream, sys.stdout.buffer)
+        place = "standard output"
+    else:
+        written = write_bundle(found, output or Path(f"{name}{SUFFIX}"), force=force)
+        place = f"{written.path} ({show_bytes(written.path.stat().st_size)}, {len(written.files)} files)"
+    click.echo(f"bundle  {place}", err=str(output) == "-")
+    digest = f"digest  {written.digest}" if written.digest else "not sealed: nothing proves that it was not changed"
+    click.echo(digest, err=str(output) == "-")

@@ -15,6 +15,12 @@ from soakwatch.runs.catalog import DEFAULT_RUNS
 _LINK_VALID_S = 3600.0
 
 
+def _no_port(_context: click.Context, _parameter: click.Parameter, port: str | None) -> None:
+    """What other servers call it is answered with what it is called here."""
+    if port is not None:
+        raise click.UsageError(f"--port is part of --listen: write --listen 127.0.0.1:{port}")
+
+
 @click.command(
     epilog="""\b
 Examples:
@@ -30,6 +36,7 @@ Addresses other than loopback require TLS. Ctrl-C ends the server."""
 )
 @click.argument("folder", metavar="[DIR]", type=click.Path(path_type=Path), default=DEFAULT_RUNS)
 @click.option("--listen", default="", metavar="HOST:PORT", show_default="127.0.0.1:8720", help="Address to listen on.")
+@click.option("--port", hidden=True, expose_value=False, callback=_no_port)
 @click.option("--token", metavar="REF", show_default="a new one in DIR/web.token", help="Token: env:NAME or file:PATH.")
 @click.option("--cert", metavar="FILE", help="Certificate (PEM); serves HTTPS.")
 @click.option("--key", metavar="FILE", help="Key of the certificate (PEM).")

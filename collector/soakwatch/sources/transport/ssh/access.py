@@ -107,6 +107,14 @@ class Access(Login):
         BeforeValidator(hops),
         Field(default=(), max_length=4, description="jump hosts, in order: user@host:port, or the keys of a login"),
     ]
+    ssh_config: Annotated[
+        bool | Annotated[str, Field(min_length=1)],
+        Field(
+            default=False,
+            description="true: host is a name of ~/.ssh/config, which gives address, port, user, key and jump hosts; "
+            "or another file",
+        ),
+    ]
     keepalive: Annotated[
         Seconds,
         Field(

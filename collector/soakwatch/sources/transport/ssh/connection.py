@@ -17,6 +17,7 @@ import asyncssh
 
 from soakwatch.sources.abc import SourceError
 from soakwatch.sources.transport.ssh.access import Access, Login
+from soakwatch.sources.transport.ssh.client_config import with_client_config
 from soakwatch.sources.transport.ssh.errors import failed, printable
 from soakwatch.sources.transport.ssh.keys import Credentials, agent_keys, credentials
 from soakwatch.sources.transport.ssh.trust import HostKeyVerifier, doorkeeper, fingerprint_of
@@ -50,7 +51,7 @@ class SshLine:
     """
 
     def __init__(self, access: Access, folder: Path, device_timeout_s: float = 10.0) -> None:
-        self.access = access
+        self.access = self._planned = access
         self.device_timeout_s = device_timeout_s
         self.name = _name(access)
         self.banner = ""
@@ -102,6 +103,9 @@ class SshLine:
     # --- opening and closing -------------------------------------------------------------------------------
 
     async def _connect(self) -> None:
+        if self.access.ssh_config:
+            # Asked once a connection: a change of the file counts from the next one on.
+            self.access = await asyncio.to_thread(with_client_config, self._planned)
         access = self.access
         # A library's log must neither quote what is sent nor fill the log of a long run: complaints are the wrapper's.
         logging.getLogger("asyncssh").setLevel(logging.CRITICAL)
@@ -143,7 +147,7 @@ class SshLine:
                 login.host,
                 login.port,
                 tunnel=self._open[-1] if self._open else None,
-                config=None,  # what a plan says is all there is: no hidden ~/.ssh/config
+                config=None,  # what a plan says is all there is, with ssh_config what OpenSSH made of that
                 username=_user(login),
                 client_factory=lambda: client,
                 known_hosts=keeper.trusted,

@@ -62,7 +62,7 @@ def credentials(login: Login, device: Login | None = None) -> Credentials:
     if not tried:
         raise PlanError(
             f"no SSH key for {login.host} in ~/.ssh: add key: PATH (on the command line ?key=PATH), password: env:NAME "
-            "or agent: true"
+            "or agent: true; ~/.ssh/config is read with ssh_config: true"
         )
     return Credentials(keys, agent, password, ", ".join(tried))
 
