@@ -1,8 +1,8 @@
 """What the SSH client's own configuration (``~/.ssh/config``) says of a device, where a plan asks for it.
 
 OpenSSH itself reads it (``ssh -G HOST``), with its Host, Match and Include; it connects to nothing. Taken from it are
-HostName, Port, User, the first IdentityFile that exists, ProxyJump and UserKnownHostsFile. What a plan says itself wins,
-and host keys are verified as without it. ProxyCommand, HostKeyAlias and certificates are not taken.
+HostName, Port, User, the first IdentityFile that exists, ProxyJump and UserKnownHostsFile. What a plan says itself
+wins, and host keys are verified as without it. ProxyCommand, HostKeyAlias and certificates are not taken.
 """
 
 from __future__ import annotations
@@ -59,9 +59,8 @@ def _jump(text: str, config: bool | str) -> Login:  # noqa: FBT001
     try:
         login = Login.model_validate(hop(text.removeprefix("ssh://")))
     except (ValueError, ValidationError):
-        raise PlanError(
-            f"ProxyJump {text!r} of the SSH configuration is not user@host:port: write jump in the plan"
-        ) from None
+        remedy = "is not user@host:port: write jump in the plan"
+        raise PlanError(f"ProxyJump {text!r} of the SSH configuration {remedy}") from None
     return login.model_copy(update=_login(login, _settings(login.host, config)))
 
 
@@ -78,13 +77,11 @@ def _settings(host: str, config: bool | str) -> Settings:  # noqa: FBT001
             check=False,
         )
     except FileNotFoundError:
-        raise PlanError(
-            "ssh_config needs the SSH client: install openssh-client, or write host, user and key"
-        ) from None
+        remedy = "install openssh-client, or write host, user and key"
+        raise PlanError(f"ssh_config needs the SSH client: {remedy}") from None
     except subprocess.TimeoutExpired:
-        raise PlanError(
-            f"ssh_config: ssh -G {host} took longer than {_TIMEOUT_S:g} s: look at its Match exec"
-        ) from None
+        why = f"took longer than {_TIMEOUT_S:g} s: look at its Match exec"
+        raise PlanError(f"ssh_config: ssh -G {host} {why}") from None
     if done.returncode != 0:
         said = (done.stderr.strip().splitlines() or ["no reason given"])[0]
         raise PlanError(f"ssh_config: ssh refuses its configuration for {host}: {said[:200]}")
