@@ -43,6 +43,8 @@ def run_document(summary: RunSummary) -> dict[str, Json]:
         "targets": dict[str, Json](summary.targets),
         "samples": summary.samples,
         "bytes": line.bytes,
+        "seal": summary.sealed or None,
+        "note": summary.note or None,
         "trouble": line.trouble,
     }
 

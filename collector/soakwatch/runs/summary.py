@@ -17,6 +17,7 @@ from soakwatch.judge.planned import PLANNED_KEY
 from soakwatch.record import RecordView, SeriesKey
 from soakwatch.record.model import source_label
 from soakwatch.runs.catalog import RunLine, line_of, unreadable
+from soakwatch.runs.note import note_of
 from soakwatch.runs.releases import release_in
 from soakwatch_agent.sample import PollOutcome
 from soakwatch_rules.rule import Finding, Outcome
@@ -41,7 +42,8 @@ class RunSummary:
     ``targets`` are names with roles, devices first; ``release`` is that of its labels, else what software the devices
     said they run. ``worst`` is the worst finding, None where the run has none; ``counts`` are findings by outcome.
     ``coverage`` is the lowest of the required sources, ``uncovered`` the name of that source. ``baseline_run`` is the
-    run whose baseline this one was compared with.
+    run whose baseline this one was compared with. ``sealed`` is "sealed", "signed" or "", as the record says of itself
+    (``soakwatch verify`` checks it); ``note`` is what somebody wrote about the run.
     """
 
     line: RunLine
@@ -56,6 +58,8 @@ class RunSummary:
     samples: int = 0
     baseline_run: str = ""
     spark: Sparkline | None = None
+    sealed: str = ""
+    note: str = ""
 
 
 def summary_of(folder: Path, *, drawn: bool = True) -> RunSummary:
@@ -87,14 +91,21 @@ def summary_in(view: RecordView, folder: Path, *, drawn: bool) -> RunSummary:
         samples=view.counts().samples,
         baseline_run="" if frozen is None else frozen.run,
         spark=_spark(view, findings, roles) if drawn else None,
+        sealed=_sealed(view),
+        note=note_of(folder),
     )
 
 
+def _sealed(view: RecordView) -> str:
+    seals = view.seals()
+    return "" if not seals else "signed" if seals[-1].signature else "sealed"
+
+
 def worst_of(findings: Iterable[Finding], *, passed: bool) -> Finding | None:
-    """The first of the worst findings of a run; None without fail, warning or undecided. An undecided one of a run that
-    ``passed`` is less than a warning."""
+    """The first of the worst findings of a run; None without fail, warning or undecided. What is undecided in a run
+    that ``passed`` was not required for it, and is none."""
     ordered = list(findings)
-    order = (Outcome.FAIL, Outcome.WARN, Outcome.INCONCLUSIVE) if passed else _OBJECTIONS
+    order = (Outcome.FAIL, Outcome.WARN) if passed else _OBJECTIONS
     return next((f for outcome in order for f in ordered if f.outcome is outcome), None)
 
 

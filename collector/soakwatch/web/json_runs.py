@@ -58,6 +58,8 @@ ROW: Schema = {
         "bytes": {"type": "integer"},
         "size": TEXT,
         "samples": {"type": "integer"},
+        "seal": TEXT,
+        "note": TEXT,
         "spark": {
             "type": ["object", "null"],
             "properties": {
@@ -99,6 +101,8 @@ def row_data(summary: RunSummary) -> Mapping[str, object]:
         "bytes": line.bytes,
         "size": show_bytes(line.bytes),
         "samples": summary.samples,
+        "seal": summary.sealed,
+        "note": summary.note,
         "spark": None
         if spark is None
         else {

@@ -5,11 +5,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from soakwatch.record.lifecycle import lifecycle_of
 from soakwatch.runs.catalog import RECORD, RunLine, folders_of, unreadable
+from soakwatch.runs.note import FILE as NOTE
 from soakwatch.runs.summary import RunSummary, summary_of
 
 THREADS = 2
@@ -130,7 +132,7 @@ def _with_current_state(summary: RunSummary) -> RunSummary:
 
 
 def stamp_of(folder: Path) -> Stamp:
-    """Time and size of the record and its log files, which change with every change of the record.
+    """Time and size of the record and its log files, which change with every change of the record, and of its note.
 
     An empty log does not count: every reader creates one.
     """
@@ -142,4 +144,6 @@ def stamp_of(folder: Path) -> Stamp:
             continue
         if status.st_size or not suffix:
             stamp.append((status.st_mtime_ns, status.st_size))
+    with suppress(OSError):
+        stamp.append(((folder / NOTE).stat().st_mtime_ns, -1))
     return tuple(stamp)

@@ -97,13 +97,14 @@ def test_a_run_is_shown_in_one_row(recorded: Recorded, visitor: httpx.Client) ->
     assert row["bytes"] == sum(file.stat().st_size for file in folder.glob("record.sqlite*"))
 
 
-def test_an_inconclusive_finding_that_blocked_nothing_is_less_than_a_warning(recorded: Recorded) -> None:
-    """Of a run that passed the warning matters most; of one that did not, the inconclusive finding."""
+def test_an_inconclusive_finding_that_blocked_nothing_is_none(recorded: Recorded) -> None:
+    """Of a run that passed the warning matters most, or nothing; of one that did not, the inconclusive finding."""
     inconclusive, warning = finding("growth", Outcome.INCONCLUSIVE), finding("hang", Outcome.WARN)
     for verdict, rule in (("pass", "hang"), ("inconclusive", "growth")):
         worst = summary_of(judged(recorded(verdict, ended=True), verdict, inconclusive, warning)).worst
         assert worst is not None
         assert worst.rule == rule
+    assert summary_of(judged(recorded("calm", ended=True), "pass", inconclusive)).worst is None
 
 
 def test_a_run_that_goes_on_shows_how_far_it_is(recorded: Recorded, visitor: httpx.Client) -> None:

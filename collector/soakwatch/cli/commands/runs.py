@@ -1,4 +1,4 @@
-"""List the runs of a folder: state, verdict, worst finding, coverage, release, labels, length, size."""
+"""List the runs of a folder: state, verdict, worst finding, coverage, release, labels, seal, note, length, size."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import click
 from soakwatch.cli.options import LabelCommand, label_option
 from soakwatch.runs.catalog import DEFAULT_RUNS
 
-_ROOM = {"worst finding": 110, "coverage": 125, "release": 150, "labels": 170}
+_ROOM = {"worst finding": 110, "coverage": 125, "release": 150, "labels": 170, "seal": 135, "note": 140}
+_LONGEST_NOTE = 40
 
 
 @click.command(
@@ -53,6 +54,8 @@ def command(folder: Path, labels: dict[str, str], as_json: bool) -> None:  # noq
             "coverage": "" if run.coverage is None else share_text(run.coverage),
             "release": run.release,
             "labels": labels_words(line.labels),
+            "seal": run.sealed,
+            "note": run.note if len(run.note) <= _LONGEST_NOTE else f"{run.note[: _LONGEST_NOTE - 1]}…",
             "record": show_bytes(line.bytes),
         }
 
@@ -70,7 +73,8 @@ def command(folder: Path, labels: dict[str, str], as_json: bool) -> None:  # noq
     rows = [row(run) for run in runs]
     # The least informative columns go first where a terminal is too narrow; a program that reads this gets all.
     wide = shutil.get_terminal_size().columns if sys.stdout.isatty() else 1000
-    head = [name for name in rows[0] if any(run.line.labels for run in runs) or name != "labels"]
+    there = [name for name in rows[0] if name not in {"labels", "note"} or any(cells[name] for cells in rows)]
+    head = [name for name in there if name != "labels" or any(run.line.labels for run in runs)]
     head = [name for name in head if wide >= _ROOM.get(name, 0)]
     show_table(head, [[cells[name] for name in head] for cells in rows])
     for run in runs:

@@ -171,7 +171,7 @@
     const known = run.trouble === null;
     const columns = [
       cell("box", "", box(run)), cell("verdict", "", ...standing(run)),
-      cell("run", "", link(run), ...(known && run.name !== run.run ? [named] : []), ...labels(run)),
+      cell("run", "", link(run), ...(known && run.name !== run.run ? [named] : []), ...note(run), ...labels(run)),
       cell("release", "Release", ...(run.release ? [isolated(run.release)] : [])),
       cell("targets", "Targets", ...(run.targets?.length ? [targets(run)] : [])),
       cell("keep begin", "Start", ...(run.began ? [run.began.slice(0, 16)] : [])),
@@ -183,6 +183,13 @@
     if (run.covered) columns[9].title = run.uncovered;
     if (acting) columns.push(cell("gone", "", deleteButton(run)));
     return columns;
+  }
+
+  function note(run) {
+    if (!run.note) return [];
+    const words = make("div", "", "small");
+    words.append(isolated(run.note));
+    return [words];
   }
 
   function deleteButton(run) {
@@ -219,7 +226,7 @@
       }
       entry.run = run;
       entry.text = text;
-      entry.words = [run.run, run.name, run.release, run.reason, run.trouble, run.worst?.rule, run.worst?.about, run.worst?.reason,
+      entry.words = [run.run, run.name, run.release, run.reason, run.trouble, run.note, run.worst?.rule, run.worst?.about, run.worst?.reason,
         ...Object.entries(run.labels ?? {}).map(([name, text]) => `${name}:${text}`),
         ...(run.targets ?? []).map((target) => target.name)].filter(Boolean).join(" ").toLowerCase();
       renew(entry);
