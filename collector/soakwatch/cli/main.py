@@ -15,13 +15,12 @@ from contextlib import suppress
 import click
 
 from soakwatch.cli.outlet import discard_broken_streams, hold_standard_streams
-from soakwatch.core.errors import EXIT_BROKEN, EXIT_USAGE, PlanError, SoakwatchError
+from soakwatch.core.errors import EXIT_BROKEN, EXIT_INTERRUPTED, EXIT_USAGE, PlanError, SoakwatchError
 from soakwatch.core.memory_limit import MemoryLimit, memory_limit, not_enough, ran_out, too_little
 from soakwatch.core.one_thread import use_one_thread
 from soakwatch.core.registry import PluginFolder
 from soakwatch.core.suggest import hint
 
-EXIT_INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 EXIT_BROKEN_PIPE = 141  # 128 + SIGPIPE: neither a pass nor a fail
 
 

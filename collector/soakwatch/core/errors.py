@@ -2,6 +2,7 @@
 across the command line; everything else is a defect and shows its traceback only with ``--debug``."""
 
 EXIT_PASS, EXIT_FAIL, EXIT_USAGE, EXIT_INCONCLUSIVE, EXIT_BROKEN = 0, 1, 2, 3, 4
+EXIT_INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
 
 class SoakwatchError(Exception):

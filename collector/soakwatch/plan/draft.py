@@ -20,7 +20,7 @@ duration: {duration}
 
 # Stretches of the run, in order; they must make up the duration, which may then be left out. Known: baseline, ramp,
 # soak, stress, spike, recovery, cooldown. Without them the whole run is one soak. For 24h, say:
-# phases: [{{baseline: 30m}}, {{soak: 22h}}, {{stress: 30m}}, {{recovery: 1h}}]
+# phases: [{{baseline: 30m}}, {{soak: 22h}}, {{stress: 30m}}, {{recovery: 1h}}]{phases}
 
 # A calendar start needs its zone (Z = UTC). Without it the run starts at once.
 # start: 2026-11-27T20:00:00Z
@@ -58,9 +58,17 @@ _SOURCE = "  # more sources: soakwatch pollers, soakwatch loads"
 
 
 def draft(
-    name: str, duration: str, interval: str, processes: tuple[str, ...], addresses: tuple[str, ...] = (LOCAL,)
+    name: str,
+    duration: str,
+    interval: str,
+    processes: tuple[str, ...],
+    addresses: tuple[str, ...] = (LOCAL,),
+    phases: str = "",
+    iperf3: str = "",
 ) -> str:
-    """The text of a plan that polls this machine, or what the addresses name. Raises PlanError."""
+    """The text of a plan that polls this machine, or what the addresses name. ``phases`` and the keys of a source
+    ``iperf3`` are YAML, "" for none. Raises PlanError.
+    """
     listed = ", ".join(_flow(process_data(process)) for process in processes)
     lines: list[str] = []
     targets = targets_of(addresses, interval)
@@ -75,7 +83,15 @@ def draft(
             assert isinstance(source, dict)
             ((poller, keys),) = source.items()
             lines.append(f"      - {poller}: {_flow(keys)}{_SOURCE if not number and len(lines) == 4 else ''}")
-    return _DRAFT.format(name=_quoted(name), duration=duration, targets="\n".join(lines), processes=listed)
+    if iperf3:
+        lines += ["  tg:", "    role: generator", "    sources:", f"      - iperf3: {iperf3}"]
+    return _DRAFT.format(
+        name=_quoted(name),
+        duration=duration,
+        phases=f"\nphases: {phases}" if phases else "",
+        targets="\n".join(lines),
+        processes=listed,
+    )
 
 
 def _flow(data: Plain) -> str:

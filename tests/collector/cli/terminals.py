@@ -83,6 +83,10 @@ class Terminal:
             assert time.monotonic() < deadline, f"no {what} within {PATIENCE_S:g} s:\n{self.text}"
         return self.text
 
+    def type(self, text: str) -> None:
+        """What somebody types there."""
+        os.write(self._ours, text.encode())
+
     def interrupt(self) -> None:
         """Ctrl-C."""
         self.process.send_signal(signal.SIGINT)

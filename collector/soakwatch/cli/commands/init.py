@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from soakwatch.core.errors import SoakwatchError
+from soakwatch.core.errors import EXIT_INTERRUPTED, EXIT_PASS, SoakwatchError
 
 
 @click.command(
@@ -45,24 +45,46 @@ def command(
     interval: str | None,
     name: str | None,
     force: bool,  # noqa: FBT001 - click's signature
-) -> None:
-    """Write a commented plan; without options on a terminal, ask for the essentials."""
+) -> int:
+    """Write a commented plan; without options on a terminal, ask what is tested, how it is reached, load and length."""
     from soakwatch.plan import plan_from_text, quick_plan
     from soakwatch.plan.draft import draft
 
     if output != "-" and Path(output).exists() and not force:
         raise SoakwatchError(f"{output} exists: choose another file with -o, or overwrite it with --force")
     if not (targets or processes or duration or interval or name) and sys.stdin.isatty() and sys.stdout.isatty():
-        targets = tuple(
-            click.prompt("What to poll (local, or addresses such as ssh://soak@fw1)", default="local").split()
-        )
-        asked = click.prompt("Processes to watch (names or globs, separated by spaces; empty for none)", default="")
-        processes = tuple(asked.split())
-        duration = click.prompt("Length of the run", default="24h")
-        interval = click.prompt("Time between polls", default="1s")
+        return _interview(output, force=force)
     wanted = quick_plan(targets or ("local",), processes, interval or "1s", duration or "24h", name)
     text = draft(wanted.name, duration or "24h", interval or "1s", processes, targets or ("local",))
     plan_from_text(text, output if output != "-" else "plan.yaml")
+    _write(output, text, force=force)
+    if output != "-":
+        click.echo(f"wrote {output}; next: soakwatch check {output}")
+    return EXIT_PASS
+
+
+def _interview(output: str, *, force: bool) -> int:
+    """Ask, write the plan, and check it; what was answered is written too where somebody stops."""
+    from soakwatch.cli.wizard import StoppedError, ask
+
+    try:
+        answers = ask()
+    except StoppedError as stopped:
+        if stopped.answers.is_empty:
+            raise click.Abort from None
+        _write(output, stopped.answers.text, force=force)
+        click.echo(f"\nstopped: {output} has what was answered; go on in it with an editor")
+        return EXIT_INTERRUPTED
+    _write(output, answers.text, force=force)
+    click.echo(f"wrote {output}")
+    if output == "-" or not click.confirm("Check it now (polls the device twice)", default=True):
+        return EXIT_PASS
+    from soakwatch.cli.commands.check import command as check
+
+    return int(click.get_current_context().invoke(check, plan=Path(output), values=(), no_connect=False, verbose=False))
+
+
+def _write(output: str, text: str, *, force: bool) -> None:
     if output == "-":
         click.echo(text, nl=False)
         return
@@ -71,4 +93,3 @@ def command(
             file.write(text)
     except OSError as error:
         raise SoakwatchError(f"{output} cannot be written: {error.strerror}: choose another file with -o") from None
-    click.echo(f"wrote {output}; next: soakwatch check {output}")
