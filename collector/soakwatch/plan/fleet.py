@@ -223,7 +223,7 @@ def _target(
             for index, source in enumerate(sources)
         ]
         if host is not None and not any(_has_host(source) for source in _keys_of(target["sources"])):
-            message = f"host: no source of {name} takes a host"
+            message = f"host: no source of {place} takes a host"
             draft.problems.append(draft.origin.problem((*here, _HOST), message, key=True))
         target["sources"] = _own(draft, (*there, "sources"), target["sources"], name, number, count)
     return target
@@ -245,7 +245,6 @@ def _source(
             draft.take(("defaults", poller, key), (*path, poller, key))
     if host is not None and _HOST not in keys and _takes_host(poller, registry):
         keys[_HOST] = host
-        draft.take((*path[:2], _HOST), (*path, poller, _HOST))
         target = (path[0], path[1], _HOST)
         if target in draft.values:
             draft.values.setdefault((*path, poller, _HOST), draft.values[target])

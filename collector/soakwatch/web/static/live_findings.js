@@ -111,12 +111,13 @@ export function showFleet(fleet) {
         if (cell === null) return make("td", {}, make("span", {class: "soft"}, "–"));
         const mark = make("span", {title: cell.rules});
         badge(mark, cell.outcome, cell.outcome === "pass" ? "" : `${cell.outcome}${cell.count > 1 ? ` ${cell.count}` : ""}`);
-        if (cell.outcome === "pass") mark.setAttribute("aria-label", "pass");
+        mark.setAttribute("role", "img");
+        mark.setAttribute("aria-label", `${cell.outcome}, ${cell.rules}`);
         return make("td", {}, mark);
       }));
     });
   const calm = `${fleet.calm} ${fleet.rows.length > 0 ? "others" : "devices"} without a failure or warning so far`;
-  put(byId("fleet-calm"), fleet.more > 0 ? `${calm}; ${fleet.more} more with one are below.` : `${calm}.`);
+  put(byId("fleet-calm"), fleet.more > 0 ? `${calm}; ${fleet.more} more with one are not listed.` : `${calm}.`);
 }
 
 export function selected() {
