@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from soakwatch.engine.plan_check import SourceCheck
     from soakwatch.plan import Plan
     from soakwatch.plan.labels import LabelPlan
+    from soakwatch.sinks.check import SinkCheck
 
 
 @click.command(
@@ -53,9 +54,13 @@ def command(plan: Path, runs_folder: Path, values: tuple[str, ...], *, no_connec
     check_outside(loaded)
     notified = check_notifications(loaded)
     seen = None if no_connect else _look(loaded, runs_folder)
+    sinks: tuple[SinkCheck, ...] = ()
+    problems: tuple[str, ...] = ()
     if seen is not None:
-        click.echo(first_line(loaded, seen.checks, len(seen.problems), warnings_in(seen.checks)))
-        for sentence in seen.problems:
+        sinks, sink_problems = _check_sinks(loaded)
+        problems = (*seen.problems, *sink_problems)
+        click.echo(first_line(loaded, seen.checks, len(problems), warnings_in(seen.checks)))
+        for sentence in problems:
             click.echo(f"soakwatch: {sentence}", err=True)
         click.echo()
     _show_plan(loaded, tuple(rule.name for rule in planned_rules(loaded.rules)))
@@ -64,9 +69,13 @@ def command(plan: Path, runs_folder: Path, values: tuple[str, ...], *, no_connec
     _show_references(loaded, runs_folder)
     if seen is None:
         return EXIT_PASS
-    sinks = _check_sinks(loaded)
+    for check in sinks:
+        if check.error is None:
+            click.echo(f"sink: {check.where} accepts lines")
     _show_sources(loaded, runs_folder, seen, verbose=verbose)
-    return max(sinks, EXIT_FAIL if seen.problems else EXIT_PASS)
+    if any(check.wrong for check in sinks):
+        return EXIT_USAGE
+    return EXIT_FAIL if problems else EXIT_PASS
 
 
 def _show_plan(plan: Plan, rules: tuple[str, ...]) -> None:
@@ -106,19 +115,13 @@ def _show_references(plan: Plan, runs: Path) -> None:
         click.echo(f"note: {warning}")
 
 
-def _check_sinks(plan: Plan) -> int:
+def _check_sinks(plan: Plan) -> tuple[tuple[SinkCheck, ...], tuple[str, ...]]:
+    """What the plan's sinks answered, and a sentence for each that does not take lines."""
     from soakwatch.sinks.check import check_sinks
     from soakwatch.sinks.registry import destinations
 
     checks = check_sinks(destinations(plan.sinks).values())
-    for check in checks:
-        if check.error is None:
-            click.echo(f"sink: {check.where} accepts lines")
-        else:
-            click.echo(f"soakwatch: {plan.origin}: sinks: {check.error}", err=True)
-    if any(check.wrong for check in checks):
-        return EXIT_USAGE
-    return EXIT_FAIL if any(check.error for check in checks) else EXIT_PASS
+    return checks, tuple(f"{plan.origin}: sinks: {check.error}" for check in checks if check.error is not None)
 
 
 @dataclass(frozen=True, slots=True)
