@@ -105,7 +105,8 @@ def test_runs_are_listed_for_programs_and_found_by_labels(run: Path, answers: Ca
     (row,) = json.loads(answers("runs", "--json"))
     assert list(row) == [
         "run", "folder", "name", "labels", "release", "state", "verdict", "reason", "worst", "findings", "start", "end",
-        "seconds", "planned_seconds", "coverage", "uncovered", "targets", "samples", "bytes", "trouble",
+        "seconds", "planned_seconds", "coverage", "uncovered", "targets", "samples", "bytes", "seal",
+        "note", "trouble",
     ]  # fmt: skip
     assert (row["run"], row["folder"], row["name"]) == (run.name, str(run), "night")
     assert (row["labels"], row["release"], row["state"], row["verdict"]) == (LABELS, "7.2", "ended", "inconclusive")
