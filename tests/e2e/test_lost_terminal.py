@@ -54,3 +54,34 @@ def test_a_run_outlives_its_terminal_and_resume_writes_the_report_that_could_not
     assert (resumed.returncode, resumed.stderr) == (3, "")
     assert "INCONCLUSIVE" in resumed.stdout
     assert shortfalls(run, 3) == [], "its hook was run once"
+
+
+SLOW_IMPORT = """\
+import sys, time
+from pathlib import Path
+
+class Slow:
+    def find_spec(self, name, path=None, target=None):
+        if name == "soakwatch.cli.commands.run":
+            Path("importing").touch()
+            time.sleep(2)
+
+sys.meta_path.insert(0, Slow())
+"""
+
+
+def test_a_terminal_that_goes_before_the_command_is_there_ends_no_run(tmp_path: Path) -> None:
+    """On a busy machine the libraries of a command take a second to come: a hang-up meanwhile is survived too."""
+    (tmp_path / "slow").mkdir()
+    (tmp_path / "slow" / "sitecustomize.py").write_text(SLOW_IMPORT, encoding="utf-8")
+    process = subprocess.Popen(
+        [SOAKWATCH, "run", "--target", "local", "--duration", "2s", "--no-web", "--into", "run"],
+        cwd=tmp_path,
+        env={**environment(), "PYTHONPATH": str(tmp_path / "slow")},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    wait_until((tmp_path / "importing").exists, "the import of the command")
+    process.send_signal(signal.SIGHUP)
+    assert process.wait(240) in {0, 3}
+    assert (tmp_path / "run" / "verdict.json").is_file()

@@ -14,7 +14,7 @@ from contextlib import suppress
 
 import click
 
-from soakwatch.cli.outlet import discard_broken_streams, hold_standard_streams
+from soakwatch.cli.outlet import discard_broken_streams, hold_standard_streams, stay_on_hang_up
 from soakwatch.core.errors import EXIT_BROKEN, EXIT_INTERRUPTED, EXIT_USAGE, PlanError, SoakwatchError
 from soakwatch.core.memory_limit import MemoryLimit, memory_limit, not_enough, ran_out, too_little
 from soakwatch.core.one_thread import use_one_thread
@@ -24,6 +24,8 @@ from soakwatch.core.suggest import hint
 EXIT_BROKEN_PIPE = 141  # 128 + SIGPIPE: neither a pass nor a fail
 
 
+LASTING = frozenset({"run", "resume", "calibrate", "demo", "campaign"})
+"""The commands that go on without their terminal."""
 COMMANDS = PluginFolder("soakwatch.cli.commands", "command")
 
 
@@ -87,11 +89,14 @@ def soakwatch(debug: bool) -> None:  # noqa: FBT001 - click's signature; main() 
 
 def main(args: Sequence[str] | None = None) -> None:
     """Runs the command line and exits the process."""
+    words = list(sys.argv[1:] if args is None else args)
     hold_standard_streams()
+    if next((word for word in words if not word.startswith("-")), "") in LASTING:
+        stay_on_hang_up()  # before the command is imported, which takes a second on a busy machine
     use_one_thread(os.environ)
     if warning := too_little(memory_limit()):
         click.echo(f"soakwatch: warning: {warning}", err=True)
-    sys.exit(run(list(sys.argv[1:] if args is None else args)))
+    sys.exit(run(words))
 
 
 def run(args: list[str]) -> int:

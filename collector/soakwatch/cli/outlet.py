@@ -249,14 +249,22 @@ def discard_broken_streams() -> None:
             _to_nothing(stream.fileno())
 
 
+def stay_on_hang_up() -> None:
+    """From now on a hang-up of the terminal (SIGHUP) does not end the process.
+
+    By a handler that does nothing, and not by SIG_IGN, which hooks and scripts would inherit.
+    """
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, lambda *_: None)
+
+
 @contextmanager
 def _no_hang_up() -> Iterator[None]:
-    """A handler that does nothing, and not SIG_IGN, which hooks and scripts would inherit."""
-    ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-    if ignored or threading.current_thread() is not threading.main_thread():
+    if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGHUP, lambda *_: None)
+    before = signal.getsignal(signal.SIGHUP)
+    stay_on_hang_up()
     try:
         yield
     finally:
