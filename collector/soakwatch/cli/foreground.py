@@ -237,7 +237,8 @@ async def _warn_of_what_is_missing(soak: Soak, clock: Clock, console: CommandCon
     for sentence in look.sentences:
         console.say(f"warning: {sentence}")
         now_ns = clock.now_ns()
-        await soak.note(Event(START_WARNING, "", "", now_ns, now_ns, {"text": sentence}))
+        with suppress(RecordError):
+            await soak.note(Event(START_WARNING, "", "", now_ns, now_ns, {"text": sentence}))
 
 
 async def _leave_what_is_not_ours(soak: Soak, leave: Callable[[], None]) -> None:
