@@ -71,11 +71,11 @@ def test_the_trend_and_the_age_of_the_judging_are_told(once: Tab) -> None:
 def test_plots_fill_their_cards_and_have_room_for_their_times(once: Tab, width: int) -> None:
     """A time needs some 70 pixels at most; fewer times are asked for where there is less room."""
     once.page.set_viewport_size({"width": width, "height": 900})
+    # What a new width brings is done a little later.
     once.page.wait_for_function(
-        "() => Bokeh.documents.flatMap((doc) => doc.roots()).every((root) => {"
-        " const el = Bokeh.index[root.id].el; return el.clientWidth <= el.closest('figure').clientWidth; })"
+        f"() => ({_FIGURES})().every(({{width, card, ticks}}) => width <= card && width > 0.85 * card"
+        " && (ticks === 2 || ticks * 80 <= width))"
     )
-    once.page.wait_for_timeout(600)  # what a new width brings is done a quarter of a second later
     for figure in once.page.evaluate(_FIGURES):
         assert 0.85 * figure["card"] < figure["width"] <= figure["card"]
         assert figure["ticks"] == 2 or figure["ticks"] * 80 <= figure["width"]
