@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from tests.collector.engine.notify.notify_kit import Posts, posts
 from tests.commands import SOAKWATCH, command_in, environment, wait_until
 from tests.reliability.lost_terminals import PLAN, shortfalls
 
@@ -19,6 +20,7 @@ from soakwatch.record import RecordView
 
 KILLS = int(os.environ.get("ATTEMPTS", "30"))
 AT_ONCE = 3
+LETTER = "notify: [{to: file:address, on: [end]}]\n"
 MOMENTS = ("before the first poll", "while it waits for its start", "in the final judging")
 
 
@@ -31,14 +33,16 @@ def has_ended(run: Path) -> bool:
         return False
 
 
-def killed(moment: str, wait_s: float, folder: Path) -> None:
+def killed(moment: str, wait_s: float, folder: Path, letters: Posts) -> None:
     """Start a run and kill it at a moment."""
     folder.mkdir()
+    (folder / "address").write_text(f"json://127.0.0.1:{letters.port}/{folder.name}", encoding="utf-8")
+    (folder / "address").chmod(0o600)
     start = ""
     if moment == MOMENTS[1]:
         at = datetime.now(UTC) + timedelta(seconds=20)
         start = f"start: {at:%Y-%m-%dT%H:%M:%SZ}\n"
-    (folder / "p.yaml").write_text(start + PLAN.format(seconds=3), encoding="utf-8")
+    (folder / "p.yaml").write_text(start + LETTER + PLAN.format(seconds=3), encoding="utf-8")
     process = subprocess.Popen(
         [SOAKWATCH, "run", "p.yaml", "--into", "run", "--no-web"],
         cwd=folder,
@@ -58,13 +62,16 @@ def killed(moment: str, wait_s: float, folder: Path) -> None:
         process.wait()
 
 
-def tried(moment: str, wait_s: float, folder: Path) -> list[str]:
+def tried(moment: str, wait_s: float, folder: Path, letters: Posts) -> list[str]:
     """What went wrong in one attempt."""
-    killed(moment, wait_s, folder)
+    killed(moment, wait_s, folder, letters)
     soakwatch = command_in(folder)
     resumed = soakwatch("resume", "run", "--no-web", timeout=900)
     doubt = "may have run" in resumed.stderr
     problems = shortfalls(folder / "run", resumed.returncode, in_doubt=doubt)
+    sent, doubt = letters.paths.count(f"/{folder.name}"), "may have been sent" in resumed.stderr
+    if sent != 1 and not (doubt and sent == 0):
+        problems.append(f"{sent} letters of the verdict")
     again = soakwatch("resume", "run", timeout=900)
     if again.returncode != 2 or "nothing of it is left to be done" not in again.stderr:
         problems.append(f"a second resume: {again.returncode}: {again.stdout}{again.stderr}")
@@ -76,14 +83,15 @@ def tried(moment: str, wait_s: float, folder: Path) -> list[str]:
 def test_every_run_killed_at_its_ends_is_resumed_to_its_verdict(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Verdict, report files and exit code are there, and the end's hook ran once (or may have: then that is said)."""
+    """Verdict, report files and exit code are there, and hook and letter of the end came once (or may have: then that
+    is said)."""
     rng = random.Random(42)
     planned = [
         (MOMENTS[n % 3], rng.uniform(0, 1.6 if n % 3 == 2 else 0.6), tmp_path / str(n))  # seconds
         for n in range(KILLS)
     ]
-    with ThreadPoolExecutor(AT_ONCE) as crew:
-        results = list(crew.map(lambda one: tried(*one), planned))
+    with posts() as letters, ThreadPoolExecutor(AT_ONCE) as crew:
+        results = list(crew.map(lambda one: tried(*one, letters), planned))
     failures = [f"{one}: {'; '.join(problems)}" for one, problems in zip(planned, results, strict=True) if problems]
     with capsys.disabled():
         print(
