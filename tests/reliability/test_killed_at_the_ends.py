@@ -91,7 +91,7 @@ def test_every_run_killed_at_its_ends_is_resumed_to_its_verdict(
         for n in range(KILLS)
     ]
     with posts() as letters, ThreadPoolExecutor(AT_ONCE) as crew:
-        results = list(crew.map(lambda one: tried(*one, letters), planned))
+        results = list(crew.map(lambda one: tried(one[0], one[1], one[2], letters), planned))
     failures = [f"{one}: {'; '.join(problems)}" for one, problems in zip(planned, results, strict=True) if problems]
     with capsys.disabled():
         print(

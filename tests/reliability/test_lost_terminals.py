@@ -127,7 +127,9 @@ def tried_otherwise(way: str, command: str, moment_s: float, folder: Path) -> li
     folder.mkdir(mode=0o700)
     (folder / "generator.py").write_text(_GENERATOR, encoding="utf-8")
     (folder / "p.yaml").write_text(_GENERATORS, encoding="utf-8")
-    words = ["calibrate", "p.yaml", "--for", "15s", "--levels", "100%"] if command == "calibrate" else ["demo"]
+    words: list[object] = (
+        ["calibrate", "p.yaml", "--for", "15s", "--levels", "100%"] if command == "calibrate" else ["demo"]
+    )
     lost = ways()[way](words, folder)
     records = folder / "runs"
     try:

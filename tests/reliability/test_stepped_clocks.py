@@ -73,7 +73,7 @@ def tried(attempt: Attempt, folder: Path) -> list[str]:
         "FAKETIME_NO_CACHE": "1",
         "DONT_FAKE_MONOTONIC": "1",
     }
-    words = [SOAKWATCH, "run", "p.yaml", "--into", "run", "--no-web"]
+    words = [str(SOAKWATCH), "run", "p.yaml", "--into", "run", "--no-web"]
     with subprocess.Popen(words, cwd=folder, env=settable, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
         try:
             wait_until(lambda: looks(run) > 1 or process.poll() is not None, "the monitor's look at its clocks")
