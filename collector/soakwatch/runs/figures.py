@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +29,7 @@ from numpy.typing import NDArray
 from soakwatch.core.errors import RecordError
 from soakwatch.core.formatting import number, quantity, small_share
 from soakwatch.core.roles import DUT
-from soakwatch.record.source import ReportSource, SeriesKey
+from soakwatch.record.source import PollOutcomes, ReportSource, SeriesKey, Source
 from soakwatch.runs.figure_spec import (
     ALL_PHASES,
     ALTERNATIVES,
@@ -57,6 +58,7 @@ __all__ = [
     "FigureSpec",
     "FigureValue",
     "NoFigureError",
+    "figure_in_parts",
     "figure_of",
     "figure_of_series",
     "figure_over",
@@ -228,6 +230,22 @@ def figure_over(view: ReportSource, spec: FigureSpec, window: Window) -> float |
     return value if math.isfinite(value) else None
 
 
+def figure_in_parts(
+    view: ReportSource, spec: FigureSpec, key: SeriesKey, windows: Sequence[Window]
+) -> list[float | None]:
+    """The figure of one series over each of some parts of a run; the record is read once."""
+    read = _ReadOnce(view, key)
+    values: list[float | None] = []
+    for window in windows:
+        try:
+            value = _value(read, spec, [key], Stretch((window,), "in a part of the run"))
+        except NoFigureError:
+            values.append(None)
+        else:
+            values.append(value if math.isfinite(value) else None)
+    return values
+
+
 def figure_text(spec: FigureSpec, value: FigureValue) -> str:
     """A figure as a person reads it: a loss is 0 % for nothing only, counts are whole; "–" where there is none.
 
@@ -338,7 +356,7 @@ def _unit(spec: FigureSpec, unit: str, trait: Trait | None) -> str:
 # --- the number ------------------------------------------------------------------------------------------------------
 
 
-def _value(view: ReportSource, spec: FigureSpec, keys: Sequence[SeriesKey], stretch: Stretch) -> float:
+def _value(view: _Readings, spec: FigureSpec, keys: Sequence[SeriesKey], stretch: Stretch) -> float:
     """The number. Raises NoFigureError with the reason."""
     series = []
     for key in keys:
@@ -363,18 +381,52 @@ def _value(view: ReportSource, spec: FigureSpec, keys: Sequence[SeriesKey], stre
         return _joined(spec, series[0].trait, [_taken(spec.statistic, each) for each in parts])
 
 
+class _Readings(Protocol):
+    """What a number is taken from: a record, or one series of it in memory."""
+
+    def series(self, key: SeriesKey, begin_ns: int | None = None, end_ns: int | None = None) -> Series: ...
+
+    def source_of(self, key: SeriesKey) -> Source | None: ...
+
+    def poll_outcomes(self, source: int) -> PollOutcomes: ...
+
+
+class _ReadOnce:
+    """One series of a record, and how its source was polled, in memory."""
+
+    def __init__(self, view: ReportSource, key: SeriesKey) -> None:
+        self._series, self._source = view.series(key), view.source_of(key)
+        self._polls = None if self._source is None else view.poll_outcomes(self._source.id)
+
+    def series(self, key: SeriesKey, begin_ns: int | None = None, end_ns: int | None = None) -> Series:
+        """Its readings in a window."""
+        del key
+        return self._series.between(begin_ns or 0, 2**62 if end_ns is None else end_ns)
+
+    def source_of(self, key: SeriesKey) -> Source | None:
+        """Its source."""
+        del key
+        return self._source
+
+    def poll_outcomes(self, source: int) -> PollOutcomes:
+        """The polls of its source."""
+        del source
+        assert self._polls is not None
+        return self._polls
+
+
 Part = tuple[Floats, Floats]
 """Seconds since 1970 and values of the readings in one window, shapes (n,)."""
 
 
-def _read(view: ReportSource, key: SeriesKey, stretch: Stretch) -> Series:
+def _read(view: _Readings, key: SeriesKey, stretch: Stretch) -> Series:
     """The readings of the stretch, with a few on both sides of it, which counters need at its edges."""
     first = view.series(key, 0, 0)
     margin = round(_MARGIN_INTERVALS * (first.cadence_s or 60.0) * 1e9)
     return view.series(key, stretch.windows[0].begin_ns - margin, stretch.windows[-1].end_ns + margin).finite()
 
 
-def _check_answered(view: ReportSource, key: SeriesKey, series: Series, stretch: Stretch) -> None:
+def _check_answered(view: _Readings, key: SeriesKey, series: Series, stretch: Stretch) -> None:
     """Raises NoFigureError where less than half of the polls of a series' source were answered, and it has less than
     half of the readings that are due. Readings of another source of the target may have filled the gap."""
     source = view.source_of(key)

@@ -1,42 +1,57 @@
-"""The same series of several runs in one plot, over the time since the start of each run."""
+"""The same series of several runs in one plot, phase by phase over one another, or from the start of each run."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from bokeh.models import BasicTicker, ColumnDataSource, HoverTool, Line, PrintfTickFormatter, Range1d, Scatter, VStrip
+from bokeh.models import (
+    BasicTicker,
+    ColumnDataSource,
+    HoverTool,
+    Line,
+    LinearScale,
+    PrintfTickFormatter,
+    Range1d,
+    Scatter,
+    VStrip,
+)
 from bokeh.models.annotations import Legend, LegendItem
+from numpy.typing import NDArray
 
 from soakwatch.core.formatting import scale_of
 from soakwatch.core.plotted import as_plotted
 from soakwatch.record import RecordView, SeriesKey
 from soakwatch.report.bokeh_embed import Pieces, apart
 from soakwatch.report.curves import Curve, curve_of
-from soakwatch.report.palette import BLACK, DASHES, GREY, LINES, PHASES, TEXT
+from soakwatch.report.palette import BLACK, DASHES, GREY, LINES, NAME, PHASES, TEXT
 from soakwatch.report.plot_background import literal
-from soakwatch.report.plot_style import blank, plain, put, reach, shortened, tip_unit, words
-from soakwatch_rules.rule import Phase
+from soakwatch.report.plot_style import NARROW_BORDER, blank, plain, put, reach, shortened, tip_unit, words
+from soakwatch.runs.compare.phases import Slot
+from soakwatch.runs.compare.targets import TargetMap
+from soakwatch_rules.rule import Window
 from soakwatch_rules.series import Series
 
+Floats = NDArray[np.floating[Any]]
 MAX_PLOTS = 16
 """Maximum number of plots on one page."""
 POINTS, HEIGHT, _MIN_POINTS_FOR_LINE = 1200, 260, 15
+_GAP, _NARROWEST = 0.02, 0.06
+"""Shares of the width: from how wide on a hole is one, and below which a phase has no name."""
 _STEPS = ((3 * 3600.0, 3600.0, "h"), (180.0, 60.0, "min"), (0.0, 1.0, "s"))
 
 
 @dataclass(frozen=True, slots=True)
 class Overlaid:
-    """A run to draw: its name in legends, its record, its start (UTC ns) and its length in seconds."""
+    """A run to draw: its name in legends, its record, its window, and its targets beside those of the reference."""
 
     name: str
     view: RecordView
-    begin_ns: int
-    seconds: float
-    phases: tuple[Phase, ...]
+    window: Window
+    targets: TargetMap
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,29 +63,70 @@ class Overlay:
     missing: tuple[str, ...]
 
 
-def overlays(runs: Sequence[Overlaid], keys: Sequence[SeriesKey]) -> tuple[Pieces, tuple[Overlay, ...]]:
-    """Plots of series that at least two of the runs have samples of, in the order of the keys; at most ``MAX_PLOTS``.
+def overlays(
+    runs: Sequence[Overlaid], keys: Sequence[SeriesKey], slots: Sequence[Slot]
+) -> tuple[Pieces, tuple[Overlay, ...]]:
+    """Plots of series (by the names of the reference's targets) that at least two of the runs have samples of, in the
+    order of the keys; at most ``MAX_PLOTS``.
 
-    Time is counted from the first poll of each run, in hours, minutes or seconds depending on the longest run. The
-    phases are those of the first run in the plot.
+    The phases of ``slots`` stand one behind the other, and each run's readings in a phase begin where it begins; in
+    hours, minutes or seconds depending on the length. What a run has of a phase beyond the others is not drawn.
     """
-    longest_s = max((run.seconds for run in runs), default=0.0)
-    _, step_s, unit = next(row for row in _STEPS if longest_s >= row[0])
-    x_range = Range1d(start=0, end=max(longest_s, 1.0) / step_s, name="time")
+    span_s = sum(slot.seconds for slot in slots)
+    _, step_s, unit = next(row for row in _STEPS if span_s >= row[0])
+    x_range = Range1d(start=0, end=max(span_s, 1.0) / step_s, name="time")
+    drawn = _Axis(slots, step_s, unit, span_s)
     plots: list[tuple[Any, str]] = []
     shown_plots: list[Overlay] = []
     for key in keys:
         if len(plots) == MAX_PLOTS:
             break
-        series = [run.view.series(key) for run in runs]
+        series = [run.view.series(replace(key, target=run.targets.own(key.target))) for run in runs]
         curves = _curves(series)
         if sum(curve is not None for curve in curves) < 2:
             continue
         element = f"plot-{len(plots) + 1}"
-        plots.append((_plot(runs, curves, x_range, step_s, unit, longest_s), element))
+        plots.append((_plot(runs, curves, x_range, drawn), element))
         absent = tuple(run.name for run, curve in zip(runs, curves, strict=True) if curve is None)
         shown_plots.append(Overlay(element, key, absent))
     return apart(plots), tuple(shown_plots)
+
+
+@dataclass(frozen=True, slots=True)
+class _Axis:
+    """The time of the plots: phases behind one another, in units of ``step_s`` seconds."""
+
+    slots: Sequence[Slot]
+    step_s: float
+    unit: str
+    span_s: float
+
+    def laid(self, number: int, curve: Curve) -> tuple[Floats, Floats]:
+        """Places and values of a run's curve; NaN breaks the line where its next phase does not follow."""
+        begin_s, times, values = 0.0, list[Floats](), list[Floats]()
+        for slot in self.slots:
+            window = slot.windows[number]
+            if window is not None:
+                since_s = curve.time_ms / 1e3 - window.begin_ns / 1e9
+                longest_s = min(slot.seconds, window.seconds)
+                inside = (since_s >= 0) & ((since_s < longest_s) | (slot is self.slots[-1]) & (since_s <= longest_s))
+                times += [(begin_s + since_s[inside]) / self.step_s, np.array([np.nan])]
+                values += [curve.value[inside], np.array([np.nan])]
+            begin_s += slot.seconds
+        if not times:
+            return np.empty(0), np.empty(0)
+        return _without_needless_breaks(np.concatenate(times), np.concatenate(values), self.span_s / self.step_s)
+
+
+def _without_needless_breaks(x: Floats, y: Floats, span: float) -> tuple[Floats, Floats]:
+    """A break is kept only where the line would otherwise run over a phase that the run does not have."""
+    keep = np.ones(x.size, dtype=bool)
+    for place in np.flatnonzero(np.isnan(x)):
+        before, after = x[place - 1] if place else np.nan, x[place + 1] if place + 1 < x.size else np.nan
+        keep[place] = np.isfinite(after) and np.isfinite(before) and after - before > _GAP * span
+    x, y = x[keep], y[keep]
+    x = np.where(np.isnan(x), np.roll(x, 1), x)  # a place of its own, where nothing is drawn
+    return x, y
 
 
 def _curves(series: Sequence[Series]) -> list[Curve | None]:
@@ -85,35 +141,31 @@ def _curves(series: Sequence[Series]) -> list[Curve | None]:
     ]
 
 
-def _plot(
-    runs: Sequence[Overlaid],
-    curves: Sequence[Curve | None],
-    x_range: Range1d,
-    step_s: float,
-    unit: str,
-    longest_s: float,
-) -> Any:
+def _plot(runs: Sequence[Overlaid], curves: Sequence[Curve | None], x_range: Range1d, axis: _Axis) -> Any:
     there = [curve for curve in curves if curve is not None]
-    plot = blank(x_range, reach(there, None), HEIGHT, there[0].unit, longest_s, log=False, small=False)
-    plot.xaxis[0].formatter = PrintfTickFormatter(format=f"%g {unit}")
+    plot = blank(x_range, reach(there, None), HEIGHT, there[0].unit, axis.span_s, log=False, small=False)
+    plot.min_border_right = NARROW_BORDER
+    plot.xaxis[0].formatter = PrintfTickFormatter(format=f"%g {axis.unit}")
     plot.xaxis[0].ticker = BasicTicker(desired_num_ticks=8)
-    _shade(plot, next(run for run, curve in zip(runs, curves, strict=True) if curve is not None), step_s)
+    _shade(plot, axis)
     items, lines, ends = [], [], []
     for index, (run, curve) in enumerate(zip(runs, curves, strict=True)):
         if curve is None:
             continue
         name = plain(f"{index + 1} {shortened(run.name, 60)}")
-        x = (curve.time_ms - run.begin_ns / 1e6) / 1e3 / step_s
-        source = ColumnDataSource({"time": x, "value": curve.value}, name=_name(run, curve))
+        x, y = axis.laid(index, curve)
+        if not np.isfinite(y).any():
+            continue
+        source = ColumnDataSource({"time": x, "value": y}, name=_name(run, curve))
         colour, dash = LINES[index % len(LINES)], DASHES[index % len(DASHES)]
         if x.size < _MIN_POINTS_FOR_LINE:
             put(plot, source, Scatter(x="time", y="value", size=4, fill_color=colour, line_color=colour))
         style = Line(x="time", y="value", line_color=colour, line_width=1.5, line_dash=dash)
         lines.append(put(plot, source, style, name=name))
         items.append(LegendItem(label=literal(name), renderers=[lines[-1]]))
-        good = np.flatnonzero(np.isfinite(curve.value))
+        good = np.flatnonzero(np.isfinite(y))
         middle = good[int((index + 0.5) / len(curves) * good.size)]
-        ends.append((float(x[middle]), float(curve.value[middle]), str(index + 1)))
+        ends.append((float(x[middle]), float(y[middle]), str(index + 1)))
     numbers = ColumnDataSource({column: [row[n] for row in ends] for n, column in enumerate(("x", "y", "text"))})
     text_style: dict[str, Any] = {
         "text_font_style": "bold",
@@ -123,7 +175,7 @@ def _plot(
     }
     words(plot, numbers, "text", axis="default", on_ground=True, **text_style)
     tips = [
-        ("since start", f"@time{{0,0.[00]}} {unit}"),
+        ("time", f"@time{{0,0.[00]}} {axis.unit}"),
         ("value", f"@value{{0,0.[000]}} {tip_unit(there[0].unit)}".rstrip()),
         ("run", "$name"),
     ]
@@ -145,26 +197,35 @@ def _plot(
     return plot
 
 
-def _shade(plot: Any, run: Overlaid, step_s: float) -> None:
-    """The phases of a run behind the lines."""
-    if not run.phases:
+def _shade(plot: Any, axis: _Axis) -> None:
+    """The phases behind the lines, with their names."""
+    begins = np.concatenate([[0.0], np.cumsum([slot.seconds for slot in axis.slots])]) / axis.step_s
+    named = [(slot, begins[n], begins[n + 1]) for n, slot in enumerate(axis.slots) if slot.name]
+    if not named:
         return
-    edges = [
-        [(edge - run.begin_ns) / 1e9 / step_s for edge in (phase.window.begin_ns, phase.window.end_ns)]
-        for phase in run.phases
-    ]
     strips = ColumnDataSource(
         {
-            "x0": [begin for begin, _ in edges],
-            "x1": [end for _, end in edges],
-            "colour": [PHASES.get(phase.name, GREY) for phase in run.phases],
-            "alpha": [0.13 if phase.name in PHASES else 0.0 for phase in run.phases],
+            "x0": [begin for _, begin, _ in named],
+            "x1": [end for _, _, end in named],
+            "colour": [PHASES.get(slot.name, GREY) for slot, _, _ in named],
+            "alpha": [0.13 if slot.name in PHASES else 0.0 for slot, _, _ in named],
         }
     )
     style = VStrip(
         x0="x0", x1="x1", fill_color="colour", fill_alpha="alpha", line_color=GREY, line_alpha=0.35, line_dash="dotted"
     )
     put(plot, strips, style).level = "underlay"
+    plot.extra_y_ranges = {"band": Range1d(start=0, end=1)}
+    plot.extra_y_scales = {"band": LinearScale()}
+    wide = [(slot, begin) for slot, begin, end in named if end - begin > _NARROWEST * begins[-1]]
+    texts = ColumnDataSource(
+        {
+            "x": [begin for _, begin in wide],
+            "y": [1.0] * len(wide),
+            "text": [plain(slot.name) for slot, _ in wide],
+        }
+    )
+    words(plot, texts, "text", text_baseline="top", text_color=NAME, x_offset=3, y_offset=2)
 
 
 def _name(run: Overlaid, curve: Curve) -> str:

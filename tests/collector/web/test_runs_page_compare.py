@@ -7,83 +7,34 @@ import json
 import re
 import struct
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import cast
 
 import httpx
 import pytest
+from tests.collector.runs.compared_runs import SECOND, T0, MakeRun, finding, written_run
 
 from soakwatch.core.labels import LABELS_KEY, labels_json
 from soakwatch.plan.web import WebPlan
 from soakwatch.record import Record, RecordView
-from soakwatch.runs.compare import differences, matrix, setup_of
-from soakwatch.runs.compare_figures import figures
+from soakwatch.runs.compare.set_up import differences, setup_of
 from soakwatch.web.access import Token
 from soakwatch.web.comparison import Comparisons, comparison
 from soakwatch.web.run_folder import RunFolder
 from soakwatch.web.server import serve
-from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
-from soakwatch_rules.rule import Event, Finding, Outcome, Window
+from soakwatch_agent.sample import Answer, Poll, PollOutcome
+from soakwatch_rules.rule import Event, Outcome
 
-SECOND = 10**9
-T0 = 1_790_000_000 * SECOND
 Json = dict[str, object]
-MakeRun = Callable[..., Path]
 HOSTILE = "<img src=x onerror=alert(1)>"
-
-
-def finding(rule: str, outcome: Outcome, target: str = "fw", **more: object) -> Finding:
-    """What a rule said, with its reason."""
-    reason = str(more.pop("reason", f"{rule} says {outcome.value}"))
-    numbers = cast("dict[str, float]", more.pop("numbers", {}))
-    metric, unit = str(more.pop("metric", "")), str(more.pop("unit", ""))
-    return Finding(
-        rule, 1, outcome, target, metric, "", Window(0, 1), "as defined", reason, 1, unit=unit, numbers=numbers
-    )
 
 
 @pytest.fixture
 def make_run(tmp_path: Path) -> MakeRun:
-    """A record of a device whose CPU was at ``level`` per cent and whose interface dropped a packet each second."""
-
-    def make(
-        name: str,
-        *findings: Finding,
-        begin_s: int = 0,
-        level: float = 20.0,
-        dropping: bool = False,
-        seconds: int = 120,
-        plan: str = "",
-        machine: str = "{}",
-        version: str = "7.2",
-    ) -> Path:
-        folder = tmp_path / "runs" / name
-        begin_ns = T0 + begin_s * SECOND
-        with Record.create(folder) as record:
-            metas = {"run": name, "plan": plan, "fingerprint": machine, "verdict": "pass", "ended_ns": "1"}
-            for key, text in metas.items():
-                record.set_meta(key, text)
-            record.target("fw", "dut")
-            source = record.source("fw", "snmp", "fw/snmp", SECOND, required=True)
-            record.begin_phase("soak", begin_ns)
-            record.add_event(
-                "fw", Event("device.identity", "fw", "fw/snmp", begin_ns, None, {"version": version}), "probe"
-            )
-            polls = []
-            for second in range(seconds):
-                due = begin_ns + second * SECOND
-                cpu = 0.99 if second == seconds // 2 else level / 100
-                samples = (
-                    Sample("system.cpu.utilization", "", cpu, due),
-                    Sample("system.network.packet.dropped", "interface=a,direction=receive", second * dropping, due),
-                )
-                polls.append(Poll(source.id, due, due, 1, PollOutcome.OK, None, Answer(samples, (), ())))
-            record.put(polls)
-            record.put_findings(findings, live=False, judged_ns=1)
-        return folder
-
-    return make
+    """Writes runs to compare."""
+    return partial(written_run, tmp_path / "runs")
 
 
 @pytest.fixture
@@ -96,51 +47,6 @@ def visitor(tmp_path: Path) -> Iterator[httpx.Client]:
         httpx.Client(base_url=served.url, headers=headers, trust_env=False, timeout=240) as client,
     ):
         yield client
-
-
-def test_the_matrix_puts_what_differs_first() -> None:
-    """A rule and a target a line, each with the worst outcome of a run; where nobody asked, nothing was said."""
-    first = [
-        finding("drops", Outcome.PASS),
-        finding("drops", Outcome.FAIL),
-        finding("gap", Outcome.FAIL),
-        finding("hang", Outcome.PASS),
-        finding("growth", Outcome.INCONCLUSIVE),
-    ]
-    other = [finding("drops", Outcome.PASS), finding("gap", Outcome.FAIL), finding("hang", Outcome.PASS)]
-    rows = matrix([first, other])
-    assert [(row.rule, row.differs) for row in rows] == [
-        ("drops", True),
-        ("gap", False),
-        ("growth", False),
-        ("hang", False),
-    ]
-    drops = rows[0].cells
-    assert [(cell.outcome, cell.count, cell.findings) for cell in drops] == [(Outcome.FAIL, 1, 2), (Outcome.PASS, 1, 1)]
-    assert drops[0].reason == "drops says fail"
-    alone = matrix([[finding("reboot", Outcome.FAIL)], []])
-    assert [(row.differs, row.cells[1].outcome) for row in alone] == [(True, None)]
-
-
-def test_only_what_differs_of_the_set_up_is_shown(make_run: MakeRun) -> None:
-    """Machine, plan and software, by the way to each value; what all runs have comes before what some have."""
-    plan = (
-        "name: n\nphases:\n- soak: {}\ntargets:\n  fw:\n    sources:\n    - snmp: {{host: 198.18.0.1, interval: {}}}\n"
-    )
-    machine = '{{"tg": {{"host": {{"kernel": "{}", "os": "same"}}{}}}}}'
-    old = make_run("old", plan=plan.format("2m", "10s"), machine=machine.format("6.1", ""), version="7.2")
-    new = make_run("new", plan=plan.format("2m", "1s"), machine=machine.format("6.6", ', "smt": true'), version="7.4")
-    with RecordView.open(old) as first, RecordView.open(new) as second:
-        lines = differences([setup_of(first), setup_of(second)])
-    assert [(line.of, line.head, line.cells, line.differs) for line in lines] == [
-        ("device", "fw/snmp version", ("7.2", "7.4"), True),
-        ("machine", "tg host kernel", ("6.1", "6.6"), True),
-        ("plan", "targets fw sources 1 snmp interval", ("10s", "1s"), True),
-        ("machine", "tg smt", ("–", "yes"), False),
-    ]
-    assert differences([{"plan": "a"}, {"plan": "a"}]) == ()
-    (line,) = differences([{"plan": "a" * 500}, {"plan": "a" * 499 + "b"}])
-    assert (line.cells[0], line.differs) == ("a" * 300, True)
 
 
 def test_labels_differ_like_the_rest_of_the_set_up(make_run: MakeRun, visitor: httpx.Client) -> None:
@@ -156,30 +62,6 @@ def test_labels_differ_like_the_rest_of_the_set_up(make_run: MakeRun, visitor: h
     page = visitor.get("/compare?run=new&run=old").text
     assert '<bdi class="name">testbed=&lt;rack&gt;</bdi>' in page
     assert "<dt>release</dt><dd><bdi>7.4</bdi></dd>" in page
-
-
-def test_a_set_up_that_is_not_json_or_yaml_is_shown_as_it_is(make_run: MakeRun) -> None:
-    """A record that someone's tool wrote does not break the page."""
-    with RecordView.open(make_run("odd", plan="a: [", machine="no JSON")) as view:
-        assert {"plan": "cannot be read", "machine": "no JSON"}.items() <= setup_of(view).items()
-
-
-def test_figures_are_of_the_whole_run_and_of_what_two_runs_have(make_run: MakeRun) -> None:
-    """Means, highest values, counts and slopes, with what was never dropped left out."""
-    slope = finding(
-        "memory_growth", Outcome.PASS, metric="system.memory.usage", unit="By", numbers={"rise_per_hour": 1048576.0}
-    )
-    old, new = make_run("old", slope, level=20.0), make_run("new", slope, level=30.0, dropping=True)
-    quiet = make_run("quiet")
-    with RecordView.open(old) as first, RecordView.open(new) as second, RecordView.open(quiet) as third:
-        findings = [view.findings(live=False) for view in (first, second)]
-        cells = {line.head: line.cells for line in figures([first, second], findings)}
-        none = {line.head for line in figures([first, third], [[], []])}
-    assert cells["CPU, mean"] == ("20.7 %", "30.6 %")
-    assert cells["CPU, highest"] == ("99 %", "99 %")
-    assert cells["packets dropped"] == ("0", "119")
-    assert cells["memory slope"] == ("1 MiB/h", "1 MiB/h")
-    assert none == {"CPU, mean", "CPU, highest"}
 
 
 def pieces_of(page: str) -> list[Json]:
@@ -221,7 +103,7 @@ def test_the_page_shows_them_side_by_side_with_their_series_overlaid(make_run: M
     """Verdicts, matrix, figures, the command that tells whether they differ, and plots that hold the readings of each
     run from its own begin on, spike included."""
     make_run("old", finding("drops", Outcome.PASS), level=20.0)
-    make_run("new", finding("drops", Outcome.FAIL, reason=HOSTILE), begin_s=100_000, level=30.0, seconds=240)
+    make_run("new", finding("drops", Outcome.FAIL, reason=HOSTILE), begin_s=100_000, level=30.0)
     answer = visitor.get("/compare?run=new&run=old")
     assert answer.status_code == 200
     page = answer.text
@@ -233,14 +115,37 @@ def test_the_page_shows_them_side_by_side_with_their_series_overlaid(make_run: M
     plots = pieces_of(page)
     (sources,) = [list(sources_of(plot)) for plot in plots if "system.cpu.utilization" in json.dumps(plot)]
     series = {str(source["name"]): source for source in sources if str(source.get("name")).startswith("compared:")}
-    for run, level, seconds in (("old", 20.0, 120), ("new", 30.0, 240)):
+    for run, level in (("old", 20.0), ("new", 30.0)):
         source = series[f'compared:["{run}","fw","system.cpu.utilization",""]']
         time, value = numbers(source, "time"), numbers(source, "value")
-        assert (time[0], round(time[-1] * 60)) == (0.0, seconds - 1)
+        assert (time[0], time[-1]) == (0.0, 119.0)
         assert value[0] == pytest.approx(level)
         assert max(value) == pytest.approx(99.0)
     ours = r'<script src="/static/[\w.]+"( defer)?></script>|<script type="application/json".*?</script>'
     assert "<script" not in re.sub(ours, "", page, flags=re.DOTALL)
+
+
+def test_the_reference_is_chosen_and_targets_of_other_names_are_matched(
+    make_run: MakeRun, visitor: httpx.Client
+) -> None:
+    """The reference comes first; a longer run is drawn as far as the other goes; a target that has a counterpart by
+    role has its row, its plot and a field to choose another one."""
+    make_run("old", finding("drops", Outcome.PASS), level=20.0)
+    make_run("new", finding("drops", Outcome.FAIL, "gw"), begin_s=100_000, level=30.0, seconds=240, target="gw")
+    page = visitor.get("/compare?run=new&run=old&against=old&align=start").text
+    assert page.index('href="/runs/old/"') < page.index('href="/runs/new/"')
+    assert '<option value="new:gw=fw" selected>fw</option>' in page
+    assert page.count('<bdi class="name">drops</bdi>') == 1
+    assert "+50 % (+50 to +50 %)" in page
+    (plot,) = pieces_of(page)
+    lengths = {
+        str(source["name"]): numbers(source, "time")[-1]
+        for source in sources_of(plot)
+        if str(source.get("name")).startswith("compared:")
+    }
+    assert set(lengths.values()) == {119.0}
+    alone = visitor.get("/compare?run=new&run=old&against=old&target=new:gw%3Dxx")
+    assert (alone.status_code, "&#39;xx&#39; is no target of the run it is compared with" in alone.text) == (400, True)
 
 
 def test_what_cannot_be_compared_is_explained_in_one_sentence(
@@ -259,6 +164,9 @@ def test_what_cannot_be_compared_is_explained_in_one_sentence(
         ("run=r0&run=%3Cb%3E", 400, "No run &lt;b&gt; in this folder"),
         ("run=r0&run=../x", 400, "No run ../x in this folder"),
         ("run=r0&run=damaged", 409, "is not a record"),
+        ("run=r0&run=r1&against=r2", 400, "No run r2 among those that were selected"),
+        ("run=r0&run=r1&target=fw", 400, "write RUN:ITS_TARGET=TARGET"),
+        ("run=r0&run=r1&target=r9:fw%3Dfw", 400, "&#39;r9&#39;, which is not compared"),
     ):
         answer = visitor.get(f"/compare?{query}")
         assert (answer.status_code, sentence in answer.text) == (status, True), query
@@ -293,4 +201,4 @@ def test_gone_metrics_and_gaps_do_not_break_a_plot(make_run: MakeRun) -> None:
     """A run of one reading beside one of many, and a series that only one of them has."""
     compared = comparison([make_run("short", seconds=1), make_run("long", seconds=400)])
     assert [plot.key.metric for plot in compared.plots] == ["system.cpu.utilization"]
-    assert [line.cells[0] for line in compared.figures if line.head == "CPU, mean"] == ["99 %"]
+    assert [line.cells[0] for line in compared.data.figures if line.head == "CPU, mean"] == ["99 %"]

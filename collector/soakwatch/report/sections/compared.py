@@ -8,7 +8,9 @@ from soakwatch.core.formatting import natural, quantity, subject
 from soakwatch.judge.verdict import Verdict
 from soakwatch.report.blocks import CONSOLE, HTML, Block, Cell, Column, Table
 from soakwatch.report.page import Page
-from soakwatch.runs.compare_figures import figures
+from soakwatch.runs.compare.figures import Side, figures
+from soakwatch.runs.compare.phases import slots_of
+from soakwatch.runs.compare.targets import target_map
 from soakwatch_agent.metric import BY_NAME, COUNTER
 from soakwatch_rules.detectors.run_difference import RunDifference
 from soakwatch_rules.rule import Finding
@@ -27,9 +29,9 @@ def blocks(page: Page) -> Sequence[Block] | None:
     """
     judged = _judged(page.verdict)
     columns = [Column("figure"), Column("this run", "number"), Column("earlier", "number")]
-    if judged:
-        columns += [Column("change", "number"), Column("result", formats=HTML | CONSOLE)]
     rows = judged or _figures(page)
+    if rows:
+        columns += [Column("change", "number"), Column("result", formats=HTML | CONSOLE)]
     if not rows:
         return None
     table = Table("Figures of this run and of earlier ones", tuple(columns), rows, formats=HTML | CONSOLE, brief=_BRIEF)
@@ -46,8 +48,16 @@ def _figures(page: Page) -> list[list[Cell | str]]:
     """The figures of this run and of the one it is compared with; empty where there is none."""
     if page.earlier is None:
         return []
-    lines = figures([page.source, page.earlier], [[], []])
-    return [[f"{line.head}, {line.of}", line.cells[0], line.cells[1]] for line in lines]
+    views = (page.earlier, page.source)
+    roles = [view.roles() for view in views]
+    sides = [Side(view, (), target_map(own, roles[0])) for view, own in zip(views, roles, strict=True)]
+    slots = slots_of([(view.window(), view.phases()) for view in views])
+    rows: list[list[Cell | str]] = []
+    for row in figures(sides, slots):
+        change = row.changes[1]
+        words, result = ("–", "–") if change is None else (change.words, change.result or "–")
+        rows.append([f"{row.head}, {row.of}".rstrip(", "), row.cells[1], row.cells[0], words, result])
+    return rows
 
 
 def _order(finding: Finding) -> tuple[object, ...]:

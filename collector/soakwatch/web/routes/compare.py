@@ -8,9 +8,10 @@ from markupsafe import Markup
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
 
-from soakwatch.core.errors import RecordError
+from soakwatch.core.errors import RecordError, SoakwatchError
 from soakwatch.core.formatting import share_text, subject, utc
 from soakwatch.core.units import show_seconds
+from soakwatch.runs.compare.asked import Asked, match_of
 from soakwatch.web.endpoint import Endpoint, May, Param, Question
 from soakwatch.web.rendering import page
 from soakwatch.web.run_folder import RunFolder
@@ -21,12 +22,17 @@ _MIN_RUNS = 2
 def _compare(question: Question) -> Response:
     if not isinstance(question.runs, RunFolder):
         raise HTTPException(404, "this server serves one run only: use soakwatch serve to compare the runs of a folder")
-    from soakwatch.web.comparison import COMPARISONS, MAX_RUNS  # loads Bokeh: only if plots are requested
+    from soakwatch.runs.compare.comparison import MAX_RUNS
+    from soakwatch.web.comparison import COMPARISONS  # loads Bokeh: only if plots are requested
 
     names = list(dict.fromkeys(question.words.get("run", ())))
     if not names:
         return RedirectResponse("/", 303, {"cache-control": "no-store"})
+    against = next(iter(question.words.get("against", ())), "") or names[0]
     problem, folders = "", []
+    if against not in names:
+        problem = f"No run {against[:100]} among those that were selected."
+    names.sort(key=lambda name: name != against)
     for name in names:
         folder = question.runs.folder(name)
         if folder is None:
@@ -38,14 +44,20 @@ def _compare(question: Question) -> Response:
     if problem:
         return page("compare.html.jinja", 400, problem=problem)
     try:
-        comparison = COMPARISONS.of(folders)
+        comparison = COMPARISONS.of(folders, _asked(question))
     except RecordError as error:
         return page("compare.html.jinja", 409, problem=f"{error}.")
-    *earlier, newest = sorted(comparison.runs, key=lambda run: run.line.begin_ns or 0)
+    except SoakwatchError as error:
+        return page("compare.html.jinja", 400, problem=f"{error}.")
+    data = comparison.data
+    *earlier, newest = sorted(data.runs, key=lambda run: run.line.begin_ns or 0)
     return page(
         "compare.html.jinja",
         problem="",
         comparison=comparison,
+        data=data,
+        by_phase=_by_phase(question),
+        reference_targets=list(data.targets[0].shown),
         newest=quote(newest.line.folder.name),
         earlier=[quote(run.line.folder.name) for run in earlier],
         folder=quote(str(question.runs.path)),
@@ -58,6 +70,21 @@ def _compare(question: Question) -> Response:
     )
 
 
+def _by_phase(question: Question) -> bool:
+    return next(iter(question.words.get("align", ())), "phase") != "start"
+
+
+def _asked(question: Question) -> Asked:
+    """Raises SoakwatchError for a pair of targets that is none."""
+    targets: dict[str, dict[str, str]] = {}
+    for text in question.words.get("target", ()):
+        pair = match_of(text)
+        if pair is not None:
+            run, own, theirs = pair
+            targets.setdefault(run, {})[own] = theirs
+    return Asked(_by_phase(question), targets)
+
+
 ENDPOINTS = (
     Endpoint(
         "GET",
@@ -65,7 +92,12 @@ ENDPOINTS = (
         May.VIEW,
         "Some runs side by side.",
         _compare,
-        params=(Param("run", "the name of a run; 2 to 6 of them", many=True),),
+        params=(
+            Param("run", "the name of a run; 2 to 6 of them", many=True),
+            Param("against", "the run that the others are compared with; without it the first"),
+            Param("align", "phase lays the same phases over one another, start the begins of the runs"),
+            Param("target", "RUN:ITS_TARGET=TARGET: which target stands for which of the reference", many=True),
+        ),
         media="text/html",
     ),
 )

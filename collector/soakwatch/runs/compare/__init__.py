@@ -1,0 +1,1 @@
+"""Runs side by side: outcomes, figures and how they changed, set-up; targets matched and phases aligned."""
