@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping
 
 from soakwatch.core.formatting import iso
-from soakwatch.runs.figures import FigureValue
+from soakwatch.runs.figures import FigureValue, figure_text
 from soakwatch.runs.trend import FigureTrend, Group, GroupFigure, PlanTrend, Trend, Turn
 from soakwatch.runs.trend_runs import TrendRun
 
@@ -117,7 +117,12 @@ def _figure(figure: FigureTrend, plan: PlanTrend) -> dict[str, object]:
         "unit": figure.unit,
         "better": figure.better,
         "values": [
-            {"run": run.folder.name, "value": value.value, "reason": value.reason}
+            {
+                "run": run.folder.name,
+                "value": value.value,
+                "text": figure_text(figure.spec, value),
+                "reason": value.reason,
+            }
             for run, value in zip(plan.runs, figure.values, strict=True)
         ],
         "groups": [_line(line) for line in figure.groups],

@@ -158,7 +158,7 @@ def test_phases_lie_over_one_another_and_targets_of_one_role_stand_for_each_othe
     ]
     parts, names = parts_of(slots, 0, 1)
     assert names == "soak"
-    assert len(parts) == 12
+    assert len(parts) == 24
     assert parts[0][0].begin_ns == 60 * SECOND
     assert all(a.end_ns - a.begin_ns == b.end_ns - b.begin_ns for a, b in parts)
     assert parts[0][1].begin_ns == 70 * SECOND
@@ -200,7 +200,7 @@ def test_the_command_says_what_changed(make_run: MakeRun, soakwatch: Command) ->
         (["old", "new", "--match", "fw"], "'fw' matches no targets: write RUN:ITS_TARGET=TARGET"),
         (
             ["old", "new", "--match", "new:fw=fx"],
-            "'fx' is no target of the run it is compared with; did you mean 'fw'?",
+            "'fx' is no target of the run it is compared with; known here: fw",
         ),
         (
             ["old", "new", "--match", "old:fw=fw"],

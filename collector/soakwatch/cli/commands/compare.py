@@ -19,8 +19,8 @@ Examples:
   soakwatch compare old new --match new:fw-b=fw-a
 \b
 Figures are of the phases under load, else of the whole run. Changes are told by phase time: the phases under load that
-both runs have are cut into about twelve parts, and the parts of one run are compared with those of the other (exact
-rank test, Holm). That proves that these two runs differ; whether two releases do takes several runs of each:
+both runs have are cut into about 24 parts, and their means compared, with neighbours known to be alike (AR(1), Holm).
+That proves that these two runs differ; whether two releases do takes several runs of each:
 'soakwatch campaign', or 'soakwatch judge RUN --rule run_difference --against RUN --against RUN'."""
 )
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True)

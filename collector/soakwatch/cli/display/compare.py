@@ -68,7 +68,7 @@ def _show_figures(data: Compared, numbers: list[str]) -> None:
         click.echo("\nNo figure is in two of these runs.")
         return
     phases = "; ".join(dict.fromkeys(data.phases[1:]))
-    click.echo("\nFigures of the phases under load; changes are medians over parts of the same phase time")
+    click.echo("\nFigures of the phases under load; changes are over parts of the same phase time")
     click.echo(f"({phases}), with their 95 % interval")
     heads: list[str] = ["figure", numbers[0]]
     for number in numbers[1:]:

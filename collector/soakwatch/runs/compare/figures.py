@@ -1,9 +1,9 @@
 """The figures of a run that people ask for first, side by side with those of other runs, and how they changed.
 
 A change is told by phase time: the phases under load that both runs have (all that both have where none is) are cut
-into about twelve parts of equal length at the same phase time, and the figure in the parts of one run is compared with
-that of the other: exact rank test (Wilcoxon, Mann and Whitney), ratio and 95 % interval by Hodges and Lehmann, all
-tests of a comparison corrected together (Holm); changes within 3 % are none that anybody asks for.
+into about 24 parts of equal length at the same phase time, and the mean of the figure over the parts of one run is
+divided by that of the other, with a 95 % interval that knows that neighbouring parts are alike (``means_ratio``). All
+tests of a comparison are corrected together (Holm); changes within 3 % are none that anybody asks for.
 
 What it gets wrong: it knows how much a figure moves within these two runs, not how much runs of the same thing differ.
 Two runs on one device hours apart may differ by more than either of them moved, and a slow wave (a day in a run of
@@ -33,15 +33,15 @@ from soakwatch.runs.figures import (
     fits,
 )
 from soakwatch_rules.rule import Finding, Outcome, Window
-from soakwatch_rules.stats.agreement import Agreement, compare, corrected
+from soakwatch_rules.stats.agreement import holm
+from soakwatch_rules.stats.means_ratio import LEAST_PARTS, MeansRatio, means_ratio
 from soakwatch_rules.traits import RISE_PER_HOUR, GrowthMethod, traits_of
 
 FIGURES = tuple(spec for spec in STANDARD if spec.statistic != "slope")
 """The usual figures, of the phases under load; slopes are what a rule measured."""
-MARGIN = 0.03
+MARGIN, _ALPHA = 0.03, 0.05
 _IN_PARTS = frozenset({"mean", "median", "rate", "total", "p50", "p90", "p95", "p99"})
 """What a part of a phase has as the whole has it; of a total its rate."""
-_LEAST_PARTS = 4
 _MOST_SLOPES = 20
 _AS_LONG = 0.05  # so far the lengths of runs may differ for their totals to be held against one another
 Result = Literal["better", "worse", "different", "the same", "not decided", ""]
@@ -120,13 +120,13 @@ def figures(sides: Sequence[Side], slots: Sequence[Slot], most: int = 60) -> tup
     rows = _rows(sides, most)
     parts = [parts_of(slots, 0, number)[0] for number in range(len(sides))]
     whole = [side.view.window().seconds for side in sides]
-    tests: dict[tuple[int, int], Agreement] = {}
+    tests: dict[tuple[int, int], MeansRatio] = {}
     for line, row in enumerate(rows):
         for number in range(1, len(sides)):
             found = _compared(row, sides, number, parts[number])
             if found is not None:
                 tests[line, number] = found
-    proven = dict(zip(tests, corrected(list(tests.values())), strict=True))
+    proven = _decided(tests)
     shown = []
     for line, row in enumerate(rows):
         alike = [abs(seconds - whole[0]) <= _AS_LONG * max(whole[0], 1.0) for seconds in whole]
@@ -176,44 +176,55 @@ def _rows(sides: Sequence[Side], most: int) -> list[_Row]:
 
 def _compared(
     row: _Row, sides: Sequence[Side], number: int, parts: Sequence[tuple[Window, Window]]
-) -> Agreement | None:
+) -> MeansRatio | None:
     """A figure in the parts of a run against that in the parts of the reference; None where too few have it."""
     if row.spec.statistic not in _IN_PARTS or row.values[0].value is None or row.values[number].value is None:
         return None
     spec = replace(row.spec, statistic="rate") if row.spec.statistic == "total" else row.spec
-    values = []
+    read = []
     for side, place in ((0, 0), (number, 1)):
         windows, key, view = [pair[place] for pair in parts], row.keys[side], sides[side].view
-        read = (
+        read.append(
             [figure_over(view, spec, window) for window in windows]
             if key is None
             else figure_in_parts(view, spec, key, windows)
         )
-        values.append([value for value in read if value is not None])
-    if min(len(values[0]), len(values[1])) < _LEAST_PARTS:
+    both = [(new, old) for old, new in zip(*read, strict=True) if old is not None and new is not None]
+    if len(both) < LEAST_PARTS:
         return None
-    return compare(values[1], values[0], MARGIN, better=row.values[0].better)
+    return means_ratio([new for new, _ in both], [old for _, old in both])
 
 
-_RESULTS: Mapping[str, Result] = {"equivalent": "the same", "undecided": "not decided"}
+_Tests = Mapping[tuple[int, int], MeansRatio]
 
 
-def _change(row: _Row, number: int, tested: Agreement | None, *, as_long: bool) -> Change | None:
+def _decided(tests: _Tests) -> Mapping[tuple[int, int], tuple[MeansRatio, Result]]:
+    """Each test with its result, where all of them are corrected for their number (each kind by itself)."""
+    differ = holm([test.p_difference for test in tests.values()])
+    alike = holm([test.p_equivalent(MARGIN) for test in tests.values()])
+    decided: dict[tuple[int, int], tuple[MeansRatio, Result]] = {}
+    for (place, test), p_differs, p_alike in zip(tests.items(), differ, alike, strict=True):
+        beyond = test.ratio is None or abs(test.ratio - 1) > MARGIN
+        result: Result = "not decided"
+        if p_alike <= _ALPHA:
+            result = "the same"
+        elif p_differs <= _ALPHA and beyond:
+            result = "different"
+        decided[place] = test, result
+    return decided
+
+
+def _change(row: _Row, number: int, tested: tuple[MeansRatio, Result] | None, *, as_long: bool) -> Change | None:
     before, after = row.values[0].value, row.values[number].value
     if tested is not None:
-        result: Result = (
-            "better"
-            if tested.outcome == "better"
-            else "worse"
-            if tested.outcome == "worse"
-            else "different"
-            if tested.outcome == "different"
-            else _RESULTS[tested.outcome]
-        )
-        if tested.ratio is not None:
-            low, high = (None if end is None else end - 1 for end in (tested.low, tested.high))
-            return Change(tested.ratio - 1, low, high, result)
-        return Change(None, result=result) if before != after else Change(0.0, result="the same")
+        test, result = tested
+        better = row.values[0].better
+        if result == "different" and better:
+            result = "better" if (test.difference > 0) == (better == "higher") else "worse"
+        ends = test.interval()
+        if test.ratio is None or ends is None:
+            return Change(None, result=result) if before != after else Change(0.0, result="the same")
+        return Change(test.ratio - 1, ends[0] - 1, ends[1] - 1, result)
     if before is None or after is None or (row.spec.statistic == "total" and not as_long):
         return None
     return _plain(before, after)

@@ -9,9 +9,8 @@ from itertools import pairwise
 from soakwatch.runs.figures import UNDER_LOAD
 from soakwatch_rules.rule import Phase, Window
 
-PARTS = 12
-"""Into so many parts two runs are cut to tell whether a figure changed: enough for the exact rank test to be decided
-beside sixty others."""
+PARTS = 24
+"""Into so many parts two runs are cut to tell whether a figure changed: enough to see how alike neighbours are."""
 
 
 @dataclass(frozen=True, slots=True)

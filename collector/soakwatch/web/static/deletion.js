@@ -1,7 +1,8 @@
 "use strict";
-/* The dialog that deletes a run: shows what is lost, and requires the run's name to be typed. askToDelete(run, then)
-   opens it; then(name) is called when the run is deleted. */
-const askToDelete = (() => {
+/* The dialogs that delete one run, or several: they show what is lost, and require the run's name, or how many runs those are, to
+   be typed. askToDelete(run, then) and askToDeleteMany(runs, going, then) open them; ``going`` are names that are left out,
+   and then(...names) is called with what is deleted. */
+const {askToDelete, askToDeleteMany} = (() => {
   const byId = (id) => document.getElementById(id);
 
   function item(text) {
@@ -64,12 +65,58 @@ const askToDelete = (() => {
     }
   }
 
+  let many = [], allDone = () => {};
+
+  function askMany(runs, going, then) {
+    many = runs.map((run) => run.run);
+    allDone = then;
+    byId("many-title").textContent = `Delete ${many.length} ${many.length === 1 ? "run" : "runs"}?`;
+    const bytes = runs.reduce((sum, run) => sum + run.bytes, 0);
+    byId("many-sum").textContent = `${(bytes / 2 ** 20).toLocaleString("en", {maximumFractionDigits: 1})} MiB of records, with all that lies in their folders.`;
+    byId("many-names").replaceChildren(...runs.map((run) => item(`${run.run}${run.verdict === null ? "" : `, ${run.verdict}`}`)));
+    byId("many-going").hidden = going.length === 0;
+    byId("many-going").textContent = `Still being written, and left as it is: ${going.join(", ")}.`;
+    byId("many-number").value = "";
+    byId("many-error").textContent = "";
+    byId("many-do").disabled = true;
+    byId("many").showModal();
+    byId("many-number").focus();
+  }
+
+  async function removeMany(event) {
+    event.preventDefault();
+    if (many.length === 0 || byId("many-number").value.trim() !== String(many.length)) return;
+    byId("many-do").disabled = true;
+    const gone = [], kept = [];
+    for (const name of many) {
+      try {
+        const path = `/api/runs/${encodeURIComponent(name)}?confirm=${encodeURIComponent(name)}`;
+        const answer = await fetch(path, {method: "DELETE"});
+        const result = await answer.json();
+        if (!answer.ok) throw new Error(result.error);
+        gone.push(name);
+      } catch (error) {
+        kept.push(`${name}: ${error.message}`);
+      }
+      byId("many-sum").textContent = `${gone.length} of ${many.length} deleted …`;
+    }
+    if (gone.length > 0) allDone(...gone);
+    if (kept.length === 0) { byId("many").close(); return; }
+    many = [];
+    byId("many-names").replaceChildren(...kept.map(item));
+    byId("many-error").textContent = `Not deleted: ${kept.length} of them, for these reasons. ${gone.length} are gone.`;
+  }
+
   addEventListener("DOMContentLoaded", () => {
     if (byId("delete") === null) return;
     byId("delete-name").addEventListener("input", () => { byId("delete-do").disabled = byId("delete-name").value !== doomed; });
     byId("delete-cancel").addEventListener("click", () => byId("delete").close());
     byId("delete").querySelector("form").addEventListener("submit", remove);
     byId("delete").addEventListener("close", () => { doomed = null; });
+    byId("many-number").addEventListener("input", () => { byId("many-do").disabled = byId("many-number").value.trim() !== String(many.length); });
+    byId("many-cancel").addEventListener("click", () => byId("many").close());
+    byId("many").querySelector("form").addEventListener("submit", removeMany);
+    byId("many").addEventListener("close", () => { many = []; });
   });
-  return ask;
+  return {askToDelete: ask, askToDeleteMany: askMany};
 })();

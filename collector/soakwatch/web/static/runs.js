@@ -1,211 +1,41 @@
 "use strict";
-/* The list of runs: fetched as JSON, filtered and sorted here, every text set as text. Rows are kept by the run's name,
-   so that what has the focus keeps it while the list is renewed. */
+/* The list of runs: fetched as JSON, filtered, sorted and grouped here, every text set as text. Rows are kept by the run's
+   name, so that what has the focus keeps it while the list is renewed. runs_row.js makes the cells of a row, runs_groups.js
+   the rows above groups. */
 (() => {
-  const SVG = "http://www.w3.org/2000/svg";
-  const MAX_COMPARED = 6, MAX_CHIPS = 4;
+  const MAX_COMPARED = 6;
   const SOON = 700, BUSY = 4000, CALM = 20000, WORST = 60000; // milliseconds until the next question
   const BAD = ["fail", "inconclusive", "warn", "not judged", "pass"];
-  const FILTERS = ["q", "target", "release", "verdict", "state"];
-  const SYMBOLS = {fail: "✗", inconclusive: "?", warn: "!", pass: "✓"};
+  const FILTERS = ["q", "target", "release", "verdict", "state", "group"];
   const byId = (id) => document.getElementById(id);
   const table = byId("runs"), rows = byId("rows"), form = byId("filter");
   const acting = table.dataset.acting === "1";
   const kept = new Map(); // name of a run -> {run, text, row}
   const chosen = new Set(), unfolded = new Set(); // names of runs
+  const page = {
+    acting, chosen, unfolded, wishes,
+    choose(names, on) {
+      for (const name of names) if (on) chosen.add(name); else chosen.delete(name);
+      show();
+    },
+    wish(word) {
+      const others = wishes().filter((other) => other !== word);
+      byId("q").value = (others.length < wishes().length ? others : [...others, word]).join(" ");
+      filtered();
+    },
+    unfold(name, key) {
+      unfolded.add(name);
+      renew(kept.get(name));
+      kept.get(name).row.querySelector(`[data-key="${key}"]`)?.focus();
+    },
+    erase: (run) => askToDelete(run, deleted),
+    changed: () => show()
+  };
   let order = "-begin", tag = "", failed = 0, lostSince = null, timer = 0, read = 0, there = null;
-
-  /* --- small things --- */
-
-  function make(kind, text = "", name = "") {
-    const element = document.createElement(kind);
-    if (text !== "") element.textContent = text;
-    if (name !== "") element.className = name;
-    return element;
-  }
-
-  function isolated(text, name = "") { return make("bdi", text, name); }
-
-  function badge(word, symbol = SYMBOLS[word] ?? "") {
-    return make("span", `${symbol} ${word}`.trim(), `badge ${word in SYMBOLS ? word : ""}`.trim());
-  }
-
-  function verdictOf(run) { return run.verdict ?? "not judged"; }
-
-  function sparkline(spark) {
-    const svg = document.createElementNS(SVG, "svg");
-    svg.setAttribute("viewBox", "0 0 120 28");
-    svg.setAttribute("preserveAspectRatio", "none");
-    svg.setAttribute("role", "img");
-    svg.setAttribute("aria-label", `${spark.target} ${spark.about}, from ${spark.reach}`);
-    const path = document.createElementNS(SVG, "path");
-    path.setAttribute("d", spark.path);
-    svg.append(path);
-    return svg;
-  }
-
-  /* --- one row --- */
-
-  function cell(name, label, ...parts) {
-    const element = make("td", "", name);
-    element.setAttribute("role", "cell");
-    if (label !== "") element.dataset.name = label;
-    element.append(...parts);
-    return element;
-  }
-
-  function box(run) {
-    const input = make("input");
-    input.type = "checkbox";
-    input.checked = chosen.has(run.run);
-    input.disabled = run.state === "unreadable";
-    input.dataset.key = "box";
-    input.setAttribute("aria-label", `Select ${run.run} for comparison`);
-    input.addEventListener("change", () => {
-      if (input.checked) chosen.add(run.run); else chosen.delete(run.run);
-      showChosen();
-    });
-    return input;
-  }
-
-  function link(run) {
-    const element = make("a", "");
-    element.append(isolated(run.run));
-    element.href = `/runs/${encodeURIComponent(run.run)}/`;
-    element.dataset.key = "link";
-    return element;
-  }
-
-  function standing(run) {
-    if (run.state !== "running") {
-      const parts = run.state === "unreadable" ? [badge("unreadable", "✗")] : [badge(verdictOf(run))];
-      if (run.state === "broken off") parts.push(document.createTextNode(" "), badge("broken off", "–"));
-      return parts;
-    }
-    const parts = [badge("running", "▶")];
-    if (run.planned_s > 0 && run.seconds !== null) {
-      const bar = make("progress");
-      bar.max = run.planned_s;
-      bar.value = Math.min(run.seconds, run.planned_s);
-      bar.setAttribute("aria-label", `Progress of ${run.run}`);
-      parts.push(bar, make("span", `${run.duration} of ${run.planned}`, "small"));
-    }
-    return parts;
-  }
-
-  function worst(run) {
-    if (run.trouble !== null) return [make("span", run.trouble, "flag")];
-    if (run.worst === null) return [make("span", run.verdict === "pass" ? "no findings" : "none", "soft")];
-    const finding = run.worst;
-    const head = make("div");
-    head.append(badge(finding.outcome, finding.symbol), " ", isolated(finding.rule, "name"), " on ", isolated(finding.target, "name"));
-    const why = make("div", "", "why");
-    why.append(isolated(finding.reason));
-    why.title = finding.reason;
-    return [head, why];
-  }
-
-  function spark(run) {
-    if (!run.spark) return [];
-    const about = make("span", "", "small cut");
-    about.append(isolated(run.spark.target), " ", isolated(run.spark.about));
-    about.title = `${run.spark.target} ${run.spark.about}`;
-    return [sparkline(run.spark), about, make("span", run.spark.reach, "small cut")];
-  }
-
-  /* The devices; generators and monitors are in the tool tip. */
-  function targets(run) {
-    const list = make("span");
-    const all = run.targets ?? [];
-    const devices = all.filter((target) => target.role === "dut");
-    const shown = (devices.length > 0 ? devices : all).slice(0, 8);
-    for (const [n, target] of shown.entries()) list.append(n > 0 ? ", " : "", isolated(target.name, "name"));
-    const more = all.length - shown.length;
-    if (more > 0) list.append(make("span", ` + ${more}`, "soft"));
-    list.title = all.slice(0, 40).map((target) => `${target.name} (${target.role})`).join(", ");
-    return list;
-  }
-
-  /* The labels: one that is clicked is searched for, and once more it is not. The first ones, unless all are wanted. */
-  function labels(run) {
-    const all = Object.entries(run.labels ?? {});
-    if (all.length === 0) return [];
-    const list = make("div", "", "labels");
-    const shown = unfolded.has(run.run) || all.length <= MAX_CHIPS + 1 ? all : all.slice(0, MAX_CHIPS);
-    for (const [name, text] of shown) {
-      const chip = make("button", "", "chip");
-      const wish = `${name}:${/[\s"]/.test(text) ? `"${text.replaceAll('"', "")}"` : text}`;
-      chip.type = "button";
-      chip.dataset.key = `label ${name}`;
-      chip.dataset.wish = wish;
-      chip.append(make("span", name, "soft"), " ", isolated(text));
-      chip.title = `${name}: ${text}`;
-      chip.setAttribute("aria-pressed", String(wishes().includes(wish)));
-      chip.addEventListener("click", () => {
-        const others = wishes().filter((word) => word !== wish);
-        byId("q").value = (others.length < wishes().length ? others : [...others, wish]).join(" ");
-        filtered();
-      });
-      list.append(chip);
-    }
-    if (shown.length < all.length) {
-      const rest = all.slice(shown.length);
-      const more = make("button", `+ ${rest.length}`, "more");
-      more.type = "button";
-      more.dataset.key = "labels";
-      more.title = rest.map(([name, text]) => `${name}: ${text}`).join(", ");
-      more.setAttribute("aria-label", `Show ${rest.length} more labels of ${run.run}`);
-      more.addEventListener("click", () => {
-        unfolded.add(run.run);
-        renew(kept.get(run.run));
-        kept.get(run.run).row.querySelector(`[data-key="label ${CSS.escape(rest[0][0])}"]`)?.focus();
-      });
-      list.append(more);
-    }
-    return [list];
-  }
-
-  function cells(run) {
-    const named = make("div", "", "small");
-    named.append("plan ", isolated(run.name, "name"));
-    const known = run.trouble === null;
-    const columns = [
-      cell("box", "", box(run)), cell("verdict", "", ...standing(run)),
-      cell("run", "", link(run), ...(known && run.name !== run.run ? [named] : []), ...note(run), ...labels(run)),
-      cell("release", "Release", ...(run.release ? [isolated(run.release)] : [])),
-      cell("targets", "Targets", ...(run.targets?.length ? [targets(run)] : [])),
-      cell("keep begin", "Start", ...(run.began ? [run.began.slice(0, 16)] : [])),
-      cell("num", "Length", ...(run.duration ? [run.duration] : [])), cell("worst", "", ...worst(run)),
-      cell("spark", "", ...spark(run)), cell("num", "Coverage", ...(run.covered ? [run.covered] : [])),
-      cell("num", "Size", run.size)
-    ];
-    if (run.began) columns[5].title = `${run.began} UTC`;
-    if (run.covered) columns[9].title = run.uncovered;
-    if (acting) columns.push(cell("gone", "", deleteButton(run)));
-    return columns;
-  }
-
-  function note(run) {
-    if (!run.note) return [];
-    const words = make("div", "", "small");
-    words.append(isolated(run.note));
-    return [words];
-  }
-
-  function deleteButton(run) {
-    const button = make("button", "Delete…", "delete");
-    button.type = "button";
-    button.dataset.key = "delete";
-    button.disabled = run.state === "running";
-    button.setAttribute("aria-label", `Delete ${run.run} …`);
-    if (button.disabled) button.title = "This run is still being written: stop it first";
-    button.addEventListener("click", () => askToDelete(run, deleted));
-    return button;
-  }
 
   function renew(entry) {
     const focused = entry.row.contains(document.activeElement) ? document.activeElement.dataset.key : undefined;
-    entry.row.replaceChildren(...cells(entry.run));
+    entry.row.replaceChildren(...runRow.cells(entry.run, page));
     entry.row.className = entry.run.state === "running" ? "running" : "";
     if (focused !== undefined) entry.row.querySelector(`[data-key="${focused}"]`)?.focus();
   }
@@ -220,7 +50,7 @@
       let entry = kept.get(run.run);
       if (entry !== undefined && entry.text === text) continue;
       if (entry === undefined) {
-        entry = {row: make("tr")};
+        entry = {row: runRow.make("tr")};
         entry.row.setAttribute("role", "row");
         kept.set(run.run, entry);
       }
@@ -236,6 +66,7 @@
     there = answer.there;
     options("target", [...kept.values()].flatMap((entry) => (entry.run.targets ?? []).map((target) => target.name)));
     options("release", [...kept.values()].map((entry) => entry.run.release ?? ""));
+    options("group", ["plan", "release", ...[...kept.values()].flatMap((entry) => Object.keys(entry.run.labels ?? {}))], "nothing");
     show();
   }
 
@@ -245,21 +76,21 @@
     chosen.delete(name);
   }
 
-  function options(id, words) {
+  function options(id, words, none = "all") {
     const select = byId(id);
     const wanted = select.value || select.dataset.wanted || "";
     const values = [...new Set(words.filter((word) => word !== ""))].sort();
     if (wanted !== "" && !values.includes(wanted)) values.unshift(wanted);
     if (values.join("\n") === [...select.options].slice(1).map((option) => option.value).join("\n")) return;
-    const all = make("option", "all");
+    const all = runRow.make("option", none);
     all.value = "";
-    select.replaceChildren(all, ...values.map((word) => make("option", word)));
+    select.replaceChildren(all, ...values.map((word) => runRow.make("option", word)));
     select.value = wanted;
   }
 
   function fits(entry) {
     const run = entry.run, wish = (id) => byId(id).value;
-    if (wish("verdict") !== "" && verdictOf(run) !== wish("verdict")) return false;
+    if (wish("verdict") !== "" && runRow.verdictOf(run) !== wish("verdict")) return false;
     if (wish("state") !== "" && run.state !== wish("state")) return false;
     if (wish("release") !== "" && run.release !== wish("release")) return false;
     if (wish("target") !== "" && !(run.targets ?? []).some((target) => target.name === wish("target"))) return false;
@@ -279,7 +110,7 @@
   }
 
   const KEYS = {
-    verdict: (run) => BAD.indexOf(verdictOf(run)), run: (run) => run.run, release: (run) => run.release ?? "",
+    verdict: (run) => BAD.indexOf(runRow.verdictOf(run)), run: (run) => run.run, release: (run) => run.release ?? "",
     targets: (run) => (run.targets ?? []).map((target) => target.name).join(" "), begin: (run) => run.begin ?? "",
     duration: (run) => run.seconds ?? -1, worst: (run) => run.worst ? BAD.indexOf(run.worst.outcome) * 2 : 99,
     coverage: (run) => run.coverage ?? -1, size: (run) => run.bytes
@@ -296,14 +127,20 @@
 
   function show() {
     const shown = [...kept.values()].filter(fits).sort(compared);
+    const lines = runGroups.arranged(shown.map((entry) => entry.run), byId("group").value, page)
+      .map((line) => line.header ?? kept.get(line.run.run).row);
     const wished = new Set(wishes());
     for (const chip of rows.querySelectorAll(".chip")) chip.setAttribute("aria-pressed", String(wished.has(chip.dataset.wish)));
     const focused = document.activeElement;
     const inside = rows.contains(focused);
-    shown.forEach((entry, index) => {
-      if (rows.children[index] !== entry.row) rows.insertBefore(entry.row, rows.children[index] ?? null);
+    lines.forEach((row, index) => {
+      if (rows.children[index] !== row) rows.insertBefore(row, rows.children[index] ?? null);
     });
-    while (rows.children.length > shown.length) rows.lastElementChild.remove();
+    while (rows.children.length > lines.length) rows.lastElementChild.remove();
+    for (const entry of shown) {
+      const box = entry.row.querySelector('[data-key="box"]');
+      if (box !== null && box.checked !== chosen.has(entry.run.run)) box.checked = chosen.has(entry.run.run);
+    }
     if (inside && document.activeElement !== focused && focused.isConnected) focused.focus();
     for (const head of table.querySelectorAll("th[data-sort]")) {
       if (head.dataset.sort !== order.replace("-", "")) head.removeAttribute("aria-sort");
@@ -327,9 +164,15 @@
   function showChosen() {
     const count = chosen.size;
     byId("compare").disabled = count < 2 || count > MAX_COMPARED;
+    byId("copy").disabled = count === 0;
+    if (acting) byId("delete-many").disabled = count === 0;
     const text = count === 0 ? "" : count === 1 ? "1 selected, one more to compare" : count > MAX_COMPARED
-      ? `${count} selected, ${MAX_COMPARED} at most` : `${count} selected`;
+      ? `${count} selected (${MAX_COMPARED} at most are compared)` : `${count} selected`;
     if (byId("chosen").textContent !== text) byId("chosen").textContent = text;
+    const shown = [...rows.querySelectorAll('[data-key="box"]:not(:disabled)')];
+    const all = byId("all");
+    all.checked = shown.length > 0 && shown.every((box) => box.checked);
+    all.indeterminate = !all.checked && shown.some((box) => box.checked);
   }
 
   /* --- the address holds filter and order --- */
@@ -341,7 +184,7 @@
       field.value = value;
       if (field.tagName === "SELECT" && field.value !== value) {
         field.dataset.wanted = value;
-        field.append(make("option", value));
+        field.append(runRow.make("option", value));
         field.value = value;
       }
     }
@@ -384,13 +227,14 @@
     timer = setTimeout(ask, document.hidden ? Math.max(wait, CALM) : wait);
   }
 
-  function deleted(name) {
-    forget(name);
-    there -= 1;
-    read -= 1;
+  function deleted(...names) {
+    for (const name of names) forget(name);
+    there -= names.length;
+    read -= names.length;
     tag = "";
     show();
-    byId("count").textContent = `${name} was deleted. ${there} ${there === 1 ? "run" : "runs"} left.`;
+    const gone = names.length === 1 ? `${names[0]} was deleted` : `${names.length} runs were deleted`;
+    byId("count").textContent = `${gone}. ${there} ${there === 1 ? "run" : "runs"} left.`;
     form.q.focus();
   }
 
@@ -417,6 +261,23 @@
     byId("chosen").textContent = "Comparing …";
     const words = [...chosen].sort().map((name) => `run=${encodeURIComponent(name)}`);
     location.assign(`/compare?${words.join("&")}`);
+  });
+  byId("all").addEventListener("change", () => {
+    const shown = [...rows.querySelectorAll('[data-key="box"]:not(:disabled)')].map((box) => box.dataset.run);
+    page.choose(shown, byId("all").checked);
+  });
+  byId("copy").addEventListener("click", async () => {
+    const names = [...chosen].sort().join(" ");
+    try {
+      await navigator.clipboard.writeText(names);
+      byId("count").textContent = `${chosen.size === 1 ? "1 name is" : `${chosen.size} names are`} on the clipboard, for commands such as soakwatch judge.`;
+    } catch {
+      byId("count").textContent = names; // no clipboard without a secure address: to be selected by hand
+    }
+  });
+  byId("delete-many")?.addEventListener("click", () => {
+    const going = [...chosen].filter((name) => kept.get(name)?.run.state === "running");
+    askToDeleteMany([...chosen].filter((name) => !going.includes(name)).sort().map((name) => kept.get(name).run), going, deleted);
   });
   document.addEventListener("keydown", (event) => {
     if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
