@@ -174,7 +174,7 @@ def test_runs_are_filtered_by_their_labels(page: Tab) -> None:
     assert HOSTILE[1] in hostile.inner_text()
     hostile.click()
     assert order(page) == ["d-hostile"]
-    page.page.get_by_label("Release").select_option("7.2.1")
+    page.page.locator("#release").select_option("7.2.1")
     page.page.locator("#q").fill("")
     assert order(page) == ["b-fail"]
     page.page.locator("#clear").click()
@@ -214,6 +214,72 @@ def test_two_runs_are_compared(page: Tab) -> None:
     page.draw_all()
     sizes = page.page.evaluate("() => soakwatchProbe.overlaid()")
     assert {(round(float(values[0])), round(float(values[-1]))) for values in sizes} == {(40, 40), (40, 70)}
+    assert page.barriers() == []
+
+
+def test_runs_are_grouped_with_the_course_of_a_figure(page: Tab) -> None:
+    """By a label: a row above each group with its verdicts and how a figure went over its runs; folded, the address
+    keeps it, and the box of a group selects its runs."""
+    page.page.get_by_label("Group by").select_option("testbed")
+    heads = page.page.locator("#rows tr.group")
+    assert heads.count() == 2
+    rack = page.page.locator("#rows tr.group", has_text="rack 3")
+    rack.locator("svg").wait_for()
+    assert rack.locator("circle").count() == 2
+    words = rack.inner_text()
+    assert "2 runs" in words
+    assert "✗ fail 1" in words
+    assert "✓ pass 1" in words
+    assert "memory, slope: 0 B/h → 900 MiB/h" in words
+    assert page.barriers() == []
+    rack.get_by_role("checkbox").check()
+    assert "2 selected" in page.page.locator("#chosen").inner_text()
+    rack.get_by_role("button").click()
+    assert sorted(order_of_runs(page)) == ["c-pass", "d-hostile"]
+    page.page.get_by_label("Group by").select_option("plan")
+    page.page.reload()
+    page.page.locator("#rows tr.group").nth(1).wait_for()
+    assert "night" in page.page.locator("#rows").inner_text()
+    assert HOSTILE[0] in page.page.locator("#rows tr.group bdi").all_inner_texts()
+
+
+def order_of_runs(tab: Tab) -> list[str]:
+    """The runs as they are listed, below whatever groups."""
+    return [str(box.get_attribute("data-run")) for box in tab.page.locator("#rows [data-key='box']").all()]
+
+
+def test_many_runs_are_deleted_at_once(page: Tab, runs: Path) -> None:
+    """All that the filter shows are selected; how many they are must be typed; the others stay."""
+    page.page.get_by_label("Verdict").first.select_option("pass")
+    page.page.get_by_label("Select all runs that are shown").check()
+    page.page.locator("#delete-many").click()
+    dialog = page.page.locator("#many")
+    assert dialog.locator("#many-names li").all_inner_texts() == ["a-pass, pass", "c-pass, pass"]
+    do = page.page.locator("#many-do")
+    page.page.locator("#many-number").fill("1")
+    assert do.is_disabled()
+    assert page.barriers() == []
+    page.page.locator("#many-number").fill("2")
+    page.page.keyboard.press("Enter")
+    page.page.locator("#count", has_text="2 runs were deleted").wait_for()
+    assert sorted(folder.name for folder in runs.iterdir() if folder.is_dir()) == ["b-fail", "d-hostile"]
+    page.page.locator("#clear").click()
+    assert sorted(order_of_runs(page)) == ["b-fail", "d-hostile"]
+
+
+def test_the_reference_of_a_comparison_is_chosen(page: Tab) -> None:
+    """The changes are those from it, with their intervals; the address keeps it."""
+    page.page.get_by_label("Select all runs that are shown").check()
+    for name in ("c-pass", "d-hostile"):
+        page.page.locator("#rows tr", has_text=name).get_by_role("checkbox").uncheck()
+    page.page.locator("#compare").click()
+    page.page.wait_for_url("**/compare?*")
+    page.page.get_by_label("Reference").select_option("b-fail")
+    page.page.get_by_role("button", name="Compare").click()
+    page.page.wait_for_url("**against=b-fail*")
+    assert page.page.locator(".sides .name a, .sides a.name").all_inner_texts() == ["b-fail", "a-pass"]
+    row = page.page.locator(".figures tr", has_text="memory, at the end")
+    assert "-43 %" in row.inner_text()
     assert page.barriers() == []
 
 

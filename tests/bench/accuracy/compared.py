@@ -68,7 +68,10 @@ def main() -> None:
                     told.append(result_of(Path(folder), share, change, rng))
         different = sum(result in PROVEN for result in results[0.0]) / given.pairs
         same, worse = results[0.0].count("the same") / given.pairs, results[0.1].count("worse") / given.pairs
-        print(f"| {share * 100:g} % of the run | {different * 100:.0f} % | {same * 100:.0f} % | {worse * 100:.0f} % |", flush=True)
+        print(
+            f"| {share * 100:g} % of the run | {different * 100:.0f} % | {same * 100:.0f} % | {worse * 100:.0f} % |",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ const runGroups = (() => {
       const answer = await fetch("/api/trend", {cache: "no-store"});
       if (!answer.ok) throw new Error(String(answer.status));
       const trend = await answer.json();
-      figures = trend.plans.flatMap((plan) => plan.figures);
+      figures = trend.plans.flatMap((plan) => plan.figures.map((figure) => ({...figure, plan: plan.plan})));
       if (trend.read === trend.there) known = state;
     } catch {
       known = state; // the list does not need the lines
@@ -45,7 +45,7 @@ const runGroups = (() => {
     if (known !== state) setTimeout(page.changed, AGAIN);
   }
 
-  /* The figure that most of these runs have, the most important of such: [name, better, [[run, value, text]…]]. */
+  /* The figure of a plan that most of these runs have, the most important of such, and its values, oldest first. */
   function course(members) {
     const there = new Map(members.map((run) => [run.run, run]));
     let best = null;
@@ -77,7 +77,8 @@ const runGroups = (() => {
       dot.setAttribute("class", verdicts.get(value.run) ?? "none");
       svg.append(dot);
     });
-    const words = `${figure.name}: ${values[0].text} → ${values.at(-1).text}`;
+    const whose = new Set(members.map((run) => run.name)).size > 1 ? ` of plan ${figure.plan}` : ""; // plans are no repetitions
+    const words = `${figure.name}${whose}: ${values[0].text} → ${values.at(-1).text}`;
     svg.setAttribute("aria-label", `${words}, over ${values.length} runs`);
     const line = make("span", "", "course");
     line.append(svg, make("span", words, "small"));
