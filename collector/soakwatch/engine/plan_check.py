@@ -13,7 +13,16 @@ from soakwatch.core.clock import SteadyClock
 from soakwatch.core.errors import SoakwatchError
 from soakwatch.core.registry import INSTALLED, Registry
 from soakwatch.plan import Plan, SourcePlan, TargetPlan
-from soakwatch.sources.abc import Facts, Identifies, Poller, SourceContext, SourceError, SourceUnreadyError, timing
+from soakwatch.sources.abc import (
+    Explains,
+    Facts,
+    Identifies,
+    Poller,
+    SourceContext,
+    SourceError,
+    SourceUnreadyError,
+    timing,
+)
 from soakwatch.sources.registry import poller_module
 from soakwatch_agent.metric import BY_NAME
 from soakwatch_agent.sample import Answer, Fault, Sample, object_labels
@@ -143,6 +152,11 @@ async def _answer(poller: Poller, clock: SteadyClock, limit_s: float) -> tuple[A
             if clock.now_ns() > deadline_ns:
                 raise
             await asyncio.sleep(BETWEEN_TRIES_S)
+        except SourceError:
+            cause = await poller.cause() if isinstance(poller, Explains) else None
+            if cause is None:
+                raise
+            raise cause from None
 
 
 def _renewal_s(poller: Poller, answers: Sequence[Answer]) -> float:

@@ -97,6 +97,15 @@ class Identifies(Protocol):
 
 
 @runtime_checkable
+class Explains(Protocol):
+    """A poller that goes on to find out why its target did not answer, for longer than a poll may take."""
+
+    async def cause(self) -> SourceError | None:
+        """Why the last polls failed, as soon as that is known, within seconds; None where nothing was found out."""
+        ...
+
+
+@runtime_checkable
 class Fingerprints(Protocol):
     """A poller that can tell what its target is, so that a test report can be repeated: model, software, settings."""
 

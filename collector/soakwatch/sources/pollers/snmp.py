@@ -16,7 +16,15 @@ from typing import Any
 
 from soakwatch.core.errors import PlanError
 from soakwatch.core.suggest import hint
-from soakwatch.sources.abc import CPU_METRICS, Facts, RequestsLostError, SourceContext, SourceUnreadyError, timing
+from soakwatch.sources.abc import (
+    CPU_METRICS,
+    Facts,
+    RequestsLostError,
+    SourceContext,
+    SourceError,
+    SourceUnreadyError,
+    timing,
+)
 from soakwatch.sources.profiles.facts import read_facts
 from soakwatch.sources.profiles.loading import FALLBACK, Profiles, load_profiles
 from soakwatch.sources.profiles.matching import Match, match
@@ -116,6 +124,10 @@ class SnmpPoller:
         except SnmpPollError as failure:
             raise await self._session.explain(failure, deadline) from None
         return Answer(reading.samples, (), reading.faults)
+
+    async def cause(self) -> SourceError | None:
+        """See Explains: an agent that is merely slow is told from one that is down."""
+        return await self._session.cause()
 
     async def close(self) -> None:
         """Ends what goes on in the background."""

@@ -134,6 +134,15 @@ def test_a_survey_that_takes_longer_than_a_poll_does_not_make_a_check_fail() -> 
     assert [note for note in check.facts.notes if note.startswith("the first survey took")]
 
 
+def test_a_device_behind_a_slow_path_is_not_called_down() -> None:
+    """Its answers come after 1.2 s, which is more than an interval of a second allows: that is said, with the remedy."""
+    with responder(system() | interfaces(1)) as device:
+        device.misbehave(Faults(delay_s=1.2))
+        check = checked(device, interval="1s")
+    assert check.error is not None
+    assert "the agent answers, but only after 1.2 s: raise timeout and interval above that" in check.error
+
+
 def test_a_device_that_goes_away_during_its_survey_is_reported_as_gone() -> None:
     """And not as one that is being surveyed."""
     with responder(system() | interfaces(3)) as device:

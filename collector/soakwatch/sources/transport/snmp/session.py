@@ -153,6 +153,13 @@ class Session:
             return SnmpPollError(Kind.FLAKY, cause.where)  # the key was right until now: a lost datagram is likelier
         return cause
 
+    async def cause(self) -> SnmpPollError | None:
+        """What the agent answers when it is given more time than a poll has; None where nothing was wrong."""
+        if self._diagnosis is None:
+            return None
+        await asyncio.wait((self._diagnosis,), timeout=DIAGNOSIS_S + 1)
+        return self._diagnosis.result() if self._diagnosis.done() else None
+
     def lost(self) -> SnmpPollError:
         """The failure of a request that was lost on a path that loses requests, with their share in tens of percent:
         one sentence for all polls that fail alike."""
