@@ -135,7 +135,7 @@ def test_a_survey_that_takes_longer_than_a_poll_does_not_make_a_check_fail() -> 
 
 
 def test_a_device_behind_a_slow_path_is_not_called_down() -> None:
-    """Its answers come after 1.2 s, which is more than an interval of a second allows: that is said, with the remedy."""
+    """Its answers come after 1.2 s, more than an interval of a second allows: that is said, with the remedy."""
     with responder(system() | interfaces(1)) as device:
         device.misbehave(Faults(delay_s=1.2))
         check = checked(device, interval="1s")
