@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +22,7 @@ from soakwatch.report.heatmap import MAX_ROWS, Heat
 from soakwatch.report.load import generators
 from soakwatch.report.plot_style import plain
 from soakwatch.report.plots import Drawing, Trend
+from soakwatch.report.sketch import Sketch, sketch_of
 from soakwatch.report.topics import DROPS, TOPICS, Topic, further
 from soakwatch_agent.sample import object_labels
 from soakwatch_rules.rule import Finding, Outcome, Window
@@ -32,7 +33,7 @@ LINES, MOVING = 12, 6
 HEIGHT, KEY_HEIGHT, SMALL, POINTS, LIVE_POINTS, FEW_POINTS = 260, 205, 140, 2000, 2000, 800
 KEY_PLOTS = 4
 """So many plots of a running run come first: those that matter most now."""
-_FEW, _MAX_PANELS, _FURTHER, _MAX_FLAGS, _MARKS = 3, 60, 4, 40, 3
+_FEW, _MAX_PANELS, _FURTHER, _MAX_FLAGS, _MARKS, _MAX_TRIED = 3, 60, 4, 40, 3, 10
 _ROLES = (DUT, "host", GENERATOR, MONITOR)
 _OBJECTIONS = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.WARN)
 _ALARMS = (Outcome.FAIL, Outcome.WARN)
@@ -73,7 +74,8 @@ class Panel:
 
 class PanelPlot(NamedTuple):
     """Where a plot of a panel goes; ``small`` ones stand side by side below the heat map before them. ``rank`` is its
-    place among the plots that come first, 0 for others; a ``flat`` one shows nothing but zero."""
+    place among the plots that come first, 0 for others; a ``flat`` one shows nothing but zero. ``sketch`` is there where
+    the plot is one of the few that are soon made."""
 
     target: str
     title: str
@@ -83,6 +85,7 @@ class PanelPlot(NamedTuple):
     note: str
     rank: int = 0
     flat: bool = False
+    sketch: Sketch | None = None
 
 
 class LiveDocument(NamedTuple):
@@ -142,6 +145,42 @@ def key_panels(panels: Sequence[Panel], findings: Sequence[Finding], rates: Sequ
     for usual, alike in kinds.items():
         urgency += [(len(_ALARMS) + 1, turn, usual, place) for turn, (_, place) in enumerate(sorted(alike))]
     return {place: rank for rank, (*_, place) in enumerate(sorted(urgency)[:KEY_PLOTS], 1)}
+
+
+def first_panels(
+    source: ReportSource, window: Window, findings: Sequence[Finding] = (), rates: Sequence[Rate] = ()
+) -> tuple[Panel, ...]:
+    """About the panels that ``key_panels`` would choose, of a few series each and with few points: at most
+    ``KEY_PLOTS``, so that something is seen while all series of a long run are read.
+
+    Which of several devices reads highest is not known yet: the first one, by role and name, stands for its kind.
+    """
+    keys: dict[str, dict[str, list[SeriesKey]]] = {}
+    for key in sorted(source.keys()):
+        keys.setdefault(key.target, {}).setdefault(key.metric, []).append(key)
+    roles = source.roles()
+    places_of = {role: place for place, role in enumerate(_ROLES)}
+    targets = sorted(keys, key=lambda name: (places_of.get(roles.get(name, ""), 1), natural(name)))
+    told = sorted((f for f in findings if f.outcome in _ALARMS and f.metric), key=lambda f: _ALARMS.index(f.outcome))
+    wanted = [SeriesKey(f.target, f.metric, f.object) for f in told]
+    wanted += [SeriesKey(rate.target, rate.metric, rate.object) for rate in rates]
+    places = [(key.target, topic) for key in wanted for topic in TOPICS if key.metric in topic.metrics]
+    for usual in _USUAL:
+        alike = ((name, topic) for name in targets for topic in TOPICS if usual & topic.metrics & keys[name].keys())
+        places += [place for place in (next(alike, None),) if place is not None]
+    objected, panels = frozenset(wanted), list[Panel]()
+    for target, topic in list(dict.fromkeys(places))[:_MAX_TRIED]:
+        few = {
+            metric: sorted(found, key=lambda key: (key not in objected, order_of(key)))[:_FEW]
+            for metric, found in keys.get(target, {}).items()
+            if metric in topic.metrics
+        }
+        panel = _panel(source, target, topic, few, window, objected, FEW_POINTS)
+        if panel is not None and not panel.flat and any(curve.high is not None for curve in panel.curves):
+            panels.append(replace(panel, note=""))
+        if len(panels) == KEY_PLOTS:
+            break
+    return tuple(panels)
 
 
 def draw_panel(
@@ -207,23 +246,33 @@ def flags_of(panel: Panel, findings: Sequence[tuple[int, Finding]], window: Wind
 
 
 def live_document(
-    source: ReportSource, window: Window, findings: Sequence[Finding] = (), rates: Sequence[Rate] = ()
+    source: ReportSource,
+    window: Window,
+    findings: Sequence[Finding] = (),
+    rates: Sequence[Rate] = (),
+    *,
+    first: bool = False,
 ) -> LiveDocument:
     """The overview of a run that goes on, in ``window``; of a run without a reading there is no panel.
 
-    ``rates`` are what grows so far: drawn as trends. Elements are named ``panel-1`` and so on; axes of values follow
-    what a page adds to the sources.
+    ``rates`` are what grows so far: drawn as trends. With ``first`` it is only the first panels, soon made.
+    Elements are named ``panel-1`` and so on; axes of values follow what a page adds to the sources.
     """
     load = _load(source, window)
     events = tuple(stored.event for stored in source.events() if stored.event.kind != WINDOW)
     drawing = Drawing(window, source.phases(), events, load, prefix="panel", growing=True)
     numbered = numbered_findings(findings)
     plots: list[PanelPlot] = []
-    panels = panels_of(source, window, findings, LIVE_POINTS)
-    ranks = key_panels(panels, findings, rates)
+    if first:
+        panels = first_panels(source, window, findings, rates)
+        ranks: Mapping[int, int] = {place: place + 1 for place in range(len(panels))}
+    else:
+        panels = panels_of(source, window, findings, LIVE_POINTS)
+        ranks = key_panels(panels, findings, rates)
     for place, panel in enumerate(panels):
         rank, trends = ranks.get(place, 0), trends_of(panel, rates, window)
-        plots += draw_panel(drawing, panel, flags_of(panel, numbered, window), rank, trends)
+        drawn = draw_panel(drawing, panel, flags_of(panel, numbered, window), rank, trends)
+        plots += [plot._replace(sketch=sketch_of(panel.curves, window)) for plot in drawn] if first else drawn
     return LiveDocument(*drawing.payload(), tuple(plots))
 
 

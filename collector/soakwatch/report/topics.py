@@ -26,6 +26,11 @@ class Topic:
     calm: bool = False
     limit: str = ""
 
+    @property
+    def metrics(self) -> frozenset[str]:
+        """All metrics that it may show."""
+        return frozenset(metric for choice in self.choices for metric in choice)
+
 
 DROPS = tuple(
     metric.name

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +25,13 @@ if TYPE_CHECKING:
 _MAX_RUNS = 4
 _MIN_AGE_S, _AGE_PER_COST = 30.0, 20.0  # plots are kept for so long, and for so many times what drawing took
 _MIN_AGE_IF_CHANGED_S, _AGE_PER_COST_IF_CHANGED = 2.0, 10.0  # the same if there is something new to show
+
+
+def warm_up() -> None:
+    """Load what draws plots, beside the answer to a first request: the next one will ask for them."""
+    threading.Thread(
+        target=importlib.import_module, args=("soakwatch.report.overview",), name="plots", daemon=True
+    ).start()
 
 
 class BeingDrawnError(Exception):
@@ -49,18 +58,19 @@ class PlotCache:
     """Draws the plots of runs, and keeps the latest. Used from any thread."""
 
     def __init__(self) -> None:
-        self._held: OrderedDict[Path, _CachedPlots] = OrderedDict()
+        self._held: OrderedDict[tuple[Path, bool], _CachedPlots] = OrderedDict()
         self._lock = threading.Lock()
 
-    def text(self, folder: Path, mark: str, *, live: bool) -> str:
-        """The plots as one JSON text, redrawn if ``mark`` changed and from time to time.
+    def text(self, folder: Path, mark: str, *, live: bool, first: bool = False) -> str:
+        """The plots as one JSON text, redrawn if ``mark`` changed and from time to time; with ``first`` only those that
+        come first, coarse and soon made.
 
         Raises BeingDrawnError if another request is drawing them, and RecordError.
         """
         with self._lock:
-            cached = self._held.setdefault(folder, _CachedPlots())
-            self._held.move_to_end(folder)
-            while len(self._held) > _MAX_RUNS:
+            cached = self._held.setdefault((folder, first), _CachedPlots())
+            self._held.move_to_end((folder, first))
+            while len(self._held) > 2 * _MAX_RUNS:
                 self._held.popitem(last=False)
         if not cached.lock.acquire(blocking=False):
             raise BeingDrawnError
@@ -70,7 +80,7 @@ class PlotCache:
                 from soakwatch.report.overview import live_document
 
                 begin_s = time.thread_time()
-                facts, rest = _drawn(folder, live_document, live=live)
+                facts, rest = _drawn(folder, partial(live_document, first=first), live=live)
                 cached.cost_s, cached.drawn_s, cached.mark = time.thread_time() - begin_s, time.monotonic(), mark
                 text = json.dumps({"drawn": mark, "cost_s": round(cached.cost_s, 3)} | facts)
                 cached.text = f"{text[:-1]}{rest}}}"
@@ -100,6 +110,7 @@ def _drawn(
             "note": panel.note,
             "rank": panel.rank,
             "flat": panel.flat,
+            "sketch": None if panel.sketch is None else {"paths": panel.sketch.paths, "reach": panel.sketch.reach},
         }
         for panel in drawn.panels
     ]

@@ -15,9 +15,9 @@ from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Respon
 from soakwatch.core.formatting import SYMBOLS, printable
 from soakwatch.report.files import REPORT_FILES
 from soakwatch.web.auth import GUARDS
-from soakwatch.web.endpoint import JSON, Endpoint, May, Question
+from soakwatch.web.endpoint import JSON, Endpoint, May, Param, Question
 from soakwatch.web.json_state import shown_data
-from soakwatch.web.plot_cache import BeingDrawnError, PlotCache
+from soakwatch.web.plot_cache import BeingDrawnError, PlotCache, warm_up
 from soakwatch.web.routes.state import STATES, state_of
 
 _PLOTS = PlotCache()
@@ -32,6 +32,7 @@ _REPORT_POLICY = (
 
 
 def _page(question: Question) -> Response:
+    warm_up()
     state = state_of(question, "")
     facts: Mapping[str, object] = {
         "run": _name(question),
@@ -55,7 +56,8 @@ def _plots(question: Question) -> Response:
     state = STATES.read(question.folder, question.runs.now_ns())
     mark = str(shown_data(state, "")["drawn"])
     try:
-        text = _PLOTS.text(question.folder, mark, live=state.verdict is None)
+        first = question.text("part") == "first"
+        text = _PLOTS.text(question.folder, mark, live=state.verdict is None, first=first)
     except BeingDrawnError:
         return JSONResponse({"drawn": None}, 202, {"cache-control": "no-store", "retry-after": "1"})
     return Response(text, media_type=JSON, headers={"cache-control": "no-store"})
@@ -84,6 +86,13 @@ def _environment() -> Environment:
 
 ENDPOINTS = (
     Endpoint("GET", "/runs/{run}/", May.VIEW, "The page of a run.", _page, media="text/html"),
-    Endpoint("GET", "/runs/{run}/plots", May.VIEW, "The plots of a run.", _plots),
+    Endpoint(
+        "GET",
+        "/runs/{run}/plots",
+        May.VIEW,
+        "The plots of a run.",
+        _plots,
+        params=(Param("part", "first: only the few that come first, coarse; all without it"),),
+    ),
     Endpoint("GET", "/runs/{run}/report", May.VIEW, "The report of a run.", _report, media="text/html"),
 )

@@ -50,8 +50,13 @@ function clear() {
   lines = [];
 }
 
+/* A long run takes seconds to draw: the few plots that come first are shown before, of few points. */
 async function draw() {
-  if (drawnAt === 0) put(byId("plots-note"), "Drawing the plots…");
+  if (drawnAt === 0) {
+    put(byId("plots-note"), "Drawing the plots…");
+    const first = await ask(`${base}/plots?part=first`, {timeout: 60000});
+    if (first.ok && first.status !== 202 && first.data.panels.length > 0 && drawnAt === 0) await embed(first.data, "Drawing the other plots…");
+  }
   const answer = await ask(`${base}/plots`, {timeout: 60000});
   if (answer.status === 202) return false; // another request is drawing them
   if (!answer.ok) {
@@ -63,10 +68,16 @@ async function draw() {
   drawn = plots.drawn;
   patience = Math.max(1, plots.cost_s * 20000 / REDRAW_MS);
   if (plots.panels.length === 0) { put(byId("plots-note"), "Nothing to plot yet."); return true; }
-  put(byId("plots-note"), "");
+  await embed(plots, "");
+  return true;
+}
+
+async function embed(plots, note) {
+  put(byId("plots-note"), note);
   const focus = document.activeElement?.closest?.(".plot")?.id ?? null;
   clear();
   placePlots(plots.panels);
+  await sketched(plots.panels);
   views = (await Bokeh.embed.embed_items(plots.document, plots.items)).filter((view) => view !== undefined);
   const before = range();
   whole = [plots.begin, Math.max(plots.end, plots.begin + 1)];
@@ -74,10 +85,32 @@ async function draw() {
   soakwatchPlots.join();
   own = false;
   gather(plots.end);
-  for (const panel of plots.panels) soakwatchPlots.focusable(byId(panel.element));
+  for (const panel of plots.panels) {
+    byId(panel.element).querySelector(".sketch")?.remove();
+    soakwatchPlots.focusable(byId(panel.element));
+  }
   if (focus !== null) byId(focus)?.focus({preventScroll: true});
   move(...(mode.held === null ? range() : before));
-  return true;
+}
+
+/* The plots that come first in a few strokes, painted before BokehJS, which takes most of a second, begins. */
+async function sketched(panels) {
+  const few = panels.filter((panel) => panel.sketch !== null);
+  if (few.length === 0) return;
+  const SVG = "http://www.w3.org/2000/svg";
+  for (const panel of few) {
+    const svg = document.createElementNS(SVG, "svg");
+    for (const [key, value] of [["viewBox", "0 0 1000 200"], ["preserveAspectRatio", "none"], ["role", "img"],
+      ["aria-label", `${panel.title}, ${panel.sketch.reach}`]]) svg.setAttribute(key, value);
+    for (const d of panel.sketch.paths) {
+      const path = document.createElementNS(SVG, "path");
+      path.setAttribute("d", d);
+      svg.append(path);
+    }
+    byId(panel.element).append(make("div", {class: "sketch"}, make("span", {class: "soft"}, panel.sketch.reach), svg));
+  }
+  await new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)));
+  performance.mark("first curves");
 }
 
 /* The places of the plots; one that was there stays where it is. */

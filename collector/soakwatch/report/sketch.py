@@ -1,0 +1,47 @@
+"""A plot in a few strokes: what a page shows of a long run until the plot itself is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from soakwatch.core.formatting import extent
+from soakwatch.report.curves import Curve
+from soakwatch_rules.rule import Window
+
+WIDTH, HEIGHT = 1000, 200
+"""The box that paths are drawn in, in its own units: the whole window, and from the lowest to the highest value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sketch:
+    """``paths`` are the ``d`` of SVG paths, one a line; ``reach`` is from the lowest to the highest value with the unit."""
+
+    paths: tuple[str, ...]
+    reach: str
+
+
+def sketch_of(curves: Sequence[Curve], window: Window) -> Sketch | None:
+    """The lines of a plot in one box; None where there is nothing to draw."""
+    there = [curve for curve in curves if curve.low is not None and curve.high is not None]
+    if not there:
+        return None
+    low, high = min(curve.low or 0.0 for curve in there), max(curve.high or 0.0 for curve in there)
+    begin_ms, span_ms = window.begin_ns / 1e6, max(window.seconds * 1e3, 1.0)
+    paths = []
+    for curve in there:
+        x = np.clip((curve.time_ms - begin_ms) / span_ms, 0, 1) * WIDTH
+        share = (curve.value.astype(np.float64) - low) / (high - low) if high > low else np.full(x.size, 0.5)
+        y = HEIGHT * (1 - share)
+        pen, parts = "M", []
+        for across, down in zip(x.tolist(), y.tolist(), strict=True):
+            if not np.isfinite(down):
+                pen = "M"
+                continue
+            parts.append(f"{pen}{across:.0f} {down:.0f}")
+            pen = "L"
+        paths.append("".join(parts))
+    factor = there[0].scale.factor or 1.0
+    return Sketch(tuple(paths), extent(low / factor, high / factor, there[0].source_unit))
