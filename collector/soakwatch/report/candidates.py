@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from soakwatch.core.formatting import natural
 from soakwatch.core.plotted import as_plotted
 from soakwatch.record.source import ReportSource, SeriesKey
-from soakwatch.report.heatmap import How, binned, bins_of
+from soakwatch.report.heat_cells import How, binned, bins_of
 from soakwatch_rules.rule import Window
 from soakwatch_rules.series import Series
 

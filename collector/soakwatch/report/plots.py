@@ -24,7 +24,8 @@ from bokeh.resources import Resources
 from soakwatch.report.bokeh_embed import Pieces, apart, whole
 from soakwatch.report.curves import Curve
 from soakwatch.report.flags import Flag, draw_flags
-from soakwatch.report.heatmap import Heat, blank_heat, draw_heat
+from soakwatch.report.heat_cells import Heat
+from soakwatch.report.heatmap import blank_heat, draw_heat
 from soakwatch.report.palette import BLACK, DASHES, GREY, LINES, NAME, TEXT
 from soakwatch.report.plot_background import (
     draw_events,

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from soakwatch.core.formatting import extent
-from soakwatch.report.curves import Curve
-from soakwatch_rules.rule import Window
+from soakwatch.judge.rates import Rate
+from soakwatch.record.source import ReportSource
+from soakwatch.report.panels import Panel, first_panels
+from soakwatch_rules.rule import Finding, Window
 
 WIDTH, HEIGHT = 1000, 200
 """The box that paths are drawn in, in its own units: the whole window, and from the lowest to the highest value."""
@@ -17,17 +19,25 @@ WIDTH, HEIGHT = 1000, 200
 
 @dataclass(frozen=True, slots=True)
 class Sketch:
-    """``paths`` are the ``d`` of SVG paths, one a line; ``reach`` is from the lowest to the highest value with the unit."""
+    """A panel of a target: ``paths`` are the ``d`` of SVG paths, one a line; ``reach`` is from the lowest to the
+    highest value with the unit."""
 
+    target: str
+    title: str
     paths: tuple[str, ...]
     reach: str
 
 
-def sketch_of(curves: Sequence[Curve], window: Window) -> Sketch | None:
-    """The lines of a plot in one box; None where there is nothing to draw."""
-    there = [curve for curve in curves if curve.low is not None and curve.high is not None]
-    if not there:
-        return None
+def sketches(
+    source: ReportSource, window: Window, findings: Sequence[Finding] = (), rates: Sequence[Rate] = ()
+) -> tuple[Sketch, ...]:
+    """The few panels that matter most now, without the library that draws plots."""
+    return tuple(_sketch(panel, window) for panel in first_panels(source, window, findings, rates))
+
+
+def _sketch(panel: Panel, window: Window) -> Sketch:
+    """The lines of a panel, of which one at least has readings, in one box."""
+    there = [curve for curve in panel.curves if curve.low is not None and curve.high is not None]
     low, high = min(curve.low or 0.0 for curve in there), max(curve.high or 0.0 for curve in there)
     begin_ms, span_ms = window.begin_ns / 1e6, max(window.seconds * 1e3, 1.0)
     paths = []
@@ -44,4 +54,4 @@ def sketch_of(curves: Sequence[Curve], window: Window) -> Sketch | None:
             pen = "L"
         paths.append("".join(parts))
     factor = there[0].scale.factor or 1.0
-    return Sketch(tuple(paths), extent(low / factor, high / factor, there[0].source_unit))
+    return Sketch(panel.target, panel.title, tuple(paths), extent(low / factor, high / factor, there[0].source_unit))

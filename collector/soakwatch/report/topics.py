@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from soakwatch.report.heatmap import How
+from soakwatch.report.heat_cells import How
 from soakwatch_agent.metric import CATALOGUE, COUNTER, STATE, UP
 
 _LOST = frozenset({"{packet}", "{datagram}", "{segment}", "{error}"})

@@ -2,36 +2,21 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from soakwatch.core.errors import RecordError
 from soakwatch.judge.rates import META as SO_FAR
-from soakwatch.judge.rates import Rate, snapshot_of
+from soakwatch.judge.rates import snapshot_of
 from soakwatch.record import RecordView
-from soakwatch_rules.rule import Finding, Window
-
-if TYPE_CHECKING:
-    from soakwatch.report.overview import LiveDocument
 
 _MAX_RUNS = 4
 _MIN_AGE_S, _AGE_PER_COST = 30.0, 20.0  # plots are kept for so long, and for so many times what drawing took
 _MIN_AGE_IF_CHANGED_S, _AGE_PER_COST_IF_CHANGED = 2.0, 10.0  # the same if there is something new to show
-
-
-def warm_up() -> None:
-    """Load what draws plots, beside the answer to a first request: the next one will ask for them."""
-    threading.Thread(
-        target=importlib.import_module, args=("soakwatch.report.overview",), name="plots", daemon=True
-    ).start()
 
 
 class BeingDrawnError(Exception):
@@ -76,11 +61,8 @@ class PlotCache:
             raise BeingDrawnError
         try:
             if not cached.is_good(mark, time.monotonic()):
-                # Bokeh is large: a server that is only asked for figures does not load it.
-                from soakwatch.report.overview import live_document
-
                 begin_s = time.thread_time()
-                facts, rest = _drawn(folder, partial(live_document, first=first), live=live)
+                facts, rest = _sketched(folder, live=live) if first else _drawn(folder, live=live)
                 cached.cost_s, cached.drawn_s, cached.mark = time.thread_time() - begin_s, time.monotonic(), mark
                 text = json.dumps({"drawn": mark, "cost_s": round(cached.cost_s, 3)} | facts)
                 cached.text = f"{text[:-1]}{rest}}}"
@@ -89,17 +71,36 @@ class PlotCache:
             cached.lock.release()
 
 
-def _drawn(
-    folder: Path, draw: Callable[[RecordView, Window, Sequence[Finding], Sequence[Rate]], LiveDocument], *, live: bool
-) -> tuple[dict[str, object], str]:
-    """The description of the plots, and the plots themselves as the rest of the JSON text."""
+def _sketched(folder: Path, *, live: bool) -> tuple[dict[str, object], str]:
+    """The few panels that matter most, in a few strokes; without Bokeh, which takes a second to load."""
+    from soakwatch.report.sketch import sketches
+
     with RecordView.open(folder) as view:
         try:
             window = view.window()
         except RecordError:  # no poll yet
             return {"begin": None, "end": None, "panels": []}, ""
         so_far = snapshot_of(view.meta(SO_FAR)) if live else None
-        drawn = draw(view, window, view.findings(live=live), () if so_far is None else so_far.rates)
+        drawn = sketches(view, window, view.findings(live=live), () if so_far is None else so_far.rates)
+    panels = [
+        {"target": one.target, "title": one.title, "paths": one.paths, "reach": one.reach, "rank": rank}
+        for rank, one in enumerate(drawn, 1)
+    ]
+    return {"begin": window.begin_ns // 10**6, "end": window.end_ns // 10**6, "panels": panels}, ""
+
+
+def _drawn(folder: Path, *, live: bool) -> tuple[dict[str, object], str]:
+    """The description of the plots, and the plots themselves as the rest of the JSON text."""
+    # Bokeh is large: a server that is only asked for figures does not load it.
+    from soakwatch.report.overview import live_document
+
+    with RecordView.open(folder) as view:
+        try:
+            window = view.window()
+        except RecordError:  # no poll yet
+            return {"begin": None, "end": None, "panels": []}, ""
+        so_far = snapshot_of(view.meta(SO_FAR)) if live else None
+        drawn = live_document(view, window, view.findings(live=live), () if so_far is None else so_far.rates)
     panels = [
         {
             "target": panel.target,
@@ -110,7 +111,6 @@ def _drawn(
             "note": panel.note,
             "rank": panel.rank,
             "flat": panel.flat,
-            "sketch": None if panel.sketch is None else {"paths": panel.sketch.paths, "reach": panel.sketch.reach},
         }
         for panel in drawn.panels
     ]

@@ -18,23 +18,13 @@ from soakwatch.judge.verdict import Verdict
 from soakwatch.record import Record, RecordView
 from soakwatch.record.model import SeriesKey
 from soakwatch.record.source import ReportSource
-from soakwatch.report import heatmap
 from soakwatch.report.curves import curve_of
 from soakwatch.report.flags import Flag
-from soakwatch.report.heatmap import Heat, binned, bins_of
+from soakwatch.report.heat_cells import MAX_ROWS, Heat, binned, bins_of
 from soakwatch.report.html import render_html
-from soakwatch.report.overview import (
-    LINES,
-    LiveDocument,
-    Panel,
-    draw_panel,
-    flags_of,
-    key_panels,
-    live_document,
-    numbered_findings,
-    panels_of,
-)
+from soakwatch.report.overview import LiveDocument, draw_panel, flags_of, live_document, numbered_findings
 from soakwatch.report.palette import DARK
+from soakwatch.report.panels import LINES, Panel, key_panels, panels_of
 from soakwatch.report.plots import Drawing
 from soakwatch.report.topics import DROPS, TOPICS
 from soakwatch_agent.metric import BY_NAME
@@ -157,7 +147,7 @@ def test_a_crowd_costs_a_bounded_amount_and_hides_no_failure() -> None:
     finding = _finding(failing)
     panel = panels_of(source, findings=[finding])[0]  # type: ignore[arg-type]
     assert panel.heat is not None
-    assert len(panel.heat.names) <= heatmap.MAX_ROWS
+    assert len(panel.heat.names) <= MAX_ROWS
     assert "e7777 receive" in panel.heat.names
     assert "e5 receive" in panel.heat.names
     assert "300 of 10000 series shown" in panel.note

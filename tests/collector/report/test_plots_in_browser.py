@@ -17,8 +17,9 @@ from soakwatch.judge.verdict import Verdict
 from soakwatch.record.model import SeriesKey
 from soakwatch.record.source import ReportSource
 from soakwatch.report.curves import curve_of
-from soakwatch.report.overview import draw_panel, panels_of
+from soakwatch.report.overview import draw_panel
 from soakwatch.report.palette import DARK, GROUND
+from soakwatch.report.panels import panels_of
 from soakwatch.report.plots import Drawing, javascript
 
 LOAD = SeriesKey("tg", "load.request.rate", "")

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from itertools import groupby
 
 from soakwatch.core.formatting import SYMBOLS
-from soakwatch.report.overview import draw_panel, flags_of, numbered_findings, panels_of
+from soakwatch.report.overview import draw_panel, flags_of, numbered_findings
 from soakwatch.report.page import Page
+from soakwatch.report.panels import panels_of
 
 ORDER = 24
 TITLE = "Overview"

@@ -17,7 +17,7 @@ from soakwatch.report.files import REPORT_FILES
 from soakwatch.web.auth import GUARDS
 from soakwatch.web.endpoint import JSON, Endpoint, May, Param, Question
 from soakwatch.web.json_state import shown_data
-from soakwatch.web.plot_cache import BeingDrawnError, PlotCache, warm_up
+from soakwatch.web.plot_cache import BeingDrawnError, PlotCache
 from soakwatch.web.routes.state import STATES, state_of
 
 _PLOTS = PlotCache()
@@ -32,7 +32,6 @@ _REPORT_POLICY = (
 
 
 def _page(question: Question) -> Response:
-    warm_up()
     state = state_of(question, "")
     facts: Mapping[str, object] = {
         "run": _name(question),
@@ -92,7 +91,7 @@ ENDPOINTS = (
         May.VIEW,
         "The plots of a run.",
         _plots,
-        params=(Param("part", "first: only the few that come first, coarse; all without it"),),
+        params=(Param("part", "first: the few that come first, in a few strokes; all without it"),),
     ),
     Endpoint("GET", "/runs/{run}/report", May.VIEW, "The report of a run.", _report, media="text/html"),
 )

@@ -55,7 +55,7 @@ async function draw() {
   if (drawnAt === 0) {
     put(byId("plots-note"), "Drawing the plots…");
     const first = await ask(`${base}/plots?part=first`, {timeout: 60000});
-    if (first.ok && first.status !== 202 && first.data.panels.length > 0 && drawnAt === 0) await embed(first.data, "Drawing the other plots…");
+    if (first.ok && first.status !== 202 && first.data.panels.length > 0) await sketch(first.data.panels);
   }
   const answer = await ask(`${base}/plots`, {timeout: 60000});
   if (answer.status === 202) return false; // another request is drawing them
@@ -68,16 +68,10 @@ async function draw() {
   drawn = plots.drawn;
   patience = Math.max(1, plots.cost_s * 20000 / REDRAW_MS);
   if (plots.panels.length === 0) { put(byId("plots-note"), "Nothing to plot yet."); return true; }
-  await embed(plots, "");
-  return true;
-}
-
-async function embed(plots, note) {
-  put(byId("plots-note"), note);
+  put(byId("plots-note"), "");
   const focus = document.activeElement?.closest?.(".plot")?.id ?? null;
   clear();
   placePlots(plots.panels);
-  await sketched(plots.panels);
   views = (await Bokeh.embed.embed_items(plots.document, plots.items)).filter((view) => view !== undefined);
   const before = range();
   whole = [plots.begin, Math.max(plots.end, plots.begin + 1)];
@@ -85,30 +79,30 @@ async function embed(plots, note) {
   soakwatchPlots.join();
   own = false;
   gather(plots.end);
-  for (const panel of plots.panels) {
-    byId(panel.element).querySelector(".sketch")?.remove();
-    soakwatchPlots.focusable(byId(panel.element));
-  }
+  for (const panel of plots.panels) soakwatchPlots.focusable(byId(panel.element));
   if (focus !== null) byId(focus)?.focus({preventScroll: true});
   move(...(mode.held === null ? range() : before));
+  return true;
 }
 
-/* The plots that come first in a few strokes, painted before BokehJS, which takes most of a second, begins. */
-async function sketched(panels) {
-  const few = panels.filter((panel) => panel.sketch !== null);
-  if (few.length === 0) return;
+/* The plots that come first in a few strokes, until the plots themselves are there. */
+async function sketch(panels) {
   const SVG = "http://www.w3.org/2000/svg";
-  for (const panel of few) {
+  const several = new Set(panels.map((panel) => panel.target)).size > 2;
+  const figures = panels.map((panel) => {
     const svg = document.createElementNS(SVG, "svg");
     for (const [key, value] of [["viewBox", "0 0 1000 200"], ["preserveAspectRatio", "none"], ["role", "img"],
-      ["aria-label", `${panel.title}, ${panel.sketch.reach}`]]) svg.setAttribute(key, value);
-    for (const d of panel.sketch.paths) {
+      ["aria-label", `${panel.title}, ${panel.reach}`]]) svg.setAttribute(key, value);
+    for (const d of panel.paths) {
       const path = document.createElementNS(SVG, "path");
       path.setAttribute("d", d);
       svg.append(path);
     }
-    byId(panel.element).append(make("div", {class: "sketch"}, make("span", {class: "soft"}, panel.sketch.reach), svg));
-  }
+    return make("figure", {class: "card", "data-key": `sketch ${panel.rank}`},
+      make("figcaption", {}, make("h4", {}, several ? `${panel.target}: ${panel.title}` : panel.title), make("p", {class: "soft"}, panel.reach)),
+      make("div", {class: "sketch"}, svg));
+  });
+  byId("key-plots").replaceChildren(...figures);
   await new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)));
   performance.mark("first curves");
 }
