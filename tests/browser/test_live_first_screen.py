@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, Route
 from tests.browser.conftest import watched
 from tests.browser.going import DUT, MEMORY, Going
 from tests.browser.tab import Tab
@@ -46,6 +47,26 @@ def once(browser: Browser, going: Going) -> Iterator[Tab]:
         tab.page.goto(going.link(), wait_until="load")
         tab.page.wait_for_function("() => document.querySelectorAll('#key-plots .bk-Figure').length > 0")
         yield tab
+
+
+def test_curves_are_sketched_before_the_plots_are_drawn(browser: Browser, going: Going) -> None:
+    """A long run takes seconds to draw: until then its first curves are there in a few strokes, above the fold, with
+    their reach; then the plots take their place."""
+    with watched(browser) as opens:
+        tab = opens()
+        tab.page.set_viewport_size({"width": 1440, "height": 900})
+        held: list[Route] = []
+        tab.page.route(re.compile(r"/plots$"), lambda route: held.append(route))  # noqa: PLW0108 - playwright marks it
+        tab.page.goto(going.link(), wait_until="load")
+        tab.page.locator("#key-plots .sketch path").first.wait_for()
+        assert tab.page.evaluate(_TITLES)[0].endswith("Memory per process"), "what grows comes first"
+        assert all(tab.page.evaluate(_IN_SIGHT, "#key-plots figure"))
+        assert all("B" in text or "%" in text for text in tab.page.locator(".sketch span").all_inner_texts()[:2])
+        assert tab.page.locator(".bk-Figure").count() == 0
+        assert tab.barriers() == []
+        held[0].continue_()
+        tab.page.locator("#key-plots .bk-Figure").first.wait_for()
+        assert tab.page.locator(".sketch").count() == 0
 
 
 @pytest.mark.parametrize(("width", "height"), [(1440, 900), (1920, 1080)])

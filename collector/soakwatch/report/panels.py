@@ -26,7 +26,7 @@ LINES, MOVING = 12, 6
 POINTS, FEW_POINTS = 2000, 800
 KEY_PLOTS = 4
 """So many plots of a running run come first: those that matter most now."""
-_FEW, _MAX_PANELS, _FURTHER, _MAX_TRIED = 3, 60, 4, 10
+_FEW, _MAX_PANELS, _FURTHER, _MAX_TRIED, _FEW_LINES = 3, 60, 4, 10, 5
 _ROLES = (DUT, "host", GENERATOR, MONITOR)
 _OBJECTIONS = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.WARN)
 _ALARMS = (Outcome.FAIL, Outcome.WARN)
@@ -139,11 +139,10 @@ def first_panels(
         places += [place for place in (next(alike, None),) if place is not None]
     objected, panels = frozenset(wanted), list[Panel]()
     for target, topic in list(dict.fromkeys(places))[:_MAX_TRIED]:
-        few = {
-            metric: sorted(found, key=lambda key: (key not in objected, order_of(key)))[:_FEW]
-            for metric, found in keys.get(target, {}).items()
-            if metric in topic.metrics
-        }
+        there = [key for metric, found in keys.get(target, {}).items() if metric in topic.metrics for key in found]
+        few: dict[str, list[SeriesKey]] = {}
+        for key in sorted(there, key=lambda key: (key not in objected, order_of(key)))[:_FEW_LINES]:
+            few.setdefault(key.metric, []).append(key)
         panel = _panel(source, target, topic, few, window, objected, FEW_POINTS)
         if panel is not None and not panel.flat and any(curve.high is not None for curve in panel.curves):
             panels.append(replace(panel, note=""))

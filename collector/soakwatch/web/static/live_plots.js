@@ -99,8 +99,8 @@ async function sketch(panels) {
       svg.append(path);
     }
     return make("figure", {class: "card", "data-key": `sketch ${panel.rank}`},
-      make("figcaption", {}, make("h4", {}, several ? `${panel.target}: ${panel.title}` : panel.title), make("p", {class: "soft"}, panel.reach)),
-      make("div", {class: "sketch"}, svg));
+      make("figcaption", {}, make("h4", {}, several ? `${panel.target}: ${panel.title}` : panel.title)),
+      make("div", {class: "sketch"}, make("span", {class: "soft"}, panel.reach), svg));
   });
   byId("key-plots").replaceChildren(...figures);
   await new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)));
