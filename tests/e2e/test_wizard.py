@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import pytest
 from tests.collector.cli.terminals import Terminal
 
 from soakwatch.plan import load_plan
@@ -31,7 +33,9 @@ def test_wrong_answers_are_asked_again_and_the_plan_is_checked(tmp_path: Path) -
         tmp_path,
         ("Number", "1"),
         ("Processes to watch", "python*"),
-        ("Load", "10.0.0.9"),
+        ("Load", "iperf4"),
+        ("Error:", "iperf3"),
+        ("Host of the iperf3", "10.0.0.9"),
         ("Rate in bits", "fast"),
         ("Error:", "200M"),
         ("Length", "soon"),
@@ -48,6 +52,38 @@ def test_wrong_answers_are_asked_again_and_the_plan_is_checked(tmp_path: Path) -
     assert [process.name for process in plan.targets[0].processes] == ["python*"]
     assert plan.targets[0].sources[0].config.interval == 5.0
     assert plan.targets[1].sources[0].config.model_dump()["server"] == "10.0.0.9"
+
+
+@pytest.mark.parametrize(
+    ("load", "answer", "poller", "keys"),
+    [
+        ("trex", "198.18.0.9", "trex", {"host": "198.18.0.9"}),
+        ("k6", "/tmp/k6 soak.json", "k6", {"file": "/tmp/k6 soak.json"}),
+        ("command", "./load --rate '5 k'", "command", {"run": ["./load", "--rate", "5 k"]}),
+    ],
+)
+def test_whatever_loads_it_becomes_a_generator(
+    tmp_path: Path, load: str, answer: str, poller: str, keys: dict[str, object]
+) -> None:
+    """The one question that it needs, and phases that do not drive it."""
+    code, shown = answered(
+        tmp_path,
+        ("Number", "1"),
+        ("Processes to watch", ""),
+        ("Load", load),
+        (": ", answer),
+        ("Length", "2 hours"),
+        ("Begin with a baseline", "y"),
+        ("Time between polls", ""),
+        ("Check it now", "n"),
+    )
+    assert code == 0, shown
+    plan = load_plan(tmp_path / "plan.yaml")
+    generator = plan.targets[1]
+    assert (generator.role, generator.sources[0].poller) == ("generator", poller)
+    written = json.loads(generator.sources[0].config.model_dump_json())
+    assert {key: written[key] for key in keys} == keys
+    assert [phase.load for phase in plan.phases] == [None, None, None]
 
 
 def test_a_secret_is_not_taken_and_what_was_answered_is_kept(tmp_path: Path) -> None:

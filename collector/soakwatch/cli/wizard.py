@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from shlex import split
 from urllib.parse import quote, urlencode
 
 import click
@@ -22,6 +23,16 @@ KINDS = {
     "4": "a network system by its command line, over SSH",
     "5": "something else, by its address (soakwatch pollers lists what there is)",
 }
+LOADS = {
+    "none": "nothing that the run knows of",
+    "iperf3": "a client that the run starts and drives by its phases",
+    "trex": "a TRex server, read",
+    "k6": "its output file (k6 run --out json=FILE), read while it is written",
+    "jmeter": "its result file (jmeter -l FILE), read while it is written",
+    "locust": "its history (locust --csv NAME: NAME_stats_history.csv), read while it is written",
+    "wrk": "the text that its runs append to a file",
+    "command": "a command of your own that prints figures",
+}
 _HOUR = 3600.0
 
 
@@ -35,6 +46,8 @@ class Answers:
     interval: str = "1s"
     phases: str = ""
     generator: str = ""
+    drives: bool = False
+    """Whether the run sets how much the generator sends."""
 
     @property
     def is_empty(self) -> bool:
@@ -111,24 +124,33 @@ def _processes(answers: Answers) -> Answers:
 
 
 def _generator(answers: Answers) -> Answers:
-    words = "Load: none, or the host of an iperf3 server to which the run sends"
-    chosen = _asked(words, lambda text: _iperf3(answers, text, "100M"), default="none")
-    if not chosen.generator:
-        return chosen
-    source = chosen.generator
-    return _asked(
-        "Rate in bits per second", lambda rate: replace(chosen, generator=_with_rate(source, rate)), default="100M"
-    )
+    click.echo("What loads it?")
+    for name, words in LOADS.items():
+        click.echo(f"  {name:8}{words}")
+    load = click.prompt("Load", type=click.Choice(list(LOADS)), default="none", show_choices=False)
+    if load == "none":
+        return replace(answers, generator="", drives=False)
+    if load == "iperf3":
+        return _iperf3(answers)
+    if load == "trex":
+        return _asked("Host of its server", lambda host: _loaded(answers, load, f"{{host: {host.strip()!r}}}"))
+    if load == "command":
+        words = "Command line that prints one figure of the catalogue or more a second (soakwatch loads command)"
+        return _asked(words, lambda line: _loaded(answers, load, f"{{run: [{', '.join(map(repr, split(line)))}]}}"))
+    return _asked("File that it writes", lambda file: _loaded(answers, load, f"{{file: {file.strip()!r}}}"))
 
 
-def _iperf3(answers: Answers, host: str, rate: str) -> Answers:
-    if host.strip().lower() in {"", "none", "no"}:
-        return replace(answers, generator="")
-    return replace(answers, generator=f"{{drive: true, server: {host.strip()!r}, rate: {rate}}}")
+def _loaded(answers: Answers, load: str, keys: str) -> Answers:
+    return replace(answers, generator=f"{load}: {keys}", drives=False)
 
 
-def _with_rate(source: str, rate: str) -> str:
-    return f"{source.rpartition('rate: ')[0]}rate: {rate.strip()!r}}}"
+def _iperf3(answers: Answers) -> Answers:
+    def sending(host: str, rate: str) -> Answers:
+        source = f"iperf3: {{drive: true, server: {host!r}, rate: {rate}}}"
+        return replace(answers, generator=source, drives=True)
+
+    host = _asked_word("Host of the iperf3 server to which the run sends", lambda text: sending(text, "100M"))
+    return _asked("Rate in bits per second", lambda rate: sending(host, repr(rate.strip())), default="100M")
 
 
 def _length(answers: Answers) -> Answers:
@@ -147,7 +169,7 @@ def _phases(answers: Answers) -> Answers:
     soak = plan_seconds(total_s - 2 * edge_s)
     edge = plan_seconds(edge_s)
     shown = f"[{{baseline: {edge}}}, {{soak: {soak}}}, {{recovery: {edge}}}]"
-    if answers.generator:  # the device alone, then under load, then alone again
+    if answers.drives:  # the device alone, then under load, then alone again
         shown = f"[{{baseline: {{for: {edge}, load: 0%}}}}, {{soak: {soak}}}, {{recovery: {{for: {edge}, load: 0%}}}}]"
     return _tried(replace(answers, phases=shown))
 
@@ -180,10 +202,15 @@ def _asked(words: str, put: Callable[[str], Answers], default: str | None = None
 
 def _asked_text(words: str, address: Callable[[str], str]) -> str:
     """Ask for a host until an address of it is one."""
+    return _asked_word(words, lambda text: Answers(addresses=(address(text),)))
+
+
+def _asked_word(words: str, put: Callable[[str], Answers]) -> str:
+    """Ask for a word until a plan with it is one."""
 
     def tried(text: str) -> str:
         try:
-            _tried(Answers(addresses=(address(text.strip()),)))
+            _tried(put(text.strip()))
         except (PlanError, ValueError) as error:
             raise click.BadParameter(_without_place(error)) from None
         return text.strip()

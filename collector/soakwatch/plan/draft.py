@@ -64,7 +64,7 @@ def draft(
     processes: tuple[str, ...],
     addresses: tuple[str, ...] = (LOCAL,),
     phases: str = "",
-    iperf3: str = "",
+    load: str = "",
 ) -> str:
     """The text of a plan that polls this machine, or what the addresses name. ``phases`` and the keys of a source
     ``iperf3`` are YAML, "" for none. Raises PlanError.
@@ -83,8 +83,8 @@ def draft(
             assert isinstance(source, dict)
             ((poller, keys),) = source.items()
             lines.append(f"      - {poller}: {_flow(keys)}{_SOURCE if not number and len(lines) == 4 else ''}")
-    if iperf3:
-        lines += ["  tg:", "    role: generator", "    sources:", f"      - iperf3: {iperf3}"]
+    if load:
+        lines += ["  tg:", "    role: generator", "    sources:", f"      - {load}"]
     return _DRAFT.format(
         name=_quoted(name),
         duration=duration,
