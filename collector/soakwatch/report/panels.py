@@ -75,9 +75,7 @@ def panels_of(
     shown = window or source.window()
     objected = {SeriesKey(f.target, f.metric, f.object) for f in findings if f.outcome in _OBJECTIONS}
     failing = {f.target for f in findings if f.outcome is Outcome.FAIL}
-    keys: dict[str, dict[str, list[SeriesKey]]] = {}
-    for key in sorted(source.keys()):
-        keys.setdefault(key.target, {}).setdefault(key.metric, []).append(key)
+    keys = _keys_of(source)
     roles = source.roles()
 
     def rank(target: str) -> tuple[object, ...]:
@@ -89,6 +87,14 @@ def panels_of(
         if len(panels) < _MAX_PANELS:
             panels += _of_target(source, target, keys[target], shown, objected, points)
     return tuple(panels)
+
+
+def _keys_of(source: ReportSource) -> dict[str, dict[str, list[SeriesKey]]]:
+    """The series of each target by metric, in their order."""
+    keys: dict[str, dict[str, list[SeriesKey]]] = {}
+    for key in sorted(source.keys()):
+        keys.setdefault(key.target, {}).setdefault(key.metric, []).append(key)
+    return keys
 
 
 def key_panels(panels: Sequence[Panel], findings: Sequence[Finding], rates: Sequence[Rate]) -> Mapping[int, int]:
@@ -124,9 +130,7 @@ def first_panels(
 
     Which of several devices reads highest is not known yet: the first one, by role and name, stands for its kind.
     """
-    keys: dict[str, dict[str, list[SeriesKey]]] = {}
-    for key in sorted(source.keys()):
-        keys.setdefault(key.target, {}).setdefault(key.metric, []).append(key)
+    keys = _keys_of(source)
     roles = source.roles()
     places_of = {role: place for place, role in enumerate(_ROLES)}
     targets = sorted(keys, key=lambda name: (places_of.get(roles.get(name, ""), 1), natural(name)))

@@ -6,13 +6,15 @@ import json
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from soakwatch.core.errors import RecordError
 from soakwatch.judge.rates import META as SO_FAR
-from soakwatch.judge.rates import snapshot_of
+from soakwatch.judge.rates import Rate, snapshot_of
 from soakwatch.record import RecordView
+from soakwatch_rules.rule import Finding, Window
 
 _MAX_RUNS = 4
 _MIN_AGE_S, _AGE_PER_COST = 30.0, 20.0  # plots are kept for so long, and for so many times what drawing took
@@ -62,7 +64,7 @@ class PlotCache:
         try:
             if not cached.is_good(mark, time.monotonic()):
                 begin_s = time.thread_time()
-                facts, rest = _sketched(folder, live=live) if first else _drawn(folder, live=live)
+                facts, rest = _drawn(folder, _sketched if first else _plotted, live=live)
                 cached.cost_s, cached.drawn_s, cached.mark = time.thread_time() - begin_s, time.monotonic(), mark
                 text = json.dumps({"drawn": mark, "cost_s": round(cached.cost_s, 3)} | facts)
                 cached.text = f"{text[:-1]}{rest}}}"
@@ -71,37 +73,44 @@ class PlotCache:
             cached.lock.release()
 
 
-def _sketched(folder: Path, *, live: bool) -> tuple[dict[str, object], str]:
+Panels = list[dict[str, object]]
+Draw = Callable[[RecordView, Window, Sequence[Finding], Sequence[Rate]], tuple[Panels, str]]
+
+
+def _drawn(folder: Path, draw: Draw, *, live: bool) -> tuple[dict[str, object], str]:
+    """The description of the plots, and the plots themselves as the rest of the JSON text."""
+    with RecordView.open(folder) as view:
+        try:
+            window = view.window()
+        except RecordError:  # no poll yet
+            return {"begin": None, "end": None, "panels": []}, ""
+        so_far = snapshot_of(view.meta(SO_FAR)) if live else None
+        panels, rest = draw(view, window, view.findings(live=live), () if so_far is None else so_far.rates)
+    return {"begin": window.begin_ns // 10**6, "end": window.end_ns // 10**6, "panels": panels}, rest
+
+
+def _sketched(
+    view: RecordView, window: Window, findings: Sequence[Finding], rates: Sequence[Rate]
+) -> tuple[Panels, str]:
     """The few panels that matter most, in a few strokes; without Bokeh, which takes a second to load."""
     from soakwatch.report.sketch import sketches
 
-    with RecordView.open(folder) as view:
-        try:
-            window = view.window()
-        except RecordError:  # no poll yet
-            return {"begin": None, "end": None, "panels": []}, ""
-        so_far = snapshot_of(view.meta(SO_FAR)) if live else None
-        drawn = sketches(view, window, view.findings(live=live), () if so_far is None else so_far.rates)
-    panels = [
+    drawn = sketches(view, window, findings, rates)
+    return [
         {"target": one.target, "title": one.title, "paths": one.paths, "reach": one.reach, "rank": rank}
         for rank, one in enumerate(drawn, 1)
-    ]
-    return {"begin": window.begin_ns // 10**6, "end": window.end_ns // 10**6, "panels": panels}, ""
+    ], ""
 
 
-def _drawn(folder: Path, *, live: bool) -> tuple[dict[str, object], str]:
-    """The description of the plots, and the plots themselves as the rest of the JSON text."""
+def _plotted(
+    view: RecordView, window: Window, findings: Sequence[Finding], rates: Sequence[Rate]
+) -> tuple[Panels, str]:
+    """All panels, drawn."""
     # Bokeh is large: a server that is only asked for figures does not load it.
     from soakwatch.report.overview import live_document
 
-    with RecordView.open(folder) as view:
-        try:
-            window = view.window()
-        except RecordError:  # no poll yet
-            return {"begin": None, "end": None, "panels": []}, ""
-        so_far = snapshot_of(view.meta(SO_FAR)) if live else None
-        drawn = live_document(view, window, view.findings(live=live), () if so_far is None else so_far.rates)
-    panels = [
+    drawn = live_document(view, window, findings, rates)
+    panels: Panels = [
         {
             "target": panel.target,
             "title": panel.title,
@@ -114,5 +123,4 @@ def _drawn(folder: Path, *, live: bool) -> tuple[dict[str, object], str]:
         }
         for panel in drawn.panels
     ]
-    facts = {"begin": window.begin_ns // 10**6, "end": window.end_ns // 10**6, "panels": panels}
-    return facts, f', "document": {drawn.document}, "items": {drawn.items}'
+    return panels, f', "document": {drawn.document}, "items": {drawn.items}'
