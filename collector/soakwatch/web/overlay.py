@@ -39,8 +39,8 @@ Floats = NDArray[np.floating[Any]]
 MAX_PLOTS = 16
 """Maximum number of plots on one page."""
 POINTS, HEIGHT, _MIN_POINTS_FOR_LINE = 1200, 260, 15
-_GAP, _NARROWEST = 0.02, 0.06
-"""Shares of the width: from how wide on a hole is one, and below which a phase has no name."""
+_GAP = 0.02
+"""From this share of the width on a hole in a line is one."""
 _STEPS = ((3 * 3600.0, 3600.0, "h"), (180.0, 60.0, "min"), (0.0, 1.0, "s"))
 
 
@@ -217,13 +217,13 @@ def _shade(plot: Any, axis: _Axis) -> None:
     put(plot, strips, style).level = "underlay"
     plot.extra_y_ranges = {"band": Range1d(start=0, end=1)}
     plot.extra_y_scales = {"band": LinearScale()}
-    wide = [(slot, begin) for slot, begin, end in named if end - begin > _NARROWEST * begins[-1]]
     texts = ColumnDataSource(
         {
-            "x": [begin for _, begin in wide],
-            "y": [1.0] * len(wide),
-            "text": [plain(slot.name) for slot, _ in wide],
-        }
+            "x": [begin for _, begin, _ in named],
+            "y": [1.0] * len(named),
+            "text": [plain(slot.name) for slot, _, _ in named],
+        },
+        name="phase-names",  # plots.js stacks those that would touch
     )
     words(plot, texts, "text", text_baseline="top", text_color=NAME, x_offset=3, y_offset=2)
 
