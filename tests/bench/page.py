@@ -37,6 +37,8 @@ CHROMIUM = "/usr/bin/chromium"
 TARGET_PAINT_MS, TARGET_CURVES_MS, TARGET_ZOOM_MS = 2000.0, 1000.0, 300.0
 PAINT = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
 CURVES = "performance.getEntriesByName('first curves')[0].startTime"
+SIZE = """() => [document.documentElement.scrollHeight,
+  performance.getEntriesByType("resource").reduce((sum, one) => sum + one.encodedBodySize, 0)]"""
 DRAWN = "() => typeof Bokeh !== 'undefined' && soakwatchProbe.models().length > 0"
 ZOOM = """async ([begin, end]) => {
   performance.clearResourceTimings();
@@ -79,6 +81,8 @@ def paint_and_zoom(browser: Browser, folder: Path, rounds: int, seed: int) -> No
         tell("paint", paints, f"target {TARGET_PAINT_MS:g} ms")
         tell("curves", first, f"from the link to the first curves; target {TARGET_CURVES_MS:g} ms")
         tell("plots", drawn, "from the link to the first plots")
+        height, sent = tab.page.evaluate(SIZE)
+        print(f"size     {height:.0f} px long, {sent / 2**20:.1f} MiB sent")
         zooms(tab.page, begin_ms, end_ms, rounds, seed)
         print(f"plots    {len(tab.figures())} figures, {len(tab.lines())} lines; {len(tab.unforgiven())} complaints")
         tab.page.context.close()

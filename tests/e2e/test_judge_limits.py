@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from numpy.typing import NDArray
+from tests.collector.runs.compared_runs import written_run
+from tests.commands import Command
 
 from soakwatch.cli.main import soakwatch
 
@@ -129,3 +131,21 @@ def test_the_figures_of_the_load_come_first(runs: dict[str, Path], tmp_path: Pat
     page = tmp_path / "page.html"
     command("report", str(runs["slower"]), "--against", str(runs["old0"]), "--html", str(page))
     assert "packets received, mean rate" in page.read_text(encoding="utf-8")
+
+
+SMALL_PLAN = "{duration: 2m, targets: {fw: {sources: [{snmp: {host: 198.18.0.1, community: 'env:C'}}]}}}"
+
+
+def test_a_run_is_judged_again_with_some_values_of_its_plan_changed(tmp_path: Path, soakwatch: Command) -> None:
+    """Its own plan but for a limit; a wrong path is one sentence, and so is a change of no plan at all."""
+    written_run(tmp_path / "runs", "fw", plan=SMALL_PLAN)
+    judged = soakwatch("judge", "fw", "--rule", "level", "--set", "rules.level.cpu=10%")
+    assert judged.returncode == 1, judged.stdout + judged.stderr
+    assert "level" in judged.stdout
+    assert soakwatch("judge", "fw", "--rule", "level").returncode != 1
+    wrong = soakwatch("judge", "fw", "--set", "rules.levl.cpu=10%")
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert wrong.stderr == "soakwatch: plan of the run:1:1: unknown rule 'levl'; did you mean 'level'?\n"
+    several = soakwatch("judge", "fw", "fw", "--set", "rules.level.cpu=10%")
+    assert several.returncode == 2
+    assert "--set changes the plan of one RUN, or that of --plan" in several.stderr

@@ -192,12 +192,14 @@ def plan_of(document: Document, registry: Registry = INSTALLED, *, device: bool 
     return plan
 
 
-def plan_from_text(text: str, origin: str, registry: Registry = INSTALLED) -> Plan:
-    """The plan in a YAML text; ``origin`` is the file's name as errors show it.
+def plan_from_text(text: str, origin: str, registry: Registry = INSTALLED, *, values: Sequence[str] = ()) -> Plan:
+    """The plan in a YAML text; ``origin`` is the file's name as errors show it. ``values`` replace some of it, as
+    those of ``load_plan`` do.
 
     Raises PlanError; its ``problems`` are all sentences, in the order of their places.
     """
-    return _plan(parse(text, origin), registry)
+    document = parse(text, origin)
+    return _plan(with_values(document, values) if values else document, registry)
 
 
 def quick_plan(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from soakwatch.cli.options import on_option, runs_option
+from soakwatch.cli.options import on_option, runs_option, set_option
 from soakwatch.importing.command_line import given_options, is_table, options_of, table_options
 from soakwatch.sinks.addresses import HELP, is_database
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 Examples:
   soakwatch judge last
   soakwatch judge runs/20261121T200000Z-fw-7.2 --plan stricter.yaml
+  soakwatch judge last --set rules.memory_growth.decides=alone --set rules.level.temperature=80
   soakwatch judge mailed-record.sqlite --rule memory_growth --json verdict.json
   soakwatch judge fw-7.2.tar.gz
   soakwatch judge runs --plan stricter.yaml --jobs 4
@@ -52,6 +53,7 @@ Of several records: 2 if one could not be judged, else 1 if one fails, else 3 if
 @click.option(
     "--plan", type=click.Path(path_type=Path), show_default="the run's own", help="Plan with the rules to apply."
 )
+@set_option
 @click.option("--rule", "names", multiple=True, show_default="all", help="Rule to apply. May be repeated.")
 @click.option(
     "--json",
@@ -77,6 +79,7 @@ Of several records: 2 if one could not be judged, else 1 if one fails, else 3 if
 def command(
     runs: tuple[str, ...],
     plan: Path | None,
+    values: tuple[str, ...],
     names: tuple[str, ...],
     json_file: Path | None,
     runs_folder: Path,
@@ -93,13 +96,14 @@ def command(
     from soakwatch.runs.judge_again import folder_of_records
 
     if len(runs) > 1 or on is not None or jobs is not None or folder_of_records(runs[0]):
-        return _many(runs, plan, names, json_file, runs_folder, on, jobs, against, given)
-    return _one(runs[0], plan, names, json_file, runs_folder, against, given)
+        return _many(runs, plan, values, names, json_file, runs_folder, on, jobs, against, given)
+    return _one(runs[0], plan, values, names, json_file, runs_folder, against, given)
 
 
 def _many(
     runs: tuple[str, ...],
     plan: Path | None,
+    values: tuple[str, ...],
     names: tuple[str, ...],
     json_file: Path | None,
     runs_folder: Path,
@@ -125,7 +129,9 @@ def _many(
     for run in runs:
         if is_database(run) or (is_table(run) and not Path(run).is_file()):
             raise click.UsageError(f"{run} is no run: tables and databases are judged one at a time")
-    given_plan = None if plan is None else load_plan(plan, device=False)
+    if values and plan is None:
+        raise click.UsageError("--set changes the plan of one RUN, or that of --plan: name one for several records")
+    given_plan = None if plan is None else load_plan(plan, device=False, values=values)
     rules = Rules(None if given_plan is None else plan_text(given_plan), str(plan or ""), names)
     records = records_in(runs, runs_folder)
     with executor_for(on, jobs if jobs is None else min(jobs, len(records))) as executor:
@@ -135,6 +141,7 @@ def _many(
 def _one(
     run: str,
     plan: Path | None,
+    values: tuple[str, ...],
     names: tuple[str, ...],
     json_file: Path | None,
     runs_folder: Path,
@@ -144,7 +151,7 @@ def _one(
     from soakwatch.core.console import CommandConsole
     from soakwatch.core.registry import rule_class
     from soakwatch.judge.record_verdict import judge_record
-    from soakwatch.plan import load_plan
+    from soakwatch.plan import load_plan, plan_from_text
     from soakwatch.record import RecordView
     from soakwatch.report.json import render_json
     from soakwatch.report.terminal import print_verdict
@@ -154,9 +161,14 @@ def _one(
     for name in names:
         if rule_class(name).manner.needs_earlier and not against:
             raise click.UsageError(f"--rule {name} compares with earlier runs: name them with --against RUN")
-    given_plan = load_plan(plan, device=False) if plan is not None else None
+    given_plan = load_plan(plan, device=False, values=values) if plan is not None else None
     with ExitStack() as stack:
         view = stack.enter_context(_opened(run, runs_folder, names, given))
+        if values and given_plan is None:
+            text = view.meta("plan")
+            if text is None:
+                raise click.UsageError(f"--set: {run} has no plan of its own: name one with --plan")
+            given_plan = plan_from_text(text, "plan of the run", values=values)
         earlier = [stack.enter_context(RecordView.open(find_run(other, runs_folder))) for other in against]
         console = CommandConsole()
         with console.status("judging") as shown:
