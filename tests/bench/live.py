@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.bench.judge import ONE_THREAD, device, generator
 from tests.bench.record import BEGIN_NS, Signal, polls
 
-from soakwatch.judge.live.__main__ import evaluator_of
+from soakwatch.judge.live.answers import evaluator_of
 from soakwatch.judge.live.evaluator import LiveEvaluator
 from soakwatch.judge.planned import PLANNED_KEY, planned_text
 from soakwatch.record import Record, finding_to_json

@@ -10,6 +10,7 @@ from asyncio.subprocess import DEVNULL, Process
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
+from typing import Protocol
 
 from soakwatch.core.one_thread import users_own
 from soakwatch.core.redaction import Redaction
@@ -30,6 +31,22 @@ class CommandResult:
     output: bytes
     seconds: float
     over: bool = False
+
+
+class RunsCommand(Protocol):
+    """How a command is run: see ``run_command``."""
+
+    async def __call__(
+        self,
+        words: Sequence[str],
+        environment: Mapping[str, str],
+        timeout_s: float,
+        over: asyncio.Event,
+        redaction: Redaction,
+        max_output: int = MAX_OUTPUT,
+    ) -> CommandResult:
+        """Run it."""
+        ...
 
 
 async def run_command(

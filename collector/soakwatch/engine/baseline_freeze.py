@@ -21,6 +21,8 @@ from soakwatch.record import Record, RecordView
 _AFTER_NS = 5_000_000_000  # the last polls of the phase may still be running when it ends
 _MAX_S = 600.0
 
+ComputesBaseline = Callable[[Path], Awaitable[str]]
+
 
 class Freezing:
     """Freezes the baseline of a run that goes on: ``check`` is called now and then, ``keep`` puts it in the record.
@@ -28,8 +30,8 @@ class Freezing:
     What goes wrong here is made up for at the end of the run (``freeze``).
     """
 
-    def __init__(self, folder: Path, keep: Callable[[str], Awaitable[None]]) -> None:
-        self._folder, self._keep = folder, keep
+    def __init__(self, folder: Path, keep: Callable[[str], Awaitable[None]], compute: ComputesBaseline) -> None:
+        self._folder, self._keep, self._compute = folder, keep, compute
         self._frozen_ns: int | None = None  # the end of the phase
         self._task: asyncio.Task[None] | None = None
 
@@ -51,10 +53,19 @@ class Freezing:
 
     async def _freeze(self) -> None:
         with suppress(OSError, TimeoutError):
-            child = await AsyncChild.start(python_module(__name__, str(self._folder)))
-            baseline = (await child.read_all(_MAX_S)).strip()
-            if child.exit_code == 0 and baseline:
+            baseline = await self._compute(self._folder)
+            if baseline:
                 await self._keep(baseline)
+
+
+async def baseline_in_process(folder: Path) -> str:
+    """The baseline to store, computed by a process of its own; "" where there is nothing to store.
+
+    Raises OSError and TimeoutError.
+    """
+    child = await AsyncChild.start(python_module(__name__, str(folder)))
+    baseline = (await child.read_all(_MAX_S)).strip()
+    return baseline if child.exit_code == 0 else ""
 
 
 def compute_baseline(folder: Path) -> str | None:

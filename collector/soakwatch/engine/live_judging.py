@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable
 
 from soakwatch.engine.context import RunContext
+from soakwatch.engine.machine import Machine
 from soakwatch.engine.run_record import RunRecord
 from soakwatch.judge.live.client import LiveJudge
 from soakwatch.judge.live.early_triggers import EarlyTriggers
@@ -18,11 +19,13 @@ from soakwatch_rules.rule import Finding
 class LiveJudging:
     """The live judge of one run; it is woken by polls and events that matter, and asked once a minute otherwise."""
 
-    def __init__(self, context: RunContext, out: RunRecord, now_ns: Callable[[], int]) -> None:
+    def __init__(self, context: RunContext, out: RunRecord, now_ns: Callable[[], int], machine: Machine) -> None:
         self._out = out
         self._stops = context.stop_on_fail or bool(context.stop_rules)
         rules = None if context.stop_on_fail else context.stop_rules
-        self._judge = LiveJudge(context.folder, now_ns, confirm=self._stops, rules=rules)
+        self._judge = LiveJudge(
+            machine.judge(context.folder), now_ns, confirm=self._stops, rules=rules, stopwatch=machine.stopwatch
+        )
         self._triggers = EarlyTriggers()
 
     @property

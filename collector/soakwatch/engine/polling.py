@@ -109,6 +109,31 @@ class _Result:
     failure: Exception | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """A poller and what it can do besides: asked once, since to ask a protocol costs as much as a poll of the model."""
+
+    poller: Poller
+    backfills: Backfills | None
+    identifies: Identifies | None
+    fingerprints: Fingerprints | None
+    reads_cpu: ReadsCpuAlone | None
+    captures: CapturesDetail | None
+
+    @classmethod
+    def of(cls, poller: Poller) -> _Opened:
+        """What a poller can do."""
+        some: object = poller
+        return cls(
+            poller,
+            some if isinstance(some, Backfills) else None,
+            some if isinstance(some, Identifies) else None,
+            some if isinstance(some, Fingerprints) else None,
+            some if isinstance(some, ReadsCpuAlone) else None,
+            some if isinstance(some, CapturesDetail) else None,
+        )
+
+
 class _SourceFacts:
     """The newest facts of one source: its identity, and metrics that come less often than polls.
 
@@ -155,7 +180,7 @@ class PolledSource:
         self.outcomes: Counter[PollOutcome] = Counter()
         self.recovered = 0  # polls that came late; ``outcomes`` has their due times as they ended then
         self._connect, self._clock, self._sink, self._recorded = connect, clock, sink, recorded
-        self._poller: Poller | None = None
+        self._opened: _Opened | None = None
         self._stack = AsyncExitStack()
         self._log = ThrottledLog(spec.label)
         self._grid = PollGrid(spec.id, spec.when)
@@ -186,20 +211,20 @@ class PolledSource:
     @property
     def fingerprints(self) -> Fingerprints | None:
         """The source, where it is connected and can tell what its target is; not while that is left alone."""
-        poller: object = self._poller
-        return poller if isinstance(poller, Fingerprints) and not self._rests(self._clock.now_ns()) else None
+        if self._opened is None or self._rests(self._clock.now_ns()):
+            return None
+        return self._opened.fingerprints
 
     @property
     def reads_cpu(self) -> bool:
         """Whether it is connected, answers, and can read the CPU of its device alone."""
-        poller: object = self._poller
-        return self._answering and isinstance(poller, ReadsCpuAlone)
+        return self._answering and self._opened is not None and self._opened.reads_cpu is not None
 
     @property
     def cpu_renewal_s(self) -> float:
         """How often the device renews its CPU, where that is less often than it is polled; else 0."""
-        poller: object = self._poller
-        renewals = poller.facts().renewals if isinstance(poller, Identifies) else {}
+        identifies = None if self._opened is None else self._opened.identifies
+        renewals = {} if identifies is None else identifies.facts().renewals
         return max((renewals.get(metric, 0.0) for metric in CPU_METRICS), default=0.0)
 
     def rest(self, until_ns: int, every_ns: int) -> None:
@@ -248,17 +273,17 @@ class PolledSource:
 
     def capture_moment(self, when_ns: int, why: str, finding: FindingKey | None = None) -> None:
         """Something happened to this source's target at that time: capture it in detail, if the source can."""
-        if isinstance(self._poller, CapturesDetail):
-            self._poller.capture_moment(when_ns, why, finding)
+        if self._opened is not None and self._opened.captures is not None:
+            self._opened.captures.capture_moment(when_ns, why, finding)
 
     async def final_captures(self, end_ns: int) -> None:
         """At the end: the captures that are still running, as far as they go. They come with the last answered poll, so
         that they stand for none that was lost."""
-        poller, due_ns = self._poller, self._answered_ns
-        if isinstance(poller, CapturesDetail) and due_ns is not None:
+        captures, due_ns = None if self._opened is None else self._opened.captures, self._answered_ns
+        if captures is not None and due_ns is not None:
             with suppress(Exception):  # as in _poll_once
                 async with asyncio.timeout(min(self.spec.when.timeout_s, FINAL_CAPTURE_S)):
-                    for answer in await poller.final_captures(end_ns):
+                    for answer in await captures.final_captures(end_ns):
                         self._sink.take(Poll(self.spec.id, due_ns, due_ns, 0, PollOutcome.OK, None, answer))
 
     def close_account(self, end_ns: int) -> None:
@@ -268,8 +293,8 @@ class PolledSource:
 
     def may_be_behind(self, *, resumed: bool) -> bool:
         """Whether this source may have polls that nobody fetched; in a ``resumed`` run also one that never opened."""
-        never_opened = self._poller is None
-        return self._behind and (resumed if never_opened else isinstance(self._poller, Backfills))
+        opened = self._opened
+        return self._behind and (resumed if opened is None else opened.backfills is not None)
 
     async def catch_up(self, end_ns: int, *, resumed: bool) -> int | None:
         """Ask once more after the end, for polls that were made before it; how many came, None if it failed as well.
@@ -285,15 +310,15 @@ class PolledSource:
         try:
             with suppress(Exception):  # as in _poll_once: whatever a poller lets out, the run ends properly
                 async with asyncio.timeout(self.spec.when.timeout_s):
-                    if self._poller is None and resumed:
-                        self._poller = await self._open()
-                    if isinstance(self._poller, Backfills):
-                        answer = await self._poller.poll(asked_ns)
+                    if self._opened is None and resumed:
+                        self._opened = await self._open()
+                    if self._opened is not None and self._opened.backfills is not None:
+                        answer = await self._opened.poller.poll(asked_ns)
                 failed = False
         finally:  # what came before a timeout, or before the caller gave up, is here all the same
-            if isinstance(self._poller, Backfills):
+            if self._opened is not None and self._opened.backfills is not None:
                 with suppress(Exception):
-                    fetched = self._keep_late(self._poller.recovered(), answer, asked_ns)
+                    fetched = self._keep_late(self._opened.backfills.recovered(), answer, asked_ns)
         return None if failed and not fetched else fetched
 
     def _emit(self, poll: Poll) -> None:
@@ -331,21 +356,21 @@ class PolledSource:
 
     async def _poll_once(self, start_ns: int, *, resting: bool = False) -> _Result:
         when = self.spec.when
-        limit_s = max(self.spec.opens_s, when.timeout_s) if self._poller is None else when.timeout_s
+        limit_s = max(self.spec.opens_s, when.timeout_s) if self._opened is None else when.timeout_s
         try:
             async with asyncio.timeout(limit_s):
-                if self._poller is None:
-                    self._poller = await self._open()
-                poller: object = self._poller
-                if resting and isinstance(poller, ReadsCpuAlone):
-                    answer = await poller.poll_cpu(start_ns)
+                if self._opened is None:
+                    self._opened = await self._open()
+                source = self._opened
+                if resting and source.reads_cpu is not None:
+                    answer = await source.reads_cpu.poll_cpu(start_ns)
                 else:
-                    answer = await self._poller.poll(start_ns)
+                    answer = await source.poller.poll(start_ns)
             backfilled: Sequence[BackfilledPoll] = ()
-            if isinstance(self._poller, Backfills):
-                backfilled = tuple(islice(self._poller.recovered(), MAX_BACKFILLED))
-            if isinstance(self._poller, Identifies):
-                new = self._facts.update(self._poller.facts(), start_ns)
+            if source.backfills is not None:
+                backfilled = tuple(islice(source.backfills.recovered(), MAX_BACKFILLED))
+            if source.identifies is not None:
+                new = self._facts.update(source.identifies.facts(), start_ns)
                 answer = Answer(answer.samples, (*answer.events, *new), answer.faults) if new else answer
         except TimeoutError:
             sentence = f"no answer within {limit_s:g} s"
@@ -373,11 +398,11 @@ class PolledSource:
         took = Sample(DURATION, name, (end_ns - start_ns) * 1e-9, start_ns)
         return Answer((*answer.samples, took), answer.events, answer.faults)
 
-    async def _open(self) -> Poller:
+    async def _open(self) -> _Opened:
         async with AsyncExitStack() as stack:
             poller = await self._connect(stack)
             self._stack = stack.pop_all()
-        return poller
+        return _Opened.of(poller)
 
     def _account(self, result: _Result, due_ns: int, now_ns: int) -> None:
         """Log a failure or a recovery, and ask a failing source less often, unless it answers in part or is getting

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from soakwatch.core.redaction import Redaction
-from soakwatch.core.run_command import CommandResult, run_command
+from soakwatch.core.run_command import CommandResult, RunsCommand, run_command
 from soakwatch.plan import EventPlan
 from soakwatch.record import Artifact, artifact_name
 from soakwatch.record.queue import Notes
@@ -22,9 +22,14 @@ class Scripts:
     """The commands of planned events that run now. ``end`` must be awaited before the record is closed."""
 
     def __init__(
-        self, notes: Notes, now_ns: Callable[[], int], environment: Mapping[str, str], redaction: Redaction
+        self,
+        notes: Notes,
+        now_ns: Callable[[], int],
+        environment: Mapping[str, str],
+        redaction: Redaction,
+        command: RunsCommand = run_command,
     ) -> None:
-        self._notes, self._now_ns, self._redaction = notes, now_ns, redaction
+        self._notes, self._now_ns, self._redaction, self._command = notes, now_ns, redaction, command
         self._environment = dict(environment)
         self._running: dict[int, asyncio.Task[None]] = {}
         self._over = asyncio.Event()
@@ -46,7 +51,7 @@ class Scripts:
 
     async def _run(self, planned: EventPlan, event: Event, number: int) -> None:
         own = {"SOAKWATCH_EVENT": event.kind, "SOAKWATCH_TARGET": event.target}
-        result = await run_command(
+        result = await self._command(
             planned.run, {**self._environment, **own}, planned.timeout_s, self._over, self._redaction
         )
         end_ns = self._now_ns()

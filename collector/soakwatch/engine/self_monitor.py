@@ -7,13 +7,16 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Protocol
 
 import psutil
 
 from soakwatch.core.clock import Clock
 from soakwatch.core.daemon_thread import in_daemon_thread
 from soakwatch.core.event_kinds import CLOCK_STEP
+from soakwatch.sources.abc import Poller
 from soakwatch_agent.context import HostContext, ProcAt
 from soakwatch_agent.fingerprint import Tree, fingerprint
 from soakwatch_agent.sample import Answer, Event, PollOutcome, Sample, object_text
@@ -43,6 +46,54 @@ class LoopLag:
         return worst
 
 
+Outcomes = Callable[[], Sequence[Counter[PollOutcome]]]
+
+
+class OpensOwn(Protocol):
+    """How a run opens the poller of its own monitor; ``outcomes`` are those of its sources so far.
+
+    ``tells``: it reports what this machine is, for no target is this machine.
+    """
+
+    async def __call__(
+        self, clock: Clock, folder: Path, outcomes: Outcomes, stack: AsyncExitStack, *, tells: bool
+    ) -> Poller:
+        """Open it; what it opens is entered into the stack."""
+        ...
+
+
+async def watch_self(
+    clock: Clock, folder: Path, outcomes: Outcomes, stack: AsyncExitStack, *, tells: bool
+) -> SelfWatch:
+    """The poller of this process, with its heartbeat."""
+    lag = LoopLag()
+    beat = asyncio.create_task(lag.beat())
+    stack.callback(beat.cancel)
+    return SelfWatch(clock, folder, lag, outcomes, tells=tells)
+
+
+def own_readings(outcomes: Outcomes, offset_s: float) -> list[tuple[str, str, float]]:
+    """What a run knows of its own polls and its clock, as metric, object and value."""
+    total = sum(outcomes(), Counter[PollOutcome]())
+    polls: list[tuple[str, str, float]]
+    polls = [("monitor.polls", object_text(outcome=o.value), total[o]) for o in PollOutcome]
+    return [*polls, ("monitor.clock.offset", "", offset_s)]
+
+
+class ClockSteps:
+    """Notices that the wall clock was set, by its distance from the steady one."""
+
+    def __init__(self) -> None:
+        self._offset_s: float | None = None
+
+    def events(self, now_ns: int, offset_s: float) -> tuple[Event, ...]:
+        """The step since the last call, if there was one."""
+        before, self._offset_s = self._offset_s, offset_s
+        if before is None or abs(offset_s - before) < CLOCK_STEP_S:
+            return ()
+        return (Event(CLOCK_STEP, "", now_ns, now_ns, {"seconds": f"{offset_s - before:+.3f}"}),)
+
+
 class SelfWatch:
     """The poller ``monitor``: every run has it."""
 
@@ -51,15 +102,15 @@ class SelfWatch:
         clock: Clock,
         folder: Path,
         lag: LoopLag,
-        outcomes: Callable[[], Sequence[Counter[PollOutcome]]],
+        outcomes: Outcomes,
         *,
         tells: bool = True,
     ) -> None:
-        self._tells = tells  # no target is this machine, so that nobody else tells what it is
+        self._tells = tells
         self._clock, self._folder, self._lag, self._outcomes = clock, folder, lag, outcomes
         self._process = psutil.Process()
         self._here = HostContext()
-        self._offset_s: float | None = None
+        self._steps = ClockSteps()
 
     async def poll(self, now_ns: int) -> Answer:
         """One poll of this process."""
@@ -76,19 +127,11 @@ class SelfWatch:
             ("monitor.disk.free", "", shutil.disk_usage(self._folder).free),
             ("monitor.record.size", "", sum(f.stat().st_size for f in self._folder.glob("record.sqlite*"))),
         ]
-        total = sum(self._outcomes(), Counter[PollOutcome]())
-        readings += [("monitor.polls", object_text(outcome=o.value), total[o]) for o in PollOutcome]
         offset_s = (self._clock.wall_ns() - self._clock.now_ns()) * 1e-9
-        readings.append(("monitor.clock.offset", "", offset_s))
-        events = self._clock_step(now_ns, offset_s)
-        return Answer(tuple(Sample(m, o, value, now_ns) for m, o, value in readings), events, ())
+        readings += own_readings(self._outcomes, offset_s)
+        samples = tuple(Sample(m, o, value, now_ns) for m, o, value in readings)
+        return Answer(samples, self._steps.events(now_ns, offset_s), ())
 
     async def fingerprint(self) -> Mapping[str, Tree]:
         """What the machine is that Soakwatch runs on."""
         return await in_daemon_thread(fingerprint, "soakwatch-fingerprint") if self._tells else {}
-
-    def _clock_step(self, now_ns: int, offset_s: float) -> tuple[Event, ...]:
-        before, self._offset_s = self._offset_s, offset_s
-        if before is None or abs(offset_s - before) < CLOCK_STEP_S:
-            return ()
-        return (Event(CLOCK_STEP, "", now_ns, now_ns, {"seconds": f"{offset_s - before:+.3f}"}),)

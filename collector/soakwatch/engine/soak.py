@@ -20,6 +20,7 @@ from soakwatch.engine.event_feed import EventFeed
 from soakwatch.engine.fingerprints import Fingerprinting
 from soakwatch.engine.hooks.setup import base_environment, hooks_of
 from soakwatch.engine.live_judging import LiveJudging
+from soakwatch.engine.machine import HERE, Machine
 from soakwatch.engine.notify.setup import notifying_of
 from soakwatch.engine.observer_probe import ObserverProbe
 from soakwatch.engine.phase_driver import PhaseDriver
@@ -29,7 +30,6 @@ from soakwatch.engine.record_watch import RecordWatch
 from soakwatch.engine.run_record import Heartbeat, run_record
 from soakwatch.engine.scheduler import PlannedTimers, Timers
 from soakwatch.engine.scripts import Scripts
-from soakwatch.engine.self_monitor import LoopLag
 from soakwatch.engine.source_sink import GeneratorLoad, PollObservers
 from soakwatch.engine.sources import Sources
 from soakwatch.judge.baseline import META as BASELINE
@@ -38,8 +38,6 @@ from soakwatch.record import Record, RecordFullError
 from soakwatch.record.model import USER_ORIGIN
 from soakwatch.runs.status import SourceStatus, Status
 from soakwatch_rules.rule import Event
-
-COMMIT_EVERY_S = 1.0
 
 
 class Soak:
@@ -51,31 +49,31 @@ class Soak:
         record: Record,
         clock: Clock,
         *,
-        threaded: bool = True,
+        machine: Machine = HERE,
         promises: Promises | None = None,
     ) -> None:
         plan, folder = context.plan, context.folder
         # The monitor of an older version marked nothing: what a run begins with was done by it.
         self._starts_hooks = not context.resumed or (promises is not None and promises.known)
-        self.context, self._clock = context, clock
-        self._out = run_record(record, clock.now_ns, threaded=threaded)
+        self.context, self._clock, self._beat_s = context, clock, machine.beat_s
+        self._out = run_record(record, clock.now_ns, threaded=machine.threaded)
         self._place = RecordWatch(self._out, clock.now_ns)
         notes = self._out.notes
         environment, redaction = base_environment(plan, folder), redaction_of(plan.text)
-        scripts = Scripts(notes, clock.now_ns, environment, redaction)
+        scripts = Scripts(notes, clock.now_ns, environment, redaction, machine.command)
         self._driver = PhaseDriver(context, self._out, clock.now_ns, scripts)
         self._probe = ObserverProbe(plan.observer, context.start_ns, self._driver.phases, self._out, clock.now_ns)
-        self.hooks = hooks_of(plan, folder, notes, clock.now_ns, context.live_findings, promises)
+        self.hooks = hooks_of(plan, folder, notes, clock.now_ns, context.live_findings, promises, machine.command)
         self._labels = LabelReader(LabelSite(plan, folder, environment, redaction), self._out, clock.now_ns)
         self.notifying = notifying_of(
             plan, folder, context.start_ns, clock.now_ns, resumed=context.resumed, promises=promises
         )
-        self._live, self._load = LiveJudging(context, self._out, clock.now_ns), GeneratorLoad()
+        self._live, self._load = LiveJudging(context, self._out, clock.now_ns, machine), GeneratorLoad()
         observers = PollObservers(self._driver.phases, self._live, self._load, self._driver.capacity.counts)
-        self._sources = Sources(context, self._out, clock, observers)
+        self._sources = Sources(context, self._out, clock, observers, machine)
         self._events, self._heartbeat = EventFeed(self._out), Heartbeat(self._out, clock.now_ns)
         self._fingerprints = Fingerprinting(self._out, redaction)
-        self._freezing = Freezing(folder, self._keep_baseline)
+        self._freezing = Freezing(folder, self._keep_baseline, machine.baseline)
         self._planned = PlannedTimers(clock, self._begin_due)
         self._announced = False  # hooks and recipients have heard of the start
         self._doing = ""
@@ -133,11 +131,8 @@ class Soak:
             stack.push_async_callback(self._freezing.close)
             await self._fingerprints.start(self.context.folder, resumed=self.context.resumed)
             await self._heartbeat.start()
-            lag = LoopLag()
-            await self._sources.open(stack, lag, self._driver.loads, self.end_ns)
+            await self._sources.open(stack, self._driver.loads, self.end_ns)
             stack.push_async_callback(self._fingerprints.close)
-            beat = asyncio.create_task(lag.beat())
-            stack.callback(beat.cancel)
             await self._begin_due()
             if self._clock.now_ns() < self.end_ns:
                 async with Timers(self._clock) as timers:
@@ -196,8 +191,8 @@ class Soak:
         for source in self._sources.polled:
             timers.poll(source)
         self._planned.start(timers, self._due_ns())
-        timers.every(COMMIT_EVERY_S, self._on_second)
-        timers.every(COMMIT_EVERY_S, self._judge, abandonable=True)
+        timers.every(self._beat_s, self._on_second)
+        timers.every(self._beat_s, self._judge, abandonable=True)
 
     async def _until_the_end(self) -> None:
         causes = {asyncio.create_task(_set(self._stop)), asyncio.create_task(self._sources.first_polls.refused())}

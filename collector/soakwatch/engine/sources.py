@@ -17,11 +17,12 @@ from soakwatch.engine.context import RunContext
 from soakwatch.engine.fingerprints import Reporter
 from soakwatch.engine.first_polls import OPENS_S, FirstPolls
 from soakwatch.engine.load_driver import LoadController
+from soakwatch.engine.machine import Machine
 from soakwatch.engine.polling import Connect, PolledSource, SourceSpec
 from soakwatch.engine.recorded_polls import RecordedPolls
 from soakwatch.engine.recorder_triggers import RecorderTriggers
 from soakwatch.engine.run_record import RunRecord
-from soakwatch.engine.self_monitor import INTERVAL_S, LoopLag, SelfWatch
+from soakwatch.engine.self_monitor import INTERVAL_S
 from soakwatch.engine.source_sink import PollObservers, SourceSink
 from soakwatch.plan import SourcePlan, TargetPlan
 from soakwatch.plan.sources import labelled
@@ -36,20 +37,23 @@ MAX_ALIGNMENT_NS = 1_000_000_000  # an hourly poll does not wait for the full ho
 class Sources:
     """All sources of one run: ``polled`` are those of the plan and the monitor's own, once they are opened."""
 
-    def __init__(self, context: RunContext, out: RunRecord, clock: Clock, observers: PollObservers) -> None:
+    def __init__(
+        self, context: RunContext, out: RunRecord, clock: Clock, observers: PollObservers, machine: Machine
+    ) -> None:
         self._context, self._out, self._clock, self._observers = context, out, clock, observers
+        self._machine = machine
         self.first_polls, self.triggers = FirstPolls(), RecorderTriggers(context.unwatched_ns)
         self.polled: list[PolledSource] = []
         self.reporters: list[Reporter] = []
 
-    async def open(self, stack: AsyncExitStack, lag: LoopLag, loads: LoadController, end_ns: int) -> None:
+    async def open(self, stack: AsyncExitStack, loads: LoadController, end_ns: int) -> None:
         """Make them known to the record; nothing is polled yet. Raises RecordError."""
         begin_ns = max(self._clock.now_ns(), self._context.start_ns)
         for target in self._context.plan.targets:
             await self._out.queue.call(self._out.record.target, target.name, target.role)
             for label, planned in labelled(target.sources):
                 await self._open(stack, target, label, planned, loads, begin_ns, end_ns)
-        await self._open_own(stack, lag, begin_ns, end_ns)
+        await self._open_own(stack, begin_ns, end_ns)
 
     async def _open(
         self,
@@ -78,7 +82,7 @@ class Sources:
         spec = SourceSpec(
             source.id,
             f"{source.target}/{source.label}",
-            timing(_anchor(begin_ns, config.interval), config.interval, config.timeout),
+            timing(self._grid_begin_ns(source, begin_ns), config.interval, config.timeout),
             timed=config.asks_management and target.role == DUT,
             opens_s=OPENS_S if generator and config.timeout is None else 0.0,
             silent=config.resting == "silent",
@@ -90,23 +94,20 @@ class Sources:
         sink = SourceSink(source, target.role, self._out, self._observers, first)
         await self._add(stack, spec, _connector(planned, site, loads if drives else None), sink, end_ns)
 
-    async def _open_own(self, stack: AsyncExitStack, lag: LoopLag, begin_ns: int, end_ns: int) -> None:
+    async def _open_own(self, stack: AsyncExitStack, begin_ns: int, end_ns: int) -> None:
         """The source of the monitor itself."""
         call, record = self._out.queue.call, self._out.record
         await call(record.target, MONITOR, MONITOR)
         own = await call(record.source, MONITOR, MONITOR, MONITOR, round(INTERVAL_S * 1e9), required=False)
-        watch = SelfWatch(
-            self._clock,
-            self._context.folder,
-            lag,
-            lambda: [source.outcomes for source in self.polled],
-            tells=not any(_is_here(planned) for target in self._context.plan.targets for planned in target.sources),
-        )
+        here = any(_is_here(planned) for target in self._context.plan.targets for planned in target.sources)
 
-        async def connect(_: AsyncExitStack) -> Poller:
-            return watch
+        async def connect(opened: AsyncExitStack) -> Poller:
+            folder, polled = self._context.folder, self.polled
+            return await self._machine.own(
+                self._clock, folder, lambda: [source.outcomes for source in polled], opened, tells=not here
+            )
 
-        spec = SourceSpec(own.id, f"{own.target}/{own.label}", timing(_anchor(begin_ns, INTERVAL_S), INTERVAL_S))
+        spec = SourceSpec(own.id, f"{own.target}/{own.label}", timing(self._grid_begin_ns(own, begin_ns), INTERVAL_S))
         await self._add(stack, spec, connect, SourceSink(own, "", self._out, self._observers), end_ns)
 
     async def _add(
@@ -126,6 +127,13 @@ class Sources:
         self.reporters.append(
             Reporter(MONITOR_HOST if source.target == MONITOR else source.target, source.label, polled)
         )
+
+    def _grid_begin_ns(self, source: Source, begin_ns: int) -> int:
+        """The first due time not before a time; in a resumed run on the grid that the source has had from its begin."""
+        last_ns = (self._context.last_due_ns or {}).get(source.id)
+        if last_ns is None:
+            return _anchor(begin_ns, source.interval_ns * 1e-9)
+        return last_ns + max(1, -(-(begin_ns - last_ns) // source.interval_ns)) * source.interval_ns
 
     def _gap(self, source: Source, until_ns: int) -> Sequence[Poll]:
         """The polls that were due while no monitor ran: each is a gap in the account, with its reason."""

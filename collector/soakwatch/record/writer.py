@@ -271,6 +271,14 @@ class Record:
         """Bytes on disk, write-ahead log included."""
         return size_of(self.path)
 
+    def troubled(self, heard: Callable[[str], None] | None = None, pages: int | None = None) -> None:
+        """For tests of what a run survives: ``heard`` is called before each statement, and the file grows by at most
+        so many ``pages``, as on a disk that is full; None: no longer."""
+        with self._reading() as sql:
+            sql.set_trace_callback(heard)
+            now = sql.execute("PRAGMA page_count").fetchone()[0]
+            sql.execute(f"PRAGMA max_page_count={2**32 - 2 if pages is None else now + pages:d}").fetchall()
+
     def displaced(self) -> str:
         """What became of the file, in a few words, where its path does not name it any more; "" if it does."""
         if self._identity is None:

@@ -25,13 +25,13 @@ class Sealing:
             sign("a trial\n", self.key)
 
 
-def seal(record: Record, how: Sealing) -> tuple[Checked, str]:
-    """Seal all that the record holds, sign the seal and let it be stamped; what came of it, and why it could not be
-    signed or stamped, or "".
+def seal(record: Record, how: Sealing, time_ns: int | None = None) -> tuple[Checked, str]:
+    """Seal all that the record holds, at a time (UTC ns; default: now), sign the seal and let it be stamped; what came
+    of it, and why it could not be signed or stamped, or "".
 
     Raises RecordError.
     """
-    made = record.put_seal(time.time_ns())
+    made = record.put_seal(time.time_ns() if time_ns is None else time_ns)
     doubts: list[str] = []
     if how.key is not None and not made.signature:
         try:

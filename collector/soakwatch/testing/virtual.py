@@ -1,46 +1,43 @@
-"""Virtual time: an event loop that jumps to its next timer, and the clock that goes with it.
+"""Virtual time: event loops that jump to their next timer, and the clock that goes with them.
 
-A 72 h soak of 20 pollers runs in seconds, with the real scheduler, the real wrapper and the real record.
+A 72 h soak of 20 pollers runs in seconds, with the real scheduler, the real wrapper and the real record. Whatever is
+handed to a thread is done at once, in virtual time: nothing of it depends on how busy the machine is.
 """
 
 from __future__ import annotations
 
 import asyncio
 import selectors
-from collections.abc import Coroutine
-from typing import TypeVar
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Executor
+from typing import TypeVar, TypeVarTuple
 
 T = TypeVar("T")
-
-
-class _JumpingSelector(selectors.DefaultSelector):
-    """Waits for nothing: what would be slept is added to the time instead, unless a file is ready."""
-
-    slept_ns = 0
-
-    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        """The ready files; else time has passed."""
-        ready = super().select(0)
-        if not ready and timeout:
-            self.slept_ns += round(timeout * 1e9)
-        return ready
+Ts = TypeVarTuple("Ts")
 
 
 class VirtualTime:
-    """A clock and a loop that share one virtual time; ``step_wall`` sets the wall clock as a person would."""
+    """A clock and loops that share one virtual time; ``step_wall`` sets the wall clock as a person would.
 
-    def __init__(self, start_ns: int = 1_800_000_000 * 10**9) -> None:
-        self._start_ns = start_ns
-        self._selector = _JumpingSelector()
+    ``turned`` is called at each turn of a loop; what it raises ends the loop, as the death of its process does.
+    """
+
+    def __init__(self, start_ns: int = 1_800_000_000 * 10**9, turned: Callable[[], None] | None = None) -> None:
+        self._start_ns, self._turned = start_ns, turned
+        self._slept_ns = 0
         self._wall_step_ns = 0
 
     def now_ns(self) -> int:
         """Steady virtual time."""
-        return self._start_ns + self._selector.slept_ns
+        return self._start_ns + self._slept_ns
 
     def wall_ns(self) -> int:
         """The virtual wall clock."""
         return self.now_ns() + self._wall_step_ns
+
+    def seconds(self) -> float:
+        """Seconds since its begin."""
+        return self._slept_ns * 1e-9
 
     def step_wall(self, seconds: float) -> None:
         """Step the wall clock; the steady clock goes on as if nothing had happened."""
@@ -48,18 +45,51 @@ class VirtualTime:
 
     def stall(self, seconds: float) -> None:
         """Let time pass while the loop does nothing, as a blocked or starved monitor does."""
-        self._selector.slept_ns += round(seconds * 1e9)
+        self._slept_ns += round(seconds * 1e9)
 
     def run(self, main: Coroutine[object, object, T]) -> T:
-        """Run a coroutine to its end in this time."""
-        with asyncio.Runner(loop_factory=self._loop) as runner:
+        """Run a coroutine to its end in this time; may be called again."""
+        with asyncio.Runner(loop_factory=lambda: _Loop(self)) as runner:
             return runner.run(main)
 
-    def _loop(self) -> asyncio.AbstractEventLoop:
-        selector = self._selector
+    def waited(self, seconds: float | None) -> None:
+        """A loop has nothing to do for so long: that has passed now."""
+        if self._turned is not None:
+            self._turned()
+        if seconds:
+            self._slept_ns += round(seconds * 1e9)
 
-        class Loop(asyncio.SelectorEventLoop):
-            def time(self) -> float:
-                return selector.slept_ns * 1e-9
 
-        return Loop(selector)
+class _JumpingSelector(selectors.DefaultSelector):
+    """Waits for nothing: what would be slept is added to the time instead, unless a file is ready."""
+
+    def __init__(self, time: VirtualTime) -> None:
+        super().__init__()
+        self._time = time
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        """The ready files; else time has passed."""
+        # The loop's own pipe, by which threads and signals wake it, is the only file of a night.
+        ready = super().select(0) if len(self.get_map()) > 1 or timeout is None else []
+        self._time.waited(None if ready else timeout)
+        return ready
+
+
+class _Loop(asyncio.SelectorEventLoop):
+    def __init__(self, time: VirtualTime) -> None:
+        super().__init__(_JumpingSelector(time))
+        self._time = time
+
+    def time(self) -> float:
+        """Virtual seconds."""
+        return self._time.seconds()
+
+    def run_in_executor(self, executor: Executor | None, func: Callable[[*Ts], T], *args: *Ts) -> asyncio.Future[T]:
+        """Do it now: a thread would take real time, of which a virtual clock knows nothing."""
+        del executor
+        future: asyncio.Future[T] = self.create_future()
+        try:
+            future.set_result(func(*args))
+        except Exception as error:  # noqa: BLE001 - it is the caller's
+            future.set_exception(error)
+        return future

@@ -14,7 +14,7 @@ from soakwatch.cli.main import COMMANDS, run
 from soakwatch.cli.options import chosen
 from soakwatch.core.clock import SteadyClock
 from soakwatch.engine.start import begin, resume
-from soakwatch.judge.live.client import LiveJudge
+from soakwatch.judge.live.client import JudgeProcess, LiveJudge
 from soakwatch.plan import plan_from_text
 from soakwatch.record import RecordView, finding_to_json
 from soakwatch_agent.sample import NOTHING, Poll, PollOutcome
@@ -58,7 +58,7 @@ def judged(live: LiveJudge, *findings: Finding, at_s: int) -> None:
 @pytest.mark.parametrize(("rules", "stops"), [(None, True), ({"hang"}, False), ({"hang", "memory_growth"}, True)])
 def test_only_the_rules_that_are_meant_end_a_run(tmp_path: Path, rules: set[str] | None, *, stops: bool) -> None:
     """A failure of another rule is judged as ever, and the run goes on."""
-    live = LiveJudge(tmp_path, lambda: 0, confirm=True, rules=rules)
+    live = LiveJudge(JudgeProcess(tmp_path), lambda: 0, confirm=True, rules=rules)
     for at_s in (0, 20):
         judged(live, FAIL, finding("hang", target="tg") if rules is None else replace(FAIL, rule="drops"), at_s=at_s)
     assert live.confirmed is stops

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
 from soakwatch.engine.context import RunContext
+from soakwatch.engine.machine import HERE
 from soakwatch.engine.soak import Soak
 from soakwatch.plan import plan_from_text
 from soakwatch.record import Record, RecordFullError
@@ -50,7 +52,7 @@ def test_a_phase_that_begins_on_a_full_disk_is_not_lost(tmp_path: Path) -> None:
 
     async def main() -> None:
         course = RunContext(plan_from_text(PLAN, "plan.yaml"), tmp_path, start_ns)
-        soak = Soak(course, cast("Record", record), time, threaded=False)
+        soak = Soak(course, cast("Record", record), time, machine=replace(HERE, threaded=False))
         await soak._begin_due()
         record.full = True
         await asyncio.sleep(90)

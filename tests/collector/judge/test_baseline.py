@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from soakwatch.core.errors import RecordError
-from soakwatch.engine.baseline_freeze import Freezing, compute_baseline, freeze
+from soakwatch.engine.baseline_freeze import Freezing, baseline_in_process, compute_baseline, freeze
 from soakwatch.engine.phases import PhaseTimeline
 from soakwatch.engine.references import against
 from soakwatch.judge.baseline import META, BaselineSnapshot, Level, frozen_in, frozen_of, levels_of, period
@@ -108,7 +108,7 @@ def test_the_baseline_is_frozen_when_its_phase_is_over(tmp_path: Path) -> None:
         kept.append(text)
 
     async def main() -> None:
-        freezing = Freezing(folder, keep)
+        freezing = Freezing(folder, keep, baseline_in_process)
         freezing.check(phasing, T0 + 700 * SECOND)
         assert freezing._task is None
         phasing.next_change(T0 + 600 * SECOND)

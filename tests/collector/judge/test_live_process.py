@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from soakwatch.engine.finish import judged
-from soakwatch.judge.live.client import JUDGE_EVERY_S, WOKEN_APART_S, LiveJudge
+from soakwatch.judge.live.client import JUDGE_EVERY_S, WOKEN_APART_S, JudgeProcess, LiveJudge
 from soakwatch.judge.record_verdict import judge_record
 from soakwatch.record import Record, RecordView
 from soakwatch.report.json import render_json
@@ -76,7 +76,8 @@ def test_a_judge_that_is_killed_is_followed_by_another(tmp_path: Path, caplog: p
     async def main() -> None:
         record, write = begun(tmp_path / "run")
         clock = Clock()
-        live = LiveJudge(tmp_path / "run", clock.now_ns)
+        judge = JudgeProcess(tmp_path / "run")
+        live = LiveJudge(judge, clock.now_ns)
         assert not await live.judge_when_due()
         write(0, 1200)
         clock.second = 1200
@@ -87,7 +88,7 @@ def test_a_judge_that_is_killed_is_followed_by_another(tmp_path: Path, caplog: p
         live.recorded()
         assert not live.unrecorded
         assert not await live.judge_when_due(), "it is not due yet"
-        process = live._child
+        process = judge._child
         assert process is not None
         os.kill(process.pid, signal.SIGKILL)
         await process.wait()
@@ -95,7 +96,7 @@ def test_a_judge_that_is_killed_is_followed_by_another(tmp_path: Path, caplog: p
         clock.second = 1800
         assert await live.judge_when_due(), "a process that is found dead is followed by another at once"
         assert failed(live) == {"cpu_spike", "process_restart"}
-        again = live._child
+        again = judge._child
         assert again is not None
         assert again.pid != process.pid
         os.kill(again.pid, signal.SIGSTOP)
@@ -110,7 +111,7 @@ def test_a_judge_that_is_killed_is_followed_by_another(tmp_path: Path, caplog: p
         assert failed(live) == {"cpu_spike", "process_restart"}
         with RecordView.open(tmp_path / "run") as view:
             assert view.withdrawn() == ()
-        last = live._child
+        last = judge._child
         assert last is not None
         assert record.finish(), "it holds no snapshot, so the write-ahead log can go"
         await live.close()
@@ -130,7 +131,8 @@ def test_a_restart_is_found_before_the_minute_is_over(tmp_path: Path) -> None:
     async def main() -> None:
         record, write = begun(tmp_path / "run")
         clock = Clock()
-        live = LiveJudge(tmp_path / "run", clock.now_ns)
+        judge = JudgeProcess(tmp_path / "run")
+        live = LiveJudge(judge, clock.now_ns)
         write(0, 1440)
         clock.second = 1440
         assert await live.judge_when_due()
@@ -161,7 +163,7 @@ def test_a_judge_without_a_record_does_not_hold_the_run_up(tmp_path: Path, caplo
 
     async def main() -> None:
         clock = Clock()
-        live = LiveJudge(tmp_path / "nowhere", clock.now_ns)
+        live = LiveJudge(JudgeProcess(tmp_path / "nowhere"), clock.now_ns)
         clock.second = 60
         assert not await live.judge_when_due()
         clock.second = 120
@@ -181,7 +183,7 @@ def test_a_failure_stops_a_run_only_if_it_is_not_withdrawn(tmp_path: Path) -> No
     async def main() -> None:
         record, write = begun(tmp_path / "run")
         clock = Clock()
-        live = LiveJudge(tmp_path / "run", clock.now_ns, confirm=True)
+        live = LiveJudge(JudgeProcess(tmp_path / "run"), clock.now_ns, confirm=True)
         write(0, 960)
         clock.second = 960
         assert await live.judge_when_due()
@@ -222,7 +224,7 @@ def test_the_verdict_is_the_same_however_it_was_watched(tmp_path: Path) -> None:
     async def main(folder: Path, *, watched: bool) -> str:
         record, write = begun(folder)
         clock = Clock()
-        live = LiveJudge(folder, clock.now_ns)
+        live = LiveJudge(JudgeProcess(folder), clock.now_ns)
         for second in range(0, 7200, 600):
             write(second, second + 600)
             clock.second = second + 600

@@ -10,7 +10,7 @@ from itertools import count
 from typing import Final, Protocol
 
 from soakwatch.core.redaction import Redaction
-from soakwatch.core.run_command import run_command
+from soakwatch.core.run_command import RunsCommand, run_command
 from soakwatch.engine.hooks.limit import StormLimit
 from soakwatch.engine.hooks.trigger import HELD_BACK, HookFailedError, Trigger
 from soakwatch.engine.promises import Promises, hook_deed
@@ -55,13 +55,14 @@ class Hooks:
         now_ns: Callable[[], int],
         known: Collection[str] = (),
         promises: Promises | None = None,
+        command: RunsCommand = run_command,
     ) -> None:
         self._run, self._now_ns, self._serials = run, now_ns, count(1)
         marks = promises or Promises(None)
         self._known = frozenset(known)
         self._heard: set[str] = set(known)
         self._hooks = [
-            _Hook(number, hook, run, environment, notes, capturing, redaction, now_ns, self._serials, marks)
+            _Hook(number, hook, run, environment, notes, capturing, redaction, now_ns, self._serials, marks, command)
             for number, hook in enumerate(planned, 1)
         ]
 
@@ -123,10 +124,11 @@ class _Hook:
         now_ns: Callable[[], int],
         serials: Iterator[int],
         promises: Promises,
+        command: RunsCommand,
     ) -> None:
         self.planned, self._number, self._run, self._serials = planned, number, run, serials
         self._environment, self._notes, self._capturing = dict(environment), notes, capturing
-        self._redaction, self._now_ns, self._promises = redaction, now_ns, promises
+        self._redaction, self._now_ns, self._promises, self._command = redaction, now_ns, promises, command
         self._limit = StormLimit(*planned.limit)
         self._waiting: deque[Trigger] = deque()
         self._work: asyncio.Task[None] | None = None
@@ -224,7 +226,7 @@ class _Hook:
 
     async def _commanded(self, words: tuple[str, ...], trigger: Trigger) -> list[str]:
         environment = {**self._environment, **trigger.environment()}
-        result = await run_command(words, environment, self.planned.timeout, self._over, self._redaction)
+        result = await self._command(words, environment, self.planned.timeout, self._over, self._redaction)
         troubles = [result.failure] if result.failure else []
         if result.output:
             what = trigger.on if trigger.finding is None else f"{trigger.on}-{trigger.finding.rule}"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from soakwatch.core.errors import PlanError
 from soakwatch.core.redaction import redaction_of
+from soakwatch.core.run_command import RunsCommand, run_command
 from soakwatch.core.secrets import secret
 from soakwatch.engine.hooks.hooks import Hooks, TakesEvidence
 from soakwatch.engine.hooks.trigger import HookFailedError, Trigger
@@ -30,6 +31,7 @@ def hooks_of(
     now_ns: Callable[[], int],
     known: Collection[str] = (),
     promises: Promises | None = None,
+    command: RunsCommand = run_command,
 ) -> Hooks:
     """The hooks of a plan; ``known`` are the identities of findings that set hooks off before, ``promises`` what they
     did, for a run that may be resumed."""
@@ -40,7 +42,7 @@ def hooks_of(
 
         capturing = Capturing(plan, folder, notes, redaction)
     around = base_environment(plan, folder)
-    return Hooks(plan.hooks, plan.name, around, notes, capturing, redaction, now_ns, known, promises)
+    return Hooks(plan.hooks, plan.name, around, notes, capturing, redaction, now_ns, known, promises, command)
 
 
 def check_outside(plan: Plan) -> None:

@@ -1,26 +1,20 @@
 """``python -m soakwatch.judge.live FOLDER``: follows a run and answers each line on its input with what is new.
 
-An answer is one line of JSON for each subject whose findings changed, ``{"of": name, "findings": [...]}``, the growth
-rates, ``{"rates": [...]}``, and a line with a dot. It ends with its input. If it cannot go on it answers ``! reason``
-and ends: the caller starts another one, which restores its state from the record.
+An answer is the lines of ``soakwatch.judge.live.answers`` and a line with a dot. It ends with its input. If it cannot
+go on it answers ``! reason`` and ends: the caller starts another one, which restores its state from the record.
 """
 
 from __future__ import annotations
 
 import ctypes
-import json
 import os
 import sys
 from contextlib import suppress
 from pathlib import Path
 
 from soakwatch.core.errors import SoakwatchError
+from soakwatch.judge.live.answers import answer, evaluator_of
 from soakwatch.judge.live.evaluator import LiveEvaluator
-from soakwatch.judge.live.run_follower import RunFollower
-from soakwatch.judge.rates import rates_json
-from soakwatch.judge.record_verdict import recorded_rules
-from soakwatch.plan.rules import planned_rules
-from soakwatch.record import RecordView, finding_to_json
 
 _MMAP_THRESHOLD = -3  # M_MMAP_THRESHOLD of mallopt(3)
 _BIG = 65_536  # bytes
@@ -35,15 +29,6 @@ def give_big_arrays_back() -> None:
         ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, _BIG)
 
 
-def evaluator_of(folder: Path) -> LiveEvaluator:
-    """The live judgement of a run: its rules, and its findings so far. Raises RecordError and PlanError."""
-    with RecordView.open(folder) as view:
-        metas, rules, before = view.metas(), planned_rules(recorded_rules(view)), view.findings(live=True)
-    evaluator = LiveEvaluator(RunFollower(folder, rules, metas), rules)
-    evaluator.remember(before)
-    return evaluator
-
-
 def main() -> int:
     """Answer until the input ends."""
     os.nice(10)
@@ -52,9 +37,8 @@ def main() -> int:
     for _ in sys.stdin:
         try:
             evaluator = evaluator or evaluator_of(Path(sys.argv[1]))
-            for name, findings in evaluator.evaluate().items():
-                print(json.dumps({"of": name, "findings": [finding_to_json(finding) for finding in findings]}))
-            print(json.dumps({"rates": rates_json(evaluator.rates)}))
+            for line in answer(evaluator):
+                print(line)
         except SoakwatchError as error:
             print(f"! {error}", flush=True)
             return 1

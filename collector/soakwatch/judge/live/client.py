@@ -12,6 +12,7 @@ import json
 import time
 from collections.abc import Callable, Collection
 from pathlib import Path
+from typing import Protocol
 
 from soakwatch.core.log_throttle import ThrottledLog
 from soakwatch.core.supervised_child import AsyncChild, python_module
@@ -31,6 +32,49 @@ JUDGE_TIMEOUT_S = 600.0  # a look that takes longer is given up
 MAX_PAUSE_S = 3600.0
 
 
+class AsksJudge(Protocol):
+    """The one who judges, in whatever process."""
+
+    async def look(self) -> list[str] | str:
+        """The lines of an answer (see ``soakwatch.judge.live.answers``), after a line ``new`` where it begins anew; a
+        string if there is none, which says why. Raises OSError and ValueError."""
+        ...
+
+    async def close(self) -> None:
+        """End it; the next look begins anew."""
+        ...
+
+
+class JudgeProcess:
+    """The judge of a run in a process of its own, which is started when it is asked and again when it has died."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._child: AsyncChild | None = None
+
+    async def look(self) -> list[str] | str:
+        """See ``AsksJudge``."""
+        child = self._child
+        fresh = child is None or child.exit_code is not None
+        if child is None or fresh:
+            child = self._child = await AsyncChild.start(python_module("soakwatch.judge.live", str(self._folder)))
+        await child.write("look\n")
+        lines: list[str] = ["new"] if fresh else []
+        while (line := (await child.read_line()).rstrip("\n")) != ".":
+            if line.startswith("! "):
+                return line[2:]
+            if not line:
+                return f"the judge ended with exit code {await child.wait()}"
+            lines.append(line)
+        return lines
+
+    async def close(self) -> None:
+        """See ``AsksJudge``."""
+        child, self._child = self._child, None
+        if child is not None:
+            await child.kill()
+
+
 class LiveJudge:
     """The newest findings of a run that goes on.
 
@@ -39,12 +83,23 @@ class LiveJudge:
     """
 
     def __init__(
-        self, folder: Path, now_ns: Callable[[], int], *, confirm: bool = False, rules: Collection[str] | None = None
+        self,
+        judge: AsksJudge,
+        now_ns: Callable[[], int],
+        *,
+        confirm: bool = False,
+        rules: Collection[str] | None = None,
+        stopwatch: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._folder, self._now_ns, self._confirm, self._rules = folder, now_ns, confirm, rules
+        self._judge, self._now_ns, self._confirm, self._rules, self._stopwatch = (
+            judge,
+            now_ns,
+            confirm,
+            rules,
+            stopwatch,
+        )
         self._due_ns = now_ns() + int(JUDGE_EVERY_S * 1e9)
         self._complaint = ThrottledLog("live judging")
-        self._child: AsyncChild | None = None
         self._findings: dict[str, tuple[Finding, ...]] = {}
         self._failing: dict[str, int] = {}  # when each failure was first seen
         self._failures = 0
@@ -96,17 +151,17 @@ class LiveJudge:
         """Judge if it is time; True if there are new findings."""
         if self._now_ns() < self._due_ns:
             return False
-        judged_ns, began, self._due_ns = self._now_ns(), time.monotonic(), 2**62
+        judged_ns, began, self._due_ns = self._now_ns(), self._stopwatch(), 2**62
         answer: list[str] | str
         try:
             async with asyncio.timeout(JUDGE_TIMEOUT_S):
-                answer = await self._ask()
+                answer = await self._judge.look()
         except (OSError, ValueError, TimeoutError) as error:
             answer = str(error) or f"no answer in {JUDGE_TIMEOUT_S:g} s"
         except BaseException:
             await self.close()  # what it would still say is nobody's answer
             raise
-        worked_s = time.monotonic() - began
+        worked_s = self._stopwatch() - began
         pause_s = max(JUDGE_EVERY_S, REST_PER_WORK * worked_s)
         self._rested_ns = judged_ns + round(1e9 * max(WOKEN_APART_S, 2 * worked_s))
         if isinstance(answer, str):
@@ -125,26 +180,8 @@ class LiveJudge:
         return True
 
     async def close(self) -> None:
-        """End the process, if there is one."""
-        child, self._child = self._child, None
-        if child is not None:
-            await child.kill()
-
-    async def _ask(self) -> list[str] | str:
-        """The lines of an answer; a string if there is none, which says why."""
-        child = self._child
-        fresh = child is None or child.exit_code is not None
-        if child is None or fresh:
-            child = self._child = await AsyncChild.start(python_module("soakwatch.judge.live", str(self._folder)))
-        await child.write("look\n")
-        lines: list[str] = ["new"] if fresh else []
-        while (line := (await child.read_line()).rstrip("\n")) != ".":
-            if line.startswith("! "):
-                return line[2:]
-            if not line:
-                return f"the judge ended with exit code {await child.wait()}"
-            lines.append(line)
-        return lines
+        """End the judge, if there is one."""
+        await self._judge.close()
 
     def _hear(self, lines: list[str], judged_ns: int) -> None:
         if lines[:1] == ["new"]:

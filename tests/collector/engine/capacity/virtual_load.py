@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from soakwatch.engine.live_judging import LiveJudging
+from soakwatch.engine.machine import HERE
 from soakwatch.engine.soak import Soak
 from soakwatch.engine.start import begin, resume
 from soakwatch.judge.capacity import CapacitySearch, searches_of
@@ -180,7 +181,7 @@ def run(
             plan = plan_from_text(PLAN.format(phases=phases), "")
             context, record = begin(plan, folder, time, ["run"], stop_on_fail=False)
         context = replace(context, ceilings=ceilings or {})
-        soak = Soak(context, record, time, threaded=False)
+        soak = Soak(context, record, time, machine=replace(HERE, threaded=False))
         task = asyncio.create_task(soak.watch())
         if kill_after_s is not None:
             await asyncio.sleep(kill_after_s)

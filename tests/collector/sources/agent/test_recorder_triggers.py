@@ -17,7 +17,7 @@ from soakwatch.core.event_kinds import FindingKey
 from soakwatch.engine.recorder_triggers import RecorderTriggers
 from soakwatch.engine.soak import Soak
 from soakwatch.engine.start import begin
-from soakwatch.judge.live.client import LiveJudge
+from soakwatch.judge.live.client import JudgeProcess
 from soakwatch.plan import plan_from_text
 from soakwatch.record import RecordView, StoredEvent
 from soakwatch.record.findings import finding_to_json
@@ -163,12 +163,12 @@ def test_whatever_happens_in_a_run_leads_to_a_window_in_its_record(
     monkeypatch.setattr("soakwatch.judge.live.client.JUDGE_EVERY_S", 9.0)
     line = {"of": "x", "findings": [finding_to_json(finding(Outcome.FAIL, "hang"))]}
 
-    async def judged(_: LiveJudge) -> list[str]:
+    async def judged(_: JudgeProcess) -> list[str]:
         import json
 
         return ["new", json.dumps(line)]
 
-    monkeypatch.setattr(LiveJudge, "_ask", judged)
+    monkeypatch.setattr(JudgeProcess, "look", judged)
     dut, generator, port, run = make_agent(), make_agent(), free_port(), tmp_path / "run"
     text = PLAN.replace("DUT", str(dut.socket)).replace("GENERATOR", str(generator.socket))
     clock = SteadyClock()
