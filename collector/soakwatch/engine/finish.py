@@ -6,7 +6,8 @@ Everything here can be cut off by the death of the monitor and be done by the ne
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -30,7 +31,8 @@ from soakwatch_rules.rule import Finding, Outcome
 @dataclass(frozen=True, slots=True)
 class Ending:
     """What makes the end of a run. ``say`` gets a line for people, ``complain`` one of what went wrong, ``show`` the
-    verdict and its record."""
+    verdict and its record. ``run`` runs what the hooks do, ``time_ns`` is the wall clock, for the seal, ``write``
+    writes the report files."""
 
     record: Record
     promises: Promises
@@ -41,6 +43,9 @@ class Ending:
     complain: Callable[[str], None]
     show: Callable[[RecordView, Verdict], None]
     sealing: Sealing = field(default_factory=Sealing)
+    run: Callable[[Coroutine[object, object, None]], None] = asyncio.run
+    time_ns: Callable[[], int] = time.time_ns
+    write: Callable[[RecordView, Verdict, Path], tuple[str, ...]] = write_reports
 
     @property
     def folder(self) -> Path:
@@ -58,15 +63,17 @@ class Ending:
             verdict = judged(self.folder, self.record, end_ns)
             # Before the record is closed, so that what they did is in the reports.
             with suppress(KeyboardInterrupt):  # a user who does not want to wait for the hooks still wants the report
-                asyncio.run(self.hooks.conclude(verdict))
+                self.run(self.hooks.conclude(verdict))
         finally:
             self.record.finish()
         verdict = replace(verdict, checked=self._sealed())
         with RecordView.open(self.folder) as view:
-            failures = write_reports(view, verdict, self.folder)
-            if not failures:
-                self.promises.done(REPORT)
-            self.notifying.conclude(verdict, *(self.folder / REPORT_FILES[kind] for kind in ("html", "md")))
+            failures = self.write(view, verdict, self.folder)
+        # Not beside an open view: without a write-ahead log a reader holds every commit up until it is given up.
+        if not failures:
+            self.promises.done(REPORT)
+        self.notifying.conclude(verdict, *(self.folder / REPORT_FILES[kind] for kind in ("html", "md")))
+        with RecordView.open(self.folder) as view:
             self.show(view, verdict)
         for failure in failures:
             self.complain(f"{failure}: put that right, then write it with soakwatch resume {self.folder}")
@@ -81,7 +88,7 @@ class Ending:
 
     def _sealed(self) -> Checked:
         """Seal the record, and sign it if that was asked for; a run that cannot be signed is sealed all the same."""
-        checked, doubt = seal(self.record, self.sealing)
+        checked, doubt = seal(self.record, self.sealing, self.time_ns())
         if doubt:
             self.complain(f"{doubt}: do that with soakwatch seal {self.folder}")
         return checked
