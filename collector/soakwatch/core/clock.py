@@ -27,12 +27,13 @@ class Clock(Protocol):
 class SteadyClock:
     """The wall clock at the start of the run, carried on by the clock that counts through suspend and never steps.
 
-    ``not_before_ns`` keeps a resumed run in order if the wall clock was set back in the meantime: time goes on
-    from there, and the difference shows as ``monitor.clock.offset``.
+    A resumed run goes on with the time of the run: ``offset_ns`` is what the wall clock was ahead of it, by steps
+    that came before its monitor died. ``not_before_ns`` keeps it in order if the wall clock was set back since then:
+    time goes on from there, and the difference shows as ``monitor.clock.offset``.
     """
 
-    def __init__(self, not_before_ns: int = 0) -> None:
-        self._anchor_ns = max(time.time_ns(), not_before_ns)
+    def __init__(self, not_before_ns: int = 0, offset_ns: int = 0) -> None:
+        self._anchor_ns = max(time.time_ns() - offset_ns, not_before_ns)
         self._started = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
 
     def now_ns(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -15,12 +15,14 @@ from soakwatch.core.fingerprints import BEGIN_KEY
 from soakwatch.core.labels import LABELS_KEY, PENDING_KEY, labels_json
 from soakwatch.core.private_files import share
 from soakwatch.core.redaction import redaction_of
+from soakwatch.core.roles import MONITOR
 from soakwatch.core.yaml import parse
 from soakwatch.engine.context import RunContext
 from soakwatch.engine.phase_driver import ORIGIN
 from soakwatch.engine.promises import META as PROMISES
 from soakwatch.engine.promises import POLLED, is_complete
 from soakwatch.engine.references import NOTHING, References
+from soakwatch.engine.self_monitor import CLOCK_STEP_S
 from soakwatch.judge.calibration import recorded_ceilings, together
 from soakwatch.judge.capacity import searches_of
 from soakwatch.judge.memory import SHARED_KEY, shared_text
@@ -30,7 +32,7 @@ from soakwatch.judge.poll_mode import planned_text as poll_mode_text
 from soakwatch.judge.record_verdict import recorded_plan
 from soakwatch.plan import Plan, plan_text
 from soakwatch.plan.kept_scripts import scripts_to_keep
-from soakwatch.record import Record, RecordView
+from soakwatch.record import Record, RecordView, SeriesKey
 from soakwatch.record.findings import identity_of
 from soakwatch.record.model import MONITOR_ORIGIN
 from soakwatch.runs.catalog import RECORD
@@ -53,6 +55,7 @@ _PACKAGES = (
 )
 _OWN_FILES = frozenset({RECORD, f"{RECORD}-wal", f"{RECORD}-shm", f"{RECORD}-journal", "record.lock", "known_hosts"})
 
+_OFFSET_WITHIN_NS = 3600 * 10**9
 
 UNWATCHED = "the monitor was not running"
 
@@ -125,8 +128,15 @@ def begin(
     return context, record
 
 
-def resume(folder: Path, *, stop_on_fail: bool, stop_rules: Collection[str] = ()) -> tuple[RunContext, Record, Clock]:
-    """The record of a run whose monitor died, the rest of its course, and a clock that goes on from its last sample.
+def resume(
+    folder: Path,
+    *,
+    stop_on_fail: bool,
+    stop_rules: Collection[str] = (),
+    steady: Callable[[int, int], Clock] = SteadyClock,
+) -> tuple[RunContext, Record, Clock]:
+    """The record of a run whose monitor died, the rest of its course, and a clock that goes on from its last sample:
+    ``steady`` makes one that begins not before a time, and so far behind the wall clock.
 
     The gap is an event of the record. Where polling was over already, only the end is left: ``polled_ns`` is set.
     Raises RecordError if nothing is left to be done, or the run is still being written.
@@ -135,8 +145,8 @@ def resume(folder: Path, *, stop_on_fail: bool, stop_rules: Collection[str] = ()
     record = Record.open(folder)
     try:
         _refuse_complete(folder)  # nobody else goes on with it from here on
-        context, last_ns = _context(folder, stop_on_fail=stop_on_fail, stop_rules=stop_rules)
-        clock = SteadyClock(not_before_ns=max(last_ns, context.polled_ns or 0))
+        context, last_ns, offset_ns = _context(folder, stop_on_fail=stop_on_fail, stop_rules=stop_rules)
+        clock = steady(max(last_ns, context.polled_ns or 0), offset_ns)
         if context.polled_ns is None:
             _note_gap(record, context, folder, last_ns, clock.now_ns())
         elif context.polled_ns > context.start_ns:
@@ -157,9 +167,9 @@ def _refuse_complete(folder: Path) -> None:
         )
 
 
-def _context(folder: Path, *, stop_on_fail: bool, stop_rules: Collection[str]) -> tuple[RunContext, int]:
-    """What is left of a recorded run, and the first time (UTC ns) of which it knows nothing, 0 if
-    it knows of none."""
+def _context(folder: Path, *, stop_on_fail: bool, stop_rules: Collection[str]) -> tuple[RunContext, int, int]:
+    """What is left of a recorded run, the first time (UTC ns) of which it knows nothing, 0 if it knows of none, and by
+    how much (ns) the wall clock was ahead of the run's own when its monitor died."""
     with RecordView.open(folder) as view:
         metas = view.metas()
         plan = recorded_plan(view)
@@ -182,7 +192,17 @@ def _context(folder: Path, *, stop_on_fail: bool, stop_rules: Collection[str]) -
             polled_ns=int(polled) if polled else None,
         )
         last_ns = view.last_ns
-    return context, 0 if last_ns is None else last_ns + 1
+        offset_ns = 0 if last_ns is None else _offset_ns(view, last_ns)
+    return context, 0 if last_ns is None else last_ns + 1, offset_ns
+
+
+def _offset_ns(view: RecordView, last_ns: int) -> int:
+    """What the wall clock was ahead of the run's by its steps; less than a step of it is drift, which is no offset."""
+    key = SeriesKey(MONITOR, "monitor.clock.offset", "")
+    if key not in view.keys([key.metric]):
+        return 0
+    newest = view.series(key, last_ns - _OFFSET_WITHIN_NS).values
+    return round(float(newest[-1]) * 1e9) if len(newest) and abs(newest[-1]) >= CLOCK_STEP_S else 0
 
 
 def _note_gap(record: Record, context: RunContext, folder: Path, last_ns: int, now_ns: int) -> None:
