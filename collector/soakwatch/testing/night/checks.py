@@ -1,0 +1,161 @@
+"""What must hold in every night, whatever befell it. Each check returns sentences on what does not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from soakwatch.core.roles import MONITOR
+from soakwatch.record import RecordView
+from soakwatch.record.follow import polls_due
+from soakwatch.record.model import OUTCOME_NUMBERS
+from soakwatch.testing.night.faults import OF_DEVICE, OF_MONITOR, RULES, Fault, Kind, Night
+from soakwatch.testing.night.lives import Told
+from soakwatch_agent.sample import PollOutcome
+from soakwatch_rules.rule import Finding, Outcome
+
+FLOOR = 0.95
+"""Of the due polls of a required source: with fewer there is no pass."""
+BYTES_A_SERIES = 65_536
+"""What the live judge may hold of one series, however long a night is."""
+_ALL = 2**62
+Key = tuple[str, str, str, str]
+
+
+def broken(night: Night, told: Told) -> list[str]:
+    """What does not hold in a night that was lived."""
+    with RecordView.open(told.folder) as view:
+        sentences = [*told.broken]
+        sentences += _nothing_committed_is_lost(view, told)
+        sentences += _every_due_time_has_one_poll(view, night, told)
+        sentences += _missing_is_never_a_pass(view, told)
+        keys = len(view.keys())
+    sentences += _what_was_done_is_found(night, told)
+    sentences += _nothing_else_fails(night, told)
+    sentences += _each_hook_once(night, told)
+    if told.judge_bytes and told.judge_bytes[-1][1] > BYTES_A_SERIES * keys:
+        sentences.append(f"the live judge holds {told.judge_bytes[-1][1]:,} bytes of {keys} series")
+    return sentences
+
+
+def expected(night: Night) -> list[tuple[Fault, str]]:
+    """What should be found of each fault, in words."""
+    return [(fault, _WORDS[fault.kind]) for fault in night.faults]
+
+
+def lost_nothing(told: Told) -> bool:
+    """Whether every due poll of the night was made, however often its monitor died."""
+    with RecordView.open(told.folder) as view:
+        lost = {OUTCOME_NUMBERS[outcome] for outcome in (PollOutcome.GAP, PollOutcome.MISSED)}
+        return not any(
+            bool(np.isin(polls_due(told.folder, source.id, 0, _ALL).outcome, list(lost)).any())
+            for source in view.sources()
+            if source.target != MONITOR
+        )
+
+
+def differences(told: Told, other: Told) -> list[str]:
+    """Where the verdict of a night that was resumed is not that of the same night whose monitor lived."""
+    here, there = _outcomes(told), _outcomes(other)
+    sentences = [
+        f"{' '.join(key)} is {here.get(key, 'not judged')}, and {there.get(key, 'not judged')} where nobody was killed"
+        for key in sorted({*here, *there})
+        if here.get(key) != there.get(key)
+    ]
+    if told.verdict.outcome is not other.verdict.outcome:
+        sentences.append(f"resumed: {told.verdict.outcome.value}; never killed: {other.verdict.outcome.value}")
+    return sentences
+
+
+def _outcomes(told: Told) -> Mapping[Key, str]:
+    return {_key(f): f.outcome.value for f in told.verdict.findings if f.target != MONITOR}
+
+
+def _key(finding: Finding) -> Key:
+    return finding.rule, finding.target, finding.metric, finding.object
+
+
+def _nothing_committed_is_lost(view: RecordView, told: Told) -> Iterator[str]:
+    now = {source.id: {int(t) for t in view.answered_ns(source.id)} for source in view.sources()}
+    for life, saved in enumerate(told.saved, 1):
+        for source, answered in saved.items():
+            if gone := answered - now.get(source, set()):
+                yield f"{len(gone)} polls of source {source} that the record had before life {life + 1} are gone"
+
+
+def _every_due_time_has_one_poll(view: RecordView, night: Night, told: Told) -> Iterator[str]:
+    end_ns = int(view.meta("start_ns") or 0) + round(night.seconds * 1e9)  # no night is ended before its time
+    for source in view.sources():
+        due = np.sort(polls_due(told.folder, source.id, 0, _ALL).due_ns)
+        if not len(due):
+            yield f"{source.target} has no poll"
+            continue
+        steps = np.diff(due)
+        if len(steps) and (steps != source.interval_ns).any():
+            at = int(np.flatnonzero(steps != source.interval_ns)[0])
+            yield (
+                f"{source.target}: after the poll that was due at {(due[at] - due[0]) * 1e-9:.3f} s comes one"
+                f" {steps[at] * 1e-9:.3f} s later, every {source.interval_ns * 1e-9:g} s"
+            )
+        if due[-1] + source.interval_ns < end_ns:
+            yield f"{source.target}: no poll is due after {(due[-1] - due[0]) * 1e-9:.3f} s"
+
+
+def _missing_is_never_a_pass(view: RecordView, told: Told) -> Iterator[str]:
+    if told.verdict.outcome is not Outcome.PASS:
+        return
+    for source in view.sources():
+        if not source.required or source.target == MONITOR:
+            continue
+        outcomes = polls_due(told.folder, source.id, 0, _ALL).outcome
+        share = float((outcomes == OUTCOME_NUMBERS[PollOutcome.OK]).mean()) if len(outcomes) else 0.0
+        if share < FLOOR:
+            yield f"it passes with {share:.1%} of the polls of {source.target}"
+
+
+def _what_was_done_is_found(night: Night, told: Told) -> Iterator[str]:
+    whole = not night.of(Kind.KILL, Kind.DISK, Kind.SILENCE, Kind.SLOW, Kind.GARBLED)
+    for fault in night.of(*OF_DEVICE):
+        if told.verdict.outcome is Outcome.PASS:
+            yield f"it passes, although {fault.words}"
+        found = {
+            finding.outcome
+            for finding in told.verdict.findings
+            if finding.rule in RULES[fault.kind] and finding.target == fault.target
+        }
+        enough = {Outcome.FAIL} if whole or fault.kind is Kind.RESTART else {Outcome.FAIL, Outcome.INCONCLUSIVE}
+        if not found & enough:
+            said = ", ".join(sorted(outcome.value for outcome in found)) or "nothing"
+            yield f"{'/'.join(sorted(RULES[fault.kind]))} of {fault.target} says {said}, although {fault.words}"
+
+
+def _nothing_else_fails(night: Night, told: Told) -> Iterator[str]:
+    if night.of(*OF_DEVICE) or told.verdict.outcome is not Outcome.FAIL:
+        return
+    failed = sorted({f"{f.rule} of {f.target}" for f in told.verdict.findings if f.outcome is Outcome.FAIL})
+    kinds = {fault.kind for fault in night.faults}
+    if kinds <= OF_MONITOR:
+        yield f"nothing befell a device, and {', '.join(failed)} failed"
+    elif not any("hang" in words or "management" in words or "gap" in words for words in failed):
+        yield f"the devices only answered badly, and {', '.join(failed)} failed"
+
+
+def _each_hook_once(night: Night, told: Told) -> Iterator[str]:
+    for what in ("start", "end"):
+        times = told.deeds[what]
+        if times > 1 or (times < 1 and not night.of(Kind.KILL, Kind.DISK)):
+            yield f"the hook on {what} was run {times} times"
+
+
+_WORDS: Mapping[Kind, str] = {
+    Kind.KILL: "nothing that was committed is lost; the gap is counted",
+    Kind.CLOCK: "no poll and no verdict moves",
+    Kind.DISK: "no poll is lost while there is room for them in memory",
+    Kind.SLOW: "polls that came too late are lost, and counted",
+    Kind.GARBLED: "what is no reading is refused, and counted",
+    Kind.SILENCE: "polls are lost, and counted: never a pass below 95 %",
+    Kind.LOSS: "the device fails: loss or drops",
+    Kind.RESTART: "the device fails: process_restart",
+    Kind.LEAK: "the device fails: growth",
+}

@@ -1,0 +1,146 @@
+"""Nights in virtual time: the same everywhere, and what must hold in each of them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from soakwatch.core.roles import MONITOR
+from soakwatch.record import RecordView, SeriesKey
+from soakwatch.record.follow import polls_due
+from soakwatch.testing.night.checks import broken, differences, lost_nothing
+from soakwatch.testing.night.faults import Fault, Kind, Night, draw
+from soakwatch.testing.night.lives import Lives, Told
+from soakwatch_rules.rule import Outcome
+
+REPOSITORY = Path(__file__).parents[4]
+
+
+def lived(night: Night, place: Path, *, reports: bool = False) -> Told:
+    """A night, lived."""
+    return Lives(night, place, reports=reports).live()
+
+
+def killed(second: float, *, down_s: float = 0.3, steps: int = 0, torn: float = 1.0) -> Fault:
+    """The monitor dies at this second."""
+    return Fault(second, second, Kind.KILL, size=down_s, steps=steps, torn=torn)
+
+
+@pytest.mark.parametrize("seed", [1, 5, 9])
+def test_what_must_hold_in_every_night_holds(tmp_path: Path, seed: int) -> None:
+    """A quarter of an hour with whatever its seed brings; `tests/night --count` lives thousands of longer ones."""
+    night = draw(seed, 0.25, 3, list(Kind))
+    assert night.faults, "a seed without a fault shows nothing"
+    assert broken(night, lived(night, tmp_path)) == []
+
+
+def test_one_seed_is_one_night_byte_for_byte() -> None:
+    """In two processes whose sets have other orders: by the command, which tells the digests last."""
+    said = []
+    for hashing in ("1", "2"):
+        command = [sys.executable, "-m", "soakwatch.testing.night", "--seed", "7", "--hours", "0.25", "--targets", "2"]
+        done = subprocess.run(
+            command, env={**os.environ, "PYTHONHASHSEED": hashing}, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        said.append(done.stdout)
+    assert said[0].splitlines()[-1] == said[1].splitlines()[-1]
+    words = said[0].splitlines()[-1].split()
+    assert (words[0], words[2], len(words[1]), len(words[3])) == ("record", "verdict", 64, 64)
+    assert "should show" in said[0]
+
+
+def test_a_night_that_nothing_befalls_passes_and_has_its_reports(tmp_path: Path) -> None:
+    """The hooks of its begin and its end are run, and the promise of its reports is kept in the record."""
+    told = lived(Night(1, 0.25, 2, ()), tmp_path, reports=True)
+    assert (told.verdict.outcome, told.lives, dict(told.deeds)) == (Outcome.PASS, 1, {"start": 1, "end": 1})
+    assert {"report.html", "verdict.json", "junit.xml", "report.md"} <= {file.name for file in told.folder.iterdir()}
+
+
+@pytest.mark.parametrize("torn", [1.0, 0.5])
+def test_a_resumed_night_keeps_grid_and_verdict(tmp_path: Path, torn: float) -> None:
+    """Killed between two polls, resumed before the next is due: nothing is lost, and every poll is on the grid of the
+    first life."""
+    alive = Night(3, 0.25, 2, (Fault(700, 700, Kind.RESTART, "dut-1"),))
+    night = Night(3, 0.25, 2, (killed(603.5, torn=torn), *alive.faults))
+    told = lived(night, tmp_path / "a")
+    assert (told.lives, broken(night, told), lost_nothing(told)) == (2, [], True)
+    assert differences(told, lived(alive, tmp_path / "b")) == []
+    assert told.verdict.outcome is Outcome.FAIL
+    with RecordView.open(told.folder) as view:
+        for source in view.sources():
+            due = polls_due(told.folder, source.id, 0, 2**62).due_ns
+            assert {int(step) for step in due[1:] - due[:-1]} == {source.interval_ns}
+
+
+def test_kills_at_every_step_of_a_commit_lose_at_most_that_batch(tmp_path: Path) -> None:
+    """Between any two statements of it; the record of before is whole in each resumed run."""
+    for steps in range(0, 24, 4):
+        night = Night(11, 0.25, 2, (killed(299.9, steps=steps, torn=0.7),))
+        told = lived(night, tmp_path / str(steps))
+        assert broken(night, told) == [], steps
+        with RecordView.open(told.folder) as view:
+            for source in view.sources():
+                outcomes = polls_due(told.folder, source.id, 0, 2**62).outcome
+                assert (outcomes != 0).sum() <= 1, (steps, source.target)
+
+
+@pytest.mark.parametrize("step_s", [86400.0, -3600.0])
+def test_a_clock_that_was_set_before_the_monitor_died_moves_nothing(tmp_path: Path, step_s: float) -> None:
+    """The resumed run goes on with the time of the run, not with the wall clock's: the gap is as long as it was."""
+    night = Night(4, 0.25, 2, (Fault(200, 200, Kind.CLOCK, size=step_s), killed(500, down_s=20)))
+    told = lived(night, tmp_path)
+    assert broken(night, told) == []
+    with RecordView.open(told.folder) as view:
+        gaps = [e.event for e in view.events() if e.event.kind == "gap"]
+        assert [19 < ((gap.end_ns or 0) - gap.begin_ns) * 1e-9 < 32 for gap in gaps] == [True]
+        offset = view.series(SeriesKey(MONITOR, "monitor.clock.offset", "")).values
+        assert abs(float(offset[-1]) - step_s) < 1
+
+
+def test_a_full_disk_loses_no_poll(tmp_path: Path) -> None:
+    """They wait in memory, minutes long, and are written when there is room."""
+    night = Night(6, 0.25, 3, (Fault(200, 500, Kind.DISK),))
+    told = lived(night, tmp_path)
+    assert (broken(night, told), told.verdict.outcome) == ([], Outcome.PASS)
+    assert lost_nothing(told)
+
+
+def test_a_device_that_is_silent_too_long_is_no_pass(tmp_path: Path) -> None:
+    """A fifth of the night, of a device or of the generator."""
+    for target in ("dut-1", "generator"):
+        night = Night(8, 0.25, 2, (Fault(300, 480, Kind.SILENCE, target),))
+        told = lived(night, tmp_path / target)
+        assert broken(night, told) == []
+        assert told.verdict.outcome is not Outcome.PASS
+
+
+def test_what_does_not_hold_is_told(tmp_path: Path) -> None:
+    """The checks are no decoration: a night judged as another one's is broken in each point that differs."""
+    quiet = lived(Night(1, 0.25, 3, ()), tmp_path / "quiet")
+    leaky = Night(1, 0.25, 3, (Fault(300, 301, Kind.RESTART, "dut-1"),))
+    assert any("passes, although" in sentence for sentence in broken(leaky, quiet))
+    failing = lived(leaky, tmp_path / "failing")
+    assert any("nothing befell a device" in sentence for sentence in broken(Night(1, 0.25, 3, ()), failing))
+    assert differences(quiet, failing)
+
+
+@pytest.mark.parametrize("wrong", [["--faults", "rain"], ["--hours", "0"], ["--count", "5", "--shrink"]])
+def test_wrong_words_are_refused_in_one_sentence(wrong: list[str]) -> None:
+    """With what there is to choose from."""
+    command = [sys.executable, "-m", "soakwatch.testing.night", *wrong]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.strip().splitlines()[-1].startswith("Error: ")
+
+
+def test_the_script_lives_a_night_from_a_checkout() -> None:
+    """`tests/night` prepares what it needs, as `tests/run` does."""
+    command = [str(REPOSITORY / "tests/night"), "--seed", "2", "--hours", "0.25", "--targets", "2", "--faults", "none"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "verdict: pass" in done.stdout
