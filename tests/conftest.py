@@ -59,17 +59,6 @@ SLOWEST = (
 SERVER = "soakwatch.testing.influxd"
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Where data that is no part of the project lies."""
-    parser.addoption(
-        "--recordings",
-        type=Path,
-        default=None,
-        metavar="DIR",
-        help="recorded devices for tests/recordings: DIR/snmpsim/NAME.snmprec[.gz] and DIR/data/NAME.json[.gz]",
-    )
-
-
 settings.register_profile("seeded", derandomize=True, deadline=None)
 settings.load_profile("seeded")
 
