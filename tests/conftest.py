@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
@@ -10,6 +11,10 @@ import pytest
 from hypothesis import settings
 from tests.commands import Command, Started, command_in, starting_in, wait_until
 from tests.needs import database_tests_skipped, influxd_build_log, needs_influxd, wait_for_influxd
+
+from soakwatch.core.one_thread import use_one_thread
+
+use_one_thread(os.environ)  # as soakwatch does, and before numpy is imported: threads that wait take half of the CPU
 
 SLOWEST = (
     "e2e/test_demo.py",

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.rules.draws import examples
 
 from soakwatch_rules import detectors
 from soakwatch_rules.checks import cases, check_complete
@@ -130,14 +131,21 @@ def comparable(findings: tuple[Finding, ...]) -> list[tuple[str, Outcome, object
     return [(f.object, f.outcome, f.why) for f in findings]
 
 
+@pytest.mark.parametrize("count", examples(8, 25))
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=25, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
-@given(signal=signals, eventful=st.booleans(), factor=st.sampled_from([1 / 1024, 1024.0, 2.0**20]))
-def test_outcomes_depend_on_neither_date_nor_unit_and_input_stays(
-    name: str, signal: Signal, eventful: bool, factor: float
-) -> None:
+def test_outcomes_depend_on_neither_date_nor_unit_and_input_stays(name: str, count: int) -> None:
     """Moved to another date, or given in another unit, the same readings give the same outcomes; nothing changes."""
-    rule = rule_named(name)
+
+    @settings(max_examples=count, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(signal=signals, eventful=st.booleans(), factor=st.sampled_from([1 / 1024, 1024.0, 2.0**20]))
+    def holds(signal: Signal, *, eventful: bool, factor: float) -> None:
+        judge_moved_and_scaled(rule_named(name), signal, factor, eventful=eventful)
+
+    holds()
+
+
+def judge_moved_and_scaled(rule: Rule, signal: Signal, factor: float, *, eventful: bool) -> None:
+    """Judges readings as they are, at another date and in another unit."""
     for plain in cases(rule, drawn(signal)):
         case = happened(plain) if eventful else plain
         kept = [s.value.copy() for s in (*case.series, *case.load, *case.baseline)]
