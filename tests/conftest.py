@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
@@ -10,6 +11,10 @@ import pytest
 from hypothesis import settings
 from tests.commands import Command, Started, command_in, starting_in, wait_until
 from tests.needs import database_tests_skipped, influxd_build_log, needs_influxd, wait_for_influxd
+
+from soakwatch.core.one_thread import use_one_thread
+
+use_one_thread(os.environ)  # as soakwatch does, and before numpy is imported: threads that wait take half of the CPU
 
 SLOWEST = (
     "e2e/test_demo.py",
@@ -57,17 +62,6 @@ SLOWEST = (
 )
 """Files that take longest, first: with several processes nothing long is left over for the end."""
 SERVER = "soakwatch.testing.influxd"
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Where data that is no part of the project lies."""
-    parser.addoption(
-        "--recordings",
-        type=Path,
-        default=None,
-        metavar="DIR",
-        help="recorded devices for tests/recordings: DIR/snmpsim/NAME.snmprec[.gz] and DIR/data/NAME.json[.gz]",
-    )
 
 
 settings.register_profile("seeded", derandomize=True, deadline=None)

@@ -31,11 +31,12 @@ LETTERS: Final = {
 }
 
 Entries = dict[tuple[str, str, str], frozenset[str]]
+_HERE: Final = Path(__file__).parent
 
 
 def _assigned(name: str) -> Iterator[tuple[Path, ast.expr]]:
-    """What the test modules beside this one assign to a name, read without importing them."""
-    for file in sorted(Path(__file__).parent.glob("test_*.py")):
+    """What the test modules below this folder assign to a name, read without importing them."""
+    for file in sorted(_HERE.rglob("test_*.py")):
         for node in ast.parse(file.read_text(encoding="utf-8")).body:
             if not isinstance(node, ast.Assign | ast.AnnAssign) or node.value is None:
                 continue
@@ -44,13 +45,14 @@ def _assigned(name: str) -> Iterator[tuple[Path, ast.expr]]:
                 yield file, node.value
 
 
+def _module(file: Path) -> str:
+    """The name by which a test module is imported."""
+    return ".".join(("tests", "rules", *file.relative_to(_HERE).with_suffix("").parts))
+
+
 SCENARIOS: Final[tuple[Scenario, ...]] = (
     *families.SCENARIOS,
-    *(
-        scenario
-        for file, _ in _assigned("SCENARIOS")
-        for scenario in importlib.import_module(f"tests.rules.{file.stem}").SCENARIOS
-    ),
+    *(scenario for file, _ in _assigned("SCENARIOS") for scenario in importlib.import_module(_module(file)).SCENARIOS),
 )
 """Every scenario, those that stand in the test of their rule among them."""
 

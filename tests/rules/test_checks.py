@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from tests.rules.draws import examples
 
 from soakwatch_rules import detectors
 from soakwatch_rules.checks import CHECKS, check_complete
@@ -70,22 +71,31 @@ events = st.lists(
 )
 
 
+@pytest.mark.parametrize("count", examples(15, 60))
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=60, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
-@given(
-    data=st.lists(numbers, min_size=4, max_size=4),
-    happened=events,
-    cadence=st.sampled_from([0.2, 1.0, 60.0]),
-    stated=st.booleans(),
-    length=st.integers(0, 120),
-)
-@example(data=[[-1e308, 1e308], [], [], []], happened=[], cadence=0.2, stated=False, length=1)
-@example(data=[[], [], [0.0, 0.0, 1.0, 6.7e92, 3.7e-216], []], happened=[], cadence=0.2, stated=False, length=1)
-def test_no_input_raises(
-    name: str, data: list[list[float]], happened: list[Event], cadence: float, stated: bool, length: int
-) -> None:
+def test_no_input_raises(name: str, count: int) -> None:
     """Any numbers, any events and any window give complete findings and no exception."""
-    rule = rule_named(name)
+
+    @settings(max_examples=count, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(
+        data=st.lists(numbers, min_size=4, max_size=4),
+        happened=events,
+        cadence=st.sampled_from([0.2, 1.0, 60.0]),
+        stated=st.booleans(),
+        length=st.integers(0, 120),
+    )
+    @example(data=[[-1e308, 1e308], [], [], []], happened=[], cadence=0.2, stated=False, length=1)
+    @example(data=[[], [], [0.0, 0.0, 1.0, 6.7e92, 3.7e-216], []], happened=[], cadence=0.2, stated=False, length=1)
+    def judged(data: list[list[float]], happened: list[Event], cadence: float, *, stated: bool, length: int) -> None:
+        judge_whatever(rule_named(name), data, happened, cadence, stated=stated, length=length)
+
+    judged()
+
+
+def judge_whatever(
+    rule: Rule, data: list[list[float]], happened: list[Event], cadence: float, *, stated: bool, length: int
+) -> None:
+    """Judges series of any numbers; their findings are complete."""
     result = []
     for metric, values in zip(rule.metrics, data, strict=False):
         object_name = PROCESS if metric.startswith("process.") else OBJECTS.get(metric, "")

@@ -228,23 +228,24 @@ def _made(n: int) -> Table:
     rim = edge(n)
     raw_steps = (u >= (np.arange(rim, n - rim + 1) / n)[:, None]).astype(np.float64)
     steps = np.zeros((correlations, *raw_steps.shape))
+    raw = []
+    for k in (1, 2, 3):
+        which = np.flatnonzero(columns == k)
+        turning = np.array([FAMILIES[family[m]].turns for m in which])
+        ends = np.array([shapes[m][2] for m in which])
+        raw.append((k, which, np.stack([np.stack(shapes[m][1]) for m in which]), ends, turning))
     for r, rho in enumerate(RHO.tolist()):
         constant = whitened(np.ones(n), rho)
         level[r] = constant / np.linalg.norm(constant)
         steps[r] = _without(whitened(raw_steps, rho), level[r])
-        for k in (1, 2, 3):
-            which = np.flatnonzero(columns == k)
-            result = np.stack([np.stack(shapes[m][1]) for m in which])
-            ends = np.array([shapes[m][2] for m in which])
-            unit, upper = _orthonormal(_without(whitened(result, rho), level[r]))
+        for k, which, rows, ends, turning in raw:
+            unit, upper = _orthonormal(_without(whitened(rows, rho), level[r]))
             back = np.linalg.inv(upper)
             positions = first[which]
             gain = np.einsum("mj,mji->mi", ends, back)
             variance[r, which] = np.sum(gain**2, axis=1)
             for i in range(k):
                 basis[r, positions + i], growth[r, positions + i] = unit[:, i], gain[:, i]
-            turning = np.array([FAMILIES[family[m]].turns for m in which])
-            for i in range(k):
                 swing[r, positions[turning] + i, : min(k, 2)] = back[turning, :2, i]
     bend = np.array([shape[3] for shape in shapes])
     turns = np.array([f.turns for f in FAMILIES])[family] & (bend > SEEN)

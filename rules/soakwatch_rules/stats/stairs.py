@@ -65,18 +65,25 @@ def stairs(along: Floats, gram: Floats, total: Floats, n: int, floor: float, qua
     best place beside the others.
     """
     r = np.arange(along.shape[0])
+    whole = np.einsum("rpp->rp", gram)
+    none = _Beside(along, whole, np.zeros(r.size))
     chosen: list[Places] = []
+    moved = none
     for _ in range(min(MAX_STEPS, along.shape[1] - 1)):
-        gains, _ = _gains_beside(along, gram, chosen, r)
-        chosen.append(np.argmax(gains, axis=1))
+        chosen.append(np.argmax(moved.gains(whole), axis=1))
         if len(chosen) < 2:
+            moved = none.joined(gram, whole, chosen[0], r)
             continue
+        moved = none  # those that have been moved: each is joined once, and only those after it anew
         spread = np.zeros(r.size)
         explained = np.zeros(r.size)
         for i in range(len(chosen)):
-            others = chosen[:i] + chosen[i + 1 :]
-            gains, taken = _gains_beside(along, gram, others, r)
+            beside = moved
+            for places in chosen[i + 1 :]:
+                beside = beside.joined(gram, whole, places, r)
+            gains, taken = beside.gains(whole), beside.taken
             chosen[i] = np.argmax(gains, axis=1)
+            moved = moved.joined(gram, whole, chosen[i], r)
             explained = taken + gains[r, chosen[i]]
             rest = np.maximum(total[:, None] - taken[:, None] - gains, floor)
             likelihood = -0.5 * n * np.log(rest / rest[r, chosen[i]][:, None])
@@ -154,24 +161,31 @@ def _habit(places: Sequence[int], heights: Sequence[float], end: int) -> tuple[f
     return mean / apart, abs(mean / apart) * math.sqrt(_SURE**2 + uneven / len(tread))
 
 
-def _gains_beside(along: Floats, gram: Floats, chosen: list[Places], r: NDArray[np.int64]) -> tuple[Floats, Floats]:
-    """What a step at each place would explain beside those chosen, and what these explain."""
-    left, size = along, np.einsum("rpp->rp", gram)
-    whole = size
-    taken = np.zeros(r.size)
-    before: list[Floats] = []
-    for places in chosen:
+@dataclass(frozen=True, slots=True, eq=False)
+class _Beside:
+    """What steps at some places leave of the values (``left``) and of the squares of a step at each place (``size``),
+    what they explain (``taken``), and their unit vectors."""
+
+    left: Floats
+    size: Floats
+    taken: Floats
+    units: tuple[Floats, ...] = ()
+
+    def joined(self, gram: Floats, whole: Floats, places: Places, r: NDArray[np.int64]) -> _Beside:
+        """With one more step beside them."""
         column = gram[r, places]
-        for earlier in before:
-            column = column - earlier[r, places][:, None] * earlier
+        for unit in self.units:
+            column = column - unit[r, places][:, None] * unit
         # a place that is taken already adds nothing
         own = column[r, places]
         adds = own > _ADDS * whole[r, places]
         length = np.sqrt(np.where(adds, own, 1.0))
         unit = np.where(adds[:, None], column / length[:, None], 0.0)
-        share = np.where(adds, left[r, places] / length, 0.0)
-        taken = taken + share**2
-        left, size = left - share[:, None] * unit, size - unit**2
-        before.append(unit)
-    more = size > _ADDS * whole
-    return np.where(more, left**2 / np.where(more, size, 1.0), 0.0), taken
+        share = np.where(adds, self.left[r, places] / length, 0.0)
+        left, size = self.left - share[:, None] * unit, self.size - unit**2
+        return _Beside(left, size, self.taken + share**2, (*self.units, unit))
+
+    def gains(self, whole: Floats) -> Floats:
+        """What a step at each place would explain beside them."""
+        more = self.size > _ADDS * whole
+        return np.where(more, self.left**2 / np.where(more, self.size, 1.0), 0.0)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.rules.draws import each_seed
 
 from soakwatch_rules.checks import check_complete
 from soakwatch_rules.detectors.event_impact import EventImpact
@@ -214,14 +215,14 @@ def test_overload_that_the_receiver_could_not_take() -> None:
 
 
 @pytest.mark.parametrize("mean", [0.02, 0.3, 3.0, 100.0])
-def test_chance_is_no_standstill(mean: float) -> None:
+@pytest.mark.parametrize("seed", each_seed(2, 10))
+def test_chance_is_no_standstill(seed: int, mean: float) -> None:
     """Random arrivals, however rare, do not stand still; half an hour of none does where it should bring hundreds."""
-    for seed in range(10):
-        rate = np.random.default_rng(seed).poisson(mean, 7200).astype(np.float64)
-        positions = np.arange(7201, dtype=np.int64) * S
-        assert not stops_of_rate(positions[:-1], positions[1:], rate, 10.0)
-        rate[3000:4800] = 0
-        assert (len(stops_of_rate(positions[:-1], positions[1:], rate, 10.0)) == 1) is (1800 * mean > 30)
+    rate = np.random.default_rng(seed).poisson(mean, 7200).astype(np.float64)
+    positions = np.arange(7201, dtype=np.int64) * S
+    assert not stops_of_rate(positions[:-1], positions[1:], rate, 10.0)
+    rate[3000:4800] = 0
+    assert (len(stops_of_rate(positions[:-1], positions[1:], rate, 10.0)) == 1) is (1800 * mean > 30)
 
 
 def test_decline_leaves_standstills_out_and_sees_late_steps() -> None:

@@ -1,9 +1,9 @@
 """Replays recorded devices through a real agent and the real reader, and compares with what is expected of each.
 
-    python tests/recordings/replay.py DIR                      a table per device, every difference, totals
-    python tests/recordings/replay.py DIR --only 'junos*' -v   some devices, with the faults of their looks
-    python tests/recordings/replay.py DIR --json OUT           the same for programs
-    python tests/recordings/replay.py DIR --floors 0           only report; the exit code says whether it could be done
+    python tests/bench/recordings/replay.py DIR                    a table per device, every difference, totals
+    python tests/bench/recordings/replay.py DIR --only 'junos*' -v some devices, with the faults of their looks
+    python tests/bench/recordings/replay.py DIR --json OUT         the same for programs
+    python tests/bench/recordings/replay.py DIR --floors 0         only report; the exit code says if it could be done
 
 DIR holds ``snmpsim/NAME.snmprec[.gz]`` and ``data/NAME.json[.gz]``, as a checkout of LibreNMS does below ``tests``.
 Exit codes: 0 at or above the floors, 1 below, 2 nothing to replay. Differences that are understood stand in
@@ -27,10 +27,10 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
-from tests.recordings.compare import KINDS, Difference
-from tests.recordings.device import Pair, Result, run_device
-from tests.recordings.explained import BadExplanationsError, Explained, load_explained
+sys.path.insert(0, str(Path(__file__).parents[3]))
+from tests.bench.recordings.compare import KINDS, Difference
+from tests.bench.recordings.device import Pair, Result, run_device
+from tests.bench.recordings.explained import BadExplanationsError, Explained, load_explained
 
 PARTS: Final = ("processors", "mempools", "ports")
 FLOORS: Final[Mapping[str, float]] = {"processors": 1.0, "mempools": 0.98, "ports": 1.0}

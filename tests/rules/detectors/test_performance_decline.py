@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.signal import lfilter
+from tests.rules.draws import each_seed
 
 from soakwatch_rules.detectors.performance_decline import PerformanceDecline
 from soakwatch_rules.load.throughput import curve, flows
@@ -57,14 +58,14 @@ def judge(case: Case) -> Finding:
         (-0.07 * PLACE, {Outcome.PASS, Outcome.INCONCLUSIVE, Outcome.FAIL}),
     ],
 )
-def test_shapes(shape: NDArray[np.float64], expected: set[Outcome]) -> None:
+@pytest.mark.parametrize("seed", each_seed(1, 3))
+def test_shapes(seed: int, shape: NDArray[np.float64], expected: set[Outcome]) -> None:
     """Steady, wavy, warming up and rising throughput pass; whatever lost a tenth fails, however it lost it."""
-    for seed in range(3):
-        finding = judge(run(noisy(shape, seed)))
-        assert finding.outcome in expected, finding.reason
-        if finding.outcome is Outcome.PASS:
-            assert finding.smallest_detectable is not None
-            assert finding.smallest_detectable >= 0.05
+    finding = judge(run(noisy(shape, seed)))
+    assert finding.outcome in expected, finding.reason
+    if finding.outcome is Outcome.PASS:
+        assert finding.smallest_detectable is not None
+        assert finding.smallest_detectable >= 0.05
 
 
 def test_a_stop_is_no_decline() -> None:

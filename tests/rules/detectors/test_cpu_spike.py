@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.rules.draws import each_seed, seeds
 
 from soakwatch_rules.detectors.cpu_spike import CpuSpike
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Outcome, Phase, Window
@@ -255,7 +256,7 @@ def test_little_room_asks_for_a_longer_plateau() -> None:
     ("level", "sd", "tau"),
     [(0.35, 0.14, 0.0), (0.45, 0.15, 2.0), (0.6, 0.12, 10.0), (0.7, 0.06, 30.0), (0.75, 0.04, 30.0)],
 )
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", each_seed(1, 3))
 def test_the_stated_length_is_the_one_that_was_used(level: float, sd: float, tau: float, seed: int) -> None:
     """A plateau at 100 % as long as the finding says is a spike on any background, wherever it lies."""
     calm = busy(seed, level, sd, 7200, tau_s=tau)
@@ -323,12 +324,14 @@ def test_a_short_run_does_not_tell_a_habit_from_a_fault() -> None:
 
 
 @pytest.mark.parametrize(("cadence", "lasting"), [(60.0, 60.0), (60.0, 100.0), (5.0, 12.0), (30.0, 45.0)])
-def test_the_chance_of_a_short_spike_is_what_it_says(cadence: float, lasting: float) -> None:
+@pytest.mark.parametrize("draws", seeds(25, 100))
+def test_the_chance_of_a_short_spike_is_what_it_says(draws: range, cadence: float, lasting: float) -> None:
     """Of spikes that begin at any time the stated share is found."""
+    count = len(draws)
     shape = Shape(0.95, 0.85, 0.2, 6.0, 10.0, 1800.0)
-    calm, begins = flat(100, 0.3, cadence), np.linspace(0, cadence, 100, endpoint=False)
-    count = sum(judge(raised(calm, 50 * cadence + float(b), lasting)).outcome is Outcome.FAIL for b in begins)
-    assert count / 100 == pytest.approx(chance(lasting, cadence, shape, 0.3), abs=0.02)
+    calm, begins = flat(100, 0.3, cadence), np.linspace(0, cadence, count, endpoint=False)
+    found = sum(judge(raised(calm, 50 * cadence + float(b), lasting)).outcome is Outcome.FAIL for b in begins)
+    assert found / count == pytest.approx(chance(lasting, cadence, shape, 0.3), abs=2 / count)
 
 
 def test_a_poll_a_minute_may_come_a_little_late() -> None:

@@ -8,8 +8,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 import yaml
-from tests.recordings.compare import Difference
-from tests.recordings.device import Result
+from tests.bench.recordings.compare import Difference
+from tests.bench.recordings.device import Result
 
 _KEYS = {"recording", "part", "what", "contains", "why"}
 

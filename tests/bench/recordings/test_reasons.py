@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.recordings.compare import ELSEWHERE, MISSING, WRONG
-from tests.recordings.device import Pair, run_device
+from tests.bench.recordings.compare import ELSEWHERE, MISSING, WRONG
+from tests.bench.recordings.device import Pair, run_device
 
 HR = "1.3.6.1.2.1.25"
 STORAGE = f"{HR}.2.3.1"

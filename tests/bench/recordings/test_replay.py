@@ -1,7 +1,4 @@
-"""Profiles against recorded devices, and the runner that compares them against made ones.
-
-The recordings are no part of the project: ``--recordings DIR`` names them (see replay.py).
-"""
+"""The replay of recorded devices, on devices that are made here."""
 
 from __future__ import annotations
 
@@ -14,9 +11,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
 REPLAY = Path(__file__).parent / "replay.py"
-USUAL = ROOT.parent / "shared" / "data" / "librenms"
 HR = "1.3.6.1.2.1.25"
 IF = "1.3.6.1.2.1.2.2.1"
 IFX = "1.3.6.1.2.1.31.1.1.1"
@@ -134,19 +129,7 @@ def replay(path: Path, *options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=240)
 
 
-def test_recorded_devices_are_read_as_expected(request: pytest.FixtureRequest, tmp_path: Path) -> None:
-    """All processors, all but 2 % of the memory pools and all interfaces, but for what explained.yaml explains."""
-    given = request.config.getoption("--recordings")
-    path = USUAL if given is None else given
-    if given is None and not path.is_dir():
-        pytest.skip("no recordings: they are LibreNMS's (GPL); name a folder of them with --recordings DIR")
-    out = tmp_path / "out.json"
-    done = replay(path, "--json", str(out))
-    assert done.returncode == 0, done.stdout + done.stderr
-    totals = json.loads(out.read_text())["totals"]
-    assert all(totals[part]["expected"] > 0 for part in ("processors", "mempools", "ports")), totals
-
-
+@pytest.mark.slow
 def test_a_device_that_is_read_as_expected_passes(folder: Folder) -> None:
     folder.add("good")
     done = folder.replay()
@@ -225,6 +208,7 @@ def test_a_device_gets_its_time_and_not_more(folder: Folder) -> None:
     assert "processors 0/1 match" in done.stdout.replace(" " * 2, " "), done.stdout
 
 
+@pytest.mark.slow
 def test_a_folder_without_recordings_is_refused(tmp_path: Path) -> None:
     done = replay(tmp_path)
     assert done.returncode == 2

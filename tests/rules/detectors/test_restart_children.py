@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from tests.rules.test_crash_rules import N, announced, finding_of, happened, life, restarted, starts, ups
+from tests.rules.detectors.test_crash_rules import N, announced, finding_of, happened, life, restarted, starts, ups
 
 from soakwatch_rules.detectors.process_restart import ProcessRestart
 from soakwatch_rules.rule import Outcome

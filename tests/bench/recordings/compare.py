@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tests.recordings.expected import Expected, Pool, Port, Processor
-from tests.recordings.reasons import Trail, reason
+from tests.bench.recordings.expected import Expected, Pool, Port, Processor
+from tests.bench.recordings.reasons import Trail, reason
 
 from soakwatch_agent.sample import object_labels
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import FrameType
 
-from tests.recordings.compare import Difference, Polled, Seen, Tally, compare
-from tests.recordings.expected import BadExpectationError, load_expected
-from tests.recordings.reasons import Trail
+from tests.bench.recordings.compare import Difference, Polled, Seen, Tally, compare
+from tests.bench.recordings.expected import BadExpectationError, load_expected
+from tests.bench.recordings.reasons import Trail
 
 from soakwatch.core.errors import PlanError
 from soakwatch.sources.abc import Facts, SourceContext, SourceError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.rules.test_observer_pauses import cpu, rests
+from tests.rules.management.test_observer_pauses import cpu, rests
 
 from soakwatch_rules.detectors.observer_cost import COST, ObserverCost
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Outcome, Window

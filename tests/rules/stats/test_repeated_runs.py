@@ -8,6 +8,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 from tests.bench.accuracy.repeated import claims, distributions, held, outcomes
+from tests.rules.draws import seeds
 
 from soakwatch_rules.stats.agreement import compare, corrected, holm, least_runs, runs_each
 from soakwatch_rules.stats.repetitions import fewest, median_interval, repetitions_needed, tolerance_proven
@@ -17,31 +18,35 @@ KINDS = distributions()
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("n", [6, 10, 20])
-def test_intervals_hold_the_median(kind: str, n: int) -> None:
+@pytest.mark.parametrize("draws", seeds(100, 500))
+def test_intervals_hold_the_median(draws: range, kind: str, n: int) -> None:
     """At least 93 of 100, of any distribution: the interval promises 95."""
-    assert held(KINDS[kind], n, 500) >= 0.93 * 500
+    assert held(KINDS[kind], n, len(draws)) >= 0.93 * len(draws)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_equal_builds_are_seldom_called_different(kind: str) -> None:
+@pytest.mark.parametrize("draws", seeds(60, 400))
+def test_equal_builds_are_seldom_called_different(draws: range, kind: str) -> None:
     """At most 7 of 100 (5 are promised), and the interval of the ratio holds 1."""
-    said = outcomes(KINDS[kind], 8, 1.0, 400)
-    assert said["significant"] <= 0.07 * 400
-    assert said["held"] >= 0.93 * 400
+    said = outcomes(KINDS[kind], 8, 1.0, len(draws))
+    assert said["significant"] <= 0.07 * len(draws)
+    assert said["held"] >= 0.93 * len(draws)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_change_is_found_and_one_of_the_margin_is_seldom_equivalent(kind: str) -> None:
+@pytest.mark.parametrize("draws", seeds(60, 400))
+def test_a_change_is_found_and_one_of_the_margin_is_seldom_equivalent(draws: range, kind: str) -> None:
     """A tenth less is found by four runs each; a build at the margin passes for equivalent in at most 7 of 100."""
-    assert outcomes(KINDS[kind], 4, 0.9, 200)["worse"] >= 0.9 * 200
-    assert outcomes(KINDS[kind], 8, 0.97, 400)["equivalent"] <= 0.07 * 400
+    assert outcomes(KINDS[kind], 4, 0.9, len(draws) // 2)["worse"] >= 0.9 * (len(draws) // 2)
+    assert outcomes(KINDS[kind], 8, 0.97, len(draws))["equivalent"] <= 0.07 * len(draws)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_claim_at_its_limit_is_seldom_proven(kind: str) -> None:
+@pytest.mark.parametrize("draws", seeds(50, 250))
+def test_a_claim_at_its_limit_is_seldom_proven(draws: range, kind: str) -> None:
     """At most 4 of 100 (2.5 are promised), and one that is far off is refuted."""
-    assert claims(KINDS[kind], 10, 0.05, 250)["proven"] <= 0.04 * 250
-    assert claims(KINDS[kind], 10, 0.1, 200)["refuted"] >= 0.9 * 200
+    assert claims(KINDS[kind], 10, 0.05, len(draws))["proven"] <= 0.04 * len(draws)
+    assert claims(KINDS[kind], 10, 0.1, 4 * len(draws) // 5)["refuted"] >= 0.9 * (4 * len(draws) // 5)
 
 
 def test_fewer_than_six_runs_have_no_interval() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.rules.outages import AT, N, S, failover, judge, packets, pings, stopped
+from tests.rules.detectors.outages import AT, N, S, failover, judge, packets, pings, stopped
 
 from soakwatch_rules.detectors.event_impact import EventImpact
 from soakwatch_rules.rule import Case, Event, InconclusiveReason, Ledger, Outcome, Phase, Window

@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterator
 
+import pytest
+
+from soakwatch_rules.stats import shapes
 from soakwatch_rules.stats.shapes import Table, table
 
 
+@pytest.fixture(autouse=True)
+def no_others(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No tables at first; what is in memory before, the whole suite, is neither searched nor counted."""
+    monkeypatch.setattr(shapes, "_TABLES", shapes._Tables())
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
 def there() -> int:
-    """How many tables are in memory."""
+    """How many tables are in memory that a test has made."""
     gc.collect()
     return sum(isinstance(each, Table) for each in gc.get_objects())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.rules.test_management_isolation import (
+from tests.rules.detectors.test_management_isolation import (
     PEER,
     PHASES,
     N,
