@@ -10,7 +10,7 @@ from soakwatch.core.roles import MONITOR
 from soakwatch.record import RecordView
 from soakwatch.record.follow import polls_due
 from soakwatch.record.model import OUTCOME_NUMBERS
-from soakwatch.testing.night.faults import OF_DEVICE, OF_MONITOR, RULES, Fault, Kind, Night
+from soakwatch.testing.night.faults import OF_DEVICE, OF_MONITOR, Fault, Kind, Night, rule_of
 from soakwatch.testing.night.lives import Told
 from soakwatch_agent.sample import PollOutcome
 from soakwatch_rules.rule import Finding, Outcome
@@ -122,12 +122,12 @@ def _what_was_done_is_found(night: Night, told: Told) -> Iterator[str]:
         found = {
             finding.outcome
             for finding in told.verdict.findings
-            if finding.rule in RULES[fault.kind] and finding.target == fault.target
+            if finding.rule == rule_of(fault.kind) and finding.target == fault.target
         }
         enough = {Outcome.FAIL} if whole or fault.kind is Kind.RESTART else {Outcome.FAIL, Outcome.INCONCLUSIVE}
         if not found & enough:
             said = ", ".join(sorted(outcome.value for outcome in found)) or "nothing"
-            yield f"{'/'.join(sorted(RULES[fault.kind]))} of {fault.target} says {said}, although {fault.words}"
+            yield f"{rule_of(fault.kind)} of {fault.target} says {said}, although {fault.words}"
 
 
 def _nothing_else_fails(night: Night, told: Told) -> Iterator[str]:
@@ -155,7 +155,7 @@ _WORDS: Mapping[Kind, str] = {
     Kind.SLOW: "polls that came too late are lost, and counted",
     Kind.GARBLED: "what is no reading is refused, and counted",
     Kind.SILENCE: "polls are lost, and counted: never a pass below 95 %",
-    Kind.LOSS: "the device fails: loss or drops",
-    Kind.RESTART: "the device fails: process_restart",
-    Kind.LEAK: "the device fails: growth",
+    Kind.LOSS: "the device fails for the loss",
+    Kind.RESTART: "the device fails for the restart",
+    Kind.LEAK: "the device fails for the growth",
 }

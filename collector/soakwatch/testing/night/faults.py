@@ -30,12 +30,6 @@ class Kind(StrEnum):
 
 OF_MONITOR = frozenset({Kind.KILL, Kind.CLOCK, Kind.DISK})
 OF_DEVICE = frozenset({Kind.LOSS, Kind.RESTART, Kind.LEAK})
-RULES: Mapping[Kind, frozenset[str]] = {
-    Kind.LOSS: frozenset({"loss", "drops", "drop_rate"}),
-    Kind.RESTART: frozenset({"process_restart"}),
-    Kind.LEAK: frozenset({"growth", "memory_growth"}),
-}
-"""The rules of which one has to fail where a device had such a fault."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -83,6 +77,19 @@ class Fault:
                 return f"{at} the process of {self.target} is restarted"
             case Kind.LEAK:
                 return f"{at} the process of {self.target} begins to grow, by {self.size:.0%} to the end"
+
+
+def rule_of(kind: Kind) -> str:
+    """The rule that has to fail where a device had such a fault; "" of what befalls no device."""
+    match kind:
+        case Kind.LOSS:
+            return "loss"
+        case Kind.RESTART:
+            return "process_restart"
+        case Kind.LEAK:
+            return "growth"
+        case _:
+            return ""
 
 
 @dataclass(frozen=True, slots=True)
