@@ -74,9 +74,9 @@ async def watch_self(
 
 def own_readings(outcomes: Outcomes, offset_s: float) -> list[tuple[str, str, float]]:
     """What a run knows of its own polls and its clock, as metric, object and value."""
-    total = sum(outcomes(), Counter[PollOutcome]())
+    counts = outcomes()
     polls: list[tuple[str, str, float]]
-    polls = [("monitor.polls", object_text(outcome=o.value), total[o]) for o in PollOutcome]
+    polls = [("monitor.polls", object_text(outcome=o.value), sum(count[o] for count in counts)) for o in PollOutcome]
     return [*polls, ("monitor.clock.offset", "", offset_s)]
 
 
