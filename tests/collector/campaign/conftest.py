@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-
-from soakwatch.cli.main import run
+from tests.collector.in_process import command_here
+from tests.commands import Command
 
 PLAN = """\
 name: tiny
@@ -18,7 +17,7 @@ targets:
   dut: {role: dut, sources: [{local: {interval: 300ms}}]}
 rules: {coverage: {required: true}}
 """
-Here = Callable[..., "Said"]
+Here = Command
 Write = Callable[..., Path]
 Entries = Callable[[Path], list[dict[str, object]]]
 
@@ -44,27 +43,17 @@ def write(tmp_path: Path) -> Write:
     return to_files
 
 
-@dataclass(frozen=True)
-class Said:
-    """What a command printed, and its exit code."""
-
-    returncode: int
-    stdout: str
-    stderr: str
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Here:
+    """Runs a command line in this process, in an empty folder, where relative paths of the test begin too."""
+    monkeypatch.chdir(tmp_path)
+    return command_here(tmp_path)
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Here:
-    """Runs a command line in this process, in an empty folder: much faster than a process for each."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*words: object) -> Said:
-        capsys.readouterr()
-        code = run([*map(str, words)])
-        printed = capsys.readouterr()
-        return Said(code, printed.out, printed.err)
-
-    return call
+def soakwatch(tmp_path: Path) -> Command:
+    """Runs a command in an empty folder, in this process; the runs of a campaign are processes of their own."""
+    return command_here(tmp_path)
 
 
 @pytest.fixture

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.collector.in_process import command_here
+from tests.commands import Command
 
 from soakwatch.judge.record_verdict import judge_record
 from soakwatch.record import Record, RecordView
@@ -23,7 +26,13 @@ def _jobs_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
+def soakwatch(tmp_path: Path) -> Command:
+    """Runs a command in an empty folder, in this process."""
+    return command_here(tmp_path)
+
+
+@pytest.fixture(scope="session")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaskServers]:
     """A scheduler with the workers one (testbed a) and two (testbed b)."""
     with DaskServers(tmp_path_factory.mktemp("lab"), environment={"PYTHONPATH": str(ROOT)}) as servers:
@@ -68,3 +77,23 @@ def judged_run(folder: Path, growth: float, plan: str = PLAN) -> Path:
         record.set_meta("reason", verdict.reason)
         record.finish()
     return folder
+
+
+GROWTH = {"well": 0.0, "little": 0.03, "much": 0.12, "most": 0.4}
+
+
+@pytest.fixture(scope="session")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of four runs: two passed, two failed for the growth of a process."""
+    folder = tmp_path_factory.mktemp("archive") / "runs"
+    for name, growth in GROWTH.items():
+        judged_run(folder / name, growth)
+    return folder
+
+
+@pytest.fixture
+def runs(archive: Path, tmp_path: Path) -> Path:
+    """A copy of them, and the plans that judge more and less strictly."""
+    (tmp_path / "tolerant.yaml").write_text(TOLERANT)
+    (tmp_path / "strict.yaml").write_text(STRICT)
+    return Path(shutil.copytree(archive, tmp_path / "runs"))

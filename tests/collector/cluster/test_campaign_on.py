@@ -100,12 +100,3 @@ def test_ctrl_c_brings_what_was_measured(
     with RecordView.open(next(folder.glob("runs/*"))) as view:
         assert view.meta("ended_ns") is not None
     assert not works_in(lab.folder)
-
-
-def test_a_testbed_that_nobody_has_is_one_sentence(lab: DaskServers, tmp_path: Path, soakwatch: Command) -> None:
-    """Before anything is begun, with those that exist."""
-    (tmp_path / "short.yaml").write_text(CAMPAIGN.format(values="40%", beds="{c: {}}"))
-    done = soakwatch("campaign", "run", "short.yaml", "--on", lab.address)
-    assert done.returncode == 2
-    assert "no worker has the testbed c: there are a, b; start one with dask worker" in done.stderr
-    assert len(done.stderr.splitlines()) == 1

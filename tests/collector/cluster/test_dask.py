@@ -1,4 +1,4 @@
-"""Jobs on a real scheduler with two workers on loopback: results, files both ways, workers that die, and TLS."""
+"""Jobs and commands on a real scheduler with two workers on loopback: results, files both ways, dead workers, TLS."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ import pytest
 from tests.collector.cluster import jobs
 from tests.collector.cluster.conftest import ROOT
 from tests.collector.cluster.jobs import Step
+from tests.collector.cluster.test_campaign_on import CAMPAIGN
 from tests.collector.sources.net.conftest import make
-from tests.commands import wait_until
+from tests.commands import Command, wait_until
 
 from soakwatch.cluster.choose import executor_for
 from soakwatch.cluster.dask import DaskCluster
@@ -23,6 +24,7 @@ from soakwatch.cluster.executor import ClusterError, Executor, JobLostError, com
 from soakwatch.cluster.parcel import CHUNK
 from soakwatch.cluster.testbeds import require_testbeds
 from soakwatch.core.errors import PlanError
+from soakwatch.record import Record
 from soakwatch.testing.dask_servers import DaskServers
 
 DRIVER = """
@@ -139,6 +141,28 @@ def test_nothing_is_left_behind_a_driver_that_is_killed(lab: DaskServers, tmp_pa
         driver.wait()
 
 
+def test_records_are_sent_where_a_worker_does_not_see_them(lab: DaskServers, runs: Path, soakwatch: Command) -> None:
+    """The same verdicts; a run that goes on is not sent."""
+    with Record.open(runs / "most"):
+        here = f"/proc/self/cwd/{runs.relative_to(runs.parent)}"  # each process has its own
+        done = soakwatch("judge", here, "--plan", "tolerant.yaml", "--on", lab.address)
+    assert done.stderr == ""
+    assert f"{here}/much  ✗ fail  ✓ pass  memory_growth on dut" in done.stdout
+    assert f"{here}/most could not be judged: a run is writing it" in done.stdout
+    assert done.stdout.splitlines()[-1] == "4 records: 1 verdict changed; now 3 pass, 1 could not be judged"
+    assert done.returncode == 2
+
+
+def test_a_testbed_that_nobody_has_is_one_sentence(lab: DaskServers, tmp_path: Path, soakwatch: Command) -> None:
+    """Before anything is begun, with those that exist."""
+    (tmp_path / "short.yaml").write_text(CAMPAIGN.format(values="40%", beds="{c: {}}"))
+    done = soakwatch("campaign", "run", "short.yaml", "--on", lab.address)
+    assert done.returncode == 2
+    assert "no worker has the testbed c: there are a, b; start one with dask worker" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.slow
 def test_a_worker_that_dies_gives_its_job_back(lab: DaskServers, tmp_path: Path) -> None:
     """What may be begun again is, by another one; what writes files is told to be lost, and is begun once."""
     third = lab.add_worker("third", "c")
@@ -162,6 +186,7 @@ def test_a_worker_that_dies_gives_its_job_back(lab: DaskServers, tmp_path: Path)
     assert len(list(tmp_path.glob("2-*"))) == 2
 
 
+@pytest.mark.slow
 def test_tls_is_that_of_dask_s_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker and this process show certificates; without any it is one sentence, and nobody is let in over TCP."""
     (tmp_path / "tls").mkdir()
@@ -217,6 +242,7 @@ def test_a_job_that_kills_each_worker_is_named(tmp_path: Path) -> None:
                 future.result(120)
 
 
+@pytest.mark.slow
 def test_nobody_there_is_one_sentence(tmp_path: Path) -> None:
     """No scheduler, one without workers, and one that goes away."""
     with DaskServers(tmp_path / "lab", environment={"PYTHONPATH": str(ROOT)}) as servers:

@@ -5,39 +5,45 @@ from __future__ import annotations
 import asyncio
 import random
 import sys
-import time
 from pathlib import Path
 
 import psutil
 import pytest
+from tests.commands import MAX_WAIT_S, wait_until
 
 from soakwatch.core.redaction import Redaction, redaction_of
 from soakwatch.core.run_command import MAX_OUTPUT, BoundedOutput, CommandResult, run_command
+from soakwatch.core.units import show_seconds
 
 
 def run(
-    words: list[str], timeout_s: float = 30.0, over_after_s: float | None = None, **environment: str
+    words: list[str], timeout_s: float = MAX_WAIT_S, over_when: Path | None = None, **environment: str
 ) -> CommandResult:
-    """One command to its end."""
+    """One command to its end; the run is over when a file is there."""
 
     async def main() -> CommandResult:
         over = asyncio.Event()
-        if over_after_s is not None:
-            asyncio.get_running_loop().call_later(over_after_s, over.set)
+
+        def look() -> None:
+            if over_when is not None and over_when.exists():
+                over.set()
+            asyncio.get_running_loop().call_later(0.05, look)
+
+        look()
         return await run_command(words, environment, timeout_s, over, Redaction(["env:DUT_PASSWORD"]))
 
     return asyncio.run(main())
 
 
 def gone(file: Path) -> bool:
-    """Whether the process whose number is in a file is gone, within a moment."""
+    """Whether the process whose number is in a file is gone, sooner or later; the file is gone then as well."""
     number = int(file.read_text())
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline:
-        if not psutil.pid_exists(number) or psutil.Process(number).status() == psutil.STATUS_ZOMBIE:
-            return True
-        time.sleep(0.02)
-    return False
+    file.unlink()
+    wait_until(
+        lambda: not psutil.pid_exists(number) or psutil.Process(number).status() == psutil.STATUS_ZOMBIE,
+        f"the end of process {number}",
+    )
+    return True
 
 
 def test_what_a_command_printed_and_how_it_ended(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,16 +60,20 @@ def test_what_a_command_printed_and_how_it_ended(monkeypatch: pytest.MonkeyPatch
 
 def test_a_command_that_does_not_end_is_killed_with_all_that_it_started(tmp_path: Path) -> None:
     """After its time, or the run's, the whole process group is gone, also children that ignore the polite signal."""
-    script = f"trap '' TERM; (trap '' TERM; echo $BASHPID > {tmp_path}/child; sleep 600) & echo begun; wait"
-    result = run(["bash", "-c", script], timeout_s=1.0)
-    assert result.failure == "it was killed: it did not end within 1 s"
+    child, words = tmp_path / "child", "trap '' TERM; echo $BASHPID > {0}.new; mv {0}.new {0}; sleep 600"
+    script = f"trap '' TERM; echo begun; ({words.format(child)}) & wait"
+    for timeout_s in (1, 5, 25, 125):  # a busy machine may need longer to begin
+        result = run(["bash", "-c", script], timeout_s=timeout_s)
+        if child.exists():
+            break
+    assert result.failure == f"it was killed: it did not end within {show_seconds(timeout_s)}"
     assert not result.over
     assert result.output == b"begun\n"
-    assert gone(tmp_path / "child")
-    result = run(["bash", "-c", script], over_after_s=0.5)
+    assert gone(child)
+    result = run(["bash", "-c", script], over_when=child)
     assert result.failure == "it was killed: the run was over"
     assert result.over
-    assert gone(tmp_path / "child")
+    assert gone(child)
 
 
 def test_what_a_command_leaves_behind_ends_with_it(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def test_check_and_probe_name_the_target_once(
     assert (line.count("fw2"), str(port) in line) == (1, True)
     assert checked.out.startswith("not ready: 0 of 1 source can be polled, 1 problem\n")
     assert str(port) not in checked.out  # the reason is said once
-    keys = "version=2c&community=env:COMMUNITY&timeout=300ms"
+    keys = "version=2c&community=env:COMMUNITY&timeout=30s"
     assert cli.run(["probe", f"snmp://127.0.0.1:{closed}?{keys}"]) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"soakwatch: 127.0.0.1:{closed} snmp: the port is closed")

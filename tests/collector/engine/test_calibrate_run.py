@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
 import yaml
+from tests.collector.in_process import command_here
 
+from soakwatch.engine import calibrate
 from soakwatch.record import RecordView, SeriesKey
 
 Done = subprocess.CompletedProcess[str]
-T = TypeVar("T")
-SOAKWATCH = Path(sys.executable).with_name("soakwatch")
 GENERATOR = """
 import json, sys, time
 rate, begun = float(sys.argv[1]), time.monotonic()
@@ -51,23 +48,8 @@ rules: {generator_health: {required: true}, cpu_spike: {required: true, seconds:
 
 
 def soakwatch(folder: Path, *words: object) -> Done:
-    """A command in a folder; a warning of Python is an error in it."""
-    return subprocess.run(
-        [SOAKWATCH, *map(str, words)],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        env={**os.environ, "PYTHONWARNINGS": "error", "COLUMNS": "200"},
-        check=False,
-    )
-
-
-def both(first_call: Callable[[], T], other: Callable[[], T]) -> tuple[T, T]:
-    """Two things at once: most of each is waiting."""
-    with ThreadPoolExecutor(2) as pool:
-        first, second = pool.submit(first_call), pool.submit(other)
-        return first.result(), second.result()
+    """A command in a folder, on wide lines."""
+    return command_here(folder)(*words, COLUMNS="200")
 
 
 def put(folder: Path, name: str, text: str) -> Path:
@@ -93,16 +75,17 @@ def findings(run: Path, rule: str) -> list[Mapping[str, object]]:
 
 @pytest.fixture(scope="module")
 def calibrated(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done, Done]:
-    """A folder with two plans that were calibrated, and what the command said of each; one generator never sends."""
+    """A folder with two plans that were calibrated, and what the command said of each; one generator never sends, of
+    which a level of two seconds tells as much as one that is held."""
     folder = tmp_path_factory.mktemp("calibrated")
     put(folder, "fw.yaml", PLAN.replace("LEVEL", "50%"))
     undriven = PLAN.replace("drive: true, full: 1000, ", "").replace("{for: 3s, load: 20%}", "3s")
     undriven = undriven.replace("{for: 7s, load: LEVEL}", "7s")
     put(folder, "idle.yaml", undriven.replace('"{rate}"', '"0"').replace("name: fw", "name: idle"))
-    entry, other = both(
-        lambda: soakwatch(folder, "calibrate", "fw.yaml", "--for", "15s", "--levels", "125%", "--label", "testbed=b"),
-        lambda: soakwatch(folder, "calibrate", "idle.yaml", "--for", "15s"),
-    )
+    entry = soakwatch(folder, "calibrate", "fw.yaml", "--for", "15s", "--levels", "125%", "--label", "testbed=b")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(calibrate, "MIN_LEVEL_S", 2.0)
+        other = soakwatch(folder, "calibrate", "idle.yaml", "--for", "2s")
     return folder, entry, other
 
 
@@ -134,9 +117,8 @@ def test_a_run_states_its_headroom_and_is_inconclusive_without(
     """At 500 of 900 it has a reserve; at 880 it has none, and nothing that depends on the load is decided."""
     shutil.copytree(calibrated[0], tmp_path, dirs_exist_ok=True)
     put(tmp_path, "high.yaml", PLAN.replace("LEVEL", "88%"))
-    (run, done), (high, exceeded) = both(
-        lambda: run_of(tmp_path, "fw.yaml"), lambda: run_of(tmp_path, "high.yaml", "--reference", "fw.reference.yaml")
-    )
+    run, done = run_of(tmp_path, "fw.yaml")
+    high, exceeded = run_of(tmp_path, "high.yaml", "--reference", "fw.reference.yaml")
     assert (done.stderr, exceeded.stderr) == ("", "")
     (well,) = findings(run, "generator_health")
     assert well["outcome"] == "pass", well["reason"]
@@ -176,7 +158,7 @@ def test_a_reference_of_another_generator_is_left_out_with_a_warning(
 def test_a_generator_that_sends_nothing_has_no_ceiling(calibrated: tuple[Path, Done, Done]) -> None:
     """It is not driven, so it just sends what it sends. Inconclusive, and nothing is written."""
     folder, _, done = calibrated
-    assert "calibrating tg, observed without being driven, for 15 s" in done.stdout
+    assert "calibrating tg, observed without being driven, for 2 s" in done.stdout
     assert done.returncode == 3
     assert "tg: it sent no packets" in done.stdout
     assert done.stderr == "soakwatch: inconclusive: no ceiling measured for tg; nothing is written\n"

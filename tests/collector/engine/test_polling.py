@@ -104,10 +104,11 @@ def test_72_hours_of_20_pollers_run_on_the_grid() -> None:
 
 
 def test_the_fastest_interval_does_not_drift() -> None:
-    """Polls every 200 ms for an hour stay on the grid to the nanosecond."""
-    polls = soak(VirtualTime(), at_once, interval_s=0.2, hours=1)
-    assert_complete(polls, 0.2, 1)
-    assert outcomes(polls) == {PollOutcome.OK: 18_000}
+    """Polls every 200 ms for six minutes stay on the grid to the nanosecond."""
+    polls = soak(VirtualTime(), at_once, interval_s=0.2, hours=0.1)
+    assert_complete(polls, 0.2, 0.1)
+    assert outcomes(polls) == {PollOutcome.OK: 1800}
+    assert all(0 <= poll.start_ns - poll.due_ns < 10**6 for poll in polls)
 
 
 def test_an_overrun_is_skipped_and_counted_never_stacked() -> None:
@@ -122,7 +123,7 @@ def test_an_overrun_is_skipped_and_counted_never_stacked() -> None:
         running -= 1
         return one_sample(now_ns)
 
-    polls = soak(VirtualTime(), slow, interval_s=1, hours=1, timeout_s=10)
+    polls = soak(VirtualTime(), slow, interval_s=1, hours=0.2, timeout_s=10)
     counted = outcomes(polls)
     assert counted[PollOutcome.OVERRUN] == 2 * counted[PollOutcome.OK]
     assert_complete(polls[: 3 * counted[PollOutcome.OK]], 1, counted[PollOutcome.OK] * 3 / HOUR)
@@ -199,14 +200,14 @@ def test_a_refused_login_is_tried_so_rarely_that_no_account_is_locked() -> None:
             raise LoginRefusedError("ops@dut:22 denied the login")
         return one_sample(now_ns)
 
-    polls = soak(time, refuses, interval_s=1, hours=3)
-    assert_complete(polls, 1, 3)
+    polls = soak(time, refuses, interval_s=10, hours=3)
+    assert_complete(polls, 10, 3)
     asked = [poll for poll in polls if poll.outcome is PollOutcome.FAILED]
     pauses = [round((later.due_ns - earlier.due_ns) * 1e-9 / 60) for earlier, later in pairwise(asked)]
     assert pauses == [1, 5, 15, 30, 30, 30]
     assert asked[0].error == "ops@dut:22 denied the login; tried again in 1 min, so that the account is not locked"
     assert asked[-1].error == "ops@dut:22 denied the login; tried again in 30 min, so that the account is not locked"
-    assert outcomes(polls[-1800:]) == {PollOutcome.OK: 1800}
+    assert outcomes(polls[-180:]) == {PollOutcome.OK: 180}
 
 
 def test_a_cut_network_does_not_hurry_the_next_login_after_a_refused_one() -> None:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from time import time_ns
 
 import pytest
+from tests.collector.engine.watched_run import UNTIL_OVER, acting, end_run, wait_for, wait_for_polls
 
 from soakwatch.cli import main as cli
-from soakwatch.core.errors import PlanError
+from soakwatch.core.errors import PlanError, RecordError
 from soakwatch.engine.first_polls import GRACE_S, FirstPolls, PlanRefusedError
 from soakwatch.engine.preflight import preflight
 from soakwatch.engine.start import discard
 from soakwatch.plan import load_plan
 from soakwatch.record import RecordView
+from soakwatch.runs.state import StateReader
+from soakwatch.runs.stop import stop_run
 from soakwatch.testing.ports import free_port
 from soakwatch.testing.virtual import VirtualTime
 from soakwatch_agent.sample import PollOutcome
@@ -28,12 +32,12 @@ targets:
     sources:
       - ssh: {host: 127.0.0.1, os: cisco_as, user: soak, password: env:SOAKWATCH_X}
       - snmp: {host: 127.0.0.1, port: 9, version: 2c, community: env:COMMUNITY, profile: arista-eoss}
-  me: {sources: [{local: {probes: [load], interval: 200ms}}]}
+  me: {sources: [{local: {probes: [load], interval: 200ms, timeout: 10s}}]}
 """
 OFF = """
 duration: 4s
 targets:
-  fw: {sources: [{snmp: {host: 127.0.0.1, port: PORT, version: 2c, community: env:COMMUNITY, timeout: 300ms}}]}
+  fw: {sources: [{snmp: {host: 127.0.0.1, port: PORT, version: 2c, community: env:COMMUNITY, timeout: 1s}}]}
 """
 SENTENCES = [
     "soakwatch: wrong.yaml:4:19: fw snmp: the environment variable SOAKWATCH_X is not set: export it before the run",
@@ -71,16 +75,23 @@ def test_a_wrong_plan_ends_a_new_run_at_once_with_every_sentence(
 
 def test_a_folder_that_was_named_is_kept_and_its_run_can_go_on(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """With --into nothing is removed. In a resumed run the same errors are failed polls: hours may be in its record."""
+    (here / "wrong.yaml").write_text(WRONG.replace("duration: 6s", f"phases: {UNTIL_OVER}"))
     assert cli.run(["run", "wrong.yaml", "--into", "kept"]) == 2
     assert "kept contains the first seconds: remove it, or name another folder" in capsys.readouterr().out
-    assert cli.run(["resume", "kept"]) == 3
-    assert "finished after 6 s" in capsys.readouterr().out
+
+    def acts() -> None:
+        wait_for_polls(here / "kept", of="me")
+        end_run(here / "kept")
+
+    with acting(acts):
+        assert cli.run(["resume", "kept"]) == 3
+    assert "finished after " in capsys.readouterr().out
     with RecordView.open(here / "kept") as view:
         ledgers = {ledger.source: ledger for ledger in view.ledgers(view.window())}
         failed = ledgers["sw/ssh"]
         assert (failed.got, failed.lost[PollOutcome.FAILED.value] > 0) == (0, True)
         assert "there is no os 'cisco_as'" in str(failed.errors)
-        assert ledgers["me/local"].got > 5
+        assert ledgers["me/local"].got > 3
 
 
 def test_a_device_that_is_off_is_a_failing_source_of_a_whole_run(
@@ -108,7 +119,8 @@ def test_a_wrong_plan_for_tonight_is_refused_when_the_command_is_given(
 
 
 def test_a_device_that_is_off_before_the_start_is_a_warning(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It may be switched on until then: the run says so in a line and waits; a command of a load is not started."""
+    """It may be switched on until then: the run says so in a line and waits, here until it is stopped; a command of a
+    load is not started."""
     off = OFF.replace("PORT", str(free_port())).replace("4s", "1s")
     load = f"  gen: {{role: generator, sources: [{{command: {{run: [touch, {here / 'started'}]}}}}]}}\n"
     (here / "off.yaml").write_text(f"{off}{load}start: {in_seconds(36_000)}\n")
@@ -117,12 +129,23 @@ def test_a_device_that_is_off_before_the_start_is_a_warning(here: Path, capsys: 
     assert "fw" in sentence
     assert "the port is closed" in sentence
     assert not (here / "started").exists()
-    (here / "off.yaml").write_text(f"{off}start: {in_seconds(8)}\n")
-    assert cli.run(["run", "off.yaml"]) == 3
+    (here / "off.yaml").write_text(f"{off}start: {in_seconds(36_000)}\n")
+    reader = StateReader(here / "run")
+
+    def waits() -> bool:
+        with suppress(RecordError):
+            return reader.read(time_ns()).standing == "waiting"
+        return False
+
+    def acts() -> None:
+        wait_for(waits, "the run that waits for its start")
+        stop_run(here / "run", reader.read(time_ns()), "seen", "test")
+
+    with acting(acts):
+        assert cli.run(["run", "off.yaml", "--into", "run"]) == 3
     printed = capsys.readouterr()
     assert [line for line in printed.err.splitlines() if line.startswith("soakwatch: warning: off.yaml:4:")]
     assert "waiting for the start at" in printed.out
-    assert "finished after 1 s" in printed.out
 
 
 def test_only_the_record_is_removed(tmp_path: Path) -> None:
@@ -182,7 +205,7 @@ def test_a_source_that_hangs_does_not_keep_the_sentences_of_the_others(here: Pat
 GENERATOR = """
 duration: 3s
 targets:
-  me: {sources: [{local: {probes: [load], interval: 200ms}}]}
+  me: {sources: [{local: {probes: [load], interval: 200ms, timeout: 10s}}]}
   tg: {role: generator, sources: [{prometheus: {url: "http://127.0.0.1:PORT/metrics", timeout: 500ms, REQUIRED}}]}
 """
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 import pytest
@@ -63,6 +64,33 @@ def new(folder: Path, **intervals_s: float) -> tuple[Record, list[int]]:
     return record, ids
 
 
+class Batches:
+    """Polls on their way into a record, written some at a time, as a monitor writes those of a second: each writing is
+    a transaction, which costs more than the polls in it."""
+
+    def __init__(self, record: Record, size: int = 25) -> None:
+        self._record, self._size = record, size
+        self._waiting = list[Poll]()
+
+    def put(self, polls: Sequence[Poll]) -> None:
+        """Polls to be written with those that wait."""
+        self._waiting += polls
+        if len(self._waiting) >= self._size:
+            self.write()
+
+    def write(self) -> None:
+        """Write those that wait now."""
+        if self._waiting:
+            self._record.put(self._waiting)
+            self._waiting = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.write()
+
+
 def of(folder: Path, names: Names = SWITCHES) -> Series:
     """A series of the device."""
     with RecordView.open(folder) as view:
@@ -84,12 +112,13 @@ def account(folder: Path) -> list[tuple[int, str, str, int]]:
 def test_a_counter_that_two_sources_see_never_falls(tmp_path: Path, *, sealed: bool) -> None:
     """SNMP shows a counter of some seconds ago, SSH that of now: mixed it would fall; the first one's is kept."""
     record, (snmp, ssh) = new(tmp_path, snmp=10, ssh=1)
-    with record:
+    with record, Batches(record) as batches:
         for now in range(600):
             if now % 10 == 0:
-                record.put([poll_of(snmp, now, {IDLE: cached(now), MEMORY: 5000})])
-            record.put([poll_of(ssh, now, {IDLE: float(now), MEMORY: 9000, PROCESSES: now % 7}, late_s=0.05)])
+                batches.put([poll_of(snmp, now, {IDLE: cached(now), MEMORY: 5000})])
+            batches.put([poll_of(ssh, now, {IDLE: float(now), MEMORY: 9000, PROCESSES: now % 7}, late_s=0.05)])
             if sealed and now % 100 == 99:
+                batches.write()
                 record.seal(final=True)
     idle = of(tmp_path, IDLE)
     assert idle.value.tolist() == [cached(now) for now in range(0, 600, 10)]
@@ -103,14 +132,15 @@ def test_findings_count_the_samples_that_were_expected(tmp_path: Path) -> None:
     """Two sources with one series: a finding tells of as many samples as its owner should bring, without caveats."""
     record, (snmp, ssh) = new(tmp_path, snmp=10, ssh=3)
     rng = random.Random(5)
-    with record:
+    with record, Batches(record) as batches:
         record.set_meta(PLANNED_KEY, planned_text(3600, ["soak"]))
         for now in range(3600):
             memory = 8e9 + 1e7 * rng.random()
             if now % 10 == 0:
-                record.put([poll_of(snmp, now, {MEMORY: memory - 5e7, IDLE: cached(now), KILLS: 0.0})])
+                batches.put([poll_of(snmp, now, {MEMORY: memory - 5e7, IDLE: cached(now), KILLS: 0.0})])
             if now % 3 == 0:
-                record.put([poll_of(ssh, now, {MEMORY: memory, IDLE: float(now), KILLS: 0.0}, late_s=0.3)])
+                batches.put([poll_of(ssh, now, {MEMORY: memory, IDLE: float(now), KILLS: 0.0}, late_s=0.3)])
+        batches.write()
         record.finish()
     with RecordView.open(tmp_path) as view:
         assert KEPT in {fault.text for fault in view.faults() if fault.metric == KILLS[0]}
@@ -130,14 +160,15 @@ def test_another_source_stands_in_until_the_owner_is_back(
 ) -> None:
     """SNMP is away from 300 s to 900 s: SSH fills in 60 s or five intervals later, and not once SNMP is back."""
     record, (snmp, ssh) = new(tmp_path, snmp=interval_s, ssh=5)
-    with record:
+    with record, Batches(record) as batches:
         for now in range(1200):
             if now % interval_s == 0:
                 away = 300 <= now < 900
-                record.put([lost(snmp, now) if away else poll_of(snmp, now, {SWITCHES: 1000 + now})])
+                batches.put([lost(snmp, now) if away else poll_of(snmp, now, {SWITCHES: 1000 + now})])
             if now % 5 == 0:
-                record.put([poll_of(ssh, now, {SWITCHES: 1000 + now}, late_s=0.5)])
+                batches.put([poll_of(ssh, now, {SWITCHES: 1000 + now}, late_s=0.5)])
             if sealed and now % 50 == 0:
+                batches.write()
                 record.seal(final=True)
     last = (299 // interval_s) * interval_s
     first = -(-(last + silence_s) // 5) * 5
@@ -153,11 +184,11 @@ def test_another_source_stands_in_until_the_owner_is_back(
 def test_the_series_that_the_owner_stops_bringing_comes_from_the_other(tmp_path: Path) -> None:
     """An owner that answers, but no longer brings one of its series, keeps the others."""
     record, (snmp, ssh) = new(tmp_path, snmp=1, ssh=1)
-    with record:
+    with record, Batches(record) as batches:
         for now in range(200):
             brought: dict[Names, float] = {SWITCHES: now, PROCESSES: 1}
-            record.put([poll_of(snmp, now, brought if now < 50 else {PROCESSES: 1})])
-            record.put([poll_of(ssh, now, {SWITCHES: now, PROCESSES: 2}, late_s=0.5)])
+            batches.put([poll_of(snmp, now, brought if now < 50 else {PROCESSES: 1})])
+            batches.put([poll_of(ssh, now, {SWITCHES: now, PROCESSES: 2}, late_s=0.5)])
     assert seconds(tmp_path) == [*range(50), *range(109, 200)]
     assert of(tmp_path, PROCESSES).value.tolist() == [1] * 200
 
@@ -165,24 +196,25 @@ def test_the_series_that_the_owner_stops_bringing_comes_from_the_other(tmp_path:
 def test_an_owner_that_brings_a_metric_seldom_is_waited_for_longer(tmp_path: Path) -> None:
     """A metric that its owner brings every 100 s by its own account is not taken over after 60 s."""
     record, (snmp, ssh) = new(tmp_path, snmp=1, ssh=10)
-    with record:
-        record.put([poll_of(snmp, 0, {SWITCHES: 0}), poll_of(ssh, 0, {SWITCHES: 0}, late_s=0.5)])
+    with record, Batches(record) as batches:
+        batches.put([poll_of(snmp, 0, {SWITCHES: 0}), poll_of(ssh, 0, {SWITCHES: 0}, late_s=0.5)])
+        batches.write()
         record.cadences(snmp, {SWITCHES[0]: 100})
         for now in range(1, 1000):
-            record.put([poll_of(snmp, now, {SWITCHES: now} if now % 100 == 0 else {PROCESSES: 1})])
+            batches.put([poll_of(snmp, now, {SWITCHES: now} if now % 100 == 0 else {PROCESSES: 1})])
             if now % 10 == 0:
-                record.put([poll_of(ssh, now, {SWITCHES: now}, late_s=0.5)])
+                batches.put([poll_of(ssh, now, {SWITCHES: now}, late_s=0.5)])
     assert seconds(tmp_path) == list(range(0, 1000, 100))
 
 
 def test_two_stand_ins_do_not_mix_either(tmp_path: Path) -> None:
     """Of two other sources the one that stands in goes on alone, and the second takes over once it is away too."""
     record, (snmp, ssh, agent) = new(tmp_path, snmp=10, ssh=10, agent=10)
-    with record:
+    with record, Batches(record) as batches:
         for now in range(0, 600, 10):
-            record.put([poll_of(snmp, now, {SWITCHES: now}) if now < 100 else lost(snmp, now)])
-            record.put([poll_of(ssh, now, {SWITCHES: now}, late_s=1) if now < 300 else lost(ssh, now)])
-            record.put([poll_of(agent, now, {SWITCHES: now}, late_s=2)])
+            batches.put([poll_of(snmp, now, {SWITCHES: now}) if now < 100 else lost(snmp, now)])
+            batches.put([poll_of(ssh, now, {SWITCHES: now}, late_s=1) if now < 300 else lost(ssh, now)])
+            batches.put([poll_of(agent, now, {SWITCHES: now}, late_s=2)])
     assert [int(t - T0) / SECOND for t in of(tmp_path).time_ns] == pytest.approx(
         [
             *(now + 0.01 for now in range(0, 100, 10)),
@@ -196,17 +228,19 @@ def test_two_stand_ins_do_not_mix_either(tmp_path: Path) -> None:
 def test_late_polls_of_the_owner_take_the_place_of_the_stand_in(tmp_path: Path, *, sealed: bool) -> None:
     """An agent that was cut off brings what it saw: all of it is read, and nothing of the one that stood in."""
     record, (agent, snmp) = new(tmp_path, agent=1, snmp=10)
-    with record:
+    with record, Batches(record) as batches:
         for now in range(600):
             cut = 100 <= now < 400
             if now == 400:
                 if sealed:
+                    batches.write()
                     record.seal(final=True)
-                record.put([poll_of(agent, missed, {SWITCHES: 10 * missed}) for missed in range(100, 400)])
-            record.put([lost(agent, now) if cut else poll_of(agent, now, {SWITCHES: 10 * now})])
+                batches.put([poll_of(agent, missed, {SWITCHES: 10 * missed}) for missed in range(100, 400)])
+            batches.put([lost(agent, now) if cut else poll_of(agent, now, {SWITCHES: 10 * now})])
             if now % 10 == 0:
-                record.put([poll_of(snmp, now, {SWITCHES: 10 * (now // 30 * 30)}, late_s=0.5)])
+                batches.put([poll_of(snmp, now, {SWITCHES: 10 * (now // 30 * 30)}, late_s=0.5)])
             if now == 399:
+                batches.write()
                 record.put([])
                 assert seconds(tmp_path) == [*range(100), *range(160, 399, 10)]
     assert seconds(tmp_path) == list(range(600))
@@ -220,45 +254,55 @@ def test_late_polls_of_the_owner_take_the_place_of_the_stand_in(tmp_path: Path, 
 def test_late_polls_of_another_source_fill_the_gap_of_the_owner(tmp_path: Path) -> None:
     """The network is cut for SNMP and the agent alike: what the agent kept stands for what SNMP never saw."""
     record, (snmp, agent) = new(tmp_path, snmp=10, agent=1)
-    with record:
+    with record, Batches(record) as batches:
         for now in range(600):
             cut = 100 <= now < 400
             if now % 10 == 0:
-                record.put([lost(snmp, now) if cut else poll_of(snmp, now, {SWITCHES: now})])
+                batches.put([lost(snmp, now) if cut else poll_of(snmp, now, {SWITCHES: now})])
             if now == 401:
-                record.put([poll_of(agent, missed, {SWITCHES: missed}, late_s=0.5) for missed in range(100, 400)])
-            record.put([lost(agent, now) if cut else poll_of(agent, now, {SWITCHES: now}, late_s=0.5)])
+                batches.put([poll_of(agent, missed, {SWITCHES: missed}, late_s=0.5) for missed in range(100, 400)])
+            batches.put([lost(agent, now) if cut else poll_of(agent, now, {SWITCHES: now}, late_s=0.5)])
     assert seconds(tmp_path) == [*range(0, 100, 10), *range(150, 400), *range(400, 600, 10)]
+
+
+def away_and_back(folder: Path, again_s: int | None = None, *, sealed: bool = False) -> None:
+    """A record of an owner that is away from 100 s to 400 s; it is closed and opened ``again_s`` after its begin."""
+    record, (snmp, ssh) = new(folder, snmp=5, ssh=5)
+    batches = Batches(record)
+    for now in range(0, 600, 5):
+        if now == again_s:
+            batches.write()
+            if sealed:
+                record.seal(final=True)
+            record.close()
+            record = Record.open(folder)
+            batches = Batches(record)
+            assert [snmp, ssh] == [record.source("dut", n, n, 5 * SECOND, required=True).id for n in ("snmp", "ssh")]
+        batches.put([lost(snmp, now) if 100 <= now < 400 else poll_of(snmp, now, {SWITCHES: now, MEMORY: 1})])
+        batches.put([poll_of(ssh, now, {SWITCHES: now, MEMORY: 2}, late_s=0.5)])
+    batches.write()
+    record.close()
+
+
+@pytest.fixture(scope="module")
+def once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """That record without a break."""
+    folder = tmp_path_factory.mktemp("once")
+    away_and_back(folder)
+    assert seconds(folder) == [*range(0, 100, 5), *range(155, 400, 5), *range(400, 600, 5)]
+    return folder
 
 
 @pytest.mark.parametrize("sealed", [False, True])
 @pytest.mark.parametrize("again_s", [50, 130, 250, 450])
-def test_a_resumed_run_goes_on_as_it_was(tmp_path: Path, again_s: int, *, sealed: bool) -> None:
+def test_a_resumed_run_goes_on_as_it_was(tmp_path: Path, once: Path, again_s: int, *, sealed: bool) -> None:
     """The record is closed and opened before the owner is away, while it is missed, stood in for, and back."""
-
-    def write(folder: Path, again_s: int | None) -> None:
-        record, (snmp, ssh) = new(folder, snmp=5, ssh=5)
-        for now in range(0, 600, 5):
-            if now == again_s:
-                if sealed:
-                    record.seal(final=True)
-                record.close()
-                record = Record.open(folder)
-                assert [snmp, ssh] == [
-                    record.source("dut", n, n, 5 * SECOND, required=True).id for n in ("snmp", "ssh")
-                ]
-            record.put([lost(snmp, now) if 100 <= now < 400 else poll_of(snmp, now, {SWITCHES: now, MEMORY: 1})])
-            record.put([poll_of(ssh, now, {SWITCHES: now, MEMORY: 2}, late_s=0.5)])
-        record.close()
-
-    write(tmp_path / "once", None)
-    write(tmp_path / "again", again_s)
-    assert seconds(tmp_path / "once") == [*range(0, 100, 5), *range(155, 400, 5), *range(400, 600, 5)]
+    away_and_back(tmp_path, again_s, sealed=sealed)
     for names in (SWITCHES, MEMORY):
-        once, again = of(tmp_path / "once", names), of(tmp_path / "again", names)
-        assert again.time_ns.tolist() == once.time_ns.tolist()
-        assert again.value.tolist() == once.value.tolist()
-    assert account(tmp_path / "again") == account(tmp_path / "once")
+        whole, resumed = of(once, names), of(tmp_path, names)
+        assert resumed.time_ns.tolist() == whole.time_ns.tolist()
+        assert resumed.value.tolist() == whole.value.tolist()
+    assert account(tmp_path) == account(once)
 
 
 def schedule(seed: int, sources: Sequence[int]) -> Iterable[Poll]:
@@ -294,12 +338,14 @@ def test_an_owner_is_never_mixed_with_others(tmp_path: Path, seed: int) -> None:
     following: RunFollower | None = None
     for folder in folders:
         record, sources = new(folder, snmp=5, ssh=5, agent=5)
-        with record:
+        forgetful = folder is folders[1]
+        with record, Batches(record, 1 if forgetful else 15) as batches:
             for count, poll in enumerate(schedule(seed, sources)):
-                record.put([poll])
-                if folder is folders[1]:
+                batches.put([poll])
+                if forgetful:
                     record._state.packer.forget_layouts()
                 elif count % 90 == 89:
+                    batches.write()
                     following = following or RunFollower(folder, planned_rules(()), {})
                     following.read()
                     record.seal(final=count % 180 == 179)
@@ -329,15 +375,16 @@ def test_a_live_view_of_an_outage_equals_the_record(tmp_path: Path, minutes: int
     """A follower that polls every so many minutes sees stand-in, hand-back and late polls as the record has them."""
     record, (agent, snmp) = new(tmp_path, agent=1, snmp=5)
     following: RunFollower | None = None
-    with record:
+    with record, Batches(record) as batches:
         for now in range(1800):
             cut = 300 <= now < 700 or 1000 <= now < 1300
             if now == 1300:  # of the first outage nothing was kept
-                record.put([poll_of(agent, missed, {LOST: missed, MEMORY: 1}) for missed in range(1000, 1300)])
-            record.put([lost(agent, now) if cut else poll_of(agent, now, {LOST: now, MEMORY: 1})])
+                batches.put([poll_of(agent, missed, {LOST: missed, MEMORY: 1}) for missed in range(1000, 1300)])
+            batches.put([lost(agent, now) if cut else poll_of(agent, now, {LOST: now, MEMORY: 1})])
             if now % 5 == 0:
-                record.put([poll_of(snmp, now, {LOST: round(cached(now)), MEMORY: 2}, late_s=0.5)])
+                batches.put([poll_of(snmp, now, {LOST: round(cached(now)), MEMORY: 2}, late_s=0.5)])
             if now % (60 * minutes) == 60 * minutes - 1:
+                batches.write()
                 following = following or RunFollower(tmp_path, planned_rules(()), {})
                 following.read()
     assert following is not None
@@ -363,11 +410,11 @@ def test_what_is_left_out_costs_no_second_thought(tmp_path: Path, monkeypatch: p
 
     monkeypatch.setattr(PollPacker, "_pack_new", counted)
     record, (snmp, ssh) = new(tmp_path, snmp=1, ssh=1)
-    with record:
+    with record, Batches(record) as batches:
         for now in range(2000):
             away = 500 <= now < 1000
-            record.put([lost(snmp, now) if away else poll_of(snmp, now, {SWITCHES: now, MEMORY: 1})])
-            record.put([poll_of(ssh, now, {SWITCHES: now, MEMORY: 2, PROCESSES: 3}, late_s=0.5)])
+            batches.put([lost(snmp, now) if away else poll_of(snmp, now, {SWITCHES: now, MEMORY: 1})])
+            batches.put([poll_of(ssh, now, {SWITCHES: now, MEMORY: 2, PROCESSES: 3}, late_s=0.5)])
     assert len(slow) <= 3  # SNMP; SSH with its own alone; SSH with everything
 
 
@@ -388,12 +435,13 @@ def test_a_record_that_took_everything_reads_without_the_zigzag(
 ) -> None:
     """A record from before series had owners, both sources in it, is read as if they had had them."""
     record, (snmp, ssh) = new(tmp_path, snmp=10, ssh=1)
-    with record, monkeypatch.context() as before:
+    with record, Batches(record) as batches, monkeypatch.context() as before:
         before.setattr(Owners, "takes", lambda _, __, series, *___, **____: np.ones(series.shape, np.bool_))
         for now in range(300):
             if now % 10 == 0:
-                record.put([poll_of(snmp, now, {IDLE: cached(now)})])
-            record.put([poll_of(ssh, now, {IDLE: float(now)}, late_s=0.5)])
+                batches.put([poll_of(snmp, now, {IDLE: cached(now)})])
+            batches.put([poll_of(ssh, now, {IDLE: float(now)}, late_s=0.5)])
+        batches.write()
         record.finish()
     with RecordView.open(tmp_path) as view:
         assert view.counts().samples == 330

@@ -1,7 +1,9 @@
-"""The Robot Framework library, by robot itself: suites run as commands beside a run."""
+"""The Robot Framework library, by robot itself: suites run beside a run."""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import subprocess
 import sys
@@ -9,6 +11,7 @@ import time
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -22,31 +25,21 @@ Events = Callable[[Path], list[Event]]
 Recorded = Callable[..., Path]
 Robot = Callable[..., "subprocess.CompletedProcess[str]"]
 
-pytest.importorskip("robot", reason="robotframework is not installed")
+ROBOT = pytest.importorskip("robot", reason="robotframework is not installed")
 
 
 @pytest.fixture
 def robot(tmp_path: Path) -> Robot:
-    """Run one suite, given as its text; what became of its tests is in ``output.xml``."""
+    """Run one suite in this process, given as its text; what became of its tests is in ``output.xml``."""
 
     def call(suite: str, **variables: str) -> subprocess.CompletedProcess[str]:
         (tmp_path / "suite.robot").write_text(suite)
         clean = {key: value for key, value in os.environ.items() if not key.startswith("SOAKWATCH_")}
-        command = [
-            sys.executable,
-            "-m",
-            "robot",
-            "--output",
-            "output.xml",
-            "--log",
-            "NONE",
-            "--report",
-            "NONE",
-            "suite.robot",
-        ]
-        return subprocess.run(
-            command, cwd=tmp_path, env={**clean, **variables}, capture_output=True, text=True, timeout=240, check=False
-        )
+        out, err = io.StringIO(), io.StringIO()
+        files = {"outputdir": str(tmp_path), "output": "output.xml", "log": "NONE", "report": "NONE"}
+        with contextlib.chdir(tmp_path), mock.patch.dict(os.environ, {**clean, **variables}, clear=True):
+            code = ROBOT.run(str(tmp_path / "suite.robot"), **files, stdout=out, stderr=err)
+        return subprocess.CompletedProcess([suite], code, out.getvalue(), err.getvalue())
 
     return call
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.commands import command_in
+from tests.collector.in_process import command_here
 
 PLAN = """\
 duration: 1h
@@ -41,7 +41,7 @@ def table(file: Path, lost: float, name: Callable[[str], str]) -> None:
 @pytest.mark.parametrize(("lost", "code"), [(0.0, 0), (0.02, 1)])
 def test_a_table_of_two_tenants_is_imported_and_judged(tmp_path: Path, lost: float, code: int) -> None:
     """The plan says which flow is whose; only the run in which red's load costs blue packets fails."""
-    run = command_in(tmp_path)
+    run = command_here(tmp_path)
     table(tmp_path / "night.csv", lost, lambda flow: f"flow={flow}")
     (tmp_path / "plan.yaml").write_text(PLAN)
     assert run("import", "night.csv", "--role", "tg=generator", "--name", "night").returncode == 0
@@ -56,7 +56,7 @@ def test_a_table_of_two_tenants_is_imported_and_judged(tmp_path: Path, lost: flo
 
 def test_a_label_names_the_tenant_without_a_plan(tmp_path: Path) -> None:
     """What a table calls ``tenant=…`` is that tenant's."""
-    run = command_in(tmp_path)
+    run = command_here(tmp_path)
     table(tmp_path / "night.csv", 0.02, lambda flow: f"flow={flow},tenant={'red' if flow == '1' else 'blue'}")
     judged = run("judge", "night.csv", "--role", "tg=generator", "--rule", "tenant_isolation")
     assert judged.returncode == 1, judged.stdout + judged.stderr

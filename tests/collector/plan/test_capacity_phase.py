@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import jsonschema
 import pytest
+from tests.collector.plan_validator import plan_validator
 
 from soakwatch.core.errors import PlanError
 from soakwatch.plan import plan_from_text
 from soakwatch.plan.capacity import CapacityPlan, CapacityShare
-from soakwatch.plan.schema import plan_schema
 
 PLAN = """
 phases: {phases}
@@ -112,12 +112,11 @@ def test_an_event_may_not_disturb_the_search() -> None:
 
 def test_the_schema_has_the_phase() -> None:
     """An editor accepts the full form and refuses another key."""
-    schema = plan_schema()
     plan = {
         "targets": {"dut": {"sources": ["local"]}},
         "phases": [{"capacity": {"loss": [0, "0.5%"], "at_most": "20m"}}],
     }
-    jsonschema.validate(plan, schema)
+    plan_validator().validate(plan)
     plan["phases"] = [{"capacity": {"at_most": "20m", "until": "load"}}]
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(plan, schema)
+        plan_validator().validate(plan)

@@ -7,11 +7,11 @@ from pathlib import Path
 import jsonschema
 import pytest
 import yaml
+from tests.collector.plan_validator import plan_validator
 from tests.commands import Command
 
 from soakwatch.core.errors import PlanError
 from soakwatch.plan import Plan, load_plan, plan_from_text
-from soakwatch.plan.schema import plan_schema
 from soakwatch.record import RecordView
 
 FLEET = """\
@@ -61,10 +61,10 @@ def test_what_goes_into_the_record_is_the_plan_that_is_written_out() -> None:
 
 def test_the_schema_takes_the_short_forms() -> None:
     document = yaml.safe_load(FLEET)
-    jsonschema.validate(document, plan_schema())
+    plan_validator().validate(document)
     document["defaults"]["snpm"] = {}
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(document, plan_schema())
+        plan_validator().validate(document)
 
 
 @pytest.mark.parametrize(

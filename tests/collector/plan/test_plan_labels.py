@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import jsonschema
 import pytest
+from tests.collector.plan_validator import plan_validator
 
 from soakwatch.core.errors import PlanError
 from soakwatch.core.yaml import parse
 from soakwatch.plan import Plan, plan_from_text, plan_text
-from soakwatch.plan.schema import plan_schema
 
 NUMBER = "is read as the number"
 SHORT = "duration: 1h\ntargets: {dut: {sources: [local]}}\n"
@@ -86,7 +85,7 @@ def test_a_number_that_is_no_label_may_be_written_in_any_way() -> None:
 
 def test_the_schema_agrees() -> None:
     """With what the plan takes and refuses, as far as a schema can say it."""
-    validator = jsonschema.Draft202012Validator(plan_schema())
+    validator = plan_validator()
 
     def holds(labels: str) -> bool:
         return validator.is_valid(parse(f"{SHORT}labels: {labels}\n", "p").data)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import jsonschema
 import pytest
+from tests.collector.plan_validator import plan_validator
 
 from soakwatch.core.errors import PlanError
 from soakwatch.plan import plan_from_text, plan_text
 from soakwatch.plan.observer import ObserverPlan
-from soakwatch.plan.schema import plan_schema
 
 SNMP = "targets: {r1: {sources: [{snmp: {host: 192.0.2.1, interval: 2s}}]}}\n"
 HOUR = f"duration: 1h\n{SNMP}"
@@ -26,7 +25,7 @@ def test_the_plan_says_how_long_how_often_and_when() -> None:
     assert plan_from_text(HOUR + "observer:\n", "p.yaml").observer is None
     data = {"duration": "1h", "targets": {"r1": {"sources": [{"snmp": {"host": "192.0.2.1"}}]}}}
     for observer in ({"probe": "60s"}, {"probe": "60s", "pairs": 3, "settle": "20s", "phase": "soak"}, None):
-        jsonschema.validate({**data, "observer": observer}, plan_schema())
+        plan_validator().validate({**data, "observer": observer})
 
 
 @pytest.mark.parametrize(

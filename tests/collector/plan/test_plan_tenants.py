@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import jsonschema
 import pytest
+from tests.collector.plan_validator import plan_validator
 
 from soakwatch.core.errors import PlanError
 from soakwatch.plan import plan_from_text, plan_text
-from soakwatch.plan.schema import plan_schema
 
 SHORT = "duration: 1h\ntargets: {dut: {sources: [local]}}\n"
 
@@ -26,14 +25,13 @@ def test_each_item_holds_what_all_of_its_labels_match() -> None:
     assert not blue.has("tg", "flow=b")
     assert plan_from_text(plan_text(plan), "again") == plan
     assert plan_from_text(SHORT + "tenants:\n", "p.yaml").tenants == ()
-    jsonschema.validate({"duration": "1h", "targets": {"dut": {"sources": ["local"]}}, "tenants": None}, plan_schema())
-    jsonschema.validate(
+    plan_validator().validate({"duration": "1h", "targets": {"dut": {"sources": ["local"]}}, "tenants": None})
+    plan_validator().validate(
         {
             "duration": "1h",
             "targets": {"dut": {"sources": ["local"]}},
             "tenants": {"red": {"port": 0}, "blue": [{"flow": ["b*"]}]},
         },
-        plan_schema(),
     )
 
 

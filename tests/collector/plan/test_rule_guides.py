@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.commands import command_in
+from tests.collector.in_process import command_here
 
 from soakwatch.core.registry import INSTALLED
 from soakwatch.plan import plan_from_text
@@ -42,7 +42,7 @@ def test_a_rule_of_others_needs_no_guide() -> None:
 
 def test_the_command_lists_all_of_them(tmp_path: Path) -> None:
     """``soakwatch rules --guide`` has a row a rule, ``soakwatch rules NAME`` what to do as well."""
-    run = command_in(tmp_path)
+    run = command_here(tmp_path)
     table = run("rules", "--guide")
     assert table.returncode == 0
     assert {line.split()[0] for line in table.stdout.splitlines()[1:]} == set(INSTALLED.rules.names())

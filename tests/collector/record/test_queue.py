@@ -7,9 +7,13 @@ import threading
 import time
 from contextlib import AsyncExitStack
 
+import pytest
+from tests.commands import MAX_WAIT_S
+
 from soakwatch.core.clock import SteadyClock
 from soakwatch.core.errors import RecordError
-from soakwatch.engine.scheduler import GRACE_S, Timers
+from soakwatch.engine import scheduler
+from soakwatch.engine.scheduler import Timers
 from soakwatch.record.queue import MAX_WAITING_SAMPLES, Committer
 from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
 
@@ -78,14 +82,17 @@ def test_beyond_its_bound_the_oldest_readings_go_but_their_polls_stay() -> None:
     assert sum(len(p.answer.samples) for p in shelf.kept) == MAX_WAITING_SAMPLES + 1
 
 
-def test_a_batch_under_way_when_the_run_ends_is_written_once_however_slow_the_disk() -> None:
+def test_a_batch_under_way_when_the_run_ends_is_written_once_however_slow_the_disk(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The end waits for it; the last batch comes after it and repeats nothing."""
+    monkeypatch.setattr(scheduler, "GRACE_S", 0.2)
     begun = threading.Event()
 
     class Slow(Shelf):
         def put(self, polls: list[Poll]) -> None:
             begun.set()
-            time.sleep(GRACE_S + 0.5)
+            time.sleep(0.7)
             super().put(polls)
 
     slow = Slow()
@@ -97,7 +104,7 @@ def test_a_batch_under_way_when_the_run_ends_is_written_once_however_slow_the_di
             committer.take(poll(1))
             async with Timers(SteadyClock()) as timers:
                 timers.every(0.2, committer.commit)
-                assert await asyncio.to_thread(begun.wait, 30)
+                assert await asyncio.to_thread(begun.wait, MAX_WAIT_S)
                 committer.take(poll(2))
             await committer.commit()
 

@@ -6,14 +6,15 @@ import os
 import re
 import signal
 import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.collector.engine.watched_run import UNTIL_OVER, acting, end_run, wait_for, wait_for_polls
+from tests.collector.in_process import command_here
+from tests.commands import MAX_WAIT_S, SOAKWATCH, wait_until
 
 from soakwatch.record import Record, RecordView
 from soakwatch.record.backlog import backlog
@@ -21,17 +22,6 @@ from soakwatch.sinks.influxdb import Influxdb
 from soakwatch.sinks.supervisor import SinkProcesses
 from soakwatch.testing.influxd import BUCKET, Influxd
 from soakwatch.testing.records import KEYS, T0, small_poll, small_record
-
-SOAKWATCH = Path(sys.executable).with_name("soakwatch")
-MAX_WAIT_S = 120.0
-
-
-def until(holds: Callable[[], bool], what: str) -> None:
-    """Wait for something that happens in another process."""
-    deadline = time.monotonic() + MAX_WAIT_S
-    while not holds():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.05)
 
 
 def plan_of(to: Influxdb) -> str:
@@ -84,17 +74,17 @@ def counted(server: Influxd, bucket: str = BUCKET) -> int:
 def test_a_killed_server_loses_nothing(tmp_path: Path, own_influxd: Influxd, address: Influxdb) -> None:
     with fed(tmp_path / "run", address) as feeding:
         feeding.grow(100)
-        until(feeding.caught_up, "the first polls are not written")
+        wait_until(feeding.caught_up, "the first polls are not written")
         own_influxd.kill()
         feeding.grow(100)
-        until(
+        wait_until(
             lambda: any("cannot be reached" in line for line in feeding.messages),
             f"nothing is reported: {feeding.messages}",
         )
         feeding.grow(100)
         own_influxd.start()
-        until(feeding.caught_up, f"it does not go on: {feeding.messages}")
-        until(
+        wait_until(feeding.caught_up, f"it does not go on: {feeding.messages}")
+        wait_until(
             lambda: any("accepts lines again" in line for line in feeding.messages),
             f"nothing is reported: {feeding.messages}",
         )
@@ -105,25 +95,25 @@ def test_a_killed_server_loses_nothing(tmp_path: Path, own_influxd: Influxd, add
 def test_a_killed_feed_goes_on_at_its_cursor(tmp_path: Path, own_influxd: Influxd, address: Influxdb) -> None:
     with fed(tmp_path / "run", address) as feeding:
         feeding.grow(100)
-        until(feeding.caught_up, "the first polls are not written")
+        wait_until(feeding.caught_up, "the first polls are not written")
         sink = feeding.sinks.all[0]
         assert sink._child is not None
         sink._child.kill()
         feeding.grow(50)
-        until(feeding.caught_up, "nobody goes on")
+        wait_until(feeding.caught_up, "nobody goes on")
         assert counted(own_influxd) == 150 * len(KEYS)
 
 
 def test_another_life_of_the_run_goes_on_at_the_cursor(tmp_path: Path, own_influxd: Influxd, address: Influxdb) -> None:
     with fed(tmp_path / "run", address) as feeding:
         feeding.grow(60)
-        until(feeding.caught_up, "the first polls are not written")
+        wait_until(feeding.caught_up, "the first polls are not written")
     own_influxd.delete_bucket(BUCKET)  # so that what is sent again would be seen
     own_influxd.make_bucket(BUCKET)
     with fed(tmp_path / "run", address, again=True) as other:
         other.polls = 60
         other.grow(40)
-        until(other.caught_up, "nobody goes on")
+        wait_until(other.caught_up, "nobody goes on")
         assert counted(own_influxd) == 40 * len(KEYS)
 
 
@@ -133,7 +123,7 @@ def test_a_wrong_token_is_reported_without_quoting_it_and_a_run_goes_on(
     monkeypatch.setenv("WRONG", "hunter2")
     with fed(tmp_path / "run", replace(address, token="env:WRONG")) as feeding:
         feeding.grow(10)
-        until(lambda: bool(feeding.messages), "nothing is reported")
+        wait_until(lambda: bool(feeding.messages), "nothing is reported")
         assert "does not authorise this token for lab/soak" in feeding.messages[0]
         assert "hunter2" not in " ".join(feeding.messages)
         assert backlog(tmp_path / "run", "").polls >= 10  # those of the sink itself are polls too
@@ -149,12 +139,12 @@ def test_a_token_that_is_mended_where_it_is_kept_lets_everything_through(
     kept.write_text("hunter2\n")
     with fed(tmp_path / "run", replace(address, token=f"file:{kept}")) as feeding:
         feeding.grow(10)
-        until(lambda: bool(feeding.messages), "nothing is reported")
+        wait_until(lambda: bool(feeding.messages), "nothing is reported")
         kept.unlink()  # as somebody does who writes it anew
         feeding.grow(10)
         kept.write_text(f"{own_influxd.token}\n")
-        until(feeding.caught_up, f"it does not go on: {feeding.messages}")
-        until(lambda: len(feeding.messages) == 2, f"not reported once each: {feeding.messages}")
+        wait_until(feeding.caught_up, f"it does not go on: {feeding.messages}")
+        wait_until(lambda: len(feeding.messages) == 2, f"not reported once each: {feeding.messages}")
         assert "check token, org and bucket" in feeding.messages[0]
         assert "accepts lines again" in feeding.messages[1]
         assert own_influxd.token not in " ".join(feeding.messages)
@@ -166,19 +156,19 @@ def test_a_token_that_is_not_there_is_waited_for(tmp_path: Path, own_influxd: In
     kept = tmp_path / "token"
     with fed(tmp_path / "run", replace(address, token=f"file:{kept}")) as feeding:
         feeding.grow(10)
-        until(lambda: bool(feeding.messages), "nothing is reported")
+        wait_until(lambda: bool(feeding.messages), "nothing is reported")
         assert "cannot be written: the secret file" in feeding.messages[0]
         assert "cannot be written" in feeding.sinks.all[0].words
         kept.write_text(own_influxd.token)
-        until(feeding.caught_up, f"it does not go on: {feeding.messages}")
-        until(lambda: feeding.sinks.all[0].words == "", "it is still reported as behind")
+        wait_until(feeding.caught_up, f"it does not go on: {feeding.messages}")
+        wait_until(lambda: feeding.sinks.all[0].words == "", "it is still reported as behind")
     assert counted(own_influxd) == 10 * len(KEYS)
 
 
 def test_a_feed_that_cannot_begin_does_not_delay_the_end(tmp_path: Path, address: Influxdb) -> None:
     with fed(tmp_path / "run", replace(address, token=f"file:{tmp_path}/no-such")) as feeding:
         feeding.grow(10)
-        until(lambda: bool(feeding.messages), "nothing is reported")
+        wait_until(lambda: bool(feeding.messages), "nothing is reported")
         feeding.sinks.finish(wait_s=1000)
         assert "waiting for it, at most 16 min 40 s (Ctrl-C skips this)" in feeding.messages[-2]
         assert "polls or the verdict are missing" in feeding.messages[-1]
@@ -187,15 +177,15 @@ def test_a_feed_that_cannot_begin_does_not_delay_the_end(tmp_path: Path, address
 def test_a_deleted_bucket_is_waited_for(tmp_path: Path, own_influxd: Influxd, address: Influxdb) -> None:
     with fed(tmp_path / "run", address) as feeding:
         feeding.grow(10)
-        until(feeding.caught_up, "the first polls are not written")
+        wait_until(feeding.caught_up, "the first polls are not written")
         own_influxd.delete_bucket(BUCKET)
         feeding.grow(10)
-        until(
+        wait_until(
             lambda: any("has no bucket soak" in line for line in feeding.messages),
             f"nothing is reported: {feeding.messages}",
         )
         own_influxd.make_bucket(BUCKET)
-        until(feeding.caught_up, "it does not go on")
+        wait_until(feeding.caught_up, "it does not go on")
         assert counted(own_influxd) == 10 * len(KEYS)
 
 
@@ -204,8 +194,8 @@ def test_refused_lines_are_kept_and_counted(tmp_path: Path, own_influxd: Influxd
     assert own_influxd.write(clash.encode()).status_code == 204
     with fed(tmp_path / "run", address) as feeding:
         feeding.grow(2)
-        until(feeding.caught_up, "it does not go on")
-        until(lambda: feeding.sinks.all[0].refused > 0, "nothing was refused")
+        wait_until(feeding.caught_up, "it does not go on")
+        wait_until(lambda: feeding.sinks.all[0].refused > 0, "nothing was refused")
     kept = (tmp_path / "run" / "sink-1-refused.txt").read_text()
     assert "conflict" in kept
     assert any("refuses lines" in line for line in feeding.messages)
@@ -247,27 +237,19 @@ def test_whoever_does_not_want_to_wait_for_a_database_gets_the_verdict(tmp_path:
 def test_a_run_feeds_its_sink_and_ends_with_the_verdict_there(
     tmp_path: Path, own_influxd: Influxd, address: Influxdb
 ) -> None:
-    plan = tmp_path / "plan.yaml"
-    plan.write_text(plan_of(address).replace("duration: 1m", "duration: 12s"))
-    environment = {**os.environ, "COLUMNS": "200", "PYTHONWARNINGS": "error"}
-    process = subprocess.Popen(
-        [SOAKWATCH, "run", plan, "--into", tmp_path / "run", "--no-web"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env=environment,
-        cwd=tmp_path,
-    )
-    try:
-        until(lambda: bool(own_influxd.influxql("SELECT count(ok) FROM soakwatch_poll")), "nothing arrives")
+    (tmp_path / "plan.yaml").write_text(plan_of(address).replace("duration: 1m", f"phases: {UNTIL_OVER}"))
+
+    def acts() -> None:
+        wait_for(lambda: bool(own_influxd.influxql("SELECT count(ok) FROM soakwatch_poll")), "a poll there")
         own_influxd.kill()
         own_influxd.start()
-        messages, _ = process.communicate(timeout=240)
-    finally:
-        process.kill()
-        process.wait()
-    assert process.returncode in {0, 1, 3}, messages
-    assert "lines)" in messages, messages
+        wait_for_polls(tmp_path / "run")
+        end_run(tmp_path / "run")
+
+    with acting(acts):
+        done = command_here(tmp_path, merged=True)("run", "plan.yaml", "--into", "run", "--no-web")
+    assert done.returncode in {0, 1, 3}, done.stdout
+    assert "lines)" in done.stdout
     with RecordView.open(tmp_path / "run") as view:
         verdict, recorded = view.meta("verdict"), view.counts()
         keys = view.keys()

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 from influxdb_client.client.influxdb_client import InfluxDBClient
-from tests.collector.sinks.test_influxdb_outage import until
+from tests.commands import wait_until
 
 from soakwatch.record import Record
 from soakwatch.sinks.abc import RefusedLine, SinkUnavailableError
@@ -81,7 +81,7 @@ def test_one_dead_server_does_not_delay_a_healthy_one(
         )
         sinks.start()
         try:
-            until(lambda: "1:100" in sinks.all[1].cursor.split(), "the healthy one waits")
+            wait_until(lambda: "1:100" in sinks.all[1].cursor.split(), "the healthy one waits")
             assert sinks.all[0].cursor == ""
         finally:
             sinks.close()
@@ -98,7 +98,7 @@ def test_an_outage_needs_no_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         sinks = SinkProcesses({"influxdb-1": to}, tmp_path / "run", record, lambda: T0, messages.append)
         sinks.start()
         try:
-            until(lambda: bool(messages), "nothing is reported")
+            wait_until(lambda: bool(messages), "nothing is reported")
             process = sinks.all[0]._child
             assert process is not None
             before = psutil.Process(process.pid).memory_info().rss

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 from tests.collector.sinks.memory_sink import MemorySink, feed_of
-from tests.collector.sinks.test_influxdb_outage import SOAKWATCH, plan_of, until
+from tests.collector.sinks.test_influxdb_outage import plan_of
+from tests.commands import SOAKWATCH, wait_until
 
 from soakwatch.importing.files import import_files
 from soakwatch.importing.timeline import ImportOptions
@@ -298,11 +299,11 @@ def test_a_collector_that_is_killed_is_seen_in_the_database_at_once(
         return None
 
     try:
-        until(lambda: said() == "running", "the run is not there")
+        wait_until(lambda: said() == "running", "the run is not there")
     finally:
         process.kill()
         process.wait()
-    until(lambda: said() == "not judged", "the run goes on for ever")
+    wait_until(lambda: said() == "not judged", "the run goes on for ever")
     (row,) = own_influxd.influxql("SELECT headline, rank FROM soakwatch_verdict")
     assert str(row["headline"]).startswith("broke off at ")
     assert row["rank"] == -2

@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 from tests.bench.sink_drill import DRILLS, Outcome, fill, small_disk
-from tests.collector.sinks.test_influxdb_outage import SOAKWATCH, counted, fed, plan_of, until
+from tests.collector.engine.watched_run import UNTIL_OVER, end_run
+from tests.collector.sinks.test_influxdb_outage import counted, fed, plan_of
+from tests.commands import MAX_WAIT_S, SOAKWATCH, wait_until
 
 from soakwatch.record import RecordView
 from soakwatch.sinks.influxdb import Influxdb
@@ -43,15 +45,15 @@ def test_a_full_disk_of_the_server_loses_nothing(
         to = Influxdb(server.url, ORG, BUCKET, "env:SINK_TOKEN", timeout_s=5)
         feeding = stack.enter_context(fed(tmp_path / "run", to))
         feeding.grow(100)
-        until(feeding.caught_up, "the first polls are not written")
+        wait_until(feeding.caught_up, "the first polls are not written")
         fill(disk)
         feeding.grow(400)
-        until(lambda: bool(feeding.messages), "nothing is reported")
+        wait_until(lambda: bool(feeding.messages), "nothing is reported")
         assert "has no space left on its disk: free some there" in feeding.messages[0], feeding.messages
         (disk / "filled").unlink()
         server.stop()  # as the sentence says: it does not try again what it could not open
         server.start()
-        until(feeding.caught_up, f"it does not go on: {feeding.messages}")
+        wait_until(feeding.caught_up, f"it does not go on: {feeding.messages}")
         assert counted(server) == 500 * len(KEYS)
         assert feeding.sinks.all[0].refused == 0
 
@@ -59,7 +61,9 @@ def test_a_full_disk_of_the_server_loses_nothing(
 def test_both_are_killed_and_the_run_is_resumed(tmp_path: Path, own_influxd: Influxd, address: Influxdb) -> None:
     """Neither had time to say good-bye. The second life sends from the cursor on, perhaps a batch twice."""
     plan, folder = tmp_path / "plan.yaml", tmp_path / "run"
-    plan.write_text(plan_of(replace(address, token=f"file:{tmp_path}/token")).replace("duration: 1m", "duration: 30s"))
+    plan.write_text(
+        plan_of(replace(address, token=f"file:{tmp_path}/token")).replace("duration: 1m", f"phases: {UNTIL_OVER}")
+    )
     (tmp_path / "token").write_text(own_influxd.token)
     environment = {**os.environ, "COLUMNS": "200", "PYTHONWARNINGS": "error"}
     first = subprocess.Popen(
@@ -70,7 +74,7 @@ def test_both_are_killed_and_the_run_is_resumed(tmp_path: Path, own_influxd: Inf
         stdin=subprocess.DEVNULL,
     )
     try:
-        until(lambda: bool(own_influxd.influxql("SELECT count(ok) FROM soakwatch_poll")), "nothing arrives")
+        wait_until(lambda: bool(own_influxd.influxql("SELECT count(ok) FROM soakwatch_poll")), "nothing arrives")
     finally:
         first.kill()
         first.wait()
@@ -91,8 +95,9 @@ def test_both_are_killed_and_the_run_is_resumed(tmp_path: Path, own_influxd: Inf
         while "cannot be reached" not in messages[-1]:
             messages.append(next(lines))
         own_influxd.start()
+        end_run(folder)
         messages += lines
-        assert second.wait(240) in {0, 1, 3}, messages
+        assert second.wait(MAX_WAIT_S) in {0, 1, 3}, messages
     finally:
         second.kill()
         second.wait()

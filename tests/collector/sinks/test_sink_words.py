@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
-from tests.collector.sinks.test_influxdb_outage import until
+from tests.commands import wait_until
 
 from soakwatch.cli.display.progress import Lines, panel
 from soakwatch.runs.status import Status
@@ -88,7 +88,7 @@ def test_a_feed_that_ends_by_itself_is_reported_once_and_started_again(tmp_path:
             0, "influxdb-1", Influxdb(URL, "lab", "soak", "env:T"), tmp_path / "run", record, messages.append
         )
         sink.start()
-        until(lambda: bool(messages), "nothing is reported")
+        wait_until(lambda: bool(messages), "nothing is reported")
         sink.close()
     assert messages == [
         (

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import random
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.commands import wait_until
 from tests.needs import needs
 
 from soakwatch.record import Record, RecordView
@@ -126,7 +126,7 @@ def test_every_sample_is_there_and_of_the_words_only_their_figures(
     for words in ("event_text", "phase_text", "finding_reason", "verdict_headline", "verdict_verdict"):
         assert list(figures[f"soakwatch_{words}"].values) == [0.0]
     assert not any(name.startswith("soakwatch_aligned") for name in figures)  # nothing that is two days ahead
-    until(lambda: victoria.reading("vm_rows_ignored_total") > 0, "nothing is counted as ignored")
+    wait_until(lambda: victoria.reading("vm_rows_ignored_total") > 0, "nothing is counted as ignored")
 
 
 def test_times_are_cut_to_milliseconds_and_values_share_a_scale(
@@ -180,7 +180,7 @@ def test_what_is_older_than_it_keeps_is_dropped_without_a_word(
         pushed = push(recorded, recorded.name, address_of(server, monkeypatch), 30)
         assert (pushed.rejected, pushed.error) == (0, None)
         assert not samples(server)
-        until(lambda: server.reading("vm_rows_ignored_total") >= 60 * len(KEYS), "nothing is counted as ignored")
+        wait_until(lambda: server.reading("vm_rows_ignored_total") >= 60 * len(KEYS), "nothing is counted as ignored")
 
 
 @pytest.mark.parametrize("noticed", [True, False], ids=["while-it-is-away", "between-two-requests"])
@@ -233,7 +233,7 @@ def test_a_server_that_is_killed_beside_a_run_has_every_sample_in_the_end(
         sinks.start()
         for end in (50, 100, 150):
             record.put([small_poll(1, index) for index in range(end - 50, end)])
-            until(lambda end=end: f"1:{end}" in sinks.all[0].cursor.split(), f"it is not written: {messages}")  # type: ignore[misc]
+            wait_until(lambda end=end: f"1:{end}" in sinks.all[0].cursor.split(), f"it is not written: {messages}")  # type: ignore[misc]
             if end < 150:
                 victoria.kill()
                 victoria.start()
@@ -242,14 +242,6 @@ def test_a_server_that_is_killed_beside_a_run_has_every_sample_in_the_end(
         assert sinks.all[0].done, messages
         assert sinks.all[0].refused == 0
     assert_all_there(folder, victoria)
-
-
-def until(holds: Callable[[], bool], what: str) -> None:
-    """Wait for something that happens in another process."""
-    deadline = time.monotonic() + 120
-    while not holds():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.05)
 
 
 def test_behind_vmauth_only_the_token_opens(

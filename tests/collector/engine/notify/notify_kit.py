@@ -14,7 +14,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
+from tests.commands import MAX_WAIT_S
 
+from soakwatch.engine.notify import __main__ as sending_process
 from soakwatch.judge.verdict import Verdict
 from soakwatch.plan import Plan, plan_from_text
 from soakwatch_rules.rule import Finding, Outcome, Window
@@ -35,10 +37,10 @@ class Posts:
     came: threading.Condition = field(default_factory=threading.Condition)
     free: threading.Event = field(default_factory=threading.Event)
 
-    def wait_for(self, number: int, longest_s: float = 60.0) -> None:
+    def wait_for(self, number: int) -> None:
         """Until so many were posted."""
         with self.came:
-            assert self.came.wait_for(lambda: len(self.bodies) >= number, longest_s)
+            assert self.came.wait_for(lambda: len(self.bodies) >= number, MAX_WAIT_S)
 
 
 @contextmanager
@@ -126,6 +128,53 @@ def mails(*, login: bool = True, refuses: str = "") -> Iterator[Mails]:
         yield server_double
     finally:
         controller.stop()
+
+
+ONE_AT_A_TIME = threading.Lock()
+
+
+class SenderHere:
+    """The process that sends, as a call: it answers the same lines and has no deadline."""
+
+    exit_code = 0
+
+    def __init__(self, _: tuple[str, ...]) -> None:
+        """Its command is not needed."""
+
+    def exchange(self, text: str, _deadline_s: float) -> str:
+        """The answer to an order; one at a time, for the process has its log of Apprise to itself."""
+        with ONE_AT_A_TIME:
+            return sending_process._answer(text).line() + "\n"
+
+    def kill(self) -> None:
+        """It cannot be broken off."""
+
+
+class HangingSender(SenderHere):
+    """The same that never answers, until it is killed; the first so many run out of time at once."""
+
+    late = 0
+
+    def __init__(self, command: tuple[str, ...]) -> None:
+        super().__init__(command)
+        self._killed = threading.Event()
+
+    def exchange(self, text: str, _deadline_s: float) -> str:
+        """Nothing."""
+        HANGING.release()
+        if type(self).late:
+            type(self).late -= 1
+            raise TimeoutError
+        self._killed.wait(MAX_WAIT_S)
+        return ""
+
+    def kill(self) -> None:
+        """It ends without an answer."""
+        self._killed.set()
+
+
+HANGING = threading.Semaphore(0)
+"""Released by each ``HangingSender`` that is asked."""
 
 
 def finding(

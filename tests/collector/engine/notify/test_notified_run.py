@@ -1,4 +1,4 @@
-"""A whole run as a command that tells a webhook, a mailbox and someone who is not there; and the test command."""
+"""A whole run by its command that tells a webhook, a mailbox and someone who is not there; and the test command."""
 
 from __future__ import annotations
 
@@ -7,35 +7,26 @@ import json
 import os
 import signal
 import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
 from tests.collector.engine.notify.notify_kit import PASSWORD, Mails, mails, posts
+from tests.collector.engine.watched_run import UNTIL_OVER, acting, end_run, wait_for_events, wait_for_polls
+from tests.collector.in_process import command_here
+from tests.commands import SOAKWATCH, Command, wait_until
 
 from soakwatch.engine.notify.policy import FAILED, SENT
 from soakwatch.record import RecordView
 from soakwatch.testing.ports import free_port
 from soakwatch_rules.rule import Outcome
 
-SOAKWATCH = Path(sys.executable).with_name("soakwatch")
 TOKEN = "T0K3N-IN-PATH"
 
 
-def soakwatch(folder: Path, *words: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    """One command in a folder."""
-    longest_s = 200 if words[0] == "resume" else 110
-    return subprocess.run(
-        [SOAKWATCH, *map(str, words)],
-        cwd=folder,
-        text=True,
-        timeout=longest_s,
-        check=False,
-        env={**os.environ, "PYTHONWARNINGS": "error", "COLUMNS": "160", **environment},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
+@pytest.fixture
+def soakwatch(tmp_path: Path) -> Command:
+    """Runs a command in an empty folder, in this process; errors are printed among the rest."""
+    return command_here(tmp_path, merged=True)
 
 
 def attached(server: Mails) -> bytes:
@@ -47,34 +38,41 @@ def attached(server: Mails) -> bytes:
     return reports[0]
 
 
-def test_a_run_tells_its_start_and_its_end_with_the_report(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("sent_here")
+def test_a_run_tells_its_start_and_its_end_with_the_report(
+    tmp_path: Path, soakwatch: Command, caplog: pytest.LogCaptureFixture
+) -> None:
     """The watched process is killed: verdict, first failure and report arrive; who is not there is one complaint and an
     event; no address is in any file or line."""
     victim = subprocess.Popen(["sleep", "300"])
-    down = free_port()
+    down, run = free_port(), tmp_path / "run"
+
+    def acts() -> None:
+        wait_for_polls(run)
+        victim.kill()
+        victim.wait()
+        wait_for_events(run, "process.exit")
+        end_run(run)
+
     try:
         with posts() as hook, mails() as mailbox:
             (tmp_path / "plan.yaml").write_text(f"""\
 name: told
-duration: 12s
-targets: {{dut: {{sources: [{{local: {{interval: 500ms}}}}]}}}}
+phases: {UNTIL_OVER}
+targets: {{dut: {{sources: [{{local: {{interval: 200ms, timeout: 10s}}}}]}}}}
 watch: {{processes: [{{pid: {victim.pid}, name: victim}}]}}
-events: [{{kind: crash, at: 4s, run: [sh, -c, "kill -9 {victim.pid}"]}}]
 notify:
   - {{to: env:SOAK_HOOK, on: [start, failure, end]}}
   - {{to: env:SOAK_MAIL}}
   - {{to: env:SOAK_DOWN, on: end}}
 """)
-            done = soakwatch(
-                tmp_path,
-                "run",
-                "plan.yaml",
-                "--into",
-                "run",
-                SOAK_HOOK=f"json://127.0.0.1:{hook.port}/{TOKEN}",
-                SOAK_MAIL=mailbox.address(),
-                SOAK_DOWN=f"json://soak:{PASSWORD}@127.0.0.1:{down}/{TOKEN}",
-            )
+            addresses = {
+                "SOAK_HOOK": f"json://127.0.0.1:{hook.port}/{TOKEN}",
+                "SOAK_MAIL": mailbox.address(),
+                "SOAK_DOWN": f"json://soak:{PASSWORD}@127.0.0.1:{down}/{TOKEN}",
+            }
+            with acting(acts):
+                done = soakwatch("run", "plan.yaml", "--into", "run", **addresses)
     finally:
         victim.kill()
         victim.wait()
@@ -82,7 +80,7 @@ notify:
     start, *live, end = (json.loads(body) for body in hook.bodies)
     # the crash wakes the live judge, which is done before the end or is not: what it tells is that failure, once
     assert [message["title"].partition(":")[0] for message in live] in ([], ["Failing told"])
-    assert (start["title"], start["type"]) == ("Started told: 12 s on dut", "info")
+    assert (start["title"], start["type"]) == ("Started told: 10 min on dut", "info")
     assert "Page: http://127.0.0.1:" in start["message"]
     assert end["title"].startswith("FAIL told: dut failed ")
     assert end["type"] == "failure"
@@ -110,18 +108,19 @@ notify:
     )
     assert "waiting for notifications, 30 s at most" in done.stdout
     complaint = "notify env:SOAK_DOWN: json did not get the message of the end: the connection was refused"
-    assert done.stdout.count(complaint) == 1
-    kept = b"".join(file.read_bytes() for file in (tmp_path / "run").iterdir()) + done.stdout.encode()
+    said = "\n".join(record.getMessage() for record in caplog.records if record.name == "soakwatch")
+    assert said.count(complaint) == 1
+    kept = b"".join(file.read_bytes() for file in (tmp_path / "run").iterdir()) + (done.stdout + said).encode()
     for word in (TOKEN, PASSWORD, f"127.0.0.1:{hook.port}", f"127.0.0.1:{down}"):
         assert word.encode() not in kept
-    again = soakwatch(tmp_path, "judge", "run", "--json", "again.json")
+    again = soakwatch("judge", "run", "--json", "again.json")
     assert again.returncode == 1
     assert json.loads((tmp_path / "again.json").read_text()) == json.loads((tmp_path / "run/verdict.json").read_text())
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_a_live_failure_is_sent_once_also_over_a_crash(tmp_path: Path) -> None:
+def test_a_live_failure_is_sent_once_also_over_a_crash(tmp_path: Path, soakwatch: Command) -> None:
     """The watched process is gone: the failure is reported live, with the page. kill -9, and the resumed run judges
     again, and tells neither start nor failure a second time."""
     victim = subprocess.Popen(["sleep", "600"])
@@ -143,18 +142,14 @@ notify: [{{to: env:SOAK_HOOK, on: [start, failure, end], attach: none}}]
             stderr=subprocess.DEVNULL,
         )
         try:
-            hook.wait_for(1)
-            hook.wait_for(2, 120)
-            deadline = time.monotonic() + 120
-            while notified(tmp_path / "run") != ["start", "failure"]:
-                assert time.monotonic() < deadline
-                time.sleep(0.1)
+            hook.wait_for(2)
+            wait_until(lambda: notified(tmp_path / "run") == ["start", "failure"], "the record of both messages")
         finally:
             first.send_signal(signal.SIGKILL)
             first.wait()
             victim.kill()
             victim.wait()
-        done = soakwatch(tmp_path, "resume", "run", "--no-web", SOAK_HOOK=environment["SOAK_HOOK"])
+        done = soakwatch("resume", "run", "--no-web", SOAK_HOOK=environment["SOAK_HOOK"])
         assert done.returncode == 1, done.stdout
     start, failure, end = (json.loads(body) for body in hook.bodies)
     assert start["title"].startswith("Started told")
@@ -174,7 +169,8 @@ def notified(run: Path) -> list[str]:
         return [stored.event.detail["what"] for stored in view.events() if stored.event.kind == SENT]
 
 
-def test_the_test_command(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("sent_here")
+def test_the_test_command(tmp_path: Path, soakwatch: Command) -> None:
     """Each recipient gets one message and is listed; one that fails makes the exit code 2."""
     (tmp_path / "plan.yaml").write_text(
         "name: told\nduration: 1h\ntargets: {dut: {sources: [local]}}\n"
@@ -182,21 +178,21 @@ def test_the_test_command(tmp_path: Path) -> None:
     )
     with posts() as hook, mails() as mailbox:
         addresses = {"SOAK_HOOK": f"json://127.0.0.1:{hook.port}/{TOKEN}", "SOAK_MAIL": mailbox.address()}
-        done = soakwatch(tmp_path, "notify", "plan.yaml", "--test", **addresses)
+        done = soakwatch("notify", "plan.yaml", "--test", **addresses)
         assert (done.returncode, done.stdout) == (
             0,
             "env:SOAK_HOOK (json): sent, with an attachment\nenv:SOAK_MAIL (mailto): sent\n",
         )
-        tested = soakwatch(tmp_path, "notify", "plan.yaml", **addresses)
+        tested = soakwatch("notify", "plan.yaml", **addresses)
         assert tested.returncode == 0
         assert "notify: env:SOAK_MAIL by mailto on failure and end" in tested.stdout
-        checked = soakwatch(tmp_path, "check", "plan.yaml", "--no-connect", **addresses)
+        checked = soakwatch("check", "plan.yaml", "--no-connect", **addresses)
         assert checked.returncode == 0
         assert "notify: env:SOAK_HOOK by json on failure and end, report attached" in checked.stdout
         assert (len(hook.bodies), len(mailbox.taken)) == (1, 1), "looking and checking send nothing"
         hook.statuses = [404]
         wrong = {**addresses, "SOAK_MAIL": addresses["SOAK_MAIL"].replace(PASSWORD, f"not-{PASSWORD}")}
-        done = soakwatch(tmp_path, "notify", "plan.yaml", "--test", **wrong)
+        done = soakwatch("notify", "plan.yaml", "--test", **wrong)
     assert done.returncode == 2
     assert "env:SOAK_HOOK (json): not sent: it answers with the status 404" in done.stdout
     assert "env:SOAK_MAIL (mailto): not sent: it refuses the login (SMTP 535)" in done.stdout
@@ -204,20 +200,21 @@ def test_the_test_command(tmp_path: Path) -> None:
     assert TOKEN not in done.stdout
 
 
-def test_one_address_without_a_plan(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("sent_here")
+def test_one_address_without_a_plan(tmp_path: Path, soakwatch: Command) -> None:
     """A reference and never the address itself; and a run whose address is none does not begin."""
     with posts() as hook:
         recipients = {"SOAK_HOOK": f"json://127.0.0.1:{hook.port}"}
-        assert soakwatch(tmp_path, "notify", "--test", "--to", "env:SOAK_HOOK", **recipients).returncode == 0
+        assert soakwatch("notify", "--test", "--to", "env:SOAK_HOOK", **recipients).returncode == 0
         assert len(hook.bodies) == 1
-    plain = soakwatch(tmp_path, "notify", "--test", "--to", f"json://soak:{PASSWORD}@127.0.0.1")
+    plain = soakwatch("notify", "--test", "--to", f"json://soak:{PASSWORD}@127.0.0.1")
     assert plain.returncode == 2
     assert "--to: a secret must not be written in clear text" in plain.stdout
     assert PASSWORD not in plain.stdout
     (tmp_path / "plan.yaml").write_text(
         "duration: 1m\ntargets: {dut: {sources: [local]}}\nnotify: [env:SOAK_HOOK, env:SURELY_NOT_SET]\n"
     )
-    run = soakwatch(tmp_path, "run", "plan.yaml", SOAK_HOOK=f"hunter2:{PASSWORD}")
+    run = soakwatch("run", "plan.yaml", SOAK_HOOK=f"hunter2:{PASSWORD}")
     assert run.returncode == 2
     address, missing = run.stdout.splitlines()
     assert "plan.yaml: notify, number 1: env:SOAK_HOOK holds no Apprise URL" in address

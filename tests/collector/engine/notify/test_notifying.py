@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from tests.collector.engine.notify.notify_kit import T0, Posts, finding, plan, posts, verdict
+from tests.collector.engine.notify.notify_kit import HANGING, T0, HangingSender, Posts, finding, plan, posts, verdict
+from tests.commands import MAX_WAIT_S
 
 from soakwatch.engine.notify.notifying import SETTLED_NS, Notifying
 from soakwatch.engine.notify.policy import FAILED, PAUSE_NS, SENT
@@ -40,6 +41,7 @@ def titles(server: Posts) -> list[str]:
     return [str(json.loads(body)["title"]) for body in server.bodies]
 
 
+@pytest.mark.usefixtures("sent_here")
 def test_each_recipient_hears_what_it_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """All three, only failures, only the end; the record has the account of all of them."""
     clock = Clock()
@@ -82,6 +84,7 @@ def test_each_recipient_hears_what_it_asked_for(monkeypatch: pytest.MonkeyPatch,
     )
 
 
+@pytest.mark.usefixtures("sent_here")
 def test_a_failure_found_only_at_the_end_is_sent_to_recipients_of_failures(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -95,6 +98,7 @@ def test_a_failure_found_only_at_the_end_is_sent_to_recipients_of_failures(
     assert titles(server) == ["FAIL night: dut memory_growth"]
 
 
+@pytest.mark.usefixtures("sent_here")
 def test_after_a_crash_nothing_is_sent_twice(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """What was sent before the crash is in the events: after it neither start nor first failure is sent again."""
     clock = Clock()
@@ -123,6 +127,7 @@ def test_after_a_crash_nothing_is_sent_twice(monkeypatch: pytest.MonkeyPatch, tm
     assert len(server.bodies) == 3
 
 
+@pytest.mark.usefixtures("sent_here")
 def test_one_recipient_that_is_down_is_reported_once_and_delays_no_other(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -153,20 +158,19 @@ def test_one_recipient_that_is_down_is_reported_once_and_delays_no_other(
 
 def test_a_hanging_recipient_is_given_up_at_the_end(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """What waits behind it as well; each is noted in the record, and nothing of it goes on."""
-    with posts() as server:
-        server.free.clear()
-        monkeypatch.setenv("SLOW", f"json://127.0.0.1:{server.port}/?rto=90")
-        notifying = notifying_of("[{to: env:SLOW, attach: none}]", tmp_path, Clock())
-        notifying.hear_findings([finding()])
-        server.wait_for(1)
-        notifying.broke("the disk is full")
-        assert notifying.busy
-        notifying.finish(0.1)
-        assert not notifying.busy
-        events = notifying.account()
+    monkeypatch.setattr("soakwatch.engine.notify.sending.Child", HangingSender)
+    monkeypatch.setenv("SLOW", "json://127.0.0.1:9")
+    notifying = notifying_of("[{to: env:SLOW, attach: none}]", tmp_path, Clock())
+    notifying.hear_findings([finding()])
+    assert HANGING.acquire(timeout=MAX_WAIT_S)
+    notifying.broke("the disk is full")
+    assert notifying.busy
+    notifying.finish(0.1)
+    assert not notifying.busy
+    events = notifying.account()
     assert {(event.kind, event.detail["what"]) for event in events} == {(FAILED, "end"), (FAILED, "failure")}
     assert {event.detail["reason"] for event in events} == {GIVEN_UP}
-    assert len(server.bodies) == 1
+    assert not HANGING.acquire(blocking=False), "it was asked once"
 
 
 def test_a_run_that_tells_nobody_starts_nothing(tmp_path: Path) -> None:

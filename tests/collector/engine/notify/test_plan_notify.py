@@ -6,17 +6,16 @@ import json
 import subprocess
 import sys
 
-import jsonschema
 import pytest
 import requests
 from tests.collector.engine.notify.notify_kit import plan
+from tests.collector.plan_validator import plan_validator
 
 from soakwatch.core.errors import PlanError
 from soakwatch.core.yaml import parse
 from soakwatch.engine.notify import service
 from soakwatch.engine.notify.message import Message
 from soakwatch.engine.notify.setup import check_notifications
-from soakwatch.plan.schema import plan_schema
 
 SLACK = "slack://T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ/#general"
 
@@ -30,7 +29,7 @@ def test_what_a_plan_says_of_notifications() -> None:
     assert (last.on, last.attach) == (["end"], "summary")
     assert plan("").notify == ()
     whole = parse(f"duration: 1h\ntargets: {{dut: {{sources: [local]}}}}\n{text}", "p").data
-    jsonschema.validate(whole, plan_schema())
+    plan_validator().validate(whole)
 
 
 @pytest.mark.parametrize(
@@ -56,6 +55,7 @@ def test_what_is_wrong_is_one_sentence_without_the_secret(text: str, sentence: s
     assert "TIiajkdnlazkcOXrIdevi7FQ" not in lines
 
 
+@pytest.mark.usefixtures("sent_here")
 def test_well_formed_addresses_are_named_by_their_service(monkeypatch: pytest.MonkeyPatch) -> None:
     """Slack, Teams and Telegram cannot be reached from a test: that their addresses are understood, and by which
     plugin, is what can be seen without them. A webhook of Slack takes no files; a bot does."""
@@ -84,6 +84,7 @@ def test_well_formed_addresses_are_named_by_their_service(monkeypatch: pytest.Mo
     )
 
 
+@pytest.mark.usefixtures("sent_here")
 def test_addresses_that_cannot_work_are_refused_together(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each names its reference and never a part of the secret."""
     monkeypatch.setenv("NO_URL", "hunter2hunter2")

@@ -13,7 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.collector.engine.notify.notify_kit import PASSWORD, USER, Mails, mails, posts
+from tests.collector.engine.notify.notify_kit import HANGING, PASSWORD, USER, HangingSender, Mails, mails, posts
+from tests.commands import MAX_WAIT_S
 
 from soakwatch.engine.notify.message import MAX_ATTACHED_BYTES, Message
 from soakwatch.engine.notify.sending import GIVEN_UP, Sender, Sent
@@ -25,7 +26,9 @@ LETTER = Message(
 )
 
 
-def send(address: str, monkeypatch: pytest.MonkeyPatch, message: Message = LETTER, deadline_s: float = 20.0) -> Sent:
+def send(
+    address: str, monkeypatch: pytest.MonkeyPatch, message: Message = LETTER, deadline_s: float = MAX_WAIT_S
+) -> Sent:
     """Send one message with short pauses."""
     monkeypatch.setenv("SOAK_TO", address)
     sent = Sender("env:SOAK_TO", deadline_s, FAST).send(message)
@@ -55,6 +58,7 @@ def test_a_webhook_gets_title_text_and_report(monkeypatch: pytest.MonkeyPatch, t
     assert base64.b64decode(attached["base64"]) == file.read_bytes()
 
 
+@pytest.mark.usefixtures("sent_here")
 def test_a_report_that_is_too_large_or_not_there_is_a_summary(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Ten megabytes are the limit."""
     large = tmp_path / "large.html"
@@ -70,6 +74,7 @@ def test_a_report_that_is_too_large_or_not_there_is_a_summary(monkeypatch: pytes
         assert (payload["message"], payload["attachments"]) == ("b\n\n## summary", [])
 
 
+@pytest.mark.usefixtures("sent_here")
 def test_xml(monkeypatch: pytest.MonkeyPatch) -> None:
     """What stands in the text is text."""
     with posts() as server:
@@ -80,6 +85,7 @@ def test_xml(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "<b>" not in text
 
 
+@pytest.mark.usefixtures("sent_here")
 def test_a_summary_that_does_not_fit_is_cut_at_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """A webhook takes 32768 characters."""
     summary = "\n".join(f"- line {n} {'x' * 90}" for n in range(1000))
@@ -92,6 +98,7 @@ def test_a_summary_that_does_not_fit_is_cut_at_a_line(monkeypatch: pytest.Monkey
     assert body[-2].endswith("x" * 90)
 
 
+@pytest.mark.usefixtures("sent_here")
 def test_a_receiver_that_has_a_bad_moment_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two tries here, three in a run; a refusal of the token is not tried again."""
     with posts() as server:
@@ -139,18 +146,18 @@ def test_what_is_being_sent_can_be_given_up(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_what_is_given_up_says_what_was_wrong_before(monkeypatch: pytest.MonkeyPatch) -> None:
     """Broken off in its second try: why the first one failed is what its owner can mend."""
-    with posts() as server:
-        server.free.clear()
-        monkeypatch.setenv("SOAK_TO", f"json://127.0.0.1:{server.port}/?rto=90")
-        sender, outcome = Sender("env:SOAK_TO", 3.0, (0.05, 60.0)), []
-        thread = threading.Thread(target=lambda: outcome.append(sender.send(LETTER)))
-        thread.start()
-        server.wait_for(2)
-        sender.give_up()
-        thread.join()
+    monkeypatch.setattr("soakwatch.engine.notify.sending.Child", HangingSender)
+    monkeypatch.setattr(HangingSender, "late", 1)
+    sender, outcome = Sender("env:SOAK_TO", 3.0, (0.05, 60.0)), []
+    thread = threading.Thread(target=lambda: outcome.append(sender.send(LETTER)))
+    thread.start()
+    assert all(HANGING.acquire(timeout=MAX_WAIT_S) for _ in range(2))
+    sender.give_up()
+    thread.join()
     assert [(sent_one.answer.trouble, sent_one.tries) for sent_one in outcome] == [("it did not answer within 3 s", 2)]
 
 
+@pytest.mark.usefixtures("sent_here")
 def test_an_email_with_the_report(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """From a server that wants a login, to two people; hostile text is text in HTML, too."""
     file = report(tmp_path)
@@ -173,6 +180,7 @@ def test_an_email_with_the_report(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     assert all(isinstance(page, bytes) and b"<script>" not in page for page in pages)
 
 
+@pytest.mark.usefixtures("sent_here")
 @pytest.mark.parametrize(
     ("server", "address", "trouble", "tries"),
     [

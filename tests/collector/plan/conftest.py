@@ -1,0 +1,15 @@
+"""Commands of plans run in the process of the tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.collector.in_process import command_here
+from tests.commands import Command
+
+
+@pytest.fixture
+def soakwatch(tmp_path: Path) -> Command:
+    """Runs a command in an empty folder, in this process."""
+    return command_here(tmp_path)
