@@ -11,9 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from tests.fork_server import PROGRAM as SOAKWATCH
-from tests.fork_server import Forked, can_fork
+from tests.fork_server import PROGRAM, Forked, can_fork
 
+SOAKWATCH = PROGRAM
+"""Its file, for what a shell or another program starts."""
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 Started = Callable[..., "subprocess.Popen[str]"]
 MAX_WAIT_S = 240.0
@@ -33,19 +34,31 @@ def start(
     stdout: IO[str] | int | None = subprocess.PIPE,
     stderr: IO[str] | int | None = subprocess.PIPE,
     env: Mapping[str, str] | None = None,
+    own_session: bool = False,
 ) -> subprocess.Popen[str]:
     """A command that begins: forked where that is the same as starting it from its file."""
     chosen = environment() if env is None else env
     kind = Forked if can_fork(chosen) else subprocess.Popen
     command: list[str | Path] = [SOAKWATCH, *map(str, words)]
-    return kind(command, cwd=folder, env=chosen, text=True, stdin=stdin, stdout=stdout, stderr=stderr)
+    return kind(
+        command,
+        cwd=folder,
+        env=chosen,
+        text=True,
+        stdin=stdin,
+        stdout=stdout,
+        stderr=stderr,
+        start_new_session=own_session,
+    )
 
 
-def command_in(folder: Path) -> Command:
-    """Runs commands in a folder; each returns its exit code and what it printed."""
+def command_in(folder: Path, **variables: str) -> Command:
+    """Runs commands in a folder, with some variables of their environment; each returns its exit code and what it
+    printed. Nobody is there to be asked."""
 
     def run(*words: object, timeout: float = MAX_WAIT_S) -> subprocess.CompletedProcess[str]:
-        with start(words, folder) as process:
+        chosen = {**environment(), **variables}
+        with start(words, folder, stdin=subprocess.DEVNULL, env=chosen) as process:
             try:
                 out, err = process.communicate(timeout=timeout)
             except BaseException:

@@ -28,7 +28,7 @@ import time
 import traceback
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -52,9 +52,9 @@ class Forked(subprocess.Popen[str]):
     def _execute_child(self, args: Any, *others: Any) -> None:
         """What starts the process in ``subprocess``, with its arguments; those that are not read here stay unset."""
         cwd, env, *_ = others[4:]
-        pipes = others[9:15]
+        pipes, own_session = others[9:15], bool(others[20])
         mine = {0: pipes[0], 1: pipes[3], 2: pipes[5]}
-        order = Order(tuple(map(os.fspath, args[1:])), os.fspath(cwd), dict(env))
+        order = Order(tuple(map(os.fspath, args[1:])), os.fspath(cwd), dict(env), own_session)
         self.pid = fork(order, [stream if theirs == -1 else theirs for stream, theirs in mine.items()])
         self._child_created = True
         self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]  # of subprocess itself
@@ -67,6 +67,7 @@ class Order:
     words: tuple[str, ...]
     folder: str
     environment: dict[str, str]
+    own_session: bool
 
 
 def can_fork(environment: Mapping[str, str]) -> bool:
@@ -97,7 +98,7 @@ class _Server:
         atexit.register(self.close)
 
     def fork(self, order: Order, streams: list[int]) -> int:
-        message = json.dumps([order.words, order.folder, order.environment]).encode("utf-8", "surrogateescape")
+        message = json.dumps(astuple(order)).encode("utf-8", "surrogateescape")
         with self._turn:
             socket.send_fds(self._channel, [message], streams)
             answer = self._channel.recv(64)
@@ -178,6 +179,8 @@ def fork_for_parent() -> int:
 
 def become(order: Order) -> NoReturn:
     """Runs the command in this process, as its file does, and ends it."""
+    if order.own_session:
+        os.setsid()
     os.chdir(order.folder)
     os.environ.clear()
     os.environ.update(order.environment)
