@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 import re
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
+from contextlib import chdir
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -15,21 +15,25 @@ PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 _BLOCK = re.compile(r"(<!-- output: (?P<what>[^>]+) -->\n).*?(<!-- /output -->)", re.DOTALL)
 
 
+def _printed(*words: str) -> str:
+    """What a command prints into a pipe, here and in this process."""
+    from click.testing import CliRunner
+
+    from soakwatch.cli.main import soakwatch
+
+    done = CliRunner().invoke(soakwatch, words, prog_name="soakwatch", catch_exceptions=False, standalone_mode=False)
+    return done.stdout
+
+
 def _table(*words: str) -> str:
     """The rows of a command's plain table, as Markdown."""
-    printed = subprocess.run(
-        [Path(sys.executable).with_name("soakwatch"), *words], capture_output=True, text=True, check=True
-    ).stdout
-    rows = [re.split(r"\s{2,}", line.strip(), maxsplit=1) for line in printed.splitlines() if line.strip()]
+    rows = [re.split(r"\s{2,}", line.strip(), maxsplit=1) for line in _printed(*words).splitlines() if line.strip()]
     return "\n".join([_row(*rows[0]), "|---|---|", *(_row(f"`{name}`", text) for name, text in rows[1:])])
 
 
 def _whole_table(*words: str) -> str:
     """The same with every column; the first is code."""
-    printed = subprocess.run(
-        [Path(sys.executable).with_name("soakwatch"), *words], capture_output=True, text=True, check=True
-    ).stdout
-    head, *rows = [re.split(r"\s{2,}", line.strip()) for line in printed.splitlines() if line.strip()]
+    head, *rows = [re.split(r"\s{2,}", line.strip()) for line in _printed(*words).splitlines() if line.strip()]
     return "\n".join([_row(*head), f"|{'---|' * len(head)}", *(_row(f"`{name}`", *cells) for name, *cells in rows)])
 
 
@@ -65,13 +69,8 @@ def _of_releases(*words: str) -> str:
                 latency_s=0.002 * chance.gauss(1, 0.01),
                 seed=index,
             )
-        printed = subprocess.run(
-            [Path(sys.executable).with_name("soakwatch"), *words],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
+        with chdir(folder):
+            printed = _printed(*words)
     return f"```\n{printed.strip()}\n```"
 
 

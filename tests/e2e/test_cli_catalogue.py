@@ -11,6 +11,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from tests.commands import command_in
 
 DUT = "targets: {dut: {sources: [local]}}\n"
 
@@ -19,16 +20,7 @@ def soakwatch(
     *args: str, cwd: Path | None = None, check: int | None = None, columns: int = 80
 ) -> subprocess.CompletedProcess[str]:
     """Runs the command and holds its exit code against ``check``; nothing it says is a traceback."""
-    done = subprocess.run(
-        [sys.executable, "-m", "soakwatch.cli", *args],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-        env={**os.environ, "COLUMNS": str(columns)},
-        stdin=subprocess.DEVNULL,
-    )
+    done = command_in(cwd or Path.cwd(), COLUMNS=str(columns))(*args)
     assert "Traceback" not in done.stdout + done.stderr
     if check is not None:
         assert done.returncode == check, done.stdout + done.stderr

@@ -203,7 +203,9 @@ def test_probe_tells_what_a_device_lacks(device: Device, soakwatch: Command) -> 
 
 def test_a_run_without_a_plan(device: Device, soakwatch: Command, tmp_path: Path) -> None:
     """`run --target snmp://… --target ssh://…` needs no plan; its command line is recorded without a secret."""
-    done = soakwatch("run", "--target", device.snmp_address(), "--target", device.ssh_address(), "--duration", "5s")
+    done = soakwatch(
+        "run", "--target", device.snmp_address(), "--target", device.ssh_address(), "--duration", "5s", "--no-web"
+    )
     assert done.returncode == 3, done.stdout + done.stderr
     (record,) = tmp_path.glob("runs/*/record.sqlite")
     with RecordView.open(record.parent) as view:
@@ -312,7 +314,7 @@ def test_a_plan_goes_through_a_jump_host(device: Device, soakwatch: Command, tmp
 def test_a_run_with_a_wrong_key_says_why_it_saw_nothing(device: Device, soakwatch: Command, tmp_path: Path) -> None:
     """A device that refuses is a failing source: the run goes on, is inconclusive, and tells the remedy."""
     address = device.snmp_address("version=3&auth=env:SOAK_WRONG&priv=env:SOAK_PRIV", "common@")
-    done = soakwatch("run", "--target", address, "--duration", "4s", "--into", "run")
+    done = soakwatch("run", "--target", address, "--duration", "4s", "--into", "run", "--no-web")
     assert done.returncode == 3, done.stdout + done.stderr
     assert "check auth and auth_protocol" in done.stdout
     verdict = json.loads((tmp_path / "run" / "verdict.json").read_text())

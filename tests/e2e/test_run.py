@@ -10,17 +10,16 @@ import signal
 import sqlite3
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.commands import command_in
+from tests.commands import MAX_WAIT_S, Command, Started, command_in, starting_in, wait_until
 
 from soakwatch.record import RecordView
 from soakwatch_agent.sample import PollOutcome
 
-Command = Callable[..., "subprocess.CompletedProcess[str]"]
-Started = Callable[..., "subprocess.Popen[str]"]
 Until = Callable[[Callable[[], bool], str], None]
 
 ME = f"pid:{os.getpid()}"
@@ -28,9 +27,9 @@ ME = f"pid:{os.getpid()}"
 
 @pytest.fixture(scope="module")
 def finished_once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
-    """The folder of one run of five seconds without a plan, and what the command said: most tests only read it."""
+    """The folder of one run of ten seconds without a plan, and what the command said: most tests only read it."""
     folder = tmp_path_factory.mktemp("finished")
-    done = command_in(folder)("run", "--process", ME, "--interval", "200ms", "--duration", "5s")
+    done = command_in(folder)("run", "--process", ME, "--interval", "200ms", "--duration", "10s")
     return folder, done
 
 
@@ -65,8 +64,7 @@ def test_a_run_without_a_plan_leaves_a_record_and_its_reports(
     with RecordView.open(finished) as view:
         assert {phase.name for phase in view.phases()} == {"soak"}
         (local,) = [ledger for ledger in view.ledgers(view.window()) if ledger.target == "local"]
-        assert 15 <= local.due <= 25  # on a busy machine it begins later
-        assert local.got >= 5
+        assert 1 <= local.got <= local.due <= 51  # on a busy machine it begins later
         assert local.got + sum(local.lost.values()) == local.due
     listed = soakwatch("runs").stdout
     assert "ended" in listed
@@ -91,34 +89,99 @@ def test_a_record_can_be_mailed(finished: Path, soakwatch: Command, tmp_path: Pa
     assert mailed.stdout == (finished / "verdict.json").read_text()
 
 
-def test_a_process_that_never_appears_is_inconclusive(soakwatch: Command) -> None:
+def test_a_process_that_never_appears_is_inconclusive(started: Started, tmp_path: Path) -> None:
     """No process, no pass: exit 3, and the report names the watch."""
-    done = soakwatch("run", "--process", "no-such-daemon", "--interval", "200ms", "--duration", "5s")
-    assert done.returncode == 3
-    assert "no such process ever ran" in done.stdout
-    assert "no-such-daemon" in done.stdout
-
-
-def test_ctrl_c_ends_the_run_properly(started: Started, until: Until, tmp_path: Path) -> None:
-    """An interrupted run is judged with what is there, and its record is closed."""
-    process = started("run", "--process", ME, "--interval", "200ms", "--duration", "10m")
-    until(lambda: any(tmp_path.glob("runs/*/record.sqlite")), "the record")
-    run = one_run(tmp_path)
-    until(lambda: polls_so_far(run) > 10, "ten polls")
+    run = tmp_path / "run"
+    words = ("--process", "no-such-daemon", "--interval", "200ms", "--duration", "10m", "--into", run, "--no-web")
+    process = started("run", *words)
+    wait_until(lambda: (run / "record.sqlite").exists() and polls_so_far(run) > 10, "ten polls")
     process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=240)
-    assert process.returncode == 3, output
-    assert "INCONCLUSIVE" in output
-    assert "ended early" in output
-    assert (run / "report.html").is_file()
-    with RecordView.open(run) as view:
+    output, _ = process.communicate(timeout=MAX_WAIT_S)
+    assert process.returncode == 3
+    assert "no such process ever ran" in output
+    assert "no-such-daemon" in output
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupted:
+    """A run of ten minutes that was interrupted in its baseline, what it said, and what was said to it meanwhile."""
+
+    run: Path
+    code: int
+    output: str
+    asked: Mapping[str, subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="module")
+def interrupted(tmp_path_factory: pytest.TempPathFactory) -> Interrupted:
+    """One such run: others resume it, and mark events on it, while it goes on; then comes a Ctrl-C."""
+    folder = tmp_path_factory.mktemp("interrupted")
+    soakwatch, run = command_in(folder), folder / "run"
+    (folder / "plan.yaml").write_text(
+        f"""
+phases: [{{baseline: 5m}}, {{soak: 5m}}]
+targets: {{dut: {{sources: [{{local: {{interval: 200ms, probes: [process]}}}}]}}}}
+watch: {{processes: [{{pid: {os.getpid()}, name: pytest}}]}}
+"""
+    )
+    with starting_in(folder) as start:
+        process = start("run", "plan.yaml", "--into", "run", "--no-web")
+        wait_until(lambda: (run / "record.sqlite").exists() and polls_so_far(run) > 10, "ten polls")
+        asked = {
+            "resume": soakwatch("resume", "run"),
+            "begin": soakwatch("event", "run", "failover", "--begin", "--label", "ticket=4711"),
+            "end": soakwatch("event", "run", "failover", "--end"),
+            "end again": soakwatch("event", "run", "failover", "--end"),
+            "of another target": soakwatch("event", "run", "failover", "--target", "moon"),
+        }
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=MAX_WAIT_S)
+    return Interrupted(run, process.returncode, output, asked)
+
+
+def test_ctrl_c_ends_the_run_properly(interrupted: Interrupted) -> None:
+    """An interrupted run is judged with what is there, and its record is closed."""
+    assert interrupted.code == 3, interrupted.output
+    assert "INCONCLUSIVE" in interrupted.output
+    assert "ended early" in interrupted.output
+    assert (interrupted.run / "report.html").is_file()
+    with RecordView.open(interrupted.run) as view:
         assert view.meta("ended_ns") is not None
-        assert 1 < view.window().seconds < 120
+        assert 1 < view.window().seconds < 600
+
+
+def test_a_run_that_is_being_written_cannot_be_resumed(interrupted: Interrupted) -> None:
+    """Two monitors never write one record."""
+    assert interrupted.asked["resume"].returncode == 2
+    assert "being written" in interrupted.asked["resume"].stderr
+
+
+def test_events_are_marked_from_another_terminal(interrupted: Interrupted) -> None:
+    """`soakwatch event` begins and ends an event on a run that goes on; both times are in the record."""
+    asked = interrupted.asked
+    assert asked["begin"].returncode == asked["end"].returncode == 0
+    assert (asked["end again"].returncode, len(asked["end again"].stderr.strip().splitlines())) == (2, 1)
+    assert "no target 'moon'" in asked["of another target"].stderr
+    with RecordView.open(interrupted.run) as view:
+        (failover,) = [stored.event for stored in view.events() if stored.event.kind == "failover"]
+    assert failover.end_ns is not None
+    assert failover.end_ns > failover.begin_ns
+    assert failover.detail == {"ticket": "4711"}
+    assert "failover" in (interrupted.run / "report.html").read_text()
+
+
+def test_a_run_that_never_reached_its_soak_is_inconclusive(interrupted: Interrupted) -> None:
+    """Interrupted in the baseline, a run does not judge the growth of a soak by it."""
+    findings = json.loads((interrupted.run / "verdict.json").read_text())["findings"]
+    (growth,) = [f for f in findings if f["rule"] == "memory_growth" and f["target"] == "dut"]
+    assert growth["outcome"] == "inconclusive"
+    assert "never started" in growth["reason"]
 
 
 def test_killed_and_resumed(started: Started, soakwatch: Command, until: Until, tmp_path: Path) -> None:
-    """kill -9 loses at most the batch in flight; `resume` goes on, and the gap is an event and a counted gap."""
-    process = started("run", "--process", ME, "--interval", "200ms", "--duration", "10m")
+    """kill -9 loses at most the batch in flight; `resume` goes on, and the gap is an event and a counted gap. What is
+    resumed ends at SIGTERM as at a Ctrl-C."""
+    process = started("run", "--process", ME, "--interval", "200ms", "--duration", "10m", "--no-web")
     until(lambda: any(tmp_path.glob("runs/*/record.sqlite")), "the record")
     run = one_run(tmp_path)
     until(lambda: polls_so_far(run) > 10, "ten polls")
@@ -128,10 +191,10 @@ def test_killed_and_resumed(started: Started, soakwatch: Command, until: Until, 
     assert polls_so_far(run) >= before
     assert "broken off" in soakwatch("runs").stdout
     before = polls_so_far(run)
-    resumed = started("resume", "last")
+    resumed = started("resume", "last", "--no-web")
     until(lambda: polls_so_far(run) > before + 10, "ten polls of the second life")
-    resumed.send_signal(signal.SIGINT)
-    output, _ = resumed.communicate(timeout=240)
+    resumed.send_signal(signal.SIGTERM)
+    output, _ = resumed.communicate(timeout=MAX_WAIT_S)
     assert resumed.returncode == 3, output
     with RecordView.open(run) as view:
         gaps = [stored.event for stored in view.events() if stored.event.kind == "gap"]
@@ -157,7 +220,7 @@ targets: {{dut: {{sources: [{{local: {{interval: 200ms, probes: [process]}}}}]}}
 watch: {{processes: [{{pid: {os.getpid()}, name: pytest}}]}}
 """
     (tmp_path / "plan.yaml").write_text(plan)
-    process = started("run", "plan.yaml", "--into", "here")
+    process = started("run", "plan.yaml", "--into", "here", "--no-web")
     run = tmp_path / "here"
     until(lambda: (run / "record.sqlite").exists() and polls_so_far(run) > 3, "three polls")
     process.kill()
@@ -166,7 +229,7 @@ watch: {{processes: [{{pid: {os.getpid()}, name: pytest}}]}}
         end_ns = int(view.meta("start_ns") or 0) + 6 * 10**9
         polled = view.counts().polls
     until(lambda: time.time_ns() > end_ns, "the planned end")
-    done = soakwatch("resume", run)
+    done = soakwatch("resume", run, "--no-web")
     assert done.returncode == 3, done.stdout + done.stderr
     with RecordView.open(run) as view:
         (local,) = [ledger for ledger in view.ledgers(view.window()) if ledger.target == "dut"]
@@ -185,43 +248,6 @@ def test_a_second_run_in_the_same_folder_is_refused(finished: Path, soakwatch: C
     assert (finished / "record.sqlite").read_bytes() == before
 
 
-def test_a_run_that_is_being_written_cannot_be_resumed(
-    started: Started, soakwatch: Command, until: Until, tmp_path: Path
-) -> None:
-    """Two monitors never write one record."""
-    started("run", "--process", ME, "--interval", "200ms", "--duration", "60s")
-    until(lambda: any(tmp_path.glob("runs/*/record.sqlite")), "the record")
-    run = one_run(tmp_path)
-    until(lambda: polls_so_far(run) > 3, "three polls")
-    done = soakwatch("resume", "last")
-    assert done.returncode == 2
-    assert "being written" in done.stderr
-
-
-def test_events_are_marked_from_another_terminal(
-    started: Started, soakwatch: Command, until: Until, tmp_path: Path
-) -> None:
-    """`soakwatch event` begins and ends an event on a run that goes on; both times are in the record."""
-    process = started("run", "--process", ME, "--interval", "200ms", "--duration", "60s")
-    until(lambda: any(tmp_path.glob("runs/*/record.sqlite")), "the record")
-    run = one_run(tmp_path)
-    until(lambda: polls_so_far(run) > 3, "three polls")
-    assert soakwatch("event", "last", "failover", "--begin", "--label", "ticket=4711").returncode == 0
-    assert soakwatch("event", "last", "failover", "--end").returncode == 0
-    no_open = soakwatch("event", "last", "failover", "--end")
-    assert (no_open.returncode, len(no_open.stderr.strip().splitlines())) == (2, 1)
-    unknown = soakwatch("event", "last", "failover", "--target", "moon")
-    assert "no target 'moon'" in unknown.stderr
-    process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=240)
-    with RecordView.open(run) as view:
-        (failover,) = [stored.event for stored in view.events() if stored.event.kind == "failover"]
-    assert failover.end_ns is not None
-    assert failover.end_ns > failover.begin_ns
-    assert failover.detail == {"ticket": "4711"}
-    assert "failover" in (run / "report.html").read_text()
-
-
 def small_disk(folder: Path, kibibytes: int) -> None:
     """Mount a small filesystem, or skip where that is not allowed."""
     folder.mkdir()
@@ -237,7 +263,8 @@ def test_a_full_disk_is_one_sentence_and_the_record_stays_readable(soakwatch: Co
     disk = tmp_path / "disk"
     small_disk(disk, 600)
     try:
-        done = soakwatch("run", "--process", ME, "--interval", "200ms", "--duration", "10s", "--into", disk / "run")
+        words = ("--process", ME, "--interval", "200ms", "--duration", "10s", "--into", disk / "run", "--no-web")
+        done = soakwatch("run", *words)
         assert done.returncode == 4, done.stdout + done.stderr
         errors = [line for line in done.stderr.splitlines() if line.startswith("soakwatch: ")]
         assert len(errors) == 1
@@ -329,9 +356,10 @@ targets:
     sources: [{{command: {{interval: 500ms, run: [sh, -c, "{ticks}"]}}}}]
 watch: {{processes: [{{pid: {os.getpid()}, name: pytest}}]}}
 events: [{{kind: failover, at: 1s}}]
+rules: {{coverage: {{floor: 1%, gap: 100%}}}}  # how many polls a busy machine answers is not what is asked here
 """
     (tmp_path / "plan.yaml").write_text(plan)
-    done = soakwatch("run", "plan.yaml")
+    done = soakwatch("run", "plan.yaml", "--no-web")
     assert done.returncode == 0, done.stdout + done.stderr
     verdict = json.loads((one_run(tmp_path) / "verdict.json").read_text())
     assert [phase["name"] for phase in verdict["phases"]] == ["baseline", "soak"]
@@ -341,29 +369,7 @@ events: [{{kind: failover, at: 1s}}]
         assert [stored.event.kind for stored in view.events() if stored.origin == "plan"] == ["failover"]
 
 
-def test_a_run_that_never_reached_its_soak_is_inconclusive(started: Started, until: Until, tmp_path: Path) -> None:
-    """Interrupted in the baseline, a run does not judge the growth of a soak by it."""
-    plan = f"""
-phases: [{{baseline: 5m}}, {{soak: 5m}}]
-targets: {{dut: {{sources: [{{local: {{interval: 200ms, probes: [process]}}}}]}}}}
-watch: {{processes: [{{pid: {os.getpid()}, name: pytest}}]}}
-"""
-    (tmp_path / "plan.yaml").write_text(plan)
-    process = started("run", "plan.yaml")
-    until(lambda: any(tmp_path.glob("runs/*/record.sqlite")), "the record")
-    run = one_run(tmp_path)
-    until(lambda: polls_so_far(run) > 10, "ten polls")
-    process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=240)
-    assert process.returncode == 3, output
-    findings = json.loads((run / "verdict.json").read_text())["findings"]
-    (growth,) = [f for f in findings if f["rule"] == "memory_growth" and f["target"] == "dut"]
-    assert growth["outcome"] == "inconclusive"
-    assert "never started" in growth["reason"]
-
-
 @pytest.mark.slow
-@pytest.mark.timeout(200)
 def test_stop_on_fail_ends_a_run_at_its_first_failure(started: Started, until: Until, tmp_path: Path) -> None:
     """With --stop-on-fail a restart ends the run at the next live judgement, and fails it."""
     sleeper = subprocess.Popen(["sleep", "300"])
@@ -378,6 +384,7 @@ def test_stop_on_fail_ends_a_run_at_its_first_failure(started: Started, until: U
         "--stop-on-fail",
         "--into",
         "here",
+        "--no-web",
     )
     run = tmp_path / "here"
     until(lambda: (run / "record.sqlite").exists() and polls_so_far(run) > 10, "ten polls")
@@ -387,4 +394,4 @@ def test_stop_on_fail_ends_a_run_at_its_first_failure(started: Started, until: U
     assert process.returncode == 1, output
     assert "did not come back" in output
     with RecordView.open(run) as view:
-        assert view.window().seconds < 180
+        assert view.window().seconds < 600

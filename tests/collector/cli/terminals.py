@@ -8,17 +8,16 @@ import pty
 import select
 import signal
 import struct
-import subprocess
-import sys
 import termios
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pyte
+from tests.commands import MAX_WAIT_S, SOAKWATCH, start
 
-SOAKWATCH = Path(sys.executable).with_name("soakwatch")
-PATIENCE_S = 120.0
+__all__ = ["SOAKWATCH", "Terminal"]
+PATIENCE_S = MAX_WAIT_S
 
 
 class Terminal:
@@ -34,15 +33,7 @@ class Terminal:
         self._sized(theirs, columns, rows)
         kept = {key: value for key, value in os.environ.items() if key not in {"COLUMNS", "LINES", "NO_COLOR"}}
         variables = {**kept, "TERM": "xterm-256color", "PYTHONWARNINGS": "error", **environment}
-        self.process = subprocess.Popen(
-            [SOAKWATCH, *map(str, words)],
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            cwd=folder,
-            env=variables,
-            start_new_session=True,
-        )
+        self.process = start(words, folder, stdin=theirs, stdout=theirs, stderr=theirs, env=variables, own_session=True)
         os.close(theirs)
 
     @staticmethod

@@ -8,11 +8,15 @@ import re
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.collector.cli.terminals import SOAKWATCH, Terminal
+from tests.collector.cli.terminals import Terminal
+from tests.commands import Command, command_in, start, wait_until
 
 from soakwatch.cli.display.follow import RecordedRun
 from soakwatch.core.errors import RecordError
@@ -24,39 +28,58 @@ from soakwatch.testing.records import small_record
 
 ME = f"pid:{os.getpid()}"
 LONG = ("run", "--process", ME, "--interval", "200ms", "--duration", "10m", "--into", "run")
+ALONE = (*LONG, "--no-web")
 Terminals = Callable[..., Terminal]
+
+
+@contextmanager
+def terminals(folder: Path) -> Iterator[Terminals]:
+    """Starts commands in a folder, each on a terminal of its own; they are killed at the end."""
+    opened: list[Terminal] = []
+
+    def on_terminal(*words: object, columns: int = 100, rows: int = 40, **environment: str) -> Terminal:
+        opened.append(Terminal(words, columns, rows, folder, environment))
+        return opened[-1]
+
+    try:
+        yield on_terminal
+    finally:
+        for terminal in opened:
+            terminal.close()
 
 
 @pytest.fixture
 def on_terminal(tmp_path: Path) -> Iterator[Terminals]:
     """Start a command on a terminal of its own, in an empty folder."""
-    started: list[Terminal] = []
-
-    def start(*words: object, columns: int = 100, rows: int = 40, **environment: str) -> Terminal:
-        started.append(Terminal(words, columns, rows, tmp_path, environment))
-        return started[-1]
-
-    yield start
-    for terminal in started:
-        terminal.close()
+    with terminals(tmp_path) as opening:
+        yield opening
 
 
-def piped(folder: Path, *words: object, **environment: str) -> subprocess.CompletedProcess[str]:
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A run that goes on on its terminal, beside which others may be opened; tests leave it as it is."""
+
+    run: Terminal
+    on_terminal: Terminals
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """One run for those that only look at it."""
+    with terminals(tmp_path_factory.mktemp("running")) as opening:
+        run = opening(*ALONE, columns=120)
+        run.until(lambda text: "Ctrl-C ends" in text, "the picture")
+        yield Running(run, opening)
+
+
+def piped(folder: Path, *words: object, **variables: str) -> subprocess.CompletedProcess[str]:
     """The command with its output in a pipe."""
-    return subprocess.run(
-        [SOAKWATCH, *map(str, words)],
-        cwd=folder,
-        env={**os.environ, **environment},
-        text=True,
-        capture_output=True,
-        timeout=240,
-        check=False,
-    )
+    return command_in(folder, **variables)(*words)
 
 
 def test_a_run_is_watched_left_alone_stopped_and_its_end_seen(on_terminal: Terminals, tmp_path: Path) -> None:
     """Two terminals show the same; Ctrl-C on the second leaves the run; `stop` ends it, and both tell the verdict."""
-    run = on_terminal(*LONG, columns=80, rows=24)
+    run = on_terminal(*ALONE, columns=80, rows=24)
     run.until(lambda text: bool(re.search(r"local/local +\d+ +[1-9]\d* +\d", text)), "an answered poll")
     assert "phase soak" in run.text
     assert "Ctrl-C ends the run properly" in run.text
@@ -116,7 +139,7 @@ def test_a_run_is_watched_over_http(on_terminal: Terminals, tmp_path: Path) -> N
 
 def test_a_monitor_that_was_killed_is_reported(on_terminal: Terminals, tmp_path: Path) -> None:
     """The record says nothing of it: whoever watches does, with what can be done; the exit code is 4."""
-    run = on_terminal(*LONG)
+    run = on_terminal(*ALONE)
     run.until(lambda text: bool(re.search(r"local/local +\d+ +[1-9]\d* +\d", text)), "an answered poll")
     visitor = on_terminal("watch", "run")
     visitor.until(lambda text: "phase soak" in text, "the phase")
@@ -128,22 +151,19 @@ def test_a_monitor_that_was_killed_is_reported(on_terminal: Terminals, tmp_path:
         stopped(tmp_path / "run")
 
 
-def test_a_viewer_that_is_terminated_gives_the_cursor_back(on_terminal: Terminals) -> None:
+def test_a_viewer_that_is_terminated_gives_the_cursor_back(running: Running) -> None:
     """SIGTERM, as of a closing session."""
-    run = on_terminal(*LONG)
-    run.until(lambda text: "Ctrl-C ends" in text, "the picture")
-    visitor = on_terminal("watch", "run")
+    visitor = running.on_terminal("watch", "run")
     visitor.until(lambda text: "Ctrl-C leaves" in text, "the picture")
     visitor.process.terminate()
     assert visitor.end() == 143
     assert not visitor.screen.cursor.hidden
-    assert run.process.poll() is None
+    assert running.run.process.poll() is None
 
 
-def test_a_window_that_is_pulled_narrow_is_drawn_anew(on_terminal: Terminals) -> None:
+def test_a_window_that_is_pulled_narrow_is_drawn_anew(running: Running) -> None:
     """From 120 columns to 60 and back while the run goes on: each picture fits its window."""
-    run = on_terminal(*LONG, columns=120)
-    run.until(lambda text: "Ctrl-C ends" in text, "the picture")
+    run = running.run
     for columns in (60, 120):
         run.resize(columns, 40)
         seen = len(run.raw)
@@ -155,7 +175,9 @@ def test_a_window_that_is_pulled_narrow_is_drawn_anew(on_terminal: Terminals) ->
 
 def test_without_a_terminal_there_are_plain_lines(tmp_path: Path) -> None:
     """No control codes in a pipe: a line at the start, at each phase and at the end."""
-    done = piped(tmp_path, "run", "--process", ME, "--interval", "200ms", "--duration", "4s", "--into", "run")
+    done = piped(
+        tmp_path, "run", "--process", ME, "--interval", "200ms", "--duration", "4s", "--into", "run", "--no-web"
+    )
     assert "\x1b" not in done.stdout + done.stderr
     lines = done.stdout.splitlines()
     assert re.match(r"\[\d+ s\] phase (waiting|soak)", lines[1])
@@ -197,20 +219,16 @@ def stands_waiting(folder: Path) -> bool:
     return state.standing == "waiting" and bool(state.sources)
 
 
-def test_a_run_that_waits_for_its_start_is_stopped(tmp_path: Path) -> None:
+def test_a_run_that_waits_for_its_start_is_stopped(tmp_path: Path, soakwatch: Command) -> None:
     """`stop` ends it at once; it has no poll, is judged by nobody, and decides nothing."""
-    start = datetime.now(UTC) + timedelta(hours=10)
+    at = datetime.now(UTC) + timedelta(hours=10)
     (tmp_path / "plan.yaml").write_text(
-        f"start: {start:%Y-%m-%dT%H:%M:%SZ}\ntargets:\n  me: {{role: dut, sources: [local]}}\nduration: 1m\n"
+        f"start: {at:%Y-%m-%dT%H:%M:%SZ}\ntargets:\n  me: {{role: dut, sources: [local]}}\nduration: 1m\n"
     )
-    with subprocess.Popen(
-        [SOAKWATCH, "run", "plan.yaml", "--into", "run", "--no-web"], cwd=tmp_path, text=True, stdout=subprocess.PIPE
-    ) as run:
+    with start(("run", "plan.yaml", "--into", "run", "--no-web"), tmp_path, stderr=subprocess.STDOUT) as run:
         try:
-            deadline = time.monotonic() + 120
-            while not stands_waiting(tmp_path / "run") and time.monotonic() < deadline:
-                time.sleep(0.1)
-            asked = piped(tmp_path, "stop", "run", "--reason", "no rack today")
+            wait_until(partial(stands_waiting, tmp_path / "run"), "the wait for the start")
+            asked = soakwatch("stop", "run", "--reason", "no rack today")
             assert asked.returncode == 0, asked.stderr
             printed, _ = run.communicate(timeout=240)
         finally:
