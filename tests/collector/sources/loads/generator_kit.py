@@ -5,14 +5,11 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-import subprocess
-import sys
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TypeVar
 
-from soakwatch.record import RecordView, SeriesKey
 from soakwatch.sources.abc import Drivable, Facts, Identifies, Poller, SourceContext
 from soakwatch.sources.registry import poller_module
 from soakwatch_agent.metric import BY_NAME
@@ -87,48 +84,3 @@ def by_series(answer: Answer) -> dict[tuple[str, str], float]:
     values = {(sample.metric, sample.object): sample.value for sample in answer.samples}
     assert len(values) == len(answer.samples)
     return values
-
-
-PLAN = """\
-name: trial
-phases: [{phases}]
-targets:
-  dut: {{role: dut, sources: [{{local: {{interval: 500ms}}}}]}}
-  tg: {{role: generator, sources: [{source}]}}
-"""
-
-
-def run(folder: Path, source: str, phases: str) -> subprocess.CompletedProcess[str]:
-    """`soakwatch run` of a short plan with this source."""
-    (folder / "plan.yaml").write_text(PLAN.format(phases=phases, source=source), encoding="utf-8")
-    done = subprocess.run(
-        [Path(sys.executable).with_name("soakwatch"), "run", "plan.yaml"],
-        cwd=folder,
-        capture_output=True,
-        env={**os.environ, "PYTHONWARNINGS": "error"},
-        text=True,
-        timeout=240,
-        check=False,
-    )
-    assert "Traceback" not in done.stdout + done.stderr
-    return done
-
-
-def whole_run(folder: Path, source: str, phases: str = "{soak: 2500ms}") -> Path:
-    """A run that comes to its end, whatever its verdict (some doubles lose packets): its record."""
-    done = run(folder, source, phases)
-    assert done.returncode in {0, 1, 3}, done.stdout + done.stderr
-    (record,) = folder.glob("runs/*/record.sqlite")
-    return record
-
-
-def refused_run(folder: Path, source: str) -> str:
-    """A run that is refused: its message."""
-    done = run(folder, source, "{soak: 2s}")
-    assert done.returncode in {2, 3}, done.stdout + done.stderr
-    return done.stdout + done.stderr
-
-
-def values(view: RecordView, metric: str, name: str = "") -> list[float]:
-    """The readings of one series of the generator."""
-    return [float(value) for value in view.series(SeriesKey("tg", metric, name)).value]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import shutil
 import subprocess
@@ -16,7 +15,6 @@ from pathlib import Path
 import psutil
 import pytest
 
-from soakwatch.record import RecordView, SeriesKey
 from soakwatch.sources.abc import Poller, SourceContext, SourceError
 from soakwatch.sources.registry import poller_module
 from soakwatch_agent.metric import BY_NAME
@@ -97,25 +95,6 @@ def command(folder: Path, *words: object) -> subprocess.CompletedProcess[str]:
         timeout=240,
         check=False,
     )
-
-
-def run_plan(folder: Path, sources: dict[str, list[dict[str, object]]], duration: str, **more: object) -> Path:
-    """A whole run with generators and this machine as the target; its folder."""
-    targets: dict[str, object] = {name: {"role": "generator", "sources": each} for name, each in sources.items()}
-    targets["dut"] = {"role": "dut", "sources": [{"local": {"interval": "1s", "probes": ["load"]}}]}
-    plan = {"name": "loaded", "duration": duration, "targets": targets, **more}
-    (folder / "plan.yaml").write_text(json.dumps(plan))
-    done = command(folder, "run", "plan.yaml", "--runs", "runs")
-    assert done.returncode in (0, 1, 3), done.stdout + done.stderr
-    assert "Traceback" not in done.stdout + done.stderr
-    (run,) = [each.parent for each in (folder / "runs").glob("*/record.sqlite")]
-    return run
-
-
-def readings(run: Path, target: str, metric: str, name: str = "") -> list[float]:
-    """What a record holds of one series."""
-    with RecordView.open(run) as view:
-        return [float(value) for value in view.series(SeriesKey(target, metric, name)).value]
 
 
 @contextmanager

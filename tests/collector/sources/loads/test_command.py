@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import os
 import random
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -14,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from soakwatch.core.stderr_tail import last_line
-from soakwatch.record import RecordView
 from soakwatch.sources.abc import SourceError
 from soakwatch.sources.loads.command.tick import parse_tick
 from soakwatch.testing.load_bench import LoadBench, last
@@ -193,61 +189,3 @@ def test_lines_of_any_kind_are_harmless() -> None:
     assert parse_tick('{"load.requests": ' + "9" * 400 + "}", 1)[1]
     for _ in range(300):
         last_line(dice.randbytes(200), {})
-
-
-def test_a_run_has_the_figures_of_its_command(tmp_path: Path) -> None:
-    """A whole run: counters, unread lines and a driven level in the record."""
-    ticks = "i=0; echo oops; while :; do i=$((i+1)); echo load.requests $i, load.failures 0; sleep 0.2; done"
-    (tmp_path / "plan.yaml").write_text(
-        "duration: 3s\ntargets:\n  dut:\n    sources: [{local: {probes: [cpu]}}]\n"
-        "  tg:\n    role: generator\n    sources:\n"
-        f"      - command: {{interval: 500ms, run: [sh, -c, {json.dumps(ticks)}]}}\n"
-    )
-    environment = {**os.environ, "PYTHONWARNINGS": "error"}
-    done = subprocess.run(
-        [SOAKWATCH, "run", "plan.yaml"],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
-    assert done.returncode in {0, 1, 3}, done.stdout + done.stderr
-    (run,) = (tmp_path / "runs").iterdir()
-    with RecordView.open(run) as view:
-        (requests,) = view.keys(["load.requests"])
-        (unread,) = view.keys(["load.lines.unread"])
-        values = view.series(requests).values.tolist()
-        assert values == sorted(values)
-        assert values[-1] >= 8
-        assert view.series(unread).values.tolist()[-1] == 1
-
-
-def test_phases_drive_a_command(tmp_path: Path) -> None:
-    """A plan with a rest, half and full load: the record has the levels and what the command was given."""
-    ticks = "while :; do echo load.offered.rate {rate}; sleep 0.1; done"
-    (tmp_path / "plan.yaml").write_text(
-        "phases: [{baseline: {for: 2s, load: 0%}}, {soak: {for: 2s, load: 50%}}, {stress: {for: 2s, load: 100%}}]\n"
-        "targets:\n  dut:\n    sources: [{local: {probes: [cpu]}}]\n  tg:\n    role: generator\n    sources:\n"
-        f"      - command: {{interval: 500ms, drive: true, full: 200, run: [sh, -c, {json.dumps(ticks)}]}}\n"
-    )
-    environment = {**os.environ, "PYTHONWARNINGS": "error"}
-    done = subprocess.run(
-        [SOAKWATCH, "run", "plan.yaml"],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
-    assert done.returncode in {0, 1, 3}, done.stdout + done.stderr
-    (run,) = (tmp_path / "runs").iterdir()
-    with RecordView.open(run) as view:
-        values = {key.metric: view.series(key).values.tolist() for key in view.keys(None) if key.target == "tg"}
-        restarts = [stored.event.kind for stored in view.events() if stored.event.kind == "generator.restart"]
-    assert list(dict.fromkeys(values["load.level"])) == [0, 0.5, 1]
-    assert list(dict.fromkeys(values["load.offered.rate"])) == [100, 200]
-    assert set(values["load.sending"]) == {0}
-    assert restarts == ["generator.restart"]

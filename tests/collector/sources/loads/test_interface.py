@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import random
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from tests.collector.sources.loads.iperf3_kit import figures, loaded, readings, run_plan, until
+from tests.collector.sources.loads.iperf3_kit import figures, loaded, until
 from tests.needs import needs
 
 from soakwatch.sources.abc import Facts, Identifies, SourceError
@@ -215,25 +214,3 @@ def test_another_machine_over_ssh(sshd: Sshd, tmp_path: Path) -> None:
             assert again["load.tx.packets", ""] >= seen["load.tx.packets", ""]
 
     asyncio.run(go())
-
-
-def test_a_whole_run(tmp_path: Path) -> None:
-    """The figures of the generator's interface are in the record, and when it sent."""
-    code = (
-        "import socket, time\n"
-        "s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(('127.0.0.1', 0))\n"
-        "time.sleep(2)\n"
-        "for _ in range(150):\n"
-        "    [s.sendto(b'x' * 400, s.getsockname()) for _ in range(40)]\n"
-        "    [s.recv(400) for _ in range(40)]\n    time.sleep(0.02)\n"
-    )
-    sender = subprocess.Popen([sys.executable, "-c", code])
-    try:
-        run = run_plan(tmp_path, {"tg": [{"interface": {"ports": ["lo"], "sends_above": 500}}]}, "5s")
-    finally:
-        sender.kill()
-        sender.wait()
-    sent = readings(run, "tg", "load.tx.packets")
-    assert sent[-1] - sent[0] >= 1000
-    assert sent == readings(run, "tg", "load.port.tx.packets", "port=lo")
-    assert max(readings(run, "tg", "load.sending")) == 1

@@ -5,27 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 from tests.collector.sources.loads.iperf3_kit import (
-    clients_of,
     command,
     figures,
     loaded,
-    needs_iperf3,
-    readings,
-    run_plan,
 )
 
-from soakwatch.record import RecordView
 from soakwatch.sources.abc import Drivable, SourceError
 from soakwatch.sources.loads.iperf3 import Config
 from soakwatch.testing import iperf3_double as double
-from soakwatch.testing.ports import free_port
 
 
 def write(file: Path, *lines: str) -> None:
@@ -143,83 +135,6 @@ def test_a_check_before_the_run_starts_nothing(tmp_path: Path) -> None:
 
     asyncio.run(go())
     assert not mark.exists()
-
-
-@pytest.mark.slow
-@needs_iperf3
-def test_a_whole_run(tmp_path: Path) -> None:
-    """A server that is kept, and a client as a command whose document comes at its end: both are in the record."""
-    port = free_port()
-    words = ["iperf3", "-c", "127.0.0.1", "-p", str(port), "-u", "-b", "4M", "-l", "1000", "-t", "2", "-J"]
-    late = ["sh", "-c", f"sleep 0.5; exec {' '.join(words)}"]
-    sources: dict[str, list[dict[str, object]]] = {
-        "sink": [{"iperf3": {"serve": True, "port": port}}],
-        "tg": [{"iperf3": {"run": late}}],
-    }
-    run = run_plan(tmp_path, sources, "6s")
-    sent = readings(run, "tg", "load.tx.packets")
-    got = readings(run, "sink", "load.rx.packets")
-    assert sent[0] == got[0] == 0
-    assert sent == sorted(sent)
-    assert sent[-1] == pytest.approx(1000, abs=10)
-    assert got[-1] + readings(run, "sink", "load.lost.packets")[-1] == pytest.approx(sent[-1], abs=10)
-    assert max(readings(run, "sink", "load.sending")) == 1
-    assert readings(run, "tg", "load.sending")[-1] == 0
-    with RecordView.open(run) as view:
-        ledgers = {ledger.target: ledger for ledger in view.ledgers(view.window()) if ledger.target in ("tg", "sink")}
-    assert set(ledgers) == {"tg", "sink"}
-    assert [ledger.errors for ledger in ledgers.values() if "failed" in ledger.lost] == []
-
-
-@needs_iperf3
-def test_a_whole_run_that_drives(tmp_path: Path) -> None:
-    """Phases set the level; the generator's counters go on over them, and match what it was set to."""
-    port = free_port()
-    client = {"drive": True, "server": "127.0.0.1", "port": port, "rate": "4M", "udp": True, "length": 1000}
-    sources: dict[str, list[dict[str, object]]] = {
-        "sink": [{"iperf3": {"serve": True, "port": port, "interval": "500ms"}}],
-        "tg": [{"iperf3": {**client, "interval": "500ms"}}],
-    }
-    phases = [
-        {"baseline": {"for": "1s", "load": 0}},
-        {"soak": {"for": "3s", "load": "100%"}},
-        {"stress": {"for": "3s", "load": "200%"}},
-        {"recovery": {"for": "2s", "load": 0}},
-    ]
-    run = run_plan(tmp_path, sources, "9s", phases=phases)
-    assert clients_of(port) == []
-    sent = readings(run, "tg", "load.tx.packets")
-    assert sent == sorted(sent)
-    assert sent[-1] == pytest.approx(500 * 3 + 1000 * 3, rel=0.15)
-    assert readings(run, "sink", "load.rx.packets")[-1] == pytest.approx(sent[-1], abs=200)
-    assert sorted(set(readings(run, "tg", "load.level"))) == [0, 1, 2]
-    assert sorted(set(readings(run, "tg", "load.offered.packet.rate"))) == [0, 500, 1000]
-    assert readings(run, "sink", "load.offered.packet.rate") == [], "what is offered is told once"
-    assert sorted(set(readings(run, "tg", "load.sending"))) == [0, 1]
-    findings = json.loads((run / "verdict.json").read_text())["findings"]
-    (healthy,) = [each for each in findings if each["rule"] == "generator_health" and each["target"] == "tg"]
-    assert "counters never fell" in healthy["reason"] or "commanded" in healthy["reason"], healthy
-
-
-def test_a_whole_run_follows_a_file(tmp_path: Path) -> None:
-    """The lines that come during a run are in its record, and what cannot be read is reported."""
-    file = tmp_path / "stream.json"
-    writer = (
-        "import sys, time\nfrom pathlib import Path\nfrom soakwatch.testing import iperf3_double as double\n"
-        "file = open(sys.argv[1], 'a', buffering=1)\nprint(double.event('start', double.start()), file=file)\n"
-        "for at in range(40):\n    time.sleep(0.25)\n    print('garbage' if at == 9 else double.event('interval',"
-        " double.interval(at / 4, at / 4 + 0.25, sender=True, packets=250)), file=file)\n"
-    )
-    process = subprocess.Popen([sys.executable, "-c", writer, str(file)])
-    try:
-        run = run_plan(tmp_path, {"tg": [{"iperf3": {"file": str(file)}}]}, "5s")
-    finally:
-        process.kill()
-        process.wait()
-    sent = readings(run, "tg", "load.tx.packets")
-    assert sent[-1] >= 2000
-    assert all(step in (0, 250) for step in map(float.__sub__, sent[1:], sent[:-1]))
-    assert readings(run, "tg", "load.lines.unread")[-1] == 1
 
 
 def test_a_wrong_plan_is_reported_with_its_position(tmp_path: Path) -> None:

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.collector.sources.loads.generator_kit import Load, acted, by_series, refused_run, values, whole_run
+from tests.collector.sources.loads.generator_kit import Load, acted, by_series
 
-from soakwatch.record import RecordView
 from soakwatch.sources.abc import Drivable, SourceError
 from soakwatch.sources.loads.otg.rates import offered, scaled
 from soakwatch.testing.otg_server import FakeFlow, OtgServer, otg_server
-from soakwatch.testing.ports import free_port
 
 Act = Callable[[Load], Awaitable[None]]
 
@@ -159,42 +155,3 @@ def test_flows_that_are_not_there() -> None:
             await load.poll()
 
     acts(OtgServer(ports={}), none, drive=True)
-
-
-@pytest.mark.slow
-def test_a_whole_run(tmp_path: Path) -> None:
-    """The command, a plan, and the figures in the record."""
-    server = OtgServer([FakeFlow("up", step=1000, lost=10, tx=2**50, rx=2**50, sending=True)], quoted=True)
-    with otg_server(server):
-        record = whole_run(tmp_path, f'{{otg: {{url: "http://127.0.0.1:{server.port}", interval: 300ms}}}}')
-    with RecordView.open(record) as view:
-        sent = values(view, "load.flow.tx.packets", "flow=up")
-        assert len(sent) >= 4
-        assert all(after > before and (after - before) % 1000 == 0 for before, after in pairwise(sent))
-        lost = values(view, "load.drop.estimate")
-        assert all(after > before and (after - before) % 10 == 0 for before, after in pairwise(lost))
-        identities = [reported.event for reported in view.events() if reported.event.kind == "device.identity"]
-        assert any(event.detail.get("API") == "1.62.0" for event in identities)
-
-
-def test_the_phases_drive_it(tmp_path: Path) -> None:
-    """At rest, half and full, as the phases say; at the end it rests at its own rate."""
-    phases = (
-        "{baseline: {for: 2500ms, load: 0%}}, {soak: {for: 2500ms, load: 50%}}, {stress: {for: 2500ms, load: 100%}}"
-    )
-    with otg_server(OtgServer([FakeFlow("up", rate={"choice": "pps", "pps": "400"})])) as server:
-        source = f'{{otg: {{url: "http://127.0.0.1:{server.port}", interval: 300ms, drive: true}}}}'
-        record = whole_run(tmp_path, source, phases)
-        assert not server.flows[0].sending
-    with RecordView.open(record) as view:
-        assert set(values(view, "load.offered.packet.rate")) == {0.0, 200.0, 400.0}
-        assert set(values(view, "load.level")) == {0.0, 0.5, 1.0}
-        assert set(values(view, "load.sending")) == {0.0, 1.0}
-
-
-def test_a_missing_generator_ends_the_run_before_it_begins(tmp_path: Path) -> None:
-    """A required generator that cannot be reached: one sentence, no traceback."""
-    port = free_port()
-    error = refused_run(tmp_path, f'{{otg: {{url: "http://127.0.0.1:{port}"}}}}')
-    assert "refuses the connection: nothing listens on that port" in error
-    assert str(port) in error

@@ -7,8 +7,6 @@ import socket
 import threading
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from itertools import pairwise
-from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
@@ -18,17 +16,12 @@ from tests.collector.sources.loads.generator_kit import (
     acted,
     by_series,
     left_open,
-    refused_run,
-    values,
-    whole_run,
 )
 
-from soakwatch.record import RecordView
 from soakwatch.sources.abc import Drivable, SourceError
 from soakwatch.sources.loads.pktgen import Config, start
 from soakwatch.sources.loads.pktgen.console import MAX_LINE
 from soakwatch.testing.pktgen_server import FakePort, Mood, PktgenServer, pktgen_server
-from soakwatch.testing.ports import free_port
 
 Act = Callable[[Load], Awaitable[None]]
 
@@ -274,40 +267,3 @@ def test_keys_that_are_refused(keys: dict[str, object]) -> None:
     """Among them whatever could carry Lua into the generator."""
     with pytest.raises(ValidationError):
         Config.model_validate(keys)
-
-
-@pytest.mark.slow
-def test_a_whole_run(tmp_path: Path) -> None:
-    """The command, a plan, and the figures in the record."""
-    with pktgen_server(two_ports()) as server:
-        record = whole_run(tmp_path, f"{{pktgen: {{port: {server.port}, interval: 300ms}}}}")
-    with RecordView.open(record) as view:
-        sent = values(view, "load.tx.packets")
-        assert len(sent) >= 4
-        assert all(after > before and (after - before) % 1000 == 0 for before, after in pairwise(sent))
-        assert set(values(view, "load.port.up", "port=1")) == {0.0}
-        identities = [reported.event for reported in view.events() if reported.event.kind == "device.identity"]
-        assert any(event.detail.get("generator") == "Pktgen-DPDK" for event in identities)
-
-
-def test_the_phases_drive_it(tmp_path: Path) -> None:
-    """At rest, half and full, as the phases say; at the end it rests."""
-    phases = (
-        "{baseline: {for: 1500ms, load: 0%}}, {soak: {for: 1500ms, load: 50%}}, {stress: {for: 1500ms, load: 100%}}"
-    )
-    keys = "interval: 300ms, drive: true, send: '0', rate: 40"
-    with pktgen_server(two_ports()) as server:
-        record = whole_run(tmp_path, f"{{pktgen: {{port: {server.port}, {keys}}}}}", phases)
-        assert not server.ports[0].sending
-    with RecordView.open(record) as view:
-        assert set(values(view, "load.offered.packet.rate")) == {0.0, 200.0, 400.0}
-        assert set(values(view, "load.level")) == {0.0, 0.5, 1.0}
-        assert set(values(view, "load.sending")) == {0.0, 1.0}
-
-
-def test_a_missing_generator_ends_the_run_before_it_begins(tmp_path: Path) -> None:
-    """A required generator that cannot be reached: one sentence, no traceback."""
-    port = free_port()
-    error = refused_run(tmp_path, f"{{pktgen: {{port: {port}}}}}")
-    assert "cannot be reached (connection refused)" in error
-    assert str(port) in error

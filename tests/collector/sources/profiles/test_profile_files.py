@@ -10,9 +10,7 @@ import pytest
 from tests.collector.sources.profiles.kit import group, problems, profile
 
 from soakwatch.core.errors import PlanError
-from soakwatch.core.yaml import parse
 from soakwatch.sources.profiles import load_profiles
-from soakwatch.sources.profiles.loading import shipped
 from soakwatch.sources.profiles.shape import profile_schema
 from soakwatch_agent.metric import BY_NAME
 
@@ -169,7 +167,7 @@ def test_the_published_schema_holds_for_what_is_shipped() -> None:
     jsonschema.Draft202012Validator.check_schema(schema)
     validator = jsonschema.Draft202012Validator(schema)
     for name in NAMES:
-        data = parse((shipped() / f"{name}.yaml").read_text(), name).data
+        data = SHIPPED._read(name).document.data
         assert [error.message for error in validator.iter_errors(data)] == [], name
     assert list(validator.iter_errors({"titel": "x"}))
 
