@@ -43,7 +43,7 @@ SLOWEST = (
     "collector/judge/test_live_woken_run.py",
     "collector/sources/agent/test_recorder_triggers.py",
     "collector/sources/agent/test_agent_install.py",
-    "collector/sources/loads/test_trex_run.py",
+    "collector/sources/loads/test_run_of_all_loads.py",
     "collector/sources/loads/test_iperf3_files.py",
     "collector/sources/loads/test_pktgen_port.py",
     "collector/sources/loads/test_command.py",

@@ -1,4 +1,4 @@
-"""What the tests of generators on a socket share: a load started and ended as a run does it, and whole runs."""
+"""What the tests of generators on a socket share: a load started and ended as a run does it."""
 
 from __future__ import annotations
 

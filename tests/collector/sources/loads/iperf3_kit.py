@@ -1,4 +1,4 @@
-"""What the tests of iperf3 and interfaces share: a context, polls, readings, and whole runs as commands."""
+"""What the tests of iperf3 and interfaces share: a context, polls, figures, and commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The load ``interface``: the real loopback here and over SSH, ports that go and start again, and a whole run."""
+"""The load ``interface``: the real loopback here and over SSH, ports that go and start again."""
 
 from __future__ import annotations
 

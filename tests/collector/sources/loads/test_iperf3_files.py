@@ -1,4 +1,4 @@
-"""The load ``iperf3``: files that grow, plans that are refused, and whole runs as commands."""
+"""The load ``iperf3``: files that grow, and plans that are refused."""
 
 from __future__ import annotations
 
