@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import cache
 from importlib import resources
 from pathlib import Path as FilePath
 from typing import TypeVar
@@ -30,6 +31,7 @@ FALLBACK = "generic"
 _NAMED = 4
 
 
+@cache
 def shipped() -> FilePath:
     """The folder of the profiles that come with Soakwatch."""
     return FilePath(str(resources.files("soakwatch.sources.profiles"))) / "data"
@@ -74,7 +76,7 @@ class Profiles(Mapping[str, Profile]):
 
     def heads(self) -> tuple[Head, ...]:
         """What choosing needs, of every profile."""
-        return tuple(head_of(self._path(name), name) for name in self.names())
+        return tuple(_head(self._path(name), name) for name in self.names())
 
     def _having(self, part: str) -> str:
         """The tail of an error about a part: profiles that extend it, those with the most like name first."""
@@ -98,7 +100,7 @@ class Profiles(Mapping[str, Profile]):
 
     def _read(self, name: str) -> File:
         if name not in self._files:
-            self._files[name] = read_file(self._path(name), name)
+            self._files[name] = _file(self._path(name), name)
         return self._files[name]
 
 
@@ -131,6 +133,27 @@ def head_of(file: FilePath, name: str) -> Head:
     except PlanError:  # it is wrong, or written so that its head cannot be read alone: the whole tells
         shape = _shape(_document(words, file.name), ProfileShape)
     return Head(name, shape.title or name, tuple(shape.extends), clauses(shape), shape.rank)
+
+
+def _file(file: FilePath, name: str) -> File:
+    """A file, and of those that are shipped the one that this process has read before."""
+    return _shipped_file(name) if file.parent == shipped() else read_file(file, name)
+
+
+def _head(file: FilePath, name: str) -> Head:
+    return _shipped_head(name) if file.parent == shipped() else head_of(file, name)
+
+
+# The shipped files do not change while a process runs, and a run with fifty devices would else parse the same fifteen
+# of them, and a hundred heads, fifty times over.
+@cache
+def _shipped_file(name: str) -> File:
+    return read_file(shipped() / f"{name}.yaml", name)
+
+
+@cache
+def _shipped_head(name: str) -> Head:
+    return head_of(shipped() / f"{name}.yaml", name)
 
 
 def _only_head(words: str) -> str:

@@ -92,28 +92,41 @@ def _join(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     return binary | call
 
 
-@seed(4)
-@settings(max_examples=400, deadline=None, database=None)
-@given(
-    st.recursive(ATOMS, _join, max_leaves=12),
-    st.dictionaries(st.sampled_from(list(NAMES)), st.integers(-(2**64), 2**64) | st.floats()),
-)
-def test_any_arithmetic_over_any_values_is_a_number_or_a_sentence(words: str, values: dict[str, float]) -> None:
-    try:
-        parsed = parse_expression(words, NAMES)
-    except ValueError:
-        return
-    with suppress(MissingError, UndefinedError):
-        assert parsed.run(values) is not None
+def examples(fast: int, slow: int) -> pytest.MarkDecorator:
+    """How many examples: some in each run of the tests, all in the slow set."""
+    return pytest.mark.parametrize("count", [fast, pytest.param(slow, marks=pytest.mark.slow)])
 
 
-@seed(4)
-@settings(max_examples=300, deadline=None, database=None)
-@given(st.text(max_size=60))
-def test_any_text_is_an_expression_and_a_template_or_refused(words: str) -> None:
-    for parse in (parse_expression, parse_template):
-        with suppress(ValueError):
-            assert parse(words, NAMES).text in {words, words.strip()}
+@examples(80, 400)
+def test_any_arithmetic_over_any_values_is_a_number_or_a_sentence(count: int) -> None:
+    @seed(4)
+    @settings(max_examples=count, deadline=None, database=None)
+    @given(
+        st.recursive(ATOMS, _join, max_leaves=12),
+        st.dictionaries(st.sampled_from(list(NAMES)), st.integers(-(2**64), 2**64) | st.floats()),
+    )
+    def holds(words: str, values: dict[str, float]) -> None:
+        try:
+            parsed = parse_expression(words, NAMES)
+        except ValueError:
+            return
+        with suppress(MissingError, UndefinedError):
+            assert parsed.run(values) is not None
+
+    holds()
+
+
+@examples(60, 300)
+def test_any_text_is_an_expression_and_a_template_or_refused(count: int) -> None:
+    @seed(4)
+    @settings(max_examples=count, deadline=None, database=None)
+    @given(st.text(max_size=60))
+    def holds(words: str) -> None:
+        for parse in (parse_expression, parse_template):
+            with suppress(ValueError):
+                assert parse(words, NAMES).text in {words, words.strip()}
+
+    holds()
 
 
 VALUES: st.SearchStrategy[Value] = (
@@ -121,16 +134,20 @@ VALUES: st.SearchStrategy[Value] = (
 )
 
 
-@seed(4)
-@settings(max_examples=400, deadline=None, database=None)
-@given(VALUES, st.sampled_from(["hex", "ip", "text", None]))
-def test_any_value_is_text_on_one_short_line_and_a_number_or_a_sentence(value: Value, form: str | None) -> None:
-    words = text(value, form)
-    assert len(words) <= 400
-    assert words.isprintable() or not words.isascii()
-    assert "\n" not in words
-    with suppress(ValueError):
-        assert abs(number(value)) <= 2**64
+@examples(80, 400)
+def test_any_value_is_text_on_one_short_line_and_a_number_or_a_sentence(count: int) -> None:
+    @seed(4)
+    @settings(max_examples=count, deadline=None, database=None)
+    @given(VALUES, st.sampled_from(["hex", "ip", "text", None]))
+    def holds(value: Value, form: str | None) -> None:
+        words = text(value, form)
+        assert len(words) <= 400
+        assert words.isprintable() or not words.isascii()
+        assert "\n" not in words
+        with suppress(ValueError):
+            assert abs(number(value)) <= 2**64
+
+    holds()
 
 
 def test_values_as_text() -> None:

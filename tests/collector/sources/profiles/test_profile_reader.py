@@ -153,13 +153,14 @@ def test_names_are_read_again_in_the_end_even_if_nothing_says_so() -> None:
 
 
 def test_a_table_whose_rows_come_and_go_is_not_walked_at_every_poll() -> None:
-    device = Device(interfaces({index: f"e{index}" for index in range(1, 30)}))
+    device = Device(interfaces({index: f"e{index}" for index in range(1, 4)}))
     reader = Reader(device, load_profiles()["generic"])
     poll(reader, 0)
     names = 0
+    tables = [interfaces({index: f"e{index}" for index in range(1, 4 + odd)}) for odd in (0, 1)]
     for second in range(1, 601):
         device.walks.clear()
-        device.values = interfaces({index: f"e{index}" for index in range(1, 30 + second % 2)})
+        device.values = tables[second % 2]
         poll(reader, second)
         names += sum(f"{IFX}.1" in columns for columns in device.walks)
     assert 2 <= names <= 10
@@ -192,13 +193,16 @@ ODD += [b"", b"\x00", b"\xff" * 40, b"12", b"x" * 70000, b"45 C", b"\x9f\x78\x04
 ODD += ["1.3.6.1", "10.0.0.1"]
 
 
-@pytest.mark.parametrize("name", ["generic", "linux"])
-def test_any_values_make_samples_of_the_catalogue_or_faults_in_one_sentence(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "devices"),
+    [("generic", 3), ("linux", 4), *(pytest.param(name, 25, marks=pytest.mark.slow) for name in ("generic", "linux"))],
+)
+def test_any_values_make_samples_of_the_catalogue_or_faults_in_one_sentence(name: str, devices: int) -> None:
     chance = random.Random(4)
     shipped = load_profiles()[name]
     bases = [oid for group in shipped.groups for column in group.columns for oid in column.oids]
     whole = [oid for group in shipped.groups for scalar in group.scalars for oid in scalar.oids]
-    for _ in range(25):
+    for _ in range(devices):
         device = Device({})
         reader = Reader(device, shipped)
         for second in range(0, 120, 40):

@@ -349,6 +349,7 @@ def test_everyday_lines_mean_nothing(name: str, line: str) -> None:
 OWN = tuple(dict.fromkeys((*PARTS, *(name for _, _, name in BY), "checkpoint-splat")))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OWN)
 def test_a_long_hostile_line_is_soon_done_with(name: str) -> None:
     """Every pattern, on what nearly matches repeatedly: one that tries each position again three deep would not end."""
