@@ -6,13 +6,15 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 SOAKWATCH = Path(sys.executable).with_name("soakwatch")
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 Started = Callable[..., "subprocess.Popen[str]"]
+Tally = Callable[[str, int, Sequence[object]], None]
+"""What was tried, how often, and what went wrong."""
 MAX_WAIT_S = 240.0
 """How long a test waits for a command or for what must happen: long enough for a machine that does much besides."""
 
