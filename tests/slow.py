@@ -90,7 +90,7 @@ def counted(ended: Sequence[Outcome]) -> str:
     return ", ".join(f"{number} {kind}" for kind, number in numbers.items() if number) or "no tests"
 
 
-def table(ended: Iterable[Outcome], root: Path = ROOT) -> str:
+def table(ended: Iterable[Outcome], root: Path) -> str:
     """In Markdown: a row for what a test tried many times, and one for all others of a file."""
     files: dict[str, list[Outcome]] = {}
     for one in sorted(ended, key=lambda one: one.file):
@@ -154,7 +154,7 @@ def main(words: Sequence[str]) -> int:
     ended = run.ended
     failed = [one.test for one in ended if one.outcome == "failed"]
     broken = run.left(files)
-    rows = table(ended)
+    rows = table(ended, ROOT)
     if options.write:
         if broken:
             say(f"not all has run, so {PAGE.name} stays as it is: {', '.join(broken)}")
