@@ -11,12 +11,13 @@ import ast
 import hashlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.durations import ROOT, Outcome, kept, ordered, outcomes, record
@@ -52,6 +53,7 @@ class SlowRun:
 
     root: Path
     folder: Path
+    _running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     @property
     def ended(self) -> list[Outcome]:
@@ -74,14 +76,24 @@ class SlowRun:
         log = self.folder / f"{name.replace('/', '.')}.log"
         words = [sys.executable, "-m", "pytest", "-m", "slow", "-p", "no:cacheprovider", "-p", "no:xdist", name]
         words += ["--outcomes", str(self.folder / "outcomes"), "--left"]
-        with log.open("a", encoding="utf-8") as file:
-            code = subprocess.run(words, cwd=self.root, stdout=file, stderr=file, check=False).returncode
+        with (
+            log.open("a", encoding="utf-8") as file,
+            subprocess.Popen(words, cwd=self.root, stdout=file, stderr=file) as one,
+        ):
+            self._running[name] = one
+            code = one.wait()
         if code not in {0, 1, 5}:  # all passed, some failed, none was left
             return f"{name}: pytest ended with {code}, see {log}"
         with (self.folder / "done").open("a", encoding="utf-8") as file:
             file.write(f"{name}\n")
         mine = [one for one in self.ended if one.file == name]
         return f"{name}: {counted(mine)}" + (f", see {log}" if code == 1 else "")
+
+    def end(self) -> None:
+        """Ends what runs as Ctrl-C does, so that the servers of the tests end with them."""
+        for one in self._running.values():
+            if one.poll() is None:
+                one.send_signal(signal.SIGINT)
 
 
 def counted(ended: Sequence[Outcome]) -> str:
@@ -142,6 +154,7 @@ def main(words: Sequence[str]) -> int:
     files = slow_files(ROOT)
     left = run.left(files)
     begun = time.monotonic()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     say(f"{len(left)} of {len(files)} files of slow tests are left; {run.folder} has what is done")
     with ThreadPoolExecutor(options.n) as crew:
         running = [crew.submit(run.run, name) for name in left]
@@ -149,7 +162,8 @@ def main(words: Sequence[str]) -> int:
             for number, one in enumerate(as_completed(running), len(files) - len(left) + 1):
                 say(f"{number}/{len(files)} {one.result()}")
         except KeyboardInterrupt:
-            crew.shutdown(cancel_futures=True)
+            crew.shutdown(wait=False, cancel_futures=True)
+            run.end()
             raise
     ended = run.ended
     failed = [one.test for one in ended if one.outcome == "failed"]
