@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import signal
 from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import cache
@@ -64,9 +65,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Generator[None, object, object]:
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
     """All that is collected stays to the end: to look through it again and again takes a fifth of the time."""
     gc.disable()
+    if any(Path(each).name == "tests" for each in session.config.args):
+        # When it is imported it looks through all modules that there are, hundreds of times: 2 s later, 0.4 s now.
+        importlib.import_module("MLRsearch")
     try:
         return (yield)
     finally:
