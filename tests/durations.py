@@ -93,8 +93,8 @@ class OutcomeWriter:
         return result
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Failed if any part of it failed; skipped or passed as its last word is."""
-        if self._said.get(report.nodeid) != "failed" and not (report.when == "teardown" and report.passed):
+        """As its last part ended; that its fixtures were taken down well says nothing of it."""
+        if report.when != "teardown" or not report.passed:
             self._said[report.nodeid] = report.outcome
 
 
