@@ -29,6 +29,7 @@ type (
 func NewClient(context.Context, string, string, ...option.ClientOption) (*Client, error) {
 	return nil, errors.New("this build has no Bigtable")
 }
+func (*Client) Close() error       { return nil }
 func (*Client) Open(string) *Table { return nil }
 func (*Table) ReadRows(context.Context, RowSet, func(Row) bool, ...ReadOption) error {
 	return errors.New("this build has no Bigtable")
