@@ -17,6 +17,8 @@ SOAKWATCH = PROGRAM
 """Its file, for what a shell or another program starts."""
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 Started = Callable[..., "subprocess.Popen[str]"]
+Tally = Callable[[str, int, Sequence[object]], None]
+"""What was tried, how often, and what went wrong."""
 MAX_WAIT_S = 240.0
 """How long a test waits for a command or for what must happen: long enough for a machine that does much besides."""
 

@@ -1,67 +1,45 @@
-"""Fixtures for commands run as commands; the order of the tests: what waits longest first, what needs influxd last."""
+"""Fixtures for commands run as commands; the order of the tests: the longest files first, what needs influxd last."""
 
 from __future__ import annotations
 
+import gc
+import importlib
 import os
 import signal
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from tests.commands import Command, Started, command_in, starting_in, wait_until
+from tests.commands import Command, Started, Tally, command_in, starting_in, wait_until
+from tests.durations import TRIED, OutcomeWriter, kept, ordered, outcomes, shuffled
 from tests.needs import database_tests_skipped, influxd_build_log, needs_influxd, wait_for_influxd
 
 from soakwatch.core.one_thread import use_one_thread
 
 use_one_thread(os.environ)  # as soakwatch does, and before numpy is imported: threads that wait take half of the CPU
 
-SLOWEST = (
-    "e2e/test_demo.py",
-    "e2e/test_run.py",
-    "e2e/test_whole_runs.py",
-    "e2e/test_devices.py",
-    "e2e/test_nginx.py",
-    "collector/engine/notify/test_notified_run.py",
-    "collector/cli/test_watch.py",
-    "collector/engine/test_calibrate_run.py",
-    "collector/web/test_beside.py",
-    "browser/test_report_plots.py",
-    "browser/test_report_hostile.py",
-    "browser/test_report_look.py",
-    "browser/test_live_acting.py",
-    "browser/test_live_look.py",
-    "collector/web/test_run_web.py",
-    "collector/report/test_html.py",
-    "collector/sources/snmp/test_qa_snmp.py",
-    "collector/sources/snmp/test_snmp_check.py",
-    "collector/sources/loads/test_event_outage.py",
-    "collector/sources/loads/test_iperf3_levels.py",
-    "collector/engine/hooks/test_hooked_run.py",
-    "collector/engine/test_run_refused.py",
-    "collector/engine/test_shared_series.py",
-    "collector/integrations/test_pytest_plugin.py",
-    "test_house.py",
-    "rules/test_properties.py",
-    "rules/test_checks.py",
-    "browser/test_live_run.py",
-    "collector/judge/test_live_woken_run.py",
-    "collector/sources/agent/test_recorder_triggers.py",
-    "collector/sources/agent/test_agent_install.py",
-    "collector/sources/loads/test_trex_run.py",
-    "collector/sources/loads/test_iperf3_files.py",
-    "collector/sources/loads/test_pktgen_port.py",
-    "collector/sources/loads/test_command.py",
-    "collector/sources/loads/test_otg_drive.py",
-    "collector/sources/profiles/test_profiles_all.py",
-    "e2e/test_judge_csv.py",
-    "e2e/test_cli_catalogue.py",
-    "collector/sinks/test_influxdb_outage.py",
-    "collector/sinks/test_sink_drills.py",
-    "e2e/test_import_influxdb.py",
-)
-"""Files that take longest, first: with several processes nothing long is left over for the end."""
 SERVER = "soakwatch.testing.influxd"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """What tests/run says of order and records."""
+    parser.addoption(
+        "--order",
+        type=int,
+        default=None,
+        metavar="SEED",
+        help="the files, and the tests in each, in an order that the seed gives",
+    )
+    parser.addoption(
+        "--outcomes",
+        type=Path,
+        default=None,
+        metavar="FILE",
+        help="append a line for each test: what became of it, its seconds, and what it recorded of itself",
+    )
+    parser.addoption("--left", action="store_true", help="only tests of which --outcomes has no line yet")
 
 
 settings.register_profile("seeded", derandomize=True, deadline=None)
@@ -76,17 +54,44 @@ def own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """A shell ignores SIGINT for what it starts in the background, and what tests interrupt would inherit that."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if path := config.getoption("--outcomes"):
+        config.pluginmanager.register(OutcomeWriter(path))
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
+    """All that is collected stays to the end: to look through it again and again takes a fifth of the time."""
+    gc.disable()
+    if any(Path(each).name == "tests" for each in session.config.args):
+        # When it is imported it looks through all modules that there are, hundreds of times: 2 s later, 0.4 s now.
+        importlib.import_module("MLRsearch")
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Puts the files in order; the tests of a file keep theirs. The same in every process, whatever is built when."""
-    here = Path(__file__).parent
-    turns = {here / name: turn for turn, name in enumerate(SLOWEST, -len(SLOWEST))}
-    items.sort(key=lambda item: (_asks_influxd(item), turns.get(item.path, 0)))
+    if config.getoption("--left"):
+        done = {one.test for one in outcomes(config.getoption("--outcomes"))}
+        config.hook.pytest_deselected(items=[item for item in items if item.nodeid in done])
+        items[:] = [item for item in items if item.nodeid not in done]
+    files: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        files.setdefault(item.nodeid.partition("::")[0], []).append(item)
+    seed = config.getoption("--order")
+    if seed is not None:
+        items[:] = shuffled(files, seed)
+        return
+    last = frozenset(name for name, of_file in files.items() if any(map(_asks_influxd, of_file)))
+    items[:] = [item for name in ordered(files, kept(), last) for item in files[name]]
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -97,8 +102,10 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     return (yield)
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """What a build of influxd said that failed."""
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """The seed of an order, so that it can be had again, and what a build of influxd said that failed."""
+    if (seed := config.getoption("--order")) is not None:
+        terminalreporter.write_line(f"order of the tests: --order {seed}")
     log = influxd_build_log()
     if log:
         terminalreporter.section("influxd was not built")
@@ -131,6 +138,19 @@ def until() -> Callable[[Callable[[], bool], str], None]:
     return wait_until
 
 
+@pytest.fixture
+def tally(record_property: Callable[[str, object], None], capsys: pytest.CaptureFixture[str]) -> Tally:
+    """Says how often a thing was tried, for the table of ``tests/run -m slow``; fails with what went wrong."""
+
+    def say(what: str, attempts: int, failures: Sequence[object]) -> None:
+        record_property(TRIED, [what, attempts, len(failures)])
+        with capsys.disabled():
+            print(f"\n{what}: {attempts} attempts, {len(failures)} failures")
+        assert not failures, "\n".join(map(str, failures))
+
+    return say
+
+
 @pytest.fixture(scope="session")
 def influxd_program() -> Path:
     """The InfluxDB server's program."""
@@ -139,7 +159,10 @@ def influxd_program() -> Path:
 
 def _asks_influxd(item: pytest.Item) -> bool:
     """Whether it has the fixture above, or starts a server by itself."""
-    names = vars(getattr(item, "module", None) or object).values()
-    return "influxd_program" in getattr(item, "fixturenames", ()) or any(
-        getattr(value, "__module__", None) == SERVER for value in names
-    )
+    return "influxd_program" in getattr(item, "fixturenames", ()) or _starts_influxd(getattr(item, "module", None))
+
+
+@cache
+def _starts_influxd(module: object) -> bool:
+    names = vars(module).values() if module is not None else ()
+    return any(getattr(value, "__module__", None) == SERVER for value in names)

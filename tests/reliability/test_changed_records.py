@@ -8,6 +8,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import pytest
+from tests.commands import Tally
 from tests.reliability.changed_records import attempts, sealed_run
 
 ATTEMPTS = int(os.environ.get("ATTEMPTS", "10000"))
@@ -30,7 +31,7 @@ def test_a_few_random_changes_are_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_no_random_change_is_silent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_random_change_is_silent(tmp_path: Path, tally: Tally) -> None:
     """Bits, bytes, pages, values, rows, tables and files; what is not told left the content as it was."""
     both(tmp_path)
     counts: Counter[str] = Counter()
@@ -41,8 +42,7 @@ def test_no_random_change_is_silent(tmp_path: Path, capsys: pytest.CaptureFixtur
         for some, failures in ended:
             counts += some
             wrong += failures
-    with capsys.disabled():
-        print(f"\n{counts.total()} random changes of a sealed record: {dict(counts)}; failures: {len(wrong)}")
-        print("\n".join(wrong[:20]))
-    assert not wrong
+    said = ", ".join(f"{number:,} {what}" for what, number in sorted(counts.items()))
+    what = "random changes of a sealed record: bits, bytes, pages, cuts, values, rows, tables and files of another run"
+    tally(f"{what} ({said})", counts.total(), wrong)
     assert counts.total() == ATTEMPTS

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.collector.engine.notify.notify_kit import Posts, posts
-from tests.commands import SOAKWATCH, command_in, environment, wait_until
+from tests.commands import SOAKWATCH, Tally, command_in, environment, wait_until
 from tests.reliability.lost_terminals import PLAN, shortfalls
 
 from soakwatch.core.errors import RecordError
@@ -80,9 +80,7 @@ def tried(moment: str, wait_s: float, folder: Path, letters: Posts) -> list[str]
 
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
-def test_every_run_killed_at_its_ends_is_resumed_to_its_verdict(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_run_killed_at_its_ends_is_resumed_to_its_verdict(tmp_path: Path, tally: Tally) -> None:
     """Verdict, report files and exit code are there, and hook and letter of the end came once (or may have: then that
     is said)."""
     rng = random.Random(42)
@@ -93,8 +91,5 @@ def test_every_run_killed_at_its_ends_is_resumed_to_its_verdict(
     with posts() as letters, ThreadPoolExecutor(AT_ONCE) as crew:
         results = list(crew.map(lambda one: tried(one[0], one[1], one[2], letters), planned))
     failures = [f"{one}: {'; '.join(problems)}" for one, problems in zip(planned, results, strict=True) if problems]
-    with capsys.disabled():
-        print(
-            f"\nkills before the first poll and in the final judging: {len(planned)} attempts, {len(failures)} failures"
-        )
-    assert not failures, "\n".join(failures)
+    what = "kills before the first poll, while waiting for `start:`, and in the final judging"
+    tally(f"{what}: hook and letter of the end once", len(planned), failures)

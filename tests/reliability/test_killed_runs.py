@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.commands import SOAKWATCH, command_in, environment, wait_until
+from tests.commands import SOAKWATCH, Tally, command_in, environment, wait_until
 
 from soakwatch.core.errors import RecordError
 from soakwatch.record import RecordView
@@ -126,7 +126,7 @@ def _ended(run: Path, folder: Path, account: Account) -> Account:
 
 @pytest.mark.slow
 @pytest.mark.timeout(4 * 3600)
-def test_what_was_committed_survives_every_kill(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_was_committed_survives_every_kill(tmp_path: Path, tally: Tally) -> None:
     shares = [KILLS // AT_ONCE + (number < KILLS % AT_ONCE) for number in range(AT_ONCE)]
     with ThreadPoolExecutor(AT_ONCE) as crew:
         accounts = list(
@@ -134,10 +134,6 @@ def test_what_was_committed_survives_every_kill(tmp_path: Path, capsys: pytest.C
         )
     problems = [problem for account in accounts for problem in account.problems]
     lost = [polls for account in accounts for polls in account.lost]
-    with capsys.disabled():
-        print(
-            f"\nkills of a run: {len(lost)} attempts, {len(problems)} failures;"
-            f" polls lost with a kill at 200 ms: at most {max(lost, default=0)}"
-        )
+    what = "kills at random moments of a run that is resumed after each, 200 ms"
+    tally(f"{what}: at most {max(lost, default=0)} polls lost with a kill", len(lost), problems)
     assert len(lost) == KILLS
-    assert not problems, "\n".join(problems)

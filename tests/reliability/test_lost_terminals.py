@@ -9,13 +9,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.commands import SOAKWATCH, environment, wait_until
+from tests.commands import SOAKWATCH, Tally, environment, wait_until
 from tests.reliability.lost_terminals import PLAN, shortfalls, ways
 
 from soakwatch.core.errors import RecordError
@@ -110,16 +109,14 @@ def tried(attempt: Attempt, folder: Path) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
-def test_no_lost_terminal_costs_a_run_anything(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_lost_terminal_costs_a_run_anything(tmp_path: Path, tally: Tally) -> None:
     """Whatever becomes of it, and when: judged, reported, hooks run once, and the exit code is the verdict's."""
     planned = attempts(seed=41)
     with ThreadPoolExecutor(AT_ONCE) as crew:
         results = list(crew.map(lambda one: tried(one, tmp_path / str(one.number)), planned))
     failures = [f"{one}: {'; '.join(problems)}" for one, problems in zip(planned, results, strict=True) if problems]
-    ways_tried = ", ".join(f"{count} × {way}" for way, count in sorted(Counter(one.way for one in planned).items()))
-    with capsys.disabled():
-        print(f"\nlost terminals: {len(planned)} attempts, {len(failures)} failures ({ways_tried})")
-    assert not failures, "\n".join(failures)
+    commands = "`run`, `resume` and `campaign run`"
+    tally(f"terminals lost in ten ways at random moments of {commands}", len(planned), failures)
 
 
 def tried_otherwise(way: str, command: str, moment_s: float, folder: Path) -> list[str]:
@@ -197,7 +194,7 @@ def _polled(run: Path) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
-def test_calibrate_demo_and_watch_lose_their_terminals_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_calibrate_demo_and_watch_lose_their_terminals_too(tmp_path: Path, tally: Tally) -> None:
     """In every way: a calibration gives its reference file, a demo its verdict, and whoever is watched runs on."""
     dice = random.Random(43)
     done: dict[str, list[str]] = {}
@@ -207,6 +204,4 @@ def test_calibrate_demo_and_watch_lose_their_terminals_too(tmp_path: Path, capsy
     for way in ("both pipes' reader gone", "the terminal gone, with SIGHUP"):
         done[f"demo, {way}"] = tried_otherwise(way, "demo", dice.uniform(5, 100), tmp_path / f"d{len(done)}")
     failures = [f"{what}: {'; '.join(problems)}" for what, problems in done.items() if problems]
-    with capsys.disabled():
-        print(f"\nterminals of calibrate, watch and demo lost: {len(done)} attempts, {len(failures)} failures")
-    assert not failures, "\n".join(failures)
+    tally("terminals of `calibrate` and `watch` lost, each way once, and of `demo`, twice", len(done), failures)

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from tests.commands import Tally
 
 from soakwatch.plan.web import WebPlan
 from soakwatch.testing.served import ServedRun, serve_run
@@ -30,12 +31,6 @@ SEED = 20261123
 _OPEN = {"/api/health"}  # and the pages' own files, which hold nothing of a run
 
 
-def told(what: str, attempts: int, failures: int, note: str = "") -> None:
-    """Print a row, and assert that nothing failed."""
-    print(f"| {what} | {attempts} | {failures} | {note} |")
-    assert failures == 0
-
-
 def address(served: ServedRun) -> tuple[str, int]:
     """Host and port of a server."""
     host, port = served.url.removeprefix("http://").split(":")
@@ -47,7 +42,7 @@ def path_of(endpoint: Endpoint) -> str:
     return endpoint.path.replace("{run}", "last").replace("{name}", "theme.js").replace("{number}", "1")
 
 
-def test_no_route_is_open_to_who_may_not(run: Path) -> None:
+def test_no_route_is_open_to_who_may_not(run: Path, tally: Tally) -> None:
     """Each route under each credential: nothing is answered below its level, and no GET changes anything."""
     with serve_run(WebPlan("127.0.0.1:0"), run, time.time_ns) as served:
         assert served.token_file is not None
@@ -82,10 +77,10 @@ def test_no_route_is_open_to_who_may_not(run: Path) -> None:
                     is_refused = answer.status_code in {401, 403}
                     if is_refused != (may < endpoint.may) or right in answer.text:
                         wrong.append((endpoint.method, endpoint.path, name, answer.status_code))
-    told("routes of the page under eleven wrong or weaker credentials", attempts, len(wrong), str(wrong[:5] or ""))
+    tally("routes of the page under eleven wrong or weaker credentials", attempts, wrong)
 
 
-def test_silent_and_slow_clients_do_not_lock_the_page(run: Path) -> None:
+def test_silent_and_slow_clients_do_not_lock_the_page(run: Path, tally: Tally) -> None:
     """A thousand silent sockets, then forty that drip and come back at once: each honest request is answered."""
     answered: Counter[int] = Counter()
     with serve_run(WebPlan("127.0.0.1:0"), run, time.time_ns) as served, contextlib.ExitStack() as stack:
@@ -110,11 +105,8 @@ def test_silent_and_slow_clients_do_not_lock_the_page(run: Path) -> None:
             over.set()
             for loris in lorises:
                 loris.join()
-    told(
-        f"requests beside 900 silent sockets, and 40 that drip ({MAX_CONNECTIONS} places)",
-        answered.total(),
-        answered.total() - answered[200],
-    )
+    what = f"requests beside 900 silent sockets, and 40 that drip ({MAX_CONNECTIONS} places)"
+    tally(what, answered.total(), [*(answered - Counter({200: answered[200]})).elements()])
 
 
 def _loris(where: tuple[str, int], over: threading.Event, seed: int) -> None:
@@ -126,7 +118,7 @@ def _loris(where: tuple[str, int], over: threading.Event, seed: int) -> None:
                 peer.sendall(b"G")
 
 
-def test_heads_that_are_too_large_or_broken(run: Path) -> None:
+def test_heads_that_are_too_large_or_broken(run: Path, tally: Tally) -> None:
     """Each is refused with 4xx or hung up on, none is a defect, and the next request is answered."""
     rng = random.Random(SEED)
     wrong: list[bytes] = []
@@ -146,7 +138,7 @@ def test_heads_that_are_too_large_or_broken(run: Path) -> None:
                 wrong.append(got[:60])
         if httpx.get(f"{served.url}/api/health", trust_env=False, timeout=60).status_code != 200:
             wrong.append(b"the server is gone")
-    told("requests whose head is too large, broken, or for another host", 700, len(wrong), str(wrong[:3] or ""))
+    tally("requests whose head is too large, broken, or for another host", 700, wrong)
 
 
 def _answer(where: tuple[str, int], question: bytes) -> bytes:

@@ -1,0 +1,3 @@
+// github.com/uber/athenadriver go
+
+package athenadriver

@@ -1,0 +1,5 @@
+// github.com/influxdata/influxdb-iox-client-go .
+
+package influxdbiox
+
+type ColumnType int

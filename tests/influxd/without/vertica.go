@@ -1,0 +1,3 @@
+// github.com/vertica/vertica-sql-go .
+
+package vertigo
