@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.commands import Command
+from tests.in_process import command_here
 
 from soakwatch.record import Record
 from soakwatch_agent.sample import NOTHING, Answer, Fault, Poll, PollOutcome, Sample
@@ -64,3 +66,9 @@ def recorded(tmp_path: Path) -> Recorded:
         return folder
 
     return record
+
+
+@pytest.fixture
+def soakwatch(tmp_path: Path) -> Command:
+    """Run a command in this process, in an empty folder, and return what it printed."""
+    return command_here(tmp_path)
