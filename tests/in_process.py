@@ -1,4 +1,4 @@
-"""A command line that is run in this process: for what a command says and does, where that needs no process of its own."""
+"""A command line that is run in this process: for what a command says and does, not for what its process does."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def process_record(
 
 
 def fleet_record(folder: Path, devices: int = FLEET) -> Path:
-    """Forty minutes of many devices: one leaks, one reboots, one drops packets, the others are well."""
+    """Forty minutes of many devices: one leaks, one reboots, one drops packets, the others are well and tell little."""
     noise = np.random.default_rng(5)
     with Record.create(folder) as record:
         names = [f"fw-{number:02d}" for number in range(1, devices + 1)]
@@ -118,6 +118,12 @@ def _device(name: str, second: int, now: int, wobble: list[float]) -> tuple[Samp
     grown = second / 3600 * 200 * MIB if name == LEAKING else 0.0
     dropped = max(0, second - 1200) * 3.0 if name == DROPPING else 0.0
     booted = second if name != REBOOTING or second < 1500 else second - 1560
+    calm = (
+        Sample("system.uptime", "", 86_400.0 + booted if booted == second else float(booted), now),
+        Sample("system.cpu.utilization", "", 0.3 + 0.1 * wobble[2], now),
+    )
+    if name not in {LEAKING, REBOOTING, DROPPING}:
+        return calm
     link = {"interface": "ge-0/0/0"}
     processes = [
         Sample("process.memory.usage", object_text(process=process, instance=0), size, now)
@@ -125,8 +131,7 @@ def _device(name: str, second: int, now: int, wobble: list[float]) -> tuple[Samp
     ]
     return (
         *processes,
-        Sample("system.uptime", "", 86_400.0 + booted if booted == second else float(booted), now),
-        Sample("system.cpu.utilization", "", 0.3 + 0.1 * wobble[2], now),
+        *calm,
         Sample("system.memory.usage", "", 2 * 2.0**30 + grown + wobble[3] * MIB, now),
         Sample("system.memory.limit", "", 4 * 2.0**30, now),
         *(

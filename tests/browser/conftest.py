@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import asyncio
+from asyncio import events
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -32,14 +34,41 @@ ARGUMENTS = (
 Opens = Callable[..., Tab]
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Debian's Chromium, for one file: while it is there this thread has an event loop, and other tests make theirs."""
+_LOOP = pytest.StashKey[asyncio.AbstractEventLoop]()
+"""The event loop of the browser's driver."""
+
+
+@pytest.fixture(scope="session")
+def browser(pytestconfig: pytest.Config) -> Iterator[Browser]:
+    """Debian's Chromium: one for all files, for to start it costs more than most pages."""
     program = needs_chromium()
     with sync_playwright() as playwright:
+        loop = pytestconfig.stash[_LOOP] = asyncio.get_running_loop()
         launched = playwright.chromium.launch(executable_path=program, args=[*ARGUMENTS], chromium_sandbox=False)
-        yield launched
-        launched.close()
+        try:
+            yield launched
+        finally:
+            events._set_running_loop(loop)  # the test before may have been another's
+            del pytestconfig.stash[_LOOP]
+            launched.close()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """The driver's loop runs during the tests of pages only: it counts as that of the thread, and others make theirs."""
+    if item.path.parent != Path(__file__).parent:
+        return (yield)
+    with _running(item.config.stash.get(_LOOP, None)):
+        return (yield)
+
+
+@contextmanager
+def _running(loop: asyncio.AbstractEventLoop | None) -> Iterator[None]:
+    events._set_running_loop(loop)
+    try:
+        yield
+    finally:
+        events._set_running_loop(None)
 
 
 @pytest.fixture

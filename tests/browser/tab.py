@@ -118,6 +118,12 @@ class Tab:
             if not any(re.search(pattern, complaint) for pattern in self.forgiven)
         ]
 
+    def check(self) -> None:
+        """Raises AssertionError for what went wrong and was not expected; then nothing is expected any more."""
+        assert self.unforgiven() == []
+        self.complaints.clear()
+        self.forgiven.clear()
+
     def open(self, file: Path) -> None:
         """Open a file from disk and wait for its load event."""
         self.page.goto(file.as_uri(), wait_until="load")
