@@ -55,7 +55,7 @@ def browser(pytestconfig: pytest.Config) -> Iterator[Browser]:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """The driver's loop runs during the tests of pages only: it counts as that of the thread, and others make theirs."""
+    """The driver's loop counts as that of the thread during the tests of pages only: others make their own."""
     if item.path.parent != Path(__file__).parent:
         return (yield)
     with _running(item.config.stash.get(_LOOP, None)):
@@ -104,7 +104,7 @@ def watched(browser: Browser) -> Iterator[Opens]:
 
 @pytest.fixture(scope="session")
 def device_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The record of an hour of a device that leaks and drops, with its load."""
+    """The record of forty minutes of a device that leaks and drops, with its load."""
     return device_record(tmp_path_factory.mktemp("browser") / "device")
 
 

@@ -15,7 +15,7 @@ from tests.browser.tab import Line, Tab
 from soakwatch.record import RecordView
 from soakwatch.record.model import SeriesKey
 
-BEFORE_S = 5400
+BEFORE_S = 2600
 """More seconds than a line has points, so that a zoom has something to fetch."""
 QUEUE = ("fw-7", "queue.depth", "queue=tx0")
 LEAK = ("fw-7", "process.memory.usage", MEMORY)
@@ -30,7 +30,7 @@ _REACHES = """([last, name]) => soakwatchProbe.models().some(
 
 @pytest.fixture(scope="module")
 def going(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Going]:
-    """A run that has gone on for an hour and a half."""
+    """A run that has gone on for three quarters of an hour."""
     with Going(tmp_path_factory.mktemp("runs") / "going", BEFORE_S) as run:
         yield run
 

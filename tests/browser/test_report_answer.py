@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 from playwright.sync_api import Browser, Page
@@ -53,25 +52,10 @@ BESIDE = """() => [...document.querySelectorAll("svg.proof")].filter((one) => on
 }).flat()"""
 
 
-class Reports(NamedTuple):
-    """The reports of runs whose answers are known."""
-
-    leak: Path
-    calm: Path
-    unread: Path
-    fleet: Path
-
-
 @pytest.fixture(scope="module")
-def reports(tmp_path_factory: pytest.TempPathFactory) -> Reports:
-    """A leak, a run that passed, one that could not be judged, and twenty devices."""
-    folder = tmp_path_factory.mktemp("browser")
-    return Reports(
-        write_report(process_record(folder / "leak")),
-        write_report(process_record(folder / "calm", leak_mib_h=0)),
-        write_report(process_record(folder / "unread", leak_mib_h=0, unread=True)),
-        write_report(fleet_record(folder / "fleet")),
-    )
+def leak(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of a process that leaks."""
+    return write_report(process_record(tmp_path_factory.mktemp("browser") / "leak"))
 
 
 @pytest.fixture
@@ -114,12 +98,12 @@ def is_for_everybody(tab: Tab) -> None:
 
 @pytest.mark.parametrize(("size", "paper"), [(DESK, False), (TELEPHONE, False), (SHEET, True)])
 def test_the_first_screen_of_a_leak_answers_everything(
-    shown: Tab, reports: Reports, size: tuple[int, int], *, paper: bool
+    shown: Tab, leak: Path, size: tuple[int, int], *, paper: bool
 ) -> None:
-    """The questions of two minutes, of a process that leaked for 13 minutes, from the first screen alone: the verdict in
-    a word and in a sentence with rate and limit; who, what, how much, since, until; one plot that proves it; what broke
-    first; what differs from the last run; whether it can be trusted; what to do next."""
-    page = opened(shown, reports.leak, size, paper=paper)
+    """The questions of two minutes, of a process that leaked for 13 minutes: the verdict in a word and in a sentence;
+    who, what, how much, since, until; one plot that proves it; what broke first; what differs from the last run;
+    whether it can be trusted; what to do next."""
+    page = opened(shown, leak, size, paper=paper)
     text = seen(page)
     for said in (
         "fail web 2026-11-20 18:40:00 to 18:53:00 UTC, 13 min; release=7.2",
@@ -148,9 +132,9 @@ def test_the_first_screen_of_a_leak_answers_everything(
         is_for_everybody(shown)
 
 
-def test_a_run_that_passed_says_what_came_nearest(shown: Tab, reports: Reports) -> None:
+def test_a_run_that_passed_says_what_came_nearest(shown: Tab, tmp_path: Path) -> None:
     """Nothing broke: no chain, but the nearest limit with its plot, and nothing to mend; at most three screens."""
-    page = opened(shown, reports.calm)
+    page = opened(shown, write_report(process_record(tmp_path / "calm", leak_mib_h=0)))
     for size in (DESK, TELEPHONE):
         resized(page, size)
         text = seen(page)
@@ -161,9 +145,9 @@ def test_a_run_that_passed_says_what_came_nearest(shown: Tab, reports: Reports) 
         assert screens(page, size) <= 3
 
 
-def test_a_run_that_could_not_be_judged_says_why_and_what_then(shown: Tab, reports: Reports) -> None:
+def test_a_run_that_could_not_be_judged_says_why_and_what_then(shown: Tab, tmp_path: Path) -> None:
     """The source that was silent, since when, until when; that it cannot be trusted; and the remedy."""
-    page = opened(shown, reports.unread)
+    page = opened(shown, write_report(process_record(tmp_path / "unread", leak_mib_h=0, unread=True)))
     for size in (DESK, TELEPHONE):
         resized(page, size)
         text = seen(page)
@@ -175,9 +159,9 @@ def test_a_run_that_could_not_be_judged_says_why_and_what_then(shown: Tab, repor
         is_for_everybody(shown)
 
 
-def test_a_fleet_has_all_devices_on_the_first_screen(shown: Tab, reports: Reports) -> None:
-    """Twenty rows, outliers first, on three screens; no plot is drawn before its part is opened, and it is drawn then."""
-    page = opened(shown, reports.fleet)
+def test_a_fleet_has_all_devices_on_the_first_screen(shown: Tab, tmp_path: Path) -> None:
+    """Twenty rows, outliers first, on three screens; a plot is drawn when its part is opened, and not before."""
+    page = opened(shown, write_report(fleet_record(tmp_path / "fleet")))
     text = seen(page)
     rows = page.locator(".matrix tbody tr th").all_inner_texts()
     assert len(rows) == 20
@@ -198,9 +182,9 @@ def test_a_fleet_has_all_devices_on_the_first_screen(shown: Tab, reports: Report
     assert shown.barriers() == []
 
 
-def test_what_a_reader_does_with_a_report(shown: Tab, reports: Reports) -> None:
+def test_what_a_reader_does_with_a_report(shown: Tab, leak: Path) -> None:
     """Filter it, copy it as an issue, open the exact definition of a rule."""
-    page = opened(shown, reports.leak)
+    page = opened(shown, leak)
     finds_what_is_folded_and_puts_it_back(page)
     copies_the_facts_as_an_issue(page)
     opens_the_definition(page)
