@@ -43,7 +43,7 @@ def url_of(folder: Path) -> str:
 def answers(url: str) -> bool:
     """Whether someone answers there."""
     try:
-        return httpx.get(f"{url}/api/health", timeout=5, trust_env=False).status_code == 200
+        return httpx.get(f"{url}/api/health", timeout=5, trust_env=False, verify=False).status_code == 200
     except httpx.HTTPError:
         return False
 
@@ -91,20 +91,27 @@ def test_a_run_is_served_told_of_events_and_stopped_from_its_page(
     before = server_of(process)
     assert before is not None
     before.kill()
-    assert httpx.get(f"{url}/api/health", timeout=MAX_WAIT_S, trust_env=False).status_code == 200, "whoever asks waits"
+    assert httpx.get(f"{url}/api/health", timeout=MAX_WAIT_S, trust_env=False, verify=False).status_code == 200, (
+        "whoever asks waits"
+    )
     server = server_of(process)
     assert server is not None
     assert server.pid != before.pid
     assert url_of(folder) == url
 
-    assert httpx.post(f"{url}/api/runs/last/events", json={"kind": "failover"}, trust_env=False).status_code == 401
+    assert (
+        httpx.post(f"{url}/api/runs/last/events", json={"kind": "failover"}, trust_env=False, verify=False).status_code
+        == 401
+    )
     with mark(url, "failover", target="local", labels={"ticket": "4711"}):
         pass
     with pytest.raises(ZeroDivisionError), mark(folder, "upgrade"):
         raise ZeroDivisionError
     assert attach(url).name == "run"
 
-    with httpx.Client(base_url=url, headers=bearer(folder), timeout=MAX_WAIT_S, trust_env=False) as client:
+    with httpx.Client(
+        base_url=url, headers=bearer(folder), timeout=MAX_WAIT_S, trust_env=False, verify=False
+    ) as client:
         seen = polls(folder)
         wait_until(lambda: polls(folder) > seen + 2, "more polls")
         assert client.post("/api/runs/last/stop", json={"reason": "the lab is needed"}).status_code == 202
@@ -164,6 +171,7 @@ def test_a_server_ends_with_a_run_that_is_killed_and_the_resumed_run_keeps_the_t
         headers=before,
         timeout=MAX_WAIT_S,
         trust_env=False,
+        verify=False,
     )
     assert answer.status_code == 201
 

@@ -156,7 +156,7 @@ def test_a_flood_of_requests_costs_no_poll(started: Started, until: Until, tmp_p
 
     def flood(number: int) -> None:
         headers = bearer(run) if number % 2 else {}
-        with httpx.Client(trust_env=False, headers=headers, timeout=240) as client:
+        with httpx.Client(trust_env=False, verify=False, headers=headers, timeout=240) as client:
             while not over.is_set():
                 kind = f"flood-{number}-{answers[number]}"
                 answer = client.post(f"{url}/api/runs/last/events", json={"kind": kind, "begin": "now"})
@@ -192,7 +192,7 @@ def test_serve(started: Started, soakwatch: Command, recorded: Recorded, until: 
     )
     assert banner is not None
     runs = tmp_path / "runs"
-    with httpx.Client(base_url=f"{banner[1]}/api", headers=bearer(runs), trust_env=False) as client:
+    with httpx.Client(base_url=f"{banner[1]}/api", headers=bearer(runs), trust_env=False, verify=False) as client:
         lines = client.get("/runs").json()["runs"]
         assert [(line["run"], line["state"]) for line in lines] == [(old.name, "ended"), (new.name, "broken off")]
         assert client.get("/runs/last/events").json()["run"] == new.name
@@ -238,7 +238,9 @@ def test_two_runs_have_two_addresses(started: Started, tmp_path: Path) -> None:
     urls = [address_of(first_line(process)) for process in processes]
     assert len(set(urls)) == 2
     for name, url in zip(("one", "two"), urls, strict=True):
-        answer = httpx.get(f"{url}/api/runs/current/events", headers=bearer(tmp_path / name), trust_env=False)
+        answer = httpx.get(
+            f"{url}/api/runs/current/events", headers=bearer(tmp_path / name), trust_env=False, verify=False
+        )
         assert answer.json()["run"] == name
     begun = time.monotonic()
     for process in processes:
