@@ -96,13 +96,16 @@ def test_moments_and_stretches(client: httpx.Client, run: Path, events_of: Event
         ({"kind": "failover", "end": "now", "expect": {"reboot": 1}}, "belong to the start"),
     ],
 )
-def test_what_makes_no_sense_is_400(client: httpx.Client, run: Path, event: dict[str, object], sentence: str) -> None:
+def test_what_makes_no_sense_is_400(
+    asking: httpx.Client, standing: ServedRun, event: dict[str, object], sentence: str
+) -> None:
     """One sentence, and nothing in the record."""
-    answer = client.post(EVENTS, json=event)
+    answer = asking.post(EVENTS, json=event)
     assert answer.status_code == 400
     assert sentence in answer.json()["error"]
     assert "\n" not in answer.json()["error"]
-    with RecordView.open(run) as view:
+    assert standing.token_file is not None
+    with RecordView.open(standing.token_file.parent) as view:
         assert view.events() == ()
 
 
@@ -122,9 +125,9 @@ def test_what_makes_no_sense_is_400(client: httpx.Client, run: Path, event: dict
         b'{"kind": "e", "expect": {"reboot": ' + b"9" * 5000 + b"}}",
     ],
 )
-def test_what_is_no_event_is_400(client: httpx.Client, body: bytes) -> None:
+def test_what_is_no_event_is_400(asking: httpx.Client, body: bytes) -> None:
     """Half, deep, doubled, no JSON at all."""
-    answer = client.post(EVENTS, content=body, headers={"content-type": "application/json"})
+    answer = asking.post(EVENTS, content=body, headers={"content-type": "application/json"})
     assert answer.status_code == 400
     assert set(answer.json()) == {"error"}
 

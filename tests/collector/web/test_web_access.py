@@ -180,9 +180,9 @@ def test_those_who_say_nothing_lock_nobody_out(served: ServedRun) -> None:
         served.close()
 
 
-def test_a_head_that_is_too_large_is_refused(served: ServedRun) -> None:
+def test_a_head_that_is_too_large_is_refused(standing: ServedRun) -> None:
     """In one sentence, with the guards of every answer, before anything is kept of it."""
-    host, port = served.url.removeprefix("http://").split(":")
+    host, port = standing.url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=30) as peer:
         peer.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n" + b"X: " + b"x" * 2 * connections.MAX_HEAD_BYTES)
         got = b""
@@ -196,10 +196,10 @@ def test_a_head_that_is_too_large_is_refused(served: ServedRun) -> None:
 
 @pytest.mark.parametrize("path", ["/api/health", "/api/health/", "/enter/code", "/", "/nowhere", "/api/runs"])
 @pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example:8720", "192.0.2.7"])
-def test_who_asks_for_another_host_is_refused_before_all_else(served: ServedRun, path: str, host: str) -> None:
+def test_who_asks_for_another_host_is_refused_before_all_else(standing: ServedRun, path: str, host: str) -> None:
     """No answer, no redirect and nothing of the name that was asked for; the guards are there as on every answer."""
     headers = {"host": host, "accept": "text/html"}
-    answer = httpx.get(f"{served.url}{path}", headers=headers, trust_env=False, verify=False)
+    answer = httpx.get(f"{standing.url}{path}", headers=headers, trust_env=False, verify=False)
     assert answer.status_code == 421
     assert answer.json() == {
         "error": "the Host header does not name this server: use its address, or allow the name"
@@ -209,7 +209,7 @@ def test_who_asks_for_another_host_is_refused_before_all_else(served: ServedRun,
     assert answer.headers["x-content-type-options"] == "nosniff"
 
 
-def test_every_answer_has_the_guards(served: ServedRun, client: httpx.Client) -> None:
+def test_every_answer_has_the_guards(standing: ServedRun, asking: httpx.Client) -> None:
     """Pages, redirects, errors and paths with a slash too many, which is no redirect."""
     for path, status in {
         "/api/health": 200,
@@ -218,7 +218,7 @@ def test_every_answer_has_the_guards(served: ServedRun, client: httpx.Client) ->
         "/view/no": 401,
         "/x": 404,
     }.items():
-        answer = client.get(f"{served.url}{path}", follow_redirects=False)
+        answer = asking.get(f"{standing.url}{path}", follow_redirects=False)
         assert answer.status_code == status, path
         for name, value in GUARDS.items():
             assert answer.headers[name] == value, path
