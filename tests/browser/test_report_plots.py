@@ -174,9 +174,26 @@ def test_the_mouse_moves_all_plots_in_time(drawn: Tab) -> None:
     assert start < nearer < farther < end
 
 
+def test_one_pointer_goes_through_all_plots(drawn: Tab) -> None:
+    """Where the mouse stands in one plot, a line marks the same time in every other."""
+    marked = drawn.page.evaluate(
+        """(time) => {
+          const pointers = Bokeh.documents.map((doc) => doc.get_model_by_name("pointer"));
+          pointers[0].location = time;
+          return pointers.map((pointer) => pointer.location);
+        }""",
+        BEGIN_MS + 7,
+    )
+    assert len(marked) == len(drawn.figures())
+    assert set(marked) == {BEGIN_MS + 7}
+
+
 def test_keys_move_and_zoom_a_plot_that_has_the_focus(drawn: Tab) -> None:
-    """Arrows go along the time, plus and minus zoom, 0 shows all."""
-    drawn.page.locator(".plot:visible").first.focus()
+    """Arrows go along the time, plus and minus zoom, 0 shows all; its label says so."""
+    plot = drawn.page.locator(".plot:visible").first
+    plot.focus()
+    assert plot.evaluate("(plot) => document.activeElement === plot")
+    assert "Arrow keys" in (plot.get_attribute("aria-label") or "")
     press = drawn.page.keyboard.press
     press("+")
     ((start, end),) = windows(drawn.figures())
