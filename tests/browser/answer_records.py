@@ -77,9 +77,11 @@ def process_record(
             (record.source("web-1", "local", "local", SECOND, required=True).id, device, silent),
             (record.source("tg", "command", "command", SECOND, required=True).id, load, range(0)),
         ]
+        polls = []
         for second in range(LENGTH_S):
             now = begin_ns + second * SECOND
-            record.put([_poll(source, now, second, take, second in lost) for source, take, lost in sources])
+            polls += [_poll(source, now, second, take, second in lost) for source, take, lost in sources]
+        record.put(polls)
         _over(record, begin_ns, LENGTH_S)
     return folder
 
@@ -98,9 +100,9 @@ def fleet_record(folder: Path, devices: int = FLEET) -> Path:
         for name in names:
             record.target(name, "dut")
             sources.append((record.source(name, "snmp", "snmp", FLEET_STEP_S * SECOND, required=True).id, name))
+        polls = []
         for second in range(0, FLEET_LENGTH_S, FLEET_STEP_S):
             now = BEGIN + second * SECOND
-            polls = []
             for source, name in sources:
                 wobble = noise.uniform(0, 1, 4)
                 booting = name == REBOOTING and 1500 <= second < 1620
@@ -109,7 +111,7 @@ def fleet_record(folder: Path, devices: int = FLEET) -> Path:
                     continue
                 answer = Answer(_device(name, second, now, wobble.tolist()), (), ())
                 polls.append(Poll(source, now, now, 1000, PollOutcome.OK, None, answer))
-            record.put(polls)
+        record.put(polls)
         _over(record, BEGIN, FLEET_LENGTH_S)
     return folder
 

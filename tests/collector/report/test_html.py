@@ -19,6 +19,7 @@ from soakwatch.judge.verdict import Verdict, fold
 from soakwatch.record.model import Span, StoredEvent
 from soakwatch.report.html import render_html
 from soakwatch.report.section import all_sections
+from soakwatch.report.sections import findings, series
 from soakwatch_rules.rule import Event, Outcome, Phase, Window
 
 Night = tuple[MemoryRecord, Verdict]
@@ -198,16 +199,33 @@ def test_hostile_names_are_shown_as_text(make_night: Callable[[int], Night]) -> 
         assert "$$x" not in piece
 
 
-def test_many_series_share_plots_and_stay_small(make_night: Callable[[int], Night]) -> None:
-    """200 judged series: the calm crowd shares plots and is counted, what failed stands alone, under 15 MB in all."""
-    page = render_html(*make_night(194))
+@pytest.mark.parametrize(("more", "steadier"), [(24, 11), pytest.param(194, 181, marks=pytest.mark.slow)])
+def test_many_series_share_plots_and_stay_small(make_night: Callable[[int], Night], more: int, steadier: int) -> None:
+    """Of 200 judged series the calm crowd shares plots and is counted, what failed stands alone, under 15 MB in all."""
+    page = render_html(*make_night(more))
     assert len(page.encode()) < 15_000_000
     text = Outline(page).text
     assert "14 further series share plots" in text
-    assert "181 steadier ones are not" in text
+    assert f"{steadier} steadier ones are not" in text
     assert text.index("✗ fail memory_growth process.memory.usage") < text.index("Further series, by metric")
 
 
+def test_a_few_series_stand_alone(make_night: Callable[[int], Night], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where everything fails by itself: so many have a plot or a card of their own, and the rest is in rows."""
+    monkeypatch.setattr(series, "_MAX_SINGLES", 3)
+    monkeypatch.setattr(findings, "_MAX_PLOTS", 3)
+    monkeypatch.setattr(findings, "_MAX_CAUSES", 6)
+    record, verdict = make_night(6)
+    bad = [replace(finding, outcome=Outcome.FAIL, rule="own") for finding in verdict.findings]
+    page = render_html(record, fold("bad", verdict.window, record.roles(), bad, verdict.ledgers, verdict.phases))
+    text = Outline(page).text
+    assert "Not plotted here: the first 3 findings have plots." in text
+    assert "4 further findings" in text
+    assert "6 further series share plots" in text
+    assert all(f'id="finding-{n + 1}"' in page for n in range(len(bad)))
+
+
+@pytest.mark.slow
 def test_at_most_forty_series_stand_alone(make_night: Callable[[int], Night]) -> None:
     """Where everything fails by itself, forty series and forty findings have their own plot; the rest is in rows."""
     record, verdict = make_night(100)

@@ -75,17 +75,19 @@ def printed(night: Night, *, terminal: bool, width: int = 120) -> str:
 
 
 @pytest.mark.usefixtures("plugin")
-def test_a_section_of_a_plug_in_is_in_every_format(plain: Night) -> None:
+def test_a_section_of_a_plug_in_is_in_every_format(night: Night) -> None:
     """Its sentence, table, curve and folded list are drawn by each format; its text is no markup."""
     assert "rack_section" in SECTIONS.names()
-    page = render_html(*plain)
+    record = replace(night[0], data=[each for each in night[0].data if each.metric == "system.cpu.utilization"][:1])
+    shown = record, night[1]
+    page = render_html(*shown)
     section = page.partition('<section id="rack_section">')[2].partition("</section>")[0]
     texts = {
         "html": section,
-        "markdown": render_markdown(*plain),
-        "terminal": printed(plain, terminal=True),
-        "narrow": printed(plain, terminal=True, width=60),
-        "text": printed(plain, terminal=False),
+        "markdown": render_markdown(*shown),
+        "terminal": printed(shown, terminal=True),
+        "narrow": printed(shown, terminal=True, width=60),
+        "text": printed(shown, terminal=False),
     }
     for form, text in texts.items():
         wanted = ("own sensors", "inlet", "21.5 °C", "outlet", "48 °C", "fan speed", "door: 20 °C", "raw answer")

@@ -57,6 +57,7 @@ def running(tmp_path: Path) -> Iterator[tuple[Record, Path, int]]:
         device = record.source("dut", "local", "local", SECOND, required=True)
         load = record.source("tg", "command", "command", SECOND, required=True)
         record.begin_phase("soak", begin_ns)
+        polls = []
         for second in range(60):
             due = begin_ns + second * SECOND
             memory = Sample("system.memory.usage", HOSTILE, 10.0 + second, due)
@@ -64,8 +65,9 @@ def running(tmp_path: Path) -> Iterator[tuple[Record, Path, int]]:
             lost = second > 50
             outcome = PollOutcome.TIMEOUT if lost else PollOutcome.OK
             answer = Answer(() if lost else (memory,), (), ())
-            record.put([Poll(device.id, due, due, 1, outcome, "no answer" if lost else None, answer)])
-            record.put([Poll(load.id, due, due, 1, PollOutcome.OK, None, Answer((rate,), (), ()))])
+            polls.append(Poll(device.id, due, due, 1, outcome, "no answer" if lost else None, answer))
+            polls.append(Poll(load.id, due, due, 1, PollOutcome.OK, None, Answer((rate,), (), ())))
+        record.put(polls)
         yield record, folder, begin_ns
 
 
