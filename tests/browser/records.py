@@ -14,7 +14,7 @@ BEGIN = 1_795_200_000 * 10**9
 SECOND = 10**9
 LENGTH = 2400
 """More seconds than a line has points."""
-CORES = 12
+CORES = 16
 BASELINE_S, RECOVERY_S = 300, 2100
 RESTART, SPIKE, DROPS, SILENT = 1300, 1177, range(1600, 1603), range(1800, 1860)
 """Seconds of the run: a process restarts, one reading of a core is 100 %, packets are dropped, nothing is answered."""
