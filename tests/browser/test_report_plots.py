@@ -205,9 +205,9 @@ def test_keys_move_and_zoom_a_plot_that_has_the_focus(drawn: Tab) -> None:
     assert windows(drawn.figures()) == {(BEGIN_MS, BEGIN_MS + LENGTH * 1000)}
 
 
-def test_a_zoom_holds_for_plots_that_are_drawn_later(offline: Tab, device_report: Path) -> None:
+def test_a_zoom_holds_for_plots_that_are_drawn_later(offline: Tab, small_report: Path) -> None:
     """Who follows a link before all is drawn finds the other plots at the same time."""
-    offline.page.goto(device_report.as_uri(), wait_until="domcontentloaded")
+    offline.page.goto(small_report.as_uri(), wait_until="domcontentloaded")
     zoomed = BEGIN_MS + 6e5, BEGIN_MS + 9e5
     drawn_before = offline.page.evaluate(
         "(zoom) => { soakwatchPlots.zoom(...zoom); return Bokeh.documents.length; }", zoomed
