@@ -12,6 +12,7 @@ import pytest
 from playwright.sync_api import Browser, sync_playwright
 from tests.browser.records import device_record
 from tests.browser.tab import Scheme, Tab, open_tab
+from tests.commands import MAX_WAIT_S
 from tests.needs import needs_chromium
 
 from soakwatch.judge.record_verdict import judge_record
@@ -44,7 +45,9 @@ def browser(pytestconfig: pytest.Config) -> Iterator[Browser]:
     program = needs_chromium()
     with sync_playwright() as playwright:
         loop = pytestconfig.stash[_LOOP] = asyncio.get_running_loop()
-        launched = playwright.chromium.launch(executable_path=program, args=[*ARGUMENTS], chromium_sandbox=False)
+        launched = playwright.chromium.launch(
+            executable_path=program, args=[*ARGUMENTS], chromium_sandbox=False, timeout=MAX_WAIT_S * 1000
+        )
         try:
             yield launched
         finally:

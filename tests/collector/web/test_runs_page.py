@@ -13,6 +13,7 @@ import httpx
 import jsonschema
 import numpy as np
 import pytest
+from tests.commands import MAX_WAIT_S
 
 from soakwatch.core.sparkline import HEIGHT, WIDTH, sparkline
 from soakwatch.judge.baseline import META as BASELINE
@@ -68,12 +69,12 @@ def visitor(tmp_path: Path) -> Iterator[httpx.Client]:
 
 def rows(client: httpx.Client) -> dict[str, dict[str, object]]:
     """All rows by the names of the runs, once all of them have been read; each is what the API says it is."""
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + MAX_WAIT_S
     while True:
         page = client.get("/api/summaries").json()
         if page["read"] == page["there"]:
             break
-        assert time.monotonic() < deadline, "the runs were not read within 120 s"
+        assert time.monotonic() < deadline, f"the runs were not read within {MAX_WAIT_S:g} s"
     for row in page["runs"]:
         jsonschema.validate(row, ROW)
     return {row["run"]: row for row in page["runs"]}
