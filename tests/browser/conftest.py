@@ -107,7 +107,7 @@ def watched(browser: Browser) -> Iterator[Opens]:
 
 @pytest.fixture(scope="session")
 def device_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The record of forty minutes of a device that leaks and drops, with its load."""
+    """The record of an hour of a device that leaks and drops, with its load."""
     return device_record(tmp_path_factory.mktemp("browser") / "device")
 
 

@@ -12,18 +12,18 @@ from soakwatch_agent.sample import NOTHING, Answer, Event, Poll, PollOutcome, Sa
 
 BEGIN = 1_795_200_000 * 10**9
 SECOND = 10**9
-LENGTH = 2400
+LENGTH = 3600
 """More seconds than a line has points."""
 CORES = 16
-BASELINE_S, RECOVERY_S = 300, 2100
-RESTART, SPIKE, DROPS, SILENT = 1300, 1177, range(1600, 1603), range(1800, 1860)
+BASELINE_S, RECOVERY_S = 300, 3300
+RESTART, SPIKE, DROPS, SILENT = 2000, 1777, range(2400, 2403), range(2700, 2760)
 """Seconds of the run: a process restarts, one reading of a core is 100 %, packets are dropped, nothing is answered."""
 DUT, GENERATOR = "fw-7", "tg"
 LEAKING, CALM = object_text(process="httpd", instance=0), object_text(process="bgpd", instance=0)
 SPIKING = object_text(core=3)
 PLAN = """\
 name: device
-phases: [{baseline: 5m}, {soak: 30m}, {recovery: 5m}]
+phases: [{baseline: 5m}, {soak: 50m}, {recovery: 5m}]
 targets:
   fw-7: {role: dut, sources: [{local: {interval: 1s}}]}
   tg: {role: generator, sources: [{command: {interval: 1s, run: [load]}}]}
@@ -43,7 +43,7 @@ HOSTILE = (
 
 
 def device_record(folder: Path, *, small: bool = False) -> Path:
-    """Forty minutes, each second: a leak with a restart, one spike of a core, drops, a silence, and a load.
+    """An hour, each second: a leak with a restart, one spike of a core, drops, a silence, and a load.
 
     A ``small`` one has two cores, drops and a load, and so the few plots that the looks of a page need.
     """
