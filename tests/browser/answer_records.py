@@ -77,15 +77,17 @@ def process_record(
             (record.source("web-1", "local", "local", SECOND, required=True).id, device, silent),
             (record.source("tg", "command", "command", SECOND, required=True).id, load, range(0)),
         ]
+        polls = []
         for second in range(LENGTH_S):
             now = begin_ns + second * SECOND
-            record.put([_poll(source, now, second, take, second in lost) for source, take, lost in sources])
+            polls += [_poll(source, now, second, take, second in lost) for source, take, lost in sources]
+        record.put(polls)
         _over(record, begin_ns, LENGTH_S)
     return folder
 
 
 def fleet_record(folder: Path, devices: int = FLEET) -> Path:
-    """Forty minutes of many devices: one leaks, one reboots, one drops packets, the others are well."""
+    """Forty minutes of many devices: one leaks, one reboots, one drops packets, the others are well and tell little."""
     noise = np.random.default_rng(5)
     with Record.create(folder) as record:
         names = [f"fw-{number:02d}" for number in range(1, devices + 1)]
@@ -98,9 +100,9 @@ def fleet_record(folder: Path, devices: int = FLEET) -> Path:
         for name in names:
             record.target(name, "dut")
             sources.append((record.source(name, "snmp", "snmp", FLEET_STEP_S * SECOND, required=True).id, name))
+        polls = []
         for second in range(0, FLEET_LENGTH_S, FLEET_STEP_S):
             now = BEGIN + second * SECOND
-            polls = []
             for source, name in sources:
                 wobble = noise.uniform(0, 1, 4)
                 booting = name == REBOOTING and 1500 <= second < 1620
@@ -109,7 +111,7 @@ def fleet_record(folder: Path, devices: int = FLEET) -> Path:
                     continue
                 answer = Answer(_device(name, second, now, wobble.tolist()), (), ())
                 polls.append(Poll(source, now, now, 1000, PollOutcome.OK, None, answer))
-            record.put(polls)
+        record.put(polls)
         _over(record, BEGIN, FLEET_LENGTH_S)
     return folder
 
@@ -118,6 +120,12 @@ def _device(name: str, second: int, now: int, wobble: list[float]) -> tuple[Samp
     grown = second / 3600 * 200 * MIB if name == LEAKING else 0.0
     dropped = max(0, second - 1200) * 3.0 if name == DROPPING else 0.0
     booted = second if name != REBOOTING or second < 1500 else second - 1560
+    calm = (
+        Sample("system.uptime", "", 86_400.0 + booted if booted == second else float(booted), now),
+        Sample("system.cpu.utilization", "", 0.3 + 0.1 * wobble[2], now),
+    )
+    if name not in {LEAKING, REBOOTING, DROPPING}:
+        return calm
     link = {"interface": "ge-0/0/0"}
     processes = [
         Sample("process.memory.usage", object_text(process=process, instance=0), size, now)
@@ -125,8 +133,7 @@ def _device(name: str, second: int, now: int, wobble: list[float]) -> tuple[Samp
     ]
     return (
         *processes,
-        Sample("system.uptime", "", 86_400.0 + booted if booted == second else float(booted), now),
-        Sample("system.cpu.utilization", "", 0.3 + 0.1 * wobble[2], now),
+        *calm,
         Sample("system.memory.usage", "", 2 * 2.0**30 + grown + wobble[3] * MIB, now),
         Sample("system.memory.limit", "", 4 * 2.0**30, now),
         *(

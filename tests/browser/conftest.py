@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import asyncio
+from asyncio import events
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 from playwright.sync_api import Browser, sync_playwright
 from tests.browser.records import device_record
 from tests.browser.tab import Scheme, Tab, open_tab
+from tests.commands import MAX_WAIT_S
 from tests.needs import needs_chromium
 
 from soakwatch.judge.record_verdict import judge_record
@@ -32,14 +35,43 @@ ARGUMENTS = (
 Opens = Callable[..., Tab]
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Debian's Chromium, for one file: while it is there this thread has an event loop, and other tests make theirs."""
+_LOOP = pytest.StashKey[asyncio.AbstractEventLoop]()
+"""The event loop of the browser's driver."""
+
+
+@pytest.fixture(scope="session")
+def browser(pytestconfig: pytest.Config) -> Iterator[Browser]:
+    """Debian's Chromium: one for all files, for to start it costs more than most pages."""
     program = needs_chromium()
     with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=program, args=[*ARGUMENTS], chromium_sandbox=False)
-        yield launched
-        launched.close()
+        loop = pytestconfig.stash[_LOOP] = asyncio.get_running_loop()
+        launched = playwright.chromium.launch(
+            executable_path=program, args=[*ARGUMENTS], chromium_sandbox=False, timeout=MAX_WAIT_S * 1000
+        )
+        try:
+            yield launched
+        finally:
+            events._set_running_loop(loop)  # the test before may have been another's
+            del pytestconfig.stash[_LOOP]
+            launched.close()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """The driver's loop counts as that of the thread during the tests of pages only: others make their own."""
+    if item.path.parent != Path(__file__).parent:
+        return (yield)
+    with _running(item.config.stash.get(_LOOP, None)):
+        return (yield)
+
+
+@contextmanager
+def _running(loop: asyncio.AbstractEventLoop | None) -> Iterator[None]:
+    events._set_running_loop(loop)
+    try:
+        yield
+    finally:
+        events._set_running_loop(None)
 
 
 @pytest.fixture

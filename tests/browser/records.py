@@ -13,6 +13,7 @@ from soakwatch_agent.sample import NOTHING, Answer, Event, Poll, PollOutcome, Sa
 BEGIN = 1_795_200_000 * 10**9
 SECOND = 10**9
 LENGTH = 3600
+"""More seconds than a line has points."""
 CORES = 16
 BASELINE_S, RECOVERY_S = 300, 3300
 RESTART, SPIKE, DROPS, SILENT = 2000, 1777, range(2400, 2403), range(2700, 2760)
@@ -96,6 +97,7 @@ def hostile_record(folder: Path, interfaces: int = 0, length: int = 300, *, drop
         record.begin_phase("soak", BEGIN)
         source = record.source(HOSTILE[1], "local", "local", SECOND, required=True).id
         wide = record.source(HOSTILE[1], "snmp", "snmp", 60 * SECOND, required=False).id
+        polls = []
         for second in range(length):
             now = BEGIN + second * SECOND
             samples = []
@@ -109,23 +111,13 @@ def hostile_record(folder: Path, interfaces: int = 0, length: int = 300, *, drop
             )
             answer = Answer(tuple(samples), (event,) if second == 100 else (), ())
             failed = Poll(source, now, now, SECOND, PollOutcome.TIMEOUT, HOSTILE[2], NOTHING)
-            record.put(
-                [failed if second in range(200, 210) else Poll(source, now, now, 9, PollOutcome.OK, None, answer)]
+            polls.append(
+                failed if second in range(200, 210) else Poll(source, now, now, 9, PollOutcome.OK, None, answer)
             )
             if interfaces and second % 60 == 0:
-                record.put(
-                    [
-                        Poll(
-                            wide,
-                            now,
-                            now,
-                            9,
-                            PollOutcome.OK,
-                            None,
-                            Answer(_wide(interfaces, second * dropping, now), (), ()),
-                        )
-                    ]
-                )
+                everywhere = Answer(_wide(interfaces, second * dropping, now), (), ())
+                polls.append(Poll(wide, now, now, 9, PollOutcome.OK, None, everywhere))
+        record.put(polls)
         record.end_phase(BEGIN + length * SECOND)
         record.set_meta("start_ns", str(BEGIN))
         record.set_meta("ended_ns", str(BEGIN + length * SECOND))

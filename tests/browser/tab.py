@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple, TypedDict, cast
 import numpy as np
 from numpy.typing import NDArray
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog, Page, Route
+from tests.commands import MAX_WAIT_S
 
 BEYOND = re.compile(
     r"^(?!(?:file|data|blob|about|chrome|devtools):|(?:https?|wss?)://(?:127\.[\d.]+|localhost|\[::1\])(?::\d+)?(?:/|$))"
@@ -21,7 +22,6 @@ BEYOND = re.compile(
 SERIOUS = frozenset({"serious", "critical"})
 Scheme = Literal["light", "dark"]
 Key = tuple[str, str, str]
-_MAX_WAIT_MS = 40_000
 _OURS = "willReadFrequently"
 """What the browser logs because the tests read pixels."""
 _PROBE = Path(__file__).with_name("probe.js")
@@ -117,6 +117,12 @@ class Tab:
             for complaint in self.complaints
             if not any(re.search(pattern, complaint) for pattern in self.forgiven)
         ]
+
+    def check(self) -> None:
+        """Raises AssertionError for what went wrong and was not expected; then nothing is expected any more."""
+        assert self.unforgiven() == []
+        self.complaints.clear()
+        self.forgiven.clear()
 
     def open(self, file: Path) -> None:
         """Open a file from disk and wait for its load event."""
@@ -254,7 +260,7 @@ def open_tab(browser: Browser, *, offline: bool = False, scheme: Scheme = "light
         reduced_motion="reduce",
         service_workers="block",
     )
-    context.set_default_timeout(_MAX_WAIT_MS)
+    context.set_default_timeout(MAX_WAIT_S * 1000)
     context.add_init_script(path=_PROBE)
     tab = Tab(context.new_page())
 

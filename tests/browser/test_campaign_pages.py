@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -36,23 +38,24 @@ limits: [{{figure: received, at_least: 700k, where: {{device: fw-a}}}}]
 STEPS = (0.99, 0.995, 1.0, 1.001, 1.002, 1.01)
 
 
-@pytest.fixture
-def campaigns(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def campaigns(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A campaign whose last run waits; a reason attacks."""
     runs: dict[tuple[str, ...], list[Ran]] = {
         ("cable", "bridge"): [Ran(figures={"load.rx.packet.rate": 1e6 * step}) for step in STEPS],
         ("fw-a", "bridge"): [Ran("fail", {"load.rx.packet.rate": 8e5 * step}, HOSTILE[1]) for step in STEPS],
         ("fw-a", "ips"): [Ran(figures={"load.rx.packet.rate": 6e5 * step}) for step in STEPS[:5]],
     }
-    campaign_folder(tmp_path / "campaigns" / "cube", YAML, runs)
-    return tmp_path / "campaigns"
+    folder = tmp_path_factory.mktemp("matrix") / "campaigns"
+    campaign_folder(folder / "cube", YAML, runs)
+    return folder
 
 
-@pytest.fixture
-def link(campaigns: Path) -> Iterator[str]:
-    """The address of a server of them, and a way in."""
-    with serve(WebPlan("127.0.0.1:0"), TOKEN, RunFolder(campaigns)) as served:
-        yield f"{served.url}/enter/{one_time_code(TOKEN, time.time() + 600)}"
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """The address of a server of a folder, and a way in."""
+    with serve(WebPlan("127.0.0.1:0"), TOKEN, RunFolder(folder)) as server:
+        yield f"{server.url}/enter/{one_time_code(TOKEN, time.time() + 600)}"
 
 
 def test_the_report_is_for_everybody(campaigns: Path, offline_report: Path, tabs: Opens) -> None:
@@ -91,51 +94,54 @@ def offline_report(campaigns: Path) -> Path:
     return file
 
 
-def test_the_server_shows_campaigns(tabs: Opens, link: str) -> None:
+def test_the_server_shows_campaigns(tabs: Opens, campaigns: Path) -> None:
     """From the page of all runs to the list, to the tables, to the page of a run."""
-    tab = tabs()
-    tab.page.goto(link)
-    tab.page.get_by_role("link", name="Campaigns").click()
-    assert "fails so far" in tab.page.locator("main").inner_text()
-    assert tab.barriers() == []
-    tab.page.get_by_role("link", name="cube").click()
-    tab.page.locator(".pivot").first.wait_for()
-    assert tab.barriers() == []
-    tab.page.emulate_media(color_scheme="dark")
-    assert tab.barriers() == []
-    tab.page.set_viewport_size({"width": 390, "height": 844})
-    assert tab.too_wide() == []
-    tab.page.locator("#runs tbody a").first.click()
-    tab.page.wait_for_url("**/runs/cube%3Acable-bridge-r1/")
-    tab.page.locator("#badge", has_text="PASS").wait_for()
+    with served(campaigns) as link:
+        tab = tabs()
+        tab.page.goto(link)
+        tab.page.get_by_role("link", name="Campaigns").click()
+        assert "fails so far" in tab.page.locator("main").inner_text()
+        assert tab.barriers() == []
+        tab.page.get_by_role("link", name="cube").click()
+        tab.page.locator(".pivot").first.wait_for()
+        assert tab.barriers() == []
+        tab.page.emulate_media(color_scheme="dark")
+        assert tab.barriers() == []
+        tab.page.set_viewport_size({"width": 390, "height": 844})
+        assert tab.too_wide() == []
+        tab.page.locator("#runs tbody a").first.click()
+        tab.page.wait_for_url("**/runs/cube%3Acable-bridge-r1/")
+        tab.page.locator("#badge", has_text="PASS").wait_for()
 
 
-def test_the_page_follows_the_campaign(tabs: Opens, link: str, campaigns: Path) -> None:
+def test_the_page_follows_the_campaign(tabs: Opens, campaigns: Path, tmp_path: Path) -> None:
     """When the last run has ended the page says so without a reload, and what was unfolded stays so."""
-    tab = tabs()
-    tab.page.goto(link)
-    tab.page.goto(f"{link.partition('/enter/')[0]}/campaigns/cube")
-    assert "FAILS SO FAR" in tab.page.locator("#verdict").inner_text()
-    tab.page.locator("#how summary").click()
-    folder = campaigns / "cube"
-    place = "runs/fw-a-ips-r6"
-    record(folder / place, Ran(figures={"load.rx.packet.rate": 6e5}), T0, {})
-    cell = "device=fw-a,config=ips"
-    with open_ledger(folder) as ledger:
-        ledger.add(T0, BEGIN, cell=cell, repetition=6, attempt=1, folder=place, testbed="")
-        ledger.add(T0 + SECOND, END, cell=cell, repetition=6, attempt=1, verdict="pass", reason="")
-    tab.page.locator("#verdict h1", has_text="fail").wait_for()
-    tab.page.locator("#verdict .badge", has_text="so far").wait_for(state="detached")
-    assert tab.page.locator("#how details").get_attribute("open") is not None
-    assert "1 run not run yet" not in tab.page.locator("#verdict").inner_text()
+    own = shutil.copytree(campaigns, tmp_path / "campaigns")
+    with served(own) as link:
+        tab = tabs()
+        tab.page.goto(link)
+        tab.page.goto(f"{link.partition('/enter/')[0]}/campaigns/cube")
+        assert "FAILS SO FAR" in tab.page.locator("#verdict").inner_text()
+        tab.page.locator("#how summary").click()
+        folder = own / "cube"
+        place = "runs/fw-a-ips-r6"
+        record(folder / place, Ran(figures={"load.rx.packet.rate": 6e5}), T0, {})
+        cell = "device=fw-a,config=ips"
+        with open_ledger(folder) as ledger:
+            ledger.add(T0, BEGIN, cell=cell, repetition=6, attempt=1, folder=place, testbed="")
+            ledger.add(T0 + SECOND, END, cell=cell, repetition=6, attempt=1, verdict="pass", reason="")
+        tab.page.locator("#verdict h1", has_text="fail").wait_for()
+        tab.page.locator("#verdict .badge", has_text="so far").wait_for(state="detached")
+        assert tab.page.locator("#how details").get_attribute("open") is not None
+        assert "1 run not run yet" not in tab.page.locator("#verdict").inner_text()
 
 
 def test_campaigns_of_their_own_folder(campaigns: Path, tabs: Opens) -> None:
     """The folder of a campaign's runs serves them by their own names."""
-    with serve(WebPlan("127.0.0.1:0"), TOKEN, RunFolder(campaigns / "cube" / "runs")) as served:
+    with served(campaigns / "cube" / "runs") as link:
         tab = tabs()
-        tab.page.goto(f"{served.url}/enter/{one_time_code(TOKEN, time.time() + 600)}")
-        tab.page.goto(f"{served.url}/campaigns/cube")
+        tab.page.goto(link)
+        tab.page.goto(f"{link.partition('/enter/')[0]}/campaigns/cube")
         assert tab.page.locator("#runs tbody a").first.get_attribute("href") == "/runs/cable-bridge-r1/"
         tab.forgive("status of 404")
         status = tab.page.evaluate("async () => (await fetch('/api/campaigns/other')).status")

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.browser.conftest import Opens
+from playwright.sync_api import Browser
+from tests.browser.conftest import Opens, watched
 from tests.browser.going import DUT, MEMORY, Going
 from tests.browser.records import HOSTILE
 from tests.browser.tab import Tab
@@ -18,18 +19,27 @@ from soakwatch_rules.rule import Outcome
 BUTTONS = "#mark-button, #stop-button, [data-part='ack']"
 
 
-@pytest.fixture
-def going(tmp_path: Path) -> Iterator[Going]:
-    """A run of five minutes so far, with an early warning."""
-    with Going(tmp_path / "going", 300) as run:
+@pytest.fixture(scope="module")
+def going(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Going]:
+    """A run of five minutes so far, with an early warning; it goes on whatever is done to it here."""
+    with Going(tmp_path_factory.mktemp("runs") / "going", 300) as run:
         run.judge(run.leak())
         yield run
 
 
-@pytest.fixture
-def live(tabs: Opens, going: Going) -> Tab:
+@pytest.fixture(scope="module")
+def once(browser: Browser, going: Going) -> Iterator[Tab]:
     """Its page for someone who may act."""
-    return opened(tabs(), going.link())
+    with watched(browser) as opens:
+        yield opened(opens(), going.link())
+
+
+@pytest.fixture
+def live(once: Tab) -> Iterator[Tab]:
+    """The same for one test, with no dialog open and nothing in focus."""
+    once.page.evaluate("() => { document.querySelector('dialog[open]')?.close(); document.activeElement.blur(); }")
+    yield once
+    once.check()
 
 
 def opened(tab: Tab, link: str) -> Tab:
@@ -55,15 +65,15 @@ def test_the_warning_tells_how_long_memory_lasts(live: Tab) -> None:
 def test_an_event_is_marked_by_a_click(live: Tab, going: Going) -> None:
     """Button, kind, target, note: it is in the record, and on the page without a reload."""
     live.page.get_by_role("button", name="Mark an event").click()
-    live.page.locator("#mark-kind").fill("failover")
+    live.page.locator("#mark-kind").fill("config")
     live.page.get_by_label("Target").select_option(DUT)
     live.page.get_by_label("Note").fill("<b>by hand</b>")
     with live.page.expect_response(lambda answer: answer.url.endswith("/events") and answer.status == 201):
         live.page.get_by_role("button", name="Mark Enter").click()
-    (event,) = going.events("failover")
+    (event,) = going.events("config")
     assert (event.target, event.detail["note"]) == (DUT, "<b>by hand</b>")
     assert abs(event.begin_ns - going.now_ns()) < 60 * 10**9
-    live.page.locator("#events", has_text="failover").wait_for()
+    live.page.locator("#events", has_text="config").wait_for()
     assert "<b>by hand</b>" in kinds(live)
 
 
@@ -109,25 +119,6 @@ def test_a_finding_is_acknowledged_by_keys(live: Tab, going: Going) -> None:
     assert live.page.evaluate("() => document.activeElement.closest('.finding') !== null"), live.focused()
 
 
-def test_stopping_asks_first(live: Tab, going: Going) -> None:
-    """Nothing happens until the question is answered; then the record says so, once, with the reason."""
-    live.page.get_by_role("button", name="Stop the run…").click()
-    dialog = live.page.locator("#stop-dialog")
-    assert dialog.is_visible()
-    live.page.get_by_role("button", name="Keep running").click()
-    assert not dialog.is_visible()
-    live.page.get_by_role("button", name="Stop the run…").click()
-    live.page.keyboard.press("Escape")
-    assert going.events(STOP) == []
-    live.page.get_by_role("button", name="Stop the run…").click()
-    dialog.get_by_label("Reason").fill("the lab is needed")
-    dialog.get_by_role("button", name="Stop the run", exact=True).click()
-    live.page.locator("#standing", has_text="stopping").wait_for()
-    (event,) = going.events(STOP)
-    assert event.detail["reason"] == "the lab is needed"
-    assert live.page.locator("#stop-button").is_hidden()
-
-
 def test_a_viewer_sees_no_buttons_and_may_not_act(tabs: Opens, going: Going) -> None:
     """The view link shows the same page without its buttons; keys do nothing, and the server refuses too."""
     tab = opened(tabs(), going.link(view_only=True))
@@ -137,11 +128,11 @@ def test_a_viewer_sees_no_buttons_and_may_not_act(tabs: Opens, going: Going) -> 
     assert tab.count("dialog[open]") == 0
     tab.forgive(r"status of 403")
     status = tab.page.evaluate(
-        """async () => (await fetch('/api/runs/last/events', {method: 'POST', body: '{"kind": "failover"}',
+        """async () => (await fetch('/api/runs/last/events', {method: 'POST', body: '{"kind": "takeover"}',
            headers: {'content-type': 'application/json'}})).status"""
     )
     assert status == 403
-    assert going.events("failover") == []
+    assert going.events("takeover") == []
     assert tab.page.evaluate("() => document.cookie") == ""
 
 
@@ -159,8 +150,37 @@ def test_a_link_that_lets_in_works_once(tabs: Opens, going: Going) -> None:
     assert other.count("#stop-button") == 1
 
 
-def test_the_end_comes_without_a_reload(live: Tab, going: Going) -> None:
-    """The verdict replaces what was said so far, and the report with its plots is there."""
+def test_stopping_asks_first_and_the_end_comes_without_a_reload(tabs: Opens, tmp_path: Path) -> None:
+    """Nothing happens until the question is answered; then the record says so, once, with the reason. The verdict
+    replaces what was said so far, and the report with its plots is there."""
+    with Going(tmp_path / "going", 300) as going:
+        going.judge(going.leak())
+        live = opened(tabs(), going.link())
+        stops_after_the_question(live, going)
+        ends_without_a_reload(live, going)
+
+
+def stops_after_the_question(live: Tab, going: Going) -> None:
+    """Two answers are no, the third is yes, with a reason."""
+    live.page.get_by_role("button", name="Stop the run…").click()
+    dialog = live.page.locator("#stop-dialog")
+    assert dialog.is_visible()
+    live.page.get_by_role("button", name="Keep running").click()
+    assert not dialog.is_visible()
+    live.page.get_by_role("button", name="Stop the run…").click()
+    live.page.keyboard.press("Escape")
+    assert going.events(STOP) == []
+    live.page.get_by_role("button", name="Stop the run…").click()
+    dialog.get_by_label("Reason").fill("the lab is needed")
+    dialog.get_by_role("button", name="Stop the run", exact=True).click()
+    live.page.locator("#standing", has_text="stopping").wait_for()
+    (event,) = going.events(STOP)
+    assert event.detail["reason"] == "the lab is needed"
+    assert live.page.locator("#stop-button").is_hidden()
+
+
+def ends_without_a_reload(live: Tab, going: Going) -> None:
+    """The run ends: verdict, and report in its frame."""
     live.page.evaluate("() => { window.sameDocument = true; }")
     going.end()
     live.page.locator("#standing", has_text="ended").wait_for()

@@ -6,9 +6,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,44 +13,28 @@ import psutil
 import pytest
 from tests.browser.conftest import Opens
 from tests.browser.tab import Tab
+from tests.commands import MAX_WAIT_S, Started, wait_until
+from tests.in_process import command_here
 
 from soakwatch.record import RecordView
 
-SOAKWATCH = Path(sys.executable).with_name("soakwatch")
 Run = tuple["subprocess.Popen[str]", Path]
 _LATEST = """(before) => soakwatchProbe.models().some((one) => one.time.length > 3
   && one.name.startsWith('series:["local","system.cpu') && one.time[one.time.length - 1] > before)"""
 
 
-def until(happened: Callable[[], bool], what: str) -> None:
-    """Wait for something that must happen, with a deadline."""
-    deadline = time.monotonic() + 120
-    while not happened():
-        assert time.monotonic() < deadline, f"{what} did not happen within 120 s"
-        time.sleep(0.05)
-
-
 @pytest.fixture
-def running(tmp_path: Path) -> Iterator[Run]:
+def running(started: Started, tmp_path: Path) -> Run:
     """A run of this machine, served as runs are."""
-    words = ["run", "--target", "local", "--interval", "500ms", "--duration", "10m", "--into", "run"]
-    environment = {**os.environ, "PYTHONWARNINGS": "error", "COLUMNS": "160"}
-    process = subprocess.Popen(
-        [SOAKWATCH, *words], cwd=tmp_path, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    )
-    try:
-        until((tmp_path / "run" / "web.url").is_file, "a server")
-        yield process, tmp_path / "run"
-    finally:
-        process.kill()
-        process.communicate()
+    process = started("run", "--target", "local", "--interval", "500ms", "--duration", "10m", "--into", "run")
+    wait_until((tmp_path / "run" / "web.url").is_file, "a server")
+    return process, tmp_path / "run"
 
 
-def link(run: Path, *options: str) -> str:
+def link(run: Path) -> str:
     """What ``soakwatch open --print`` says."""
-    done = subprocess.run(
-        [SOAKWATCH, "open", run, "--print", *options], capture_output=True, text=True, timeout=240, check=True
-    )
+    done = command_here(run.parent)("open", run, "--print")
+    assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
 
@@ -84,7 +65,7 @@ def test_a_run_is_watched_to_its_end(tabs: Opens, running: Run) -> None:
     tab.forgive("ERR_CONNECTION|ERR_EMPTY_RESPONSE|ERR_SOCKET")
     (server,) = servers(process)
     os.kill(server, signal.SIGKILL)
-    until(lambda: set(servers(process)) - {server} != set(), "another server")
+    wait_until(lambda: set(servers(process)) - {server} != set(), "another server")
     gone = last_ms(tab)
     tab.page.wait_for_function(_LATEST, arg=gone)
 
@@ -99,7 +80,9 @@ def test_a_run_is_watched_to_its_end(tabs: Opens, running: Run) -> None:
     tab.page.locator("#standing", has_text="ended").wait_for()
     frame = tab.page.frame_locator("#report-frame iframe")
     frame.locator("#verdict").wait_for()
-    process.wait(timeout=240)
+    assert process.stdout is not None
+    process.stdout.read()
+    process.wait(timeout=MAX_WAIT_S)
     assert process.returncode in {0, 1, 3}
     with RecordView.open(run) as view:
         kinds = [stored.event.kind for stored in view.events() if stored.origin == "user"]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 from playwright.sync_api import Browser, Page
@@ -53,25 +52,10 @@ BESIDE = """() => [...document.querySelectorAll("svg.proof")].filter((one) => on
 }).flat()"""
 
 
-class Reports(NamedTuple):
-    """The reports of runs whose answers are known."""
-
-    leak: Path
-    calm: Path
-    unread: Path
-    fleet: Path
-
-
 @pytest.fixture(scope="module")
-def reports(tmp_path_factory: pytest.TempPathFactory) -> Reports:
-    """A leak, a run that passed, one that could not be judged, and twenty devices."""
-    folder = tmp_path_factory.mktemp("browser")
-    return Reports(
-        write_report(process_record(folder / "leak")),
-        write_report(process_record(folder / "calm", leak_mib_h=0)),
-        write_report(process_record(folder / "unread", leak_mib_h=0, unread=True)),
-        write_report(fleet_record(folder / "fleet")),
-    )
+def leak(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of a process that leaks."""
+    return write_report(process_record(tmp_path_factory.mktemp("browser") / "leak"))
 
 
 @pytest.fixture
@@ -83,12 +67,17 @@ def shown(browser: Browser) -> Iterator[Tab]:
 
 def opened(tab: Tab, report: Path, size: tuple[int, int] = DESK, *, paper: bool = False) -> Page:
     """The report in a window of a size, or on paper."""
-    tab.page.set_viewport_size({"width": size[0], "height": size[1]})
+    resized(tab.page, size)
     tab.open(report)
     if paper:
         tab.page.emulate_media(media="print")
         tab.page.evaluate("() => dispatchEvent(new Event('beforeprint'))")
     return tab.page
+
+
+def resized(page: Page, size: tuple[int, int]) -> None:
+    """The same page in a window of another size."""
+    page.set_viewport_size({"width": size[0], "height": size[1]})
 
 
 def seen(page: Page) -> str:
@@ -101,85 +90,78 @@ def screens(page: Page, size: tuple[int, int]) -> float:
     return float(page.evaluate("() => document.documentElement.scrollHeight")) / size[1]
 
 
+def is_for_everybody(tab: Tab) -> None:
+    """Axe finds nothing serious, and nothing scrolls sideways."""
+    assert tab.barriers() == []
+    assert tab.too_wide() == []
+
+
 @pytest.mark.parametrize(("size", "paper"), [(DESK, False), (TELEPHONE, False), (SHEET, True)])
-class TestTheLeak:
-    """The questions of two minutes, of a process that leaked for 13 minutes: each from the first screen alone."""
-
-    def test_what_is_the_verdict(self, shown: Tab, reports: Reports, size: tuple[int, int], *, paper: bool) -> None:
-        """The verdict in a word, and in a sentence with rate and limit."""
-        text = seen(opened(shown, reports.leak, size, paper=paper))
-        assert "fail web 2026-11-20 18:40:00 to 18:53:00 UTC, 13 min; release=7.2" in text
-        assert "web-1 failed over 13 min under 798 requests/s: memory of svc.py grows by 52" in text
-
-    def test_who_what_how_much_since_until(
-        self, shown: Tab, reports: Reports, size: tuple[int, int], *, paper: bool
-    ) -> None:
-        """Each fact with its name."""
-        text = seen(opened(shown, reports.leak, size, paper=paper))
-        for fact in (
-            "Who web-1",
-            "What memory of svc.py (memory_growth)",
-            "How much +52",
-            "allowed 5 %",
-            "Since throughout, from 18:41:00 UTC",
-            "Until went on at the end",
-            "Load 798 requests/s",
-        ):
-            assert fact in text, fact
-
-    def test_what_proves_it(self, shown: Tab, reports: Reports, size: tuple[int, int], *, paper: bool) -> None:
-        """One plot with phases, load, limit and thirds, whose names stand apart inside its card."""
-        page = opened(shown, reports.leak, size, paper=paper)
-        text = seen(page)
-        for name in ("memory of svc.py on web-1, MiB", "baseline", "soak", "recovery", "first third", "last third"):
-            assert name in text, name
-        assert "limit 2" in text
-        assert "load of tg, up to 946 requests/s" in text
-        assert page.evaluate(BESIDE) == []
-
-    def test_what_broke_first(self, shown: Tab, reports: Reports, size: tuple[int, int], *, paper: bool) -> None:
-        """At most five lines; of a leak alone that nothing followed."""
-        page = opened(shown, reports.leak, size, paper=paper)
-        assert "What broke first, and what followed ✗ throughout memory of svc.py grows by 52" in seen(page)
-        assert "Nothing else failed or warned." in seen(page)
-        assert page.locator(".steps > li").count() <= 5
-
-    def test_different_trust_and_next(
-        self, shown: Tab, reports: Reports, size: tuple[int, int], *, paper: bool
-    ) -> None:
-        """The last run of the plan, whether it can be trusted, and what to do next."""
-        text = seen(opened(shown, reports.leak, size, paper=paper))
-        assert "Against the last run This is the first run of this plan in its folder." in text
-        assert "Can I trust it? Yes: 100 % of 1,560 polls answered" in text
-        assert "the generator held its load; the record is not sealed." in text
-        assert "What to do next Run it for 2 h or more" in text
+def test_the_first_screen_of_a_leak_answers_everything(
+    shown: Tab, leak: Path, size: tuple[int, int], *, paper: bool
+) -> None:
+    """The questions of two minutes, of a process that leaked for 13 minutes: the verdict in a word and in a sentence;
+    who, what, how much, since, until; one plot that proves it; what broke first; what differs from the last run;
+    whether it can be trusted; what to do next."""
+    page = opened(shown, leak, size, paper=paper)
+    text = seen(page)
+    for said in (
+        "fail web 2026-11-20 18:40:00 to 18:53:00 UTC, 13 min; release=7.2",
+        "web-1 failed over 13 min under 798 requests/s: memory of svc.py grows by 52",
+        "Who web-1",
+        "What memory of svc.py (memory_growth)",
+        "How much +52",
+        "allowed 5 %",
+        "Since throughout, from 18:41:00 UTC",
+        "Until went on at the end",
+        "Load 798 requests/s",
+        *("memory of svc.py on web-1, MiB", "baseline", "soak", "recovery", "first third", "last third", "limit 2"),
+        "load of tg, up to 946 requests/s",
+        "What broke first, and what followed ✗ throughout memory of svc.py grows by 52",
+        "Nothing else failed or warned.",
+        "Against the last run This is the first run of this plan in its folder.",
+        "Can I trust it? Yes: 100 % of 1,560 polls answered",
+        "the generator held its load; the record is not sealed.",
+        "What to do next Run it for 2 h or more",
+    ):
+        assert said in text, said
+    assert page.evaluate(BESIDE) == []
+    assert page.locator(".steps > li").count() <= 5
+    if not paper:
+        assert screens(page, size) <= 3
+        is_for_everybody(shown)
 
 
-def test_a_run_that_passed_says_what_came_nearest(shown: Tab, reports: Reports) -> None:
-    """Nothing broke: no chain, but the nearest limit with its plot, and nothing to mend."""
+def test_a_run_that_passed_says_what_came_nearest(shown: Tab, tmp_path: Path) -> None:
+    """Nothing broke: no chain, but the nearest limit with its plot, and nothing to mend; at most three screens."""
+    page = opened(shown, write_report(process_record(tmp_path / "calm", leak_mib_h=0)))
     for size in (DESK, TELEPHONE):
-        text = seen(opened(shown, reports.calm, size))
+        resized(page, size)
+        text = seen(page)
         assert "pass web" in text
         assert "Nearest limit memory of svc.py on web-1" in text
         assert "What to do next Nothing to mend." in text
         assert "broke first" not in text
+        assert screens(page, size) <= 3
 
 
-def test_a_run_that_could_not_be_judged_says_why_and_what_then(shown: Tab, reports: Reports) -> None:
+def test_a_run_that_could_not_be_judged_says_why_and_what_then(shown: Tab, tmp_path: Path) -> None:
     """The source that was silent, since when, until when; that it cannot be trusted; and the remedy."""
+    page = opened(shown, write_report(process_record(tmp_path / "unread", leak_mib_h=0, unread=True)))
     for size in (DESK, TELEPHONE):
-        page = opened(shown, reports.unread, size)
+        resized(page, size)
         text = seen(page)
         assert "web-1 could not be judged over 13 min under 798 requests/s: too many polls were lost." in text
         assert "Since 18:42:29 UTC" in text
         assert "Can I trust it? No:" in text
         assert "What to do next Fix the source" in text
         assert page.locator("svg.proof:visible rect.silence").count() == 1
+        is_for_everybody(shown)
 
 
-def test_a_fleet_has_all_devices_on_the_first_screen(shown: Tab, reports: Reports) -> None:
-    """Twenty rows, outliers first; no plot is drawn before its part is opened, and it is drawn then."""
-    page = opened(shown, reports.fleet)
+def test_a_fleet_has_all_devices_on_the_first_screen(shown: Tab, tmp_path: Path) -> None:
+    """Twenty rows, outliers first, on three screens; a plot is drawn when its part is opened, and not before."""
+    page = opened(shown, write_report(fleet_record(tmp_path / "fleet")))
     text = seen(page)
     rows = page.locator(".matrix tbody tr th").all_inner_texts()
     assert len(rows) == 20
@@ -187,22 +169,29 @@ def test_a_fleet_has_all_devices_on_the_first_screen(shown: Tab, reports: Report
     assert all(row.split()[-1] in text for row in rows)
     assert "fw-07, fw-12, fw-15 (3 of 20 devices)" in text
     assert "What to do next" in text
+    for size in (TELEPHONE, DESK):
+        resized(page, size)
+        assert screens(page, size) <= 3
+        is_for_everybody(shown)
     assert page.locator(".bk-Figure").count() == 0
     page.locator(".matrix a", has_text="fw-07").click()
     page.locator("details.device[open] details.evidence > summary").first.click()
     page.wait_for_function("() => document.querySelector('details.evidence[open] .bk-Figure') !== null")
+    resized(page, TELEPHONE)
+    shown.unfold()
+    assert shown.barriers() == []
 
 
-@pytest.mark.parametrize("size", [DESK, TELEPHONE])
-def test_a_report_is_short(shown: Tab, reports: Reports, size: tuple[int, int]) -> None:
-    """One process for 13 minutes is at most three screens, and so are twenty devices."""
-    for report in (reports.leak, reports.calm, reports.fleet):
-        assert screens(opened(shown, report, size), size) <= 3, report
+def test_what_a_reader_does_with_a_report(shown: Tab, leak: Path) -> None:
+    """Filter it, copy it as an issue, open the exact definition of a rule."""
+    page = opened(shown, leak)
+    finds_what_is_folded_and_puts_it_back(page)
+    copies_the_facts_as_an_issue(page)
+    opens_the_definition(page)
 
 
-def test_the_filter_finds_what_is_folded_and_puts_it_back(shown: Tab, reports: Reports) -> None:
+def finds_what_is_folded_and_puts_it_back(page: Page) -> None:
     """A setting deep in the set-up is found, alone; Escape empties the filter, and all is folded as before."""
-    page = opened(shown, reports.leak)
     before = page.locator("details[open]").count()
     page.locator("#find").fill("setting_77")
     page.wait_for_function("() => document.getElementById('found').textContent === '2 found'")
@@ -214,11 +203,11 @@ def test_the_filter_finds_what_is_folded_and_puts_it_back(shown: Tab, reports: R
     assert page.locator("#parts > section:visible").count() > 5
     page.locator("#find").fill("no such word")
     page.wait_for_function("() => document.getElementById('found').textContent === '0 found'")
+    page.locator("#find").press("Escape")
 
 
-def test_copy_as_issue_gives_the_facts(shown: Tab, reports: Reports) -> None:
+def copies_the_facts_as_an_issue(page: Page) -> None:
     """One press puts plain text with the facts on the clipboard, and says so."""
-    page = opened(shown, reports.leak)
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.locator("#copy").click()
     page.wait_for_function("() => document.getElementById('copied').textContent !== ''")
@@ -230,23 +219,11 @@ def test_copy_as_issue_gives_the_facts(shown: Tab, reports: Reports) -> None:
     assert "Rule memory_growth (version " in text
 
 
-def test_each_finding_has_three_plain_lines_and_its_definition_one_click_below(shown: Tab, reports: Reports) -> None:
-    """Fails when, misses, which parameter; the exact definition opens with the evidence."""
-    page = opened(shown, reports.leak)
+def opens_the_definition(page: Page) -> None:
+    """Fails when, misses, which parameter: three plain lines; the exact definition opens with the evidence."""
     card = page.locator("article.card.fail").first
     for name in ("Fails when", "Misses", "Change it with"):
         assert card.locator("dt", has_text=name).is_visible()
     assert not card.locator("text=Definition.").is_visible()
     card.locator("details.evidence > summary").click()
     assert card.locator("text=Definition.").is_visible()
-
-
-def test_the_first_screens_have_no_barrier(shown: Tab, reports: Reports) -> None:
-    """Axe finds nothing serious, folded and unfolded, on a desk and on a telephone, and nothing scrolls sideways."""
-    for report in (reports.leak, reports.unread, reports.fleet):
-        for size in (DESK, TELEPHONE):
-            opened(shown, report, size)
-            assert shown.barriers() == []
-            assert shown.too_wide() == []
-    shown.unfold()
-    assert shown.barriers() == []

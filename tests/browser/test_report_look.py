@@ -11,6 +11,8 @@ from playwright.sync_api import Page
 from tests.browser.conftest import Opens
 from tests.browser.tab import Tab, contrast, luminance
 
+from soakwatch.report.palette import DARK, GROUND
+
 
 def is_dark(tab: Tab) -> bool:
     """Whether page and every figure, down to the pixels of the first, are dark; all must agree."""
@@ -43,6 +45,7 @@ def test_the_page_is_dark_where_the_reader_wishes_it(small: Tab) -> None:
     small.page.emulate_media(color_scheme="dark")
     settled(small.page)
     assert is_dark(small)
+    assert {figure.ground for figure in small.figures()} == {DARK[GROUND]}
     heat = {heat_map.element for heat_map in small.heat_maps()}  # its load lies on the colours, with an edge of its own
     for figure in small.figures():
         assert figure.element in heat or all(contrast(line, figure.ground) >= 3 for line in figure.lines), figure
@@ -50,6 +53,7 @@ def test_the_page_is_dark_where_the_reader_wishes_it(small: Tab) -> None:
     small.page.emulate_media(color_scheme="light")
     settled(small.page)
     assert not is_dark(small)
+    assert {figure.ground for figure in small.figures()} == {GROUND}
     assert all(contrast(line, figure.ground) >= 2 for figure in small.figures() for line in figure.lines)
 
 
@@ -67,6 +71,11 @@ def test_paper_is_always_light(small: Tab) -> None:
         "['sticky', 'fixed'].includes(getComputedStyle(e).position)).length"
     )
     assert stuck == 0
+    small.page.emulate_media(media="screen")
+    settled(small.page)
+    for event, ground in (("beforeprint", GROUND), ("afterprint", DARK[GROUND])):  # a browser tells of it in both ways
+        small.page.evaluate("(name) => dispatchEvent(new Event(name))", event)
+        assert {figure.ground for figure in small.figures()} == {ground}
 
 
 def test_all_plots_are_on_paper(small: Tab) -> None:

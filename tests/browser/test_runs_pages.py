@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.browser.conftest import Opens
+from playwright.sync_api import Browser
+from tests.browser.conftest import Opens, watched
 from tests.browser.going import Going
 from tests.browser.records import HOSTILE
 from tests.browser.tab import Tab, luminance
@@ -50,11 +53,13 @@ def make_run(
         record.target("fw-7", "dut")
         source = record.source("fw-7", "local", "local", SECOND, required=True).id
         record.begin_phase("soak", begin_ns)
+        polls = []
         for second in range(120):
             due = begin_ns + second * SECOND
             value = 40.0 * 2**20 + (second * 2**18 if verdict == "fail" else 0)
             answer = Answer((Sample("system.memory.usage", "", value, due),), (), ())
-            record.put([Poll(source, due, due, 9, PollOutcome.OK, None, answer)])
+            polls.append(Poll(source, due, due, 9, PollOutcome.OK, None, answer))
+        record.put(polls)
         record.end_phase(begin_ns + 120 * SECOND)
         outcome = Outcome.FAIL if verdict == "fail" else Outcome.PASS
         window = Window(begin_ns, begin_ns + 120 * SECOND)
@@ -65,10 +70,10 @@ def make_run(
         record.finish()
 
 
-@pytest.fixture
-def runs(tmp_path: Path) -> Path:
-    """Four runs that ended, one with a name that attacks; all with labels."""
-    folder = tmp_path / "runs"
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Four runs that ended, one with a name that attacks; all with labels. Nothing is deleted here, and none comes."""
+    folder = tmp_path_factory.mktemp("pages") / "runs"
     make_run(folder / "a-pass", "pass", 4000, labels={"release": "7.2", "testbed": "rack 3"})
     make_run(folder / "b-fail", "fail", 3000, labels={"release": "7.2.1", "testbed": "rack 3"})
     make_run(
@@ -81,20 +86,52 @@ def runs(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.fixture
-def links(runs: Path) -> Iterator[Links]:
-    """Links into the page of that folder: one that may act, one that may only view."""
-    with serve(WebPlan("127.0.0.1:0"), TOKEN, RunFolder(runs)) as served:
+@contextmanager
+def served(folder: Path) -> Iterator[Links]:
+    """Links into the page of a folder: one that may act, one that may only view."""
+    with serve(WebPlan("127.0.0.1:0"), TOKEN, RunFolder(folder)) as server:
         yield (
-            f"{served.url}/enter/{one_time_code(TOKEN, time.time() + 600)}",
-            f"{served.url}/view/{derived(TOKEN, 'view')}",
+            f"{server.url}/enter/{one_time_code(TOKEN, time.time() + 600)}",
+            f"{server.url}/view/{derived(TOKEN, 'view')}",
         )
 
 
+@pytest.fixture(scope="module")
+def links(shared: Path) -> Iterator[Links]:
+    """Those of the four runs."""
+    with served(shared) as both:
+        yield both
+
+
+@pytest.fixture(scope="module")
+def once(browser: Browser, links: Links) -> Iterator[Tab]:
+    """A tab of someone who may act."""
+    with watched(browser) as opens:
+        tab = opens()
+        tab.page.goto(links[0])
+        yield tab
+
+
 @pytest.fixture
-def page(tabs: Opens, links: Links) -> Tab:
-    """The page for someone who may act, with all runs."""
-    return opened(tabs(), links[0])
+def page(once: Tab, links: Links) -> Iterator[Tab]:
+    """The page with all runs, as it is when it is opened."""
+    once.page.emulate_media(color_scheme="light")
+    once.page.set_viewport_size({"width": 1280, "height": 900})
+    yield opened(once, links[0].partition("/enter/")[0] + "/")
+    once.check()
+
+
+@pytest.fixture
+def runs(shared: Path, tmp_path: Path) -> Path:
+    """The same runs in a folder of the test's own, to which things may be done."""
+    return shutil.copytree(shared, tmp_path / "runs")
+
+
+@pytest.fixture
+def own_page(tabs: Opens, runs: Path) -> Iterator[Tab]:
+    """The page of these."""
+    with served(runs) as both:
+        yield opened(tabs(), both[0])
 
 
 def opened(tab: Tab, link: str) -> Tab:
@@ -111,8 +148,10 @@ def order(tab: Tab) -> list[str]:
 
 
 def test_runs_are_sorted_and_the_address_keeps_it(page: Tab) -> None:
-    """Newest first; a heading sorts, again turns round, says so to a screen reader, and the address shares it."""
+    """Newest first; a heading sorts, again turns round, says so to a screen reader, and the address shares it. A failed
+    run shows its worst series as a small line."""
     assert order(page) == ["d-hostile", "c-pass", "b-fail", "a-pass"]
+    assert page.page.locator("#rows tr", has_text="b-fail").locator("svg path, svg polyline").count() >= 1
     head = page.page.locator("th[data-sort='run']")
     head.get_by_role("button").click()
     assert order(page) == ["a-pass", "b-fail", "c-pass", "d-hostile"]
@@ -196,13 +235,9 @@ def test_the_page_of_a_run_shows_its_labels(page: Tab) -> None:
     page.page.locator("#rows tr", has_text="c-pass").wait_for(state="detached")
 
 
-def test_the_worst_series_has_a_sparkline(page: Tab) -> None:
-    """Each failed run shows its series as a small line of its own."""
-    assert page.page.locator("#rows tr", has_text="b-fail").locator("svg path, svg polyline").count() >= 1
-
-
 def test_two_runs_are_compared(page: Tab) -> None:
-    """Selected by their boxes, shown side by side, their lines over one another."""
+    """Selected by their boxes, shown side by side, their lines over one another. The changes are those from the
+    reference that is chosen, and the address keeps it."""
     for name in ("a-pass", "b-fail"):
         page.page.locator("#rows tr", has_text=name).get_by_role("checkbox").check()
     page.page.locator("#compare").click()
@@ -214,6 +249,13 @@ def test_two_runs_are_compared(page: Tab) -> None:
     page.draw_all()
     sizes = page.page.evaluate("() => soakwatchProbe.overlaid()")
     assert {(round(float(values[0])), round(float(values[-1]))) for values in sizes} == {(40, 40), (40, 70)}
+    assert page.barriers() == []
+    page.page.get_by_label("Reference").select_option("b-fail")
+    page.page.get_by_role("button", name="Compare").click()
+    page.page.wait_for_url("**against=b-fail*")
+    assert page.page.locator(".sides .name a, .sides a.name").all_inner_texts() == ["b-fail", "a-pass"]
+    row = page.page.locator(".figures tr", has_text="memory, at the end")
+    assert "-43 %" in row.inner_text()
     assert page.barriers() == []
 
 
@@ -248,43 +290,10 @@ def order_of_runs(tab: Tab) -> list[str]:
     return [str(box.get_attribute("data-run")) for box in tab.page.locator("#rows [data-key='box']").all()]
 
 
-def test_many_runs_are_deleted_at_once(page: Tab, runs: Path) -> None:
-    """All that the filter shows are selected; how many they are must be typed; the others stay."""
-    page.page.get_by_label("Verdict").first.select_option("pass")
-    page.page.get_by_label("Select all runs that are shown").check()
-    page.page.locator("#delete-many").click()
-    dialog = page.page.locator("#many")
-    assert dialog.locator("#many-names li").all_inner_texts() == ["a-pass, pass", "c-pass, pass"]
-    do = page.page.locator("#many-do")
-    page.page.locator("#many-number").fill("1")
-    assert do.is_disabled()
-    assert page.barriers() == []
-    page.page.locator("#many-number").fill("2")
-    page.page.keyboard.press("Enter")
-    page.page.locator("#count", has_text="2 runs were deleted").wait_for()
-    assert sorted(folder.name for folder in runs.iterdir() if folder.is_dir()) == ["b-fail", "d-hostile"]
-    page.page.locator("#clear").click()
-    assert sorted(order_of_runs(page)) == ["b-fail", "d-hostile"]
-
-
-def test_the_reference_of_a_comparison_is_chosen(page: Tab) -> None:
-    """The changes are those from it, with their intervals; the address keeps it."""
-    page.page.get_by_label("Select all runs that are shown").check()
-    for name in ("c-pass", "d-hostile"):
-        page.page.locator("#rows tr", has_text=name).get_by_role("checkbox").uncheck()
-    page.page.locator("#compare").click()
-    page.page.wait_for_url("**/compare?*")
-    page.page.get_by_label("Reference").select_option("b-fail")
-    page.page.get_by_role("button", name="Compare").click()
-    page.page.wait_for_url("**against=b-fail*")
-    assert page.page.locator(".sides .name a, .sides a.name").all_inner_texts() == ["b-fail", "a-pass"]
-    row = page.page.locator(".figures tr", has_text="memory, at the end")
-    assert "-43 %" in row.inner_text()
-    assert page.barriers() == []
-
-
-def test_deleting_asks_for_the_name(page: Tab, runs: Path) -> None:
-    """It tells what is lost; only the typed name deletes, and only that run."""
+def test_a_run_is_deleted_by_its_name_and_many_by_their_number(own_page: Tab, runs: Path) -> None:
+    """One: it tells what is lost; only the typed name deletes, and only that run. All that the filter shows: how many
+    they are must be typed; the others stay."""
+    page = own_page
     page.page.locator("#rows tr", has_text="b-fail").get_by_role("button").last.click()
     dialog = page.page.locator("#delete")
     assert dialog.is_visible()
@@ -304,10 +313,26 @@ def test_deleting_asks_for_the_name(page: Tab, runs: Path) -> None:
     page.page.locator("#count", has_text="b-fail was deleted").wait_for()
     assert sorted(folder.name for folder in runs.iterdir() if folder.is_dir()) == ["a-pass", "c-pass", "d-hostile"]
     assert sorted(order(page)) == ["a-pass", "c-pass", "d-hostile"]
+    page.page.get_by_label("Verdict").first.select_option("pass")
+    page.page.get_by_label("Select all runs that are shown").check()
+    page.page.locator("#delete-many").click()
+    dialog = page.page.locator("#many")
+    assert dialog.locator("#many-names li").all_inner_texts() == ["a-pass, pass", "c-pass, pass"]
+    do = page.page.locator("#many-do")
+    page.page.locator("#many-number").fill("1")
+    assert do.is_disabled()
+    assert page.barriers() == []
+    page.page.locator("#many-number").fill("2")
+    page.page.keyboard.press("Enter")
+    page.page.locator("#count", has_text="2 runs were deleted").wait_for()
+    assert sorted(folder.name for folder in runs.iterdir() if folder.is_dir()) == ["d-hostile"]
+    page.page.locator("#clear").click()
+    assert sorted(order_of_runs(page)) == ["d-hostile"]
 
 
-def test_a_running_run_is_listed_first_and_cannot_be_deleted(page: Tab, runs: Path) -> None:
+def test_a_running_run_is_listed_first_and_cannot_be_deleted(own_page: Tab, runs: Path) -> None:
     """It comes in without a reload, and says why it cannot be deleted."""
+    page = own_page
     with Going(runs / "e-going", 30):
         page.page.evaluate("() => { document.dispatchEvent(new Event('visibilitychange')); }")  # else it asks by itself
         row = page.page.locator("#rows tr", has_text="e-going")
@@ -319,7 +344,7 @@ def test_a_running_run_is_listed_first_and_cannot_be_deleted(page: Tab, runs: Pa
         assert (runs / "e-going").is_dir()
 
 
-def test_a_viewer_deletes_nothing(tabs: Opens, links: Links, runs: Path) -> None:
+def test_a_viewer_deletes_nothing(tabs: Opens, links: Links, shared: Path) -> None:
     """The view link shows no button, and the server refuses."""
     tab = opened(tabs(), links[1])
     assert tab.count("#delete, .danger") == 0
@@ -328,7 +353,7 @@ def test_a_viewer_deletes_nothing(tabs: Opens, links: Links, runs: Path) -> None
         "async () => (await fetch('/api/runs/a-pass?confirm=a-pass', {method: 'DELETE'})).status"
     )
     assert status == 403
-    assert (runs / "a-pass").is_dir()
+    assert (shared / "a-pass").is_dir()
 
 
 def test_the_page_is_for_everybody(page: Tab) -> None:
@@ -344,8 +369,9 @@ def test_the_page_is_for_everybody(page: Tab) -> None:
     assert page.count("#rows img, #rows script") == 0
 
 
-def test_the_trend_is_for_everybody(page: Tab, runs: Path) -> None:
+def test_the_trend_is_for_everybody(own_page: Tab, runs: Path) -> None:
     """From the list of runs; light and dark without a barrier, by keyboard alone, on a telephone, a point leads on."""
+    page = own_page
     for index in range(9):
         judged_run(
             runs / f"run-{index}",

@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Browser
 from tests.browser.conftest import watched
 from tests.browser.tab import BEYOND, contrast
+from tests.commands import MAX_WAIT_S
 
 
 @pytest.mark.parametrize(
@@ -35,7 +36,7 @@ def misbehave(browser: Browser, text: str) -> None:
     with watched(browser) as opens:
         tab = opens()
         tab.page.set_content(f"<title>x</title>{text}")
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + MAX_WAIT_S
         while not tab.complaints and time.monotonic() < deadline:
             tab.page.wait_for_timeout(20)
 

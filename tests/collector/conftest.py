@@ -24,32 +24,36 @@ Until = Callable[[Callable[[], bool], str], None]
 Events = Callable[[Path], list[Event]]
 
 
-@pytest.fixture
-def recorded(tmp_path: Path) -> Recorded:
+def record_run(folder: Path, *, reboot_s: int | None = None, ended: bool = False) -> Path:
     """A record of a device that was read each second from ten minutes ago until now.
 
     It rebooted ``reboot_s`` seconds after the begin, if that is given; ``ended`` says that the run is over.
     """
+    begin_ns = time.time_ns() - BACK_S * SECOND
+    with Record.create(folder) as record:
+        for key, text in {"run": folder.name, "start_ns": str(begin_ns)}.items():
+            record.set_meta(key, text)
+        record.target("dut", "dut")
+        source = record.source("dut", "local", "local", SECOND, required=True)
+        record.begin_phase("soak", begin_ns)
+        polls = []
+        for second in range(BACK_S + 1):
+            due = begin_ns + second * SECOND
+            up = second + 1000.0 if reboot_s is None or second < reboot_s else float(second - reboot_s)
+            sample = Sample("system.uptime", "", up, due)
+            polls.append(Poll(source.id, due, due, 1, PollOutcome.OK, None, Answer((sample,), (), ())))
+        record.put(polls)
+        if ended:
+            record.set_meta("ended_ns", str(begin_ns + BACK_S * SECOND))
+    return folder
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Recorded:
+    """Writes such records below ``runs``."""
 
     def record(name: str = "run", *, reboot_s: int | None = None, ended: bool = False) -> Path:
-        folder = tmp_path / "runs" / name
-        begin_ns = time.time_ns() - BACK_S * SECOND
-        with Record.create(folder) as record:
-            for key, text in {"run": name, "start_ns": str(begin_ns)}.items():
-                record.set_meta(key, text)
-            record.target("dut", "dut")
-            source = record.source("dut", "local", "local", SECOND, required=True)
-            record.begin_phase("soak", begin_ns)
-            polls = []
-            for second in range(BACK_S + 1):
-                due = begin_ns + second * SECOND
-                up = second + 1000.0 if reboot_s is None or second < reboot_s else float(second - reboot_s)
-                sample = Sample("system.uptime", "", up, due)
-                polls.append(Poll(source.id, due, due, 1, PollOutcome.OK, None, Answer((sample,), (), ())))
-            record.put(polls)
-            if ended:
-                record.set_meta("ended_ns", str(begin_ns + BACK_S * SECOND))
-        return folder
+        return record_run(tmp_path / "runs" / name, reboot_s=reboot_s, ended=ended)
 
     return record
 
@@ -69,11 +73,13 @@ def served(run: Path) -> Iterator[ServedRun]:
 
 @pytest.fixture
 def client(served: ServedRun) -> Iterator[httpx.Client]:
-    """Someone who has the token."""
+    """Someone who has the token; no certificates are loaded, which costs more than most answers."""
     assert served.token_file is not None
     token = served.token_file.read_text(encoding="ascii").strip()
     headers = {"authorization": f"Bearer {token}"}
-    with httpx.Client(base_url=f"{served.url}/api", headers=headers, trust_env=False, timeout=240) as connection:
+    with httpx.Client(
+        base_url=f"{served.url}/api", headers=headers, trust_env=False, verify=False, timeout=240
+    ) as connection:
         yield connection
 
 

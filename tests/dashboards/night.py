@@ -43,9 +43,11 @@ def make_record(folder: Path, begin_ns: int, polls: int, every_s: int, *, findin
         device = record.source("firewall", "local", "firewall/local", every_s * SECOND, required=True).id
         load = record.source("a-generator", "command", "a-generator/command", every_s * SECOND, required=True).id
         record.begin_phase("soak", begin_ns)
+        taken = []
         for index in range(polls):
             due_ns = begin_ns + index * every_s * SECOND
-            record.put([poll_of_device(device, index, polls, due_ns), poll_of_load(load, index, due_ns)])
+            taken += [poll_of_device(device, index, polls, due_ns), poll_of_load(load, index, due_ns)]
+        record.put(taken)
         record.end_phase(end_ns)
         record.add_event("firewall", Event("failover", "firewall", "", begin_ns, begin_ns + 60 * SECOND, {}), "user")
         record.put_findings(list(findings_of(begin_ns, end_ns)) if findings else [], live=False, judged_ns=end_ns)

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.commands import Command
+from tests.in_process import command_here
 
 from soakwatch.record import Record
 from soakwatch_agent.sample import NOTHING, Answer, Fault, Poll, PollOutcome, Sample
@@ -29,10 +31,11 @@ def fill(record: Record, polls: int, labels: dict[str, str]) -> None:
     gen = record.source("gen", "command", "load", 2 * SECOND, required=False)
     record.begin_phase("baseline", T0)
     record.begin_phase("soak", T0 + polls // 2 * SECOND)
+    taken = []
     for second in range(polls):
         due = T0 + second * SECOND
         if second % 10 == 9:
-            record.put([Poll(dut.id, due, due, SECOND // 2, PollOutcome.TIMEOUT, '=took "too" long, 2 s', NOTHING)])
+            taken.append(Poll(dut.id, due, due, SECOND // 2, PollOutcome.TIMEOUT, '=took "too" long, 2 s', NOTHING))
         else:
             packets = BIG + 3 * second if second < polls // 2 else second
             samples = (
@@ -41,10 +44,11 @@ def fill(record: Record, polls: int, labels: dict[str, str]) -> None:
                 Sample("system.cpu.utilization", "", 0.1 + second / 1000, due),
             )
             faults = (Fault("system.temperature", "", "-no sensor"),) if second == 0 else ()
-            record.put([Poll(dut.id, due, due + 5, 1_500_000, PollOutcome.OK, None, Answer(samples, (), faults))])
+            taken.append(Poll(dut.id, due, due + 5, 1_500_000, PollOutcome.OK, None, Answer(samples, (), faults)))
         if second % 2 == 0:
             sample = Sample("load.rx.packet.rate", "", 1e6 / 3 + second, due)
-            record.put([Poll(gen.id, due, due, 1, PollOutcome.OK, None, Answer((sample,), (), ()))])
+            taken.append(Poll(gen.id, due, due, 1, PollOutcome.OK, None, Answer((sample,), (), ())))
+    record.put(taken)
     record.end_phase(T0 + polls * SECOND)
     record.add_event("", Event("=upgrade", "dut", "", T0 + 5 * SECOND, T0 + 9 * SECOND, {"by": "@hand"}), "user")
     window = Window(T0, T0 + polls * SECOND)
@@ -64,3 +68,9 @@ def recorded(tmp_path: Path) -> Recorded:
         return folder
 
     return record
+
+
+@pytest.fixture
+def soakwatch(tmp_path: Path) -> Command:
+    """Run a command in this process, in an empty folder, and return what it printed."""
+    return command_here(tmp_path)

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.commands import Command
+from tests.commands import command_in
 
 from soakwatch.cli.main import run as main
 from soakwatch.core.redaction import Redaction
@@ -28,8 +28,9 @@ SWITCH = "#!/bin/sh\nPASSWORD='hunter2 and more'\nTOKEN=$TOKEN\necho switched\n"
 
 
 @pytest.mark.slow
-def test_a_run_is_repeated_from_its_record(soakwatch: Command, tmp_path: Path) -> None:
+def test_a_run_is_repeated_from_its_record(tmp_path: Path) -> None:
     """The scripts that a run executed come back where its plan looks for them, without a literal secret."""
+    soakwatch = command_in(tmp_path)
     (tmp_path / "tools").mkdir()
     (tmp_path / "tools" / "switch.sh").write_text(SWITCH)
     (tmp_path / "tools" / "switch.sh").chmod(0o755)

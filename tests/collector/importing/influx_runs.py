@@ -41,14 +41,16 @@ def everything(folder: Path, hours: float = 3.0, seed: int = 6) -> Path:
         record.begin_span(T0)
         record.begin_phase("baseline", T0)
         many = int(hours * 3600 / STEP)
+        polls: list[Poll] = []
         for index in range(many):
             if index == many // 6:
                 record.begin_phase("soak", T0 + index * STEP * S)
             due = T0 + index * STEP * S
             start = due + rng.randrange(5_000_000)
-            record.put([_local(local.id, index, due, start, rng), _load(load.id, index, due, rng)])
+            polls += [_local(local.id, index, due, start, rng), _load(load.id, index, due, rng)]
             if index % 6 == 0:
-                record.put([_snmp(slow.id, index, due, rng), _snmp(twin.id, index, due, rng)])
+                polls += [_snmp(slow.id, index, due, rng), _snmp(twin.id, index, due, rng)]
+        record.put(polls)
         for index in (50, 51):  # kept by an agent and fetched later
             due = T0 + index * STEP * S
             samples = (Sample("system.processes", "", 100.0 + index, due),)

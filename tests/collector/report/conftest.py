@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +24,7 @@ from soakwatch.record.model import (
     StoredEvent,
     StoredFault,
 )
+from soakwatch.report.html import render_html
 from soakwatch_agent.metric import BY_NAME
 from soakwatch_rules.rule import Event, Finding, Forecast, InconclusiveReason, Ledger, Mark, Outcome, Phase, Window
 from soakwatch_rules.series import Series, Trait
@@ -337,6 +338,13 @@ def overnight(extra: int = 0) -> tuple[MemoryRecord, Verdict]:
     return record, verdict
 
 
+def short() -> tuple[MemoryRecord, Verdict]:
+    """The device that leaks and a load of it, alone: a page with few plots."""
+    record, verdict = overnight()
+    kept = {"process.memory.usage", "load.request.rate"}
+    return replace(record, data=[s for s in record.data if s.metric in kept and s.target != "twin"]), verdict
+
+
 def mark(first_s: int, last_s: int, text: str) -> tuple[Mark, ...]:
     """One mark between these seconds of the run."""
     return (Mark(BEGIN + first_s * 10**9, BEGIN + last_s * 10**9, text),)
@@ -406,6 +414,29 @@ def eventful() -> tuple[MemoryRecord, Verdict]:
 def night() -> tuple[MemoryRecord, Verdict]:
     """The sample record and its verdict."""
     return overnight()
+
+
+@pytest.fixture(scope="session")
+def plain(night: tuple[MemoryRecord, Verdict]) -> tuple[MemoryRecord, Verdict]:
+    """The same without its series: a page of it has no plots, which cost nine tenths of the time of a page."""
+    return without_series(*night)
+
+
+def without_series(record: MemoryRecord, verdict: Verdict) -> tuple[MemoryRecord, Verdict]:
+    """A record that holds everything else, with its verdict."""
+    return replace(record, data=[]), verdict
+
+
+@pytest.fixture(scope="session")
+def page_of_night(night: tuple[MemoryRecord, Verdict]) -> str:
+    """The page of the sample, with all plots."""
+    return render_html(*night)
+
+
+@pytest.fixture(scope="session")
+def page_of_eventful(eventful: tuple[MemoryRecord, Verdict]) -> str:
+    """The page of the eventful night, with all plots."""
+    return render_html(*eventful)
 
 
 @pytest.fixture(scope="session")

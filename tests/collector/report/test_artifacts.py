@@ -27,9 +27,9 @@ class WithFiles(ReportSource, Protocol):
     files: list[Artifact]
 
 
-def test_the_page_folds_texts_and_links_the_rest(night: tuple[WithFiles, Verdict]) -> None:
+def test_the_page_folds_texts_and_links_the_rest(plain: tuple[WithFiles, Verdict]) -> None:
     """A text is in the page, escaped and folded; a small file is a link; a large one is named; none: no section."""
-    record, verdict = night
+    record, verdict = plain
     assert 'id="artifacts"' not in render_html(record, verdict)
     files = [
         Artifact("scripts/failover.txt", "text/plain", b"<b>hello</b>\x1b[2J\n", BEGIN + 1, "script", "failover dut"),

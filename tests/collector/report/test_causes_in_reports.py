@@ -11,7 +11,6 @@ from rich.console import Console
 from tests.collector.report.conftest import MemoryRecord
 
 from soakwatch.judge.verdict import Verdict, fold
-from soakwatch.report.html import render_html
 from soakwatch.report.json import render_json, verdict_schema
 from soakwatch.report.markdown import render_markdown
 from soakwatch.report.terminal import print_verdict
@@ -42,9 +41,9 @@ def test_the_terminal_tells_causes_and_not_rows(eventful: RecordedVerdict) -> No
     assert sum("process=w,instance" in line for line in lines) == 1
 
 
-def test_an_owner_and_an_event_are_named(eventful: RecordedVerdict) -> None:
+def test_an_owner_and_an_event_are_named(eventful: RecordedVerdict, page_of_eventful: str) -> None:
     """The process that owns the host's growth, and the failover before the step, stand in the headlines."""
-    for text in ("\n".join(printed(eventful)), render_html(eventful[0], eventful[1])):
+    for text in ("\n".join(printed(eventful)), page_of_eventful):
         assert "process httpd accounts for 92 % of it" in text
         assert "after failover at 2026-11-20 22:00:00 UTC: it rose" in text
 
@@ -78,9 +77,9 @@ def test_verdict_json_has_causes_by_place(eventful: RecordedVerdict) -> None:
     assert listed <= held
 
 
-def test_the_page_folds_findings_under_their_cause(eventful: RecordedVerdict) -> None:
+def test_the_page_folds_findings_under_their_cause(page_of_eventful: str) -> None:
     """A cause has a frame with its time line; what follows is on top; inconclusive and withdrawn in rows."""
-    page = render_html(eventful[0], eventful[1])
+    page = page_of_eventful
     frame = page[page.index("one incident, 3 findings") :]
     assert "<b>+1 min 2 s</b>" in frame[: frame.index("</ol>")]
     assert page.index("What broke first") < page.index('<section id="findings">') < page.index("first failure (UTC)")
@@ -90,9 +89,9 @@ def test_the_page_folds_findings_under_their_cause(eventful: RecordedVerdict) ->
     assert "why undecided" not in page[: page.index('<section id="findings">')]
 
 
-def test_a_page_without_withdrawn_warnings_has_no_such_section(night: RecordedVerdict) -> None:
+def test_a_page_without_withdrawn_warnings_has_no_such_section(page_of_night: str) -> None:
     """What did not happen has no heading."""
-    assert '<section id="withdrawn">' not in render_html(*night)
+    assert '<section id="withdrawn">' not in page_of_night
 
 
 def test_two_hundred_findings_stay_readable(eventful: RecordedVerdict) -> None:

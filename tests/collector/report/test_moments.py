@@ -57,9 +57,9 @@ def test_a_failure_without_a_moment_is_dated_by_what_goes_with_it(night: Night) 
     assert first_failure_ns(quiet) is None
 
 
-def test_the_page_counts_from_what_failed(night: Night) -> None:
+def test_the_page_counts_from_what_failed(plain: Night) -> None:
     """An announced restart comes before it, with the sign of a pass."""
-    page = render_html(night[0], upgraded(night))
+    page = render_html(plain[0], upgraded(plain))
     chain = page.split('<section id="chain">', 1)[1].split("</section>", 1)[0]
     rows = [" ".join(re.sub(r"<[^>]*>", " ", row).split()) for row in re.findall(r"<tr.*?</tr>", chain, re.DOTALL)]
     outcomes = [row for row in rows if "leaker" in row]

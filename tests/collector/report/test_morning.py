@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import replace
 
 import numpy as np
@@ -136,9 +136,9 @@ def test_the_sections_stand_in_the_order_of_a_morning() -> None:
     assert names.index("changed") < names.index("series") < names.index("words")
 
 
-def test_what_broke_first_is_shown_in_order_of_time_with_the_load(eventful: Night) -> None:
+def test_what_broke_first_is_shown_in_order_of_time_with_the_load(page_of_eventful: str) -> None:
     """Moments of all targets in one line of time: lag behind the first failure, load then, links to card and plots."""
-    chain = section(render_html(*eventful), "chain")
+    chain = section(page_of_eventful, "chain")
     rows = re.findall(r"<tr.*?</tr>", chain, re.DOTALL)
     text = [words(row) for row in rows]
     first = next(n for n, row in enumerate(rows) if 'class="first"' in row)
@@ -157,17 +157,17 @@ def test_what_broke_first_is_shown_in_order_of_time_with_the_load(eventful: Nigh
     assert "present throughout the run" in words(chain)  # the growth has no moment
 
 
-def test_a_quiet_run_has_no_timeline(night: Night) -> None:
+def test_a_quiet_run_has_no_timeline(plain: Night) -> None:
     """Where nothing failed or warned there is nothing to put in order."""
     assert '<section id="chain">' not in render_html(
-        night[0], verdict_of(night, [finding_of(Outcome.PASS, "drops", "")])
+        plain[0], verdict_of(plain, [finding_of(Outcome.PASS, "drops", "")])
     )
 
 
-def test_headroom_is_worst_first_with_hours_until_exhaustion(night: Night) -> None:
+def test_headroom_is_worst_first_with_hours_until_exhaustion(plain: Night) -> None:
     """Beyond a limit, then what runs out soonest, then what the device states, then limits of rules."""
     record = Beside(
-        night[0],
+        plain[0],
         (
             level("system.memory.usage", [1e9, 2e9, 3e9]),
             level("system.memory.limit", [4e9] * 3),
@@ -200,17 +200,17 @@ def test_headroom_is_worst_first_with_hours_until_exhaustion(night: Night) -> No
     assert by[-1][:2] == ("system.cpu.utilization", "rule cpu_spike")
     assert not any(row[0] == "queue.usage" for row in by)  # bytes have no limit in packets
     assert not any(row[1] in {"rule drops", "rule coverage"} for row in by)
-    text = words(section(render_html(record, verdict_of(night, findings)), "headroom"))  # type: ignore[arg-type]
+    text = words(section(render_html(record, verdict_of(plain, findings)), "headroom"))  # type: ignore[arg-type]
     assert "1 zero-tolerance counter stayed at zero." in text
     assert "! 800 % over" in text
 
 
-def test_an_acknowledged_finding_keeps_its_outcome_and_says_so(night: Night) -> None:
+def test_an_acknowledged_finding_keeps_its_outcome_and_says_so(plain: Night) -> None:
     """The reason and its time stand beside the finding; the verdict is the same, and the event is none of a card."""
     detail = {"rule": "memory_growth", "metric": "process.memory.usage", "reason": "known <b>leak</b>, see FW-12"}
     event = Event(ACKNOWLEDGED, "leaker", "process=httpd,instance=0", BEGIN + HOUR, None, detail)
-    record = Beside(night[0], events=(StoredEvent(9, "web", event),))
-    page = render_html(record, night[1])  # type: ignore[arg-type]
+    record = Beside(plain[0], events=(StoredEvent(9, "web", event),))
+    page = render_html(record, plain[1])  # type: ignore[arg-type]
     card = page[page.index('id="finding-1"') :].partition("</article>")[0]
     assert "Acknowledged: known &lt;b&gt;leak&lt;/b&gt;, see FW-12 (2026-11-20 19:40:00 UTC)" in words(card)
     assert "fail memory_growth" in words(card)
@@ -219,16 +219,16 @@ def test_an_acknowledged_finding_keeps_its_outcome_and_says_so(night: Night) -> 
     assert re.search(r"Acknowledged 1 of \d+ findings; the verdict is the same", words(section(page, "verdict")))
 
 
-def test_a_run_that_was_stopped_says_why(night: Night) -> None:
+def test_a_run_that_was_stopped_says_why(plain: Night) -> None:
     """The reason that someone gave stands with the facts of the run."""
     event = Event(STOP, "", "", BEGIN + 7 * HOUR, None, {"reason": "rack needed"})
-    page = render_html(Beside(night[0], events=(StoredEvent(9, "web", event),)), night[1])  # type: ignore[arg-type]
+    page = render_html(Beside(plain[0], events=(StoredEvent(9, "web", event),)), plain[1])  # type: ignore[arg-type]
     assert "Stopped on request: rack needed (2026-11-21 01:40:00)" in words(section(page, "verdict"))
 
 
-def test_a_finding_links_to_its_exact_window(night: Night) -> None:
+def test_a_finding_links_to_its_exact_window(page_of_night: str) -> None:
     """The window of a card zooms the plots to it and jumps to the card's own plot."""
-    page = render_html(*night)
+    page = page_of_night
     card = page[page.index('id="finding-1"') :].partition("</article>")[0]
     begin, end = BEGIN // 10**6 + 1_800_000, BEGIN // 10**6 + 7 * 3_600_000
     link = re.search(rf'href="#(plot-\d+)" data-zoom="{begin},{end}"', card)
@@ -237,20 +237,20 @@ def test_a_finding_links_to_its_exact_window(night: Night) -> None:
     assert re.search(r'<button type="button" data-zoom="\d+,\d+"', page)
 
 
-def test_what_changed_since_an_earlier_run_is_shown(night: Night) -> None:
+def test_what_changed_since_an_earlier_run_is_shown(plain: Night) -> None:
     """A new release, a machine with other settings and another plan; the same set-up is shown as that."""
-    record = night[0]
+    record = plain[0]
     before = Beside(record, versions=json.dumps({"soakwatch": "0.1.0", "python": "3.11.6"}), plan="name: demo\n")
     difference = changed(record, before)  # type: ignore[arg-type]
     assert difference is not None
     assert [(c.about, c.before, c.now) for c in difference.changes] == [("versions python", "3.11.6", "3.11.7")]
     assert "-name: demo" in difference.plan
-    text = words(section(render_html(record, night[1], before), "changed"))  # type: ignore[arg-type]
+    text = words(section(render_html(record, plain[1], before), "changed"))  # type: ignore[arg-type]
     assert "versions python 3.11.6 3.11.7" in text
     kept = Beside(record, earlier=json.dumps(setup_of(record, "20261114T200000Z-fw-7.1")))
-    text = words(section(render_html(kept, night[1]), "changed"))  # type: ignore[arg-type]
+    text = words(section(render_html(kept, plain[1]), "changed"))  # type: ignore[arg-type]
     assert "Compared with 20261114T200000Z-fw-7.1: the same set-up in both records." in text
-    assert '<section id="changed">' not in render_html(*night)
+    assert '<section id="changed">' not in render_html(*plain)
 
 
 def test_a_long_list_that_differs_at_its_end_has_changed(night: Night) -> None:
@@ -269,9 +269,9 @@ def test_a_damaged_earlier_set_up_is_left_out(night: Night, text: str) -> None:
     assert changed(Beside(night[0], earlier=text), None) is None  # type: ignore[arg-type]
 
 
-def test_ten_thousand_interfaces_leave_the_page_bounded(make_night: Callable[[int], Night]) -> None:
+def test_ten_thousand_interfaces_leave_the_page_bounded(plain: Night) -> None:
     """Whether they pass or fail: rows, cards, moments and plots have a bound, and what is left out is counted."""
-    record, verdict = make_night(0)
+    record, verdict = plain
     long = "eth<script>alert(1)</script>" + "x" * 500
     mark = (Mark(BEGIN + HOUR, None, "1 lost"),)
     for outcome in (Outcome.PASS, Outcome.FAIL):
@@ -298,20 +298,20 @@ def test_ten_thousand_interfaces_leave_the_page_bounded(make_night: Callable[[in
         assert "<script>alert" not in page
 
 
-def test_a_source_that_fell_silent_is_shown_where_it_happened(night: Night) -> None:
+def test_a_source_that_fell_silent_is_shown_where_it_happened(plain: Night) -> None:
     """A silence that no finding tells of stands in the line of time, with its polls, and leads to the coverage."""
     hush = Silence(Window(BEGIN + HOUR, BEGIN + HOUR + 90 * 10**9), {"timeout": 9})
-    before = night[1]
+    before = plain[1]
     ledgers = [replace(before.ledgers[0], silences=(hush,)), *before.ledgers[1:]]
-    chain = section(render_html(night[0], replace(before, ledgers=tuple(ledgers))), "chain")
+    chain = section(render_html(plain[0], replace(before, ledgers=tuple(ledgers))), "chain")
     row = next(row for row in re.findall(r"<tr.*?</tr>", chain, re.DOTALL) if "silent" in row)
     assert "leaker/local did not answer for 1 min 30 s: 9 timeout" in words(row)
     assert 'href="#coverage"' in row
 
 
-def test_right_to_left_names_turn_nothing_around_them(make_night: Callable[[int], Night]) -> None:
+def test_right_to_left_names_turn_nothing_around_them(plain: Night) -> None:
     """Letters that run leftward are shut off inside sentences; overrides are dropped."""
-    record, verdict = make_night(0)
+    record, verdict = plain
     name = "خدمة الويب \u202eevil"
     worse = [replace(f, reason=f"memory of {name} rose by 49 %") for f in verdict.findings]
     page = render_html(record, fold(name, verdict.window, record.roles(), worse, verdict.ledgers, verdict.phases))

@@ -33,9 +33,9 @@ def shown(source: ReportSource, verdict: Verdict) -> tuple[str, str, str]:
     return target.getvalue(), render_markdown(source, verdict), section
 
 
-def test_a_device_has_its_share_or_that_it_is_not_known(night: tuple[ReportSource, Verdict]) -> None:
+def test_a_device_has_its_share_or_that_it_is_not_known(plain: tuple[ReportSource, Verdict]) -> None:
     """Measured by the agent; a black box with the time of its answers; a table is not spoken of."""
-    source, verdict = night
+    source, verdict = plain
     n = int(verdict.window.seconds)
     cost = readings(COST, 0.02 * np.arange(n, dtype=np.float64), 1.0, object="source=agent")
     cores = readings("system.cpu.logical.count", np.full(n, 4.0), 1.0)

@@ -28,9 +28,9 @@ def _over_the_run(verdict: Verdict, target: str, metric: str, unit: str, label: 
     return Series(target, metric, label, Trait(unit, "gauge"), times, np.full(times.size, level), 60.0)
 
 
-def test_power_and_energy_per_packet_in_every_format(night: tuple[WithSeries, Verdict]) -> None:
+def test_power_and_energy_per_packet_in_every_format(plain: tuple[WithSeries, Verdict]) -> None:
     """Supplies are added up at the wall, and what they give is not counted again."""
-    source, verdict = night
+    source, verdict = plain
     dut = next(name for name, role in source.roles().items() if role == "dut")
     tg = next(name for name, role in source.roles().items() if role == "generator")
     fed = copy(source)
@@ -49,6 +49,6 @@ def test_power_and_energy_per_packet_in_every_format(night: tuple[WithSeries, Ve
         assert "PSU 1 input, PSU 2 input" in text
 
 
-def test_a_run_without_power_says_nothing_of_it(night: tuple[WithSeries, Verdict]) -> None:
+def test_a_run_without_power_says_nothing_of_it(plain: tuple[WithSeries, Verdict]) -> None:
     """No section and no sentence."""
-    assert '<section id="power">' not in render_html(*night)
+    assert '<section id="power">' not in render_html(*plain)

@@ -45,9 +45,9 @@ def baseline(run: str = "", number: int = 1) -> str:
     return BaselineSnapshot(run, Window(BEGIN, BEGIN + 1800 * 10**9), levels, 2).text()
 
 
-def section_of(night: tuple[WithMetas, Verdict], **metas: str) -> str | None:
+def section_of(plain: tuple[WithMetas, Verdict], **metas: str) -> str | None:
     """The section of a page over a record with these metas; None where there is none."""
-    record, verdict = night
+    record, verdict = plain
     changed = copy(record)
     changed.metas = {**record.metas, **metas}
     page = render_html(changed, verdict)
@@ -56,25 +56,25 @@ def section_of(night: tuple[WithMetas, Verdict], **metas: str) -> str | None:
     return page[page.index('<section id="reference_and_baseline">') :].partition("</section>")[0]
 
 
-def test_it_is_left_out_where_a_run_had_neither(night: tuple[WithMetas, Verdict]) -> None:
+def test_it_is_left_out_where_a_run_had_neither(plain: tuple[WithMetas, Verdict]) -> None:
     """Most runs of a device without a generator."""
-    assert section_of(night) is None
+    assert section_of(plain) is None
 
 
-def test_it_shows_the_ceilings_and_the_baseline(night: tuple[WithMetas, Verdict]) -> None:
+def test_it_shows_the_ceilings_and_the_baseline(plain: tuple[WithMetas, Verdict]) -> None:
     """Each alone and both; what is not reported is not known; names are escaped."""
-    alone = section_of(night, reference=REFERENCE)
+    alone = section_of(plain, reference=REFERENCE)
     assert alone is not None
     assert "2.5 M packets/s" in alone
     assert "20261120T080000Z-fw-calibration" in alone
     assert "not known" in alone  # its queue
     assert "The baseline" not in alone
-    own = section_of(night, baseline=baseline())
+    own = section_of(plain, baseline=baseline())
     assert own is not None
     assert "&lt;dut&gt;" in own
     assert "Generator capacity" not in own
     assert "and 2 more are in the record" in own
-    both = section_of(night, reference=REFERENCE, baseline=baseline("earlier", 50))
+    both = section_of(plain, reference=REFERENCE, baseline=baseline("earlier", 50))
     assert both is not None
     assert "The baseline of an earlier run" in both
     assert "and 12 more are in the record" in both
@@ -82,12 +82,12 @@ def test_it_shows_the_ceilings_and_the_baseline(night: tuple[WithMetas, Verdict]
 
 
 @pytest.mark.slow
-def test_a_baseline_that_was_changed_is_reported(night: tuple[WithMetas, Verdict]) -> None:
+def test_a_baseline_that_was_changed_is_reported(plain: tuple[WithMetas, Verdict]) -> None:
     """Its hash no longer fits, whatever was changed; a reference that cannot be read is left out."""
-    changed = section_of(night, baseline=baseline().replace("0.25", "0.35"))
+    changed = section_of(plain, baseline=baseline().replace("0.25", "0.35"))
     assert changed is not None
     assert "was changed after it was frozen" in changed
     chance = random.Random(1)
     for _ in range(5):
         cut = REFERENCE[: chance.randrange(len(REFERENCE))]
-        assert section_of(night, reference=cut) is None
+        assert section_of(plain, reference=cut) is None

@@ -78,14 +78,16 @@ def printed(night: Night, *, terminal: bool, width: int = 120) -> str:
 def test_a_section_of_a_plug_in_is_in_every_format(night: Night) -> None:
     """Its sentence, table, curve and folded list are drawn by each format; its text is no markup."""
     assert "rack_section" in SECTIONS.names()
-    page = render_html(*night)
+    record = replace(night[0], data=[each for each in night[0].data if each.metric == "system.cpu.utilization"][:1])
+    shown = record, night[1]
+    page = render_html(*shown)
     section = page.partition('<section id="rack_section">')[2].partition("</section>")[0]
     texts = {
         "html": section,
-        "markdown": render_markdown(*night),
-        "terminal": printed(night, terminal=True),
-        "narrow": printed(night, terminal=True, width=60),
-        "text": printed(night, terminal=False),
+        "markdown": render_markdown(*shown),
+        "terminal": printed(shown, terminal=True),
+        "narrow": printed(shown, terminal=True, width=60),
+        "text": printed(shown, terminal=False),
     }
     for form, text in texts.items():
         wanted = ("own sensors", "inlet", "21.5 °C", "outlet", "48 °C", "fan speed", "door: 20 °C", "raw answer")
@@ -101,9 +103,9 @@ def test_a_section_of_a_plug_in_is_in_every_format(night: Night) -> None:
 
 
 @pytest.mark.usefixtures("plugin")
-def test_a_faulty_plug_in_costs_its_section_and_not_the_report(night: Night) -> None:
+def test_a_faulty_plug_in_costs_its_section_and_not_the_report(plain: Night) -> None:
     """What fails, and what is no section, says so in its place; everything else of the report is there."""
-    for text in (render_html(*night), printed(night, terminal=False)):
+    for text in (render_html(*plain), printed(plain, terminal=False)):
         assert "the section faulty_section failed: ZeroDivisionError: division by zero" in text
         assert "needs ORDER (a number), TITLE (text) and blocks(page)" in text
         assert "httpd restarted once" in text
@@ -142,23 +144,24 @@ def test_a_broken_module_of_the_folder_is_refused(tmp_path: Path, monkeypatch: p
         (1.0, "{restart}", "1 restart"),
     ],
 )
-def test_a_quantity_reads_the_same_everywhere(night: Night, value: float, unit: str, text: str) -> None:
+def test_a_quantity_reads_the_same_everywhere(plain: Night, value: float, unit: str, text: str) -> None:
     """Terminal, pipe, Markdown and page, and the sentences of the rules, have one style for a number with its unit."""
     assert quantity(value, unit) == words.quantity(value, unit) == text
-    first = replace(night[1].findings[0], measured=value, limit=2 * value, unit=unit)
-    verdict = replace(night[1], findings=(first, *night[1].findings[1:]))
+    record, before = plain
+    first = replace(before.findings[0], measured=value, limit=2 * value, unit=unit)
+    verdict = replace(before, findings=(first, *before.findings[1:]))
     for shown in (
-        printed((night[0], verdict), terminal=True),
-        printed((night[0], verdict), terminal=False),
-        render_markdown(night[0], verdict),
-        render_html(night[0], verdict),
+        printed((record, verdict), terminal=True),
+        printed((record, verdict), terminal=False),
+        render_markdown(record, verdict),
+        render_html(record, verdict),
     ):
         assert text in " ".join(shown.split())
 
 
-def test_a_duration_reads_the_same_everywhere(night: Night) -> None:
+def test_a_duration_reads_the_same_everywhere(plain: Night) -> None:
     """The length of the run is said in one way, and never in the syntax of a plan."""
-    for shown in (printed(night, terminal=True), render_markdown(*night)):
+    for shown in (printed(plain, terminal=True), render_markdown(*plain)):
         assert "UTC, 8 h\n" in shown
         assert not re.search(r"\b8h\b", shown)
-    assert "<dt>duration</dt><dd>8 h</dd>" in render_html(*night)
+    assert "<dt>duration</dt><dd>8 h</dd>" in render_html(*plain)

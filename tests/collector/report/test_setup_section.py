@@ -33,8 +33,8 @@ MACHINE: dict[str, Any] = {
 }
 
 
-def test_the_set_up_is_readable_and_says_what_changed(night: tuple[MemoryRecord, Verdict]) -> None:
-    record, verdict = deepcopy(night[0]), night[1]
+def test_the_set_up_is_readable_and_says_what_changed(plain: tuple[MemoryRecord, Verdict]) -> None:
+    record, verdict = deepcopy(plain[0]), plain[1]
     router = {"device": {"vendor": "Cisco", "model": "ASR1001", "software": "17.9"}, "told_by": {"device": "snmp"}}
     assert "told_by" not in MACHINE, "the router is as records of earlier versions have it"
     end = {**deepcopy(MACHINE), "cpu": {**MACHINE["cpu"], "governor": "powersave"}}
@@ -57,9 +57,9 @@ def test_the_set_up_is_readable_and_says_what_changed(night: tuple[MemoryRecord,
     assert "Cisco ASR1001 17.9" in target.getvalue()
 
 
-def test_the_line_of_a_generator_names_it(night: tuple[MemoryRecord, Verdict]) -> None:
+def test_the_line_of_a_generator_names_it(plain: tuple[MemoryRecord, Verdict]) -> None:
     """TRex has all in one word, Pktgen its version beside it; one that says neither is told by its fingerprint."""
-    record, verdict = deepcopy(night[0]), night[1]
+    record, verdict = deepcopy(plain[0]), plain[1]
     identities = {
         "tg": {"generator": "TRex 3.04 STL", "address": "198.18.0.9"},
         "pktgen": {"generator": "Pktgen-DPDK", "address": "198.18.0.8", "version": "24.10.3"},

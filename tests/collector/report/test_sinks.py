@@ -35,9 +35,9 @@ def reading(metric: str, values: list[float], sink: str = "influxdb-1") -> Serie
     return Series("monitor", metric, f"sink={sink}", trait, times, np.array(values), 5.0)
 
 
-def with_sinks(night: tuple[WithSeries, Verdict], *series: Series) -> WithSeries:
-    fed = copy(night[0])
-    fed.data = [*night[0].data, *series]
+def with_sinks(plain: tuple[WithSeries, Verdict], *series: Series) -> WithSeries:
+    fed = copy(plain[0])
+    fed.data = [*plain[0].data, *series]
     return fed
 
 
@@ -58,34 +58,34 @@ def shown(source: WithSeries, verdict: Verdict) -> tuple[str, str, str]:
     return target.getvalue(), render_markdown(source, verdict), section
 
 
-def test_a_run_without_a_database_says_nothing_of_one(night: tuple[WithSeries, Verdict]) -> None:
-    terminal, markdown, section = shown(*night)
+def test_a_run_without_a_database_says_nothing_of_one(plain: tuple[WithSeries, Verdict]) -> None:
+    terminal, markdown, section = shown(*plain)
     assert "sink" not in terminal + markdown
     assert section == ""
 
 
-def test_a_database_that_kept_up_is_one_quiet_line(night: tuple[WithSeries, Verdict]) -> None:
-    terminal, markdown, section = shown(with_sinks(night, *healthy()), night[1])
+def test_a_database_that_kept_up_is_one_quiet_line(plain: tuple[WithSeries, Verdict]) -> None:
+    terminal, markdown, section = shown(with_sinks(plain, *healthy()), plain[1])
     words = "sink influxdb-1: 12,300 lines written, none rejected; never more than 30 s behind; up to date at the end"
     assert words in terminal
     assert words in markdown
     assert "12,300" in section
-    assert "Databases" in render_html(with_sinks(night, *healthy()), night[1])
+    assert "Databases" in render_html(with_sinks(plain, *healthy()), plain[1])
     assert "card warn" not in section
     assert "soakwatch sink RUN" not in section
 
 
-def test_an_outage_refusals_and_what_waited_at_the_end_are_reported(night: tuple[WithSeries, Verdict]) -> None:
+def test_an_outage_refusals_and_what_waited_at_the_end_are_reported(plain: tuple[WithSeries, Verdict]) -> None:
     """The counters began anew when the monitor was killed and resumed; the second sink is well."""
     fed = with_sinks(
-        night,
+        plain,
         reading("monitor.sink.lag", [2, 603.2, 240]),
         reading("monitor.sink.backlog", [2, 40_000, 12_300]),
         reading("monitor.sink.written", [1000, 40, 2000]),
         reading("monitor.sink.rejected", [3, 0, 4]),
         *healthy("influxdb-2"),
     )
-    terminal, markdown, section = shown(fed, night[1])
+    terminal, markdown, section = shown(fed, plain[1])
     words = "sink influxdb-1: 3,000 lines written, 7 rejected; 10 min 3 s behind at 2026-11-20 18:40:05;"
     assert words in " ".join(terminal.split())
     assert "4 min behind at the end, 12,300 polls not written" in terminal
@@ -96,14 +96,14 @@ def test_an_outage_refusals_and_what_waited_at_the_end_are_reported(night: tuple
     assert "influxdb-2" in section
 
 
-def test_a_report_for_a_pull_request_stays_short(night: tuple[WithSeries, Verdict]) -> None:
-    many = with_sinks(night, *(series for n in range(9) for series in healthy(f"influxdb-{n}")))
-    assert len(render_markdown(many, night[1]).splitlines()) <= 75
+def test_a_report_for_a_pull_request_stays_short(plain: tuple[WithSeries, Verdict]) -> None:
+    many = with_sinks(plain, *(series for n in range(9) for series in healthy(f"influxdb-{n}")))
+    assert len(render_markdown(many, plain[1]).splitlines()) <= 75
 
 
 @pytest.mark.parametrize("missing", [0, 1, 2, 3])
 def test_a_record_that_lacks_one_of_the_readings_can_still_be_shown(
-    missing: int, night: tuple[WithSeries, Verdict]
+    missing: int, plain: tuple[WithSeries, Verdict]
 ) -> None:
     some = [series for index, series in enumerate(healthy()) if index != missing]
-    shown(with_sinks(night, *some), night[1])
+    shown(with_sinks(plain, *some), plain[1])

@@ -123,11 +123,12 @@ def test_a_change_is_told_with_its_interval_and_whether_it_is_proven(make_run: M
     assert [change and change.result for change in rows["CPU, highest"].changes] == [None, "", ""]
 
 
-def test_runs_of_which_each_wanders_are_not_called_different(make_run: MakeRun) -> None:
-    """Equal runs whose readings scatter: of a hundred pairs few may be called different, and those by chance only."""
+@pytest.mark.parametrize("pairs", [5, pytest.param(20, marks=pytest.mark.slow)])
+def test_runs_of_which_each_wanders_are_not_called_different(make_run: MakeRun, pairs: int) -> None:
+    """Equal runs whose readings scatter: few pairs may be called different, and those by chance only."""
     rng = np.random.default_rng(20)
     told = 0
-    for pair in range(20):
+    for pair in range(pairs):
         folders = [make_run(f"r{pair}-{side}", level=20.0, noise=rng.normal(0, 3, 240), seconds=240) for side in (0, 1)]
         with RecordView.open(folders[0]) as first, RecordView.open(folders[1]) as second:
             change = figures_of(first, second)["CPU, mean"].changes[1]

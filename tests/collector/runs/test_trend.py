@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.commands import Command
+from tests.in_process import command_here
 
 from soakwatch.runs.figures import FigureValue, parse_figure
 from soakwatch.runs.trend import trend_of
@@ -21,11 +22,11 @@ DAY = 86400 * SECOND
 RX = parse_figure("load.rx.packets")
 
 
-@pytest.fixture
-def releases(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def releases(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Twelve runs of three releases on as many days, that differ by 1 %; the third forwards 7 % less."""
     chance = random.Random(7)
-    folder = tmp_path / "runs"
+    folder = tmp_path_factory.mktemp("trend") / "runs"
     for index in range(12):
         release = ("7.8", "7.9", "7.10")[index // 4]
         level = 1e6 * chance.gauss(1, 0.01) * (0.93 if release == "7.10" else 1.0)
@@ -41,9 +42,15 @@ def releases(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_slower_release_is_found(releases: Path, soakwatch: Command) -> None:
+@pytest.fixture
+def beside(releases: Path) -> Command:
+    """Runs commands in the folder that holds them."""
+    return command_here(releases.parent)
+
+
+def test_a_slower_release_is_found(beside: Command) -> None:
     """7.10 stands behind 7.9, with its change and the run from which on it is so; nothing else changed."""
-    text = soakwatch("trend").stdout
+    text = beside("trend").stdout
     assert text.startswith("overnight: 12 runs, 2023-11-14 to 2023-11-25\n")
     lines = text.splitlines()
     groups = [line.split()[0] for line in lines[2:6]]
@@ -56,7 +63,7 @@ def test_a_slower_release_is_found(releases: Path, soakwatch: Command) -> None:
     (slower,) = [line for line in lines if line.startswith("  7.10") and "worse" in line]
     assert "needs 6 runs" in slower
     assert "−7" in slower or "−6" in slower
-    data = json.loads(soakwatch("trend", "--json").stdout)
+    data = json.loads(beside("trend", "--json").stdout)
     (plan,) = data["plans"]
     rate = next(figure for figure in plan["figures"] if figure["figure"] == "load.rx.packets")
     assert [point["run"] for point in rate["change_points"]] == ["20231122T200000Z-overnight"]
@@ -67,26 +74,24 @@ def test_a_slower_release_is_found(releases: Path, soakwatch: Command) -> None:
     assert data["left_out"] == []
 
 
-def test_runs_are_grouped_and_chosen_by_labels(releases: Path, soakwatch: Command) -> None:
+def test_runs_are_grouped_and_chosen_by_labels(beside: Command) -> None:
     """By a label, by the week of their begin, of one testbed, since a time; a label that no run has is told."""
-    by_build = json.loads(soakwatch("trend", "--by", "build", "--json").stdout)["plans"][0]
+    by_build = json.loads(beside("trend", "--by", "build", "--json").stdout)["plans"][0]
     assert [group["name"] for group in by_build["groups"]] == ["b0", "b1", "b2", "b3", "b4", "b5"]
-    weeks = json.loads(soakwatch("trend", "--by", "week", "--json").stdout)["plans"][0]["groups"]
+    weeks = json.loads(beside("trend", "--by", "week", "--json").stdout)["plans"][0]["groups"]
     assert [group["name"] for group in weeks] == ["2023-W46", "2023-W47"]
-    one = json.loads(soakwatch("trend", "--label", "testbed=a", "--figure", "load.loss", "--json").stdout)["plans"][0]
+    one = json.loads(beside("trend", "--label", "testbed=a", "--figure", "load.loss", "--json").stdout)["plans"][0]
     assert len(one["runs"]) == 6
     assert one["figures"][0]["groups"][0]["reason"] == "the run has no load.loss"
-    table = list(csv.DictReader(io.StringIO(soakwatch("trend", "--csv", "--figure", "load.rx.packets").stdout)))
+    table = list(csv.DictReader(io.StringIO(beside("trend", "--csv", "--figure", "load.rx.packets").stdout)))
     assert [row["change_point"] for row in table].index("1") == 8
     assert (table[0]["group"], table[0]["unit"], table[0]["better"]) == ("7.8", "{packet}/s", "higher")
-    assert "no run in runs/ that is over" in soakwatch("trend", "--last", "1h").stdout
-    assert (
-        soakwatch("trend", "--by", "biuld").stderr == "soakwatch: no run has the label 'biuld'; did you mean 'build'?\n"
-    )
-    wrong = soakwatch("trend", "--plan", "overnigt")
+    assert "no run in runs/ that is over" in beside("trend", "--last", "1h").stdout
+    assert beside("trend", "--by", "biuld").stderr == "soakwatch: no run has the label 'biuld'; did you mean 'build'?\n"
+    wrong = beside("trend", "--plan", "overnigt")
     assert wrong.stderr == "soakwatch: no run of the plan 'overnigt' was judged here; did you mean 'overnight'?\n"
     assert wrong.returncode == 2
-    assert "no runs in empty/" in soakwatch("trend", "--runs", "empty").stderr
+    assert "no runs in empty/" in beside("trend", "--runs", "empty").stderr
 
 
 def test_what_is_missing_is_said(tmp_path: Path, soakwatch: Command) -> None:
@@ -113,17 +118,17 @@ def test_what_is_missing_is_said(tmp_path: Path, soakwatch: Command) -> None:
     assert [group["name"] for group in by_size["plans"][0]["groups"]] == ["64", "512"]
 
 
-def test_the_figures_of_a_run_are_listed(releases: Path, soakwatch: Command) -> None:
+def test_the_figures_of_a_run_are_listed(beside: Command) -> None:
     """The usual ones, or those that are asked for; a figure that the run does not have has its reason."""
-    table = soakwatch("figures", "last").stdout
+    table = beside("figures", "last").stdout
     assert "packets received, mean rate" in table
     assert "load.rx.packets" in table
-    asked = soakwatch("figures", "last", "--figure", "p95(load.latency)", "--figure", "load.loss")
+    asked = beside("figures", "last", "--figure", "p95(load.latency)", "--figure", "load.loss")
     assert "no load.loss: the run has no load.loss" in asked.stdout
-    data = json.loads(soakwatch("figures", "last", "--figure", "system.cpu.utilization", "--json").stdout)
+    data = json.loads(beside("figures", "last", "--figure", "system.cpu.utilization", "--json").stdout)
     (figure,) = data["figures"]
     assert (figure["value"], figure["better"]) == (pytest.approx(0.4), "lower")
-    assert "did you mean 'load.loss'?" in soakwatch("figures", "last", "--figure", "load.los").stderr
+    assert "did you mean 'load.loss'?" in beside("figures", "last", "--figure", "load.los").stderr
 
 
 def runs_of(values: Sequence[float], releases: Sequence[str]) -> list[TrendRun | LeftOut]:

@@ -43,7 +43,7 @@ def token(served: ServedRun) -> Token:
 @pytest.fixture
 def browser(served: ServedRun) -> Iterator[httpx.Client]:
     """Someone with a browser and nothing else."""
-    with httpx.Client(base_url=served.url, headers=HTML, trust_env=False, timeout=240) as connection:
+    with httpx.Client(base_url=served.url, headers=HTML, trust_env=False, verify=False, timeout=240) as connection:
         yield connection
 
 
@@ -81,7 +81,7 @@ def test_a_code_lets_one_browser_in_once(browser: httpx.Client, served: ServedRu
     assert (answer.status_code, answer.headers["location"]) == (303, "/")
     assert may_act(browser)
     assert browser.get(link).status_code == 303, "whoever is in already is not sent away"
-    with httpx.Client(base_url=served.url, headers=HTML, trust_env=False) as other:
+    with httpx.Client(base_url=served.url, headers=HTML, trust_env=False, verify=False) as other:
         answer = other.get(link)
         assert answer.status_code == 401
         assert "was used already" in answer.text
@@ -155,7 +155,7 @@ def test_the_view_link_cannot_act(browser: httpx.Client, token: Token) -> None:
     page = browser.get("/", follow_redirects=True)
     assert page.status_code == 200
     assert browser.get(f"/view/{derived(token, 'enter')}").status_code == 401
-    with httpx.Client(base_url=str(browser.base_url), trust_env=False) as robot:
+    with httpx.Client(base_url=str(browser.base_url), trust_env=False, verify=False) as robot:
         robot.headers["authorization"] = f"Bearer {derived(token, 'view')}"
         assert may_view(robot)
         assert not may_act(robot)
@@ -244,7 +244,7 @@ def test_open_prints_a_link_that_works(
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+/enter/[\w.-]+", links[0])
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+/view/[\w-]+", links[1])
     for link, acts in zip(links, (True, False), strict=True):
-        with httpx.Client(headers=HTML, trust_env=False, follow_redirects=False, timeout=240) as fresh:
+        with httpx.Client(headers=HTML, trust_env=False, verify=False, follow_redirects=False, timeout=240) as fresh:
             assert fresh.get(link).status_code == 303
             fresh.base_url = httpx.URL(served.url)
             assert may_view(fresh)

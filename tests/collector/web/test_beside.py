@@ -4,30 +4,23 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
+import stat
 import subprocess
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import httpx
 import psutil
 import pytest
+from tests.commands import MAX_WAIT_S, Started, wait_until
 
+from soakwatch.api import attach, mark
 from soakwatch.record import RecordView
 
-Started = Callable[..., "subprocess.Popen[str]"]
-_DEADLINE_S = 240.0
+Run = tuple["subprocess.Popen[str]", str]
 
-LONG = ("run", "--process", f"pid:{os.getpid()}", "--interval", "200ms", "--duration", "5m", "--into", "run")
-
-
-def until(happened: Callable[[], bool], what: str) -> None:
-    """Wait for something that must happen; to end, judge and report a run takes a while where others work."""
-    deadline = time.monotonic() + _DEADLINE_S
-    while not happened():
-        assert time.monotonic() < deadline, f"{what} did not happen within {_DEADLINE_S:g} s"
-        time.sleep(0.1)
+LONG = ("run", "--process", f"pid:{os.getpid()}", "--interval", "1s", "--duration", "5m", "--into", "run")
 
 
 def server_of(run: subprocess.Popen[str]) -> psutil.Process | None:
@@ -50,96 +43,146 @@ def url_of(folder: Path) -> str:
 def answers(url: str) -> bool:
     """Whether someone answers there."""
     try:
-        return httpx.get(f"{url}/api/health", timeout=5, trust_env=False).status_code == 200
+        return httpx.get(f"{url}/api/health", timeout=5, trust_env=False, verify=False).status_code == 200
     except httpx.HTTPError:
         return False
 
 
+def first_line(process: subprocess.Popen[str]) -> str:
+    """What a command says first."""
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+def polls(folder: Path) -> int:
+    """Committed polls of a record that is being written."""
+    with RecordView.open(folder) as view:
+        return view.counts().polls
+
+
+def bearer(folder: Path) -> dict[str, str]:
+    """The header that a run wants."""
+    return {"authorization": f"Bearer {(folder / 'web.token').read_text().strip()}"}
+
+
 @pytest.fixture
-def run(started: Started, tmp_path: Path) -> tuple[subprocess.Popen[str], str]:
+def run(started: Started, tmp_path: Path) -> Run:
     """A run that goes on, and where its server answers."""
     process = started(*LONG)
-    until(lambda: url_of(tmp_path / "run") != "" and answers(url_of(tmp_path / "run")), "the run's server")
-    return process, url_of(tmp_path / "run")
+    line = first_line(process)
+    said = re.fullmatch(r"recording to run\. API: (http://127\.0\.0\.1:\d+) \(token in run/web\.token\)", line)
+    assert said is not None, line
+    wait_until(lambda: answers(said[1]), "the run's server")
+    return process, said[1]
 
 
-def test_a_server_that_is_killed_comes_back_on_its_address(
-    run: tuple[subprocess.Popen[str], str], tmp_path: Path
+def test_a_run_is_served_told_of_events_and_stopped_from_its_page(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever asks meanwhile waits and is answered; the run goes on with its polls and ends as ever."""
-    process, url = run
+    """Its first line and a file say where; a server that is killed comes back there, and costs no poll; what was
+    reported is in record and report; a page that is open sees the verdict and takes the report along; nothing of the
+    server stays behind."""
+    (process, url), folder = run, tmp_path / "run"
+    assert url_of(folder) == url
+    assert stat.S_IMODE((folder / "web.token").stat().st_mode) == 0o600
+    token = (folder / "web.token").read_text(encoding="ascii").strip()
+    monkeypatch.setenv("SOAKWATCH_TOKEN", token)
+
     before = server_of(process)
     assert before is not None
     before.kill()
-    assert httpx.get(f"{url}/api/health", timeout=_DEADLINE_S, trust_env=False).status_code == 200
-    after = server_of(process)
-    assert after is not None
-    assert after.pid != before.pid
-    assert url_of(tmp_path / "run") == url
+    assert httpx.get(f"{url}/api/health", timeout=MAX_WAIT_S, trust_env=False, verify=False).status_code == 200, (
+        "whoever asks waits"
+    )
+    server = server_of(process)
+    assert server is not None
+    assert server.pid != before.pid
+    assert url_of(folder) == url
 
-    def polled() -> int:
-        with RecordView.open(tmp_path / "run") as view:
-            return view.counts().polls
+    assert (
+        httpx.post(f"{url}/api/runs/last/events", json={"kind": "failover"}, trust_env=False, verify=False).status_code
+        == 401
+    )
+    with mark(url, "failover", target="local", labels={"ticket": "4711"}):
+        pass
+    with pytest.raises(ZeroDivisionError), mark(folder, "upgrade"):
+        raise ZeroDivisionError
+    assert attach(url).name == "run"
 
-    seen = polled()
-    until(lambda: polled() > seen + 10, "more polls")
-    process.send_signal(signal.SIGINT)
-    process.wait(timeout=_DEADLINE_S)
-    assert process.returncode in {0, 1, 3}
-    with RecordView.open(tmp_path / "run") as view:
+    with httpx.Client(
+        base_url=url, headers=bearer(folder), timeout=MAX_WAIT_S, trust_env=False, verify=False
+    ) as client:
+        seen = polls(folder)
+        wait_until(lambda: polls(folder) > seen + 2, "more polls")
+        assert client.post("/api/runs/last/stop", json={"reason": "the lab is needed"}).status_code == 202
+        state: dict[str, object] = {}
+
+        def reported() -> bool:
+            state.update(client.get("/api/runs/last/state").json())
+            return bool(state["report"])
+
+        wait_until(reported, "the report")
+        assert state["state"] == "ended"
+        assert state["verdict"] in {"pass", "fail", "inconclusive"}
+        page = client.get("/runs/last/report").text
+    assert process.stdout is not None
+    output = process.stdout.read()
+    process.wait(timeout=MAX_WAIT_S)
+    assert process.returncode in {0, 1, 3}, output
+    assert not server.is_running()
+    assert not answers(url)
+
+    assert "ended early" in str(json.loads((folder / "verdict.json").read_text(encoding="utf-8")))
+    assert "the lab is needed" in page
+    assert "failover" in page
+    with RecordView.open(folder) as view:
+        kept = {stored.event.kind: stored.event for stored in view.events() if stored.origin == "user"}
         assert len(view.spans()) == 1, "one life of the monitor, without a gap"
+    assert kept["failover"].detail == {"ticket": "4711"}
+    assert kept["failover"].end_ns is not None
+    assert kept["upgrade"].detail == {"error": "ZeroDivisionError"}
+    assert [path.name for path in folder.iterdir() if "web" in path.name] == []
+    assert [path for path in folder.iterdir() if token.encode() in path.read_bytes()] == []
+    assert token not in output
+
+
+def test_a_server_ends_with_a_run_that_is_killed_and_the_resumed_run_keeps_the_token(
+    run: Run, started: Started, tmp_path: Path
+) -> None:
+    """Nobody is left to tell the server so; scripts that hold the token go on, at the address that is told anew."""
+    (process, url), folder = run, tmp_path / "run"
+    server = server_of(process)
+    assert server is not None
+    wait_until(lambda: polls(folder) > 0, "polls")
+    before = bearer(folder)
+    process.kill()
+    process.wait()
+    wait_until(lambda: not server.is_running() or server.status() == psutil.STATUS_ZOMBIE, "the end of the server")
+    assert not answers(url)
+    assert (folder / "web.token").exists()
+
+    again = started("resume", "run")
+    address = re.search(r"http://\S+", line := first_line(again))
+    assert address is not None, line
+    assert bearer(folder) == before
+    answer = httpx.post(
+        f"{address[0]}/api/runs/current/events",
+        json={"kind": "failover"},
+        headers=before,
+        timeout=MAX_WAIT_S,
+        trust_env=False,
+        verify=False,
+    )
+    assert answer.status_code == 201
 
 
 @pytest.mark.slow
-def test_it_ends_with_a_run_that_ends(run: tuple[subprocess.Popen[str], str], tmp_path: Path) -> None:
+def test_it_ends_with_a_run_that_is_interrupted(run: Run, tmp_path: Path) -> None:
     """Also with a page open that goes on asking; nothing is left behind that tells of it."""
     process, url = run
     server = server_of(process)
     assert server is not None
     process.send_signal(signal.SIGINT)
-    until(lambda: not answers(url) and process.poll() is not None, "the end of the run and its server")
+    wait_until(lambda: not answers(url) and process.poll() is not None, "the end of the run and its server")
     assert not server.is_running()
     assert not {"web.url", "web.token"} & {file.name for file in (tmp_path / "run").iterdir()}
-
-
-def test_it_ends_with_a_run_that_is_killed(run: tuple[subprocess.Popen[str], str]) -> None:
-    """Nobody is left to tell it so."""
-    process, url = run
-    server = server_of(process)
-    assert server is not None
-    process.kill()
-    process.wait()
-    until(lambda: not server.is_running() or server.status() == psutil.STATUS_ZOMBIE, "the end of the server")
-    assert not answers(url)
-
-
-def test_a_run_is_stopped_from_its_page_and_seen_to_its_end(
-    run: tuple[subprocess.Popen[str], str], tmp_path: Path
-) -> None:
-    """It is judged and reported with the reason; a page that is open sees the verdict and can take the report along."""
-    process, url = run
-    token = (tmp_path / "run" / "web.token").read_text(encoding="ascii").strip()
-    seen: dict[str, object] = {}
-    with httpx.Client(
-        base_url=url, headers={"authorization": f"Bearer {token}"}, timeout=_DEADLINE_S, trust_env=False
-    ) as client:
-
-        def begun() -> bool:
-            return bool(client.get("/api/runs/last/state").json()["sources"][0]["got"] > 5)
-
-        until(begun, "some polls")
-        assert client.post("/api/runs/last/stop", json={"reason": "the lab is needed"}).status_code == 202
-
-        def reported() -> bool:
-            seen.update(client.get("/api/runs/last/state").json())
-            return bool(seen["report"])
-
-        until(reported, "the report")
-        assert seen["state"] == "ended"
-        assert seen["verdict"] in {"pass", "fail", "inconclusive"}
-        page = client.get("/runs/last/report").text
-    process.wait(timeout=_DEADLINE_S)
-    assert process.returncode in {0, 1, 3}
-    verdict = json.loads((tmp_path / "run" / "verdict.json").read_text(encoding="utf-8"))
-    assert "ended early" in str(verdict)
-    assert "the lab is needed" in page

@@ -199,19 +199,19 @@ def test_csv_has_a_row_for_each_value_and_none_for_gaps(client: httpx.Client, mo
     ],
 )
 def test_invalid_requests_are_refused_with_a_reason(
-    client: httpx.Client, body: object, status: int, sentence: str
+    asking: httpx.Client, body: object, status: int, sentence: str
 ) -> None:
     """One sentence, never a traceback."""
-    answer = client.post(DATA, content=json.dumps(body), headers={"content-type": "application/json"})
+    answer = asking.post(DATA, content=json.dumps(body), headers={"content-type": "application/json"})
     assert answer.status_code == status
     assert sentence in answer.json()["error"]
 
 
-def test_numbers_that_are_none_are_refused(client: httpx.Client) -> None:
+def test_numbers_that_are_none_are_refused(asking: httpx.Client) -> None:
     """NaN and Infinity, which Python would read."""
     for word in ("NaN", "Infinity", "-Infinity"):
         content = f'{{"series": [["dut", "system.uptime", ""]], "begin": {word}}}'
-        answer = client.post(DATA, content=content, headers={"content-type": "application/json"})
+        answer = asking.post(DATA, content=content, headers={"content-type": "application/json"})
         assert answer.status_code == 400
 
 
@@ -228,9 +228,9 @@ def test_numbers_that_are_none_are_refused(client: httpx.Client) -> None:
     ],
 )
 def test_invalid_parameters_are_refused_with_a_reason(
-    client: httpx.Client, words: dict[str, str], sentence: str
+    asking: httpx.Client, words: dict[str, str], sentence: str
 ) -> None:
     """The same for words."""
-    answer = client.get(DATA, params=words)
+    answer = asking.get(DATA, params=words)
     assert answer.status_code == 400
     assert sentence in answer.json()["error"]

@@ -22,10 +22,10 @@ DAY = 86400 * SECOND
 HOSTILE = "<img src=x onerror=alert(1)>"
 
 
-@pytest.fixture
-def runs(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Eight runs, of which the last four forward less; one of another plan, whose label attacks."""
-    folder = tmp_path / "runs"
+    folder = tmp_path_factory.mktemp("trend") / "runs"
     for index in range(8):
         judged_run(
             folder / f"run-{index}",
@@ -38,13 +38,13 @@ def runs(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def visitor(runs: Path) -> Iterator[httpx.Client]:
     """Someone with the token."""
     headers = {"authorization": "Bearer a token for tests"}
     with (
         serve(WebPlan("127.0.0.1:0"), Token("a token for tests"), RunFolder(runs)) as served,
-        httpx.Client(base_url=served.url, headers=headers, trust_env=False, timeout=240) as client,
+        httpx.Client(base_url=served.url, headers=headers, trust_env=False, verify=False, timeout=240) as client,
     ):
         yield client
 

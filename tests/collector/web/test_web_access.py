@@ -71,7 +71,7 @@ def test_a_taken_port_is_reported_unless_nobody_asked_for_it(run: Path) -> None:
     assert not (run / TOKEN_FILE).exists()
     with serve_run(WebPlan(), run, time.time_ns) as first, serve_run(WebPlan(), run, time.time_ns) as second:
         assert first.url != second.url
-        assert httpx.get(f"{second.url}/api/health", trust_env=False).status_code == 200
+        assert httpx.get(f"{second.url}/api/health", trust_env=False, verify=False).status_code == 200
 
 
 def test_a_token_is_made_kept_and_never_shared(tmp_path: Path) -> None:
@@ -109,7 +109,9 @@ def test_a_token_of_ones_own(run: Path, monkeypatch: pytest.MonkeyPatch) -> None
     """It comes from the environment, and no file is made."""
     monkeypatch.setenv("WEB_TOKEN", TOKEN)
     with serve_run(WebPlan("127.0.0.1:0", "env:WEB_TOKEN"), run, time.time_ns) as served:
-        good = httpx.get(f"{served.url}/api/runs", headers={"authorization": f"Bearer {TOKEN}"}, trust_env=False)
+        good = httpx.get(
+            f"{served.url}/api/runs", headers={"authorization": f"Bearer {TOKEN}"}, trust_env=False, verify=False
+        )
         assert good.status_code == 200
         assert served.token_file is None
         assert not (run / TOKEN_FILE).exists()
@@ -130,7 +132,7 @@ def test_tls(run: Path, tmp_path: Path) -> None:
             answer = client.post(f"https://localhost:{port}/api/runs/last/events", json={"kind": "failover"})
         assert answer.status_code == 201
         with pytest.raises(httpx.HTTPError):
-            httpx.get(f"http://127.0.0.1:{port}/api/health", trust_env=False)
+            httpx.get(f"http://127.0.0.1:{port}/api/health", trust_env=False, verify=False)
 
 
 def test_a_certificate_that_cannot_be_used(run: Path, tmp_path: Path) -> None:
@@ -178,9 +180,9 @@ def test_those_who_say_nothing_lock_nobody_out(served: ServedRun) -> None:
         served.close()
 
 
-def test_a_head_that_is_too_large_is_refused(served: ServedRun) -> None:
+def test_a_head_that_is_too_large_is_refused(standing: ServedRun) -> None:
     """In one sentence, with the guards of every answer, before anything is kept of it."""
-    host, port = served.url.removeprefix("http://").split(":")
+    host, port = standing.url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=30) as peer:
         peer.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n" + b"X: " + b"x" * 2 * connections.MAX_HEAD_BYTES)
         got = b""
@@ -194,10 +196,10 @@ def test_a_head_that_is_too_large_is_refused(served: ServedRun) -> None:
 
 @pytest.mark.parametrize("path", ["/api/health", "/api/health/", "/enter/code", "/", "/nowhere", "/api/runs"])
 @pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example:8720", "192.0.2.7"])
-def test_who_asks_for_another_host_is_refused_before_all_else(served: ServedRun, path: str, host: str) -> None:
+def test_who_asks_for_another_host_is_refused_before_all_else(standing: ServedRun, path: str, host: str) -> None:
     """No answer, no redirect and nothing of the name that was asked for; the guards are there as on every answer."""
     headers = {"host": host, "accept": "text/html"}
-    answer = httpx.get(f"{served.url}{path}", headers=headers, trust_env=False)
+    answer = httpx.get(f"{standing.url}{path}", headers=headers, trust_env=False, verify=False)
     assert answer.status_code == 421
     assert answer.json() == {
         "error": "the Host header does not name this server: use its address, or allow the name"
@@ -207,7 +209,7 @@ def test_who_asks_for_another_host_is_refused_before_all_else(served: ServedRun,
     assert answer.headers["x-content-type-options"] == "nosniff"
 
 
-def test_every_answer_has_the_guards(served: ServedRun, client: httpx.Client) -> None:
+def test_every_answer_has_the_guards(standing: ServedRun, asking: httpx.Client) -> None:
     """Pages, redirects, errors and paths with a slash too many, which is no redirect."""
     for path, status in {
         "/api/health": 200,
@@ -216,7 +218,7 @@ def test_every_answer_has_the_guards(served: ServedRun, client: httpx.Client) ->
         "/view/no": 401,
         "/x": 404,
     }.items():
-        answer = client.get(f"{served.url}{path}", follow_redirects=False)
+        answer = asking.get(f"{standing.url}{path}", follow_redirects=False)
         assert answer.status_code == status, path
         for name, value in GUARDS.items():
             assert answer.headers[name] == value, path
@@ -227,7 +229,7 @@ def test_a_name_that_was_allowed_is_answered(run: Path) -> None:
     """A proxy's name, also through a tunnel with another port; a name below it is another name."""
     with serve_run(WebPlan("127.0.0.1:0", names=("Soak.Lab",)), run, time.time_ns) as served:
         for host, status in {"soak.lab": 200, "SOAK.LAB:443": 200, "localhost:9": 200, "a.soak.lab": 421}.items():
-            answer = httpx.get(f"{served.url}/api/health", headers={"host": host}, trust_env=False)
+            answer = httpx.get(f"{served.url}/api/health", headers={"host": host}, trust_env=False, verify=False)
             assert answer.status_code == status, host
 
 
@@ -277,7 +279,7 @@ def test_no_descriptor_is_left(run: Path, until: Callable[[Callable[[], bool], s
     before = opened()
     for _ in range(10):
         with serve_run(WebPlan("127.0.0.1:0"), run, time.time_ns) as served:
-            httpx.get(f"{served.url}/api/health", trust_env=False)
+            httpx.get(f"{served.url}/api/health", trust_env=False, verify=False)
     until(lambda: opened() <= before, "closing")
 
 

@@ -1,0 +1,35 @@
+"""A command line that is run in this process: for what a command says and does, not for what its process does."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+from contextlib import chdir, redirect_stderr, redirect_stdout
+from pathlib import Path
+from unittest.mock import patch
+
+from tests.commands import Command, environment
+
+from soakwatch.cli.main import run
+
+
+def command_here(folder: Path) -> Command:
+    """Runs command lines as in a process that was started in a folder: a process costs a second or two of imports."""
+
+    def here(*words: object) -> subprocess.CompletedProcess[str]:
+        args = [str(word) for word in words]
+        out, err = io.BytesIO(), io.BytesIO()
+        with (
+            io.TextIOWrapper(out, "utf-8", write_through=True) as output,
+            io.TextIOWrapper(err, "utf-8", write_through=True) as errors,
+            chdir(folder),
+            patch.dict(os.environ, environment()),
+            redirect_stdout(output),
+            redirect_stderr(errors),
+        ):
+            code = run(args)
+            said = out.getvalue().decode("utf-8"), err.getvalue().decode("utf-8")
+        return subprocess.CompletedProcess(args, code, *said)
+
+    return here
