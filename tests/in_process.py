@@ -14,22 +14,26 @@ from tests.commands import Command, environment
 from soakwatch.cli.main import run
 
 
-def command_here(folder: Path) -> Command:
-    """Runs command lines as in a process that was started in a folder: a process costs a second or two of imports."""
+def command_here(folder: Path, *, merged: bool = False) -> Command:
+    """Runs command lines in a folder, as ``command_in`` does: a process costs a second or two of imports.
 
-    def here(*words: object) -> subprocess.CompletedProcess[str]:
+    ``merged``: errors are printed among the rest. Names are set in the environment for one command.
+    """
+
+    def here(*words: object, **around: str) -> subprocess.CompletedProcess[str]:
         args = [str(word) for word in words]
-        out, err = io.BytesIO(), io.BytesIO()
+        out = io.BytesIO()
+        err = out if merged else io.BytesIO()
         with (
             io.TextIOWrapper(out, "utf-8", write_through=True) as output,
             io.TextIOWrapper(err, "utf-8", write_through=True) as errors,
             chdir(folder),
-            patch.dict(os.environ, environment()),
+            patch.dict(os.environ, {**environment(), **around}),
             redirect_stdout(output),
-            redirect_stderr(errors),
+            redirect_stderr(output if merged else errors),
         ):
             code = run(args)
-            said = out.getvalue().decode("utf-8"), err.getvalue().decode("utf-8")
+            said = out.getvalue().decode("utf-8"), "" if merged else err.getvalue().decode("utf-8")
         return subprocess.CompletedProcess(args, code, *said)
 
     return here

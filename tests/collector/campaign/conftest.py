@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.collector.in_process import command_here
 from tests.commands import Command
+from tests.in_process import command_here
 
 PLAN = """\
 name: tiny

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.collector.in_process import command_here
 from tests.commands import Command
+from tests.in_process import command_here
 
 from soakwatch.judge.record_verdict import judge_record
 from soakwatch.record import Record, RecordView

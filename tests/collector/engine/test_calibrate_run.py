@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.collector.in_process import command_here
+from tests.in_process import command_here
 
 from soakwatch.engine import calibrate
 from soakwatch.record import RecordView, SeriesKey

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.collector.engine.watched_run import acting, wait_for, wait_for_polls
-from tests.collector.in_process import command_here
+from tests.in_process import command_here
 
 from soakwatch.judge.live import client
 from soakwatch.record import RecordView

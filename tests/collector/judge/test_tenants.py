@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.collector.in_process import command_here
+from tests.in_process import command_here
 
 PLAN = """\
 duration: 1h

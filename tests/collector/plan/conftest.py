@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.collector.in_process import command_here
 from tests.commands import Command
+from tests.in_process import command_here
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.collector.in_process import command_here
+from tests.in_process import command_here
 
 from soakwatch.core.registry import INSTALLED
 from soakwatch.plan import plan_from_text

@@ -7,8 +7,8 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
-from tests.collector.in_process import command_here
 from tests.commands import Command
+from tests.in_process import command_here
 
 from soakwatch.sinks.influxdb import Influxdb
 from soakwatch.testing.influxd import BUCKET, ORG, Influxd, start_influxd

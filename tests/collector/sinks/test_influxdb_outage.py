@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 from tests.collector.engine.watched_run import UNTIL_OVER, acting, end_run, wait_for, wait_for_polls
-from tests.collector.in_process import command_here
 from tests.commands import MAX_WAIT_S, SOAKWATCH, wait_until
+from tests.in_process import command_here
 
 from soakwatch.record import Record, RecordView
 from soakwatch.record.backlog import backlog

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.collector.engine.hooks.hooks_kit import posts
 from tests.collector.engine.watched_run import UNTIL_OVER, acting, end_run, wait_for_events, wait_for_polls
-from tests.collector.in_process import command_here
+from tests.in_process import command_here
 
 from soakwatch.record import RecordView
 

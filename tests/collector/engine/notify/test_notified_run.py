@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from tests.collector.engine.notify.notify_kit import PASSWORD, Mails, mails, posts
 from tests.collector.engine.watched_run import UNTIL_OVER, acting, end_run, wait_for_events, wait_for_polls
-from tests.collector.in_process import command_here
 from tests.commands import SOAKWATCH, Command, wait_until
+from tests.in_process import command_here
 
 from soakwatch.engine.notify.policy import FAILED, SENT
 from soakwatch.record import RecordView
