@@ -69,7 +69,7 @@ def outcomes(path: Path) -> list[Outcome]:
     return found
 
 
-@dataclass
+@dataclass(eq=False)
 class OutcomeWriter:
     """The plugin behind ``--outcomes``: a line for each test when it ends, from whichever process ran it."""
 
