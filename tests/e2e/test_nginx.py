@@ -56,7 +56,7 @@ def nginx(tmp_path: Path, port: int, until: Until) -> Iterator[subprocess.Popen[
 
 
 def shortened(port: int, pidfile: Path) -> dict[str, Any]:
-    """The example's plan with a minute of load instead of 28, on a port of its own, in the same order: rest, load, rest."""
+    """The example's plan with a minute of load instead of 28, on a port of its own; rest, load, rest as in the file."""
     plan: dict[str, Any] = yaml.safe_load((EXAMPLE / "plan.yaml").read_text())
     plan["phases"] = [{"baseline": "10s"}, {"soak": "50s"}, {"recovery": "10s"}]
     plan["targets"]["nginx"]["watch"] = {"processes": [{"pidfile": str(pidfile), "name": "nginx"}]}
@@ -70,6 +70,7 @@ def shortened(port: int, pidfile: Path) -> dict[str, Any]:
         assert line.count(of_the_file) == 1
         line = line.replace(of_the_file, here)
     plan["targets"]["wrk"]["sources"][0]["command"]["run"] = [shell, flag, line]
+    del plan["targets"]["host"]  # told, not judged: all probes of this machine each second are most of the run's work
     # a run of seconds loses polls while the machine does much besides
     plan["rules"] = {"coverage": {"floor": "80%", "gap": "20%"}}
     return plan
