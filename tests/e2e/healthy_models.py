@@ -102,7 +102,8 @@ class _Series:
         if self.metric.kind == STATE:
             side = name.rpartition(".")[2]
             return {"high": 10 * abs(self.level), "low": min(0.0, 10 * self.level), "limit": 1e9}.get(side, 1.0)
-        return self.level * (1 + 0.01 * noise.gauss(0.0, 1.0))
+        # what may not grow is memory and the like, which does not scatter as a load does
+        return self.level * (1 + (0.0005 if self.metric.growth else 0.01) * noise.gauss(0.0, 1.0))
 
     @property
     def level(self) -> float:
