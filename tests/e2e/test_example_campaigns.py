@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -12,10 +13,12 @@ from typing import Any
 import pytest
 import yaml
 from tests.commands import command_in
+from tests.needs import needs
 
 from soakwatch.testing.ports import free_port
 
 ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "campaign-examples.md").read_text(encoding="utf-8")
 CAMPAIGNS = ROOT / "deploy" / "examples" / "campaigns"
 NAMES = ("overload", "releases", "cube", "sizes", "cores", "sheet")
 CELLS = {"overload": 12, "releases": 3, "cube": 21, "sizes": 72, "cores": 5, "sheet": 3}
@@ -62,6 +65,13 @@ class Table:
         (figure,) = [each for each in cell["figures"] if each["figure"] == name]
         assert figure["median"] is not None, figure
         return float(figure["median"])
+
+
+def promised(name: str) -> str:
+    """The verdict that the page gives a campaign."""
+    found = re.search(rf"campaigns/{name}/campaign\.yaml\n.*?^Verdict: (\w+)\.$", PAGE, re.MULTILINE | re.DOTALL)
+    assert found is not None, name
+    return found[1].lower()
 
 
 def whole(name: str, folder: Path, file: Path | None = None) -> Table:
@@ -123,6 +133,7 @@ def test_loss_stands_beside_what_the_overload_explains(tmp_path: Path, benches: 
     """The published table: what is lost at each load, beside offered less capacity; large ones lose more than that."""
     benches.append("overload")
     table = whole("overload", tmp_path / "overload")
+    assert table.data["verdict"] == promised("overload")
     published = {
         ("L4", "64"): {"20%": 0.0, "25%": 0.149, "30%": 0.216},
         ("L3", "64"): {"24%": 0.0, "27%": 0.082, "30%": 0.179},
@@ -161,6 +172,7 @@ def test_a_release_is_slower_than_the_one_before_it_and_like_the_one_before_that
     """v2.3 is a regression of 7.65 % against v2.2, and no different from v2.1 within 2 %."""
     benches.append("releases")
     table = whole("releases", tmp_path / "releases")
+    assert table.data["verdict"] == promised("releases")
     median = {release: table.figure("throughput", release=release) for release in ("v2.1", "v2.2", "v2.3")}
     assert median["v2.1"] == pytest.approx(7_383_070, rel=0.005)
     assert median["v2.2"] == pytest.approx(8_029_181, rel=0.005)
@@ -177,6 +189,7 @@ def test_what_is_the_generators_limit_and_what_each_layer_costs(tmp_path: Path, 
     """The figure of the cable is the generator's own; a layer costs 15 to 25 % of what is left; absent cells say so."""
     benches.append("cube")
     table = whole("cube", tmp_path / "cube")
+    assert table.data["verdict"] == promised("cube")
     cable = {profile: table.figure("packets", device="cable", profile=profile, config="bridge") for profile in PROFILES}
     assert cable == {
         "small": pytest.approx(9.1e6, rel=0.001),
@@ -205,6 +218,7 @@ def test_cores_scale_as_published(tmp_path: Path, benches: list[str]) -> None:
     """Connections per second over ten runs on 1 to 16 cores, and the relative scale-up of both figures."""
     benches.append("cores")
     table = whole("cores", tmp_path / "cores")
+    assert table.data["verdict"] == promised("cores")
     published = {
         "1": (223.5e3, 1.0, 414.9e3, 1.0),
         "2": (371.1e3, 0.830, 742.3e3, 0.895),
@@ -227,6 +241,7 @@ def test_a_sheet_is_proven_refuted_or_left_open(tmp_path: Path, benches: list[st
     """Of three claims of ± 15 % one holds, one does not, and one lies too near to its edge for eight runs."""
     benches.append("sheet")
     table = whole("sheet", tmp_path / "sheet")
+    assert table.data["verdict"] == promised("sheet")
     outcomes = {each["subject"]: each["outcome"] for each in table.data["findings"] if "15 %" in each["asked"]}
     assert outcomes == {"config firewall": "pass", "config nat": "fail", "config ips": "inconclusive"}
 
@@ -244,6 +259,7 @@ def test_the_highest_rate_without_loss_is_found(tmp_path: Path, benches: list[st
     file = tmp_path / "campaign.yaml"
     file.write_text(yaml.safe_dump(campaign), encoding="utf-8")
     table = whole("sizes", tmp_path / "sizes", file)
+    assert table.data["verdict"] == promised("sizes")
     line = 10e9 / 8 / 1608
     carried = {
         ("64", "encap", "kernel"): 1.05e6,
@@ -258,3 +274,19 @@ def test_the_highest_rate_without_loss_is_found(tmp_path: Path, benches: list[st
         assert 0.97 * rate < found < 1.03 * rate  # trials of a second on a busy machine
     watts = [table.figure("power", size="64", direction="both", variant=v) for v in ("kernel", "one-core", "two-cores")]
     assert watts == pytest.approx([51, 45, 52], rel=0.03)
+
+
+@pytest.mark.slow
+def test_the_campaign_of_a_real_generator_measures_every_cell(tmp_path: Path) -> None:
+    """iperf3 over loopback, two sizes by two numbers of streams; what it carries is this machine's, so no figure of the
+    page is held against it, but each cell has one."""
+    needs("iperf3")
+    file = tmp_path / "campaign.yaml"
+    text = (CAMPAIGNS / "sizes" / "iperf3.yaml").read_text(encoding="utf-8")
+    file.write_text(text.replace("15201", str(free_port())), encoding="utf-8")
+    table = whole("sizes-iperf3", tmp_path / "folder", file)
+    assert len(table.data["cells"]) == 4
+    for size in ("200", "1400"):
+        for streams in ("2", "4"):
+            assert table.figure("throughput", size=size, streams=streams) > 0
+    assert table.data["verdict"] in {"pass", "inconclusive"}  # that a busy machine keeps from deciding

@@ -13,7 +13,7 @@ from soakwatch.report.load import Generator, figure_of
 from soakwatch.report.moments import first_failure_ns
 from soakwatch.report.summaries import deciding
 from soakwatch_rules.rule import Finding, InconclusiveReason, Outcome, Window
-from soakwatch_rules.traits import RISE_PER_HOUR, GrowthMethod, plain_words, traits_of
+from soakwatch_rules.traits import RISE_PER_HOUR, Family, GrowthMethod, plain_words, traits_of
 from soakwatch_rules.wording.words import counted
 
 _REASONS: Mapping[InconclusiveReason, str] = {
@@ -21,7 +21,7 @@ _REASONS: Mapping[InconclusiveReason, str] = {
     InconclusiveReason.TOO_FEW: "there were too few samples",
     InconclusiveReason.CADENCE: "it was polled too rarely",
     InconclusiveReason.RESOLUTION: "its samples are too coarse",
-    InconclusiveReason.GAP: "too many polls were lost",
+    InconclusiveReason.GAP: "the samples do not cover all of it",
     InconclusiveReason.GENERATOR: "the traffic generator was at fault",
     InconclusiveReason.CYCLE: "its period is longer than the run",
     InconclusiveReason.RELEASE: "it had not settled",
@@ -31,6 +31,7 @@ _REASONS: Mapping[InconclusiveReason, str] = {
     InconclusiveReason.NO_REFERENCE: "there is no reference to compare with",
     InconclusiveReason.NOT_BEGUN: "a phase of the plan never started",
 }
+_LOST_POLLS = "too many polls were lost"
 _MAX_NAMED = 3
 
 
@@ -84,12 +85,21 @@ def _why(verdict: Verdict) -> str:
     leading = [deciding(verdict, cause) for cause in causes]
     reasons = list(dict.fromkeys(failure_words(finding) for finding in leading))
     if verdict.outcome is Outcome.INCONCLUSIVE:
-        named = [_REASONS[f.why] if f.why is not None and f.why in _REASONS else plain_words(f.rule) for f in leading]
-        reasons = list(dict.fromkeys(named))
+        reasons = list(dict.fromkeys(_undecided_words(verdict, finding) for finding in leading))
     if not reasons:
         return verdict.reason.rstrip(".")
     more = len(reasons) - _MAX_NAMED
     return ", ".join(reasons[:_MAX_NAMED]) + (f", and {counted(more, 'more reason')}" if more > 0 else "")
+
+
+def _undecided_words(verdict: Verdict, finding: Finding) -> str:
+    """Why a finding is inconclusive. Samples may be missing though every poll was answered, as where a generator prints
+    nothing: polls were lost only where a rule that counts them says so."""
+    if finding.why is InconclusiveReason.GAP:
+        open_ = (f for f in verdict.findings if f.outcome is Outcome.INCONCLUSIVE)
+        if any(traits_of(f.rule).family is Family.POLLS for f in open_):
+            return _LOST_POLLS
+    return plain_words(finding.rule) if finding.why is None else _REASONS.get(finding.why, plain_words(finding.rule))
 
 
 def rate_of(finding: Finding) -> tuple[float, str] | None:

@@ -42,7 +42,7 @@ from soakwatch_rules.sampling import unseen
 from soakwatch_rules.stats.outage import Bins, settled
 from soakwatch_rules.stats.standstill import Stop, stops, stops_of_rate
 from soakwatch_rules.traits import Family, Guide, Traits
-from soakwatch_rules.wording.words import counted, duration
+from soakwatch_rules.wording.words import counted, duration, moment
 
 _MIN_LOST = {PACKETS: 3.0, REQUESTS: 3.0, CONNECTIONS: 3.0, PINGS: 5.0}
 _MIN_LOST_IN_STOP = 5.0  # lost in a stop: at one packet a minute each that is lost would be one
@@ -53,6 +53,7 @@ _MUCH = 0.1  # of what was sent that usually comes back
 _TAIL_S, _TAIL = 60.0, 0.01
 _CHANGING = frozenset({"ramp", "cooldown"})
 _ENDING = frozenset({"cooldown", "recovery"})
+_RESTING = frozenset({"baseline"})  # before the load: a generator that is not asked for its state reports nothing
 _MARKS = 50
 _CHANCE = 0.01
 
@@ -77,6 +78,8 @@ class Loss:
     the running level (``stats.standstill``). A stretch to the end of the readings before which the level sank step by
     step, or one of under a minute or a hundredth of the run, may be a generator that ended: inconclusive, unless it
     reports users, connections or that it is still sending. In an overload a stretch counts in which 99 % are lost.
+    Inconclusive too where the readings do not reach from end to end; but the end of one that reports nothing may lie in
+    the recovery, and the begin of the load (not of pings) in the baseline: it was at rest, which the finding notes.
 
     Who lost it: where the device's interfaces are read (system.network.packets), the four numbers are given: sent,
     device in, device out, received. If all that came in went out and the device's own counters of drops say nothing,
@@ -196,6 +199,7 @@ class Loss:
             seen.unknown += bare.unknown
             seen.readings = max(seen.readings, bare.readings)
             seen.blind = seen.blind or bare.blind
+            seen.rested = seen.rested or bare.rested
             worse = max((x.share for x in bare.shares), default=-1.0)
             if offer.ratio and worse > max((x.share for x in seen.shares), default=-2.0):
                 seen.shares, seen.base, seen.ratio = bare.shares, bare.base, offer
@@ -216,6 +220,11 @@ class Loss:
             doubts.append(f"{case.devices} devices share the load: which of them lost traffic is not known")
         if seen.ratio is None and kind != PINGS:
             doubts.append("what was sent is not known: only interruptions can be detected, not a share that is lost")
+        if seen.rested and not seen.blind:
+            doubts.append(
+                f"the generator reported nothing before {seen.rested}: if it was not at rest until then, what was lost "
+                "in the baseline phase is not known"
+            )
         finding = replace(finding, doubts=tuple(doubts))
         result = self._conclude(kind, finding, seen, limit)
         if kind != PACKETS:
@@ -235,8 +244,20 @@ class Loss:
         last = together(case.phases)[-1:]
         until = min((p.window.begin_ns for p in last if p.name in _ENDING), default=case.window.end_ns)
         if until > case.window.begin_ns:
-            times = offer.series.finite().time_ns
-            seen.blind = unseen(times, Window(case.window.begin_ns, until)) if times.size > 1 else "only one sample"
+            self._look_at_ends(case, offer, until, seen)
+
+    def _look_at_ends(self, case: Case, offer: Offer, until_ns: int, seen: Seen) -> None:
+        """Whether the readings reach from end to end; what reports only while it sends is silent in the baseline."""
+        times = offer.series.finite().time_ns
+        if times.size < 2:
+            seen.blind = "only one sample"
+            return
+        begin_ns = case.window.begin_ns
+        seen.blind = unseen(times, Window(begin_ns, until_ns))
+        rest = [p.window for p in together(case.phases)[:1] if p.name in _RESTING and p.window.begin_ns <= begin_ns]
+        if seen.blind and rest and rest[0].end_ns < until_ns and offer.kind != PINGS:
+            seen.blind = unseen(times, Window(rest[0].end_ns, until_ns))
+            seen.rested = moment(int(times[0]))
 
     def _examine_bins(
         self, case: Case, offer: Offer, bins: Bins, out: NDArray[np.bool_], over: NDArray[np.bool_], seen: Seen

@@ -74,6 +74,7 @@ class Seen:
     unknown: float = 0.0  # lost of an unknown number sent
     ratio: Offer | None = None
     blind: str = ""
+    rested: str = ""  # until when a generator without readings of the baseline phase was taken to be at rest
     readings: int = 0
 
 

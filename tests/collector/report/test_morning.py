@@ -117,6 +117,21 @@ def test_a_manager_reads_one_line(night: Night) -> None:
     assert headline(undecided, ()) == "leaker, twin could not be judged over 8 h: the run was too short."
 
 
+@pytest.mark.parametrize(
+    ("rules", "words"),
+    [
+        (["loss"], "the samples do not cover all of it"),
+        (["coverage"], "too many polls were lost"),
+        (["gap", "growth"], "too many polls were lost"),
+    ],
+)
+def test_lost_polls_are_told_only_where_polls_were_lost(night: Night, rules: list[str], words: str) -> None:
+    """Samples that are missing though every poll was answered (a generator that printed nothing) are no lost polls;
+    where a source was silent, what its silence left open is told with it, once."""
+    gaps = [finding_of(Outcome.INCONCLUSIVE, rule, "", why=InconclusiveReason.GAP) for rule in rules]
+    assert headline(verdict_of(night, gaps), ()) == f"leaker, twin could not be judged over 8 h: {words}."
+
+
 def test_the_sections_stand_in_the_order_of_a_morning() -> None:
     """Verdict, what broke first, evidence, headroom, what is inconclusive, coverage, generator, set-up, changes."""
     names = [section.name for section in all_sections()]

@@ -186,6 +186,49 @@ def test_a_silence_of_the_generator_is_no_pass() -> None:
     assert (finding.outcome, finding.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.GAP)
 
 
+@pytest.mark.parametrize("kind", ["requests", "answers", "packets"])
+def test_a_generator_that_is_silent_in_the_baseline_only_rests(kind: str) -> None:
+    """What prints figures only while it sends has none of the baseline phase; from the soak on each end must be seen,
+    and pings, which nobody turns off, in the baseline as well."""
+    rests = Phase("baseline", Window(0, 600 * S))
+    cut = (rests, Phase("soak", Window(600 * S, 3000 * S)), Phase("recovery", Window(3000 * S, 3600 * S)))
+    whole = {
+        "requests": (readings("load.request.rate", 0 * AT + 800, 10.0), readings("load.failure.rate", 0 * AT, 10.0)),
+        "answers": (readings("load.request.rate", 0 * AT + 800, 10.0),),
+        "packets": packets(none()),
+    }[kind]
+
+    def of(begin_s: int, end_s: int, phases: tuple[Phase, ...] = cut) -> Finding:
+        load = tuple(s.between(begin_s * S, end_s * S) for s in whole)
+        return judge(case(*load, phases=phases))
+
+    passed = of(610, 3000)
+    assert passed.outcome is Outcome.PASS
+    assert "the generator reported nothing before 1970-01-01 00:10:10 UTC" in passed.doubts[-1]
+    assert not any("baseline" in doubt for doubt in of(10, 3000).doubts)
+    for begin_s, end_s, phases, missing in (
+        (800, 3000, cut, "no samples before 1970-01-01 00:13:20 UTC"),
+        (610, 2000, cut, "no samples after 1970-01-01 00:33:10 UTC"),
+        (610, 3600, (replace(rests, name="ramp"), *cut[1:]), "no samples before 1970-01-01 00:10:10 UTC"),
+        (610, 3600, (), "no samples before 1970-01-01 00:10:10 UTC"),
+    ):
+        finding = of(begin_s, end_s, phases)
+        assert (finding.outcome, finding.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.GAP)
+        assert missing in finding.reason
+
+
+def test_pings_begin_with_the_run() -> None:
+    """A probe that brought nothing in the baseline phase was not at rest."""
+    asked = np.arange(1.0, 3601.0)
+    counters = (("reach.sent", asked), ("reach.lost", 0 * asked))
+    pings = [readings(name, value, 1.0, object=PEER) for name, value in counters]
+    cut = (Phase("baseline", Window(0, 600 * S)), Phase("soak", Window(600 * S, 3600 * S)))
+    late = tuple(s.between(610 * S, 3600 * S) for s in pings)
+    assert judge(case(series=tuple(pings), phases=cut)).outcome is Outcome.PASS
+    finding = judge(case(series=late, phases=cut))
+    assert (finding.outcome, finding.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.GAP)
+
+
 def test_overload_that_the_receiver_could_not_take() -> None:
     """A stress of 120 %: 5 % more are missing than the device dropped: its own ports show that it let them out."""
     cut = (Phase("soak", Window(0, 1800 * S)), Phase("stress", Window(1800 * S, 3600 * S)))
