@@ -59,6 +59,8 @@ class Seen:
 class Past:
     """The clock at the beginning of a run that began a while ago."""
 
+    mark = ""
+
     def __init__(self, now_ns: int) -> None:
         self._now_ns = now_ns
 

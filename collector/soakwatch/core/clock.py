@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import time
 from datetime import datetime, timedelta, tzinfo
+from pathlib import Path
 from typing import Protocol
 
 from apscheduler.triggers.base import BaseTrigger
@@ -24,17 +26,36 @@ class Clock(Protocol):
         ...
 
 
+class RunClock(Clock, Protocol):
+    """A clock that the next monitor of a run can go on with."""
+
+    @property
+    def mark(self) -> str:
+        """What tells another process how this clock goes, kept in the record; "" where that cannot be told."""
+        ...
+
+
 class SteadyClock:
     """The wall clock at the start of the run, carried on by the clock that counts through suspend and never steps.
 
-    A resumed run goes on with the time of the run: ``offset_ns`` is what the wall clock was ahead of it, by steps
-    that came before its monitor died. ``not_before_ns`` keeps it in order if the wall clock was set back since then:
-    time goes on from there, and the difference shows as ``monitor.clock.offset``.
+    A resumed run goes on with the time of the run. ``mark`` is that of the clock before: as long as the machine has not
+    been booted since, nothing that anybody does to the wall clock matters. Else ``offset_ns`` is what the wall clock
+    was ahead of it, by steps that came before its monitor died, and ``not_before_ns`` keeps it in order if the wall
+    clock was set back since then: time goes on from there, and the difference shows as ``monitor.clock.offset``.
     """
 
-    def __init__(self, not_before_ns: int = 0, offset_ns: int = 0) -> None:
-        self._anchor_ns = max(time.time_ns() - offset_ns, not_before_ns)
+    def __init__(self, not_before_ns: int = 0, offset_ns: int = 0, mark: str = "") -> None:
         self._started = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        boot, _, ahead = mark.partition(" ")
+        same = bool(boot) and boot == _boot_id() and re.fullmatch(r"\d{1,19}", ahead) is not None
+        now_ns = int(ahead) + self._started if same else time.time_ns() - offset_ns
+        self._anchor_ns = max(now_ns, not_before_ns)
+
+    @property
+    def mark(self) -> str:
+        """The boot of the machine, and by how much this clock is ahead of the time since it, in nanoseconds."""
+        boot = _boot_id()
+        return f"{boot} {self._anchor_ns - self._started}" if boot else ""
 
     def now_ns(self) -> int:
         """Steady time in nanoseconds since 1970 UTC."""
@@ -43,6 +64,13 @@ class SteadyClock:
     def wall_ns(self) -> int:
         """The wall clock, with its steps."""
         return time.time_ns()
+
+
+def _boot_id() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except (OSError, UnicodeError):
+        return ""
 
 
 class SteadyZone(tzinfo):

@@ -15,7 +15,7 @@ class PollGrid:
     def __init__(self, source: int, when: Timing) -> None:
         self._source, self._when = source, when
         self._last = -1  # the newest due time that is accounted for, as a number
-        self.busy_until_ns = when.anchor_ns
+        self.busy_until_ns = when.anchor_ns - 1
 
     def due_ns(self, time_ns: int) -> int:
         """The due time that a moment belongs to: the last one that is not after it."""
@@ -51,7 +51,7 @@ class PollGrid:
         return [self._lost(self._due_ns(between)) for between in range(self._last + 1, number)]
 
     def _lost(self, due_ns: int) -> Poll:
-        overrun = due_ns < self.busy_until_ns
+        overrun = due_ns <= self.busy_until_ns  # one that ended at this very moment was running when it was due
         outcome = PollOutcome.OVERRUN if overrun else PollOutcome.MISSED
         reason = "previous poll still running" if overrun else "the monitor was late"
         return Poll(self._source, due_ns, due_ns, 0, outcome, reason, NOTHING)

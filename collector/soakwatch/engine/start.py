@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 
-from soakwatch.core.clock import Clock, SteadyClock
+from soakwatch.core.clock import RunClock, SteadyClock
 from soakwatch.core.errors import RecordError, SoakwatchError
 from soakwatch.core.fingerprints import BEGIN_KEY
 from soakwatch.core.labels import LABELS_KEY, PENDING_KEY, labels_json
@@ -57,6 +57,8 @@ _OWN_FILES = frozenset({RECORD, f"{RECORD}-wal", f"{RECORD}-shm", f"{RECORD}-jou
 
 _OFFSET_WITHIN_NS = 3600 * 10**9
 
+CLOCK = "clock"
+"""The meta that holds the mark of the run's clock."""
 UNWATCHED = "the monitor was not running"
 
 
@@ -68,7 +70,7 @@ def versions() -> Mapping[str, str]:
 def begin(
     plan: Plan,
     folder: Path,
-    clock: Clock,
+    clock: RunClock,
     command: Sequence[str],
     *,
     stop_on_fail: bool,
@@ -94,6 +96,7 @@ def begin(
         SHARED_KEY: shared_text(target.name for target in plan.targets if target.shared),
         "command": " ".join(command),
         "versions": json.dumps(versions(), sort_keys=True),
+        CLOCK: clock.mark,
         BEGIN_KEY: "{}",  # until the sources have reported what their targets are
         PROMISES: "{}",
     }
@@ -133,10 +136,10 @@ def resume(
     *,
     stop_on_fail: bool,
     stop_rules: Collection[str] = (),
-    steady: Callable[[int, int], Clock] = SteadyClock,
-) -> tuple[RunContext, Record, Clock]:
+    steady: Callable[[int, int, str], RunClock] = SteadyClock,
+) -> tuple[RunContext, Record, RunClock]:
     """The record of a run whose monitor died, the rest of its course, and a clock that goes on from its last sample:
-    ``steady`` makes one that begins not before a time, and so far behind the wall clock.
+    ``steady`` makes one of the three facts of ``SteadyClock``.
 
     The gap is an event of the record. Where polling was over already, only the end is left: ``polled_ns`` is set.
     Raises RecordError if nothing is left to be done, or the run is still being written.
@@ -145,9 +148,10 @@ def resume(
     record = Record.open(folder)
     try:
         _refuse_complete(folder)  # nobody else goes on with it from here on
-        context, last_ns, offset_ns = _context(folder, stop_on_fail=stop_on_fail, stop_rules=stop_rules)
-        clock = steady(max(last_ns, context.polled_ns or 0), offset_ns)
+        context, last_ns, offset_ns, mark = _context(folder, stop_on_fail=stop_on_fail, stop_rules=stop_rules)
+        clock = steady(max(last_ns, context.polled_ns or 0), offset_ns, mark)
         if context.polled_ns is None:
+            record.set_meta(CLOCK, clock.mark)
             _note_gap(record, context, folder, last_ns, clock.now_ns())
         elif context.polled_ns > context.start_ns:
             record.end_phase(context.polled_ns)
@@ -167,9 +171,9 @@ def _refuse_complete(folder: Path) -> None:
         )
 
 
-def _context(folder: Path, *, stop_on_fail: bool, stop_rules: Collection[str]) -> tuple[RunContext, int, int]:
-    """What is left of a recorded run, the first time (UTC ns) of which it knows nothing, 0 if it knows of none, and by
-    how much (ns) the wall clock was ahead of the run's own when its monitor died."""
+def _context(folder: Path, *, stop_on_fail: bool, stop_rules: Collection[str]) -> tuple[RunContext, int, int, str]:
+    """What is left of a recorded run, the first time (UTC ns) of which it knows nothing, 0 if it knows of none, by how
+    much (ns) the wall clock was ahead of the run's own when its monitor died, and the mark of that."""
     with RecordView.open(folder) as view:
         metas = view.metas()
         plan = recorded_plan(view)
@@ -193,7 +197,7 @@ def _context(folder: Path, *, stop_on_fail: bool, stop_rules: Collection[str]) -
         )
         last_ns = view.last_ns
         offset_ns = 0 if last_ns is None else _offset_ns(view, last_ns)
-    return context, 0 if last_ns is None else last_ns + 1, offset_ns
+    return context, 0 if last_ns is None else last_ns + 1, offset_ns, metas.get(CLOCK, "")
 
 
 def _offset_ns(view: RecordView, last_ns: int) -> int:

@@ -39,6 +39,11 @@ class VirtualTime:
         """Seconds since its begin."""
         return self._slept_ns * 1e-9
 
+    @property
+    def mark(self) -> str:
+        """Nobody goes on with it."""
+        return ""
+
     def step_wall(self, seconds: float) -> None:
         """Step the wall clock; the steady clock goes on as if nothing had happened."""
         self._wall_step_ns += round(seconds * 1e9)

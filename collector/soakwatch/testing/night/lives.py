@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
-from soakwatch.core.clock import Clock
+from soakwatch.core.clock import Clock, RunClock
 from soakwatch.core.errors import RecordError, SoakwatchError
 from soakwatch.core.redaction import Redaction
 from soakwatch.core.run_command import MAX_OUTPUT, CommandResult
@@ -162,7 +162,7 @@ class Lives:
 
     def _one_life(self, plan: Plan) -> Verdict | None:
         """From begin or resume to the verdict; None where only the disk was in the way, or all was done before."""
-        clock: Clock = _Steady(self.time, self._wall_now)
+        clock: RunClock = _Steady(self.time, self._wall_now)
         if (self.folder / "record.sqlite").exists():
             with RecordView.open(self.folder) as view:
                 if is_complete(view.metas()):
@@ -412,9 +412,17 @@ class _OwnModel:
 class _Steady:
     """The steady clock of one life: the wall clock as it was at its begin, not before what is recorded, carried on."""
 
-    def __init__(self, time: VirtualTime, wall: Callable[[], int], not_before_ns: int = 0, offset_ns: int = 0) -> None:
+    def __init__(
+        self, time: VirtualTime, wall: Callable[[], int], not_before_ns: int = 0, offset_ns: int = 0, mark: str = ""
+    ) -> None:
         self._time, self._wall = time, wall
-        self._ahead_ns = max(wall() - offset_ns, not_before_ns) - time.now_ns()
+        now_ns = int(mark) + time.now_ns() if mark else wall() - offset_ns
+        self._ahead_ns = max(now_ns, not_before_ns) - time.now_ns()
+
+    @property
+    def mark(self) -> str:
+        """By how much it is ahead of the time of the night."""
+        return str(self._ahead_ns)
 
     def now_ns(self) -> int:
         """Steady time."""

@@ -144,3 +144,24 @@ def test_the_script_lives_a_night_from_a_checkout() -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "verdict: pass" in done.stdout
+
+
+def test_a_clock_that_is_set_while_no_monitor_runs_moves_nothing(tmp_path: Path) -> None:
+    """The gap is as long as nobody watched, and what came meanwhile is no burst of load."""
+    night = Night(4, 0.25, 2, (Fault(310, 310, Kind.CLOCK, size=-86400.0), killed(300, down_s=60)))
+    told = lived(night, tmp_path)
+    assert broken(night, told) == []
+    with RecordView.open(told.folder) as view:
+        ((begin_ns, end_ns),) = [(e.event.begin_ns, e.event.end_ns) for e in view.events() if e.event.kind == "gap"]
+        assert 59 < ((end_ns or 0) - begin_ns) * 1e-9 < 72
+    assert told.verdict.outcome is not Outcome.FAIL
+
+
+def test_a_poll_that_ends_when_the_next_is_due_is_no_late_monitor(tmp_path: Path) -> None:
+    """The device was slow, and the account says so, whichever life of the monitor polled it."""
+    night = Night(4, 0.25, 2, (Fault(300, 420, Kind.SLOW, "dut-1", size=25.0),))
+    told = lived(night, tmp_path)
+    with RecordView.open(told.folder) as view:
+        (ledger,) = [one for one in view.ledgers(view.window()) if one.target == "dut-1"]
+    assert "missed" not in ledger.lost, ledger.lost
+    assert ledger.lost["overrun"] > 0
