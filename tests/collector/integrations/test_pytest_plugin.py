@@ -321,7 +321,8 @@ def test_a_plan_runs_beside_the_session(process: Session, pytester: pytest.Pytes
         from soakwatch.record import RecordView
 
         def settle():  # until it was polled three times from now on
-            begin_ns, (run,) = time.time_ns(), pathlib.Path("runs").iterdir()
+            files = {file.resolve() for file in pathlib.Path("runs").glob("*/record.sqlite")}
+            begin_ns, (run,) = time.time_ns(), files
             polled = 0
             while polled < 3:
                 time.sleep(0.1)

@@ -26,7 +26,7 @@ from soakwatch.judge.verdict import Verdict
 from soakwatch.plan import Plan
 from soakwatch.plan.notify import END, FAILURE, START, NotifyPlan
 from soakwatch.runs.catalog import ADDRESS_FILE
-from soakwatch_rules.rule import Event, Finding
+from soakwatch_rules.rule import Event, Finding, Outcome
 
 FINISH_S = 30.0
 """How long the end of a run waits for its notifications."""
@@ -64,6 +64,8 @@ class Notifying:
         """Take the findings so far."""
         if self._recipients:
             so_far = tuple(findings)
+            if self._begun is not None and any(finding.outcome is Outcome.FAIL for finding in so_far):
+                self._send_start()  # nobody hears of a failure before he hears of the run
             for recipient in self._recipients:
                 self._send_failures(recipient, so_far, final=False)
 

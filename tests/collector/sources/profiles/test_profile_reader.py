@@ -153,11 +153,11 @@ def test_names_are_read_again_in_the_end_even_if_nothing_says_so() -> None:
 
 
 def test_a_table_whose_rows_come_and_go_is_not_walked_at_every_poll() -> None:
-    device = Device(interfaces({index: f"e{index}" for index in range(1, 4)}))
+    device = Device(interfaces({index: f"e{index}" for index in range(1, 30)}))
     reader = Reader(device, load_profiles()["generic"])
     poll(reader, 0)
     names = 0
-    tables = [interfaces({index: f"e{index}" for index in range(1, 4 + odd)}) for odd in (0, 1)]
+    tables = [interfaces({index: f"e{index}" for index in range(1, 30 + odd)}) for odd in (0, 1)]
     for second in range(1, 601):
         device.walks.clear()
         device.values = tables[second % 2]
