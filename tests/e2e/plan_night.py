@@ -11,16 +11,18 @@ from types import SimpleNamespace
 import pytest
 from tests.e2e.healthy_models import HealthyModel
 
-from soakwatch.engine import soak as engine
+from soakwatch.core.clock import Clock
 from soakwatch.engine import sources
 from soakwatch.engine.baseline_freeze import freeze
 from soakwatch.engine.finish import judged
-from soakwatch.engine.self_monitor import LoopLag
+from soakwatch.engine.machine import Machine
+from soakwatch.engine.self_monitor import Outcomes
 from soakwatch.engine.soak import Soak
 from soakwatch.engine.start import begin
 from soakwatch.judge.verdict import Verdict
 from soakwatch.plan import Plan, SourcePlan, TargetPlan, load_plan
 from soakwatch.sources.abc import Poller, SourceConfig, SourceContext
+from soakwatch.testing.night.lives import OwnModel, baseline_here
 from soakwatch.testing.virtual import VirtualTime
 
 Model = Callable[[SourcePlan, SourceContext], Poller]
@@ -29,17 +31,20 @@ MOST_BEAT_S = 30.0
 
 
 def through(file: Path, folder: Path, patch: pytest.MonkeyPatch, model: Model = HealthyModel) -> Verdict:
-    """The verdict of a plan's run from its begin to its end. Nobody looks at it meanwhile: the live judge is asked
-    nothing, for it lives in a process of its own and in real time."""
+    """The verdict of a plan's run from its begin to its end. Nobody judges it meanwhile: that is what the nights of
+    ``soakwatch.testing.night`` are for."""
     plan, time = load_plan(file), VirtualTime()
     beat_s = MOST_BEAT_S if plan.duration_s > 3600 else 1.0
     patch.setattr(sources, "poller_module", lambda name: SimpleNamespace(start=_start_of(plan, name, model)))
-    patch.setattr(engine, "COMMIT_EVERY_S", beat_s)
     patch.setattr(sources, "INTERVAL_S", beat_s)
-    patch.setattr(LoopLag, "_BEAT_S", beat_s)
-    patch.setattr(Soak, "_judge", _nothing)
+
+    async def own(clock: Clock, folder: Path, outcomes: Outcomes, stack: AsyncExitStack, *, tells: bool) -> Poller:
+        del folder, stack, tells
+        return OwnModel(clock, outcomes, time)
+
+    machine = Machine(own=own, judge=_Nobody, baseline=baseline_here, threaded=False, beat_s=beat_s)
     context, record = begin(plan, folder, time, ["soakwatch", "run", file.name], stop_on_fail=False)
-    end_ns = time.run(Soak(context, record, time, threaded=False).watch())
+    end_ns = time.run(Soak(context, record, time, machine=machine).watch())
     assert end_ns - context.start_ns <= round(plan.duration_s * 1e9)  # a search ends when it has found
     record.seal(final=True)
     record.set_meta("ended_ns", str(end_ns))
@@ -49,8 +54,18 @@ def through(file: Path, folder: Path, patch: pytest.MonkeyPatch, model: Model = 
     return verdict
 
 
-async def _nothing(_: Soak) -> None:
-    """No live judging."""
+class _Nobody:
+    """No live judging: it has nothing new to say."""
+
+    def __init__(self, _: Path) -> None:
+        pass
+
+    async def look(self) -> list[str] | str:
+        """See ``AsksJudge``."""
+        return ["new"]
+
+    async def close(self) -> None:
+        """See ``AsksJudge``."""
 
 
 def _start_of(plan: Plan, poller: str, model: Model) -> Callable[..., object]:

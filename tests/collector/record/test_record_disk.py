@@ -20,7 +20,8 @@ from soakwatch_rules.rule import Event
 
 def python(code: str, *arguments: str, before: Callable[[], None] | None = None) -> subprocess.CompletedProcess[str]:
     """Run a program in another process."""
-    program = [sys.executable, "-c", textwrap.dedent(code), *arguments]
+    # -B: Python keeps what it compiles even where a quota cuts it off, and the next process cannot load that.
+    program = [sys.executable, "-B", "-c", textwrap.dedent(code), *arguments]
     return subprocess.run(program, capture_output=True, text=True, timeout=240, check=False, preexec_fn=before)
 
 

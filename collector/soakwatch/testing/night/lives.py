@@ -191,7 +191,7 @@ class Lives:
         machine = Machine(
             own=self._own,
             judge=self._judge_of,
-            baseline=_baseline,
+            baseline=baseline_here,
             command=self._command,
             stopwatch=self._stopwatch,
             threaded=False,
@@ -238,7 +238,7 @@ class Lives:
         self, clock: Clock, folder: Path, outcomes: Outcomes, stack: AsyncExitStack, *, tells: bool
     ) -> Poller:
         del folder, stack, tells
-        return _OwnModel(clock, outcomes, self.time)
+        return OwnModel(clock, outcomes, self.time)
 
     def _judge_of(self, folder: Path) -> _JudgeHere:
         return _JudgeHere(folder, self._looked)
@@ -389,7 +389,7 @@ class _JudgeHere:
         self._evaluator = None
 
 
-class _OwnModel:
+class OwnModel:
     """The monitor as it sees itself: what depends on the machine is made up, what it counted is true."""
 
     def __init__(self, clock: Clock, outcomes: Outcomes, time: VirtualTime) -> None:
@@ -433,7 +433,8 @@ class _Steady:
         return self._wall()
 
 
-async def _baseline(folder: Path) -> str:
+async def baseline_here(folder: Path) -> str:
+    """The baseline to store, computed in this process; "" where there is nothing to store."""
     return compute_baseline(folder) or ""
 
 
