@@ -69,6 +69,8 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
     if any(Path(each).name == "tests" for each in session.config.args):
         # When it is imported it looks through all modules that there are, hundreds of times: 2 s later, 0.4 s now.
         importlib.import_module("MLRsearch")
+    # A pytest within this one forgets at its end what it imported. Of this, httpx keeps the errors that it knows.
+    importlib.import_module("httpcore")
     try:
         return (yield)
     finally:

@@ -179,6 +179,7 @@ def test_what_unknown_clients_send_neither_ends_nor_blocks_it(
         assert b" 200 " in ask(b"POST /v1 HTTP/1.1\r\n" + head + b"Content-Length: 2\r\n\r\n{}")
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # clients that never hang up
 def test_silent_and_slow_clients_lock_nobody_out(port: int, papers: CertificateFiles) -> None:
     """However many say nothing, each question is answered; a head that drips is cut, one that is too large refused."""
     context = ssl.create_default_context(cafile=str(papers.cert))
