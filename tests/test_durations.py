@@ -102,6 +102,7 @@ def test_the_quick_ones_start_nothing_wait_for_nothing_and_fit() -> None:
         short: Duration(0.3, 0.1, 0.0),
         "tests/test_gone.py": Duration(0.3, 0.1, 0.0),
     }
+    assert quick({"collector/soakwatch/core/units.py": Duration(0, 0, 0)}, 10.0) == []
     assert quick(known, 10.0) == [short, arithmetic]
     assert quick(known, 60.0) == [short, arithmetic, longer]
     assert quick(known, 1.0) == [short]
