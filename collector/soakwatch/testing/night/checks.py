@@ -11,7 +11,7 @@ from soakwatch.record import RecordView
 from soakwatch.record.follow import polls_due
 from soakwatch.record.model import OUTCOME_NUMBERS
 from soakwatch.testing.night.faults import OF_DEVICE, OF_MONITOR, Fault, Kind, Night, rule_of
-from soakwatch.testing.night.lives import Told
+from soakwatch.testing.night.lives import NightResult
 from soakwatch_agent.sample import PollOutcome
 from soakwatch_rules.rule import Finding, Outcome
 
@@ -23,19 +23,19 @@ _ALL = 2**62
 Key = tuple[str, str, str, str]
 
 
-def broken(night: Night, told: Told) -> list[str]:
+def broken(night: Night, result: NightResult) -> list[str]:
     """What does not hold in a night that was lived."""
-    with RecordView.open(told.folder) as view:
-        sentences = [*told.broken]
-        sentences += _nothing_committed_is_lost(view, told)
-        sentences += _every_due_time_has_one_poll(view, night, told)
-        sentences += _missing_is_never_a_pass(view, told)
+    with RecordView.open(result.folder) as view:
+        sentences = [*result.broken]
+        sentences += _nothing_committed_is_lost(view, result)
+        sentences += _every_due_time_has_one_poll(view, night, result)
+        sentences += _missing_is_never_a_pass(view, result)
         keys = len(view.keys())
-    sentences += _what_was_done_is_found(night, told)
-    sentences += _nothing_else_fails(night, told)
-    sentences += _each_hook_once(night, told)
-    if told.judge_bytes and told.judge_bytes[-1][1] > BYTES_A_SERIES * keys:
-        sentences.append(f"the live judge holds {told.judge_bytes[-1][1]:,} bytes of {keys} series")
+    sentences += _what_was_done_is_found(night, result)
+    sentences += _nothing_else_fails(night, result)
+    sentences += _each_hook_once(night, result)
+    if result.judge_bytes and result.judge_bytes[-1][1] > BYTES_A_SERIES * keys:
+        sentences.append(f"the live judge holds {result.judge_bytes[-1][1]:,} bytes of {keys} series")
     return sentences
 
 
@@ -44,50 +44,50 @@ def expected(night: Night) -> list[tuple[Fault, str]]:
     return [(fault, _WORDS[fault.kind]) for fault in night.faults]
 
 
-def lost_nothing(told: Told) -> bool:
+def lost_nothing(result: NightResult) -> bool:
     """Whether every due poll of the night was made, however often its monitor died."""
-    with RecordView.open(told.folder) as view:
+    with RecordView.open(result.folder) as view:
         lost = {OUTCOME_NUMBERS[outcome] for outcome in (PollOutcome.GAP, PollOutcome.MISSED)}
         return not any(
-            bool(np.isin(polls_due(told.folder, source.id, 0, _ALL).outcome, list(lost)).any())
+            bool(np.isin(polls_due(result.folder, source.id, 0, _ALL).outcome, list(lost)).any())
             for source in view.sources()
             if source.target != MONITOR
         )
 
 
-def differences(told: Told, other: Told) -> list[str]:
+def differences(result: NightResult, other: NightResult) -> list[str]:
     """Where the verdict of a night that was resumed is not that of the same night whose monitor lived."""
-    here, there = _outcomes(told), _outcomes(other)
+    here, there = _outcomes(result), _outcomes(other)
     sentences = [
         f"{' '.join(key)} is {here.get(key, 'not judged')}, and {there.get(key, 'not judged')} where nobody was killed"
         for key in sorted({*here, *there})
         if here.get(key) != there.get(key)
     ]
-    if told.verdict.outcome is not other.verdict.outcome:
-        sentences.append(f"resumed: {told.verdict.outcome.value}; never killed: {other.verdict.outcome.value}")
+    if result.verdict.outcome is not other.verdict.outcome:
+        sentences.append(f"resumed: {result.verdict.outcome.value}; never killed: {other.verdict.outcome.value}")
     return sentences
 
 
-def _outcomes(told: Told) -> Mapping[Key, str]:
-    return {_key(f): f.outcome.value for f in told.verdict.findings if f.target != MONITOR}
+def _outcomes(result: NightResult) -> Mapping[Key, str]:
+    return {_key(f): f.outcome.value for f in result.verdict.findings if f.target != MONITOR}
 
 
 def _key(finding: Finding) -> Key:
     return finding.rule, finding.target, finding.metric, finding.object
 
 
-def _nothing_committed_is_lost(view: RecordView, told: Told) -> Iterator[str]:
+def _nothing_committed_is_lost(view: RecordView, result: NightResult) -> Iterator[str]:
     now = {source.id: {int(t) for t in view.answered_ns(source.id)} for source in view.sources()}
-    for life, saved in enumerate(told.saved, 1):
+    for life, saved in enumerate(result.saved, 1):
         for source, answered in saved.items():
             if gone := answered - now.get(source, set()):
                 yield f"{len(gone)} polls of source {source} that the record had before life {life + 1} are gone"
 
 
-def _every_due_time_has_one_poll(view: RecordView, night: Night, told: Told) -> Iterator[str]:
+def _every_due_time_has_one_poll(view: RecordView, night: Night, result: NightResult) -> Iterator[str]:
     end_ns = int(view.meta("start_ns") or 0) + round(night.seconds * 1e9)  # no night is ended before its time
     for source in view.sources():
-        due = np.sort(polls_due(told.folder, source.id, 0, _ALL).due_ns)
+        due = np.sort(polls_due(result.folder, source.id, 0, _ALL).due_ns)
         if not len(due):
             yield f"{source.target} has no poll"
             continue
@@ -102,26 +102,26 @@ def _every_due_time_has_one_poll(view: RecordView, night: Night, told: Told) -> 
             yield f"{source.target}: no poll is due after {(due[-1] - due[0]) * 1e-9:.3f} s"
 
 
-def _missing_is_never_a_pass(view: RecordView, told: Told) -> Iterator[str]:
-    if told.verdict.outcome is not Outcome.PASS:
+def _missing_is_never_a_pass(view: RecordView, result: NightResult) -> Iterator[str]:
+    if result.verdict.outcome is not Outcome.PASS:
         return
     for source in view.sources():
         if not source.required or source.target == MONITOR:
             continue
-        outcomes = polls_due(told.folder, source.id, 0, _ALL).outcome
+        outcomes = polls_due(result.folder, source.id, 0, _ALL).outcome
         share = float((outcomes == OUTCOME_NUMBERS[PollOutcome.OK]).mean()) if len(outcomes) else 0.0
         if share < FLOOR:
             yield f"it passes with {share:.1%} of the polls of {source.target}"
 
 
-def _what_was_done_is_found(night: Night, told: Told) -> Iterator[str]:
+def _what_was_done_is_found(night: Night, result: NightResult) -> Iterator[str]:
     whole = not night.of(Kind.KILL, Kind.DISK, Kind.SILENCE, Kind.SLOW, Kind.GARBLED)
     for fault in night.of(*OF_DEVICE):
-        if told.verdict.outcome is Outcome.PASS:
+        if result.verdict.outcome is Outcome.PASS:
             yield f"it passes, although {fault.words}"
         found = {
             finding.outcome
-            for finding in told.verdict.findings
+            for finding in result.verdict.findings
             if finding.rule == rule_of(fault.kind) and finding.target == fault.target
         }
         enough = {Outcome.FAIL} if whole or fault.kind is Kind.RESTART else {Outcome.FAIL, Outcome.INCONCLUSIVE}
@@ -130,10 +130,10 @@ def _what_was_done_is_found(night: Night, told: Told) -> Iterator[str]:
             yield f"{rule_of(fault.kind)} of {fault.target} says {said}, although {fault.words}"
 
 
-def _nothing_else_fails(night: Night, told: Told) -> Iterator[str]:
-    if night.of(*OF_DEVICE) or told.verdict.outcome is not Outcome.FAIL:
+def _nothing_else_fails(night: Night, result: NightResult) -> Iterator[str]:
+    if night.of(*OF_DEVICE) or result.verdict.outcome is not Outcome.FAIL:
         return
-    failed = sorted({f"{f.rule} of {f.target}" for f in told.verdict.findings if f.outcome is Outcome.FAIL})
+    failed = sorted({f"{f.rule} of {f.target}" for f in result.verdict.findings if f.outcome is Outcome.FAIL})
     kinds = {fault.kind for fault in night.faults}
     if kinds <= OF_MONITOR:
         yield f"nothing befell a device, and {', '.join(failed)} failed"
@@ -141,9 +141,9 @@ def _nothing_else_fails(night: Night, told: Told) -> Iterator[str]:
         yield f"the devices only answered badly, and {', '.join(failed)} failed"
 
 
-def _each_hook_once(night: Night, told: Told) -> Iterator[str]:
+def _each_hook_once(night: Night, result: NightResult) -> Iterator[str]:
     for what in ("start", "end"):
-        times = told.deeds[what]
+        times = result.deeds[what]
         if times > 1 or (times < 1 and not night.of(Kind.KILL, Kind.DISK)):
             yield f"the hook on {what} was run {times} times"
 

@@ -35,19 +35,19 @@ def live(night: Night, *, keep: Path | None = None, reports: bool = True) -> Liv
     began_s = time.process_time()
     with tempfile.TemporaryDirectory(dir=_memory()) as scratch:
         place = Path(scratch) if keep is None else keep
-        told = Lives(night, place / "night", reports=reports).live()
-        wrong = broken(night, told)
-        twin = bool(night.of(Kind.KILL)) and lost_nothing(told)
+        result = Lives(night, place / "night", reports=reports).live()
+        wrong = broken(night, result)
+        twin = bool(night.of(Kind.KILL)) and lost_nothing(result)
         if twin:
             alive = replace(night, faults=tuple(fault for fault in night.faults if fault.kind is not Kind.KILL))
             other = Lives(alive, Path(scratch) / "twin", contradictions=0, reports=False).live()
-            wrong += differences(told, other)
-    verdict = told.verdict
+            wrong += differences(result, other)
+    verdict = result.verdict
     if not night.faults and verdict.outcome is not Outcome.PASS:
         wrong.append(f"nothing befell it, and the verdict is {verdict.outcome.value}")
-    digest = f"record {told.record_digest} verdict {told.verdict_digest}"
+    digest = f"record {result.record_digest} verdict {result.verdict_digest}"
     cpu_s = time.process_time() - began_s
-    return Lived(night, tuple(wrong), verdict.outcome.value, verdict.reason, digest, told.lives, cpu_s, twin)
+    return Lived(night, tuple(wrong), verdict.outcome.value, verdict.reason, digest, result.lives, cpu_s, twin)
 
 
 def _memory() -> str | None:
@@ -60,7 +60,7 @@ def one_of_many(night: Night) -> Lived | str:
     """The same in a process of a pool; what it raised, with the command that lives it again."""
     try:
         return live(night, reports=night.seed % _REPORTED == 0)
-    except Exception as error:  # noqa: BLE001 - it is that of one night, and told with its seed
+    except Exception as error:  # noqa: BLE001 - it is that of one night, told with its seed
         return f"{again(night)}: {type(error).__name__}: {error}"
 
 

@@ -79,7 +79,7 @@ class Killed(BaseException):
 
 
 @dataclass(slots=True)
-class Told:
+class NightResult:
     """What came of a night. ``broken`` are sentences on what should have held while it went on."""
 
     folder: Path
@@ -128,7 +128,7 @@ class Lives:
         """The run's folder in this life."""
         return self._place / f"life-{self._life}" / NAME
 
-    def live(self) -> Told:
+    def live(self) -> NightResult:
         """Begin the run, resume it after each kill, and end it."""
         with _plugged_in(self._place), _quiet(), _in(self._world):
             plan = plan_from_text(plan_text(self._night), "night.yaml")
@@ -145,7 +145,7 @@ class Lives:
         assert verdict.checked is not None
         assert verdict.checked.seal is not None
         text = render_json(verdict)
-        return Told(
+        return NightResult(
             self.folder,
             verdict,
             verdict.checked.seal.digest,

@@ -14,13 +14,13 @@ from soakwatch.record import RecordView, SeriesKey
 from soakwatch.record.follow import polls_due
 from soakwatch.testing.night.checks import broken, differences, lost_nothing
 from soakwatch.testing.night.faults import Fault, Kind, Night, draw
-from soakwatch.testing.night.lives import Lives, Told
+from soakwatch.testing.night.lives import Lives, NightResult
 from soakwatch_rules.rule import Outcome
 
 REPOSITORY = Path(__file__).parents[4]
 
 
-def lived(night: Night, place: Path, *, reports: bool = False) -> Told:
+def lived(night: Night, place: Path, *, reports: bool = False) -> NightResult:
     """A night, lived."""
     return Lives(night, place, reports=reports).live()
 
@@ -56,9 +56,9 @@ def test_one_seed_is_one_night_byte_for_byte() -> None:
 
 def test_a_night_that_nothing_befalls_passes_and_has_its_reports(tmp_path: Path) -> None:
     """The hooks of its begin and its end are run, and the promise of its reports is kept in the record."""
-    told = lived(Night(1, 0.25, 2, ()), tmp_path, reports=True)
-    assert (told.verdict.outcome, told.lives, dict(told.deeds)) == (Outcome.PASS, 1, {"start": 1, "end": 1})
-    assert {"report.html", "verdict.json", "junit.xml", "report.md"} <= {file.name for file in told.folder.iterdir()}
+    result = lived(Night(1, 0.25, 2, ()), tmp_path, reports=True)
+    assert (result.verdict.outcome, result.lives, dict(result.deeds)) == (Outcome.PASS, 1, {"start": 1, "end": 1})
+    assert {"report.html", "verdict.json", "junit.xml", "report.md"} <= {file.name for file in result.folder.iterdir()}
 
 
 @pytest.mark.parametrize("torn", [1.0, 0.5])
@@ -67,13 +67,13 @@ def test_a_resumed_night_keeps_grid_and_verdict(tmp_path: Path, torn: float) -> 
     first life."""
     alive = Night(3, 0.25, 2, (Fault(700, 700, Kind.RESTART, "dut-1"),))
     night = Night(3, 0.25, 2, (killed(603.5, torn=torn), *alive.faults))
-    told = lived(night, tmp_path / "a")
-    assert (told.lives, broken(night, told), lost_nothing(told)) == (2, [], True)
-    assert differences(told, lived(alive, tmp_path / "b")) == []
-    assert told.verdict.outcome is Outcome.FAIL
-    with RecordView.open(told.folder) as view:
+    result = lived(night, tmp_path / "a")
+    assert (result.lives, broken(night, result), lost_nothing(result)) == (2, [], True)
+    assert differences(result, lived(alive, tmp_path / "b")) == []
+    assert result.verdict.outcome is Outcome.FAIL
+    with RecordView.open(result.folder) as view:
         for source in view.sources():
-            due = polls_due(told.folder, source.id, 0, 2**62).due_ns
+            due = polls_due(result.folder, source.id, 0, 2**62).due_ns
             assert {int(step) for step in due[1:] - due[:-1]} == {source.interval_ns}
 
 
@@ -81,11 +81,11 @@ def test_kills_at_every_step_of_a_commit_lose_at_most_that_batch(tmp_path: Path)
     """Between any two statements of it; the record of before is whole in each resumed run."""
     for steps in range(0, 24, 4):
         night = Night(11, 0.25, 2, (killed(299.9, steps=steps, torn=0.7),))
-        told = lived(night, tmp_path / str(steps))
-        assert broken(night, told) == [], steps
-        with RecordView.open(told.folder) as view:
+        result = lived(night, tmp_path / str(steps))
+        assert broken(night, result) == [], steps
+        with RecordView.open(result.folder) as view:
             for source in view.sources():
-                outcomes = polls_due(told.folder, source.id, 0, 2**62).outcome
+                outcomes = polls_due(result.folder, source.id, 0, 2**62).outcome
                 assert (outcomes != 0).sum() <= 1, (steps, source.target)
 
 
@@ -93,9 +93,9 @@ def test_kills_at_every_step_of_a_commit_lose_at_most_that_batch(tmp_path: Path)
 def test_a_clock_that_was_set_before_the_monitor_died_moves_nothing(tmp_path: Path, step_s: float) -> None:
     """The resumed run goes on with the time of the run, not with the wall clock's: the gap is as long as it was."""
     night = Night(4, 0.25, 2, (Fault(200, 200, Kind.CLOCK, size=step_s), killed(500, down_s=20)))
-    told = lived(night, tmp_path)
-    assert broken(night, told) == []
-    with RecordView.open(told.folder) as view:
+    result = lived(night, tmp_path)
+    assert broken(night, result) == []
+    with RecordView.open(result.folder) as view:
         gaps = [e.event for e in view.events() if e.event.kind == "gap"]
         assert [19 < ((gap.end_ns or 0) - gap.begin_ns) * 1e-9 < 32 for gap in gaps] == [True]
         offset = view.series(SeriesKey(MONITOR, "monitor.clock.offset", "")).values
@@ -105,18 +105,18 @@ def test_a_clock_that_was_set_before_the_monitor_died_moves_nothing(tmp_path: Pa
 def test_a_full_disk_loses_no_poll(tmp_path: Path) -> None:
     """They wait in memory, minutes long, and are written when there is room."""
     night = Night(6, 0.25, 3, (Fault(200, 500, Kind.DISK),))
-    told = lived(night, tmp_path)
-    assert (broken(night, told), told.verdict.outcome) == ([], Outcome.PASS)
-    assert lost_nothing(told)
+    result = lived(night, tmp_path)
+    assert (broken(night, result), result.verdict.outcome) == ([], Outcome.PASS)
+    assert lost_nothing(result)
 
 
 def test_a_device_that_is_silent_too_long_is_no_pass(tmp_path: Path) -> None:
     """A fifth of the night, of a device or of the generator."""
     for target in ("dut-1", "generator"):
         night = Night(8, 0.25, 2, (Fault(300, 480, Kind.SILENCE, target),))
-        told = lived(night, tmp_path / target)
-        assert broken(night, told) == []
-        assert told.verdict.outcome is not Outcome.PASS
+        result = lived(night, tmp_path / target)
+        assert broken(night, result) == []
+        assert result.verdict.outcome is not Outcome.PASS
 
 
 def test_what_does_not_hold_is_told(tmp_path: Path) -> None:
@@ -149,19 +149,19 @@ def test_the_script_lives_a_night_from_a_checkout() -> None:
 def test_a_clock_that_is_set_while_no_monitor_runs_moves_nothing(tmp_path: Path) -> None:
     """The gap is as long as nobody watched, and what came meanwhile is no burst of load."""
     night = Night(4, 0.25, 2, (Fault(310, 310, Kind.CLOCK, size=-86400.0), killed(300, down_s=60)))
-    told = lived(night, tmp_path)
-    assert broken(night, told) == []
-    with RecordView.open(told.folder) as view:
+    result = lived(night, tmp_path)
+    assert broken(night, result) == []
+    with RecordView.open(result.folder) as view:
         ((begin_ns, end_ns),) = [(e.event.begin_ns, e.event.end_ns) for e in view.events() if e.event.kind == "gap"]
         assert 59 < ((end_ns or 0) - begin_ns) * 1e-9 < 72
-    assert told.verdict.outcome is not Outcome.FAIL
+    assert result.verdict.outcome is not Outcome.FAIL
 
 
 def test_a_poll_that_ends_when_the_next_is_due_is_no_late_monitor(tmp_path: Path) -> None:
     """The device was slow, and the account says so, whichever life of the monitor polled it."""
     night = Night(4, 0.25, 2, (Fault(300, 420, Kind.SLOW, "dut-1", size=25.0),))
-    told = lived(night, tmp_path)
-    with RecordView.open(told.folder) as view:
+    result = lived(night, tmp_path)
+    with RecordView.open(result.folder) as view:
         (ledger,) = [one for one in view.ledgers(view.window()) if one.target == "dut-1"]
     assert "missed" not in ledger.lost, ledger.lost
     assert ledger.lost["overrun"] > 0
