@@ -40,6 +40,8 @@ READ_AT_START = ("PYTHON", "LD_", "LC_", "LANG", "OMP_", "OPENBLAS_", "MKL_")
 """How the names of variables begin that Python or a library reads at its start: a forked process would not see them."""
 SPAWNED = frozenset({"dask", "distributed", "duckdb", "grpc", "pandas", "playwright", "pyarrow", "pygnmi", "zmq"})
 """Packages that start threads when they are imported, which no fork takes along: a command imports them itself."""
+REPORTS = "soakwatch.report.html"
+"""The module whose first work in a process takes as long as its import."""
 CLONE_PARENT = 0x8000
 CLONE = {"x86_64": 56, "aarch64": 220}
 """The number of the system call by machine. Elsewhere nothing is forked."""
@@ -150,6 +152,8 @@ def learn(names: Iterable[str], known: set[str]) -> None:
                 importlib.import_module(name)
             assert len(os.listdir("/proc/self/task")) == 1, f"the import of {name} starts a thread: put it into SPAWNED"
         known.add(name)
+        if name == REPORTS:
+            importlib.import_module(name).compile_templates()
     gc.collect()
     gc.freeze()  # no collection in a fork copies the pages on which all of this lies
 

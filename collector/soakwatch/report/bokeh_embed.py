@@ -10,8 +10,9 @@ from typing import Any
 
 from bokeh import __version__ as _bokeh
 from bokeh.core.json_encoder import serialize_json
-from bokeh.core.serialization import Serializer
-from bokeh.document import Document
+from bokeh.core.property.descriptors import PropertyDescriptor
+from bokeh.core.serialization import AnyRep, Serializer
+from bokeh.model import Model
 
 _ID = re.compile(r'"id":"(p\d+)"')
 _BUFFER = re.compile(r'"data":"([A-Za-z0-9+/=]{120,})"')
@@ -42,12 +43,8 @@ def whole(placed: Placed) -> tuple[str, str]:
     """
     if not placed:
         return "{}", "[]"
-    document = Document(title="")
-    with document.models.freeze():  # one look at all models; one a plot would be quadratic
-        for plot, _ in placed:
-            document.add_root(plot)
     names: dict[str, str] = {}
-    text = _renumbered(serialize_json(document.to_json(deferred=False)), names, "m")
+    text = _renumbered(_document([plot for plot, _ in placed]), names, "m")
     roots = {names[plot.id]: element for plot, element in placed}
     items = [{"docid": "report", "roots": roots, "root_ids": list(roots)}]
     return _safe(f'{{"report":{text}}}'), _safe(serialize_json(items))
@@ -60,9 +57,7 @@ def apart(placed: Placed) -> Pieces:
     """
     texts = []
     for number, (plot, _) in enumerate(placed, 1):
-        roots = Serializer(deferred=False).encode([plot])
-        text = serialize_json({"version": _bokeh, "title": "", "config": None, "roots": roots})
-        texts.append(_renumbered(text, {}, f"m{number}_"))
+        texts.append(_renumbered(_document([plot]), {}, f"m{number}_"))
     seen = Counter(data for text in texts for data in dict.fromkeys(_BUFFER.findall(text)))
     indices = {data: position for position, data in enumerate(data for data, times in seen.items() if times > 1)}
 
@@ -74,6 +69,31 @@ def apart(placed: Placed) -> Pieces:
         Piece(element, _safe(_BUFFER.sub(referred, text))) for text, (_, element) in zip(texts, placed, strict=True)
     ]
     return Pieces(serialize_json(list(indices)), tuple(parts))
+
+
+class _SetOnly(Serializer):
+    """Bokeh's serializer, which asks a model for the values of all its properties to leave out those that nobody set:
+    two thirds of the time that a report takes. This one asks for those alone; the text is the same."""
+
+    def _encode(self, obj: Any) -> AnyRep:
+        if not isinstance(obj, Model):
+            return super()._encode(obj)
+        self.add_ref(obj, obj.ref)
+        given = {*obj._property_values, *obj._unstable_default_values, *(obj.themed_values() or ())}  # noqa: SLF001
+
+        def is_given(each: PropertyDescriptor[Any]) -> bool:
+            return each.name in given and each.serialized
+
+        values = obj.query_properties_with_values(is_given, include_defaults=False)
+        attributes = {name: self.encode(value) for name, value in values.items()}
+        shown = {"type": "object", "name": obj.__qualified_model__, "id": obj.id}
+        return shown | {"attributes": attributes} if attributes else shown
+
+
+def _document(roots: Sequence[Model]) -> str:
+    """The models as a document in JSON."""
+    encoded = _SetOnly(deferred=False).encode(list(roots))
+    return serialize_json({"version": _bokeh, "title": "", "config": None, "roots": encoded})
 
 
 def _renumbered(text: str, names: dict[str, str], prefix: str) -> str:

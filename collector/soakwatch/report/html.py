@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from importlib import resources
 
-from jinja2 import Environment, FunctionLoader, StrictUndefined
+from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from soakwatch.core.formatting import (
@@ -44,7 +45,6 @@ def render_html(source: ReportSource, verdict: Verdict, earlier: ReportSource | 
     scrolled into view. ``earlier`` is a run that this one is compared with.
     """
     page = open_page(source, verdict, earlier)
-    environment = page_environment()
     # All facts before any text: what stands above may link to what is placed below.
     known = [(section, _facts(section, page)) for section in all_sections()]
     parts = [
@@ -52,24 +52,28 @@ def render_html(source: ReportSource, verdict: Verdict, earlier: ReportSource | 
             "name": section.name,
             "title": section.title,
             "opened": section.opened,
-            "body": _body(environment, section, facts),
+            "body": _body(section, facts),
         }
         for section, facts in known
         if facts is not None
     ]
     pieces = page.drawing.pieces()
     drawn = bool(pieces.parts)
-    return environment.get_template("page.html.jinja").render(
-        verdict=verdict,
-        window=verdict.window,
-        parts=parts,
-        style=Markup(asset("style.css")),  # noqa: S704 - our own files, and Bokeh's
-        script=Markup(script_text("shade.js") + script_text("report.js")),  # noqa: S704
-        bokeh=Markup(javascript() if drawn else ""),  # noqa: S704
-        theme=Markup(script_text("theme.js") if drawn else ""),  # noqa: S704
-        plots=Markup(script_text("plots.js") if drawn else ""),  # noqa: S704
-        shared=Markup(pieces.shared),  # noqa: S704 - JSON without a single "<"
-        pieces=[(piece.element, Markup(piece.text)) for piece in pieces.parts],  # noqa: S704
+    return (
+        _environment()
+        .get_template("page.html.jinja")
+        .render(
+            verdict=verdict,
+            window=verdict.window,
+            parts=parts,
+            style=Markup(asset("style.css")),  # noqa: S704 - our own files, and Bokeh's
+            script=Markup(script_text("shade.js") + script_text("report.js")),  # noqa: S704
+            bokeh=Markup(javascript() if drawn else ""),  # noqa: S704
+            theme=Markup(script_text("theme.js") if drawn else ""),  # noqa: S704
+            plots=Markup(script_text("plots.js") if drawn else ""),  # noqa: S704
+            shared=Markup(pieces.shared),  # noqa: S704 - JSON without a single "<"
+            pieces=[(piece.element, Markup(piece.text)) for piece in pieces.parts],  # noqa: S704
+        )
     )
 
 
@@ -81,10 +85,29 @@ def _facts(section: Section, page: Page) -> Mapping[str, object] | None:
     return {"drawn": [_drawn(block, page) for block in blocks]} if blocks else None
 
 
-def _body(environment: Environment, section: Section, facts: Mapping[str, object]) -> Markup:
-    own = section.facts is not None
-    template = environment.from_string(section.template) if own else environment.get_template("blocks.html.jinja")
-    return Markup(template.render(facts))  # noqa: S704 - autoescaped
+def _body(section: Section, facts: Mapping[str, object]) -> Markup:
+    return Markup(_template(section).render(facts))  # noqa: S704 - autoescaped
+
+
+def _template(section: Section) -> Template:
+    return _environment().get_template("blocks.html.jinja") if section.facts is None else _compiled(section.template)
+
+
+@cache
+def _compiled(text: str) -> Template:
+    return _environment().from_string(text)
+
+
+@cache
+def _environment() -> Environment:
+    return page_environment()
+
+
+def compile_templates() -> None:
+    """What the first report of a process would do, which costs it a quarter of its time."""
+    _environment().get_template("page.html.jinja")
+    for section in all_sections():
+        _template(section)
 
 
 def _drawn(block: Block, page: Page) -> tuple[str, Block, Sequence[object]]:

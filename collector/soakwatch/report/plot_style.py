@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from soakwatch.core.formatting import printable
 from soakwatch.record.source import SeriesKey
 from soakwatch.report.curves import Curve
 from soakwatch.report.palette import AXIS, GRID, GROUND, OUTLINE, TEXT
+from soakwatch.report.plot_copy import twin
 
 _MAX_NAME_LENGTH = 90
 
@@ -105,11 +107,21 @@ _A_DAY = 20 * 3600.0  # from here on a time of day alone would be ambiguous
 
 def blank(x_range: Range, y_range: Range, height: int, unit: str, seconds: float, *, log: bool, small: bool) -> Any:
     """A figure with a time axis of ``seconds`` and an axis of values in ``unit``; a ``small`` one has no tools."""
+    plot: Any = twin(_blank(log=log, small=small, days=seconds > _A_DAY))
+    plot.x_range, plot.y_range, plot.height = x_range, y_range, height
+    plot.yaxis.axis_label.text = plain(unit)
+    if not small:
+        plot.xaxis.ticker.desired_num_ticks = 8 if height > 250 else 5
+    return plot
+
+
+@cache
+def _blank(*, log: bool, small: bool, days: bool) -> Any:
+    """The figure that is copied; ``days``: its times are more than a day apart."""
     plot: Any = figure(
         x_axis_type="datetime",
-        x_range=x_range,
-        y_range=y_range,
-        height=height,
+        x_range=Range1d(),
+        y_range=Range1d(),
         y_axis_type="log" if log else "linear",
         min_width=160 if small else 280,
         sizing_mode="stretch_width",
@@ -120,18 +132,17 @@ def blank(x_range: Range, y_range: Range, height: int, unit: str, seconds: float
         plot.min_border_left, plot.min_border_right = _BORDERS
     plot.toolbar.logo = None
     plot.toolbar.autohide = True
-    plot.yaxis.axis_label = PlainText(text=plain(unit))
+    plot.yaxis.axis_label = PlainText()
     plot.background_fill_color = plot.border_fill_color = GROUND
     plot.outline_line_color = OUTLINE
     plot.xgrid.grid_line_color = plot.ygrid.grid_line_color = GRID
-    plot.xaxis.ticker.desired_num_ticks = 4 if small else 8 if height > 250 else 5
     if small:
-        plot.yaxis.ticker.desired_num_ticks = 3
+        plot.xaxis.ticker.desired_num_ticks, plot.yaxis.ticker.desired_num_ticks = 4, 3
     for axis in (*plot.xaxis, *plot.yaxis):
         dress_axis(axis)
     formatter = plot.xaxis[0].formatter
     formatter.seconds = formatter.minsec = "%H:%M:%S"
-    formatter.minutes = formatter.hourmin = formatter.hours = "%d %b %H:%M" if seconds > _A_DAY else "%H:%M"
+    formatter.minutes = formatter.hourmin = formatter.hours = "%d %b %H:%M" if days else "%H:%M"
     formatter.days, formatter.months, formatter.years = "%d %b", "%b %Y", "%Y"
     formatter.strip_leading_zeros = False
     formatter.context = None

@@ -18,7 +18,7 @@ from typing import Any
 import httpx
 
 from soakwatch.testing.ports import free_port
-from soakwatch.testing.servers import ended, started
+from soakwatch.testing.servers import client_of, ended, started
 
 ORG, BUCKET = "lab", "soak"
 Row = dict[str, Any]
@@ -90,7 +90,7 @@ class Influxd:
 
     def ask(self, method: str, path: str, **more: object) -> httpx.Response:
         """One request with the token, whatever it is answered."""
-        with httpx.Client(base_url=self.url, timeout=60, trust_env=False) as client:
+        with client_of(self.url) as client:
             return client.request(method, path, headers={"authorization": f"Token {self.token}"}, **more)  # type: ignore[arg-type]  # httpx's own keywords
 
     def set_up(self) -> None:

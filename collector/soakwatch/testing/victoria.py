@@ -13,10 +13,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import httpx
-
 from soakwatch.testing.ports import free_port
-from soakwatch.testing.servers import ended, started
+from soakwatch.testing.servers import client_of, ended, started
 
 Labels = Mapping[str, str]
 
@@ -83,7 +81,7 @@ class Victoria:
 
     def ask(self, path: str, **fields: str) -> str:
         """One request. Raises httpx.HTTPError."""
-        with httpx.Client(base_url=self.url, timeout=60, trust_env=False) as client:
+        with client_of(self.url) as client:
             answer = client.post(path, data=fields)
         answer.raise_for_status()
         return answer.text
@@ -157,5 +155,6 @@ def start_gate(server: Victoria, stack: ExitStack) -> Gate:
 
 def _listens(url: str) -> bool:
     """Whether it answers at all; raises httpx.TransportError for not yet."""
-    httpx.get(f"{url}/metrics", timeout=5, trust_env=False)
+    with client_of(url) as client:
+        client.get("/metrics")
     return True
