@@ -15,6 +15,7 @@ from hypothesis import settings
 from tests.commands import Command, Started, Tally, command_in, starting_in, wait_until
 from tests.durations import TRIED, OutcomeWriter, kept, ordered, outcomes, shuffled
 from tests.needs import database_tests_skipped, influxd_build_log, needs_influxd, wait_for_influxd
+from tests.workers import Workers
 
 from soakwatch.core.one_thread import use_one_thread
 
@@ -39,6 +40,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="FILE",
         help="append a line for each test: what became of it, its seconds, and what it recorded of itself",
     )
+    parser.addoption("--workers", type=int, default=1, metavar="N", help="run the files in so many forked processes")
     parser.addoption("--left", action="store_true", help="only tests of which --outcomes has no line yet")
 
 
@@ -60,6 +62,8 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if path := config.getoption("--outcomes"):
         config.pluginmanager.register(OutcomeWriter(path))
+    if (number := config.getoption("--workers")) > 1:
+        config.pluginmanager.register(Workers(number))
 
 
 @pytest.hookimpl(wrapper=True)

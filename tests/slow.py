@@ -74,7 +74,7 @@ class SlowRun:
     def run(self, name: str) -> str:
         """Runs the slow tests of a file that have not ended yet; a sentence of what became of them."""
         log = self.folder / f"{name.replace('/', '.')}.log"
-        words = [sys.executable, "-m", "pytest", "-m", "slow", "-p", "no:cacheprovider", "-p", "no:xdist", name]
+        words = [sys.executable, "-m", "pytest", "-m", "slow", "-p", "no:cacheprovider", name]
         words += ["--outcomes", str(self.folder / "outcomes"), "--left"]
         with (
             log.open("a", encoding="utf-8") as file,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from tests.durations import ROOT, Duration, Outcome, by_file, kept, ordered, outcomes, quick, record, shuffled
@@ -24,13 +25,14 @@ def test_b(): assert 0
 def test_c(broken): pass
 def test_d(tally): tally("windows", 5, ["shut"])
 """
+FILES = {"test_one.py": TESTS, "test_two.py": TESTS}
 
 
-def ran(folder: Path, *words: str) -> list[str]:
+def ran(folder: Path, *words: str, files: Mapping[str, str] = FILES) -> list[str]:
     """The tests of a folder whose pytest is that of the project; what it printed."""
     (folder / "conftest.py").write_text(CONFTEST, encoding="utf-8")
-    for name in ("test_one.py", "test_two.py"):
-        (folder / name).write_text(TESTS, encoding="utf-8")
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
     common = ["-c", os.devnull, "--rootdir", str(folder), "-p", "no:cacheprovider"]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *common, *words, str(folder)],
@@ -46,7 +48,7 @@ def ran(folder: Path, *words: str) -> list[str]:
 def test_each_test_has_one_line_of_what_became_of_it(tmp_path: Path) -> None:
     """In several processes; a second run with --left has what has no line yet, and nothing else."""
     file = tmp_path / "outcomes"
-    ran(tmp_path, "-p", "xdist", "-n", "2", "--outcomes", str(file), "-k", "not test_ab")
+    ran(tmp_path, "--workers", "2", "--outcomes", str(file), "-k", "not test_ab")
     first = outcomes(file)
     said = ["passed", "failed", "failed", "failed"]
     tried = [[("doors", 3, 0)], [], [], [("windows", 5, 1)]]

@@ -1,6 +1,6 @@
 """Spoilt inputs at everything that reads files or the network: a reading, or a refusal in words; nothing else.
 
-``ATTEMPTS=1000000 tests/run -n 0 -m slow -s tests/reliability/test_spoilt_inputs.py`` tries a million. What does harm
+``ATTEMPTS=1000000 tests/run -m slow -s tests/reliability/test_spoilt_inputs.py`` tries a million. What does harm
 is kept in ``corpus/``, and is tried in every run of the tests from then on.
 """
 
