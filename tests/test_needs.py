@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-CONFTEST = "from tests.conftest import pytest_unconfigure\n"
+CONFTEST = "from tests.conftest import pytest_addoption, pytest_configure, pytest_unconfigure\n"
 TESTS = """
 from tests.needs import needs_influxd
 def test_one(): needs_influxd()
@@ -26,7 +26,7 @@ def bare(folder: Path) -> dict[str, str]:
     return {k: v for k, v in os.environ.items() if k not in {"CI", "INFLUXD", "INFLUXD_BUILD"}} | empty
 
 
-@pytest.mark.parametrize("processes", ["0", "2"])
+@pytest.mark.parametrize("processes", ["1", "2"])
 def test_a_run_without_influxd_says_so_in_its_last_line(tmp_path: Path, processes: str) -> None:
     """Behind pytest's closing line: how many were skipped and what to install; the exit code is pytest's."""
     (tmp_path / "conftest.py").write_text(CONFTEST, encoding="utf-8")
@@ -36,7 +36,7 @@ def test_a_run_without_influxd_says_so_in_its_last_line(tmp_path: Path, processe
         "building\nno influxd: install Rust, then run this again\n", encoding="utf-8"
     )
     (tmp_path / "build" / "code").write_text("4\n", encoding="utf-8")
-    words = ["-q", "-n", processes, "-c", os.devnull, "--rootdir", str(tmp_path), str(tmp_path)]
+    words = ["-q", "--workers", processes, "-c", os.devnull, "--rootdir", str(tmp_path), str(tmp_path)]
     environment = bare(tmp_path) | {"INFLUXD_BUILD": str(tmp_path / "build")}
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *words],

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -25,6 +24,7 @@ import pytest
 from soakwatch_dashboards.reading import headings, panels, parse
 from tests.dashboards.filling import BOARDS, RUNNING, RUNS, View, chosen, view_of
 from tests.dashboards.test_alert_rules import RULES
+from tests.needs import needs_chromium
 
 from soakwatch.sinks.grafana import SOURCE_UID, dashboards_for
 from soakwatch.testing.influxd import BUCKET, Influxd
@@ -147,9 +147,7 @@ def test_grafana_takes_and_computes_an_alert_rule(grafana: Grafana, uid: str) ->
 @pytest.mark.parametrize("uid", UIDS)
 def test_the_page_shows_its_panels(grafana: Grafana, uid: str, tmp_path: Path) -> None:
     """In a browser, a picture of it in the folder GRAFANA_PICTURES if that is set; no panel says that it failed."""
-    browser = shutil.which("chromium")
-    if browser is None:
-        pytest.skip("there is no chromium on PATH")
+    browser = needs_chromium()
     view = view_of(uid, RUNS[0], "dut")
     mine = uid.replace("soakwatch", grafana.mark)
     variables = "" if uid in {"soakwatch-fleet", "soakwatch-compare"} else f"&var-run={quote(RUNS[0])}"

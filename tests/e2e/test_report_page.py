@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.needs import needs_chromium
 
 from soakwatch.judge.record_verdict import judge_record
 from soakwatch.record import Record, RecordView
@@ -83,11 +82,7 @@ def written(folder: Path) -> Path:
 @pytest.fixture(scope="module")
 def opened(tmp_path_factory: pytest.TempPathFactory) -> Opened:
     """The judged record's report, opened from disk by headless Chromium with every name unresolvable."""
-    browser = shutil.which("chromium")
-    if browser is None:
-        if os.environ.get("CI"):
-            pytest.fail("there is no chromium on PATH: install Debian's package chromium")
-        pytest.skip("there is no chromium on PATH")
+    browser = needs_chromium()
     folder = tmp_path_factory.mktemp("page")
     with RecordView.open(written(folder / "run")) as view:
         page = render_html(view, judge_record(view))
