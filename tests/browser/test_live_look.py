@@ -68,12 +68,14 @@ def test_axe_finds_no_barrier(live: Tab, scheme: str) -> None:
     """Nothing serious, with findings, plots and dialogs."""
     live.page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
     assert live.barriers() == []
+    live.page.locator("#mark-button").wait_for()  # the state of the run has come
+    opened = live.page.locator("dialog[open]")
     for key in ("m", "?"):
         live.page.keyboard.press(key)
-        assert live.count("dialog[open]") == 1
+        opened.wait_for()
         assert live.barriers() == []
         live.page.keyboard.press("Escape")
-        assert live.count("dialog[open]") == 0
+        opened.wait_for(state="detached")
 
 
 def test_a_telephone_scrolls_in_one_direction_only(live: Tab) -> None:

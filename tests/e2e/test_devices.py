@@ -103,7 +103,7 @@ def test_a_device_by_all_ways_whose_parts_die(fragile: Device, started: Started,
     """snmpd is killed and comes back, SSH sessions are cut, a trap and a crash line come: each is in the record for
     what it was, the lost polls with their reason, and no secret is anywhere in the run's folder."""
     (tmp_path / "plan.yaml").write_text(json.dumps(plan_of(fragile, "2m")))
-    process = started("run", "plan.yaml", "--into", "run")
+    process = started("run", "plan.yaml", "--into", "run", "--no-web")
     run = tmp_path / "run"
     polled = ("dut/snmp", "dut/ssh", "dut/agent", "dut/traps", "dut/syslog")
     until(lambda: all(got(run, source, 2) for source in polled), "three answers of each source")

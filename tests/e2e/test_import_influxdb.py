@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from contextlib import ExitStack
 from pathlib import Path
+
+import pytest
+from tests.commands import command_in
 
 from soakwatch.testing.influxd import BUCKET, ORG, start_influxd
 
@@ -23,17 +24,10 @@ sinks: [{{influxdb: {{url: "{url}", org: {org}, bucket: {bucket}, token: env:INF
 
 def soakwatch(*arguments: str, cwd: Path, token: str) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own."""
-    return subprocess.run(
-        [sys.executable, "-m", "soakwatch.cli", *arguments],
-        cwd=cwd,
-        env={**os.environ, "INFLUX_TOKEN": token},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=240,
-    )
+    return command_in(cwd, INFLUX_TOKEN=token)(*arguments)
 
 
+@pytest.mark.slow
 def test_a_run_is_judged_from_the_database_as_from_its_record(influxd_program: Path, tmp_path: Path) -> None:
     with ExitStack() as stack:
         server = start_influxd(influxd_program, tmp_path / "server", stack)

@@ -7,7 +7,7 @@ import signal
 import subprocess
 from pathlib import Path
 
-from tests.commands import SOAKWATCH, Command, environment, wait_until
+from tests.commands import SOAKWATCH, Command, environment, start, wait_until
 from tests.reliability.lost_terminals import PLAN, shortfalls
 
 from soakwatch.record import RecordView
@@ -22,14 +22,7 @@ def test_a_run_outlives_its_terminal_and_resume_writes_the_report_that_could_not
     run = tmp_path / "run"
     (run / "junit.xml").mkdir(parents=True)  # a file of this name cannot be written
     reader, writer = os.pipe()
-    process = subprocess.Popen(
-        [SOAKWATCH, "run", "p.yaml", "--into", "run", "--no-web"],
-        cwd=tmp_path,
-        env=environment(),
-        stdout=writer,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = start(("run", "p.yaml", "--into", "run", "--no-web"), tmp_path, stdout=writer)
     os.close(writer)
     try:
         wait_until((run / "record.sqlite").is_file, "the record")

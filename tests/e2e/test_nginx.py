@@ -76,6 +76,7 @@ def shortened(port: int, pidfile: Path) -> dict[str, Any]:
     return plan
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("nginx")
 def test_nginx_under_wrk_passes(soakwatch: Command, tmp_path: Path, port: int) -> None:
     """Exit code 0, no rule failed, and wrk's figures beside the device's, though it is silent until the soak."""

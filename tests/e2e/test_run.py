@@ -27,9 +27,9 @@ ME = f"pid:{os.getpid()}"
 
 @pytest.fixture(scope="module")
 def finished_once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
-    """The folder of one run of ten seconds without a plan, and what the command said: most tests only read it."""
+    """The folder of one run without a plan, too short for two readings of a file system, and what the command said."""
     folder = tmp_path_factory.mktemp("finished")
-    done = command_in(folder)("run", "--process", ME, "--interval", "200ms", "--duration", "10s")
+    done = command_in(folder)("run", "--process", ME, "--interval", "200ms", "--duration", "8s")
     return folder, done
 
 
@@ -242,7 +242,7 @@ watch: {{processes: [{{pid: {os.getpid()}, name: pytest}}]}}
 def test_a_second_run_in_the_same_folder_is_refused(finished: Path, soakwatch: Command) -> None:
     """A folder holds one run; the first is not touched."""
     before = (finished / "record.sqlite").read_bytes()
-    done = soakwatch("run", "--process", ME, "--interval", "200ms", "--duration", "5s", "--into", finished)
+    done = soakwatch("run", "--process", ME, "--interval", "200ms", "--duration", "5s", "--into", finished, "--no-web")
     assert done.returncode == 2
     assert len(done.stderr.strip().splitlines()) == 1
     assert (finished / "record.sqlite").read_bytes() == before

@@ -16,7 +16,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.commands import SOAKWATCH, Tally, command_in, environment, wait_until
+from tests.commands import SOAKWATCH, Tally, command_in, environment, start, wait_until
 from tests.needs import needs
 from tests.reliability.lost_terminals import PLAN, shortfalls
 
@@ -73,14 +73,7 @@ def run_in(folder: Path, take: Callable[[Path], object], wait_s: float) -> tuple
     """A run whose record is taken some seconds after its first poll: exit code, both outputs, and its folder then."""
     (folder / "p.yaml").write_text(PLAN.format(seconds=SECONDS), encoding="utf-8")
     run = folder / "run"
-    process = subprocess.Popen(
-        [SOAKWATCH, "run", "p.yaml", "--into", "run", "--no-web"],
-        cwd=folder,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = start(("run", "p.yaml", "--into", "run", "--no-web"), folder)
     try:
         wait_until(lambda: _polled(run), "the first poll")
         time.sleep(wait_s)  # the moment that is tried

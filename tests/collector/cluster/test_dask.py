@@ -44,6 +44,7 @@ def cluster(lab: DaskServers) -> Iterator[Executor]:
         yield executor
 
 
+@pytest.mark.slow
 def test_jobs_are_done_once_by_both(cluster: Executor, tmp_path: Path) -> None:
     """Each result is that of its argument, and each job has begun once."""
     done = completed(
@@ -56,6 +57,7 @@ def test_jobs_are_done_once_by_both(cluster: Executor, tmp_path: Path) -> None:
     assert (cluster.slots, cluster.same_machine) == (2, False)
 
 
+@pytest.mark.slow
 def test_errors_come_out_of_futures(cluster: Executor, tmp_path: Path) -> None:
     """With all their sentences."""
     refused = cluster.submit(jobs.refuse, Step(tmp_path, 7)).exception(120)
@@ -66,6 +68,7 @@ def test_errors_come_out_of_futures(cluster: Executor, tmp_path: Path) -> None:
         cluster.submit(lambda _: 1, 1)
 
 
+@pytest.mark.slow
 def test_files_are_read_where_they_are_or_sent(
     cluster: Executor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -85,6 +88,7 @@ def test_files_are_read_where_they_are_or_sent(
     assert len(list(tmp_path.glob("[123]-*"))) == 3
 
 
+@pytest.mark.slow
 def test_what_a_job_writes_comes_back_as_it_was(cluster: Executor, tmp_path: Path) -> None:
     """In pieces, with folders and empty files, verified; nothing of it is left on the worker."""
     step = Step(tmp_path, 3, size=2 * CHUNK + 1)
@@ -100,12 +104,14 @@ def test_what_a_job_writes_comes_back_as_it_was(cluster: Executor, tmp_path: Pat
         cluster.submit_into(jobs.write, step, tmp_path / "refused")
 
 
+@pytest.mark.slow
 def test_nothing_is_left_on_a_worker(cluster: Executor, lab: DaskServers, tmp_path: Path) -> None:
     """Neither of what was sent nor of what was fetched."""
     cluster.submit_into(jobs.write, Step(tmp_path, 3, size=5), tmp_path / "to").result(120)
     wait_until(lambda: not list(lab.folder.rglob("soakwatch-*")), "the end of the worker's files")
 
 
+@pytest.mark.slow
 def test_one_job_at_a_time_holds_a_testbed(cluster: Executor, tmp_path: Path) -> None:
     """Only where it is; a testbed that nobody has is one sentence with those that exist."""
     futures = [cluster.submit(jobs.both_at_once, Step(tmp_path), resource="testbed-a") for _ in range(4)]
@@ -116,6 +122,7 @@ def test_one_job_at_a_time_holds_a_testbed(cluster: Executor, tmp_path: Path) ->
         require_testbeds(cluster, ["a", "c"])
 
 
+@pytest.mark.slow
 def test_leaving_ends_what_runs(lab: DaskServers, tmp_path: Path) -> None:
     """A job that asks sees that nobody wants its result any longer."""
     with executor_for(lab.address) as executor:
@@ -141,6 +148,7 @@ def test_nothing_is_left_behind_a_driver_that_is_killed(lab: DaskServers, tmp_pa
         driver.wait()
 
 
+@pytest.mark.slow
 def test_records_are_sent_where_a_worker_does_not_see_them(lab: DaskServers, runs: Path, soakwatch: Command) -> None:
     """The same verdicts; a run that goes on is not sent."""
     with Record.open(runs / "most"):
@@ -153,6 +161,7 @@ def test_records_are_sent_where_a_worker_does_not_see_them(lab: DaskServers, run
     assert done.returncode == 2
 
 
+@pytest.mark.slow
 def test_a_testbed_that_nobody_has_is_one_sentence(lab: DaskServers, tmp_path: Path, soakwatch: Command) -> None:
     """Before anything is begun, with those that exist."""
     (tmp_path / "short.yaml").write_text(CAMPAIGN.format(values="40%", beds="{c: {}}"))

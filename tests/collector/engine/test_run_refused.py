@@ -65,7 +65,7 @@ def test_a_wrong_plan_ends_a_new_run_at_once_with_every_sentence(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Exit 2, one line a source with its place, in the plan's order; no report, and the run's folder is gone."""
-    assert cli.run(["run", "wrong.yaml"]) == 2
+    assert cli.run(["run", "wrong.yaml", "--no-web"]) == 2
     printed = capsys.readouterr()
     assert printed.err.splitlines() == SENTENCES
     assert "was removed" in printed.out
@@ -76,7 +76,7 @@ def test_a_wrong_plan_ends_a_new_run_at_once_with_every_sentence(
 def test_a_folder_that_was_named_is_kept_and_its_run_can_go_on(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """With --into nothing is removed. In a resumed run the same errors are failed polls: hours may be in its record."""
     (here / "wrong.yaml").write_text(WRONG.replace("duration: 6s", f"phases: {UNTIL_OVER}"))
-    assert cli.run(["run", "wrong.yaml", "--into", "kept"]) == 2
+    assert cli.run(["run", "wrong.yaml", "--into", "kept", "--no-web"]) == 2
     assert "kept contains the first seconds: remove it, or name another folder" in capsys.readouterr().out
 
     def acts() -> None:
@@ -99,7 +99,7 @@ def test_a_device_that_is_off_is_a_failing_source_of_a_whole_run(
 ) -> None:
     """Its run goes on to the end, and a run of its full length has not ended early, whoever answered."""
     (here / "off.yaml").write_text(OFF.replace("PORT", str(free_port())))
-    assert cli.run(["run", "off.yaml"]) == 3
+    assert cli.run(["run", "off.yaml", "--no-web"]) == 3
     printed = capsys.readouterr().out
     assert "finished after 4 s" in printed
     assert "the port is closed" in printed
@@ -111,7 +111,7 @@ def test_a_wrong_plan_for_tonight_is_refused_when_the_command_is_given(
 ) -> None:
     """Who gives the command mends the plan, and does not find it refused in the morning; nothing is made."""
     (here / "wrong.yaml").write_text(WRONG + f"start: {in_seconds(36_000)}\n")
-    assert cli.run(["run", "wrong.yaml"]) == 2
+    assert cli.run(["run", "wrong.yaml", "--no-web"]) == 2
     printed = capsys.readouterr()
     assert printed.err.splitlines() == SENTENCES
     assert "waiting" not in printed.out
@@ -142,7 +142,7 @@ def test_a_device_that_is_off_before_the_start_is_a_warning(here: Path, capsys: 
         stop_run(here / "run", reader.read(time_ns()), "seen", "test")
 
     with acting(acts):
-        assert cli.run(["run", "off.yaml", "--into", "run"]) == 3
+        assert cli.run(["run", "off.yaml", "--into", "run", "--no-web"]) == 3
     printed = capsys.readouterr()
     assert [line for line in printed.err.splitlines() if line.startswith("soakwatch: warning: off.yaml:4:")]
     assert "waiting for the start at" in printed.out
@@ -218,7 +218,7 @@ def test_a_generator_that_cannot_be_reached_ends_a_new_run(
     plan = GENERATOR.replace("PORT", str(free_port())).replace("REQUIRED", required)
     (here / "plan.yaml").write_text(plan)
     with pytest.raises(SystemExit) as ended:
-        cli.main(["run", "plan.yaml", "--into", "run"])
+        cli.main(["run", "plan.yaml", "--into", "run", "--no-web"])
     ends = capsys.readouterr()
     assert ended.value.code == code
     if code == 2:

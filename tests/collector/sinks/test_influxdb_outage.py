@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import subprocess
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.collector.engine.watched_run import UNTIL_OVER, acting, end_run, wait_for, wait_for_polls
-from tests.commands import MAX_WAIT_S, SOAKWATCH, wait_until
+from tests.commands import MAX_WAIT_S, start, wait_until
 from tests.in_process import command_here
 
 from soakwatch.record import Record, RecordView
@@ -207,14 +206,8 @@ def test_whoever_does_not_want_to_wait_for_a_database_gets_the_verdict(tmp_path:
     plan = tmp_path / "plan.yaml"
     nobody = Influxdb("http://127.0.0.1:9", "lab", "soak", f"file:{tmp_path}/token")
     plan.write_text(plan_of(nobody).replace("duration: 1m", "duration: 5s"))
-    process = subprocess.Popen(
-        [SOAKWATCH, "run", plan, "--into", tmp_path / "run", "--no-web"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        cwd=tmp_path,
-        env={**os.environ, "COLUMNS": "200"},
-    )
+    words = ("run", plan, "--into", tmp_path / "run", "--no-web")
+    process = start(words, tmp_path, stderr=subprocess.STDOUT)
     try:
         assert process.stdout is not None
         messages: list[str] = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from collections.abc import Sequence
 from contextlib import suppress
@@ -12,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.collector.sinks.memory_sink import MemorySink, feed_of
 from tests.collector.sinks.test_influxdb_outage import plan_of
-from tests.commands import SOAKWATCH, wait_until
+from tests.commands import start, wait_until
 
 from soakwatch.importing.files import import_files
 from soakwatch.importing.timeline import ImportOptions
@@ -285,13 +284,8 @@ def test_a_collector_that_is_killed_is_seen_in_the_database_at_once(
 ) -> None:
     plan = tmp_path / "plan.yaml"
     plan.write_text(plan_of(address).replace("duration: 1m", "duration: 1h"))
-    process = subprocess.Popen(
-        [SOAKWATCH, "run", plan, "--into", tmp_path / "run", "--no-web"],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        cwd=tmp_path,
-        env={**os.environ, "COLUMNS": "200"},
-    )
+    words = ("run", plan, "--into", tmp_path / "run", "--no-web")
+    process = start(words, tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def said() -> object:
         with suppress(KeyError, IndexError):

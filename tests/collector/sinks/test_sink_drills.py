@@ -14,7 +14,7 @@ import pytest
 from tests.bench.sink_drill import DRILLS, Outcome, fill, small_disk
 from tests.collector.engine.watched_run import UNTIL_OVER, end_run
 from tests.collector.sinks.test_influxdb_outage import counted, fed, plan_of
-from tests.commands import MAX_WAIT_S, SOAKWATCH, wait_until
+from tests.commands import MAX_WAIT_S, start, wait_until
 
 from soakwatch.record import RecordView
 from soakwatch.sinks.influxdb import Influxdb
@@ -65,13 +65,12 @@ def test_both_are_killed_and_the_run_is_resumed(tmp_path: Path, own_influxd: Inf
         plan_of(replace(address, token=f"file:{tmp_path}/token")).replace("duration: 1m", f"phases: {UNTIL_OVER}")
     )
     (tmp_path / "token").write_text(own_influxd.token)
-    environment = {**os.environ, "COLUMNS": "200", "PYTHONWARNINGS": "error"}
-    first = subprocess.Popen(
-        [SOAKWATCH, "run", plan, "--into", folder, "--no-web"],
-        stdout=subprocess.DEVNULL,
-        cwd=tmp_path,
-        env=environment,
+    first = start(
+        ("run", plan, "--into", folder, "--no-web"),
+        tmp_path,
         stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=None,
     )
     try:
         wait_until(lambda: bool(own_influxd.influxql("SELECT count(ok) FROM soakwatch_poll")), "nothing arrives")
@@ -79,15 +78,7 @@ def test_both_are_killed_and_the_run_is_resumed(tmp_path: Path, own_influxd: Inf
         first.kill()
         first.wait()
     own_influxd.kill()
-    second = subprocess.Popen(
-        [SOAKWATCH, "resume", folder, "--no-web"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        cwd=tmp_path,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-    )
+    second = start(("resume", folder, "--no-web"), tmp_path, stdin=subprocess.DEVNULL, stderr=subprocess.STDOUT)
     try:
         assert second.stdout is not None
         lines = iter(second.stdout.readline, "")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import signal
 import subprocess
 from pathlib import Path
@@ -12,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.collector.engine.notify.notify_kit import PASSWORD, Mails, mails, posts
 from tests.collector.engine.watched_run import UNTIL_OVER, acting, end_run, wait_for_events, wait_for_polls
-from tests.commands import SOAKWATCH, Command, wait_until
+from tests.commands import Command, environment, start, wait_until
 from tests.in_process import command_here
 
 from soakwatch.engine.notify.policy import FAILED, SENT
@@ -133,14 +132,9 @@ watch: {{processes: [{{pid: {victim.pid}, name: victim}}]}}
 events: [{{kind: crash, at: 4s, run: [sh, -c, "kill -9 {victim.pid}"]}}]
 notify: [{{to: env:SOAK_HOOK, on: [start, failure, end], attach: none}}]
 """)
-        environment = {**os.environ, "SOAK_HOOK": f"json://127.0.0.1:{hook.port}"}
-        first = subprocess.Popen(
-            [SOAKWATCH, "run", "plan.yaml", "--into", "run"],
-            cwd=tmp_path,
-            env=environment,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+        around = environment() | {"SOAK_HOOK": f"json://127.0.0.1:{hook.port}"}
+        words, silent = ("run", "plan.yaml", "--into", "run"), subprocess.DEVNULL
+        first = start(words, tmp_path, stdout=silent, stderr=silent, env=around)
         try:
             hook.wait_for(2)
             wait_until(lambda: notified(tmp_path / "run") == ["start", "failure"], "the record of both messages")
@@ -149,10 +143,10 @@ notify: [{{to: env:SOAK_HOOK, on: [start, failure, end], attach: none}}]
             first.wait()
             victim.kill()
             victim.wait()
-        done = soakwatch("resume", "run", "--no-web", SOAK_HOOK=environment["SOAK_HOOK"])
+        done = soakwatch("resume", "run", "--no-web", SOAK_HOOK=around["SOAK_HOOK"])
         assert done.returncode == 1, done.stdout
-    start, failure, end = (json.loads(body) for body in hook.bodies)
-    assert start["title"].startswith("Started told")
+    begin, failure, end = (json.loads(body) for body in hook.bodies)
+    assert begin["title"].startswith("Started told")
     assert failure["title"].startswith("Failing told: dut ")
     assert "only the final verdict counts" in failure["message"]
     assert "Page: http://127.0.0.1:" in failure["message"]

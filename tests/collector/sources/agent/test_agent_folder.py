@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import getpass
 import subprocess
-import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
 
 import asyncssh
 import pytest
+from tests.commands import command_in
 
 from soakwatch.core.errors import SoakwatchError
 from soakwatch.sources.pollers.agent.install import examine
@@ -19,29 +19,12 @@ from soakwatch.sources.transport.ssh.connection import SshLine
 from soakwatch.testing.agents import config, follow
 from soakwatch.testing.sshd import Sshd, run_sshd
 
-_SOAKWATCH = str(Path(sys.executable).parent / "soakwatch")
-
 
 def agent(sshd: Sshd, word: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """``soakwatch agent WORD`` on the server."""
     keys = sshd.keys
-    return subprocess.run(
-        [
-            _SOAKWATCH,
-            "agent",
-            word,
-            f"{getpass.getuser()}@127.0.0.1:{sshd.port}",
-            "--key",
-            str(keys["key"]),
-            "--known-hosts",
-            str(keys["known_hosts"]),
-            *arguments,
-        ],
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
+    where = ("--key", keys["key"], "--known-hosts", keys["known_hosts"])
+    return command_in(Path.cwd())("agent", word, f"{getpass.getuser()}@127.0.0.1:{sshd.port}", *where, *arguments)
 
 
 def test_a_folder_is_counted_from_the_home_wherever_a_session_begins(sshd: Sshd) -> None:
@@ -198,9 +181,7 @@ def test_an_account_that_answers_without_an_end_is_cut_off(tmp_path: Path) -> No
 )
 def test_a_wrong_option_is_named(arguments: tuple[str, ...], message: str) -> None:
     """And what it holds is not, for it may be a secret."""
-    done = subprocess.run(
-        [_SOAKWATCH, "agent", "status", *arguments], capture_output=True, text=True, timeout=240, check=False
-    )
+    done = command_in(Path.cwd())("agent", "status", *arguments)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert message in done.stderr
     assert "hunter2" not in done.stderr

@@ -8,12 +8,12 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import time
 from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
+from tests.commands import command_in
 
 from soakwatch.sources.abc import SourceError
 from soakwatch.sources.pollers.agent import bundle as bundle_module
@@ -21,31 +21,12 @@ from soakwatch.testing.agents import config, follow
 from soakwatch.testing.sshd import Sshd, fingerprint_of
 from soakwatch.testing.tcp_relay import TcpRelay
 
-_SOAKWATCH = str(Path(sys.executable).parent / "soakwatch")
-
 
 def agent(sshd: Sshd, word: str, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """``soakwatch agent WORD`` on the server."""
     keys = sshd.keys
-    return subprocess.run(
-        [
-            _SOAKWATCH,
-            "agent",
-            word,
-            f"{getpass.getuser()}@127.0.0.1:{sshd.port}",
-            "--key",
-            str(keys["key"]),
-            "--known-hosts",
-            str(keys["known_hosts"]),
-            "--dir",
-            str(folder),
-            *arguments,
-        ],
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
+    where = ("--key", keys["key"], "--known-hosts", keys["known_hosts"], "--dir", folder)
+    return command_in(Path.cwd())("agent", word, f"{getpass.getuser()}@127.0.0.1:{sshd.port}", *where, *arguments)
 
 
 def test_install_follow_cut_and_remove(tmp_path: Path, sshd: Sshd) -> None:

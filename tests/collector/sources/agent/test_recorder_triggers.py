@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
+from tests.commands import command_in
 
 from soakwatch.core.clock import SteadyClock
 from soakwatch.core.event_kinds import FindingKey
@@ -174,8 +173,7 @@ def test_whatever_happens_in_a_run_leads_to_a_window_in_its_record(
     clock = SteadyClock()
 
     def user(kind: str) -> None:
-        command = [str(Path(sys.executable).with_name("soakwatch")), "event", str(run), kind]
-        subprocess.run(command, check=True, capture_output=True, timeout=240)
+        command_in(run.parent)("event", run, kind).check_returncode()
 
     async def main() -> int:
         plan = plan_from_text(text.replace("PORT", str(port)), "plan.yaml")

@@ -6,11 +6,12 @@ import asyncio
 import gc
 import os
 import subprocess
-import sys
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TypeVar
+
+from tests.commands import command_in
 
 from soakwatch.record import RecordView, SeriesKey
 from soakwatch.sources.abc import Drivable, Facts, Identifies, Poller, SourceContext
@@ -101,15 +102,7 @@ targets:
 def run(folder: Path, source: str, phases: str) -> subprocess.CompletedProcess[str]:
     """`soakwatch run` of a short plan with this source."""
     (folder / "plan.yaml").write_text(PLAN.format(phases=phases, source=source), encoding="utf-8")
-    done = subprocess.run(
-        [Path(sys.executable).with_name("soakwatch"), "run", "plan.yaml"],
-        cwd=folder,
-        capture_output=True,
-        env={**os.environ, "PYTHONWARNINGS": "error"},
-        text=True,
-        timeout=240,
-        check=False,
-    )
+    done = command_in(folder)("run", "plan.yaml", "--no-web")
     assert "Traceback" not in done.stdout + done.stderr
     return done
 

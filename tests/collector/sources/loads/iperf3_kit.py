@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
@@ -15,6 +13,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from tests.commands import command_in
 
 from soakwatch.record import RecordView, SeriesKey
 from soakwatch.sources.abc import Poller, SourceContext, SourceError
@@ -22,7 +21,6 @@ from soakwatch.sources.registry import poller_module
 from soakwatch_agent.metric import BY_NAME
 from soakwatch_agent.sample import Answer
 
-SOAKWATCH = Path(sys.executable).with_name("soakwatch")
 Figures = dict[tuple[str, str], float]
 needs_iperf3 = pytest.mark.skipif(shutil.which("iperf3") is None, reason="no iperf3 here")
 
@@ -87,16 +85,7 @@ async def failing(poller: Poller, says: str, seconds: float = 20) -> str:
 
 def command(folder: Path, *words: object) -> subprocess.CompletedProcess[str]:
     """A command as people give it."""
-    environment = {**os.environ, "COLUMNS": "160", "PYTHONWARNINGS": "error"}
-    return subprocess.run(
-        [SOAKWATCH, *map(str, words)],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
+    return command_in(folder)(*words)
 
 
 def run_plan(folder: Path, sources: dict[str, list[dict[str, object]]], duration: str, **more: object) -> Path:
@@ -105,7 +94,7 @@ def run_plan(folder: Path, sources: dict[str, list[dict[str, object]]], duration
     targets["dut"] = {"role": "dut", "sources": [{"local": {"interval": "1s", "probes": ["load"]}}]}
     plan = {"name": "loaded", "duration": duration, "targets": targets, **more}
     (folder / "plan.yaml").write_text(json.dumps(plan))
-    done = command(folder, "run", "plan.yaml", "--runs", "runs")
+    done = command(folder, "run", "plan.yaml", "--runs", "runs", "--no-web")
     assert done.returncode in (0, 1, 3), done.stdout + done.stderr
     assert "Traceback" not in done.stdout + done.stderr
     (run,) = [each.parent for each in (folder / "runs").glob("*/record.sqlite")]

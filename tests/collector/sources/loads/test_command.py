@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import random
-import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.commands import command_in
 
 from soakwatch.core.stderr_tail import last_line
 from soakwatch.record import RecordView
@@ -20,8 +19,6 @@ from soakwatch.sources.loads.command.tick import parse_tick
 from soakwatch.testing.load_bench import LoadBench, last
 from soakwatch_agent.metric import BY_NAME
 from soakwatch_agent.sample import Answer
-
-SOAKWATCH = Path(sys.executable).with_name("soakwatch")
 
 
 def until(bench: LoadBench, wanted: Callable[[Answer], bool]) -> Answer:
@@ -195,6 +192,7 @@ def test_lines_of_any_kind_are_harmless() -> None:
         last_line(dice.randbytes(200), {})
 
 
+@pytest.mark.slow
 def test_a_run_has_the_figures_of_its_command(tmp_path: Path) -> None:
     """A whole run: counters, unread lines and a driven level in the record."""
     ticks = "i=0; echo oops; while :; do i=$((i+1)); echo load.requests $i, load.failures 0; sleep 0.2; done"
@@ -203,16 +201,7 @@ def test_a_run_has_the_figures_of_its_command(tmp_path: Path) -> None:
         "  tg:\n    role: generator\n    sources:\n"
         f"      - command: {{interval: 500ms, run: [sh, -c, {json.dumps(ticks)}]}}\n"
     )
-    environment = {**os.environ, "PYTHONWARNINGS": "error"}
-    done = subprocess.run(
-        [SOAKWATCH, "run", "plan.yaml"],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
+    done = command_in(tmp_path)("run", "plan.yaml", "--no-web")
     assert done.returncode in {0, 1, 3}, done.stdout + done.stderr
     (run,) = (tmp_path / "runs").iterdir()
     with RecordView.open(run) as view:
@@ -232,16 +221,7 @@ def test_phases_drive_a_command(tmp_path: Path) -> None:
         "targets:\n  dut:\n    sources: [{local: {probes: [cpu]}}]\n  tg:\n    role: generator\n    sources:\n"
         f"      - command: {{interval: 500ms, drive: true, full: 200, run: [sh, -c, {json.dumps(ticks)}]}}\n"
     )
-    environment = {**os.environ, "PYTHONWARNINGS": "error"}
-    done = subprocess.run(
-        [SOAKWATCH, "run", "plan.yaml"],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
+    done = command_in(tmp_path)("run", "plan.yaml", "--no-web")
     assert done.returncode in {0, 1, 3}, done.stdout + done.stderr
     (run,) = (tmp_path / "runs").iterdir()
     with RecordView.open(run) as view:

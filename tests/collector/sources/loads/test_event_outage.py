@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -14,11 +13,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.commands import command_in, start
 
 from soakwatch.record import RecordView, SeriesKey
 from soakwatch.testing.load_bench import LoadBench, series
 
-SOAKWATCH = Path(sys.executable).with_name("soakwatch")
 OUTAGE_S = 3.0
 TICK_S = 0.2
 LEAD_S = 1.0
@@ -69,14 +68,7 @@ def begun(folder: Path, limit: str) -> subprocess.Popen[str]:
         others="\n  ".join(f"{rule}: false" for rule in _BUSY),
     )
     (folder / "plan.yaml").write_text(plan, encoding="utf-8")
-    return subprocess.Popen(
-        [SOAKWATCH, "run", "plan.yaml"],
-        cwd=folder,
-        env={**os.environ, "PYTHONWARNINGS": "error"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+    return start(("run", "plan.yaml", "--no-web"), folder, stderr=subprocess.STDOUT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +99,11 @@ def ended(folder: Path, run: subprocess.Popen[str]) -> Ended:
     assert "Traceback" not in output
     (record,) = (folder / "runs").iterdir()
     document = folder / "verdict.json"
-    subprocess.run(
-        [SOAKWATCH, "report", record, "--json", document], cwd=folder, capture_output=True, timeout=240, check=False
-    )
+    command_in(folder)("report", record, "--json", document)
     return Ended(run.returncode, output, json.loads(document.read_text(encoding="utf-8")), record)
 
 
+@pytest.mark.slow
 def test_an_outage_of_three_seconds_is_over_two_and_under_five(tmp_path: Path) -> None:
     """Two runs of one plan with two limits: the same outage by loss and by time stamps, one fails and one passes."""
     runs = {limit: begun(tmp_path / limit, limit) for limit in ("2s", "5s")}

@@ -217,6 +217,7 @@ def test_another_machine_over_ssh(sshd: Sshd, tmp_path: Path) -> None:
     asyncio.run(go())
 
 
+@pytest.mark.slow
 def test_a_whole_run(tmp_path: Path) -> None:
     """The figures of the generator's interface are in the record, and when it sent."""
     code = (

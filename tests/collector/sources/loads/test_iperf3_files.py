@@ -201,6 +201,7 @@ def test_a_whole_run_that_drives(tmp_path: Path) -> None:
     assert "counters never fell" in healthy["reason"] or "commanded" in healthy["reason"], healthy
 
 
+@pytest.mark.slow
 def test_a_whole_run_follows_a_file(tmp_path: Path) -> None:
     """The lines that come during a run are in its record, and what cannot be read is reported."""
     file = tmp_path / "stream.json"

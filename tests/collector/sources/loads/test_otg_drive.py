@@ -177,6 +177,7 @@ def test_a_whole_run(tmp_path: Path) -> None:
         assert any(event.detail.get("API") == "1.62.0" for event in identities)
 
 
+@pytest.mark.slow
 def test_the_phases_drive_it(tmp_path: Path) -> None:
     """At rest, half and full, as the phases say; at the end it rests at its own rate."""
     phases = (

@@ -290,6 +290,7 @@ def test_a_whole_run(tmp_path: Path) -> None:
         assert any(event.detail.get("generator") == "Pktgen-DPDK" for event in identities)
 
 
+@pytest.mark.slow
 def test_the_phases_drive_it(tmp_path: Path) -> None:
     """At rest, half and full, as the phases say; at the end it rests."""
     phases = (

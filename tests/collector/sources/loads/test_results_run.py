@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 import threading
 import time
 from datetime import UTC, datetime
@@ -12,10 +10,10 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
+from tests.commands import command_in
 
 from soakwatch.record import RecordView
 
-SOAKWATCH = Path(sys.executable).with_name("soakwatch")
 PLAN = """
 duration: 7s
 targets:
@@ -74,15 +72,7 @@ def run_with_files(folder: Path, plan: str) -> subprocess.CompletedProcess[str]:
     writer = threading.Thread(target=write_all, args=(folder, over))
     writer.start()
     try:
-        return subprocess.run(
-            [SOAKWATCH, "run", "plan.yaml"],
-            cwd=folder,
-            env={**os.environ, "PYTHONWARNINGS": "error"},
-            capture_output=True,
-            text=True,
-            timeout=240,
-            check=False,
-        )
+        return command_in(folder)("run", "plan.yaml", "--no-web")
     finally:
         over.set()
         writer.join()

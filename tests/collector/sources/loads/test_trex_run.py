@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.commands import command_in
 
 from soakwatch.record import RecordView, SeriesKey
 from soakwatch.testing.ports import free_port
@@ -16,7 +15,6 @@ from soakwatch.testing.trex_model import TrexModel
 from soakwatch.testing.trex_parts import Group, Port
 from soakwatch.testing.trex_server import TrexServer, trex_server
 
-SOAKWATCH = Path(sys.executable).with_name("soakwatch")
 PLAN = """\
 name: trial
 phases: [{phases}]
@@ -31,16 +29,7 @@ targets:
 def run(folder: Path, port: int, phases: str = "{soak: 4s}", more: str = "") -> subprocess.CompletedProcess[str]:
     """`soakwatch run` of a short plan."""
     (folder / "plan.yaml").write_text(PLAN.format(port=port, phases=phases, more=more))
-    environment = {**os.environ, "COLUMNS": "160", "PYTHONWARNINGS": "error"}
-    return subprocess.run(
-        [SOAKWATCH, "run", "plan.yaml"],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
+    return command_in(folder)("run", "plan.yaml", "--no-web")
 
 
 def values(view: RecordView, metric: str, name: str = "") -> list[float]:
@@ -72,6 +61,7 @@ def test_the_figures_arrive_in_the_record(tmp_path: Path) -> None:
         assert "drain" in identity.detail["notes"]
 
 
+@pytest.mark.slow
 def test_the_phases_drive_it_and_leave_it_at_rest(tmp_path: Path) -> None:
     """A phase says its load; the offered rate follows; at the end the ports rest and are released."""
     model = TrexModel()

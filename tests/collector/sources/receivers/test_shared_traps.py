@@ -437,6 +437,7 @@ def test_a_plan_of_two_devices_with_one_port_is_checked_and_run(tmp_path: Path, 
             str(tmp_path / "plan.yaml"),
             "--runs",
             str(tmp_path / "runs"),
+            "--no-web",
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
         )

@@ -30,7 +30,7 @@ def killed(second: float, *, down_s: float = 0.3, steps: int = 0, torn: float = 
     return Fault(second, second, Kind.KILL, size=down_s, steps=steps, torn=torn)
 
 
-@pytest.mark.parametrize("seed", [1, 5, 9])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (5, 9))])
 def test_what_must_hold_in_every_night_holds(tmp_path: Path, seed: int) -> None:
     """A quarter of an hour with whatever its seed brings; `tests/night --count` lives thousands of longer ones."""
     night = draw(seed, 0.25, 3, list(Kind))
@@ -61,7 +61,7 @@ def test_a_night_that_nothing_befalls_passes_and_has_its_reports(tmp_path: Path)
     assert {"report.html", "verdict.json", "junit.xml", "report.md"} <= {file.name for file in result.folder.iterdir()}
 
 
-@pytest.mark.parametrize("torn", [1.0, 0.5])
+@pytest.mark.parametrize("torn", [pytest.param(1.0, marks=pytest.mark.slow), 0.5])
 def test_a_resumed_night_keeps_grid_and_verdict(tmp_path: Path, torn: float) -> None:
     """Killed between two polls, resumed before the next is due: nothing is lost, and every poll is on the grid of the
     first life."""
@@ -89,7 +89,7 @@ def test_kills_at_every_step_of_a_commit_lose_at_most_that_batch(tmp_path: Path)
                 assert (outcomes != 0).sum() <= 1, (steps, source.target)
 
 
-@pytest.mark.parametrize("step_s", [86400.0, -3600.0])
+@pytest.mark.parametrize("step_s", [86400.0, pytest.param(-3600.0, marks=pytest.mark.slow)])
 def test_a_clock_that_was_set_before_the_monitor_died_moves_nothing(tmp_path: Path, step_s: float) -> None:
     """The resumed run goes on with the time of the run, not with the wall clock's: the gap is as long as it was."""
     night = Night(4, 0.25, 2, (Fault(200, 200, Kind.CLOCK, size=step_s), killed(500, down_s=20)))
