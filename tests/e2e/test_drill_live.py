@@ -79,7 +79,7 @@ def victim(tmp_path: Path) -> Iterator[tuple[str, str]]:
 
 def made(fault: LiveFault, *within: str) -> tuple[int, ...]:
     """Makes a fault from a shell that is killed behind it, as a drill may be; the processes that hold it."""
-    shell = subprocess.Popen([*within, "sh", "-c", f"{fault.inject}\nsleep 600"], stdout=subprocess.PIPE)
+    shell = subprocess.Popen([*within, "sh", "-c", f"{fault.inject}\nexec sleep 600"], stdout=subprocess.PIPE)
     assert shell.stdout is not None
     said = b""
     try:

@@ -7,7 +7,7 @@ import signal
 import subprocess
 from pathlib import Path
 
-from tests.commands import SOAKWATCH, Command, environment, start, wait_until
+from tests.commands import MAX_WAIT_S, SOAKWATCH, Command, environment, start, wait_until
 from tests.reliability.lost_terminals import PLAN, shortfalls
 
 from soakwatch.record import RecordView
@@ -76,5 +76,5 @@ def test_a_terminal_that_goes_before_the_command_is_there_ends_no_run(tmp_path: 
     )
     wait_until((tmp_path / "importing").exists, "the import of the command")
     process.send_signal(signal.SIGHUP)
-    assert process.wait(240) in {0, 3}
+    assert process.wait(MAX_WAIT_S) in {0, 1, 3}, "a verdict, whatever else this machine does"
     assert (tmp_path / "run" / "verdict.json").is_file()

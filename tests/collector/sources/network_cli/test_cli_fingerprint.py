@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.collector.sources.network_cli.conftest import Clock, output, with_poller
+from tests.commands import MAX_WAIT_S
 
 from soakwatch.sources.abc import Fingerprints, Poller
 from soakwatch.sources.transport.network_cli import platform_registry
@@ -161,8 +162,11 @@ def test_polls_and_questions_take_turns_in_one_session(tmp_path: Path) -> None:
     assert device.sessions == 1
 
 
-def test_a_question_that_has_not_ended_when_a_poll_is_due_gives_way(tmp_path: Path) -> None:
-    """`show inventory` of a large chassis: the poll logs in anew, long before the 10 s of a question."""
+def test_a_question_that_has_not_ended_when_a_poll_is_due_gives_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`show inventory` of a large chassis: the poll logs in anew, and does not wait for the end of a question."""
+    monkeypatch.setattr("soakwatch.sources.transport.network_cli.poller._ABOUT_S", 10 * MAX_WAIT_S)
     device = ios()
     device.silent.add("show inventory")
 
@@ -172,7 +176,7 @@ def test_a_question_that_has_not_ended_when_a_poll_is_due_gives_way(tmp_path: Pa
         asked = asyncio.create_task(poller.fingerprint())
         await asyncio.sleep(3.0)
         clock.sleep(3)
-        async with asyncio.timeout(5.0):
+        async with asyncio.timeout(MAX_WAIT_S):
             assert (await poller.poll(clock.now)).samples
         notes = (await asked)["notes"]
         assert isinstance(notes, list)
