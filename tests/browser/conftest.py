@@ -159,6 +159,7 @@ def _drawn(opens: Opens, report: Path) -> Tab:
 
 def _fresh(tab: Tab) -> Tab:
     tab.page.emulate_media(media="screen", color_scheme="light")
+    tab.unfold()
     tab.page.evaluate("() => { soakwatchPlots.reset(); scrollTo(0, 0); document.activeElement.blur(); }")
     return tab
 

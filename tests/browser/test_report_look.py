@@ -151,6 +151,6 @@ def test_a_fold_opens_by_keyboard(small: Tab) -> None:
     handle.evaluate("(e) => { e.open = false; }")
     fold.locator("summary").first.focus()
     small.page.keyboard.press("Enter")
-    assert handle.evaluate("(e) => e.open")
+    small.page.wait_for_function("(e) => e.open", arg=handle)
     small.page.keyboard.press("Enter")
-    assert not handle.evaluate("(e) => e.open")
+    small.page.wait_for_function("(e) => !e.open", arg=handle)
