@@ -58,14 +58,15 @@ class Workers:
                 spoken = wait([worker.channel for worker in self._alive])
                 for worker in [worker for worker in self._alive if worker.channel in spoken]:
                     self._hear(session, worker)
+            if session.shouldfail:
+                for worker in self._alive:
+                    os.kill(worker.pid, signal.SIGINT)  # as Ctrl-C, which a terminal sends to all of them
+                raise session.Failed(session.shouldfail)
         finally:
             for worker in self._alive:
-                os.kill(worker.pid, signal.SIGINT)  # it ends, with its fixtures
-                worker.channel.close()
+                worker.channel.close()  # at the latest when it has something to say it ends, with its fixtures
             for worker in self._alive:
                 os.waitpid(worker.pid, 0)
-        if session.shouldfail:
-            raise session.Failed(session.shouldfail)
         return True
 
     def _begin(self, session: pytest.Session) -> None:
