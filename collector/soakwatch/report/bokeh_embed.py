@@ -72,8 +72,8 @@ def apart(placed: Placed) -> Pieces:
 
 
 class _SetOnly(Serializer):
-    """Bokeh's serializer, which asks a model for the values of all its properties to leave out those that nobody set:
-    two thirds of the time that a report takes. This one asks for those alone; the text is the same."""
+    """Bokeh's serializer, which asks a model for the values of all its properties to leave out those that nobody set.
+    This one asks for those alone; the text is the same."""
 
     def _encode(self, obj: Any) -> AnyRep:
         if not isinstance(obj, Model):

@@ -104,7 +104,7 @@ def _environment() -> Environment:
 
 
 def compile_templates() -> None:
-    """What the first report of a process would do, which costs it a quarter of its time."""
+    """Compile all templates now: otherwise the first report of a process does it."""
     _environment().get_template("page.html.jinja")
     for section in all_sections():
         _template(section)
