@@ -286,6 +286,20 @@ def test_utilization_is_the_share_since_the_previous_poll(tmp_path: Path) -> Non
     assert value(host.poll(SECOND), "process.cpu.utilization", object_) == pytest.approx(1.5 * ticks)
 
 
+def test_a_process_that_is_ending_has_no_reading_of_its_memory(tmp_path: Path) -> None:
+    """Killed, and not yet gone from the table, it has given its memory and its files back: that is not a value of 0."""
+    root = _tree(tmp_path)
+    host, object_ = of_process("bgpd", root=str(root)), "process=bgpd,instance=0"
+    metrics = ("process.memory.usage", "process.memory.virtual", "process.open_files")
+    assert all(value(host.poll(0), metric, object_) for metric in metrics)
+    (root / "proc/77/statm").write_text("0 0 0 0 0 0 0\n")
+    for file in (root / "proc/77/fd").iterdir():
+        file.unlink()
+    ending = host.poll(SECOND)
+    assert [value(ending, metric, object_) for metric in metrics] == [None, None, None]
+    assert value(ending, "process.up", object_) == 1
+
+
 def test_the_start_time_does_not_move_with_the_clock(tmp_path: Path) -> None:
     """The kernel's time of boot moves when the clock is set; the start time stays until the boot id changes."""
     root = _tree(tmp_path)

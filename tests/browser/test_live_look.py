@@ -10,16 +10,20 @@ from tests.browser.conftest import watched
 from tests.browser.going import Going
 from tests.browser.tab import Tab, luminance
 
-from soakwatch_rules.rule import Outcome
+from soakwatch_rules.rule import Finding, Outcome
 
 
 @pytest.fixture(scope="module")
 def going(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Going]:
     """A run of five minutes with a warning and a failure."""
     with Going(tmp_path_factory.mktemp("runs") / "going", 300) as run:
-        lost = run.leak(Outcome.FAIL, rule="drops", object="queue=tx0", forecast=None, reason="12 packets were lost")
-        run.judge(run.leak(), lost)
+        run.judge(run.leak(), lost(run))
         yield run
+
+
+def lost(going: Going) -> Finding:
+    """The failure."""
+    return going.leak(Outcome.FAIL, rule="drops", object="queue=tx0", forecast=None, reason="12 packets were lost")
 
 
 @pytest.fixture(scope="module")
@@ -90,8 +94,10 @@ def test_every_control_is_reached_by_tab_in_order_and_seen(live: Tab) -> None:
     assert live.tour() == []
 
 
-def test_keys_move_among_the_findings(live: Tab) -> None:
+def test_keys_move_among_the_findings(live: Tab, going: Going) -> None:
     """j and k go from the worst on, and stop at either end; the failure stands before the warning."""
+    going.judge(going.leak(), lost(going))
+    live.page.wait_for_function("() => document.querySelectorAll('#findings .finding').length === 2")
     for key, place in (("j", "fail"), ("j", "warn"), ("j", "warn"), ("k", "fail")):
         live.page.keyboard.press(key)
         live.page.wait_for_function(f"() => document.activeElement.ariaLabel?.startsWith('{place}:')")
@@ -103,9 +109,8 @@ def test_what_has_the_focus_keeps_it(live: Tab, going: Going) -> None:
     live.page.keyboard.press("Enter")
     live.page.evaluate("() => { window.held = document.activeElement; }")
     going.go_on(10)
-    lost = going.leak(Outcome.FAIL, rule="drops", object="queue=tx0", forecast=None, reason="12 packets were lost")
     worse = going.leak(Outcome.FAIL, rule="core_dump", forecast=None, object="", reason="a core was written")
-    going.judge(worse, lost, going.leak(reason="it grows by 113 MiB/h"))
+    going.judge(worse, lost(going), going.leak(reason="it grows by 113 MiB/h"))
     live.page.locator("#findings .finding", has_text="113 MiB/h").wait_for()
     live.page.locator("#findings .finding", has_text="a core was written").wait_for()
     assert live.page.evaluate("() => document.activeElement === window.held && window.held.parentElement.open")

@@ -255,8 +255,10 @@ class ProcessProbe:
         notes.sample("process.cpu.time", f"{label},mode=user", stat.user / self._hz)
         notes.sample("process.cpu.time", f"{label},mode=system", stat.system / self._hz)
         self._report_cpu_share(slot, owner, stat, now_ns)
-        self._report_memory(label, pid)
+        lives = self._report_memory(label, pid)
         notes.sample("process.threads", label, stat.threads)
+        if not lives:
+            return
         self._report_open_files(label, pid)
         if now_ns >= owner.next_expensive_ns:
             self._report_open_files_limit(label, pid)
@@ -269,16 +271,23 @@ class ProcessProbe:
             self._notes.sample("process.cpu.utilization", slot.label, share)
         owner.stat, owner.read_ns = stat, now_ns
 
-    def _report_memory(self, label: str, pid: int) -> None:
-        """From statm: its RSS is exact since kernel 6.17, while that of stat is off by some pages for each core."""
+    def _report_memory(self, label: str, pid: int) -> bool:
+        """From statm: its RSS is exact since kernel 6.17, while that of stat is off by some pages for each core.
+
+        False if the process is ending: what it had is given back before it is gone from the table or a zombie.
+        """
         try:
             virtual, resident = read_text(self._context.path(f"/proc/{pid}/statm")).split(None, 2)[:2]
         except OSError as error:
             if not isinstance(error, (FileNotFoundError, ProcessLookupError)):
                 self._notes.fault("process.memory.usage", label, f"its memory cannot be read: {why(error)}")
-            return  # or it exited in between: the next poll reports it
+                return True
+            return False  # the next poll reports that it exited
+        if virtual == "0":  # a thread of the kernel has none either, and is not asked for it
+            return False
         self._notes.sample("process.memory.usage", label, int(resident) * self._page)
         self._notes.sample("process.memory.virtual", label, int(virtual) * self._page)
+        return True
 
     def _report_open_files(self, label: str, pid: int) -> None:
         folder = self._context.path(f"/proc/{pid}/fd")

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -164,13 +165,23 @@ def test_a_viewer_that_is_terminated_gives_the_cursor_back(running: Running) -> 
 def test_a_window_that_is_pulled_narrow_is_drawn_anew(running: Running) -> None:
     """From 120 columns to 60 and back while the run goes on: each picture fits its window."""
     run = running.run
-    for columns in (60, 120):
-        run.resize(columns, 40)
+    for columns, at_least in ((60, 0), (120, 60)):
         seen = len(run.raw)
-        run.until(lambda _text, seen=seen: run.raw.count(b"\x1b[?2026l", seen) >= 3, "three pictures")  # type: ignore[misc]
-        frame = run.raw.split(b"\x1b[?2026h")[-2].decode()
-        plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", frame).replace("\r", "")
-        assert max(len(line) for line in plain.splitlines()) < columns
+        run.resize(columns, 40)
+
+        def fits(seen: int = seen, at_least: int = at_least, columns: int = columns) -> int:
+            """How many of the last pictures, for what was on its way when the window changed has its old width."""
+            widths = pictures(run.raw[seen:])
+            return sum(1 for _ in takewhile(lambda width: at_least <= width < columns, reversed(widths)))
+
+        run.until(lambda _text: fits() >= 3, f"three pictures in a row for {columns} columns")
+
+
+def pictures(raw: bytes) -> list[int]:
+    """The width of each whole picture."""
+    whole = re.findall(rb"\x1b\[\?2026h(.*?)\x1b\[\?2026l", raw, re.DOTALL)
+    plain = (re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", each.decode()).replace("\r", "") for each in whole)
+    return [max(map(len, text.splitlines()), default=0) for text in plain]
 
 
 def test_without_a_terminal_there_are_plain_lines(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -126,8 +127,11 @@ def test_an_answer_without_a_value_is_no_answered_poll() -> None:
 def test_a_survey_that_takes_longer_than_a_poll_does_not_make_a_check_fail() -> None:
     """A run would get through, so the check before the run does as well, and says what it means."""
     with responder(system() | interfaces(3)) as device:
-        device.misbehave(Faults(delay_s=0.15))
+        device.misbehave(Faults(delay_s=0.5))  # some forty requests
+        hurries = threading.Timer(7, device.misbehave, [Faults()])
+        hurries.start()
         check = checked(device, interval="6s")
+        hurries.join()
     assert check.error is None
     assert check.per_poll > 30
     assert check.facts is not None

@@ -80,7 +80,7 @@ def test_a_stalled_line_fails_in_time_and_recovers(sshd: Sshd, tmp_path: Path) -
             now = time.time_ns()
             await poller.poll(now)
             relay.carries.clear()
-            with pytest.raises(SourceError, match=r"did not answer a poll within 3"):
+            with pytest.raises(SourceError, match=r"did not answer a poll within [23]"):
                 await poller.poll(now + SECOND)
             with pytest.raises(SourceError, match="no connection within 1 s"):
                 await poller.poll(now + 5 * SECOND)
