@@ -202,6 +202,7 @@ def test_probe_tells_what_a_device_lacks(device: Device, soakwatch: Command) -> 
     assert "  system.network.up " in done.stdout
 
 
+@pytest.mark.slow
 def test_a_run_without_a_plan(device: Device, soakwatch: Command, tmp_path: Path) -> None:
     """`run --target snmp://… --target ssh://…` needs no plan; its command line is recorded without a secret."""
     done = soakwatch(

@@ -134,6 +134,7 @@ def test_tables_are_imported_with_labels(answers: Callable[..., str], tmp_path: 
     assert json.loads(answers("judge", "bare", "--json", "-"))["labels"] == {}
 
 
+@pytest.mark.slow
 def test_a_run_that_goes_on_after_a_kill_keeps_them(
     started: Started, until: Until, soakwatch: Command, tmp_path: Path
 ) -> None:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 from pathlib import Path
 
+import pytest
 from tests.commands import MAX_WAIT_S, SOAKWATCH, Command, environment, start, wait_until
 from tests.reliability.lost_terminals import PLAN, shortfalls
 
@@ -63,6 +64,7 @@ sys.meta_path.insert(0, Slow())
 """
 
 
+@pytest.mark.slow
 def test_a_terminal_that_goes_before_the_command_is_there_ends_no_run(tmp_path: Path) -> None:
     """On a busy machine the libraries of a command take a second to come: a hang-up meanwhile is survived too."""
     (tmp_path / "slow").mkdir()

@@ -212,6 +212,7 @@ def test_killed_and_resumed(started: Started, soakwatch: Command, until: Until, 
     assert "has ended" in again.stderr
 
 
+@pytest.mark.slow
 def test_resumed_after_its_planned_end(started: Started, soakwatch: Command, until: Until, tmp_path: Path) -> None:
     """A run whose planned end has passed is closed and judged with what it has: all later polls are a counted gap."""
     plan = f"""

@@ -58,6 +58,7 @@ def test_runs_of_all_folders_are_listed_until_they_end_or_are_killed(
     assert list((tmp_path / "state" / "soakwatch" / "running").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_state_folder_that_cannot_be_written_stops_no_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, soakwatch: Command
 ) -> None:

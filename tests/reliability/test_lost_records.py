@@ -139,7 +139,7 @@ def tried(way: str, wait_s: float, folder: Path) -> list[str] | None:
     return [*problems, out, err] if problems else []
 
 
-@pytest.mark.parametrize("way", ["folder deleted", "file replaced"])
+@pytest.mark.parametrize("way", [pytest.param("folder deleted", marks=pytest.mark.slow), "file replaced"])
 def test_a_run_goes_on_when_its_record_is_taken_away(way: str, tmp_path: Path) -> None:
     """No poll is lost, it is said at once and in the record, and what has taken the place is left as it is."""
     code, out, err, run = run_in(tmp_path, WAYS[way], 1.0)

@@ -81,6 +81,7 @@ def test_what_cannot_be_judged_is_named(soakwatch: Command, runs: Path) -> None:
     assert done.stdout.splitlines()[-1] == "6 records: 1 verdict changed; now 3 pass, 3 could not be judged"
 
 
+@pytest.mark.slow
 def test_a_run_without_a_verdict_has_none_before(soakwatch: Command, runs: Path) -> None:
     """It is no change, and is shown."""
     with Record.open(runs / "well") as record:

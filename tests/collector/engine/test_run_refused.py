@@ -73,6 +73,7 @@ def test_a_wrong_plan_ends_a_new_run_at_once_with_every_sentence(
     assert list((here / "runs").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_folder_that_was_named_is_kept_and_its_run_can_go_on(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """With --into nothing is removed. In a resumed run the same errors are failed polls: hours may be in its record."""
     (here / "wrong.yaml").write_text(WRONG.replace("duration: 6s", f"phases: {UNTIL_OVER}"))

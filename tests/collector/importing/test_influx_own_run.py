@@ -40,7 +40,7 @@ def sent(folder: Path, influxd: Influxd, database: Database) -> None:
     assert (pushed.rejected, pushed.error) == (0, None)
 
 
-@pytest.mark.parametrize("at_once", [10**9, 2_000])
+@pytest.mark.parametrize("at_once", [10**9, pytest.param(2_000, marks=pytest.mark.slow)])
 def test_the_verdict_from_the_database_is_the_verdict_from_the_record(
     recorded: Path,
     influxd: Influxd,

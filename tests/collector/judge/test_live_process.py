@@ -166,6 +166,7 @@ def test_a_restart_is_found_before_the_minute_is_over(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
+@pytest.mark.slow
 def test_a_judge_without_a_record_does_not_hold_the_run_up(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """It says why, is tried again ever more rarely, and nothing is found."""
 
@@ -226,6 +227,7 @@ def test_the_end_withdraws_what_it_does_not_share(tmp_path: Path) -> None:
         assert "growth" in render_markdown(view, verdict)
 
 
+@pytest.mark.slow
 def test_the_verdict_is_the_same_however_it_was_watched(tmp_path: Path) -> None:
     """Judged live and then at the end, at the end only, and from a copy in a process of another kind: equal bytes."""
 

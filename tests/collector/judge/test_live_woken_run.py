@@ -26,6 +26,7 @@ def state_when(run: Path, happened: Callable[[RunState], bool], what: str) -> Ru
     return reader.read(time.time_ns())
 
 
+@pytest.mark.slow
 def test_a_killed_process_and_an_event_are_judged_while_a_run_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -59,7 +59,7 @@ def killed_after(folder: Path, lines: int, seal_every: int, *, in_sealing: bool)
     return last
 
 
-@pytest.mark.parametrize("in_sealing", [False, True])
+@pytest.mark.parametrize("in_sealing", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_kill_9_loses_at_most_the_batch_in_flight(tmp_path: Path, in_sealing: bool) -> None:
     """Every batch that was reported as committed is there after each kill, whole, once, and in order."""
     dice = random.Random(7)
@@ -121,6 +121,7 @@ for sealing in range(50):
 """
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_run(tmp_path: Path) -> None:
     """Between the tenth and the fiftieth sealing the writer's memory does not grow."""
     done = subprocess.run(

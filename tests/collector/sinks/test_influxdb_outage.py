@@ -103,6 +103,7 @@ def test_a_killed_feed_goes_on_at_its_cursor(tmp_path: Path, own_influxd: Influx
         assert counted(own_influxd) == 150 * len(KEYS)
 
 
+@pytest.mark.slow
 def test_another_life_of_the_run_goes_on_at_the_cursor(tmp_path: Path, own_influxd: Influxd, address: Influxdb) -> None:
     with fed(tmp_path / "run", address) as feeding:
         feeding.grow(60)
@@ -131,6 +132,7 @@ def test_a_wrong_token_is_reported_without_quoting_it_and_a_run_goes_on(
     assert counted(own_influxd) == 0
 
 
+@pytest.mark.slow
 def test_a_token_that_is_mended_where_it_is_kept_lets_everything_through(
     tmp_path: Path, own_influxd: Influxd, address: Influxdb
 ) -> None:
@@ -173,6 +175,7 @@ def test_a_feed_that_cannot_begin_does_not_delay_the_end(tmp_path: Path, address
         assert "polls or the verdict are missing" in feeding.messages[-1]
 
 
+@pytest.mark.slow
 def test_a_deleted_bucket_is_waited_for(tmp_path: Path, own_influxd: Influxd, address: Influxdb) -> None:
     with fed(tmp_path / "run", address) as feeding:
         feeding.grow(10)
@@ -200,6 +203,7 @@ def test_refused_lines_are_kept_and_counted(tmp_path: Path, own_influxd: Influxd
     assert any("refuses lines" in line for line in feeding.messages)
 
 
+@pytest.mark.slow
 def test_whoever_does_not_want_to_wait_for_a_database_gets_the_verdict(tmp_path: Path) -> None:
     """The server is away to the end: that is messages; Ctrl-C ends that, and the exit code is a verdict's."""
     (tmp_path / "token").write_text("x")

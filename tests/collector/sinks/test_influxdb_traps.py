@@ -88,6 +88,7 @@ def test_one_dead_server_does_not_delay_a_healthy_one(
     assert count(influxd, "trap-healthy", KEYS[0].metric) == 100 * len(KEYS)
 
 
+@pytest.mark.slow
 def test_an_outage_needs_no_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The client's queue is unbounded (64 bytes a point). Here what waits is the record, which lies on the disk."""
     monkeypatch.setenv("SINK_TOKEN", "x")

@@ -58,6 +58,7 @@ def test_a_full_disk_of_the_server_loses_nothing(
         assert feeding.sinks.all[0].refused == 0
 
 
+@pytest.mark.slow
 def test_both_are_killed_and_the_run_is_resumed(tmp_path: Path, own_influxd: Influxd, address: Influxdb) -> None:
     """Neither had time to say good-bye. The second life sends from the cursor on, perhaps a batch twice."""
     plan, folder = tmp_path / "plan.yaml", tmp_path / "run"

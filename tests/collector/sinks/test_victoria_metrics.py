@@ -215,6 +215,7 @@ def test_what_a_killed_server_had_accepted_is_sent_again(
     assert_all_there(run, victoria)
 
 
+@pytest.mark.slow
 def test_a_server_that_is_killed_beside_a_run_has_every_sample_in_the_end(
     tmp_path: Path, victoria: Victoria, address: Influxdb
 ) -> None:

@@ -76,6 +76,7 @@ def run(started: Started, tmp_path: Path) -> Run:
     return process, said[1]
 
 
+@pytest.mark.slow
 def test_a_run_is_served_told_of_events_and_stopped_from_its_page(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

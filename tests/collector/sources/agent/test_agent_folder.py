@@ -27,6 +27,7 @@ def agent(sshd: Sshd, word: str, *arguments: str) -> subprocess.CompletedProcess
     return command_in(Path.cwd())("agent", word, f"{getpass.getuser()}@127.0.0.1:{sshd.port}", *where, *arguments)
 
 
+@pytest.mark.slow
 def test_a_folder_is_counted_from_the_home_wherever_a_session_begins(sshd: Sshd) -> None:
     """The session begins in the account's folder of /etc/passwd; its HOME is another one, and holds the agent."""
     home = sshd.folder / "home"
@@ -150,6 +151,7 @@ def test_a_bashrc_that_greets_is_no_hindrance(tmp_path: Path, sshd: Sshd) -> Non
         assert agent(sshd, "remove").returncode == 0
 
 
+@pytest.mark.slow
 def test_a_server_that_allows_one_session_is_enough(tmp_path: Path) -> None:
     """The next session may be asked for before the server has done with the last one."""
     with run_sshd(tmp_path / "narrow", MaxSessions="1") as narrow:

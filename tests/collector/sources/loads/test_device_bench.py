@@ -148,7 +148,7 @@ def share_lost(answers: Sequence[Answer]) -> float:
     return 1 - (back[1] - back[0]) / (sent[1] - sent[0])
 
 
-@pytest.mark.parametrize("generator", ["trex", "pktgen"])
+@pytest.mark.parametrize("generator", ["trex", pytest.param("pktgen", marks=pytest.mark.slow)])
 def test_a_generator_is_driven_and_its_device_works(tmp_path: Path, stand: Stand, generator: str) -> None:
     """At 10 Gbit/s of small packets the device loses all above its capacity, and its CPU and power say that it works;
     the next cell is taken by the bench that stands there."""

@@ -171,6 +171,7 @@ def test_a_whole_run(tmp_path: Path) -> None:
     assert [ledger.errors for ledger in ledgers.values() if "failed" in ledger.lost] == []
 
 
+@pytest.mark.slow
 @needs_iperf3
 def test_a_whole_run_that_drives(tmp_path: Path) -> None:
     """Phases set the level; the generator's counters go on over them, and match what it was set to."""

@@ -422,6 +422,7 @@ targets:
 """
 
 
+@pytest.mark.slow
 def test_a_plan_of_two_devices_with_one_port_is_checked_and_run(tmp_path: Path, send: Sender) -> None:
     """Both sources answer in the check before the run, and each device's trap is in the record under its target."""
     port = free_port()

@@ -29,7 +29,7 @@ EMPTY, AFTER = "1.3.6.1.4.1.99.1", "1.3.6.1.4.1.99.2"
 SIZES = ((120, 700), (12, 3500), (5, 9000), (2, 60_000))  # rows and bytes of each
 Engine = Literal["gufo", "pysnmp"]
 both = pytest.mark.parametrize("engine", ["gufo", "pysnmp"])
-versions = pytest.mark.parametrize("version", ["2c", "3 signed", "3"])
+versions = pytest.mark.parametrize("version", ["2c", pytest.param("3 signed", marks=pytest.mark.slow), "3"])
 
 
 def column(below: str, count: int, size: int) -> dict[Name, Cell]:

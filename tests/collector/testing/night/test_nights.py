@@ -8,16 +8,19 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from soakwatch.core.roles import MONITOR
 from soakwatch.record import RecordView, SeriesKey
 from soakwatch.record.follow import polls_due
+from soakwatch.testing.night.__main__ import command
 from soakwatch.testing.night.checks import broken, differences, lost_nothing
 from soakwatch.testing.night.faults import Fault, Kind, Night, draw
 from soakwatch.testing.night.lives import Lives, NightResult
 from soakwatch_rules.rule import Outcome
 
 REPOSITORY = Path(__file__).parents[4]
+NIGHT = "soakwatch.testing.night"
 
 
 def lived(night: Night, place: Path, *, reports: bool = False) -> NightResult:
@@ -39,12 +42,13 @@ def test_what_must_hold_in_every_night_holds(tmp_path: Path, seed: int) -> None:
 
 
 def test_one_seed_is_one_night_byte_for_byte() -> None:
-    """In two processes whose sets have other orders: by the command, which tells the digests last."""
+    """In two processes whose sets have other orders, by the command, which tells the digests last: that of a checkout,
+    which prepares what it needs as `tests/run` does, and the module."""
     said = []
-    for hashing in ("1", "2"):
-        command = [sys.executable, "-m", "soakwatch.testing.night", "--seed", "7", "--hours", "0.25", "--targets", "2"]
+    for hashing, program in (("1", [str(REPOSITORY / "tests/night")]), ("2", [sys.executable, "-m", NIGHT])):
+        words = [*program, "--seed", "7", "--hours", "0.25", "--targets", "2"]
         done = subprocess.run(
-            command, env={**os.environ, "PYTHONHASHSEED": hashing}, capture_output=True, text=True, check=False
+            words, env={**os.environ, "PYTHONHASHSEED": hashing}, capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, done.stdout + done.stderr
         said.append(done.stdout)
@@ -52,6 +56,7 @@ def test_one_seed_is_one_night_byte_for_byte() -> None:
     words = said[0].splitlines()[-1].split()
     assert (words[0], words[2], len(words[1]), len(words[3])) == ("record", "verdict", 64, 64)
     assert "should show" in said[0]
+    assert "verdict: " in said[0]
 
 
 def test_a_night_that_nothing_befalls_passes_and_has_its_reports(tmp_path: Path) -> None:
@@ -77,16 +82,15 @@ def test_a_resumed_night_keeps_grid_and_verdict(tmp_path: Path, torn: float) -> 
             assert {int(step) for step in due[1:] - due[:-1]} == {source.interval_ns}
 
 
-def test_kills_at_every_step_of_a_commit_lose_at_most_that_batch(tmp_path: Path) -> None:
+@pytest.mark.parametrize("steps", [pytest.param(n, marks=[pytest.mark.slow] * (n % 12 > 0)) for n in range(0, 24, 4)])
+def test_kills_at_every_step_of_a_commit_lose_at_most_that_batch(tmp_path: Path, steps: int) -> None:
     """Between any two statements of it; the record of before is whole in each resumed run."""
-    for steps in range(0, 24, 4):
-        night = Night(11, 0.25, 2, (killed(299.9, steps=steps, torn=0.7),))
-        result = lived(night, tmp_path / str(steps))
-        assert broken(night, result) == [], steps
-        with RecordView.open(result.folder) as view:
-            for source in view.sources():
-                outcomes = polls_due(result.folder, source.id, 0, 2**62).outcome
-                assert (outcomes != 0).sum() <= 1, (steps, source.target)
+    night = Night(11, 0.25, 2, (killed(299.9, steps=steps, torn=0.7),))
+    result = lived(night, tmp_path)
+    assert broken(night, result) == []
+    with RecordView.open(result.folder) as view:
+        for source in view.sources():
+            assert (polls_due(result.folder, source.id, 0, 2**62).outcome != 0).sum() <= 1, source.target
 
 
 @pytest.mark.parametrize("step_s", [86400.0, pytest.param(-3600.0, marks=pytest.mark.slow)])
@@ -110,13 +114,13 @@ def test_a_full_disk_loses_no_poll(tmp_path: Path) -> None:
     assert lost_nothing(result)
 
 
-def test_a_device_that_is_silent_too_long_is_no_pass(tmp_path: Path) -> None:
+@pytest.mark.parametrize("target", [pytest.param("dut-1", marks=pytest.mark.slow), "generator"])
+def test_a_device_that_is_silent_too_long_is_no_pass(tmp_path: Path, target: str) -> None:
     """A fifth of the night, of a device or of the generator."""
-    for target in ("dut-1", "generator"):
-        night = Night(8, 0.25, 2, (Fault(300, 480, Kind.SILENCE, target),))
-        result = lived(night, tmp_path / target)
-        assert broken(night, result) == []
-        assert result.verdict.outcome is not Outcome.PASS
+    night = Night(8, 0.25, 2, (Fault(300, 480, Kind.SILENCE, target),))
+    result = lived(night, tmp_path)
+    assert broken(night, result) == []
+    assert result.verdict.outcome is not Outcome.PASS
 
 
 def test_what_does_not_hold_is_told(tmp_path: Path) -> None:
@@ -132,18 +136,9 @@ def test_what_does_not_hold_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize("wrong", [["--faults", "rain"], ["--hours", "0"], ["--count", "5", "--shrink"]])
 def test_wrong_words_are_refused_in_one_sentence(wrong: list[str]) -> None:
     """With what there is to choose from."""
-    command = [sys.executable, "-m", "soakwatch.testing.night", *wrong]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (2, "")
+    done = CliRunner().invoke(command, wrong)
+    assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr.strip().splitlines()[-1].startswith("Error: ")
-
-
-def test_the_script_lives_a_night_from_a_checkout() -> None:
-    """`tests/night` prepares what it needs, as `tests/run` does."""
-    command = [str(REPOSITORY / "tests/night"), "--seed", "2", "--hours", "0.25", "--targets", "2", "--faults", "none"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "verdict: pass" in done.stdout
 
 
 def test_a_clock_that_is_set_while_no_monitor_runs_moves_nothing(tmp_path: Path) -> None:
