@@ -159,6 +159,7 @@ def test_a_run_that_could_not_be_judged_says_why_and_what_then(shown: Tab, tmp_p
         is_for_everybody(shown)
 
 
+@pytest.mark.slow
 def test_a_fleet_has_all_devices_on_the_first_screen(shown: Tab, tmp_path: Path) -> None:
     """Twenty rows, outliers first, on three screens; a plot is drawn when its part is opened, and not before."""
     page = opened(shown, write_report(fleet_record(tmp_path / "fleet")))

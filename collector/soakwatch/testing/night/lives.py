@@ -117,8 +117,8 @@ class Lives:
         self._broken: list[str] = []
         self._bytes: list[tuple[float, int]] = []
         self._looks = 0
-        # Of a machine on which a look takes so long that the judge, which rests ten times as long, looks 150 times.
-        self._look_s = max(0.0, night.seconds / 150 - 60) / 10
+        # Of a machine on which a look takes so long that the judge, which rests ten times as long, looks 60 times.
+        self._look_s = max(0.0, night.seconds / 60 - 60) / 10
         self._beat_s = 1.0 if night.hours <= 2 else 5.0 if night.hours <= 12 else 10.0
         looks = night.seconds / max(60, 10 * self._look_s)
         self._checked = {round(n * looks / (contradictions + 1)) for n in range(1, contradictions + 1)}
