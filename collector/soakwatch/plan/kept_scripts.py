@@ -26,6 +26,7 @@ MAX_BYTES = 256 << 10
 MAX_TOTAL_BYTES = 2 << 20
 MAX_SCRIPTS = 64
 _SYSTEM = ("/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/proc/", "/sys/", "/dev/", "/nix/", "/snap/")
+_MEMORY = "/dev/shm/"  # noqa: S108 - where people keep files, too
 _INTERPRETER = re.compile(r"(ba|da|z|k|c|fi|)sh|python[\d.]*|perl|ruby|node|expect|tclsh|lua|env|sudo|nice|timeout|uv")
 _ASSIGNED = re.compile(
     rb"(?i)([\w-]*(?:passw|passphrase|token|secret|credential|api_?key|private_?key)[\w-]*[\"']?\s*[:=]\s*)"
@@ -100,7 +101,11 @@ def scripts_to_keep(plan: Plain, redaction: Redaction, start_ns: int) -> list[Ar
 def _text_of(path: Path) -> bytes | None:
     try:
         real = os.fspath(path.resolve())
-        if real.startswith(_SYSTEM) or not path.is_file() or path.stat().st_size > MAX_BYTES:
+        if (
+            (real.startswith(_SYSTEM) and not real.startswith(_MEMORY))
+            or not path.is_file()
+            or path.stat().st_size > MAX_BYTES
+        ):
             return None
         data = path.read_bytes()[: MAX_BYTES + 1]
     except (OSError, ValueError):

@@ -345,7 +345,7 @@ def test_a_plan_runs_beside_the_session(process: Session, pytester: pytest.Pytes
     result.stdout.fnmatch_lines(["*::test_not_announced FAILED*"])
     result.stdout.fnmatch_lines(["*::test_announced PASSED*"])
     result.stdout.fnmatch_lines(
-        ["soakwatch: process_restart: *", "*= soakwatch =*", "*-beside: 3 events recorded", "FAIL: *"]
+        ["soakwatch: *process_restart: *", "*= soakwatch =*", "*-beside: 3 events recorded", "FAIL: *"]
     )
     result.assert_outcomes(passed=2, failed=1)
     (record,) = pytester.path.glob("runs/*/record.sqlite")
