@@ -32,6 +32,14 @@ ARGUMENTS = (
 )
 """No sandbox, for the tests may run as root; every name but this machine's is unknown."""
 
+FROM_THE_TOP = """() => {
+  const page = document.body;
+  page.tabIndex = -1;
+  page.focus();
+  page.blur();
+  page.removeAttribute("tabindex");
+}"""
+"""Nothing has the focus, and Tab begins at the top, wherever a test before has clicked."""
 Opens = Callable[..., Tab]
 
 
@@ -160,7 +168,8 @@ def _drawn(opens: Opens, report: Path) -> Tab:
 def _fresh(tab: Tab) -> Tab:
     tab.page.emulate_media(media="screen", color_scheme="light")
     tab.unfold()
-    tab.page.evaluate("() => { soakwatchPlots.reset(); scrollTo(0, 0); document.activeElement.blur(); }")
+    tab.page.evaluate("() => { soakwatchPlots.reset(); scrollTo(0, 0); }")
+    tab.page.evaluate(FROM_THE_TOP)
     return tab
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser
-from tests.browser.conftest import watched
+from tests.browser.conftest import FROM_THE_TOP, watched
 from tests.browser.going import Going
 from tests.browser.tab import Tab, luminance
 
@@ -41,7 +41,8 @@ def live(once: Tab) -> Tab:
     """The same for one test, light and wide."""
     once.page.emulate_media(color_scheme="light")
     once.page.set_viewport_size({"width": 1280, "height": 900})
-    once.page.evaluate("() => { scrollTo(0, 0); document.activeElement.blur(); }")
+    once.page.evaluate("() => scrollTo(0, 0)")
+    once.page.evaluate(FROM_THE_TOP)
     return once
 
 

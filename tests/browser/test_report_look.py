@@ -10,23 +10,24 @@ import pytest
 from playwright.sync_api import Page
 from tests.browser.conftest import Opens
 from tests.browser.tab import Tab, contrast, luminance
+from tests.commands import wait_until
 
 from soakwatch.report.palette import DARK, GROUND
 
 
-def is_dark(tab: Tab) -> bool:
-    """Whether page and every figure, down to the pixels of the first, are dark; all must agree."""
-    figures = tab.figures()
-    grounds = {luminance(tab.style("body", "backgroundColor")) < 0.2}
-    grounds |= {luminance(figure.ground) < 0.2 for figure in figures} | {
-        luminance(figure.border) < 0.2 for figure in figures
-    }
+def becomes(tab: Tab, *, dark: bool) -> None:
+    """Waits until page and every figure, down to the pixels of the first, are dark, or light."""
     # What nobody sees is painted when it comes into view.
-    tab.page.locator(f"#{figures[0].element}").scroll_into_view_if_needed()
+    tab.page.locator(f"#{tab.figures()[0].element}").scroll_into_view_if_needed()
+    wait_until(lambda: _darkness(tab) == {dark}, "page and figures dark" if dark else "page and figures light")
+
+
+def _darkness(tab: Tab) -> set[bool]:
     settled(tab.page)
-    grounds.add(luminance(tab.colours(figures[0].element)[0]) < 0.2)
-    assert len(grounds) == 1, (tab.style("body", "backgroundColor"), figures)
-    return grounds.pop()
+    figures = tab.figures()
+    grounds = [tab.style("body", "backgroundColor"), tab.colours(figures[0].element)[0]]
+    grounds += [colour for figure in figures for colour in (figure.ground, figure.border)]
+    return {luminance(ground) < 0.2 for ground in grounds}
 
 
 def toggle(tab: Tab) -> None:
@@ -41,10 +42,10 @@ def settled(page: Page) -> None:
 
 def test_the_page_is_dark_where_the_reader_wishes_it(small: Tab) -> None:
     """Page and figures follow the wish of the system, both ways, and lines and labels stay readable."""
-    assert not is_dark(small)
+    becomes(small, dark=False)
     small.page.emulate_media(color_scheme="dark")
     settled(small.page)
-    assert is_dark(small)
+    becomes(small, dark=True)
     assert {figure.ground for figure in small.figures()} == {DARK[GROUND]}
     heat = {heat_map.element for heat_map in small.heat_maps()}  # its load lies on the colours, with an edge of its own
     for figure in small.figures():
@@ -52,7 +53,7 @@ def test_the_page_is_dark_where_the_reader_wishes_it(small: Tab) -> None:
         assert contrast(figure.labels, figure.ground) >= 4.5, figure
     small.page.emulate_media(color_scheme="light")
     settled(small.page)
-    assert not is_dark(small)
+    becomes(small, dark=False)
     assert {figure.ground for figure in small.figures()} == {GROUND}
     assert all(contrast(line, figure.ground) >= 2 for figure in small.figures() for line in figure.lines)
 
@@ -61,10 +62,10 @@ def test_paper_is_always_light(small: Tab) -> None:
     """Printing a dark page does not drown it in ink, and no bar covers it."""
     small.page.emulate_media(color_scheme="dark")
     settled(small.page)
-    assert is_dark(small)
+    becomes(small, dark=True)
     small.page.emulate_media(media="print")
     settled(small.page)
-    assert not is_dark(small)
+    becomes(small, dark=False)
     assert contrast(small.style("main", "color"), small.style("body", "backgroundColor")) >= 7
     stuck = small.page.evaluate(
         "() => [...document.querySelectorAll('body *')].filter((e) => e.checkVisibility() && e.clientHeight > 0 && "
@@ -92,15 +93,15 @@ def test_the_button_turns_light_to_dark_and_is_remembered(tabs: Opens, small_rep
     tab.draw_all()
     toggle(tab)
     settled(tab.page)
-    assert is_dark(tab)
+    becomes(tab, dark=True)
     tab.page.reload()
     tab.unfold()
     tab.draw_all()
-    assert is_dark(tab)
+    becomes(tab, dark=True)
     tab.page.emulate_media(color_scheme="dark")
     toggle(tab)
     settled(tab.page)
-    assert not is_dark(tab)
+    becomes(tab, dark=False)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -157,7 +158,8 @@ def test_a_generator_that_sends_nothing_has_no_ceiling(calibrated: tuple[Path, D
     folder, _, done = calibrated
     assert "calibrating tg, observed without being driven, for 15 s" in done.stdout
     assert done.returncode == 3
-    assert "tg: it sent no packets" in done.stdout
+    # On a busy machine its readings come late, and what was not read is not called nothing.
+    assert re.search(r"tg: (it sent no packets|its packets were never read for 10 s without a gap)", done.stdout)
     assert done.stderr == "soakwatch: inconclusive: no ceiling measured for tg; nothing is written\n"
     assert not (folder / "idle.reference.yaml").exists()
 
