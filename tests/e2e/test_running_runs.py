@@ -82,15 +82,15 @@ def test_a_process_that_is_not_there_is_said_at_the_start(tmp_path: Path, soakwa
 
 
 def test_check_says_first_whether_the_run_can_begin_and_sums_up_a_fleet(tmp_path: Path, soakwatch: Command) -> None:
-    targets = "".join(f"  fw{number:02}: {{sources: [local]}}\n" for number in range(1, 21))
-    (tmp_path / "p.yaml").write_text(f"duration: 2h\ntargets:\n{targets}", encoding="utf-8")
+    targets = "".join(f"  fw{number:02}: {{sources: [{{local: {{interval: 30s}}}}]}}\n" for number in range(1, 21))
+    (tmp_path / "p.yaml").write_text(f"duration: 60h\ntargets:\n{targets}", encoding="utf-8")
     done = soakwatch("check", "p.yaml")
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[0].startswith("ready: 20 sources, ")
     assert lines[0].endswith(" of a device's memory will be seen")
     assert len(lines) < 80
-    assert [line for line in lines if "(dut)" in line] == ["fw01 to fw20 (20 targets) (dut): local, every 1 s"]
+    assert [line for line in lines if "(dut)" in line] == ["fw01 to fw20 (20 targets) (dut): local, every 30 s"]
     assert sum("cpu_spike, polls" in line for line in lines) == 1
     assert soakwatch("check", "p.yaml", "--verbose").stdout.count("(dut): local") == 20
 
