@@ -44,7 +44,6 @@ def test_the_page_is_dark_where_the_reader_wishes_it(small: Tab) -> None:
     """Page and figures follow the wish of the system, both ways, and lines and labels stay readable."""
     becomes(small, dark=False)
     small.page.emulate_media(color_scheme="dark")
-    settled(small.page)
     becomes(small, dark=True)
     assert {figure.ground for figure in small.figures()} == {DARK[GROUND]}
     heat = {heat_map.element for heat_map in small.heat_maps()}  # its load lies on the colours, with an edge of its own
@@ -52,7 +51,6 @@ def test_the_page_is_dark_where_the_reader_wishes_it(small: Tab) -> None:
         assert figure.element in heat or all(contrast(line, figure.ground) >= 3 for line in figure.lines), figure
         assert contrast(figure.labels, figure.ground) >= 4.5, figure
     small.page.emulate_media(color_scheme="light")
-    settled(small.page)
     becomes(small, dark=False)
     assert {figure.ground for figure in small.figures()} == {GROUND}
     assert all(contrast(line, figure.ground) >= 2 for figure in small.figures() for line in figure.lines)
@@ -61,10 +59,8 @@ def test_the_page_is_dark_where_the_reader_wishes_it(small: Tab) -> None:
 def test_paper_is_always_light(small: Tab) -> None:
     """Printing a dark page does not drown it in ink, and no bar covers it."""
     small.page.emulate_media(color_scheme="dark")
-    settled(small.page)
     becomes(small, dark=True)
     small.page.emulate_media(media="print")
-    settled(small.page)
     becomes(small, dark=False)
     assert contrast(small.style("main", "color"), small.style("body", "backgroundColor")) >= 7
     stuck = small.page.evaluate(
@@ -92,7 +88,6 @@ def test_the_button_turns_light_to_dark_and_is_remembered(tabs: Opens, small_rep
     tab.unfold()
     tab.draw_all()
     toggle(tab)
-    settled(tab.page)
     becomes(tab, dark=True)
     tab.page.reload()
     tab.unfold()
@@ -100,7 +95,6 @@ def test_the_button_turns_light_to_dark_and_is_remembered(tabs: Opens, small_rep
     becomes(tab, dark=True)
     tab.page.emulate_media(color_scheme="dark")
     toggle(tab)
-    settled(tab.page)
     becomes(tab, dark=False)
 
 

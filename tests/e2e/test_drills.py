@@ -39,7 +39,7 @@ def test_a_cut_cable_and_a_killed_collector_lose_nothing_of_the_agent(tmp_path: 
             answers = answers_of(view, view.sources())
             cut, killed = (_by_name(rows_of(view, drill, answers)) for drill in exercise.done)
     for row in (cut["agent"], killed["agent"]):
-        # Of a machine that is busy itself a poll may take longer than its interval: that is told.
+        # On a busy machine a poll may overrun its interval; the ledger counts it.
         assert set(row.account.lost) <= {PollOutcome.OVERRUN.value}
         assert row.account.due - row.account.got <= 1
         assert row.account.recovered >= 4

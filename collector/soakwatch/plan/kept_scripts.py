@@ -101,11 +101,8 @@ def scripts_to_keep(plan: Plain, redaction: Redaction, start_ns: int) -> list[Ar
 def _text_of(path: Path) -> bytes | None:
     try:
         real = os.fspath(path.resolve())
-        if (
-            (real.startswith(_SYSTEM) and not real.startswith(_MEMORY))
-            or not path.is_file()
-            or path.stat().st_size > MAX_BYTES
-        ):
+        of_system = real.startswith(_SYSTEM) and not real.startswith(_MEMORY)
+        if of_system or not path.is_file() or path.stat().st_size > MAX_BYTES:
             return None
         data = path.read_bytes()[: MAX_BYTES + 1]
     except (OSError, ValueError):

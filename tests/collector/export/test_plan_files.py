@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,16 @@ def test_only_small_texts_of_people_are_kept(tmp_path: Path, monkeypatch: pytest
     assert kept[0].data == b"#!/bin/sh\nlogin ***\n"
     assert kept[1].data == b'api_key = ***\ntoken = os.environ["TOKEN"]\ntoken = get_token()\n'
     assert {each.media for each in kept} == {MASKED}
+
+
+@pytest.mark.skipif(not os.access("/dev/shm", os.W_OK), reason="this machine has no files in memory")
+def test_a_script_in_memory_is_kept() -> None:
+    """/dev/shm is a place for files, and no device like the rest of /dev."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        script = Path(folder) / "switch.sh"
+        script.write_text("#!/bin/sh\n")
+        kept = scripts_to_keep({"hooks": [{"run": [str(script)]}, {"run": ["/dev/null"]}]}, Redaction(()), 7)
+    assert [each.about for each in kept] == [str(script)]
 
 
 def test_a_script_from_elsewhere_is_put_below_scripts(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
 from tests.bench.accuracy.faults import scores
 
 from soakwatch_rules.causes import Cause, causes
@@ -65,7 +64,6 @@ def led(causes: tuple[Cause, ...], findings: list[Finding]) -> list[list[str]]:
     return [[findings[position].rule for position in index.findings] for index in causes]
 
 
-@pytest.mark.slow
 def test_a_cause_is_false_in_less_than_three_of_a_hundred_runs() -> None:
     """The floor, on a small fixed set; the bench prints it over more (tests/bench/accuracy/faults.py)."""
     runs = list(scores(150))

@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
-from tests.commands import command_in
+from tests.commands import command_in, wait_until
 
 from soakwatch.core.clock import SteadyClock
 from soakwatch.core.event_kinds import FindingKey
@@ -153,8 +153,8 @@ def test_what_the_network_hid_gets_one_window(
     assert reasons == ["a poll failed"]
 
 
-def bound(port: int) -> bool:
-    """Whether somebody listens there, by UDP."""
+def in_use(port: int) -> bool:
+    """Whether a UDP socket is bound to this port of the loopback interface."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.bind(("127.0.0.1", port))
@@ -196,8 +196,7 @@ def test_whatever_happens_in_a_run_leads_to_a_window_in_its_record(
                 await asyncio.sleep(max(0.0, second - soak.status().elapsed_s))
 
             await until(4.5)
-            while not bound(port):  # on a busy machine it listens later
-                await asyncio.sleep(0.05)
+            await asyncio.to_thread(wait_until, lambda: in_use(port), "the syslog receiver binding its port")
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
                 sender.sendto(b"<3>kernel: Out of memory: Killed process 47 (bgpd) total-vm:1kB", ("127.0.0.1", port))
             await until(6.0)

@@ -59,7 +59,6 @@ def test_every_port_of_a_chassis_has_its_event_whatever_a_log_does() -> None:
     ]
 
 
-@pytest.mark.slow
 def test_inventions_that_go_on_for_a_night_do_not_fill_the_record() -> None:
     """Ten new objects a second for eight hours: what fits at once, and as much again each hour."""
     storm, kept = Storm(), 0
