@@ -48,6 +48,21 @@ def test_a_process_that_dies_costs_the_test_that_it_ran(tmp_path: Path) -> None:
     assert any(line.startswith("FAILED test_0.py::test_b") for line in printed)
 
 
+def test_a_test_that_runs_out_of_its_time_says_where_each_thread_stood(tmp_path: Path) -> None:
+    hangs = """
+import threading, time
+def waits_for_nobody(): time.sleep(60)
+@pytest.mark.timeout(1)
+def test_a():
+    threading.Thread(target=waits_for_nobody, daemon=True).start()
+    time.sleep(60)
+"""
+    printed, _ = session(tmp_path, hangs, "def test_b(): pass\n", words=("-p", "pytest_timeout"))
+    assert "1 failed, 1 passed" in printed[-1]
+    assert any("Timeout" in line for line in printed)
+    assert any("in waits_for_nobody" in line for line in printed)
+
+
 def test_what_a_fixture_of_the_session_fails_with_at_its_end_is_told(tmp_path: Path) -> None:
     broken = "@pytest.fixture(scope='session')\ndef broken():\n    yield\n    raise OSError('the server hangs')\n"
     printed, _ = session(tmp_path, broken + "def test_a(broken): pass\n", "def test_b(): pass\n")

@@ -21,6 +21,8 @@ from multiprocessing.connection import Connection, wait
 from typing import Literal, NoReturn
 
 import pytest
+from _pytest._io import TerminalWriter
+from _pytest.config import create_terminal_writer
 
 Word = Literal["next", "report", "finished"]
 """What a process says: it needs tests; a report of one; that the first of those it was given has ended."""
@@ -131,12 +133,25 @@ class _Teller:
         self.channel.send(("report", data))
 
 
+@dataclass(frozen=True)
+class _Terminal:
+    """What plugins write to in place of the terminal, as where each thread stood when a test ran out of its time: the
+    standard error of the test, which its report shows."""
+
+    config: pytest.Config
+
+    @property
+    def _tw(self) -> TerminalWriter:
+        return create_terminal_writer(self.config, sys.stderr)
+
+
 def _work(session: pytest.Session, channel: Connection, name: str) -> NoReturn:
     """All that a process does; it never returns to who forked it."""
     config = session.config
     code = 1
     try:
         config.pluginmanager.unregister(name="terminalreporter")
+        config.pluginmanager.register(_Terminal(config), "terminalreporter")
         config.pluginmanager.register(_Teller(config, channel))
         capture = config.pluginmanager.getplugin("capturemanager")
         if capture is not None and capture.is_globally_capturing():

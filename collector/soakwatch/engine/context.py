@@ -18,11 +18,12 @@ class RunContext:
     """What a run sets out with: its plan, where it is kept, when it began, and what of it is already recorded.
 
     ``begun_ns`` (the begins of the phases so far), ``planned_events`` (those recorded so far) and ``live_findings``
-    (the identities of the newest live findings) are not empty, and ``last_due_ns`` is not None, only where a run goes
-    on after its monitor died. ``searches`` are those for the capacity that an earlier monitor made, ``ceilings`` what
-    the driven generators can send together, by metric. ``polled_ns`` is when polling ended (UTC ns), of a run of which
-    only the end is left to be made. ``stop_on_fail`` ends the run at the first live failure of any
-    rule, ``stop_rules`` of one of these. ``sealing`` says by what key the record is signed at its end.
+    (the identities of the newest live findings) are not empty, ``heard`` (the number of the newest event so far) is
+    not 0, and ``last_due_ns`` is not None, only where a run goes on after its monitor died. ``searches`` are those
+    for the capacity that an earlier monitor made, ``ceilings`` what the driven generators can send together, by
+    metric. ``polled_ns`` is when polling ended (UTC ns), of a run of which only the end is left to be made.
+    ``stop_on_fail`` ends the run at the first live failure of any rule, ``stop_rules`` of one of these. ``sealing``
+    says by what key the record is signed at its end.
     """
 
     plan: Plan
@@ -31,6 +32,7 @@ class RunContext:
     stop_on_fail: bool = False
     begun_ns: tuple[int, ...] = ()
     planned_events: tuple[Event, ...] = ()
+    heard: int = 0
     live_findings: frozenset[str] = frozenset()
     last_due_ns: dict[int, int] | None = None
     stop_rules: frozenset[str] = frozenset()

@@ -15,22 +15,17 @@ MAX_SHOWN = 5
 
 
 class EventFeed:
-    """Reads every event of a record once; those from before ``start`` are old: an earlier monitor acted on them."""
+    """Reads every event of a record once; up to the number ``heard`` an earlier monitor acted on them."""
 
-    def __init__(self, out: RunRecord) -> None:
-        self._out = out
-        self._newest_old = self._newest = 0  # numbers of events
+    def __init__(self, out: RunRecord, heard: int) -> None:
+        self._out, self._heard = out, heard
+        self._newest = 0  # number of an event
         self._shown: deque[str] = deque(maxlen=MAX_SHOWN)  # of a storm of days only the newest are shown
         self._steps: deque[str] = deque(maxlen=MAX_SHOWN)
 
-    async def start(self) -> None:
-        """What is in the record now is old. Raises RecordError."""
-        old = await self._out.queue.call(self._out.record.events_after, 0)
-        self._newest_old = max((stored.id for stored in old), default=0)
-
     def is_new(self, stored: StoredEvent) -> bool:
-        """Whether it came after ``start``."""
-        return stored.id > self._newest_old
+        """Whether it is for this monitor to act on."""
+        return stored.id > self._heard
 
     async def read(self) -> Sequence[StoredEvent]:
         """The events since the last call, old ones included. Raises RecordError."""

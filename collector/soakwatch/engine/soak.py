@@ -71,7 +71,7 @@ class Soak:
         self._live, self._load = LiveJudging(context, self._out, clock.now_ns, machine), GeneratorLoad()
         observers = PollObservers(self._driver.phases, self._live, self._load, self._driver.capacity.counts)
         self._sources = Sources(context, self._out, clock, observers, machine)
-        self._events, self._heartbeat = EventFeed(self._out), Heartbeat(self._out, clock.now_ns)
+        self._events, self._heartbeat = EventFeed(self._out, context.heard), Heartbeat(self._out, clock.now_ns)
         self._fingerprints = Fingerprinting(self._out, redaction)
         self._freezing = Freezing(folder, self._keep_baseline, machine.baseline)
         self._planned = PlannedTimers(clock, self._begin_due)
@@ -121,7 +121,6 @@ class Soak:
         """
         async with AsyncExitStack() as stack:
             await self._out.queue.enter(stack)
-            await self._events.start()
             stack.push_async_callback(self._live.close)
             stack.push(self._close_notifying)
             stack.push_async_callback(self.hooks.finish, 0.0)  # where the way out is none of those below

@@ -181,13 +181,15 @@ def _context(folder: Path, *, stop_on_fail: bool, stop_rules: Collection[str]) -
         if start is None:
             raise RecordError(f"the record in {folder} does not say when its run started: it cannot be resumed")
         polled = metas.get("ended_ns") or metas.get(POLLED)
+        events = view.events()
         context = RunContext(
             plan,
             folder,
             int(start),
             stop_on_fail,
             begun_ns=tuple(phase.window.begin_ns for phase in view.phases()),
-            planned_events=tuple(stored.event for stored in view.events() if stored.origin == ORIGIN),
+            planned_events=tuple(stored.event for stored in events if stored.origin == ORIGIN),
+            heard=max((stored.id for stored in events), default=0),
             live_findings=frozenset(identity_of(finding) for finding in view.findings(live=True)),
             last_due_ns=dict(view.last_due_ns()),
             stop_rules=plan.stop_on_fail | set(stop_rules),

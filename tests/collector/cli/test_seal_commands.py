@@ -146,8 +146,7 @@ def test_a_bundle_is_judged_elsewhere(here: Path, soakwatch: Command) -> None:
     assert (done.returncode, "signed by alice@lab" in done.stdout) == (0, True), done.stdout + done.stderr
     own, bundled = (soakwatch("judge", name, "--json", "-") for name in ("away", "one.tar.gz"))
     assert own.stdout == bundled.stdout
-    with tarfile.open(here / "one.tar.gz") as archive:
-        archive.extractall(here, filter="data")
+    subprocess.run(["tar", "-xzf", "one.tar.gz"], cwd=here, check=True)
     names = {path.name for path in (here / "run").iterdir()}
     assert names == {
         *("README.txt", "SHA256SUMS", "plan.yaml", "record.sqlite", "report.md", "seal.txt", "seal.txt.sig")

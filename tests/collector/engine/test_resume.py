@@ -8,15 +8,18 @@ from pathlib import Path
 import pytest
 from tests.collector.engine.hooks.hooks_kit import FAIL, T0, finding, noting, plan
 
-from soakwatch.core.clock import SteadyClock
+from soakwatch.core.clock import Clock, SteadyClock
 from soakwatch.core.errors import RecordError
 from soakwatch.engine.finish import why_unpolled
 from soakwatch.engine.hooks.setup import hooks_of
 from soakwatch.engine.promises import END, META, POLLED, Promises, hook_deed
+from soakwatch.engine.soak import Soak
 from soakwatch.engine.start import begin, resume
 from soakwatch.judge.verdict import fold
 from soakwatch.plan import plan_from_text
 from soakwatch.record import Record, RecordView
+from soakwatch.runs.state import StateReader
+from soakwatch.runs.stop import stop_run
 from soakwatch_rules.rule import Window
 
 PLAN = "name: p\nduration: 1h\ntargets: {dut: {sources: [local]}}\n"
@@ -54,6 +57,21 @@ def test_a_run_killed_while_it_waits_for_its_start_has_missed_nothing(tmp_path: 
     record.close()
     assert course.start_ns == 4_070_908_800 * 10**9
     assert events(tmp_path / "run") == []
+
+
+@pytest.mark.parametrize("resumed", [False, True])
+def test_a_stop_that_is_asked_for_before_the_monitor_is_ready_ends_the_run(tmp_path: Path, *, resumed: bool) -> None:
+    """The record is there, so that ``soakwatch stop`` takes the request, and the monitor opens its sources."""
+    folder = tmp_path / "run"
+    course, record = begin(plan_from_text(PLAN, "p.yaml"), folder, SteadyClock(), ["x"], stop_on_fail=False)
+    clock: Clock = SteadyClock()
+    if resumed:
+        record.close()
+        course, record, clock = resume(folder, stop_on_fail=False)
+    with record:
+        stop_run(folder, StateReader(folder).read(clock.now_ns()), "asked for early", "test")
+        end_ns = asyncio.run(asyncio.wait_for(Soak(course, record, clock).watch(), 120))
+    assert end_ns < course.start_ns + 120 * 10**9, "of an hour"
 
 
 def test_a_monitor_killed_before_it_knows_its_plan_leaves_no_record(tmp_path: Path) -> None:

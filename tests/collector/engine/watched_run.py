@@ -5,10 +5,12 @@ The run lasts until the tester ends it: however busy the machine is, nothing is 
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -28,11 +30,22 @@ _OVER = threading.Event()
 
 @contextmanager
 def acting(acts: Callable[[], None]) -> Iterator[None]:
-    """Someone who acts while the block, a run, goes on; what went wrong with it is raised at the block's end."""
+    """Someone who acts while the block, a run, goes on. What goes wrong with it ends the run and is raised."""
     _OVER.clear()
+
+    def failed(acted: Future[None]) -> None:
+        if acted.exception() is not None and not _OVER.is_set():
+            os.kill(os.getpid(), signal.SIGINT)  # as Ctrl-C, for which a run ends
+
     with ThreadPoolExecutor(1) as pool:
         acted = pool.submit(acts)
-        yield
+        acted.add_done_callback(failed)
+        try:
+            yield
+        except (AssertionError, KeyboardInterrupt):
+            if acted.done():
+                acted.result()
+            raise
         _OVER.set()
         acted.result()
 
