@@ -7,6 +7,7 @@ installed here, have the defaults: such a finding is never more than itself.
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -168,11 +169,16 @@ def traits_of(rule: str) -> Traits:
 
 def _module(rule: str) -> ModuleType | None:
     """The module of a rule: in the folder of the shipped ones, or named by an entry point of another distribution."""
-    names = [f"{_DETECTORS}.{rule}", *(point.module for point in entry_points(group=ENTRY_POINTS, name=rule))]
-    for name in names:
+    for name in _names(rule):
         with suppress(ImportError):
             return importlib.import_module(name)
     return None
+
+
+def _names(rule: str) -> Iterator[str]:
+    yield f"{_DETECTORS}.{rule}"
+    # Only now, for to find them reads a file of every distribution that is installed.
+    yield from (point.module for point in entry_points(group=ENTRY_POINTS, name=rule))
 
 
 def plain_words(rule: str) -> str:

@@ -78,11 +78,7 @@ class PluginFolder:
         folder = _folder_of(self.package)
         if folder is None:
             return {}
-        packages = {file.parent.name: file for file in folder.glob("[!_]*/__init__.py")}
-        if self.holds:
-            return {name: file for name, file in packages.items() if self.holds in file.read_text("utf-8").splitlines()}
-        files = {file.stem: file for file in folder.glob("*.py") if not file.stem.startswith("_")}
-        return {**packages, **files}
+        return dict(_modules_in(folder, self.holds, _changed_ns(folder)))
 
     def _added(self) -> dict[str, metadata.EntryPoint]:
         if self.group is None:
@@ -158,8 +154,18 @@ def _entry_points(group: str, stamps: tuple[tuple[str, int], ...]) -> Mapping[st
     return points
 
 
-def _changed_ns(folder: str) -> int:
-    """When something came into a folder of the import path or left it; 0 where there is none."""
+@lru_cache(maxsize=64)
+def _modules_in(folder: Path, holds: str, _stamp: int) -> Mapping[str, Path]:
+    """The modules of a folder, or the packages that hold a line, by name: they are read again when it has changed."""
+    packages = {file.parent.name: file for file in folder.glob("[!_]*/__init__.py")}
+    if holds:
+        return {name: file for name, file in packages.items() if holds in file.read_text("utf-8").splitlines()}
+    files = {file.stem: file for file in folder.glob("*.py") if not file.stem.startswith("_")}
+    return {**packages, **files}
+
+
+def _changed_ns(folder: str | Path) -> int:
+    """When something came into a folder or left it; 0 where there is none."""
     try:
         return Path(folder).stat().st_mtime_ns
     except OSError:
