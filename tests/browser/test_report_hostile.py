@@ -76,6 +76,7 @@ def test_a_tooltip_shows_a_name_as_text(page: Tab) -> None:
     assert "MiB" in seen
 
 
+@pytest.mark.slow
 def test_the_page_keeps_its_width(page: Tab) -> None:
     """A name of 500 signs without a space does not push the page sideways, on no screen."""
     for width in (400, 1280):
@@ -83,6 +84,7 @@ def test_the_page_keeps_its_width(page: Tab) -> None:
         assert page.too_wide() == []
 
 
+@pytest.mark.slow
 def test_axe_finds_no_barrier(page: Tab) -> None:
     """Names from outside do not break what a screen reader relies on."""
     assert page.barriers() == []

@@ -56,6 +56,7 @@ def test_the_page_is_dark_where_the_reader_wishes_it(small: Tab) -> None:
     assert all(contrast(line, figure.ground) >= 2 for figure in small.figures() for line in figure.lines)
 
 
+@pytest.mark.slow
 def test_paper_is_always_light(small: Tab) -> None:
     """Printing a dark page does not drown it in ink, and no bar covers it."""
     small.page.emulate_media(color_scheme="dark")

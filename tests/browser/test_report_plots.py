@@ -126,6 +126,7 @@ def test_a_heat_map_shows_the_mean_of_each_stretch(record: RecordView, drawn: Ta
         assert np.allclose(heat.cells[core] / 100, mean, rtol=1e-4, equal_nan=True)
 
 
+@pytest.mark.slow
 def test_every_canvas_shows_something(drawn: Tab) -> None:
     """Axes, shading, antialiased lines: an empty canvas has one colour."""
     assert min(len(drawn.colours(figure.element)) for figure in drawn.figures()) > 20

@@ -133,6 +133,7 @@ def test_the_load_is_one_line_where_a_generator_reports_and_counts(influx: Influ
     assert {row["value"] for row in rows} - {None} == {20_000}
 
 
+@pytest.mark.slow
 def test_the_wall_shows_what_grows_and_what_is_busy(influx: Influxd) -> None:
     """Of 24 processes the four that leak, of 32 cores the busiest, the median and the idlest."""
     growing = [str(row["process"]) for row in ask(influx, query_of(RUN, "$growing"), view())]

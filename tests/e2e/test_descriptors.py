@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from soakwatch.cli.main import run
 
 _LEAKS = """
@@ -22,6 +24,7 @@ while True:
 """
 
 
+@pytest.mark.slow
 def test_a_process_at_its_limit_of_open_files_fails(tmp_path: Path) -> None:
     """It may open 64 files and holds them all: the run fails and says how many of how many."""
     marker = f"{tmp_path.name}-leaks-{os.getpid()}"  # another suite beside this one has its own

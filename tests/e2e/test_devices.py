@@ -99,6 +99,7 @@ def one_sentence(done: subprocess.CompletedProcess[str]) -> str:
     return lines[0]
 
 
+@pytest.mark.slow
 def test_a_device_by_all_ways_whose_parts_die(fragile: Device, started: Started, until: Until, tmp_path: Path) -> None:
     """snmpd is killed and comes back, SSH sessions are cut, a trap and a crash line come: each is in the record for
     what it was, the lost polls with their reason, and no secret is anywhere in the run's folder."""

@@ -37,6 +37,7 @@ def by_kind(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {kind["kind"]: kind for kind in document["kinds"]}
 
 
+@pytest.mark.slow
 def test_a_big_fault_is_found_everywhere_and_a_tiny_one_nowhere(night: Path, tmp_path: Path) -> None:
     """Sizes go up, the limits follow from the counts, the same seed gives the same table, and the record stays."""
     record = night / "record.sqlite"

@@ -136,6 +136,7 @@ def test_the_figures_of_the_load_come_first(runs: dict[str, Path], tmp_path: Pat
 SMALL_PLAN = "{duration: 2m, targets: {fw: {sources: [{snmp: {host: 198.18.0.1, community: 'env:C'}}]}}}"
 
 
+@pytest.mark.slow
 def test_a_run_is_judged_again_with_some_values_of_its_plan_changed(tmp_path: Path, soakwatch: Command) -> None:
     """Its own plan but for a limit; a wrong path is one sentence, and so is a change of no plan at all."""
     written_run(tmp_path / "runs", "fw", plan=SMALL_PLAN)

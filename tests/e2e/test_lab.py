@@ -137,6 +137,7 @@ def test_a_slip_is_one_sentence(ground: None) -> None:
         assert len(done.stderr.strip().splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_it_comes_and_goes_whatever_happened(ground: None) -> None:
     """Up twice; a router whose first process is killed takes all its daemons with it and is made anew; down twice."""
     try:

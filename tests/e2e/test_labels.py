@@ -100,6 +100,7 @@ def test_they_survive_another_judging(run: Path, answers: Callable[..., str]) ->
     assert "owner=x y" in answers("report", "last")
 
 
+@pytest.mark.slow
 def test_runs_are_listed_for_programs_and_found_by_labels(run: Path, answers: Callable[..., str]) -> None:
     """The keys are those of the documentation; a beginning with * finds, too, and what is not there is said."""
     (row,) = json.loads(answers("runs", "--json"))

@@ -14,6 +14,7 @@ from tests.reliability.lost_terminals import PLAN, shortfalls
 from soakwatch.record import RecordView
 
 
+@pytest.mark.slow
 def test_a_run_outlives_its_terminal_and_resume_writes_the_report_that_could_not_be_written(
     tmp_path: Path, soakwatch: Command
 ) -> None:

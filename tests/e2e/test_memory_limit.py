@@ -41,6 +41,7 @@ def test_too_little_memory_is_one_sentence(tmp_path: Path, mib: int) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_linear_algebra_needs_no_thread_for_each_processor(tmp_path: Path) -> None:
     """Where OpenBLAS would wait for ever for the stack of a second thread, a verdict comes."""
     assert judged_within(tmp_path, 300).returncode in {0, 1, 3}

@@ -6,6 +6,7 @@ import json
 import stat
 from pathlib import Path
 
+import pytest
 from tests.commands import Command
 
 
@@ -15,6 +16,7 @@ def _listed(soakwatch: Command) -> dict[str, object]:
     return run
 
 
+@pytest.mark.slow
 def test_a_note_is_shown_and_changes_nothing_of_the_record(tmp_path: Path, soakwatch: Command) -> None:
     done = soakwatch("run", "--target", "local", "--duration", "2s", "--no-web")
     assert done.returncode in {0, 3}, done.stderr

@@ -89,6 +89,7 @@ def test_a_record_can_be_mailed(finished: Path, soakwatch: Command, tmp_path: Pa
     assert mailed.stdout == (finished / "verdict.json").read_text()
 
 
+@pytest.mark.slow
 def test_a_process_that_never_appears_is_inconclusive(started: Started, tmp_path: Path) -> None:
     """No process, no pass: exit 3, and the report names the watch."""
     run = tmp_path / "run"
@@ -259,6 +260,7 @@ def small_disk(folder: Path, kibibytes: int) -> None:
         pytest.skip("a filesystem of its own needs root")
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_one_sentence_and_the_record_stays_readable(soakwatch: Command, tmp_path: Path) -> None:
     """When the disk fills up in the middle, the run ends with exit 4 and what was committed can be judged."""
     disk = tmp_path / "disk"

@@ -184,6 +184,7 @@ def pictures(raw: bytes) -> list[int]:
     return [max(map(len, text.splitlines()), default=0) for text in plain]
 
 
+@pytest.mark.slow
 def test_without_a_terminal_there_are_plain_lines(tmp_path: Path) -> None:
     """No control codes in a pipe: a line at the start, at each phase and at the end."""
     done = piped(

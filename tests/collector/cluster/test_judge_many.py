@@ -32,6 +32,7 @@ def digests(folder: Path) -> dict[str, str]:
     return {str(file): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 
 
+@pytest.mark.slow
 def test_what_changes_is_said_with_its_finding(soakwatch: Command, runs: Path) -> None:
     """A folder stands for its runs; verdicts that stay are counted only, and no record is changed."""
     before = digests(runs)

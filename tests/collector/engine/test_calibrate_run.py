@@ -87,6 +87,7 @@ def calibrated(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done, Do
     return folder, entry, other
 
 
+@pytest.mark.slow
 def test_calibrate_keeps_the_ceiling_beside_the_plan(calibrated: tuple[Path, Done, Done]) -> None:
     """The generator is set to 1250 packets/s and manages 900: that is its ceiling; its record is an ordinary one."""
     folder, done, _ = calibrated

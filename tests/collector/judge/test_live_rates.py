@@ -107,6 +107,7 @@ def test_a_rate_is_withdrawn_when_it_ends_and_begins_anew_with_a_restart(tmp_pat
     assert rate.per_hour == pytest.approx(per_hour[0], rel=0.1)
 
 
+@pytest.mark.slow
 def test_what_does_not_grow_has_no_rate(tmp_path: Path) -> None:
     """Noise that remembers, a sawtooth of an hour, a step, and what may rise: eight hours without a word."""
     device = Device(tmp_path / "run", interval_s=60, hours=8)

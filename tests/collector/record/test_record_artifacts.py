@@ -52,6 +52,7 @@ def test_all_artifacts_together_are_bounded(tmp_path: Path) -> None:
             ]
 
 
+@pytest.mark.slow
 def test_outputs_leave_room_for_evidence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A script that chatters every second fills neither the half that is kept for evidence, nor the list."""
     noise = random.Random(6).randbytes(MAX_BYTES // 4)

@@ -284,6 +284,7 @@ def test_a_damaged_earlier_set_up_is_left_out(night: Night, text: str) -> None:
     assert changed(Beside(night[0], earlier=text), None) is None  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_ten_thousand_interfaces_leave_the_page_bounded(plain: Night) -> None:
     """Whether they pass or fail: rows, cards, moments and plots have a bound, and what is left out is counted."""
     record, verdict = plain

@@ -135,6 +135,7 @@ def test_few_series_are_lines_and_many_a_heat_map() -> None:
     assert "mean" in many.note
 
 
+@pytest.mark.slow
 def test_a_crowd_costs_a_bounded_amount_and_hides_no_failure() -> None:
     """Of ten thousand interfaces the busy one and the one with a failure are shown; it says how many are not."""
     names = [f"interface=e{n},direction=receive" for n in range(10_000)]

@@ -91,6 +91,7 @@ def test_a_killed_server_loses_nothing(tmp_path: Path, own_influxd: Influxd, add
         assert feeding.sinks.all[0].refused == 0
 
 
+@pytest.mark.slow
 def test_a_killed_feed_goes_on_at_its_cursor(tmp_path: Path, own_influxd: Influxd, address: Influxdb) -> None:
     with fed(tmp_path / "run", address) as feeding:
         feeding.grow(100)
@@ -152,6 +153,7 @@ def test_a_token_that_is_mended_where_it_is_kept_lets_everything_through(
     assert counted(own_influxd) == 20 * len(KEYS)
 
 
+@pytest.mark.slow
 def test_a_token_that_is_not_there_is_waited_for(tmp_path: Path, own_influxd: Influxd, address: Influxdb) -> None:
     """The file of the token is missing as the feed begins, and the run does not give up on the database."""
     kept = tmp_path / "token"

@@ -279,6 +279,7 @@ def test_what_is_beside_a_verdict_that_was_refused_is_not_written(tmp_path: Path
         assert bool(sink.of("soakwatch_aligned")) is expected
 
 
+@pytest.mark.slow
 def test_a_collector_that_is_killed_is_seen_in_the_database_at_once(
     tmp_path: Path, own_influxd: Influxd, address: Influxdb
 ) -> None:

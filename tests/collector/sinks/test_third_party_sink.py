@@ -71,6 +71,7 @@ def test_a_sink_that_breaks_the_convention_is_reported_by_name() -> None:
         destination(sink, ONE_FOLDER)
 
 
+@pytest.mark.slow
 def test_a_run_feeds_a_sink_of_another_distribution(tmp_path: Path) -> None:
     """Found by its entry point alone: it gets the samples, the polls and the verdict, and the report names it."""
     info = tmp_path / "site" / "other-1.dist-info"

@@ -116,6 +116,7 @@ def test_a_receiver_that_has_a_bad_moment_is_tried_again(monkeypatch: pytest.Mon
         )
 
 
+@pytest.mark.slow
 def test_a_receiver_that_is_down_or_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody listens; and one that takes the message and never answers, longer than Apprise and we wait."""
     sent = send(f"json://127.0.0.1:{free_port()}/T0K3N", monkeypatch)

@@ -75,6 +75,7 @@ async def _follow(tmp_path: Path, sshd: Sshd, folder: Path) -> None:
             await follower.poll()
 
 
+@pytest.mark.slow
 def test_a_link_that_falls_silent_is_noticed_and_made_up_for(tmp_path: Path, sshd: Sshd) -> None:
     """No packet comes through and no connection ends: the polls fail in their time, and nothing is lost in the end."""
     folder = tmp_path / "guest"

@@ -213,6 +213,7 @@ def test_a_run_has_the_figures_of_its_command(tmp_path: Path) -> None:
         assert view.series(unread).values.tolist()[-1] == 1
 
 
+@pytest.mark.slow
 def test_phases_drive_a_command(tmp_path: Path) -> None:
     """A plan with a rest, half and full load: the record has the levels and what the command was given."""
     ticks = "while :; do echo load.offered.rate {rate}; sleep 0.1; done"

@@ -210,6 +210,7 @@ def test_a_port_without_a_server() -> None:
         asyncio.run(_first_poll(_config(GnmiTarget(port=1))))
 
 
+@pytest.mark.slow
 def test_the_paths_of_every_profile_can_be_asked() -> None:
     """Each path of the shipped profiles parses and has the labels of its metric."""
     profiles = load_profiles()

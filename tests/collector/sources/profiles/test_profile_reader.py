@@ -152,6 +152,7 @@ def test_names_are_read_again_in_the_end_even_if_nothing_says_so() -> None:
     assert table(poll(reader, 700))[IO, "interface=a,direction=receive"] == 2000
 
 
+@pytest.mark.slow
 def test_a_table_whose_rows_come_and_go_is_not_walked_at_every_poll() -> None:
     device = Device(interfaces({index: f"e{index}" for index in range(1, 30)}))
     reader = Reader(device, load_profiles()["generic"])

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from tests.collector.sources.ssh.device import linux, polls, sleeper, values
 
 from soakwatch.sources.abc import Identifies, WatchedProcess
@@ -172,6 +173,7 @@ def test_core_files_are_reported_as_they_come(sshd: Sshd, tmp_path: Path) -> Non
     asyncio.run(go())
 
 
+@pytest.mark.slow
 def test_processes_that_come_and_go_spoil_nothing(sshd: Sshd, tmp_path: Path) -> None:
     storm = subprocess.Popen(["sh", "-c", "while :; do sleep 0.001 & done"], start_new_session=True)
     try:

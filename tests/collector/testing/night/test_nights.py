@@ -106,6 +106,7 @@ def test_a_clock_that_was_set_before_the_monitor_died_moves_nothing(tmp_path: Pa
         assert abs(float(offset[-1]) - step_s) < 1
 
 
+@pytest.mark.slow
 def test_a_full_disk_loses_no_poll(tmp_path: Path) -> None:
     """They wait in memory, minutes long, and are written when there is room."""
     night = Night(6, 0.25, 3, (Fault(200, 500, Kind.DISK),))
@@ -141,6 +142,7 @@ def test_wrong_words_are_refused_in_one_sentence(wrong: list[str]) -> None:
     assert done.stderr.strip().splitlines()[-1].startswith("Error: ")
 
 
+@pytest.mark.slow
 def test_a_clock_that_is_set_while_no_monitor_runs_moves_nothing(tmp_path: Path) -> None:
     """The gap is as long as nobody watched, and what came meanwhile is no burst of load."""
     night = Night(4, 0.25, 2, (Fault(310, 310, Kind.CLOCK, size=-86400.0), killed(300, down_s=60)))
