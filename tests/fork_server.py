@@ -56,7 +56,8 @@ class Forked(subprocess.Popen[str]):
         cwd, env, *_ = others[4:]
         pipes, own_session = others[9:15], bool(others[20])
         mine = {0: pipes[0], 1: pipes[3], 2: pipes[5]}
-        order = Order(tuple(map(os.fspath, args[1:])), os.fspath(cwd), dict(env), own_session)
+        nice = os.getpriority(os.PRIO_PROCESS, 0)
+        order = Order(tuple(map(os.fspath, args[1:])), os.fspath(cwd), dict(env), own_session, nice)
         self.pid = fork(order, [stream if theirs == -1 else theirs for stream, theirs in mine.items()])
         self._child_created = True
         self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]  # of subprocess itself
@@ -70,6 +71,7 @@ class Order:
     folder: str
     environment: dict[str, str]
     own_session: bool
+    nice: int
 
 
 def can_fork(environment: Mapping[str, str]) -> bool:
@@ -185,6 +187,8 @@ def become(order: Order) -> NoReturn:
     """Runs the command in this process, as its file does, and ends it."""
     if order.own_session:
         os.setsid()
+    if order.nice != os.getpriority(os.PRIO_PROCESS, 0):
+        os.setpriority(os.PRIO_PROCESS, 0, order.nice)
     os.chdir(order.folder)
     os.environ.clear()
     os.environ.update(order.environment)

@@ -166,6 +166,7 @@ def test_it_comes_and_goes_whatever_happened(ground: None) -> None:
     assert not Path("/run/swlab").exists()
 
 
+@pytest.mark.punctual
 @pytest.mark.slow
 @pytest.mark.timeout(420)
 class TestScenarios:

@@ -117,6 +117,7 @@ def test_a_survey_outlives_lost_requests_and_says_so(snmpd: Snmpd) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.punctual
 @pytest.mark.parametrize("more", [{}, V3, {"engine": "pysnmp"}], ids=["v2c", "v3", "pysnmp"])
 @pytest.mark.usefixtures("keys")
 def test_a_fifth_of_the_requests_lost_costs_hardly_a_poll(snmpd: Snmpd, more: dict[str, object]) -> None:
@@ -165,6 +166,7 @@ def test_polls_that_were_answered_in_part_are_lost_but_no_silence(tmp_path: Path
 
 
 @pytest.mark.slow
+@pytest.mark.punctual
 @pytest.mark.parametrize(("loss", "kept"), [(0.2, 0.9), (0.5, 0.3)])
 def test_a_run_over_a_lossy_path_says_so_and_nothing_wrong(
     snmpd: Snmpd, tmp_path: Path, loss: float, kept: float
