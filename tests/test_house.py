@@ -277,6 +277,15 @@ def test_a_running_collector_is_light(tmp_path: Path) -> None:
     assert loaded(code, heavy, tmp_path) == set()
 
 
+def test_a_verdict_on_a_terminal_draws_nothing(tmp_path: Path) -> None:
+    """Bokeh takes as long as all the rest of it."""
+    table = tmp_path / "night.csv"
+    rows = (f"2026-11-14T20:{minute:02}:00Z,{minute % 3}\n" for minute in range(60))
+    table.write_text("time,cpu\n" + "".join(rows), encoding="utf-8")
+    heavy = {"bokeh", *PROTOCOLS}
+    assert heavy & loaded("", heavy, tmp_path, "judge", "night.csv") == set()
+
+
 SPEAKS = {
     "agent": {"asyncssh", "cryptography"},
     "gnmi": {"cryptography"},

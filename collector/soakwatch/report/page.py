@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from soakwatch.core.event_kinds import ACKNOWLEDGED, IDENTITY, LABEL_UNREAD, WINDOW
 from soakwatch.core.formatting import natural, quantity
@@ -15,9 +16,11 @@ from soakwatch.report.acknowledged import Acknowledgement, Subject, acknowledgem
 from soakwatch.report.captures import Capture, captures_of
 from soakwatch.report.curves import Curve, curve_of
 from soakwatch.report.load import Generator, LoadLine, generators, load_lines
-from soakwatch.report.plots import Drawing
 from soakwatch.runs.previous import PreviousRun, previous_run, written_run
 from soakwatch_rules.rule import Event, Finding, Outcome, Window
+
+if TYPE_CHECKING:
+    from soakwatch.report.plots import Drawing
 
 POINTS = 2000
 IDENTITIES = frozenset({"system.boot.id"})
@@ -29,11 +32,10 @@ _STALE = 3.5  # times the cadence: an older sample of the load does not describe
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One report in the making: the record, the verdict, and the drawing that collects its plots."""
+    """One report in the making: the record, the verdict, and its plots, once there are any."""
 
     source: ReportSource
     verdict: Verdict
-    drawing: Drawing
     load: tuple[Generator, ...]
     events: tuple[Event, ...]
     keys: frozenset[SeriesKey]
@@ -45,6 +47,20 @@ class Page:
     finding_anchors: dict[int, str] = field(default_factory=dict)  # findings (by id) that can be linked to, and where
     cause_anchors: dict[int, str] = field(default_factory=dict)  # causes (by index) that can be linked to, and where
     _curves: dict[tuple[SeriesKey, int], Curve] = field(default_factory=dict)
+    _drawings: list[Drawing] = field(default_factory=list)
+
+    @property
+    def drawing(self) -> Drawing:
+        """All plots of the page, over the phases, the events and the load."""
+        if not self._drawings:
+            from soakwatch.report.plots import Drawing  # Bokeh: half of what a verdict on a terminal takes without it
+
+            rates = [generator.rate.series for generator in self.load if generator.rate is not None]
+            alike = [rate for rate in rates if rate.trait.unit == rates[0].trait.unit][:4]
+            phases = self.verdict.phases or self.source.phases()
+            curves = [curve_of(rate, POINTS) for rate in alike]
+            self._drawings.append(Drawing(self.verdict.window, phases, self.events, curves))
+        return self._drawings[0]
 
     def curve(self, key: SeriesKey, points: int = POINTS) -> Curve:
         """The line of a series; a series is read once, however often it is drawn."""
@@ -119,17 +135,12 @@ class Page:
 def open_page(source: ReportSource, verdict: Verdict, earlier: ReportSource | None = None) -> Page:
     """Read what every section needs."""
     load = generators(source)
-    rates = [generator.rate.series for generator in load if generator.rate is not None]
-    alike = [rate for rate in rates if rate.trait.unit == rates[0].trait.unit]
     stored: Sequence[StoredEvent] = source.events()
     happened = [event.event for event in stored if event.event.kind not in _ELSEWHERE]
     events = tuple(sorted(happened, key=lambda e: (e.begin_ns, e.target, e.kind, e.object)))
-    phases = verdict.phases or source.phases()
-    drawing = Drawing(verdict.window, phases, events, [curve_of(rate, POINTS) for rate in alike[:4]])
     return Page(
         source,
         verdict,
-        drawing,
         load,
         events,
         frozenset(source.keys()),

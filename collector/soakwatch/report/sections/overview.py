@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from itertools import groupby
 
 from soakwatch.core.formatting import SYMBOLS
-from soakwatch.report.overview import draw_panel, flags_of, numbered_findings
 from soakwatch.report.page import Page
 from soakwatch.report.panels import panels_of
 
@@ -37,6 +36,8 @@ dashed verticals are events, and findings are marked at the bottom of a plot by 
 
 def facts(page: Page) -> Mapping[str, object] | None:
     """The panels of each target in order; nothing where nothing was recorded that could be drawn."""
+    from soakwatch.report.overview import draw_panel, flags_of, numbered_findings  # Bokeh: only where it is drawn
+
     findings = page.verdict.findings
     window = page.verdict.window
     numbered_all = numbered_findings(findings)
