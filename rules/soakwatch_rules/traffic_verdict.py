@@ -8,7 +8,7 @@ from dataclasses import replace
 from soakwatch_rules.rule import Finding, Mark, Outcome
 from soakwatch_rules.traits import traits_of
 
-_LOSS = "loss"
+_LOSS, _DROPS = "loss", "drops"
 _CLEARED = "device_out"  # a loss that was held against the device's own interfaces has this number
 _BLAMED = frozenset({Outcome.WARN, Outcome.INCONCLUSIVE})
 _METRICS = frozenset(
@@ -50,7 +50,8 @@ def agreed(findings: Sequence[Finding]) -> list[Finding]:
 
 def of_shared_load(findings: Sequence[Finding]) -> list[Finding]:
     """The findings; of several devices behind one load, those that stayed alive are only warned of what was lost while
-    another one died. Where none did, which of them lost it is not known, and the loss fails all of them.
+    another one died, unless their own counters fail ``drops``. Where none died, which of them lost it is not known, and
+    the loss fails all of them.
 
     >>> from soakwatch_rules.rule import Mark, Window
     >>> def finding(target, rule, *marks):
@@ -60,12 +61,19 @@ def of_shared_load(findings: Sequence[Finding]) -> list[Finding]:
     ['fail', 'warn', 'fail']
     >>> [f.outcome.value for f in of_shared_load(both)]
     ['fail', 'fail']
+    >>> dropped = [finding("a", "process_restart", Mark(30, 31, "")), finding("b", "drops", Mark(40, 50, ""))]
+    >>> [f.outcome.value for f in of_shared_load([*both, *dropped])]
+    ['fail', 'fail', 'fail', 'fail']
     """
     hit = {f.target for f in findings if f.rule == _LOSS and f.outcome is Outcome.FAIL}
     deaths = [f for f in findings if traits_of(f.rule).leads and f.outcome is Outcome.FAIL and f.target in hit]
     if len(hit) < 2 or not deaths:
         return list(findings)
-    return [_shared(f, deaths) if f.rule == _LOSS and f.outcome is Outcome.FAIL else f for f in findings]
+    dropping = {f.target for f in findings if f.rule == _DROPS and f.outcome is Outcome.FAIL}
+    return [
+        _shared(f, deaths) if f.rule == _LOSS and f.outcome is Outcome.FAIL and f.target not in dropping else f
+        for f in findings
+    ]
 
 
 def of_the_management_path(findings: Sequence[Finding]) -> list[Finding]:

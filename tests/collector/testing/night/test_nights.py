@@ -125,6 +125,14 @@ def test_a_device_that_is_silent_too_long_is_no_pass(tmp_path: Path, target: str
     assert result.verdict.outcome is not Outcome.PASS
 
 
+def test_a_device_that_drops_packets_is_not_excused_by_the_restart_of_another(tmp_path: Path) -> None:
+    """The load is shared, and its own counters say who lost it."""
+    faults = (Fault(310, 310, Kind.RESTART, "dut-1"), Fault(500, 600, Kind.LOSS, "dut-2", size=0.9))
+    result = lived(Night(9, 0.25, 3, faults), tmp_path)
+    failed = {(f.target, f.rule) for f in result.verdict.findings if f.outcome is Outcome.FAIL}
+    assert {("dut-1", "process_restart"), ("dut-2", "drops"), ("dut-2", "loss")} <= failed
+
+
 def test_what_does_not_hold_is_told(tmp_path: Path) -> None:
     """The checks are no decoration: a night judged as another one's is broken in each point that differs."""
     quiet = lived(Night(1, 0.25, 3, ()), tmp_path / "quiet")
