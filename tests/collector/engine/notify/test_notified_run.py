@@ -118,7 +118,7 @@ notify:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_a_live_failure_is_sent_once_also_over_a_crash(tmp_path: Path, soakwatch: Command) -> None:
     """The watched process is gone: the failure is reported live, with the page. kill -9, and the resumed run judges
     again, and tells neither start nor failure a second time."""
