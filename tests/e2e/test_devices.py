@@ -204,10 +204,11 @@ def test_probe_tells_what_a_device_lacks(device: Device, soakwatch: Command) -> 
 
 
 @pytest.mark.slow
+@pytest.mark.punctual
 def test_a_run_without_a_plan(device: Device, soakwatch: Command, tmp_path: Path) -> None:
     """`run --target snmp://… --target ssh://…` needs no plan; its command line is recorded without a secret."""
     done = soakwatch(
-        "run", "--target", device.snmp_address(), "--target", device.ssh_address(), "--duration", "5s", "--no-web"
+        "run", "--target", device.snmp_address(), "--target", device.ssh_address(), "--duration", "10s", "--no-web"
     )
     assert done.returncode == 3, done.stdout + done.stderr
     (record,) = tmp_path.glob("runs/*/record.sqlite")

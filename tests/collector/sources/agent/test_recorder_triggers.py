@@ -164,6 +164,7 @@ def in_use(port: int) -> bool:
 
 
 @pytest.mark.slow
+@pytest.mark.punctual
 def test_whatever_happens_in_a_run_leads_to_a_window_in_its_record(
     tmp_path: Path, make_agent: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
