@@ -38,6 +38,7 @@ def values(view: RecordView, metric: str, name: str = "") -> list[float]:
 
 
 @pytest.mark.slow
+@pytest.mark.punctual
 def test_the_figures_arrive_in_the_record(tmp_path: Path) -> None:
     """Totals as counters, flows, latency, ports; the facts of the generator as an event."""
     model = TrexModel(ports=[Port(state="TX"), Port(state="TX")], groups={7: Group(latency=14.0)})
