@@ -85,7 +85,11 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Puts the files in order; the tests of a file keep theirs. The same in every process, whatever is built when."""
+    """Puts the files in order; the tests of a file keep theirs. The same in every process, whatever is built when. What
+    hangs of the slow ones ends after an hour, if they say nothing else."""
+    for item in items:
+        if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(3600))
     if config.getoption("--left"):
         done = {one.test for one in outcomes(config.getoption("--outcomes"))}
         config.hook.pytest_deselected(items=[item for item in items if item.nodeid in done])

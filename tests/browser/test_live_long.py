@@ -16,7 +16,6 @@ _MAX_GROWTH = 1.1
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(3600)
 def test_memory_is_flat_over_forty_minutes(tabs: Opens, tmp_path: Path) -> None:
     """240 times ten seconds of a run, findings that change among them: the heap of the second half is of the first.
 

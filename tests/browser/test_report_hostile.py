@@ -91,7 +91,6 @@ def test_axe_finds_no_barrier(page: Tab) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("dropping", [False, True])
 def test_ten_thousand_interfaces_fit(browser: Browser, tmp_path: Path, dropping: bool) -> None:
     """The page of a device with 10,000 interfaces, each of which drops in the worst case, is bounded and opens."""

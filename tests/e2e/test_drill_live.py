@@ -226,7 +226,6 @@ def test_an_interface_comes_back_and_loses_nothing_any_more() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(3600)
 def test_a_whole_drill_says_who_saw_what(victim: tuple[str, str], tmp_path: Path) -> None:
     """A killed process, a full file system and a crash line, beside a run: announced in the record, seen by rules."""
     needs("logger")
@@ -267,7 +266,6 @@ def test_a_whole_drill_says_who_saw_what(victim: tuple[str, str], tmp_path: Path
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(3600)
 def test_a_drill_that_is_killed_leaves_nothing_broken(victim: tuple[str, str], tmp_path: Path) -> None:
     """Over SSH: the connection dies with the drill, and what it has broken is mended by the device."""
     needs("ssh-keygen", "sshd")

@@ -47,7 +47,6 @@ def check_pass(verdict: Verdict) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("name", ["hourly", "whitebox-leaf", "firewall-snmp-ssh", "linux-router-agent"])
 def test_a_healthy_night_passes(name: str, verdict_of: Through) -> None:
     """13 to 60 h, with a failover where the plan announces one that costs nothing."""

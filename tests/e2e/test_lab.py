@@ -168,7 +168,6 @@ def test_it_comes_and_goes_whatever_happened(ground: None) -> None:
 
 @pytest.mark.punctual
 @pytest.mark.slow
-@pytest.mark.timeout(1800)
 class TestScenarios:
     """Each is a run of `soakwatch` as a command over real daemons; the lab's command compares the verdict."""
 

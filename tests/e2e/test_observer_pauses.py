@@ -22,7 +22,6 @@ observer: {{probe: 20s, pairs: 4, settle: 6s}}
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(3600)
 def test_pauses_tell_what_polls_cost_a_black_box(tmp_path: Path) -> None:
     """80 ms a request warn, 1 ms passes; the report has both."""
     with polled_device(0.08) as dear, polled_device(0.001) as cheap:

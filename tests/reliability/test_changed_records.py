@@ -31,7 +31,6 @@ def test_a_few_random_changes_are_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(3600)
 def test_no_random_change_is_silent(tmp_path: Path, tally: Tally) -> None:
     """Bits, bytes, pages, values, rows, tables and files; what is not told left the content as it was."""
     both(tmp_path)

@@ -197,7 +197,6 @@ def test_what_cannot_be_saved_is_said_and_the_run_is_broken(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(3600)
 def test_records_taken_away_at_random_moments_lose_nothing(tmp_path: Path, tally: Tally) -> None:
     rng = random.Random(42)
     ways = list(WAYS)

@@ -109,6 +109,7 @@ def _judged_again(folder: Path, code: int) -> list[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.punctual
 @pytest.mark.timeout(7200)
 def test_no_step_of_the_wall_clock_harms_a_run(tmp_path: Path, tally: Tally) -> None:
     """By 3 s to a year, forward and back: one event each, every poll on its grid, and the verdict as judged later."""

@@ -153,7 +153,6 @@ def tried(way: str, seed: int, folder: Path) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.punctual
-@pytest.mark.timeout(3600)
 def test_troubled_disks_lose_nothing_that_was_committed(tmp_path: Path, tally: Tally) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root can mount")

@@ -171,7 +171,6 @@ def judge_moved_and_scaled(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name", [name for name in NAMES if rule_named(name).scope == "metric"])
 def test_ten_million_readings_are_judged(name: str) -> None:
     """A series of ten million readings is judged like any other."""

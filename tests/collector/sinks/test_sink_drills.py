@@ -111,7 +111,6 @@ def test_both_are_killed_and_the_run_is_resumed(tmp_path: Path, own_influxd: Inf
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1800)  # seconds: the run alone takes two minutes
 @pytest.mark.parametrize("name", DRILLS)
 def test_a_drill_writes_what_was_recorded(name: str, tmp_path: Path, influxd_program: Path) -> None:
     """A run of the installed collector, a server that is away for half a minute: not a sample nor a poll is lost."""

@@ -218,6 +218,7 @@ def test_another_machine_over_ssh(sshd: Sshd, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.punctual
 def test_a_whole_run(tmp_path: Path) -> None:
     """The figures of the generator's interface are in the record, and when it sent."""
     code = (

@@ -162,6 +162,7 @@ def test_flows_that_are_not_there() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.punctual
 def test_a_whole_run(tmp_path: Path) -> None:
     """The command, a plan, and the figures in the record."""
     server = OtgServer([FakeFlow("up", step=1000, lost=10, tx=2**50, rx=2**50, sending=True)], quoted=True)

@@ -201,7 +201,6 @@ def test_pysnmp_does_not_forget_the_agents_clock(snmpd: Snmpd) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1800)
 @both
 def test_v3_for_longer_than_the_time_window(snmpd: Snmpd, engine: Engine) -> None:
     """330 s of polls a second: every one is answered, and the agent counts no request outside its time window."""
@@ -230,7 +229,6 @@ def test_v3_for_longer_than_the_time_window(snmpd: Snmpd, engine: Engine) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1800)
 @both
 def test_v3_with_pauses_of_175_seconds(snmpd: Snmpd, engine: Engine) -> None:
     """Longer than the time window of 150 s: the first request after each pause is answered."""
