@@ -8,7 +8,8 @@ from dataclasses import replace
 from soakwatch_rules.rule import Finding, Mark, Outcome
 from soakwatch_rules.traits import traits_of
 
-_LOSS, _DROPS = "loss", "drops"
+_LOSS = "loss"
+_DROPS = "drops"
 _CLEARED = "device_out"  # a loss that was held against the device's own interfaces has this number
 _BLAMED = frozenset({Outcome.WARN, Outcome.INCONCLUSIVE})
 _METRICS = frozenset(

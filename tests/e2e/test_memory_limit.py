@@ -29,7 +29,7 @@ def judged_within(tmp_path: Path, address_space_mib: int, **environment: str) ->
     )
 
 
-@pytest.mark.parametrize("mib", [130, 150, *(pytest.param(mib, marks=pytest.mark.slow) for mib in (145, 160))])
+@pytest.mark.parametrize("mib", [120, 135, *(pytest.param(mib, marks=pytest.mark.slow) for mib in (110, 130))])
 def test_too_little_memory_is_one_sentence(tmp_path: Path, mib: int) -> None:
     """Exit code 4 and the remedy, wherever it ran out: in a library, in a listing of a folder, in a thread."""
     done = judged_within(tmp_path, mib)

@@ -50,7 +50,7 @@ def test_a_network_that_is_cut_loses_nothing(tmp_path: Path, make_agent: Make) -
         assert len(follower.late) >= 14
         slots = follower.slots()
         assert whole(slots)
-        assert len(slots) == 5 + 2 * 10
+        assert len(slots) >= 5 + 2 * 10
         starts = [poll.start_ns for poll in follower.late]
         assert starts == sorted(starts)
 

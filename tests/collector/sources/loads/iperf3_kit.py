@@ -55,7 +55,7 @@ def figures(answer: Answer) -> Figures:
     return values
 
 
-async def until(poller: Poller, ready: Callable[[Figures], bool], seconds: float = 20) -> Figures:
+async def until(poller: Poller, ready: Callable[[Figures], bool], seconds: float = 240) -> Figures:
     """Polls until the figures are as they must become; failed polls are no figures."""
     deadline, seen, failed = time.monotonic() + seconds, Figures(), ""
     while True:
@@ -69,7 +69,7 @@ async def until(poller: Poller, ready: Callable[[Figures], bool], seconds: float
         await asyncio.sleep(0.05)
 
 
-async def failing(poller: Poller, says: str, seconds: float = 20) -> str:
+async def failing(poller: Poller, says: str, seconds: float = 240) -> str:
     """Polls until one fails with these words."""
     deadline, message = time.monotonic() + seconds, "it did not fail"
     while time.monotonic() < deadline:
