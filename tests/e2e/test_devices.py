@@ -100,6 +100,7 @@ def one_sentence(done: subprocess.CompletedProcess[str]) -> str:
 
 
 @pytest.mark.slow
+@pytest.mark.punctual
 def test_a_device_by_all_ways_whose_parts_die(fragile: Device, started: Started, until: Until, tmp_path: Path) -> None:
     """snmpd is killed and comes back, SSH sessions are cut, a trap and a crash line come: each is in the record for
     what it was, the lost polls with their reason, and no secret is anywhere in the run's folder."""
