@@ -120,8 +120,11 @@ def test_the_agent_and_the_collector_killed_in_turn_lose_only_what_nobody_polled
         await asyncio.sleep(1.5)
         async with AsyncExitStack() as stack:
             second = await follow(keys, tmp_path, stack)
-            await second.poll(3)
-            slots = sorted({*first.slots(), *second.slots()})
+            for _ in range(100):  # what is behind comes when the machine has time for it
+                await second.poll(1)
+                slots = sorted({*first.slots(), *second.slots()})
+                if len(slots) >= 14 and whole(slots):
+                    break
             assert whole(slots)
             assert len(slots) >= 14
             agent.kill()
