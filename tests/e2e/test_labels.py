@@ -1,4 +1,4 @@
-"""Labels through the commands: given in the plan and on the command line, and wherever a run is told of."""
+"""Labels through the commands: given in the plan and on the command line, and wherever a run is shown."""
 
 from __future__ import annotations
 

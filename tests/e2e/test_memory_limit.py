@@ -1,4 +1,4 @@
-"""A limit of memory that is too small is told in one sentence; it never makes a command spin or die without a word."""
+"""A limit of memory that is too small is one sentence; it never makes a command spin or die without a word."""
 
 from __future__ import annotations
 

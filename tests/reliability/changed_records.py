@@ -210,7 +210,7 @@ def attempts(folder: Path, first: int, number: int) -> tuple[Counter[str], list[
         try:
             what = change(file, other, kind, numbers)
             if told(file, digest):
-                counts["told"] += 1
+                counts["found"] += 1
                 if seed % 50 == 0 and judged(file) == verdict and kind != "file":
                     wrong.append(f"{seed}: {kind}, {what}: verify tells, and the verdict is as before")
                 continue

@@ -1,4 +1,4 @@
-"""The wall clock of the monitor is set while a run goes on: it is told, and is nobody's failure."""
+"""The wall clock of the monitor is set while a run goes on: it is reported, and is nobody's failure."""
 
 from __future__ import annotations
 
