@@ -97,9 +97,9 @@ def running_level(value: NDArray[np.float64], apart_s: float) -> NDArray[np.floa
     if number < _LEVEL_BLOCKS:
         return np.full(value.size, float(np.median(value)) if value.size else 0.0)
     middles = np.median(value[: number * size].reshape(number, size), axis=1)
-    half = _LEVEL_BLOCKS // 2
-    padded = np.pad(middles, half, mode="reflect")
-    smooth = np.median(np.lib.stride_tricks.sliding_window_view(padded, _LEVEL_BLOCKS), axis=1)
+    # At the edges the five blocks nearest: mirrored ones would count a slump there twice, and make it the level.
+    first = np.clip(np.arange(number) - _LEVEL_BLOCKS // 2, 0, number - _LEVEL_BLOCKS)
+    smooth = np.median(np.lib.stride_tricks.sliding_window_view(middles, _LEVEL_BLOCKS)[first], axis=1)
     level: NDArray[np.float64] = np.interp(np.arange(value.size), (np.arange(number) + 0.5) * size, smooth)
     return level
 

@@ -52,6 +52,17 @@ def test_a_rhythm_is_found_with_its_period() -> None:
     assert "timer of 1 min" in finding.reason
 
 
+@pytest.mark.parametrize("after", [10, 45, 60, 100, 150])
+def test_a_slump_is_found_wherever_the_run_ends(after: int) -> None:
+    """Sixteen minutes at a tenth of the level fail, also soon before the end, or soon after the begin, of an hour and
+    a half: a live judge that looks at the last hour says the same."""
+    late = stopped(rate(497 + after, sd=0.005), [400], 97, left=0.1)
+    for value in (late, late[::-1], late[-360:]):
+        finding = judge(run(value, cadence_s=10.0))
+        assert (finding.outcome, finding.numbers["pauses"]) == (Outcome.FAIL, 1), finding.reason
+        assert finding.measured == pytest.approx(970 * 0.9, rel=0.03)
+
+
 def test_eight_pauses_are_too_few_for_a_rhythm() -> None:
     """Nine evenly spaced pauses are a rhythm, eight are not; random ones never are."""
     assert "period_s" in judge(run(stopped(rate(), list(range(100, 1000, 100))))).numbers
