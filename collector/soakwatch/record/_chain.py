@@ -99,7 +99,7 @@ class Chain:
         self._chunks: list[int] = []
         self._known = False  # whether what is remembered of the file was compared with it in this transaction
         self._running: dict[int, _Hash] = {}
-        self._touched: set[int] = set()
+        self._touched: dict[int, _Hash | None] = {}  # sources whose digest changed in this transaction: as it was
         self._blocks: _Hash | None = None  # of the chunk that is being made, so that its blocks are not read again
         self._spoiled: set[int] = set()  # sources whose polls are not what their digest says
         if self.on:
@@ -133,8 +133,11 @@ class Chain:
         self._seen.clear()
         self._chunks.clear()
         self._blocks = None
-        for source in self._touched:  # their digests hold rows that are not there
-            self._running.pop(source, None)
+        for source, before in self._touched.items():  # their digests hold rows that are not there
+            if before is None:
+                self._running.pop(source, None)
+            else:  # on a full disk each second ends here: reading all polls again would be its work
+                self._running[source] = before
         self._touched.clear()
         self._number = -1  # what is remembered of the file is read again
 
@@ -174,10 +177,12 @@ class Chain:
         pack, known = POLL_HEAD.pack, self._running
         done: list[LinkedPoll] = []
         for source, seq, due, start, duration, outcome, error, layout, offsets, data in rows:
-            running = known.get(source)
+            running = known.get(source) or self._of_file(source)
+            if source not in self._touched:
+                self._touched[source] = None if running is None else running.copy()
             if running is None:
-                running = known[source] = self._of_file(source) or hashlib.sha256(stretch_seed(source, seq))
-            self._touched.add(source)
+                running = hashlib.sha256(stretch_seed(source, seq))
+            known[source] = running
             size = len(data)
             if offsets is not None:
                 running.update(pack(seq, due, start, duration, outcome, error, layout, len(offsets), size))
@@ -207,7 +212,7 @@ class Chain:
         if running is None or found.digest() != running.digest() or source in self._spoiled:
             self._set(POLL_CHANGES, f"source {source}, polls {rows[0][0]} to {rows[-1][0]}", CHANGED)
             self._spoiled.discard(source)
-        self._touched.add(source)
+        self._touched[source] = None
         self._running.pop(source, None)
         if further:
             again = self._running[source] = hashlib.sha256(stretch_seed(source, further[0][0]))

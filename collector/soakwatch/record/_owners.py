@@ -14,6 +14,7 @@ import sqlite3
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -188,7 +189,14 @@ class Owners:
             layout: np.frombuffer(series, dtype="<u4").astype(np.int64)
             for layout, series in sql.execute("SELECT id, series FROM layout")
         }
-        rows = sql.execute("SELECT source, start_ns, layout, offsets FROM poll WHERE layout")
+        # Most polls have one time for all of their readings: of those the latest of each layout is enough.
+        rows = chain(
+            sql.execute(
+                "SELECT source, max(start_ns), layout, NULL FROM poll WHERE layout AND offsets IS NULL"
+                " GROUP BY source, layout"
+            ),
+            sql.execute("SELECT source, start_ns, layout, offsets FROM poll WHERE layout AND offsets IS NOT NULL"),
+        )
         for source, start_ns, layout, offsets in rows:
             series = columns[layout]
             times = start_ns + (np.zeros(1, np.int64) if offsets is None else np.frombuffer(offsets, dtype="<i8"))
