@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import resource
 import shutil
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,11 +17,11 @@ from soakwatch.testing.records import first_values, small_poll, small_record
 from soakwatch_rules.rule import Event
 
 
-def python(code: str, *arguments: str, before: Callable[[], None] | None = None) -> subprocess.CompletedProcess[str]:
-    """Run a program in another process."""
+def python(code: str, argument: str, quota: int) -> subprocess.CompletedProcess[str]:
+    """Run a program in another process, none of whose files may have more than ``quota`` bytes."""
     # -B: Python keeps what it compiles even where a quota cuts it off, and the next process cannot load that.
-    program = [sys.executable, "-B", "-c", textwrap.dedent(code), *arguments]
-    return subprocess.run(program, capture_output=True, text=True, timeout=240, check=False, preexec_fn=before)
+    program = ["prlimit", f"--fsize={quota}", sys.executable, "-B", "-c", textwrap.dedent(code), argument]
+    return subprocess.run(program, capture_output=True, text=True, timeout=240, check=False)
 
 
 def one_sentence(text: str, *parts: str) -> None:
@@ -113,12 +112,7 @@ def test_a_quota_on_the_size_of_files_is_one_sentence(tmp_path: Path) -> None:
             print(at)
             sys.exit(str(error))
     """
-    limit = 300_000
-    done = python(
-        code,
-        str(tmp_path),
-        before=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
-    )
+    done = python(code, str(tmp_path), 300_000)
     one_sentence(done.stderr.strip(), "record.sqlite cannot be written")
     assert first_values(tmp_path) == [4096 * n for n in range(int(done.stdout))]
 
