@@ -51,11 +51,16 @@ def test_a_process_that_dies_costs_the_test_that_it_ran(tmp_path: Path) -> None:
 def test_a_test_that_runs_out_of_its_time_says_where_each_thread_stood(tmp_path: Path) -> None:
     hangs = """
 import threading, time
-def waits_for_nobody(): time.sleep(60)
-@pytest.mark.timeout(1)
-def test_a():
-    threading.Thread(target=waits_for_nobody, daemon=True).start()
+def waits_for_nobody(begun):
+    begun.set()
     time.sleep(60)
+@pytest.fixture
+def waiting():
+    begun = threading.Event()
+    threading.Thread(target=waits_for_nobody, args=[begun], daemon=True).start()
+    begun.wait()
+@pytest.mark.timeout(1, func_only=True)
+def test_a(waiting): time.sleep(60)
 """
     printed, _ = session(tmp_path, hangs, "def test_b(): pass\n", words=("-p", "pytest_timeout"))
     assert "1 failed, 1 passed" in printed[-1]

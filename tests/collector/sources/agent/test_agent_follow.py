@@ -315,7 +315,7 @@ def test_the_record_holds_every_due_time_of_a_run_whose_network_was_cut(tmp_path
         (identity,) = [event for event in view.events() if event.event.kind == "device.identity"]
         assert identity.event.detail["agent runs as"] == "service"
     assert ledger.recovered >= 10
-    assert set(ledger.lost) <= {"overrun", "missed"}  # a busy machine's, and not the network's
+    assert set(ledger.lost) <= {"overrun", "missed", "held back"}  # a busy machine's, and not the network's
     assert ledger.got == ledger.due - sum(ledger.lost.values())
 
 
