@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from itertools import islice
 from typing import ParamSpec, Protocol, TypeVar
 
 from soakwatch.core.errors import RecordError
@@ -34,7 +35,7 @@ class PollRecord(Protocol):
 class Committer:
     """The outbox of a run. ``take`` never blocks and never fails; ``commit`` writes what is waiting.
 
-    A batch that cannot be written waits, in order, and is tried again with the next one. Beyond
+    A batch that cannot be written waits, in order, and is tried again, its oldest poll first, with the next one. Beyond
     ``MAX_WAITING_SAMPLES`` the oldest readings are given up, but their polls stay, as missed with the reason: a gap is
     never silent.
     """
@@ -77,20 +78,27 @@ class Committer:
 
     async def commit(self) -> None:
         """Write what is waiting as one batch; on failure it goes on waiting."""
-        batch = list(self._waiting)
+        if self.trouble is not None and not await self._put(1):
+            return  # whether there is room again the oldest poll says: to pack all of them for that is a core's work
+        await self._put(len(self._waiting))
+
+    async def _put(self, many: int) -> bool:
+        """Write the oldest polls; whether they are written."""
+        batch = list(islice(self._waiting, many))
         if not batch:
-            return
+            return True
         try:
             await self.call(self._record.put, batch)
         except RecordError as error:
             self.trouble = str(error)
             self._complaint.failed(self._now_ns(), self.trouble)
-            return
+            return False
         for _ in batch:
             self._held -= len(self._waiting.popleft().answer.samples)
         self._given_up = max(0, self._given_up - len(batch))
         self.trouble = None
         self._complaint.well()
+        return True
 
 
 class Notes:

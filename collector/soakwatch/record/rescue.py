@@ -38,10 +38,10 @@ class OpenFile:
     sides: Mapping[str, Identity] = field(default_factory=dict)
 
 
-def file_identity(path: Path) -> Identity | None:
+def file_identity(path: Path | str) -> Identity | None:
     """The device and inode behind a path; None if nothing is there. Raises OSError where that cannot be told."""
     try:
-        status = path.stat()
+        status = os.stat(path)  # noqa: PTH116 - four times a second, and a path is made for each
     except (FileNotFoundError, NotADirectoryError):
         return None
     return status.st_dev, status.st_ino
@@ -49,7 +49,7 @@ def file_identity(path: Path) -> Identity | None:
 
 def side_files(path: Path) -> Mapping[str, Identity]:
     """The log and the index of a record that is open, as they are now, by suffix."""
-    return {suffix: known for suffix in _SIDES if (known := file_identity(_side(path, suffix))) is not None}
+    return {suffix: known for suffix in _SIDES if (known := file_identity(f"{path}{suffix}")) is not None}
 
 
 def _side(path: Path, suffix: str) -> Path:

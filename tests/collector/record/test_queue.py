@@ -24,9 +24,11 @@ class Shelf:
     def __init__(self) -> None:
         self.kept: list[Poll] = []
         self.full = False
+        self.tried: list[int] = []
 
     def put(self, polls: list[Poll]) -> None:
         """Keep the batch, or refuse all of it."""
+        self.tried.append(len(polls))
         if self.full:
             raise RecordError("no room left on the disk")
         self.kept += polls
@@ -57,6 +59,7 @@ def test_a_full_disk_holds_polls_in_order_and_loses_none() -> None:
     asyncio.run(main())
     assert [p.due_ns for p in shelf.kept] == [1, 2, 3, 4, 5]
     assert committer.trouble is None
+    assert shelf.tried == [1, 1, 1, 1, 1, 1, 3]  # while the disk is full the oldest poll alone is tried
 
 
 def test_beyond_its_bound_the_oldest_readings_go_but_their_polls_stay() -> None:
