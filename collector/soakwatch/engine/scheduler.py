@@ -31,6 +31,9 @@ class Timers:
 
     At the end a poll that is running is given up after ``GRACE_S``. Other jobs are waited for: half a batch that is
     written again would be in the record twice.
+
+    What a job raises is for the exception handler of the loop, which logs it, once for each reason: the other jobs go
+    on, and this one at its next time.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -99,7 +102,10 @@ class Timers:
             due_ns += interval_ns * max(1, -(-(self._clock.now_ns() - due_ns) // interval_ns))
 
     def _guarded(self, job: Job, *, abandonable: bool) -> Job:
+        raised = ""
+
         async def run() -> None:
+            nonlocal raised
             task = asyncio.current_task()
             assert task is not None
             self._running.add(task)
@@ -110,6 +116,10 @@ class Timers:
             except asyncio.CancelledError:
                 # Only __aexit__ cancels: a poll that outlives the end of the run is abandoned, its due time open.
                 return
+            except Exception as error:  # noqa: BLE001 - a defect of ours; a beat that ended would commit nothing more
+                if raised != (raised := repr(error)):
+                    message = "a job of the monitor failed; it is begun again at its next time"
+                    asyncio.get_running_loop().call_exception_handler({"message": message, "exception": error})
             finally:
                 self._running.discard(task)
                 self._abandonable.discard(task)

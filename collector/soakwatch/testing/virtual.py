@@ -20,10 +20,16 @@ class VirtualTime:
     """A clock and loops that share one virtual time; ``step_wall`` sets the wall clock as a person would.
 
     ``turned`` is called at each turn of a loop; what it raises ends the loop, as the death of its process does.
+    ``unhandled`` is called with what a task raised that nobody waits for.
     """
 
-    def __init__(self, start_ns: int = 1_800_000_000 * 10**9, turned: Callable[[], None] | None = None) -> None:
-        self._start_ns, self._turned = start_ns, turned
+    def __init__(
+        self,
+        start_ns: int = 1_800_000_000 * 10**9,
+        turned: Callable[[], None] | None = None,
+        unhandled: Callable[[BaseException], None] | None = None,
+    ) -> None:
+        self._start_ns, self._turned, self._unhandled = start_ns, turned, unhandled
         self._slept_ns = 0
         self._wall_step_ns = 0
 
@@ -57,6 +63,14 @@ class VirtualTime:
         with asyncio.Runner(loop_factory=lambda: _Loop(self)) as runner:
             return runner.run(main)
 
+    def troubled(self, loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
+        """The exception handler of its loops."""
+        error = context.get("exception")
+        if self._unhandled is not None and isinstance(error, BaseException):
+            self._unhandled(error)
+        else:
+            loop.default_exception_handler(context)
+
     def waited(self, seconds: float | None) -> None:
         """A loop has nothing to do for so long: that has passed now."""
         if self._turned is not None:
@@ -84,6 +98,7 @@ class _Loop(asyncio.SelectorEventLoop):
     def __init__(self, time: VirtualTime) -> None:
         super().__init__(_JumpingSelector(time))
         self._time = time
+        self.set_exception_handler(time.troubled)
 
     def time(self) -> float:
         """Virtual seconds."""

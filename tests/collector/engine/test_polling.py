@@ -373,6 +373,27 @@ def test_timers_leave_nothing_behind() -> None:
     assert time.run(main()) == 1
 
 
+def test_a_job_that_raises_is_begun_again_and_said_once_for_each_reason() -> None:
+    """A defect in what is done each second costs that second: nothing that follows is lost for it."""
+    raised: list[BaseException] = []
+    time = VirtualTime(unhandled=raised.append)
+    begun: list[float] = []
+
+    async def each_second() -> None:
+        begun.append(time.seconds())
+        if len(begun) < 6:
+            raise ZeroDivisionError("a" if len(begun) < 4 else "b")
+
+    async def main() -> None:
+        async with Timers(time) as timers:
+            timers.every(1, each_second)
+            await asyncio.sleep(10.5)
+
+    time.run(main())
+    assert begun == [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
+    assert list(map(repr, raised)) == ["ZeroDivisionError('a')", "ZeroDivisionError('b')"]
+
+
 def test_how_long_the_device_took_is_a_sample_of_each_answered_poll() -> None:
     """Under the source's label, at the poll's begin; a poll that failed took no known time."""
     time, polls = VirtualTime(), list[Poll]()

@@ -99,7 +99,7 @@ class Lives:
 
     def __init__(self, night: Night, place: Path, *, contradictions: int = 2, reports: bool = True) -> None:
         self._night, self._place, self._reports = night, place, reports
-        self.time = VirtualTime(START_NS, self._turned)
+        self.time = VirtualTime(START_NS, self._turned, self._raised)
         self._wall_ns = 0  # what the wall clock was set by
         self._world = World(night, START_NS)
         self._world.now = self.time.seconds
@@ -273,6 +273,11 @@ class Lives:
         if self._dead and not self._ending:
             self._ending = True  # what the dying loop tidies up shall not be stopped again
             raise Killed
+
+    def _raised(self, error: BaseException) -> None:
+        """What a job of the monitor raised that nobody expected."""
+        if not self._dead:
+            self._broken.append(f"a job of the monitor raised {type(error).__name__}: {error}")
 
     def _befalls(self, fault: Fault) -> None:
         if fault.kind is Kind.CLOCK:

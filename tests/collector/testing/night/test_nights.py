@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from soakwatch.core.roles import MONITOR
+from soakwatch.judge.live.evaluator import LiveEvaluator
 from soakwatch.record import RecordView, SeriesKey
 from soakwatch.record.follow import polls_due
 from soakwatch.testing.night.__main__ import command
@@ -141,6 +142,18 @@ def test_what_does_not_hold_is_told(tmp_path: Path) -> None:
     failing = lived(leaky, tmp_path / "failing")
     assert any("nothing befell a device" in sentence for sentence in broken(Night(1, 0.25, 3, ()), failing))
     assert differences(quiet, failing)
+
+
+def test_a_defect_that_the_monitor_outlives_breaks_the_night(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A live judge that raises at each look ends no run, but no night hides it."""
+
+    def broken_evaluate(_: LiveEvaluator) -> None:
+        raise TypeError("a defect")
+
+    monkeypatch.setattr(LiveEvaluator, "evaluate", broken_evaluate)
+    result = lived(Night(1, 0.25, 2, ()), tmp_path)
+    assert result.verdict.outcome is Outcome.PASS
+    assert result.broken == ["a job of the monitor raised TypeError: a defect"]
 
 
 @pytest.mark.parametrize("wrong", [["--faults", "rain"], ["--hours", "0"], ["--count", "5", "--shrink"]])
