@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 import time
 from contextlib import AsyncExitStack
@@ -139,12 +140,17 @@ def test_a_survey_that_takes_longer_than_a_poll_does_not_make_a_check_fail() -> 
 
 
 def test_a_device_behind_a_slow_path_is_not_called_down() -> None:
-    """Its answers come after 1.2 s, more than an interval of a second allows: that is said, with the remedy."""
+    """Its answers come after 1.2 s, on a busy machine later, more than an interval of a second allows: that is said,
+    with the remedy."""
     with responder(system() | interfaces(1)) as device:
         device.misbehave(Faults(delay_s=1.2))
         check = checked(device, interval="1s")
     assert check.error is not None
-    assert "the agent answers, but only after 1.2 s: raise timeout and interval above that" in check.error
+    said = re.search(
+        r"the agent answers, but only after ([\d.]+) s: raise timeout and interval above that", check.error
+    )
+    assert said is not None, check.error
+    assert float(said[1]) >= 1.2
 
 
 def test_a_device_that_goes_away_during_its_survey_is_reported_as_gone() -> None:
