@@ -221,12 +221,12 @@ def test_a_run_without_a_plan(device: Device, soakwatch: Command, tmp_path: Path
 
 
 BAD_ADDRESSES = [
-    ("snmp://127.0.0.1:{snmp}?version=2c&community=env:SOAK_WRONG", 1, "not to this community"),
-    ("snmp://common@127.0.0.1:{snmp}?version=3&auth=env:SOAK_WRONG&priv=env:SOAK_PRIV", 1, "authentication key"),
-    ("snmp://common@127.0.0.1:{snmp}?version=3&auth=env:SOAK_AUTH&priv=env:SOAK_WRONG", 1, "privacy key"),
-    ("snmp://nobody@127.0.0.1:{snmp}?version=3&auth=env:SOAK_AUTH&priv=env:SOAK_PRIV", 1, "does not know this user"),
+    ("snmp://127.0.0.1:{snmp}?version=2c{slow}&community=env:SOAK_WRONG", 1, "not to this community"),
+    ("snmp://common@127.0.0.1:{snmp}?version=3{slow}&auth=env:SOAK_WRONG&priv=env:SOAK_PRIV", 1, "authentication key"),
+    ("snmp://common@127.0.0.1:{snmp}?version=3{slow}&auth=env:SOAK_AUTH&priv=env:SOAK_WRONG", 1, "privacy key"),
+    ("snmp://nobody@127.0.0.1:{snmp}?version=3{slow}&auth=env:SOAK_AUTH&priv=env:SOAK_PRIV", 1, "not know this user"),
     ("snmp://common@127.0.0.1:{snmp}?version=3&auth=env:SOAK_SHORT", 1, "shorter than the 8 characters"),
-    ("snmp://127.0.0.1:{closed}?version=2c&community=env:SOAK_COMMUNITY", 1, "the port is closed"),
+    ("snmp://127.0.0.1:{closed}?version=2c{slow}&community=env:SOAK_COMMUNITY", 1, "the port is closed"),
     ("snmp://127.0.0.1:{snmp}?community=env:SOAK_NOT_SET", 1, "SOAK_NOT_SET is not set"),
     ("snmp://127.0.0.1:{snmp}?community=public", 2, "env:NAME or file:PATH"),
     ("snmp://127.0.0.1:{snmp}?version=4", 2, "version"),
@@ -254,6 +254,7 @@ def test_bad_input_is_one_sentence(
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(other)], check=True)
     folder = device.sshd.folder
     filled = address.format(
+        slow="&interval=10s",  # of a poll of a second a busy machine has none left for the cause
         snmp=device.snmpd.port,
         closed=device.trap_port,
         ssh=device.sshd.port,
