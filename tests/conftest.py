@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import linecache
 import os
 import signal
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -79,6 +80,7 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
     try:
         return (yield)
     finally:
+        linecache.clearcache()  # each doctest asks of all that lies there whether its file has changed
         gc.freeze()
         gc.enable()
 
