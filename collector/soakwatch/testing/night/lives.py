@@ -39,6 +39,7 @@ from soakwatch.judge.record_verdict import judge_record
 from soakwatch.judge.verdict import Verdict
 from soakwatch.plan import Plan, plan_from_text
 from soakwatch.record import Record, RecordView
+from soakwatch.record.findings import identity_of
 from soakwatch.record.queue import Committer, Notes
 from soakwatch.report.files import write_reports
 from soakwatch.report.json import render_json
@@ -117,6 +118,7 @@ class Lives:
         self._broken: list[str] = []
         self._bytes: list[tuple[float, int]] = []
         self._looks = 0
+        self._said: frozenset[str] = frozenset()  # what the live judge said at its last look, by identity
         # Of a machine on which a look takes so long that the judge, which rests ten times as long, looks 60 times.
         self._look_s = max(0.0, night.seconds / 60 - 60) / 10
         self._beat_s = 1.0 if night.hours <= 2 else 5.0 if night.hours <= 12 else 10.0
@@ -338,6 +340,7 @@ class Lives:
             self._life += 1
             shutil.rmtree(self._place / f"life-{old}", ignore_errors=True)
         self._armed, self._wal, self._dead, self._ending = None, None, False, False
+        self._said = frozenset()
         if (self.folder / "record.sqlite").exists():
             with RecordView.open(self.folder) as view:
                 self._saved.append({s.id: frozenset(int(t) for t in view.answered_ns(s.id)) for s in view.sources()})
@@ -347,14 +350,21 @@ class Lives:
     # --- what the live judge says ----------------------------------------------------------------------------------
 
     def _looked(self, evaluator: LiveEvaluator, folder: Path) -> None:
-        """After each look of the live judge: how much it holds, and sometimes what a whole judging says of the same."""
+        """After each look of the live judge: how much it holds, and sometimes what a whole judging says of the same,
+        and whether the record has what was said at the look before."""
         self._looks += 1
+        before, self._said = self._said, frozenset(map(identity_of, evaluator.findings))
         if self._looks % 30 == 0:
             self._bytes.append((self.time.seconds(), evaluator.nbytes))
         if self._dead or self._looks not in self._checked:
             return
         with RecordView.open(folder) as view:
             whole = {(f.rule, f.target, f.metric, f.object): f for f in judge_record(view).findings}
+            recorded = frozenset(map(identity_of, view.findings(live=True)))
+        if not self._night.of(Kind.DISK) and (missing := before - recorded):
+            self._broken.append(
+                f"at {self.time.seconds():.0f} s the record has not what the live judge said before: {min(missing)}"
+            )
         for finding in evaluator.findings:
             if finding.outcome is not Outcome.FAIL:
                 continue

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from soakwatch.core.roles import MONITOR
+from soakwatch.engine.live_judging import LiveJudging
 from soakwatch.judge.live.evaluator import LiveEvaluator
 from soakwatch.record import RecordView, SeriesKey
 from soakwatch.record.follow import polls_due
@@ -154,6 +155,19 @@ def test_a_defect_that_the_monitor_outlives_breaks_the_night(tmp_path: Path, mon
     result = lived(Night(1, 0.25, 2, ()), tmp_path)
     assert result.verdict.outcome is Outcome.PASS
     assert result.broken == ["a job of the monitor raised TypeError: a defect"]
+
+
+def test_what_the_live_judge_said_is_in_the_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that shows its findings to nobody is a broken night."""
+
+    async def forgets(live: LiveJudging, judged_ns: int) -> None:
+        del live, judged_ns
+
+    night = Night(1, 0.25, 2, (Fault(300, 301, Kind.RESTART, "dut-1"),))
+    assert lived(night, tmp_path / "well").broken == []
+    monkeypatch.setattr(LiveJudging, "record", forgets)
+    (sentence, *_) = lived(night, tmp_path / "forgetful").broken
+    assert "the record has not what the live judge said before" in sentence
 
 
 @pytest.mark.parametrize("wrong", [["--faults", "rain"], ["--hours", "0"], ["--count", "5", "--shrink"]])
