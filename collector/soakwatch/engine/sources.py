@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -130,21 +130,23 @@ class Sources:
 
     def _grid_begin_ns(self, source: Source, begin_ns: int) -> int:
         """The first due time not before a time; in a resumed run on the grid that the source has had from its begin."""
-        last_ns = (self._context.last_due_ns or {}).get(source.id)
-        if last_ns is None:
+        if self._context.last_due_ns is None:
             return _anchor(begin_ns, source.interval_ns * 1e-9)
-        return last_ns + max(1, -(-(begin_ns - last_ns) // source.interval_ns)) * source.interval_ns
+        first_ns = self._first_open_ns(source, self._context.last_due_ns)
+        return first_ns + max(0, -(-(begin_ns - first_ns) // source.interval_ns)) * source.interval_ns
+
+    def _first_open_ns(self, source: Source, last_due_ns: Mapping[int, int]) -> int:
+        """The first due time that the record has no poll for: of a source without any that of the begin of the run."""
+        last_ns = last_due_ns.get(source.id)
+        if last_ns is None:
+            return _anchor(self._context.start_ns, source.interval_ns * 1e-9)
+        return last_ns + source.interval_ns
 
     def _gap(self, source: Source, until_ns: int) -> Sequence[Poll]:
         """The polls that were due while no monitor ran: each is a gap in the account, with its reason."""
         if self._context.last_due_ns is None:
             return ()
-        last_ns = self._context.last_due_ns.get(source.id)
-        first_ns = (
-            _anchor(self._context.start_ns, source.interval_ns * 1e-9)
-            if last_ns is None
-            else last_ns + source.interval_ns
-        )
+        first_ns = self._first_open_ns(source, self._context.last_due_ns)
         return [
             Poll(source.id, due_ns, due_ns, 0, PollOutcome.GAP, "the monitor was not running", NOTHING)
             for due_ns in range(first_ns, until_ns, source.interval_ns)

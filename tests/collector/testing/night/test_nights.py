@@ -96,6 +96,14 @@ def test_kills_at_every_step_of_a_commit_lose_at_most_that_batch(tmp_path: Path,
             assert (polls_due(result.folder, source.id, 0, 2**62).outcome != 0).sum() <= 1, source.target
 
 
+def test_a_run_that_is_killed_before_its_first_poll_keeps_its_grid(tmp_path: Path) -> None:
+    """What was due meanwhile is a gap on the grid of the begin, and the resumed run goes on on it."""
+    night = Night(2968, 0.25, 2, (killed(0.431, down_s=12.3, steps=20),))
+    result = lived(night, tmp_path)
+    assert result.lives == 2
+    assert broken(night, result) == []
+
+
 @pytest.mark.parametrize("step_s", [86400.0, pytest.param(-3600.0, marks=pytest.mark.slow)])
 def test_a_clock_that_was_set_before_the_monitor_died_moves_nothing(tmp_path: Path, step_s: float) -> None:
     """The resumed run goes on with the time of the run, not with the wall clock's: the gap is as long as it was."""
