@@ -30,8 +30,8 @@ def broken(night: Night, result: NightResult) -> list[str]:
         sentences += _nothing_committed_is_lost(view, result)
         sentences += _every_due_time_has_one_poll(view, night, result)
         sentences += _missing_is_never_a_pass(view, result)
+        sentences += _what_was_done_is_found(view, night, result)
         keys = len(view.keys())
-    sentences += _what_was_done_is_found(night, result)
     sentences += _nothing_else_fails(night, result)
     sentences += _each_hook_once(night, result)
     if result.judge_bytes and result.judge_bytes[-1][1] > BYTES_A_SERIES * keys:
@@ -114,8 +114,10 @@ def _missing_is_never_a_pass(view: RecordView, result: NightResult) -> Iterator[
             yield f"it passes with {share:.1%} of the polls of {source.target}"
 
 
-def _what_was_done_is_found(night: Night, result: NightResult) -> Iterator[str]:
+def _what_was_done_is_found(view: RecordView, night: Night, result: NightResult) -> Iterator[str]:
     whole = not night.of(Kind.KILL, Kind.DISK, Kind.SILENCE, Kind.SLOW, Kind.GARBLED)
+    start_ns = int(view.meta("start_ns") or 0)
+    answered = {s.target: max((int(t) for t in view.answered_ns(s.id)), default=0) for s in view.sources()}
     for fault in night.of(*OF_DEVICE):
         if result.verdict.outcome is Outcome.PASS:
             yield f"it passes, although {fault.words}"
@@ -124,7 +126,9 @@ def _what_was_done_is_found(night: Night, result: NightResult) -> Iterator[str]:
             for finding in result.verdict.findings
             if finding.rule == rule_of(fault.kind) and finding.target == fault.target
         }
-        enough = {Outcome.FAIL} if whole or fault.kind is Kind.RESTART else {Outcome.FAIL, Outcome.INCONCLUSIVE}
+        # One poll behind it tells a restart, however many are missing; with none, its monitor was dead to the end.
+        seen = fault.kind is Kind.RESTART and answered[fault.target] > start_ns + round(fault.begin_s * 1e9)
+        enough = {Outcome.FAIL} if whole or seen else {Outcome.FAIL, Outcome.INCONCLUSIVE}
         if not found & enough:
             said = ", ".join(sorted(outcome.value for outcome in found)) or "nothing"
             yield f"{rule_of(fault.kind)} of {fault.target} says {said}, although {fault.words}"

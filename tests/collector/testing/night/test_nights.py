@@ -153,6 +153,14 @@ def test_what_does_not_hold_is_told(tmp_path: Path) -> None:
     assert differences(quiet, failing)
 
 
+def test_a_restart_that_no_poll_follows_is_not_asked_for(tmp_path: Path) -> None:
+    """The monitor died before it and was resumed when the night was over: that is inconclusive, and no pass."""
+    night = Night(3079, 0.25, 2, (killed(600, down_s=305), Fault(660, 660, Kind.RESTART, "dut-1")))
+    result = lived(night, tmp_path)
+    assert broken(night, result) == []
+    assert result.verdict.outcome is Outcome.INCONCLUSIVE
+
+
 def test_a_defect_that_the_monitor_outlives_breaks_the_night(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A live judge that raises at each look ends no run, but no night hides it."""
 
