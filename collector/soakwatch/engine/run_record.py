@@ -33,9 +33,10 @@ class Heartbeat:
         self._out, self._now_ns = out, now_ns
         self._last_ns = 0
 
-    async def start(self) -> None:
-        """The monitor starts now. Raises RecordError."""
-        self._last_ns = self._now_ns()
+    async def start(self, end_ns: int) -> None:
+        """The monitor starts now; what is left of a run whose planned end has passed belongs to that end, or what comes
+        after it would be judged. Raises RecordError."""
+        self._last_ns = min(self._now_ns(), end_ns)
         await self._out.queue.call(self._out.record.begin_span, self._last_ns)
 
     @property

@@ -129,7 +129,7 @@ class Soak:
             stack.push_async_callback(self._labels.close)
             stack.push_async_callback(self._freezing.close)
             await self._fingerprints.start(self.context.folder, resumed=self.context.resumed)
-            await self._heartbeat.start()
+            await self._heartbeat.start(self.end_ns)
             await self._sources.open(stack, self._driver.loads, self.end_ns)
             stack.push_async_callback(self._fingerprints.close)
             await self._begin_due()
