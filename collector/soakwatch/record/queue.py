@@ -78,12 +78,15 @@ class Committer:
 
     async def commit(self) -> None:
         """Write what is waiting as one batch; on failure it goes on waiting."""
-        if self.trouble is not None and not await self._put(1):
-            return  # whether there is room again the oldest poll says: to pack all of them for that is a core's work
-        await self._put(len(self._waiting))
+        if not self._waiting:
+            return
+        # Whether there is room again the oldest poll says: to pack all of them for that is a core's work.
+        if (self.trouble is None or await self._put(1)) and await self._put(len(self._waiting)):
+            self.trouble = None  # of all that waited: a disk that takes a poll and not the next one is full still
+            self._complaint.well()
 
     async def _put(self, many: int) -> bool:
-        """Write the oldest polls; whether they are written."""
+        """Write so many of the oldest polls; whether they are written."""
         batch = list(islice(self._waiting, many))
         if not batch:
             return True
@@ -96,8 +99,6 @@ class Committer:
         for _ in batch:
             self._held -= len(self._waiting.popleft().answer.samples)
         self._given_up = max(0, self._given_up - len(batch))
-        self.trouble = None
-        self._complaint.well()
         return True
 
 

@@ -62,6 +62,34 @@ def test_a_full_disk_holds_polls_in_order_and_loses_none() -> None:
     assert shelf.tried == [1, 1, 1, 1, 1, 1, 3]  # while the disk is full the oldest poll alone is tried
 
 
+def test_a_disk_with_room_for_one_poll_is_full_until_it_has_taken_all(caplog: pytest.LogCaptureFixture) -> None:
+    """Each time one poll goes and the others do not: that is one trouble, and no recovery each second."""
+
+    class Narrow(Shelf):
+        def put(self, polls: list[Poll]) -> None:
+            if len(polls) > 1 and self.full:
+                raise RecordError("no room left on the disk")
+            self.kept += polls
+
+    narrow = Narrow()
+    narrow.full = True
+    committer = Committer(narrow, lambda: 0, threaded=False)
+
+    async def main() -> None:
+        for number in range(8):
+            committer.take(poll(number))
+        for left in (8, 7, 6):
+            await committer.commit()
+            assert (len(narrow.kept), committer.trouble) == (8 - left, "no room left on the disk")
+        narrow.full = False
+        await committer.commit()
+
+    asyncio.run(main())
+    assert [p.due_ns for p in narrow.kept] == list(range(8))
+    assert committer.trouble is None
+    assert len(caplog.records) == 2, caplog.text
+
+
 def test_beyond_its_bound_the_oldest_readings_go_but_their_polls_stay() -> None:
     """A record that cannot be written for long costs the oldest readings; each such poll says what became of it."""
     shelf = Shelf()
