@@ -118,7 +118,7 @@ class Lives:
         self._broken: list[str] = []
         self._bytes: list[tuple[float, int]] = []
         self._looks = 0
-        self._said: frozenset[str] = frozenset()  # what the live judge said at its last look, by identity
+        self._found: frozenset[str] = frozenset()  # what the live judge found at its last look, by identity
         # Of a machine on which a look takes so long that the judge, which rests ten times as long, looks 60 times.
         self._look_s = max(0.0, night.seconds / 60 - 60) / 10
         self._beat_s = 1.0 if night.hours <= 2 else 5.0 if night.hours <= 12 else 10.0
@@ -340,7 +340,7 @@ class Lives:
             self._life += 1
             shutil.rmtree(self._place / f"life-{old}", ignore_errors=True)
         self._armed, self._wal, self._dead, self._ending = None, None, False, False
-        self._said = frozenset()
+        self._found = frozenset()
         if (self.folder / "record.sqlite").exists():
             with RecordView.open(self.folder) as view:
                 self._saved.append({s.id: frozenset(int(t) for t in view.answered_ns(s.id)) for s in view.sources()})
@@ -351,9 +351,9 @@ class Lives:
 
     def _looked(self, evaluator: LiveEvaluator, folder: Path) -> None:
         """After each look of the live judge: how much it holds, and sometimes what a whole judging says of the same,
-        and whether the record has what was said at the look before."""
+        and whether the record has what was found at the look before."""
         self._looks += 1
-        before, self._said = self._said, frozenset(map(identity_of, evaluator.findings))
+        before, self._found = self._found, frozenset(map(identity_of, evaluator.findings))
         if self._looks % 30 == 0:
             self._bytes.append((self.time.seconds(), evaluator.nbytes))
         if self._dead or self._looks not in self._checked:
@@ -363,7 +363,8 @@ class Lives:
             recorded = frozenset(map(identity_of, view.findings(live=True)))
         if not self._night.of(Kind.DISK) and (missing := before - recorded):
             self._broken.append(
-                f"at {self.time.seconds():.0f} s the record has not what the live judge said before: {min(missing)}"
+                f"at {self.time.seconds():.0f} s the record lacks what the live judge found at its look before:"
+                f" {min(missing)}"
             )
         for finding in evaluator.findings:
             if finding.outcome is not Outcome.FAIL:

@@ -100,8 +100,16 @@ def test_a_run_that_is_killed_before_its_first_poll_keeps_its_grid(tmp_path: Pat
     """What was due meanwhile is a gap on the grid of the begin, and the resumed run goes on on it."""
     night = Night(2968, 0.25, 2, (killed(0.431, down_s=12.3, steps=20),))
     result = lived(night, tmp_path)
-    assert result.lives == 2
+    assert not any(result.saved[0].values()), "it had a poll when it was killed"
     assert broken(night, result) == []
+
+
+def test_a_run_that_is_resumed_after_its_end_is_judged_up_to_its_end(tmp_path: Path) -> None:
+    """The monitor dies behind its last poll, and is resumed when the night is over: what follows is no silence."""
+    night = Night(3478, 0.25, 2, (killed(890.906, down_s=100.775, steps=74),))
+    result = lived(night, tmp_path / "killed")
+    assert lost_nothing(result)
+    assert differences(result, lived(Night(3478, 0.25, 2, ()), tmp_path / "alive")) == []
 
 
 @pytest.mark.parametrize("step_s", [86400.0, pytest.param(-3600.0, marks=pytest.mark.slow)])
@@ -173,7 +181,7 @@ def test_a_defect_that_the_monitor_outlives_breaks_the_night(tmp_path: Path, mon
     assert result.broken == ["a job of the monitor raised TypeError: a defect"]
 
 
-def test_what_the_live_judge_said_is_in_the_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_live_judge_found_is_in_the_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that shows its findings to nobody is a broken night."""
 
     async def forgets(live: LiveJudging, judged_ns: int) -> None:
@@ -183,7 +191,7 @@ def test_what_the_live_judge_said_is_in_the_record(tmp_path: Path, monkeypatch: 
     assert lived(night, tmp_path / "well").broken == []
     monkeypatch.setattr(LiveJudging, "record", forgets)
     (sentence, *_) = lived(night, tmp_path / "forgetful").broken
-    assert "the record has not what the live judge said before" in sentence
+    assert "the record lacks what the live judge found at its look before" in sentence
 
 
 @pytest.mark.parametrize("wrong", [["--faults", "rain"], ["--hours", "0"], ["--count", "5", "--shrink"]])
