@@ -90,7 +90,8 @@ def by_chance(apart: NDArray[np.float64]) -> float:
 def running_level(value: NDArray[np.float64], apart_s: float) -> NDArray[np.float64]:
     """The level at each reading: median of the medians of five blocks of 15 min (at least 16 readings) around it.
 
-    It follows a daily wave and not a pause of under half an hour.
+    It follows a daily wave and not a pause of under half an hour. In the last half an hour at either end it stays
+    behind such a wave.
     """
     size = max(_LEVEL_READINGS, round(_LEVEL_BLOCK_S / apart_s) if apart_s > 0 else _LEVEL_READINGS)
     number = value.size // size

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.commands import MAX_WAIT_S
 
 from soakwatch.core.errors import RecordError
 from soakwatch.record import Record, RecordFullError, RecordView, add_outside_event
@@ -21,7 +22,7 @@ def python(code: str, argument: str, quota: int) -> subprocess.CompletedProcess[
     """Run a program in another process, none of whose files may have more than ``quota`` bytes."""
     # -B: Python keeps what it compiles even where a quota cuts it off, and the next process cannot load that.
     program = ["prlimit", f"--fsize={quota}", sys.executable, "-B", "-c", textwrap.dedent(code), argument]
-    return subprocess.run(program, capture_output=True, text=True, timeout=240, check=False)
+    return subprocess.run(program, capture_output=True, text=True, timeout=MAX_WAIT_S, check=False)
 
 
 def one_sentence(text: str, *parts: str) -> None:
