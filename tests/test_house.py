@@ -23,12 +23,12 @@ from soakwatch.report.section import all_sections
 from soakwatch.sources.profiles import load_profiles
 from soakwatch.sources.registry import poller_module
 from soakwatch_agent.host import probe_names, source
-from soakwatch_agent.metric import BY_NAME
+from soakwatch_model.metric import BY_NAME
 from soakwatch_rules.rule import Outcome
 
 ROOT = Path(__file__).parents[1]
 CODE = {name: ROOT / name for name in ("agent", "rules", "collector")}
-PACKAGES = {"soakwatch_agent", "soakwatch_rules", "soakwatch"}
+PACKAGES = {"soakwatch_agent", "soakwatch_rules", "soakwatch", "soakwatch_model"}
 PROTOCOLS = {
     "gufo",
     "pysnmp",
@@ -110,8 +110,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built
 
 
-def test_the_wheel_holds_three_packages_and_nothing_else(wheel: Path) -> None:
-    """Its top level is the three import packages and the wheel's own folder; no test, bench or cache comes along."""
+def test_the_wheel_holds_the_packages_and_nothing_else(wheel: Path) -> None:
+    """Its top level is the import packages and the wheel's own folder; no test, bench or cache comes along."""
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
     tops = {name.partition("/")[0] for name in names}
@@ -170,20 +170,24 @@ def test_the_wheel_works_from_elsewhere(wheel: Path, tmp_path: Path) -> None:
     path = os.pathsep.join([str(target), sysconfig.get_paths()["purelib"]])
     places = python(
         "-c",
-        "import soakwatch, soakwatch_agent, soakwatch_rules as r;"
-        "print(soakwatch.__file__, soakwatch_agent.__file__, r.__file__, sep='\\n')",
+        "import soakwatch, soakwatch_agent, soakwatch_model, soakwatch_rules as r;"
+        "print(soakwatch.__file__, soakwatch_agent.__file__, soakwatch_model.__file__, r.__file__, sep='\\n')",
         cwd=elsewhere,
         path=path,
     ).stdout.split()
-    assert [Path(path).parent.parent for path in places] == [target] * 3
+    assert [Path(path).parent.parent for path in places] == [target] * 4
     module = ("-m", "soakwatch.cli")
     assert "memory_growth" in python(*module, "rules", cwd=elsewhere, path=path).stdout
     assert '"$schema"' in python(*module, "schema", "verdict", cwd=elsewhere, path=path).stdout
 
 
 def test_packages_import_one_way() -> None:
-    """The agent imports psutil at most, the rules numpy and scipy, the rules and the agent not each other."""
-    allowed = {"agent": {"psutil", "soakwatch_agent"}, "rules": {"numpy", "scipy", "soakwatch_rules"}}
+    """The vocabulary imports nothing, the agent psutil and it, the rules numpy, scipy and it, and not each other."""
+    allowed = {
+        "collector/soakwatch_model": {"soakwatch_model"},
+        "agent": {"psutil", "soakwatch_agent", "soakwatch_model"},
+        "rules": {"numpy", "scipy", "soakwatch_rules", "soakwatch_model"},
+    }
     wrong = [
         f"{file.relative_to(ROOT)} imports {name}"
         for folder, own in allowed.items()
@@ -203,7 +207,7 @@ SQL_WORD = re.compile("SELECT|INSERT|UPDATE|DELETE|CREATE|PRAGMA")
 
 
 def _outside_the_record() -> list[Path]:
-    """Every module of the three packages that is no part of the record, and no double of a test."""
+    """Every module of the packages that is no part of the record, and no double of a test."""
     testing = RECORD.parent / "testing"
     return [file for file in sources(*CODE) if not file.is_relative_to(RECORD) and not file.is_relative_to(testing)]
 

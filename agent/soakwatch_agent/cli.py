@@ -14,10 +14,10 @@ from soakwatch_agent import __doc__ as about
 from soakwatch_agent.context import SECOND, HostContext, watch_of
 from soakwatch_agent.fingerprint import fingerprint
 from soakwatch_agent.host import Host, probe_names, source, steady
-from soakwatch_agent.metric import BY_NAME
-from soakwatch_agent.sample import Poll, PollOutcome
 from soakwatch_agent.version import VERSION
 from soakwatch_agent.wire import encode
+from soakwatch_model.metric import BY_NAME
+from soakwatch_model.sample import Poll, PollOutcome
 
 _EXAMPLES = """examples:
   soakwatch-agent --once                                 poll this machine once

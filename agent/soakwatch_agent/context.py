@@ -13,7 +13,7 @@ from typing import Callable, Dict, Optional, Protocol, Tuple, Type
 import psutil
 
 from soakwatch_agent.procfs import read_line
-from soakwatch_agent.sample import Answer, Event, Fault, Sample
+from soakwatch_model.sample import Answer, Event, Fault, Sample
 
 WATCH_KINDS = ("name", "glob", "cmdline", "pid", "pidfile")
 SECOND = 10**9

@@ -10,7 +10,7 @@ from typing import Callable, Dict, Iterable, List, Optional, Tuple
 
 from soakwatch_agent import probes
 from soakwatch_agent.context import HostContext, Probe
-from soakwatch_agent.sample import Answer, Event, Fault, Sample
+from soakwatch_model.sample import Answer, Event, Fault, Sample
 
 
 @dataclass(frozen=True)

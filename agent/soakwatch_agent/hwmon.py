@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Dict, Iterator, List, Optional, Tuple
 
 from soakwatch_agent.context import HostContext, ProbeAnswer, why
-from soakwatch_agent.metric import fault_of
 from soakwatch_agent.procfs import read_line, read_text
+from soakwatch_model.metric import fault_of
 
 _BOARD_CHIPS = re.compile(r"(?:nct6|nct7|it8|w836|f71|f81|sch5|smsc|dme1737|vt1211)")
 _INPUT = re.compile(r"([a-z]+\d+)_(?:input|average)$")

@@ -8,10 +8,10 @@ from typing import Optional, Tuple
 from soakwatch_agent.agentclock import AgentClock
 from soakwatch_agent.context import SECOND
 from soakwatch_agent.host import Host
-from soakwatch_agent.sample import NOTHING, Poll, PollOutcome
 from soakwatch_agent.settings import Settings
 from soakwatch_agent.spool import Spool
 from soakwatch_agent.wire import encode
+from soakwatch_model.sample import NOTHING, Poll, PollOutcome
 
 
 class Sampler:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Callable, Generic, Hashable, Iterable, List, Optional, Tuple, TypeVar
 
-from soakwatch_agent.sample import object_text
+from soakwatch_model.sample import object_text
 
 MAX_SLOTS = 64  # instances of a watch
 

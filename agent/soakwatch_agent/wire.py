@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from typing import Dict, List, Mapping, Optional, Union
 
-from soakwatch_agent.sample import Answer, Event, Fault, Poll, PollOutcome, Sample
+from soakwatch_model.sample import Answer, Event, Fault, Poll, PollOutcome, Sample
 
 VERSION = 1
 

@@ -53,7 +53,7 @@ from soakwatch.sources.tables.columns import IMPORTED, NO_UNIT
 from soakwatch.sources.tables.times import TimeOptions, time_reading
 from soakwatch.sources.tables.units import Unit, into
 from soakwatch.sources.tables.units import unit as unit_of
-from soakwatch_agent.metric import BY_NAME, fault_of, slack_of
+from soakwatch_model.metric import BY_NAME, fault_of, slack_of
 from soakwatch_rules.parameter import parameters as parameters_of
 from soakwatch_rules.rule import Case, Event, Finding, Outcome, Phase, Rule, Window
 from soakwatch_rules.series import Growth, Series, Trait

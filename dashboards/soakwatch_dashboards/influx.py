@@ -16,7 +16,7 @@ from grafana_foundation_sdk.cog.builder import Builder
 from grafana_foundation_sdk.cog.variants import Dataquery
 from grafana_foundation_sdk.models.common import DataSourceRef
 
-from soakwatch_agent.metric import BY_NAME
+from soakwatch_model.metric import BY_NAME
 
 SOURCE_UID = "soakwatch-influxql"
 SOURCE = DataSourceRef(type_val="influxdb", uid=SOURCE_UID)

@@ -18,7 +18,7 @@ from grafana_foundation_sdk.models.dashboard import (
     ValueMappingResult,
 )
 
-from soakwatch_agent.metric import BY_NAME
+from soakwatch_model.metric import BY_NAME
 
 GREEN, YELLOW, ORANGE, RED, BLUE, GREY = "#3D9A50", "#E0B400", "#F2812B", "#D4353B", "#3274D9", "#7B8087"
 LOAD = "#8AB8FF"

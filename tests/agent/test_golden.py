@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch_agent.metric import BY_NAME, fault_of
-from soakwatch_agent.sample import Poll, object_labels
 from soakwatch_agent.wire import decode
+from soakwatch_model.metric import BY_NAME, fault_of
+from soakwatch_model.sample import Poll, object_labels
 
 _ROOTS = Path(__file__).parent / "roots"
 _MACHINES = sorted(path.name for path in _ROOTS.iterdir() if path.is_dir())

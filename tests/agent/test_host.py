@@ -17,15 +17,17 @@ import psutil
 import pytest
 
 import soakwatch_agent
+import soakwatch_model
 from soakwatch_agent.context import SECOND, HostContext, watch_of
 from soakwatch_agent.fingerprint import fingerprint
 from soakwatch_agent.host import Host, probe_names, source
-from soakwatch_agent.metric import BY_NAME, fault_of
-from soakwatch_agent.metric_device import DEVICE
-from soakwatch_agent.sample import object_labels
 from soakwatch_agent.wire import decode
+from soakwatch_model.metric import BY_NAME, fault_of
+from soakwatch_model.metric_device import DEVICE
+from soakwatch_model.sample import object_labels
 
 _PACKAGE = Path(soakwatch_agent.__file__).parent
+_MODEL = Path(soakwatch_model.__file__).parent
 _EDGE = Path(__file__).parent / "roots" / "edge-4cores" / "root"
 _AGENT = str(Path(sys.executable).parent / "soakwatch-agent")
 
@@ -153,7 +155,8 @@ def test_shares_are_of_the_time_between_polls(tmp_path: Path) -> None:
 def test_the_zipapp_runs_with_nothing_but_psutil_beside_it(tmp_path: Path) -> None:
     """The folder as one file, with a Python that sees psutil and nothing else of ours."""
     staging, site = tmp_path / "staging", tmp_path / "beside"
-    shutil.copytree(_PACKAGE, staging / "soakwatch_agent", ignore=shutil.ignore_patterns("__pycache__"))
+    for folder in (_PACKAGE, _MODEL):
+        shutil.copytree(folder, staging / folder.name, ignore=shutil.ignore_patterns("__pycache__"))
     archive = tmp_path / "agent.pyz"
     zipapp.create_archive(staging, archive, main="soakwatch_agent.__main__:run")
     site.mkdir()
@@ -174,7 +177,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 
 def test_every_file_parses_on_python_3_9() -> None:
     """The guest runs where the collector would not: no syntax that 3.9 lacks."""
-    for path in _PACKAGE.rglob("*.py"):
+    for path in (*_PACKAGE.rglob("*.py"), *_MODEL.rglob("*.py")):
         ast.parse(path.read_text(encoding="utf-8"), str(path), feature_version=(3, 9))
 
 
@@ -185,9 +188,7 @@ def test_the_modules_without_psutil_run_on_a_real_python_3_9() -> None:
     if old is None:
         pytest.skip("there is no Python 3.9 on this machine")
     modules = (
-        "sample",
         "slots",
-        "metric",
         "wire",
         "procfs",
         "kernlog",
@@ -200,16 +201,16 @@ def test_the_modules_without_psutil_run_on_a_real_python_3_9() -> None:
         "service",
         "bundled_main",
     )
-    program = "import sys; sys.path.insert(0, sys.argv[1])\n" + "".join(
+    program = "import sys; sys.path[:0] = sys.argv[1:]\nimport soakwatch_model.metric\n" + "".join(
         f"import soakwatch_agent.{name}\n" for name in modules
     )
     program += (
-        "from soakwatch_agent.sample import *\nfrom soakwatch_agent.wire import *\n"
+        "from soakwatch_model.sample import *\nfrom soakwatch_agent.wire import *\n"
         "p = Poll(1, 2, 3, 4, PollOutcome.OK, None, Answer((Sample('m', '', 2**60 + 1, 3),), (), ()))\n"
         "assert decode(encode(p)) == p\n"
     )
-    subprocess.run([old, "-I", "-c", program, str(_PACKAGE.parent)], check=True, timeout=240)
-    files = [str(path) for path in _PACKAGE.rglob("*.py")]
+    subprocess.run([old, "-I", "-c", program, str(_PACKAGE.parent), str(_MODEL.parent)], check=True, timeout=240)
+    files = [str(path) for folder in (_PACKAGE, _MODEL) for path in folder.rglob("*.py")]
     compiled = "import sys\nfor f in sys.argv[1:]: compile(open(f, encoding='utf-8').read(), f, 'exec')"
     subprocess.run([old, "-I", "-c", compiled, *files], check=True, timeout=240)
 

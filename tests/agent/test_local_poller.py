@@ -13,7 +13,7 @@ import pytest
 from soakwatch.core.errors import PlanError
 from soakwatch.sources.abc import SourceContext, SourceError, WatchedProcess
 from soakwatch.sources.pollers.local import Config, start
-from soakwatch_agent.sample import Answer
+from soakwatch_model.sample import Answer
 
 _EDGE = Path(__file__).parent / "roots" / "edge-4cores" / "root"
 

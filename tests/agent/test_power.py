@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from soakwatch_agent.context import SECOND, HostContext
-from soakwatch_agent.metric import BY_NAME, fault_of
 from soakwatch_agent.probes import fans, power, sensors
-from soakwatch_agent.sample import Answer, object_labels
+from soakwatch_model.metric import BY_NAME, fault_of
+from soakwatch_model.sample import Answer, object_labels
 
 _RAPL, _CHIP = "sys/class/powercap/intel-rapl", "sys/class/hwmon/hwmon"
 

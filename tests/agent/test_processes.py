@@ -16,7 +16,7 @@ import pytest
 
 from soakwatch_agent.context import SECOND, HostContext, watch, watch_of
 from soakwatch_agent.host import Host, steady
-from soakwatch_agent.sample import Answer
+from soakwatch_model.sample import Answer
 
 _EDGE = Path(__file__).parent / "roots" / "edge-4cores" / "root"
 _DEADLINE_S = 120.0

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch_agent.metric import BY_NAME, fault_of
 from soakwatch_agent.recorder import Recorder, cpu_ticks, drops, queues
-from soakwatch_agent.sample import object_labels
+from soakwatch_model.metric import BY_NAME, fault_of
+from soakwatch_model.sample import object_labels
 
 _EDGE = Path(__file__).parent / "roots" / "edge-4cores" / "root"
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from soakwatch_agent.sample import Answer, Event, Fault, Poll, PollOutcome, Sample
 from soakwatch_agent.wire import VERSION, WireError, decode, encode
+from soakwatch_model.sample import Answer, Event, Fault, Poll, PollOutcome, Sample
 
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 _TIME = st.integers(0, 2**63)

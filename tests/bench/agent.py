@@ -21,9 +21,9 @@ import psutil
 from soakwatch_agent.context import SECOND, HostContext, watch_of
 from soakwatch_agent.host import Host
 from soakwatch_agent.recorder import EVERY_S, Recorder
-from soakwatch_agent.sample import Answer, Poll, PollOutcome
 from soakwatch_agent.spool import Spool
 from soakwatch_agent.wire import encode
+from soakwatch_model.sample import Answer, Poll, PollOutcome
 
 
 def cpu_s() -> float:

@@ -29,7 +29,7 @@ from tests.bench.drill_lab import AUTH, COMMUNITY, DEVICE, PRIV, SOAKWATCH, Lab
 from soakwatch.core.units import seconds, show_seconds
 from soakwatch.record import RecordView
 from soakwatch.record.model import SeriesKey, Source
-from soakwatch_agent.sample import Poll, PollOutcome
+from soakwatch_model.sample import Poll, PollOutcome
 from soakwatch_rules.rule import Ledger, Window
 
 TARGETS = {"snmp-v2c": "SNMP v2c", "snmp-v3": "SNMP v3", "ssh": "SSH", "agent": "agent", "icmp": "ICMP"}

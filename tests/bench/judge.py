@@ -32,8 +32,8 @@ from soakwatch.judge.verdict import Verdict
 from soakwatch.record import Counts, Record, RecordView, SeriesKey, StoredEvent, StoredFault
 from soakwatch.record.bulk import Readings, Stretch
 from soakwatch.record.model import Values
-from soakwatch_agent.metric import BY_NAME
-from soakwatch_agent.sample import object_text
+from soakwatch_model.metric import BY_NAME
+from soakwatch_model.sample import object_text
 from soakwatch_rules.rule import Ledger, Phase, Window
 from soakwatch_rules.series import Series
 

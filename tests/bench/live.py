@@ -28,7 +28,7 @@ from soakwatch.judge.live.answers import evaluator_of
 from soakwatch.judge.live.evaluator import LiveEvaluator
 from soakwatch.judge.planned import PLANNED_KEY, planned_text
 from soakwatch.record import Record, finding_to_json
-from soakwatch_agent.sample import Poll
+from soakwatch_model.sample import Poll
 
 MARKS_H = (1, 2, 6, 12, 24, 48, 72)
 OVER = 30  # evaluations that a line of the table is the mean of

@@ -29,7 +29,7 @@ from tests.bench.record import BEGIN_NS
 
 from soakwatch.judge.planned import PLANNED_KEY, planned_text
 from soakwatch.record import Record
-from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample, object_text
+from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample, object_text
 
 MINUTE_S = 60
 COMMIT_S = 10

@@ -28,7 +28,7 @@ from pcodec import ChunkConfig, standalone
 from soakwatch.record import Record, RecordView
 from soakwatch.record._blocks import encode
 from soakwatch.record.model import Values
-from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample, object_text
+from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample, object_text
 
 BEGIN_NS = 1_767_225_600_000_000_000
 STRETCH = 2000  # polls that are made at once

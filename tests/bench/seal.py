@@ -26,7 +26,7 @@ from tests.bench.record import Signal, polls, signals
 
 from soakwatch.record import Record
 from soakwatch.record import writer as record_writer
-from soakwatch_agent.sample import Poll
+from soakwatch_model.sample import Poll
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from tests.bench import snmp_stage as stage
 from tests.bench.snmp_rivals import cpu_s
 
 from soakwatch.record import RecordView
-from soakwatch_agent.sample import Poll, PollOutcome
+from soakwatch_model.sample import Poll, PollOutcome
 
 AGENTS = 4
 WARM_S = 20.0  # all are surveyed in it

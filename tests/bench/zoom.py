@@ -33,7 +33,7 @@ from tests.bench.record import BEGIN_NS
 
 from soakwatch.record import Record
 from soakwatch.record.bulk import Readings, Stretch
-from soakwatch_agent.metric import BY_NAME
+from soakwatch_model.metric import BY_NAME
 
 SERIES = 12
 WIDTHS = {"72 h": 72.0, "24 h": 24.0, "6 h": 6.0, "1 h": 1.0, "10 min": 1 / 6}

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from soakwatch.record import Record
-from soakwatch_agent.sample import NOTHING, Answer, Poll, PollOutcome, Sample, object_text
+from soakwatch_model.sample import NOTHING, Answer, Poll, PollOutcome, Sample, object_text
 
 BEGIN = 1_795_200_000 * 10**9
 SECOND = 10**9

@@ -18,7 +18,7 @@ from soakwatch.record import Record, RecordView
 from soakwatch.report.files import write_reports
 from soakwatch.testing.served import ServedRun, serve_run
 from soakwatch.web.access import Token, derived, one_time_code
-from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample, object_text
+from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample, object_text
 from soakwatch_rules.rule import Event, Finding, Forecast, Outcome, Window
 
 DUT, GENERATOR = "fw-7", "tg"

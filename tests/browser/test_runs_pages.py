@@ -22,7 +22,7 @@ from soakwatch.testing.records import judged_run
 from soakwatch.web.access import Token, derived, one_time_code
 from soakwatch.web.run_folder import RunFolder
 from soakwatch.web.server import serve
-from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
+from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
 from soakwatch_rules.rule import Finding, Outcome, Window
 
 SECOND = 10**9

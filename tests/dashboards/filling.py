@@ -23,8 +23,8 @@ from soakwatch.sinks.grafana import dashboards
 from soakwatch.sinks.influxdb import Influxdb
 from soakwatch.sinks.influxdb.write import Writer
 from soakwatch.testing.influxd import BUCKET, ORG, Influxd
-from soakwatch_agent.metric import BY_NAME
-from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample, object_text
+from soakwatch_model.metric import BY_NAME
+from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample, object_text
 from soakwatch_rules.rule import Event, Finding, Forecast, Outcome, Window
 
 SECOND, EVERY_S, POLLS = 10**9, 10, 90

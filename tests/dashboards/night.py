@@ -10,7 +10,7 @@ from tests.dashboards.filling import SECOND, send, token_file
 
 from soakwatch.record import Record
 from soakwatch.testing.influxd import Influxd
-from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample, object_text
+from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample, object_text
 from soakwatch_rules.rule import Event, Finding, Mark, Outcome, Window
 
 NIGHT, SHORT = "20260201T180000Z-night", "20260203T120000Z-short"

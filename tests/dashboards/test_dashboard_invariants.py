@@ -22,7 +22,7 @@ from soakwatch.sinks.aligned import METRICS, ZERO_NS
 from soakwatch.sinks.annotations import RANK
 from soakwatch.sinks.grafana import SOURCE_UID, dashboards
 from soakwatch.sinks.timeline import ENDED, NO_PHASE, OK
-from soakwatch_agent.metric import BY_NAME
+from soakwatch_model.metric import BY_NAME
 
 GLOBALS = {"__interval", "__range_s", "__from", "__to", "timeFilter", "__data"}
 UNITS = {

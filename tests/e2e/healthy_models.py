@@ -14,8 +14,8 @@ from soakwatch.sources.abc import Facts, SourceContext
 from soakwatch.sources.profiles.loading import load_profiles
 from soakwatch.sources.transport.network_cli.platform_registry import platform
 from soakwatch_agent.host import probe_names, source
-from soakwatch_agent.metric import BY_NAME, COUNTER, STATE, Metric
-from soakwatch_agent.sample import Answer, Sample, object_text
+from soakwatch_model.metric import BY_NAME, COUNTER, STATE, Metric
+from soakwatch_model.sample import Answer, Sample, object_text
 
 RARELY_S = 60.0
 """Between readings of what a poll each second need not bring again for a verdict: a night is sixty times quicker."""

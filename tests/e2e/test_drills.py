@@ -14,7 +14,7 @@ from tests.bench.drills import Collector, Exercise, Row, answers_of, rows_of
 from tests.e2e.device_fixtures import needs_programs
 
 from soakwatch.record import RecordView
-from soakwatch_agent.sample import PollOutcome
+from soakwatch_model.sample import PollOutcome
 
 
 @pytest.mark.slow

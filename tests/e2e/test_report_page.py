@@ -14,7 +14,7 @@ from tests.needs import needs_chromium
 from soakwatch.judge.record_verdict import judge_record
 from soakwatch.record import Record, RecordView
 from soakwatch.report.html import render_html
-from soakwatch_agent.sample import NOTHING, Answer, Event, Poll, PollOutcome, Sample, object_text
+from soakwatch_model.sample import NOTHING, Answer, Event, Poll, PollOutcome, Sample, object_text
 
 BEGIN = 1_795_200_000 * 10**9
 SECOND = 10**9

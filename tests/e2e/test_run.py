@@ -18,7 +18,7 @@ import pytest
 from tests.commands import MAX_WAIT_S, Command, Started, command_in, starting_in, wait_until
 
 from soakwatch.record import RecordView
-from soakwatch_agent.sample import PollOutcome
+from soakwatch_model.sample import PollOutcome
 
 Until = Callable[[Callable[[], bool], str], None]
 

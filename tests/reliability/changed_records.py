@@ -15,7 +15,7 @@ from soakwatch.judge.record_verdict import judge_record
 from soakwatch.record import Artifact, Record, RecordView
 from soakwatch.report.json import render_json
 from soakwatch.runs.verification import State, verify
-from soakwatch_agent.sample import Answer, Fault, Poll, PollOutcome, Sample
+from soakwatch_model.sample import Answer, Fault, Poll, PollOutcome, Sample
 from soakwatch_rules.rule import Event
 
 SECOND = 10**9

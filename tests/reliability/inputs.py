@@ -41,8 +41,8 @@ from soakwatch.sources.transport.snmp.datagram import inspect
 from soakwatch.sources.transport.snmp.message import community_message as asked
 from soakwatch.sources.transport.snmp.message import parse_message, request
 from soakwatch_agent.framing import FrameError, frame_of
-from soakwatch_agent.sample import Answer, Event, Fault, Poll, PollOutcome, Sample
 from soakwatch_agent.wire import WireError, decode, encode
+from soakwatch_model.sample import Answer, Event, Fault, Poll, PollOutcome, Sample
 
 REPOSITORY = Path(__file__).parents[2]
 SECOND = 10**9

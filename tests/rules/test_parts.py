@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from soakwatch_agent.metric import BY_NAME, CATALOGUE, Metric
-from soakwatch_agent.sample import object_labels, object_text
+from soakwatch_model.metric import BY_NAME, CATALOGUE, Metric
+from soakwatch_model.sample import object_labels, object_text
 from soakwatch_rules.detectors.core_dump import CoreDump
 from soakwatch_rules.detectors.cpu_spike import CpuSpike
 from soakwatch_rules.detectors.memory_growth import MemoryGrowth

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from soakwatch_agent.context import HostContext, Periodic, ProbeAnswer
 from soakwatch_agent.procfs import read_text
-from soakwatch_agent.sample import Answer
+from soakwatch_model.sample import Answer
 
 METRICS = ("system.conntrack.count", "system.conntrack.limit")
 

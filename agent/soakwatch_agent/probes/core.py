@@ -17,7 +17,7 @@ from soakwatch_agent.corefiles import (
     locations_of_pattern,
 )
 from soakwatch_agent.procfs import clean, read_line, read_text
-from soakwatch_agent.sample import Answer, object_text
+from soakwatch_model.sample import Answer, object_text
 
 METRICS = ("system.core.files",)
 _MAX_FOLDERS = 64

@@ -7,7 +7,7 @@ from typing import Dict, Optional, Tuple
 
 from soakwatch_agent.context import HostContext, Periodic, ProbeAnswer
 from soakwatch_agent.procfs import CPU_MODES, CpuStat, parse_cpu_stat, read_text
-from soakwatch_agent.sample import Answer
+from soakwatch_model.sample import Answer
 
 METRICS = (
     "system.cpu.time",

@@ -9,7 +9,7 @@ from typing import FrozenSet, Optional
 import psutil
 
 from soakwatch_agent.context import HostContext, Periodic, ProbeAnswer, ProcAt
-from soakwatch_agent.sample import Answer, object_text
+from soakwatch_model.sample import Answer, object_text
 
 METRICS = ("system.disk.io", "system.disk.operations", "system.disk.io_time")
 _NOT_A_DISK = re.compile(r"(loop|ram|sr|fd)\d+$")

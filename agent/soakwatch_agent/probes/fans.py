@@ -6,8 +6,8 @@ from typing import List
 
 from soakwatch_agent.context import HostContext, Periodic, ProbeAnswer
 from soakwatch_agent.hwmon import Input, inputs, read_input
-from soakwatch_agent.metric import fault_of
-from soakwatch_agent.sample import Answer, object_text
+from soakwatch_model.metric import fault_of
+from soakwatch_model.sample import Answer, object_text
 
 METRICS = (
     "hardware.fan.speed",

@@ -10,7 +10,7 @@ import psutil
 
 from soakwatch_agent.context import HostContext, Periodic, ProbeAnswer, ProcAt, why
 from soakwatch_agent.procfs import clean, read_text
-from soakwatch_agent.sample import Answer, object_text
+from soakwatch_model.sample import Answer, object_text
 
 METRICS = ("system.filesystem.usage", "system.filesystem.limit")
 

@@ -10,7 +10,7 @@ from typing import Dict, Optional
 from soakwatch_agent.context import SECOND, HostContext, Periodic, ProbeAnswer, why
 from soakwatch_agent.kernlog import KINDS, alarm_of, parse_record
 from soakwatch_agent.procfs import clean, read_text
-from soakwatch_agent.sample import Answer
+from soakwatch_model.sample import Answer
 
 METRICS = ("system.kernel.alarms",)
 _MAX_RECORD = 8192  # the kernel's longest record

@@ -6,7 +6,7 @@ import psutil
 
 from soakwatch_agent.context import HostContext, Periodic, ProbeAnswer, ProcAt
 from soakwatch_agent.procfs import parse_keyed_kib, parse_words, read_text
-from soakwatch_agent.sample import Answer
+from soakwatch_model.sample import Answer
 
 METRICS = (
     "system.memory.limit",

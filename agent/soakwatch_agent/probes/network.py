@@ -9,7 +9,7 @@ import psutil
 
 from soakwatch_agent import virtual_functions
 from soakwatch_agent.context import HostContext, Periodic, ProbeAnswer, ProcAt
-from soakwatch_agent.sample import Answer, object_text
+from soakwatch_model.sample import Answer, object_text
 
 _LOOK_S = 60.0  # virtual functions are switched on by hand
 METRICS = ("system.network.io", "system.network.packets", "system.network.errors", "system.network.packet.dropped")

@@ -6,10 +6,10 @@ from typing import Dict, Iterator, List, Optional
 
 from soakwatch_agent.context import SECOND, HostContext, Periodic, ProbeAnswer, why
 from soakwatch_agent.hwmon import Input, inputs, listing, read_input
-from soakwatch_agent.metric import fault_of
 from soakwatch_agent.procfs import read_line, read_text
 from soakwatch_agent.rapl_registers import EnergyRegister, energy_registers
-from soakwatch_agent.sample import Answer, object_text
+from soakwatch_model.metric import fault_of
+from soakwatch_model.sample import Answer, object_text
 
 METRICS = ("system.power", "system.energy")
 _ROOT_ONLY = (

@@ -13,8 +13,8 @@ import psutil
 from soakwatch_agent.context import SECOND, HostContext, ProbeAnswer, ProcAt, Watch, why
 from soakwatch_agent.process_match import Identity, ProcessInfo, ProcessSearch, pid_of_file, process_info
 from soakwatch_agent.procfs import PidStat, read_text
-from soakwatch_agent.sample import Answer, object_text
 from soakwatch_agent.slots import MAX_SLOTS, Slot, Slots
+from soakwatch_model.sample import Answer, object_text
 
 METRICS = (
     "process.up",

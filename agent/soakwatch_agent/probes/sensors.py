@@ -8,9 +8,9 @@ from typing import Dict, List
 
 from soakwatch_agent.context import HostContext, Periodic, ProbeAnswer
 from soakwatch_agent.hwmon import Input, inputs, listing, read_input
-from soakwatch_agent.metric import fault_of
 from soakwatch_agent.procfs import parse_cpuinfo, read_line, read_text
-from soakwatch_agent.sample import Answer, object_text
+from soakwatch_model.metric import fault_of
+from soakwatch_model.sample import Answer, object_text
 
 METRICS = (
     "system.temperature",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from soakwatch_agent.context import HostContext, ProbeAnswer
 from soakwatch_agent.procfs import parse_softnet, read_text
-from soakwatch_agent.sample import Answer
+from soakwatch_model.sample import Answer
 
 METRICS = ("system.softnet.processed", "system.softnet.dropped", "system.softnet.squeezed")
 

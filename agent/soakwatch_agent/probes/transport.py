@@ -6,7 +6,7 @@ from typing import Mapping
 
 from soakwatch_agent.context import HostContext, ProbeAnswer
 from soakwatch_agent.procfs import parse_paired, parse_words, read_text
-from soakwatch_agent.sample import Answer
+from soakwatch_model.sample import Answer
 
 METRICS = ("system.udp.receive_errors", "system.tcp.receive_errors", "system.tcp.retransmits")
 _UDP = (("all", "InErrors"), ("buffer", "RcvbufErrors"), ("checksum", "InCsumErrors"), ("memory", "MemErrors"))

@@ -10,8 +10,8 @@ from soakwatch.core.formatting import quantity
 from soakwatch.core.tables import harmless, show_table
 from soakwatch.core.units import show_seconds
 from soakwatch.engine.plan_check import SourceCheck, by_metric, live_values
-from soakwatch_agent.metric import BY_NAME
-from soakwatch_agent.sample import Fault
+from soakwatch_model.metric import BY_NAME
+from soakwatch_model.sample import Fault
 
 _MAX_FAULTS = 12
 _TIMES = {"system.boot.time", "process.start_time"}

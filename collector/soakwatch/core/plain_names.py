@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from soakwatch_agent.sample import object_labels
+from soakwatch_model.sample import object_labels
 
 _NAMES: Mapping[str, str] = {
     "process.memory.usage": "memory",

@@ -12,7 +12,7 @@ from soakwatch.judge.live.client import LiveJudge
 from soakwatch.judge.live.early_triggers import EarlyTriggers
 from soakwatch.judge.rates import META, Rate, snapshot_text
 from soakwatch.record import RecordFullError
-from soakwatch_agent.sample import Poll
+from soakwatch_model.sample import Poll
 from soakwatch_rules.rule import Finding
 
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from soakwatch.sources.abc import Drivable, Facts, Fingerprints, Identifies, Poller, SourceError
 from soakwatch_agent.fingerprint import Tree
-from soakwatch_agent.sample import Answer, Sample
+from soakwatch_model.sample import Answer, Sample
 
 LEVEL = "load.level"
 

@@ -12,7 +12,7 @@ from soakwatch.core.roles import DUT, GENERATOR
 from soakwatch.engine.steady_state import SteadyStateDetector
 from soakwatch.plan.phase import UNTIL_FOUND, UNTIL_LOAD, UNTIL_SETTLED, Load, PhasePlan
 from soakwatch.plan.timeline import PhaseInterval, shifted, stretches
-from soakwatch_agent.sample import Sample
+from soakwatch_model.sample import Sample
 from soakwatch_rules.rule import Event
 
 TURN = "phase.turn"

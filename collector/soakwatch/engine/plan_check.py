@@ -24,8 +24,8 @@ from soakwatch.sources.abc import (
     timing,
 )
 from soakwatch.sources.registry import poller_module
-from soakwatch_agent.metric import BY_NAME
-from soakwatch_agent.sample import Answer, Fault, Sample, object_labels
+from soakwatch_model.metric import BY_NAME
+from soakwatch_model.sample import Answer, Fault, Sample, object_labels
 
 BYTES_PER_SAMPLE = 3.0  # what a sealed sample costs the record at most (tests/bench)
 BETWEEN_POLLS_S = 1.0  # rates need two polls; the planned interval may be an hour

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from soakwatch.sources.abc import Timing
-from soakwatch_agent.sample import NOTHING, Poll, PollOutcome
+from soakwatch_model.sample import NOTHING, Poll, PollOutcome
 
 
 class PollGrid:

@@ -43,7 +43,7 @@ from soakwatch.sources.abc import (
     SourceUnreadyError,
     Timing,
 )
-from soakwatch_agent.sample import NOTHING, Answer, Event, Poll, PollOutcome, Sample, object_text
+from soakwatch_model.sample import NOTHING, Answer, Event, Poll, PollOutcome, Sample, object_text
 
 MAX_BACKFILLED = 10_000
 """Polls that are taken at one due time of those that a source made by itself; a source is asked for the rest later."""

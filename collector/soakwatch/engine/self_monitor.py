@@ -19,7 +19,7 @@ from soakwatch.core.event_kinds import CLOCK_STEP
 from soakwatch.sources.abc import Poller
 from soakwatch_agent.context import HostContext, ProcAt
 from soakwatch_agent.fingerprint import Tree, fingerprint
-from soakwatch_agent.sample import Answer, Event, PollOutcome, Sample, object_text
+from soakwatch_model.sample import Answer, Event, PollOutcome, Sample, object_text
 
 CLOCK_STEP_S = 0.25
 INTERVAL_S = 5.0

@@ -13,7 +13,7 @@ from soakwatch.engine.live_judging import LiveJudging
 from soakwatch.engine.phases import PhaseTimeline
 from soakwatch.engine.run_record import RunRecord
 from soakwatch.record import Source
-from soakwatch_agent.sample import Poll, Sample
+from soakwatch_model.sample import Poll, Sample
 
 FRESH_INTERVALS = 4.0  # a generator that has said nothing for so long is not shown with its last figures
 

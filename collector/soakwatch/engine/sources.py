@@ -29,7 +29,7 @@ from soakwatch.plan.sources import labelled
 from soakwatch.record import RecordView, Source
 from soakwatch.sources.abc import Poller, SourceContext, timing
 from soakwatch.sources.registry import poller_module
-from soakwatch_agent.sample import NOTHING, Poll, PollOutcome
+from soakwatch_model.sample import NOTHING, Poll, PollOutcome
 
 MAX_ALIGNMENT_NS = 1_000_000_000  # an hourly poll does not wait for the full hour to begin
 

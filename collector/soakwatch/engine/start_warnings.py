@@ -14,7 +14,7 @@ from soakwatch.core.text import prefixed
 from soakwatch.plan import Plan, TargetPlan
 from soakwatch.record import RecordView
 from soakwatch.record.model import Source
-from soakwatch_agent.sample import Poll, PollOutcome, Sample, object_labels
+from soakwatch_model.sample import Poll, PollOutcome, Sample, object_labels
 
 FULL = 0.95
 """A file system of which so much is used is at its limit."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from soakwatch_agent.sample import Sample
+from soakwatch_model.sample import Sample
 from soakwatch_rules.stats.settled import MIN_SAMPLES, settled
 
 STRETCH_NS = 60_000_000_000

@@ -20,7 +20,7 @@ from soakwatch.export.tables import Cell, SmallTable, Type
 from soakwatch.record import RecordView
 from soakwatch.record.frames import Selection, chosen_keys, run_labels, tables
 from soakwatch.record.model import Ints, Values
-from soakwatch_agent.sample import object_labels
+from soakwatch_model.sample import object_labels
 
 _FORMULA = re.compile(r"[=+\-@]")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")

@@ -18,7 +18,7 @@ from soakwatch.export.staging import ExportError
 from soakwatch.export.tables import Cell, SmallTable, Type
 from soakwatch.record import RecordView, SeriesKey
 from soakwatch.record.frames import NEEDS_EXTRA, Selection, SeriesTable, chosen_keys, run_labels, tables
-from soakwatch_agent.sample import object_labels
+from soakwatch_model.sample import object_labels
 
 if TYPE_CHECKING:
     import pyarrow as pa

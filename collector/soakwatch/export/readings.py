@@ -15,7 +15,7 @@ from soakwatch.core.suggest import hint
 from soakwatch.record import RecordView, SeriesKey
 from soakwatch.record.frames import Selection, SeriesTable, chosen_keys, phase_names, phases_at, run_labels
 from soakwatch.record.model import Ints
-from soakwatch_agent.sample import object_labels
+from soakwatch_model.sample import object_labels
 
 WINDOW_READINGS = 1_000_000
 """Readings of a wide table that are in memory at a time."""

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch.record.model import Values
-from soakwatch_agent.metric import BY_NAME, slack_of
+from soakwatch_model.metric import BY_NAME, slack_of
 
 
 def possible(metric: str, value: Values) -> tuple[Values, NDArray[np.bool_], int]:

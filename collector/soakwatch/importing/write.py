@@ -21,7 +21,7 @@ from soakwatch.record import Record
 from soakwatch.record.bulk import Readings, Stretch
 from soakwatch.record.meta import GROWTH_KEY, IMPORTED_KEY, LEFT_OUT, RULES_KEY, UNPOLLED, UNREAD
 from soakwatch.record.model import USER_ORIGIN as EVENTS
-from soakwatch_agent.metric import BY_NAME
+from soakwatch_model.metric import BY_NAME
 
 SOURCE = "import"
 WHY_LOST = "the file has no line for this time"

@@ -226,7 +226,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 def _event(run: SoakRun, marker: pytest.Mark, nodeid: str) -> AbstractContextManager[OpenEvent]:
     from soakwatch.core.errors import SoakwatchError
-    from soakwatch_agent.sample import object_text
+    from soakwatch_model.sample import object_text
 
     given = dict(marker.kwargs)
     if len(marker.args) == 1 and "kind" not in given:

@@ -8,7 +8,7 @@ from typing import Final
 
 from soakwatch.core.roles import DUT, GENERATOR
 from soakwatch.record import SeriesKey
-from soakwatch_agent.sample import object_text
+from soakwatch_model.sample import object_text
 from soakwatch_rules.rule import Rule
 from soakwatch_rules.series import Series
 

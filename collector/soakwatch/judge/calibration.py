@@ -27,7 +27,7 @@ from soakwatch.judge.judged_record import JudgeableRecord
 from soakwatch.plan import Plan, TargetPlan
 from soakwatch.record import Record
 from soakwatch.sources.abc import SourceConfig
-from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
+from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
 
 VERSION = 1
 SUFFIX = ".reference.yaml"

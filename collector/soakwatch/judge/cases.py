@@ -27,8 +27,8 @@ from soakwatch.judge.tenants import tenants_in
 from soakwatch.plan.tenants import TenantPlan
 from soakwatch.record import SeriesKey
 from soakwatch.record.meta import UNPOLLED
-from soakwatch_agent.metric import BY_NAME, STATE
-from soakwatch_agent.metric_load import WHOLE_LOAD
+from soakwatch_model.metric import BY_NAME, STATE
+from soakwatch_model.metric_load import WHOLE_LOAD
 from soakwatch_rules.polling import CORE
 from soakwatch_rules.rule import Case, Event, Ledger, Phase, Rule, Unread, Window, wanted
 from soakwatch_rules.series import Series

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from soakwatch.record import StoredFault
-from soakwatch_agent.metric import BY_NAME
+from soakwatch_model.metric import BY_NAME
 from soakwatch_rules.rule import Ledger, Window
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.series import Series

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from soakwatch_agent.sample import object_text
+from soakwatch_model.sample import object_text
 from soakwatch_rules import polling
 
 if TYPE_CHECKING:

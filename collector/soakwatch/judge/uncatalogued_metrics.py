@@ -11,7 +11,7 @@ from soakwatch.core.roles import DUT
 from soakwatch.judge.verdict import Verdict
 from soakwatch.record import SeriesKey
 from soakwatch.record.meta import IMPORTED_KEY, RULES_KEY
-from soakwatch_agent.metric import BY_NAME, GAUGE
+from soakwatch_model.metric import BY_NAME, GAUGE
 from soakwatch_rules.rule import Outcome, Rule
 from soakwatch_rules.series import Series, Trait
 

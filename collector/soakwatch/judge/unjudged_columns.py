@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch.record.meta import IMPORTED_KEY, LEFT_OUT, UNREAD
-from soakwatch_agent.metric import BY_NAME
+from soakwatch_model.metric import BY_NAME
 from soakwatch_rules.rule import Finding, InconclusiveReason, Outcome, Rule, Window
 
 RULE = "coverage"

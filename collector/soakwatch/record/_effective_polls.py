@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch.record.model import OUTCOME_NUMBERS, Ints
-from soakwatch_agent.sample import PollOutcome
+from soakwatch_model.sample import PollOutcome
 
 _OK = OUTCOME_NUMBERS[PollOutcome.OK]
 

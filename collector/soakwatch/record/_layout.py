@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch.record.model import Ints
-from soakwatch_agent.metric import BY_NAME
-from soakwatch_agent.sample import Fault, Sample
+from soakwatch_model.metric import BY_NAME
+from soakwatch_model.sample import Fault, Sample
 
 EXACT = 2**53  # integers up to here are floats without loss
 _MAX_FLOAT = float(np.finfo(np.float64).max)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from soakwatch.record._effective_polls import EffectivePolls, PollColumns
 from soakwatch.record.model import OUTCOME_NUMBERS, OUTCOMES, Ints, Source
-from soakwatch_agent.sample import PollOutcome
+from soakwatch_model.sample import PollOutcome
 from soakwatch_rules.rule import Ledger, Silence, Window
 
 _MAX_ERRORS = 3

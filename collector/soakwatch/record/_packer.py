@@ -23,8 +23,8 @@ from soakwatch.record._layout import EXACT, Choices, Layout, Packed, Reading, Sh
 from soakwatch.record._owners import NEVER, Mask, Owners
 from soakwatch.record._rows import storable
 from soakwatch.record.model import KEPT, Source
-from soakwatch_agent.metric import BY_NAME, clipped, fault_of
-from soakwatch_agent.sample import Fault, Poll, Sample
+from soakwatch_model.metric import BY_NAME, clipped, fault_of
+from soakwatch_model.sample import Fault, Poll, Sample
 
 AHEAD_NS = 3_600_000_000_000
 """A reading may be this much later than the poll that brought it; a device that claims more lies, and one such lie

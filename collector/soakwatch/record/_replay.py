@@ -16,7 +16,7 @@ from soakwatch.record._columns import Columns
 from soakwatch.record._recent import typed_runs
 from soakwatch.record.backlog import cursor_numbers, cursor_text
 from soakwatch.record.model import OUTCOMES, Ints, Values
-from soakwatch_agent.sample import NOTHING, Answer, Poll, Sample
+from soakwatch_model.sample import NOTHING, Answer, Poll, Sample
 
 Names = Mapping[int, tuple[str, str]]  # series -> metric, object
 

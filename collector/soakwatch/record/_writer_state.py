@@ -13,8 +13,8 @@ from soakwatch.record._packer import PollPacker
 from soakwatch.record._rows import last_time, sources_of, storable
 from soakwatch.record._sealing import count_recent
 from soakwatch.record.model import OUTCOME_NUMBERS, Source
-from soakwatch_agent.sample import Event as ProbeEvent
-from soakwatch_agent.sample import Fault, Poll
+from soakwatch_model.sample import Event as ProbeEvent
+from soakwatch_model.sample import Fault, Poll
 from soakwatch_rules.rule import Event
 
 MAX_REASONS = 16

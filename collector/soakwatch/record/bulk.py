@@ -19,7 +19,7 @@ from soakwatch.record._files import connect, record_file
 from soakwatch.record._rows import storable
 from soakwatch.record._sqlite_errors import as_record_error
 from soakwatch.record.model import OUTCOME_NUMBERS, Ints, Source, Values
-from soakwatch_agent.sample import PollOutcome
+from soakwatch_model.sample import PollOutcome
 
 SeriesRow = tuple[str, str, str, int, str, str]
 """Target, metric, object, the number of the source that brings it, unit and kind."""

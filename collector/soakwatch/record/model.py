@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch_agent.metric import BY_NAME
-from soakwatch_agent.sample import PollOutcome
+from soakwatch_model.metric import BY_NAME
+from soakwatch_model.sample import PollOutcome
 from soakwatch_rules.rule import Event
 
 Ints = NDArray[np.int64]

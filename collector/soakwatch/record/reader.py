@@ -41,8 +41,8 @@ from soakwatch.record.model import (
     source_label,
 )
 from soakwatch.record.seal import Checked, Seal, check, seals_in
-from soakwatch_agent.metric import BY_NAME
-from soakwatch_agent.sample import Poll, PollOutcome
+from soakwatch_model.metric import BY_NAME
+from soakwatch_model.sample import Poll, PollOutcome
 from soakwatch_rules.rule import Finding, Ledger, Phase, Window
 from soakwatch_rules.series import Growth, Kind, Series, Trait
 

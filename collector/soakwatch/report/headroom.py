@@ -11,7 +11,7 @@ import numpy as np
 from soakwatch.core.formatting import natural, quantity, share_text
 from soakwatch.core.roles import MONITOR
 from soakwatch.record.source import ReportSource, SeriesKey
-from soakwatch_agent.metric import CATALOGUE
+from soakwatch_model.metric import CATALOGUE
 from soakwatch_rules.rule import Finding, Outcome
 from soakwatch_rules.series import Series
 from soakwatch_rules.traits import traits_of

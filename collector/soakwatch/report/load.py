@@ -10,8 +10,8 @@ import numpy as np
 from soakwatch.core.formatting import natural
 from soakwatch.core.plotted import as_plotted
 from soakwatch.record.source import ReportSource, SeriesKey
-from soakwatch_agent.metric_load import WHOLE_LOAD
-from soakwatch_agent.sample import object_labels, object_text
+from soakwatch_model.metric_load import WHOLE_LOAD
+from soakwatch_model.sample import object_labels, object_text
 from soakwatch_rules.rule import Window
 from soakwatch_rules.series import Series
 

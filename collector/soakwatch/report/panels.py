@@ -17,7 +17,7 @@ from soakwatch.report.candidates import MAX_SERIES_READ, SeriesSummary, candidat
 from soakwatch.report.curves import Curve, curve_of
 from soakwatch.report.heat_cells import MAX_ROWS, Heat
 from soakwatch.report.topics import DROPS, TOPICS, Topic, further
-from soakwatch_agent.sample import object_labels
+from soakwatch_model.sample import object_labels
 from soakwatch_rules.rule import Finding, Outcome, Window
 from soakwatch_rules.series import Series
 

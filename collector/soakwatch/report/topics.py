@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from soakwatch.report.heat_cells import How
-from soakwatch_agent.metric import CATALOGUE, COUNTER, STATE, UP
+from soakwatch_model.metric import CATALOGUE, COUNTER, STATE, UP
 
 _LOST = frozenset({"{packet}", "{datagram}", "{segment}", "{error}"})
 _OWN = ("monitor.", "source.", "load.", "reach.", "recorder.")

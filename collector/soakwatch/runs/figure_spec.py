@@ -12,7 +12,7 @@ from soakwatch.core.roles import ROLES
 from soakwatch.core.suggest import hint
 from soakwatch.plan.phase import PHASES
 from soakwatch.sources.tables.columns import IMPORTED
-from soakwatch_agent.metric import BY_NAME, COUNTER, DOWN, GAUGE, STATE, UP, Metric
+from soakwatch_model.metric import BY_NAME, COUNTER, DOWN, GAUGE, STATE, UP, Metric
 
 Better = Literal["higher", "lower", ""]
 

@@ -43,8 +43,8 @@ from soakwatch.runs.figure_spec import (
     ratio_unit,
 )
 from soakwatch.runs.whole_power import whole_power
-from soakwatch_agent.metric import BY_NAME
-from soakwatch_agent.sample import PollOutcome, object_labels
+from soakwatch_model.metric import BY_NAME
+from soakwatch_model.sample import PollOutcome, object_labels
 from soakwatch_rules.rule import Window
 from soakwatch_rules.series import Series, Trait
 from soakwatch_rules.stats.flow import amount

@@ -9,7 +9,7 @@ from soakwatch.core.formatting import quantity
 from soakwatch.core.tables import harmless
 from soakwatch.core.units import show_bytes, show_seconds
 from soakwatch.runs.status import SourceStatus, Status
-from soakwatch_agent.sample import PollOutcome
+from soakwatch_model.sample import PollOutcome
 from soakwatch_rules.rule import Finding, Outcome
 from soakwatch_rules.wording.forecast import forecast_words
 

@@ -19,7 +19,7 @@ from soakwatch.record.model import source_label
 from soakwatch.runs.catalog import RunLine, line_of, unreadable
 from soakwatch.runs.note import note_of
 from soakwatch.runs.releases import release_in
-from soakwatch_agent.sample import PollOutcome
+from soakwatch_model.sample import PollOutcome
 from soakwatch_rules.rule import Finding, Outcome
 
 _OBJECTIONS = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.WARN)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from soakwatch.record.source import SeriesKey
-from soakwatch_agent.sample import object_labels
+from soakwatch_model.sample import object_labels
 
 _CHOICES = (
     re.compile(r"\btotal\b", re.IGNORECASE),  # what a controller or a rack PDU says of the whole

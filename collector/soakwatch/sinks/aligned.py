@@ -18,8 +18,8 @@ from soakwatch.record import RecordView
 from soakwatch.record.model import Ints
 from soakwatch.sinks.lines import decimals, key
 from soakwatch.sinks.load import APART_NS, LOADS, apart, loads_of
-from soakwatch_agent.metric import BY_NAME
-from soakwatch_agent.sample import object_labels
+from soakwatch_model.metric import BY_NAME
+from soakwatch_model.sample import object_labels
 from soakwatch_rules.rule import Phase
 from soakwatch_rules.series import Series
 

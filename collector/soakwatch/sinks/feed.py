@@ -26,7 +26,7 @@ from soakwatch.sinks.load import LoadLines
 from soakwatch.sinks.phases import Phases, phase_at, phase_lines, stretches
 from soakwatch.sinks.replay import Replay
 from soakwatch.sinks.run_lines import RunLines
-from soakwatch_agent.sample import PollOutcome, object_labels
+from soakwatch_model.sample import PollOutcome, object_labels
 
 FINDINGS_EVERY_S = 30.0
 

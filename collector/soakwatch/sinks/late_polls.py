@@ -13,7 +13,7 @@ import numpy as np
 
 from soakwatch.record.follow import PollColumns, effective_polls, in_order, polls_due
 from soakwatch.record.model import OUTCOME_NUMBERS, Source
-from soakwatch_agent.sample import PollOutcome
+from soakwatch_model.sample import PollOutcome
 
 Loss = tuple[int, int]
 """When a poll was due, and the number of its outcome."""

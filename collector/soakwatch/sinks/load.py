@@ -22,7 +22,7 @@ from soakwatch.record.model import Ints, SeriesKey, Values
 from soakwatch.record.reader import trait_of
 from soakwatch.sinks.block import NO_LINES, Block
 from soakwatch.sinks.lines import decimals, key, numbers
-from soakwatch_agent.metric import BY_NAME
+from soakwatch_model.metric import BY_NAME
 from soakwatch_rules.series import Series
 
 MEASUREMENT = "soakwatch_load"

@@ -20,7 +20,7 @@ from soakwatch.core.units import show_seconds
 from soakwatch.record import Record
 from soakwatch.record.backlog import backlog
 from soakwatch.sinks.abc import Destination
-from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample, object_text
+from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample, object_text
 
 MEASURE_EVERY_S = 5.0
 DRAIN_S = 60.0

@@ -20,7 +20,7 @@ from soakwatch.record.writer_lock import is_written
 from soakwatch.sinks.annotations import RANK, SEVERITY
 from soakwatch.sinks.lines import Value, key, line, milliseconds
 from soakwatch.sinks.phases import Phases
-from soakwatch_agent.sample import PollOutcome
+from soakwatch_model.sample import PollOutcome
 from soakwatch_rules.rule import Finding, Outcome
 
 Standing = Literal["judged", "running", "not judged"]

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal, Protocol,
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from soakwatch.core.units import Seconds
-from soakwatch_agent.sample import Answer
+from soakwatch_model.sample import Answer
 
 if TYPE_CHECKING:  # it knows rules, whose arithmetic no list of sources loads
     from soakwatch.core.event_kinds import FindingKey

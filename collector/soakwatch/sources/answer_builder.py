@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from soakwatch_agent.sample import Answer, Event, Fault, Sample, object_text
+from soakwatch_model.sample import Answer, Event, Fault, Sample, object_text
 
 _MAX_FAULTS = 100  # a poll of a generator with a thousand broken flows says enough with these
 

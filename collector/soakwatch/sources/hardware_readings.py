@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from soakwatch_agent.metric import fault_of
-from soakwatch_agent.sample import Answer, Fault, Sample, object_text
+from soakwatch_model.metric import fault_of
+from soakwatch_model.sample import Answer, Fault, Sample, object_text
 
 _HOUR_NS = 3600 * 10**9
 _AT_EACH_POLL = (

@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection
 
 from soakwatch.core.suggest import hint
-from soakwatch_agent.metric import BY_NAME
+from soakwatch_model.metric import BY_NAME
 
 
 def check_mapping(metric: str, labels: Collection[str], scale: float | None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from statistics import median
 
-from soakwatch_agent.sample import Sample, object_text
+from soakwatch_model.sample import Sample, object_text
 
 
 class Reach:

@@ -19,8 +19,8 @@ from soakwatch.core.roles import DUT
 from soakwatch.sources.abc import BackfilledPoll, SourceContext, SourceError
 from soakwatch.sources.pollers.agent import AgentPoller, Config
 from soakwatch.sources.pollers.agent import start as start_poller
-from soakwatch_agent.sample import Answer
 from soakwatch_agent.service import bounded
+from soakwatch_model.sample import Answer
 
 _AGENT = (sys.executable, "-m", "soakwatch_agent")
 INTERVAL_NS = 200_000_000

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from soakwatch.record import Record, RecordView, SeriesKey
-from soakwatch_agent.sample import NOTHING, Answer, Poll, PollOutcome, Sample
+from soakwatch_model.sample import NOTHING, Answer, Poll, PollOutcome, Sample
 from soakwatch_rules.rule import Event
 
 SECOND = 10**9

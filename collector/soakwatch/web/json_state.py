@@ -17,7 +17,7 @@ from soakwatch.record.model import USER_ORIGIN
 from soakwatch.report.matrix import live_matrix
 from soakwatch.runs.mark_event import moment_text
 from soakwatch.runs.state import RunState, SourceState
-from soakwatch_agent.sample import object_labels
+from soakwatch_model.sample import object_labels
 from soakwatch_rules.rule import Event, Finding, Outcome
 from soakwatch_rules.wording.forecast import forecast_words
 

@@ -20,8 +20,8 @@ from soakwatch.core.formatting import printable
 from soakwatch.core.roles import MONITOR
 from soakwatch.record import SeriesKey
 from soakwatch.runs.state import RunState
-from soakwatch_agent.metric import BY_NAME, COUNTER
-from soakwatch_agent.sample import object_labels
+from soakwatch_model.metric import BY_NAME, COUNTER
+from soakwatch_model.sample import object_labels
 from soakwatch_rules.rule import Outcome
 
 MEDIA = CONTENT_TYPE_LATEST

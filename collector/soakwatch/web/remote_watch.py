@@ -16,7 +16,7 @@ from soakwatch.runs.status import JUDGING, RunSnapshot, SourceStatus, Status
 from soakwatch.runs.status_words import own_words, span
 from soakwatch.runs.watching import LEAVES_IT
 from soakwatch.web.client import RemoteRun
-from soakwatch_agent.sample import PollOutcome
+from soakwatch_model.sample import PollOutcome
 from soakwatch_rules.rule import Finding, Outcome
 
 MAX_OUTAGE_S = 20.0

@@ -19,8 +19,8 @@ from soakwatch.judge.planned import PLANNED_KEY, planned_text
 from soakwatch.record import Record
 from soakwatch.record.bulk import PollFacts, Readings, Stretch
 from soakwatch.record.model import OUTCOME_NUMBERS
-from soakwatch_agent.metric import BY_NAME, COUNTER, STATE
-from soakwatch_agent.sample import PollOutcome
+from soakwatch_model.metric import BY_NAME, COUNTER, STATE
+from soakwatch_model.sample import PollOutcome
 from soakwatch_rules.rule import Event
 
 Floats = NDArray[np.float64]

@@ -13,7 +13,7 @@ from typing import Final
 from tests.bench.recordings.expected import Expected, Pool, Port, Processor
 from tests.bench.recordings.reasons import Trail, reason
 
-from soakwatch_agent.sample import object_labels
+from soakwatch_model.sample import object_labels
 
 Number = int | float
 

@@ -13,7 +13,7 @@ from rich.console import Console
 from soakwatch.cli.display.progress import Lines, Silences, panel
 from soakwatch.runs.status import SourceStatus, Status
 from soakwatch.runs.status_words import load_words
-from soakwatch_agent.sample import PollOutcome
+from soakwatch_model.sample import PollOutcome
 from soakwatch_rules.rule import Finding, Forecast, Outcome, Window
 
 OK, FAILED = PollOutcome.OK, PollOutcome.FAILED

@@ -17,7 +17,7 @@ from soakwatch.engine.start import begin, resume
 from soakwatch.judge.live.client import JudgeProcess, LiveJudge
 from soakwatch.plan import plan_from_text
 from soakwatch.record import RecordView, finding_to_json
-from soakwatch_agent.sample import NOTHING, Poll, PollOutcome
+from soakwatch_model.sample import NOTHING, Poll, PollOutcome
 from soakwatch_rules.rule import Event, Finding
 
 PLAN = "duration: 1h\ntargets: {dut: {sources: [local]}}\n"

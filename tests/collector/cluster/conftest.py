@@ -15,7 +15,7 @@ from soakwatch.judge.record_verdict import judge_record
 from soakwatch.record import Record, RecordView
 from soakwatch.testing.dask_servers import DaskServers
 from soakwatch.testing.records import T0
-from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
+from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
 
 ROOT = Path(__file__).parents[3]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from soakwatch_agent.sample import Poll
+from soakwatch_model.sample import Poll
 
 
 @dataclass

@@ -28,7 +28,7 @@ from soakwatch.sources.abc import BackfilledPoll, Poller, SourceError, timing
 from soakwatch.testing.agents import LocalAgent, Relay
 from soakwatch.testing.records import SECOND, T0
 from soakwatch.testing.virtual import VirtualTime
-from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
+from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
 
 END_S = 60
 

@@ -27,7 +27,7 @@ from soakwatch.record.reader import trait_of
 from soakwatch.sources.abc import BackfilledPoll, Facts, Poller, SourceError, timing
 from soakwatch.testing.records import SECOND, T0
 from soakwatch.testing.virtual import VirtualTime
-from soakwatch_agent.sample import NOTHING, Answer, Poll, PollOutcome, Sample
+from soakwatch_model.sample import NOTHING, Answer, Poll, PollOutcome, Sample
 from soakwatch_rules.detectors.coverage import Coverage
 from soakwatch_rules.events.explanations import explanations
 from soakwatch_rules.rule import Case, Ledger, Outcome, Window

@@ -15,7 +15,7 @@ from soakwatch.record import Record, RecordView
 from soakwatch.record.model import SeriesKey
 from soakwatch.sources.abc import Facts, Poller, timing
 from soakwatch.testing.virtual import VirtualTime
-from soakwatch_agent.sample import Answer, Poll, Sample
+from soakwatch_model.sample import Answer, Poll, Sample
 
 
 class Slow:

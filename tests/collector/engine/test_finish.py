@@ -16,7 +16,7 @@ from soakwatch.judge.verdict import Verdict
 from soakwatch.record import RecordView
 from soakwatch.record.queue import Committer, Notes
 from soakwatch.sinks.supervisor import SinkProcesses
-from soakwatch_agent.sample import NOTHING, Poll, PollOutcome
+from soakwatch_model.sample import NOTHING, Poll, PollOutcome
 
 
 def test_the_reports_are_marked_before_the_verdict_is_shown(tmp_path: Path) -> None:

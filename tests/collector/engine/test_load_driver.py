@@ -8,7 +8,7 @@ import pytest
 
 from soakwatch.engine.load_driver import LEVEL, LoadController
 from soakwatch.sources.abc import SourceError
-from soakwatch_agent.sample import Answer, Sample
+from soakwatch_model.sample import Answer, Sample
 
 
 class Generator:

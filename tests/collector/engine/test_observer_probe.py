@@ -21,7 +21,7 @@ from soakwatch.record import Record, RecordView
 from soakwatch.record.queue import Committer
 from soakwatch.sources.abc import Poller, SourceError, timing
 from soakwatch.testing.virtual import VirtualTime
-from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
+from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
 from soakwatch_rules.detectors.observer_cost import ObserverCost
 from soakwatch_rules.rule import Finding, Outcome
 

@@ -9,7 +9,7 @@ from soakwatch.core.errors import PlanError
 from soakwatch.engine.phases import PhaseChange, PhaseTimeline
 from soakwatch.plan import plan_from_text
 from soakwatch.plan.phase import PhasePlan
-from soakwatch_agent.sample import Sample
+from soakwatch_model.sample import Sample
 from soakwatch_rules.rule import Event
 
 S = 10**9

@@ -22,7 +22,7 @@ from soakwatch.runs.state import StateReader
 from soakwatch.runs.stop import stop_run
 from soakwatch.testing.ports import free_port
 from soakwatch.testing.virtual import VirtualTime
-from soakwatch_agent.sample import PollOutcome
+from soakwatch_model.sample import PollOutcome
 
 WRONG = """
 duration: 6s

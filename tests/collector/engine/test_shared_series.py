@@ -18,7 +18,7 @@ from soakwatch.record import Record, RecordView, SeriesKey
 from soakwatch.record._owners import Owners
 from soakwatch.record._packer import PollPacker
 from soakwatch.testing.records import SECOND, T0
-from soakwatch_agent.sample import NOTHING, Answer, Poll, PollOutcome, Sample
+from soakwatch_model.sample import NOTHING, Answer, Poll, PollOutcome, Sample
 from soakwatch_rules.series import Series
 
 IDLE = ("system.cpu.time", "mode=idle")

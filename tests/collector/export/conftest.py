@@ -11,7 +11,7 @@ from tests.commands import Command
 from tests.in_process import command_here
 
 from soakwatch.record import Record
-from soakwatch_agent.sample import NOTHING, Answer, Fault, Poll, PollOutcome, Sample
+from soakwatch_model.sample import NOTHING, Answer, Fault, Poll, PollOutcome, Sample
 from soakwatch_rules.rule import Event, Finding, Outcome, Window
 
 SECOND = 10**9

@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 
 from soakwatch.record import Record
-from soakwatch_agent.sample import NOTHING, Answer, Fault, Poll, PollOutcome, Sample, object_text
+from soakwatch_model.sample import NOTHING, Answer, Fault, Poll, PollOutcome, Sample, object_text
 from soakwatch_rules.rule import Event
 
 S = 10**9

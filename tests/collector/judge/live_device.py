@@ -10,7 +10,7 @@ from soakwatch.judge.live.run_follower import RunFollower
 from soakwatch.judge.planned import PLANNED_KEY, planned_text
 from soakwatch.record import Record, RecordView
 from soakwatch.testing.records import SECOND, T0
-from soakwatch_agent.sample import NOTHING, Answer, Poll, PollOutcome, Sample, object_text
+from soakwatch_model.sample import NOTHING, Answer, Poll, PollOutcome, Sample, object_text
 from soakwatch_rules.rule import Rule
 
 Level = Callable[[float], float | None]

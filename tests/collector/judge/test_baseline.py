@@ -22,7 +22,7 @@ from soakwatch.plan import Plan, plan_from_text
 from soakwatch.plan.rules import planned_rules
 from soakwatch.record import Record, RecordView, SeriesKey
 from soakwatch.testing.records import SECOND, T0
-from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
+from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
 from soakwatch_rules.detectors.cpu_spike import CpuSpike
 from soakwatch_rules.rule import Window
 from soakwatch_rules.series import Series, Trait

@@ -17,7 +17,7 @@ from soakwatch.engine.references import against
 from soakwatch.judge.calibration import chosen, fingerprint, read_reference, reference_path, write_reference
 from soakwatch.judge.ceiling import METRICS, Ceiling, NoCeiling, ceilings
 from soakwatch.plan import Plan, load_plan
-from soakwatch_agent.metric import BY_NAME
+from soakwatch_model.metric import BY_NAME
 from soakwatch_rules.series import Kind, Series, Trait
 
 NOW_S = 1_800_000_000.0

@@ -15,7 +15,7 @@ import pytest
 from soakwatch.cli.main import run
 from soakwatch.record import Record
 from soakwatch_agent.kernlog import KINDS
-from soakwatch_agent.sample import Answer, Event, Poll, PollOutcome, Sample
+from soakwatch_model.sample import Answer, Event, Poll, PollOutcome, Sample
 from soakwatch_rules.rule import Event as PlannedEvent
 
 S = 10**9

@@ -9,7 +9,7 @@ import pytest
 
 from soakwatch.judge.judge import RuleUse, judge
 from soakwatch.record import Record, RecordView
-from soakwatch_agent.sample import NOTHING, Answer, Poll, PollOutcome, Sample
+from soakwatch_model.sample import NOTHING, Answer, Poll, PollOutcome, Sample
 from soakwatch_rules.causes import CauseKind
 from soakwatch_rules.detectors.coverage import Coverage
 from soakwatch_rules.detectors.memory_growth import MemoryGrowth

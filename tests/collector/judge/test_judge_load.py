@@ -13,7 +13,7 @@ from soakwatch.judge.judge import RuleUse, judge
 from soakwatch.judge.verdict import Verdict
 from soakwatch.record import Record, RecordView, SeriesKey
 from soakwatch.report.page import open_page
-from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
+from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
 from soakwatch_rules.detectors.event_impact import EventImpact
 from soakwatch_rules.detectors.generator_health import GeneratorHealth
 from soakwatch_rules.detectors.overload_loss import OverloadLoss

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from soakwatch.judge.live.early_triggers import EarlyTriggers
-from soakwatch_agent.sample import NOTHING, Answer, Poll, PollOutcome, Sample
+from soakwatch_model.sample import NOTHING, Answer, Poll, PollOutcome, Sample
 
 SECOND = 10**9
 

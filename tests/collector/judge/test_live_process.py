@@ -23,7 +23,7 @@ from soakwatch.record import Record, RecordView
 from soakwatch.report.json import render_json
 from soakwatch.report.markdown import render_markdown
 from soakwatch.testing.records import SECOND, T0
-from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample, object_text
+from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample, object_text
 from soakwatch_rules.rule import Outcome
 
 WORKER = object_text(process="worker", instance="0")

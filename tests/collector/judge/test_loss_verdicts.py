@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from soakwatch.cli.main import run
 from soakwatch.record import Record
-from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
+from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
 from soakwatch_rules.rule import Event
 
 S = 10**9

@@ -12,7 +12,7 @@ from soakwatch.judge.judge import RuleUse, judge
 from soakwatch.judge.poll_mode import META, planned_text, poll_modes
 from soakwatch.plan import plan_from_text
 from soakwatch.record import Record, RecordView
-from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
+from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
 from soakwatch_rules.detectors.cpu_saturation import CpuSaturation
 from soakwatch_rules.detectors.cpu_spike import CpuSpike
 from soakwatch_rules.rule import Outcome

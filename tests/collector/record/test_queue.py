@@ -15,7 +15,7 @@ from soakwatch.core.errors import RecordError
 from soakwatch.engine import scheduler
 from soakwatch.engine.scheduler import Timers
 from soakwatch.record.queue import MAX_WAITING_SAMPLES, Committer
-from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
+from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
 
 
 class Shelf:

@@ -16,7 +16,7 @@ from soakwatch.core.errors import RecordError
 from soakwatch.record import Record, RecordView, SeriesKey
 from soakwatch.record._sealing import SEAL_POLLS
 from soakwatch.record._writer_state import MAX_REASONS
-from soakwatch_agent.sample import NOTHING, Answer, Fault, Poll, PollOutcome, Sample, object_text
+from soakwatch_model.sample import NOTHING, Answer, Fault, Poll, PollOutcome, Sample, object_text
 from soakwatch_rules.rule import Window
 
 SECOND = 10**9

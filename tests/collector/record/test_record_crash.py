@@ -18,7 +18,7 @@ import sys
 from pathlib import Path
 
 from soakwatch.record import Record, RecordView
-from soakwatch_agent.sample import Answer, Event, Fault, Poll, PollOutcome, Sample
+from soakwatch_model.sample import Answer, Event, Fault, Poll, PollOutcome, Sample
 
 folder, seal_every = Path(sys.argv[1]), int(sys.argv[2])
 record = Record.open(folder) if (folder / "record.sqlite").exists() else Record.create(folder)
@@ -94,7 +94,7 @@ import gc, sys, tracemalloc
 from pathlib import Path
 
 from soakwatch.record import Record
-from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
+from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
 
 record = Record.create(Path(sys.argv[1]))
 source = record.source("dut", "local", "dut/local", 10**9, required=True).id

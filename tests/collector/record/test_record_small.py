@@ -11,8 +11,8 @@ import pytest
 
 from soakwatch.core.errors import RecordError
 from soakwatch.record import Artifact, Record, RecordView, Span, add_outside_event, finding_from_json, finding_to_json
-from soakwatch_agent.sample import Answer, Poll, PollOutcome
-from soakwatch_agent.sample import Event as ProbeEvent
+from soakwatch_model.sample import Answer, Poll, PollOutcome
+from soakwatch_model.sample import Event as ProbeEvent
 from soakwatch_rules.rule import Event, Finding, Mark, MarkKind, Outcome, Victim, Window
 
 SECOND = 10**9

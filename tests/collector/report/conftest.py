@@ -25,7 +25,7 @@ from soakwatch.record.model import (
     StoredFault,
 )
 from soakwatch.report.html import render_html
-from soakwatch_agent.metric import BY_NAME
+from soakwatch_model.metric import BY_NAME
 from soakwatch_rules.rule import Event, Finding, Forecast, InconclusiveReason, Ledger, Mark, Outcome, Phase, Window
 from soakwatch_rules.series import Series, Trait
 

@@ -18,7 +18,7 @@ from soakwatch.report.load import (
     generators,
     load_lines,
 )
-from soakwatch_agent.metric import BY_NAME
+from soakwatch_model.metric import BY_NAME
 from soakwatch_rules.rule import Window
 from soakwatch_rules.series import Series, Trait
 

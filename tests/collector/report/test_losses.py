@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from soakwatch.record import Record, RecordView
 from soakwatch.record.source import PollOutcomes
 from soakwatch.report.losses import cells_of, losses_of, within
-from soakwatch_agent.sample import NOTHING, Poll, PollOutcome
+from soakwatch_model.sample import NOTHING, Poll, PollOutcome
 from soakwatch_rules.rule import Window
 
 SECOND = 10**9

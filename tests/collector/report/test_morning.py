@@ -21,7 +21,7 @@ from soakwatch.report.html import render_html
 from soakwatch.report.load import generators
 from soakwatch.report.section import all_sections
 from soakwatch.runs.setup_changes import changed
-from soakwatch_agent.metric import BY_NAME
+from soakwatch_model.metric import BY_NAME
 from soakwatch_rules.causes import Cause, CauseKind
 from soakwatch_rules.rule import Event, Finding, Forecast, InconclusiveReason, Mark, Outcome, Silence, Window
 from soakwatch_rules.series import Series, Trait

@@ -26,8 +26,8 @@ from soakwatch.report.palette import DARK
 from soakwatch.report.panels import LINES, Panel, key_panels, panels_of
 from soakwatch.report.plots import Drawing
 from soakwatch.report.topics import DROPS, TOPICS
-from soakwatch_agent.metric import BY_NAME
-from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
+from soakwatch_model.metric import BY_NAME
+from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
 from soakwatch_rules.rule import Event, Finding, Mark, Outcome, Phase, Window
 from soakwatch_rules.series import Series, Trait
 

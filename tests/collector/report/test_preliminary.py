@@ -13,7 +13,7 @@ from soakwatch.cli.main import soakwatch
 from soakwatch.record import Record
 from soakwatch.report.json import verdict_schema
 from soakwatch.testing.records import SECOND, T0
-from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
+from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
 
 PLAN = "name: night\nduration: 2h\ntargets: {dut: {sources: [local]}}\n"
 

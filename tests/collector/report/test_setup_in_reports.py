@@ -16,7 +16,7 @@ import pytest
 from soakwatch.cli.main import run
 from soakwatch.record import Record
 from soakwatch.report.json import verdict_schema
-from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
+from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
 from soakwatch_rules.rule import Event, Tree
 from soakwatch_rules.scenarios.setup import SOUND, card, host, link
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import cast
 
 from soakwatch.record import Record
-from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
+from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
 from soakwatch_rules.rule import Event, Finding, Outcome, Window
 
 SECOND = 10**9

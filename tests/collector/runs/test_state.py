@@ -16,7 +16,7 @@ from soakwatch.runs.mark_event import moment_text
 from soakwatch.runs.state import StateReader
 from soakwatch.runs.watching import status_of
 from soakwatch.web.json_state import state_data
-from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
+from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
 
 SECOND = 10**9
 BEGIN = 1_780_000_000 * SECOND

@@ -14,7 +14,7 @@ from soakwatch.record import Record
 from soakwatch.runs.state import Coming, PhaseState, StateReader
 from soakwatch.runs.status import RunSnapshot
 from soakwatch.runs.watching import coming_words, course_words, phase_position_words, status_of
-from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
+from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
 from soakwatch_rules.rule import Event, Finding, Forecast, Outcome, Window
 
 SECOND = 10**9

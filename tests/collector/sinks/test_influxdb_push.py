@@ -23,7 +23,7 @@ from soakwatch.sinks.push import push
 from soakwatch.sinks.verdict_line import VerdictLine
 from soakwatch.testing.influxd import Influxd, Row
 from soakwatch.testing.records import KEYS, SECOND, T0, small_record
-from soakwatch_agent.sample import NOTHING, Answer, Poll, PollOutcome, Sample, object_text
+from soakwatch_model.sample import NOTHING, Answer, Poll, PollOutcome, Sample, object_text
 from soakwatch_rules.rule import Event, Finding, Forecast, Outcome, Window
 
 BucketOf = Callable[[str], Influxdb]

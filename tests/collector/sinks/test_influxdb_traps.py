@@ -21,7 +21,7 @@ from soakwatch.sinks.push import push
 from soakwatch.sinks.supervisor import SinkProcesses
 from soakwatch.testing.influxd import Influxd
 from soakwatch.testing.records import KEYS, SECOND, T0, small_poll, small_record
-from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample, object_text
+from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample, object_text
 
 BucketOf = Callable[[str], Influxdb]
 

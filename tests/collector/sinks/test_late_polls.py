@@ -18,7 +18,7 @@ from soakwatch.sinks.influxdb.write import Writer
 from soakwatch.sinks.push import push
 from soakwatch.testing.influxd import Influxd
 from soakwatch.testing.records import SECOND, T0
-from soakwatch_agent.sample import NOTHING, Answer, Poll, PollOutcome, Sample
+from soakwatch_model.sample import NOTHING, Answer, Poll, PollOutcome, Sample
 
 BucketOf = Callable[[str], Influxdb]
 HELD = range(10, 20)

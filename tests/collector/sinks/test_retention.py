@@ -15,7 +15,7 @@ from soakwatch.sinks.influxdb.write import Writer
 from soakwatch.sinks.push import push
 from soakwatch.testing.influxd import ORG, Influxd
 from soakwatch.testing.records import SECOND
-from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample, object_text
+from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample, object_text
 
 DAY_S = 86_400
 POLLS, SERIES = 100, 40

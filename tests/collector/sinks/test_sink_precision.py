@@ -17,7 +17,7 @@ from soakwatch.sinks.push import push
 from soakwatch.sinks.registry import destination
 from soakwatch.testing.influxd import Influxd
 from soakwatch.testing.records import SECOND, T0
-from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
+from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
 
 
 def test_milliseconds_where_they_are_asked_for(

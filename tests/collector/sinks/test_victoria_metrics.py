@@ -22,7 +22,7 @@ from soakwatch.sinks.push import push
 from soakwatch.sinks.supervisor import SinkProcesses
 from soakwatch.testing.records import KEYS, SECOND, T0, small_poll, small_record
 from soakwatch.testing.victoria import Exported, Victoria, find_victoria, start_gate, start_victoria
-from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
+from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
 from soakwatch_rules.rule import Event, Finding, Outcome, Window
 
 MS = 1_000_000

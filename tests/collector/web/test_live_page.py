@@ -18,7 +18,7 @@ from soakwatch.record import Record, RecordView
 from soakwatch.testing.served import ServedRun, serve_run
 from soakwatch.web.access import Token, derived
 from soakwatch.web.routes.state import STATE
-from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
+from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
 from soakwatch_rules.rule import Event, Finding, Forecast, Outcome, Window
 
 SECOND = 10**9

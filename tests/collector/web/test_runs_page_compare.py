@@ -24,7 +24,7 @@ from soakwatch.web.access import Token
 from soakwatch.web.comparison import Comparisons, comparison
 from soakwatch.web.run_folder import RunFolder
 from soakwatch.web.server import serve
-from soakwatch_agent.sample import Answer, Poll, PollOutcome
+from soakwatch_model.sample import Answer, Poll, PollOutcome
 from soakwatch_rules.rule import Event, Outcome
 
 Json = dict[str, object]

@@ -10,7 +10,7 @@ import click
 from soakwatch.core.errors import SoakwatchError
 from soakwatch.core.suggest import hint
 from soakwatch.core.tables import show_table
-from soakwatch_agent.metric import CATALOGUE
+from soakwatch_model.metric import CATALOGUE
 from soakwatch_rules.event_catalogue import CATALOGUE as EVENTS
 
 

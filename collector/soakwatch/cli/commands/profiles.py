@@ -90,7 +90,7 @@ def _match(profiles: Profiles, object_id: str, description: str) -> None:
 
 def _show(profiles: Profiles, name: str) -> None:
     from soakwatch.sources.profiles.show import clause_line, group_lines
-    from soakwatch_agent.metric import BY_NAME
+    from soakwatch_model.metric import BY_NAME
 
     profile = profiles[name]
     click.echo(

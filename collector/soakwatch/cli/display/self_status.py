@@ -12,7 +12,7 @@ import psutil
 from soakwatch.runs.status import Status
 from soakwatch.runs.status_words import own_words
 from soakwatch_agent.context import HostContext, ProcAt
-from soakwatch_agent.sample import PollOutcome
+from soakwatch_model.sample import PollOutcome
 
 _INTERVALS = 10
 

@@ -21,8 +21,8 @@ from itertools import pairwise
 
 from soakwatch.core.roles import GENERATOR
 from soakwatch.engine.load_driver import LEVEL
-from soakwatch_agent.metric import BY_NAME, COUNTER
-from soakwatch_agent.sample import Poll, PollOutcome
+from soakwatch_model.metric import BY_NAME, COUNTER
+from soakwatch_model.sample import Poll, PollOutcome
 
 PACKET, REQUEST = "packet", "request"
 _REST = 0.0

@@ -35,7 +35,7 @@ from soakwatch.plan.capacity import CapacityShare, loss_words
 from soakwatch.plan.timeline import PhaseInterval
 from soakwatch.record import RecordFullError
 from soakwatch.record.model import MONITOR_ORIGIN
-from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample, object_text
+from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample, object_text
 from soakwatch_rules.rule import Event
 
 if TYPE_CHECKING:

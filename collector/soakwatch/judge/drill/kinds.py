@@ -14,7 +14,7 @@ from soakwatch.judge.cases import stretch
 from soakwatch.judge.drill.overlay import Change, Fault, ReadOnce
 from soakwatch.record import SeriesKey
 from soakwatch.record.meta import UNPOLLED
-from soakwatch_agent.sample import object_labels
+from soakwatch_model.sample import object_labels
 from soakwatch_rules.rule import Window
 from soakwatch_rules.scenarios.faults import counted, missing, risen, thinned, unread
 from soakwatch_rules.scenarios.synthetic import leak, raised

@@ -14,7 +14,7 @@ import numpy as np
 
 from soakwatch.record.follow import EffectivePolls, PollColumns, effective_polls, in_order
 from soakwatch.record.model import OUTCOME_NUMBERS, OUTCOMES, Source
-from soakwatch_agent.sample import PollOutcome
+from soakwatch_model.sample import PollOutcome
 from soakwatch_rules.rule import Ledger, Silence, Window
 
 _OK = OUTCOME_NUMBERS[PollOutcome.OK]

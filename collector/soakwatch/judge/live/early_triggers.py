@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from soakwatch_agent.sample import Poll, PollOutcome
+from soakwatch_model.sample import Poll, PollOutcome
 
 STANDSTILLS_NS: Final = (11_000_000_000, 31_000_000_000)
 """Standstills of this length trigger a judgement: rules detect standstills from 10 s and hangs from 30 s on."""

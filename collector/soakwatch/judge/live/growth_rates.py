@@ -29,7 +29,7 @@ from soakwatch.judge.live.run_follower import RunFollower
 from soakwatch.judge.rates import Rate
 from soakwatch.record import SeriesKey
 from soakwatch.record.model import Ints
-from soakwatch_agent.metric import BY_NAME
+from soakwatch_model.metric import BY_NAME
 from soakwatch_rules.rule import Event, Rule, Window
 
 MIN_MINUTES, MAX_BLOCKS, RISK, MIN_RISE, MAX_RATES = 6, 48, 0.002, 0.01, 20

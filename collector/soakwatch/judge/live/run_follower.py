@@ -30,9 +30,9 @@ from soakwatch.record.follow import (
 )
 from soakwatch.record.model import OUTCOME_NUMBERS, source_label
 from soakwatch.record.reader import trait_of
-from soakwatch_agent.metric import BY_NAME, GAUGE, STATE
-from soakwatch_agent.metric_load import WHOLE_LOAD
-from soakwatch_agent.sample import PollOutcome
+from soakwatch_model.metric import BY_NAME, GAUGE, STATE
+from soakwatch_model.metric_load import WHOLE_LOAD
+from soakwatch_model.sample import PollOutcome
 from soakwatch_rules.rule import Ledger, Phase, Rule, Window
 from soakwatch_rules.series import Series
 

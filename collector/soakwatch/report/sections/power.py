@@ -10,7 +10,7 @@ from soakwatch.core.roles import DUT
 from soakwatch.report.blocks import Block, Column, Table, Text
 from soakwatch.report.page import Page
 from soakwatch.runs.figures import FigureSpec, figure_over, keys_of, parse_figure
-from soakwatch_agent.sample import object_labels
+from soakwatch_model.sample import object_labels
 from soakwatch_rules.rule import Window
 from soakwatch_rules.wording.words import some
 

@@ -28,7 +28,7 @@ from pydantic import Field
 
 from soakwatch.sources.abc import Facts, Poller, SourceConfig, SourceContext, SourceError, timing
 from soakwatch.sources.transport.ssh.access import Access
-from soakwatch_agent.sample import Answer, Event, Fault, Sample, object_text
+from soakwatch_model.sample import Answer, Event, Fault, Sample, object_text
 
 if TYPE_CHECKING:
     from soakwatch.sources.transport.ssh.connection import SshLine

@@ -23,8 +23,8 @@ from soakwatch.sources.abc import SourceContext, timing
 from soakwatch.sources.mapping import check_mapping
 from soakwatch.sources.reachability import Reach
 from soakwatch.sources.transport.http import Page, PeerError, WebAccess, WebConfig, web_access
-from soakwatch_agent.metric import BY_NAME
-from soakwatch_agent.sample import Answer, Fault, Sample, object_text
+from soakwatch_model.metric import BY_NAME
+from soakwatch_model.sample import Answer, Fault, Sample, object_text
 
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d{1,6})\]")
 _MAX_DEPTH = 20

@@ -22,7 +22,7 @@ from soakwatch.core.errors import PlanError
 from soakwatch.core.units import Seconds
 from soakwatch.sources.abc import HostName, SourceConfig, SourceContext, SourceError, timing
 from soakwatch.sources.reachability import Reach
-from soakwatch_agent.sample import Answer, Fault
+from soakwatch_model.sample import Answer, Fault
 
 _ECHO = {socket.AF_INET: (8, 0), socket.AF_INET6: (128, 129)}  # type of request, type of reply (RFC 792, RFC 4443)
 _PROTOCOL = {socket.AF_INET: socket.IPPROTO_ICMP, socket.AF_INET6: socket.IPPROTO_ICMPV6}

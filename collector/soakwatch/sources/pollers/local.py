@@ -18,7 +18,7 @@ from soakwatch.sources.abc import SourceConfig, SourceContext, SourceError
 from soakwatch_agent.context import HostContext, watch
 from soakwatch_agent.fingerprint import Tree, fingerprint
 from soakwatch_agent.host import Host, probe_names
-from soakwatch_agent.sample import Answer, Sample, object_text
+from soakwatch_model.sample import Answer, Sample, object_text
 
 _SELF = object_text(source="local")
 

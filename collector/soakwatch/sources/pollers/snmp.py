@@ -41,8 +41,8 @@ from soakwatch.sources.transport.snmp.profile_adapter import ProfileAdapter
 from soakwatch.sources.transport.snmp.restarts import ClockSources, Life, engine_event
 from soakwatch.sources.transport.snmp.session import Session, SessionOptions
 from soakwatch_agent.fingerprint import Tree
-from soakwatch_agent.metric import BY_NAME, COUNTER
-from soakwatch_agent.sample import NOTHING, Answer, Event, Sample, object_text
+from soakwatch_model.metric import BY_NAME, COUNTER
+from soakwatch_model.sample import NOTHING, Answer, Event, Sample, object_text
 
 SYS_DESCR, SYS_OBJECT_ID, SYS_NAME = "1.3.6.1.2.1.1.1.0", "1.3.6.1.2.1.1.2.0", "1.3.6.1.2.1.1.5.0"
 _DESCRIBED = 160  # characters of sysDescr that are shown

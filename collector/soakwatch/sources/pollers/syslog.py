@@ -21,7 +21,7 @@ from soakwatch.sources.receivers.queue import MessageQueue, ReadResult, Received
 from soakwatch.sources.receivers.sender_filter import SenderFilter
 from soakwatch.sources.receivers.storm import Storm
 from soakwatch.sources.receivers.syslog_line import SEVERITIES, log_line
-from soakwatch_agent.sample import Answer, Sample, object_text
+from soakwatch_model.sample import Answer, Sample, object_text
 
 _DEFAULT_PROFILES = ("linux", "generic")
 

@@ -20,7 +20,7 @@ from soakwatch.core.units import Seconds
 from soakwatch.sources.abc import HostName, SourceConfig, SourceContext, SourceError
 from soakwatch.sources.reachability import Reach
 from soakwatch.sources.transport.tls import unverified, verifying
-from soakwatch_agent.sample import Answer, Fault
+from soakwatch_model.sample import Answer, Fault
 
 _LOCAL = {
     errno.ENETUNREACH: "there is no route from this machine",

@@ -14,7 +14,7 @@ from soakwatch.sources.profiles.model import Column, Condition, Group, Join, Lin
 from soakwatch.sources.profiles.shape import ColumnShape, GroupShape, LineShape
 from soakwatch.sources.profiles.template import Template
 from soakwatch.sources.profiles.template import parse as parse_template
-from soakwatch_agent.metric import BY_NAME, COUNTER, Metric
+from soakwatch_model.metric import BY_NAME, COUNTER, Metric
 
 NUMBER = "number"
 GIVEN: Mapping[str, frozenset[str]] = {"process": frozenset({"process", "instance"})}

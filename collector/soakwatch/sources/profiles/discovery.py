@@ -13,7 +13,7 @@ from soakwatch.sources.profiles.survey import Survey, Table, Want
 from soakwatch.sources.profiles.survey_merge import held_of, kept_of, past_of, sift
 from soakwatch.sources.profiles.tables import INTERFACE, Draft, Key, draft, share_out, watch_interfaces, with_returning
 from soakwatch.sources.profiles.value import Asker, Value
-from soakwatch_agent.sample import Fault
+from soakwatch_model.sample import Fault
 
 MAX_JOINS_BY_GET = 64
 OTHERWISE = "the device no longer answers all objects that it is computed from, and there is no alternative"

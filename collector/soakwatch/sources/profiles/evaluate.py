@@ -9,7 +9,7 @@ from soakwatch.sources.profiles.expression import SECONDS, MissingError, Undefin
 from soakwatch.sources.profiles.model import Column, Line
 from soakwatch.sources.profiles.survey import Want
 from soakwatch.sources.profiles.value import Number, Value, number, text
-from soakwatch_agent.metric import clipped, fault_of
+from soakwatch_model.metric import clipped, fault_of
 
 Raw = Mapping[str, Number | None]
 NEAR = 1.0

@@ -15,9 +15,9 @@ from soakwatch.sources.profiles.survey import Cell, Reading, Traced, Want
 from soakwatch.sources.profiles.template import Template
 from soakwatch.sources.profiles.value import Asker, Number, Value
 from soakwatch.sources.profiles.watched import ProcessChange, ProcessRow, ProcessWatch, Running
-from soakwatch_agent.metric import BY_NAME, COUNTER
-from soakwatch_agent.sample import Event, Fault, Sample, object_text
 from soakwatch_agent.slots import Slot
+from soakwatch_model.metric import BY_NAME, COUNTER
+from soakwatch_model.sample import Event, Fault, Sample, object_text
 
 SECOND = 1_000_000_000
 PIDFILE = "a pidfile cannot be read over SNMP: watch the process by name or cmdline, or by ssh or the agent"

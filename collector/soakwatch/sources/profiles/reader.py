@@ -15,7 +15,7 @@ from soakwatch.sources.profiles.offload import run_in_thread_if_large
 from soakwatch.sources.profiles.processes import poll_processes, watch_state, without_table
 from soakwatch.sources.profiles.survey import Fold, Reading, Survey, Table, Traced, Want
 from soakwatch.sources.profiles.value import Askable, Asker, Number, Value
-from soakwatch_agent.sample import Fault, Sample
+from soakwatch_model.sample import Fault, Sample
 
 SECOND = 1_000_000_000
 EARLY = 0.95  # a poll that comes a little early still counts as due

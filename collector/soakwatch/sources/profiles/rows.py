@@ -10,7 +10,7 @@ from soakwatch.sources.profiles.model import Column, Condition, Group, Join, Lin
 from soakwatch.sources.profiles.survey import Cell
 from soakwatch.sources.profiles.template import Template, index_part
 from soakwatch.sources.profiles.value import Value, number, text
-from soakwatch_agent.sample import object_text
+from soakwatch_model.sample import object_text
 
 Tree = Mapping[str, Mapping[str, Value]]
 """The values of each walked OID by the rest of their OIDs."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from soakwatch.core.units import show_seconds
 from soakwatch.sources.profiles.model import Clause, Column, Group, Line
-from soakwatch_agent.metric import BY_NAME
+from soakwatch_model.metric import BY_NAME
 
 
 def group_lines(group: Group) -> Iterator[str]:

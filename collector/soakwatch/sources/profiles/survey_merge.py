@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from soakwatch.sources.profiles.model import Group, Line, Profile
 from soakwatch.sources.profiles.survey import Cell, Fold, Held, Survey, Table, Want
 from soakwatch.sources.profiles.tables import Draft, Key
-from soakwatch_agent.metric import BY_NAME, COUNTER
+from soakwatch_model.metric import BY_NAME, COUNTER
 
 LASTING_NS = 30 * 10**9
 MAX_CACHED = 5000  # series that are waited for: sessions and tunnels come and go under ever new names

@@ -12,7 +12,7 @@ from soakwatch.sources.profiles.model import Group, Line
 from soakwatch.sources.profiles.rows import Rows
 from soakwatch.sources.profiles.survey import Cell, Fold, Survey, Table, Want
 from soakwatch.sources.profiles.value import Number, Value
-from soakwatch_agent.sample import object_text
+from soakwatch_model.sample import object_text
 
 MAX_GETS_OF_A_COLUMN = 7  # more rows than this are read by a walk of the column ...
 MIN_SHARE = 3  # ... if they are at least a third of it

@@ -9,7 +9,7 @@ from soakwatch.sources.profiles.model import LogPattern
 from soakwatch.sources.receivers.literal import literal_of
 from soakwatch.sources.receivers.syslog_line import SEVERITIES, LogLine
 from soakwatch.sources.receivers.text import LINE, WORD, shown
-from soakwatch_agent.sample import Event, object_text
+from soakwatch_model.sample import Event, object_text
 
 _SEARCHED = 600  # characters: a pattern may cost their square on a line that was written for it
 _OBJECT_GROUPS = ("interface", "process")  # groups of a pattern that name what the event is about

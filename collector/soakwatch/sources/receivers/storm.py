@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from soakwatch_agent.sample import Event
+from soakwatch_model.sample import Event
 
 STORM = "log.storm"
 _HOUR_NS = 3_600_000_000_000

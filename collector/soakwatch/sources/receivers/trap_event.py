@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from soakwatch.sources.profiles.model import TrapPattern
 from soakwatch.sources.receivers.notification import STANDARD, Notification, Value
 from soakwatch.sources.receivers.text import WORD, octets, shown
-from soakwatch_agent.sample import Event, object_text
+from soakwatch_model.sample import Event, object_text
 
 _KINDS = {
     f"{STANDARD}.1": "snmp.cold_start",  # the agent restarted: that does not prove that the device did

@@ -19,8 +19,8 @@ from soakwatch.sources.tables.columns import naming
 from soakwatch.sources.tables.errors import DataError
 from soakwatch.sources.tables.options import Meaning, Options
 from soakwatch.sources.tables.units import into
-from soakwatch_agent.metric import BY_NAME
-from soakwatch_agent.sample import object_text
+from soakwatch_model.metric import BY_NAME
+from soakwatch_model.sample import object_text
 
 FIELD = re.compile(r"\{([^{}]+)\}")
 

@@ -16,7 +16,7 @@ from soakwatch.sources.abc import SourceError
 from soakwatch.sources.result_files.lines import Rows, cells_of, epoch_ns, lines_in, positive
 from soakwatch.sources.result_files.result_file import Moment, ParsedLines
 from soakwatch.sources.result_files.ticks import ANSWERED, FAILED, Ticks
-from soakwatch_agent.sample import Sample
+from soakwatch_model.sample import Sample
 
 _NEEDED = ("timeStamp", "elapsed", "success")
 _TRANSACTION = "Number of samples in transaction"

@@ -14,7 +14,7 @@ from soakwatch.sources.abc import SourceError
 from soakwatch.sources.result_files.lines import epoch_ns, positive
 from soakwatch.sources.result_files.result_file import Moment, ParsedLines
 from soakwatch.sources.result_files.ticks import ANSWERED, FAILED, Ticks
-from soakwatch_agent.sample import Sample
+from soakwatch_model.sample import Sample
 
 _BLOCKED = "load.queue_full"
 _MARK = '"metric":"'

@@ -13,7 +13,7 @@ from soakwatch.sources.abc import SourceError
 from soakwatch.sources.result_files.lines import Rows, cells_of, epoch_ns, lines_in, positive
 from soakwatch.sources.result_files.result_file import Moment, ParsedLines
 from soakwatch.sources.result_files.ticks import ANSWERED, FAILED
-from soakwatch_agent.sample import Sample
+from soakwatch_model.sample import Sample
 
 _NEEDED = ("Timestamp", "Name", "Total Request Count", "Total Failure Count")
 _ALL = "Aggregated"

@@ -18,7 +18,7 @@ from soakwatch.sources.abc import Facts, Poller, SourceConfig, SourceContext, So
 from soakwatch.sources.generator_tree import generator
 from soakwatch.sources.result_files.tail import MAX_LINE_BYTES, Piece, Tail
 from soakwatch_agent.fingerprint import Tree
-from soakwatch_agent.sample import NOTHING, Answer, Event, Fault, Sample
+from soakwatch_model.sample import NOTHING, Answer, Event, Fault, Sample
 
 RESTART = "generator.restart"
 UNREAD = "load.lines.unread"

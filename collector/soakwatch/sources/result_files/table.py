@@ -22,8 +22,8 @@ from soakwatch.sources.tables.cells import numbers
 from soakwatch.sources.tables.columns import TIME_NAMES
 from soakwatch.sources.tables.errors import DataError
 from soakwatch.sources.tables.table import Table, table_in
-from soakwatch_agent.metric import BY_NAME, COUNTER
-from soakwatch_agent.sample import Sample
+from soakwatch_model.metric import BY_NAME, COUNTER
+from soakwatch_model.sample import Sample
 
 MAX_SERIES = 5_000
 _SNIFFED = 60

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from soakwatch_agent.sample import Sample
+from soakwatch_model.sample import Sample
 
 SLACK_NS = 1_000_000_000
 """How far back in time the next answer in the file may be: tools write the answers of several users in turn."""

@@ -15,7 +15,7 @@ from soakwatch.sources.result_files.lines import positive
 from soakwatch.sources.result_files.result_file import Moment, ParsedLines
 from soakwatch.sources.result_files.ticks import ANSWERED, FAILED
 from soakwatch_agent.fingerprint import Tree
-from soakwatch_agent.sample import Sample
+from soakwatch_model.sample import Sample
 
 _SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _TIME = r"(\d+(?:\.\d+)?)(us|ms|s|m|h)"

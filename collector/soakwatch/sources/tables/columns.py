@@ -10,8 +10,8 @@ from soakwatch.core.suggest import hint
 from soakwatch.sources.tables.errors import DataError
 from soakwatch.sources.tables.options import Meaning, Options
 from soakwatch.sources.tables.units import EXAMPLES, fits, into, split_header, unit
-from soakwatch_agent.metric import BY_NAME, Metric, slack_of
-from soakwatch_agent.sample import object_text
+from soakwatch_model.metric import BY_NAME, Metric, slack_of
+from soakwatch_model.sample import object_text
 
 TIME_NAMES = (
     "time",

@@ -10,7 +10,7 @@ from soakwatch.core.roles import DUT, ROLES
 from soakwatch.core.suggest import hint
 from soakwatch.sources.tables.errors import DataError
 from soakwatch.sources.tables.units import unit
-from soakwatch_agent.metric import BY_NAME
+from soakwatch_model.metric import BY_NAME
 
 KINDS = ("gauge", "counter", "state")
 DIRECTIONS = ("up", "down")

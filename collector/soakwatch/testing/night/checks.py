@@ -12,7 +12,7 @@ from soakwatch.record.follow import polls_due
 from soakwatch.record.model import OUTCOME_NUMBERS
 from soakwatch.testing.night.faults import OF_DEVICE, OF_MONITOR, Fault, Kind, Night, rule_of
 from soakwatch.testing.night.lives import NightResult
-from soakwatch_agent.sample import PollOutcome
+from soakwatch_model.sample import PollOutcome
 from soakwatch_rules.rule import Finding, Outcome
 
 FLOOR = 0.95

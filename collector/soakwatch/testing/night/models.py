@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from soakwatch.sources.abc import Poller, SourceConfig, SourceContext, SourceError
 from soakwatch.testing.night.faults import GENERATOR, Fault, Kind, Night
-from soakwatch_agent.sample import Answer, Sample, object_text
+from soakwatch_model.sample import Answer, Sample, object_text
 
 RATE = 1000.0
 """Packets a second that each device is sent."""

@@ -11,7 +11,7 @@ from soakwatch.campaign.load import load_campaign
 from soakwatch.campaign.model import Cell
 from soakwatch.campaign.naming import folder_names, run_folder
 from soakwatch.record import Record
-from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
+from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
 
 SECOND = 10**9
 T0 = 1_795_200_000 * SECOND

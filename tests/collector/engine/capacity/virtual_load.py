@@ -24,7 +24,7 @@ from soakwatch.record import RecordFullError, RecordView
 from soakwatch.sources.abc import Poller, SourceConfig, SourceContext, SourceError
 from soakwatch.sources.loads import command
 from soakwatch.testing.virtual import VirtualTime
-from soakwatch_agent.sample import Answer, Sample
+from soakwatch_model.sample import Answer, Sample
 from soakwatch_rules.rule import Event
 
 S = 10**9

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AsyncExitStack
 
 from soakwatch.sources.abc import Poller, SourceConfig, SourceContext
-from soakwatch_agent.sample import Answer, Sample
+from soakwatch_model.sample import Answer, Sample
 
 
 class Config(SourceConfig):

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from soakwatch.sources.abc import Poller, SourceConfig, SourceContext, SourceError
-from soakwatch_agent.sample import Answer, Fault, Sample, object_text
+from soakwatch_model.sample import Answer, Fault, Sample, object_text
 
 
 class Filter(BaseModel):

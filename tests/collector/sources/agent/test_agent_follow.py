@@ -22,7 +22,7 @@ from soakwatch.sources.abc import Poller, SourceContext, SourceError, timing
 from soakwatch.sources.pollers.agent import Config, start
 from soakwatch.testing.agents import INTERVAL_NS, LocalAgent, Relay, config, follow
 from soakwatch_agent.framing import MAX_LINE
-from soakwatch_agent.sample import Poll, PollOutcome
+from soakwatch_model.sample import Poll, PollOutcome
 
 Make = Callable[..., LocalAgent]
 

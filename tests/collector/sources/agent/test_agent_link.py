@@ -15,9 +15,9 @@ from soakwatch.sources.pollers.agent.bundle import bundle, fits, installed_psuti
 from soakwatch.sources.pollers.agent.clocks import Exchange, best_offset, in_our_time, smoothed
 from soakwatch.sources.pollers.agent.progress import ACK_AFTER_S, FetchProgress
 from soakwatch_agent.framing import FrameError, frame_of, poll_line
-from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
 from soakwatch_agent.version import VERSION
 from soakwatch_agent.wire import decode
+from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
 
 SECOND = 10**9
 

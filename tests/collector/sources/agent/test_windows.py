@@ -8,7 +8,7 @@ import pytest
 
 from soakwatch.core.event_kinds import REACH_NS
 from soakwatch.sources.pollers.agent.windows import MAX_REASONS, MAX_WAITING, QUIET_NS, RING_NS, Window, Windows
-from soakwatch_agent.sample import NOTHING, Answer, Event, Sample, object_text
+from soakwatch_model.sample import NOTHING, Answer, Event, Sample, object_text
 
 S = 10**9
 NOON = 1_795_200_000 * S

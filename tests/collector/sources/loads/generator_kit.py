@@ -16,8 +16,8 @@ from tests.commands import command_in
 from soakwatch.record import RecordView, SeriesKey
 from soakwatch.sources.abc import Drivable, Facts, Identifies, Poller, SourceContext
 from soakwatch.sources.registry import poller_module
-from soakwatch_agent.metric import BY_NAME
-from soakwatch_agent.sample import Answer
+from soakwatch_model.metric import BY_NAME
+from soakwatch_model.sample import Answer
 
 SITE = SourceContext("tg", "generator", (), None, Path(), lambda: 10**18, 3.0)
 T = TypeVar("T")

@@ -18,8 +18,8 @@ from tests.commands import command_in
 from soakwatch.record import RecordView, SeriesKey
 from soakwatch.sources.abc import Poller, SourceContext, SourceError
 from soakwatch.sources.registry import poller_module
-from soakwatch_agent.metric import BY_NAME
-from soakwatch_agent.sample import Answer
+from soakwatch_model.metric import BY_NAME
+from soakwatch_model.sample import Answer
 
 Figures = dict[tuple[str, str], float]
 needs_iperf3 = pytest.mark.skipif(shutil.which("iperf3") is None, reason="no iperf3 here")

@@ -17,8 +17,8 @@ from soakwatch.record import RecordView
 from soakwatch.sources.abc import SourceError
 from soakwatch.sources.loads.command.tick import parse_tick
 from soakwatch.testing.load_bench import LoadBench, last
-from soakwatch_agent.metric import BY_NAME
-from soakwatch_agent.sample import Answer
+from soakwatch_model.metric import BY_NAME
+from soakwatch_model.sample import Answer
 
 
 def until(bench: LoadBench, wanted: Callable[[Answer], bool]) -> Answer:

@@ -15,7 +15,7 @@ from tests.commands import wait_until
 
 from soakwatch.testing.device_model import BadSheetError, DeviceModel, read_sheet
 from soakwatch.testing.ports import free_port
-from soakwatch_agent.sample import Answer
+from soakwatch_model.sample import Answer
 
 SHEET = """\
 generator: {generator}

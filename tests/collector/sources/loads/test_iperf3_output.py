@@ -16,7 +16,7 @@ from soakwatch.sources.loads.iperf3.output import AnyReader
 from soakwatch.sources.loads.iperf3.reports import Began, Ended, Interval, Report, Unread
 from soakwatch.sources.loads.iperf3.text_output import TextReader
 from soakwatch.testing import iperf3_double as double
-from soakwatch_agent.sample import Answer
+from soakwatch_model.sample import Answer
 
 SECOND = 10**9
 NOW = 1_800_000_000 * SECOND

@@ -13,7 +13,7 @@ import pytest
 
 from soakwatch.sources.abc import SourceError
 from soakwatch.testing.load_bench import SECOND, LoadBench, last, series
-from soakwatch_agent.sample import Sample
+from soakwatch_model.sample import Sample
 
 DATA = Path(__file__).parent / "data"
 BEGIN_NS = 1_795_259_336 * SECOND

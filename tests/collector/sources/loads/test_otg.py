@@ -12,8 +12,8 @@ from tests.collector.sources.loads.generator_kit import Load, acted, by_series, 
 from soakwatch.sources.answer_builder import AnswerBuilder
 from soakwatch.sources.loads.otg.metrics import MAX_ROWS, is_sending, put_flows, put_ports, put_whole, rows_of
 from soakwatch.testing.otg_server import FakeFlow, OtgServer, otg_server
-from soakwatch_agent.metric import BY_NAME
-from soakwatch_agent.sample import Answer
+from soakwatch_model.metric import BY_NAME
+from soakwatch_model.sample import Answer
 
 
 def two_flows() -> OtgServer:

@@ -16,7 +16,7 @@ from soakwatch.sources.loads.trex import Config, DrivenTrex, start
 from soakwatch.testing.trex_model import TrexModel
 from soakwatch.testing.trex_parts import Port
 from soakwatch.testing.trex_server import TrexServer, trex_server
-from soakwatch_agent.sample import Answer
+from soakwatch_model.sample import Answer
 
 BEGIN_NS = 10**18
 

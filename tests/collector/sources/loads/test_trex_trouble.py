@@ -19,8 +19,8 @@ from soakwatch.testing.ports import free_port
 from soakwatch.testing.trex_model import TrexModel
 from soakwatch.testing.trex_parts import Group, Port
 from soakwatch.testing.trex_server import TrexServer, trex_server
-from soakwatch_agent.metric import BY_NAME
-from soakwatch_agent.sample import Answer
+from soakwatch_model.metric import BY_NAME
+from soakwatch_model.sample import Answer
 
 BEGIN_NS = 10**18
 LEAVES: list[object] = [

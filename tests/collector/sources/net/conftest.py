@@ -22,7 +22,7 @@ from cryptography.x509.oid import NameOID
 
 from soakwatch.sources.abc import SourceContext
 from soakwatch.sources.registry import poller_module
-from soakwatch_agent.sample import Answer
+from soakwatch_model.sample import Answer
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from tests.needs import needs
 from soakwatch.core.errors import PlanError
 from soakwatch.sources.abc import LoginRefusedError, SourceError
 from soakwatch.testing.ipmi_bmc import SENSORS, IpmiBmc, ipmi_bmc, with_dcmi
-from soakwatch_agent.sample import Answer
+from soakwatch_model.sample import Answer
 
 Polls = Callable[..., list[Answer]]
 

@@ -20,7 +20,7 @@ from soakwatch.sources.abc import SourceError
 from soakwatch.sources.pollers.prometheus.mapping import Mapper
 from soakwatch.sources.pollers.prometheus.reading import read_page
 from soakwatch.sources.pollers.prometheus.shape import MapEntry, installed_maps
-from soakwatch_agent.sample import Answer, object_text
+from soakwatch_model.sample import Answer, object_text
 
 Polls = Callable[..., list[Answer]]
 Serve = Callable[..., AbstractContextManager[int]]

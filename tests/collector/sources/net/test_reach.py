@@ -23,7 +23,7 @@ from soakwatch.core.errors import PlanError
 from soakwatch.sources.abc import SourceContext, SourceError
 from soakwatch.sources.pollers.icmp import sequence_of
 from soakwatch.sources.transport.tls import pin_of
-from soakwatch_agent.sample import Answer, object_text
+from soakwatch_model.sample import Answer, object_text
 
 Polls = Callable[..., list[Answer]]
 Values = Callable[[Answer], dict[str, float]]

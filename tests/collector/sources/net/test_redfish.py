@@ -12,7 +12,7 @@ import pytest
 from soakwatch.core.errors import PlanError
 from soakwatch.sources.abc import LoginRefusedError, SourceError
 from soakwatch.testing.redfish_bmc import RedfishBmc, redfish_bmc, resources
-from soakwatch_agent.sample import Answer
+from soakwatch_model.sample import Answer
 
 Polls = Callable[..., list[Answer]]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from soakwatch_agent.metric import BY_NAME
-from soakwatch_agent.sample import object_text
+from soakwatch_model.metric import BY_NAME
+from soakwatch_model.sample import object_text
 
 _NAMES = {"changes": "network.topology.changes"}
 

@@ -12,7 +12,7 @@ from tests.collector.sources.network_cli.conftest import OUTPUTS, output
 from soakwatch.sources.transport.network_cli import platform_registry
 from soakwatch.sources.transport.network_cli.parsed import KEPT_UNKNOWN, MAX_LINE_LENGTH, Parsed
 from soakwatch.sources.transport.network_cli.screen import last_line, shown
-from soakwatch_agent.metric import fault_of
+from soakwatch_model.metric import fault_of
 
 LINES = 2_000
 ROUNDS, ROUNDS_OF_THE_SLOW_SET = 12, 60

@@ -23,8 +23,8 @@ from soakwatch.sources.transport.network_cli.parsers import (
     sros,
     vrp,
 )
-from soakwatch_agent.metric import BY_NAME
-from soakwatch_agent.sample import object_labels
+from soakwatch_model.metric import BY_NAME
+from soakwatch_model.sample import object_labels
 
 CPU, MEMORY, LIMIT = "system.cpu.utilization", "system.memory.usage", "system.memory.limit"
 DROPPED, DENIED = "system.forwarding.dropped", "system.forwarding.denied"

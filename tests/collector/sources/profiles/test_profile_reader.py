@@ -11,7 +11,7 @@ from tests.collector.sources.profiles.kit import IF, IFX, Device, group, interfa
 from soakwatch.sources.abc import SourceError
 from soakwatch.sources.profiles import Value, load_profiles
 from soakwatch.sources.profiles.reader import Reader
-from soakwatch_agent.metric import fault_of
+from soakwatch_model.metric import fault_of
 
 COL = "1.3.6.1.4.1.99.1"
 IO = "system.network.io"

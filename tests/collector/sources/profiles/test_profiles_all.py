@@ -15,7 +15,7 @@ import pytest
 from soakwatch.sources.profiles import load_profiles, match
 from soakwatch.sources.profiles.compile import GIVEN
 from soakwatch.sources.profiles.model import Clause, Head, Profile
-from soakwatch_agent.metric import BY_NAME
+from soakwatch_model.metric import BY_NAME
 
 PROFILES = load_profiles()
 NAMES = PROFILES.names(parts=True)

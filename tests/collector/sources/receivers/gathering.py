@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from soakwatch.sources.abc import Poller, SourceContext
-from soakwatch_agent.sample import Answer, Event
+from soakwatch_model.sample import Answer, Event
 
 MAX_WAIT_S = 120.0
 

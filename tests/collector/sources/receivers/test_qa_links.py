@@ -9,7 +9,7 @@ import pytest
 from soakwatch.sources.profiles.tables import INTERFACE
 from soakwatch.sources.receivers.notification import Notification, Value
 from soakwatch.sources.receivers.trap_event import event_of
-from soakwatch_agent.sample import object_text
+from soakwatch_model.sample import object_text
 
 LINK_DOWN = "1.3.6.1.6.3.1.1.5.3"
 INDEX, ADMIN, OPERATIONAL = "1.3.6.1.2.1.2.2.1.1", "1.3.6.1.2.1.2.2.1.7", "1.3.6.1.2.1.2.2.1.8"

@@ -18,7 +18,7 @@ from soakwatch.core.errors import PlanError
 from soakwatch.sources.pollers.traps import Config, TrapPoller, start
 from soakwatch.sources.receivers.storm import STORM
 from soakwatch.sources.transport.snmp import ber
-from soakwatch_agent.metric import BY_NAME
+from soakwatch_model.metric import BY_NAME
 
 SECRETS = {"SOAK_C": "nobody-may-see-it", "SOAK_A": "authentic-phrase", "SOAK_P": "private-phrase"}
 ENGINE = "0x8000000001020304"

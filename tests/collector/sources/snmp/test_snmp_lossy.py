@@ -27,7 +27,7 @@ from soakwatch.sources.pollers.snmp import start
 from soakwatch.sources.transport.snmp import ber
 from soakwatch.sources.transport.snmp.access import Access
 from soakwatch.sources.transport.snmp.session import Session, SessionOptions
-from soakwatch_agent.sample import NOTHING, Answer, Poll, PollOutcome, Sample
+from soakwatch_model.sample import NOTHING, Answer, Poll, PollOutcome, Sample
 from soakwatch_rules.detectors.hang import Hang
 from soakwatch_rules.rule import Case, Ledger, Window
 

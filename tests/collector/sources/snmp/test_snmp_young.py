@@ -12,7 +12,7 @@ from soakwatch.sources.transport.snmp.config import Config
 from soakwatch.testing.snmp_cells import Cell, name_of, timeticks
 from soakwatch.testing.snmp_mib import SYS_UP_TIME, interfaces, system
 from soakwatch.testing.snmp_responder import Responder, responder
-from soakwatch_agent.sample import Answer
+from soakwatch_model.sample import Answer
 
 _SWITCHES = "1.3.6.1.4.1.2021.11.60.0"  # ssRawContexts
 _IDLE, _USER = "1.3.6.1.4.1.2021.11.53.0", "1.3.6.1.4.1.2021.11.50.0"

@@ -16,8 +16,8 @@ from soakwatch.sources.abc import Poller, SourceContext, WatchedProcess
 from soakwatch.sources.pollers.ssh import Config, start
 from soakwatch.testing.sshd import Sshd
 from soakwatch_agent.context import SECOND
-from soakwatch_agent.metric import BY_NAME, fault_of
-from soakwatch_agent.sample import Answer
+from soakwatch_model.metric import BY_NAME, fault_of
+from soakwatch_model.sample import Answer
 
 _SLEEPER = """\
 import threading, time

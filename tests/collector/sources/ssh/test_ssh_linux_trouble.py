@@ -22,7 +22,7 @@ from soakwatch.sources.transport.ssh.abc import CliWish, Line
 from soakwatch.testing.sshd import Sshd, fingerprint_of
 from soakwatch.testing.tcp_relay import TcpRelay
 from soakwatch_agent.context import SECOND
-from soakwatch_agent.sample import NOTHING, Answer
+from soakwatch_model.sample import NOTHING, Answer
 
 Make = Callable[..., Sshd]
 _OWN = f"soak{os.getpid()}"  # runs of these tests side by side do not see one another

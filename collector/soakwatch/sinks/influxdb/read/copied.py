@@ -15,7 +15,7 @@ from soakwatch.sinks.influxdb.read.account import Account
 from soakwatch.sinks.influxdb.read.asking import Cell, Influx, Piece, quoted, text
 from soakwatch.sinks.lines import LONGEST, key
 from soakwatch.sources.tables.errors import DataError
-from soakwatch_agent.sample import PollOutcome, object_labels
+from soakwatch_model.sample import PollOutcome, object_labels
 
 MAX_READINGS_AT_ONCE = 400_000  # readings that are held
 _MAX_MEASUREMENTS = 40  # measurements of one question

@@ -21,8 +21,8 @@ from soakwatch.sinks.influxdb.read.asking import Influx
 from soakwatch.sinks.influxdb.read.mapping import Entry, FieldMap, filled
 from soakwatch.sinks.influxdb.read.reading import NUMBERS, Measurement, Tagged, measurements_of, read
 from soakwatch.sources.tables.errors import DataError
-from soakwatch_agent.metric import BY_NAME
-from soakwatch_agent.sample import object_text
+from soakwatch_model.metric import BY_NAME
+from soakwatch_model.sample import object_text
 
 OWN = "soakwatch_"
 WHY_LOST = "the database has no sample for this time"

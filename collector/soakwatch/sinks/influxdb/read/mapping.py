@@ -32,7 +32,7 @@ from soakwatch.sources.tables.columns import IMPORTED
 from soakwatch.sources.tables.errors import DataError
 from soakwatch.sources.tables.options import meaning
 from soakwatch.sources.tables.units import into, unit
-from soakwatch_agent.metric import BY_NAME, GAUGE
+from soakwatch_model.metric import BY_NAME, GAUGE
 
 ANY = "*"
 HOST = "{agent_host|host|source|=host}"

@@ -31,7 +31,7 @@ from soakwatch.sinks.influxdb.read.copied import (
     windows,
 )
 from soakwatch.sources.tables.errors import DataError
-from soakwatch_agent.sample import PollOutcome
+from soakwatch_model.sample import PollOutcome
 from soakwatch_rules.rule import Event
 
 ORIGIN_KEY = "read_from"

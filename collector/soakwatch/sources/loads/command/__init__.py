@@ -28,7 +28,7 @@ from soakwatch.sources.generator_tree import generator, told_command
 from soakwatch.sources.loads.command.process import LINE_BYTES, Child, begin
 from soakwatch.sources.loads.command.tick import parse_tick
 from soakwatch_agent.fingerprint import Tree
-from soakwatch_agent.sample import Answer, Event, Fault, Sample
+from soakwatch_model.sample import Answer, Event, Fault, Sample
 
 _MAX_HELD_SAMPLES = 10_000  # a command that chatters faster than it is polled cannot fill the memory
 _MAX_FAULTS = 20

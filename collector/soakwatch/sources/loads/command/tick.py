@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import math
 
-from soakwatch_agent.metric import BY_NAME
-from soakwatch_agent.sample import Fault, Sample, object_labels, object_text
+from soakwatch_model.metric import BY_NAME
+from soakwatch_model.sample import Fault, Sample, object_labels, object_text
 
 
 def parse_tick(line: str, now_ns: int) -> tuple[list[Sample], list[Fault]]:

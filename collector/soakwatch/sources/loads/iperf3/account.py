@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from soakwatch.sources.loads.iperf3.reports import MAX_COUNT, Began, Ended, Interval, Report, Share, Unread
-from soakwatch_agent.sample import Answer, Event, Fault, Sample, object_text
+from soakwatch_model.sample import Answer, Event, Fault, Sample, object_text
 
 RESTART = "generator.restart"
 _MIN_RATE_S = 0.15  # the last interval of a test may be a few packets long, and times have two digits

@@ -16,7 +16,7 @@ from soakwatch.sources.loads.iperf3.output import AnyReader
 from soakwatch.sources.loads.iperf3.reports import Report, Unread
 from soakwatch.sources.result_files.tail import MAX_LINE_BYTES, Piece, Tail
 from soakwatch_agent.fingerprint import Tree
-from soakwatch_agent.sample import NOTHING, Answer, Fault
+from soakwatch_model.sample import NOTHING, Answer, Fault
 
 _GRACE_S = 5.0
 

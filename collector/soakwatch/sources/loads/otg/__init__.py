@@ -29,7 +29,7 @@ from soakwatch.sources.loads.otg.rates import flows_of, offered, scaled
 from soakwatch.sources.loads.otg.settings import configured
 from soakwatch.sources.transport.http import WebConfig
 from soakwatch_agent.fingerprint import Tree as Told
-from soakwatch_agent.sample import Answer
+from soakwatch_model.sample import Answer
 
 _LOG = logging.getLogger("soakwatch")
 _STOP_S = 5.0

@@ -26,7 +26,7 @@ from soakwatch.sources.loads.pktgen import figures as pg
 from soakwatch.sources.loads.pktgen.console import Console, lua_string, table_line
 from soakwatch.sources.loads.pktgen.lua_text import LuaTables, Table
 from soakwatch_agent.fingerprint import Tree
-from soakwatch_agent.sample import Answer
+from soakwatch_model.sample import Answer
 
 _LOG = logging.getLogger("soakwatch")
 _STOP_S = 5.0

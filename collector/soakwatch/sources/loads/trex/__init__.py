@@ -19,7 +19,7 @@ from soakwatch.core.errors import PlanError
 from soakwatch.sources.abc import Facts, HostName, Poller, SourceConfig, SourceContext, SourceError, timing
 from soakwatch.sources.loads.trex.rate import RateText, rate
 from soakwatch_agent.fingerprint import Tree
-from soakwatch_agent.sample import Answer
+from soakwatch_model.sample import Answer
 
 if TYPE_CHECKING:
     from soakwatch.sources.loads.trex.driver import Driver

@@ -33,8 +33,8 @@ from soakwatch.sources.transport.ssh.connection import SshLine
 from soakwatch.sources.transport.tls import Pin
 from soakwatch_agent.fingerprint import Tree
 from soakwatch_agent.framing import Frame, FrameError, Object, number, whole
-from soakwatch_agent.sample import Answer, Event, Fault, Poll, PollOutcome, Sample, object_text
 from soakwatch_agent.wire import WireError, decode
+from soakwatch_model.sample import Answer, Event, Fault, Poll, PollOutcome, Sample, object_text
 
 _CLOCK_EVERY_S = 60.0
 _EXCHANGES = 5

@@ -14,6 +14,7 @@ from importlib import metadata
 from pathlib import Path
 
 import soakwatch_agent
+import soakwatch_model
 from soakwatch.core.errors import SoakwatchError
 
 _SHEBANG = b"#!/usr/bin/env python3\n"
@@ -85,10 +86,11 @@ def _psutil(version: str, about: str, files: Mapping[str, bytes]) -> Psutil:
 
 def bundle(psutil: Psutil) -> bytes:
     """The zipapp: runs with any CPython from 3.9 on, on machines of psutil's kind."""
-    package = Path(soakwatch_agent.__file__).parent
+    folders = (Path(soakwatch_agent.__file__).parent, Path(soakwatch_model.__file__).parent)
     files = {
-        f"soakwatch_agent/{path.relative_to(package).as_posix()}": path.read_bytes()
-        for path in package.rglob("*.py")
+        path.relative_to(folder.parent).as_posix(): path.read_bytes()
+        for folder in folders
+        for path in folder.rglob("*.py")
         if "__pycache__" not in path.parts
     }
     files["__main__.py"] = files["soakwatch_agent/bundled_main.py"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from soakwatch_agent.sample import Answer, Event, Poll, Sample
+from soakwatch_model.sample import Answer, Event, Poll, Sample
 
 
 @dataclass(frozen=True, slots=True)

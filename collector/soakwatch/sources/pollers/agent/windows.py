@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from soakwatch.core.event_kinds import REACH_NS, WINDOW, FindingKey, is_internal, words_of
 from soakwatch.sources.abc import SourceError
 from soakwatch_agent.framing import Object
-from soakwatch_agent.sample import Answer, Event, Sample, object_labels
+from soakwatch_model.sample import Answer, Event, Sample, object_labels
 
 QUIET_NS = 120_000_000_000  # from one window that is fetched to the next
 RING_NS = 600_000_000_000  # what the recorder keeps

@@ -26,7 +26,7 @@ from soakwatch.sources.pollers.gnmi.latest import Latest, PathQuery, path_querie
 from soakwatch.sources.profiles.loading import load_profiles
 from soakwatch.sources.profiles.model import GnmiPath
 from soakwatch.sources.transport.tls import Pin, certificate_of
-from soakwatch_agent.sample import Answer, Sample, object_text
+from soakwatch_model.sample import Answer, Sample, object_text
 
 if TYPE_CHECKING:
     from soakwatch.sources.pollers.gnmi.stream import GnmiEndpoint, Stream

@@ -11,8 +11,8 @@ from soakwatch.sources.pollers.gnmi.paths import Element, Plain, bare, matches, 
 from soakwatch.sources.pollers.gnmi.values import BadValueError, number
 from soakwatch.sources.profiles.model import GnmiPath
 from soakwatch.sources.session_state import context_of, family_of
-from soakwatch_agent.metric import BY_NAME
-from soakwatch_agent.sample import Event, Fault, Sample, object_text
+from soakwatch_model.metric import BY_NAME
+from soakwatch_model.sample import Event, Fault, Sample, object_text
 
 _FIELD = re.compile(r"\{([^{}]+)\}")
 _NATIVE = re.compile(r"/(Cisco-IOS-X[\w-]{1,60}):")

@@ -26,7 +26,7 @@ from soakwatch.sources.abc import Facts, HostName, SourceConfig, SourceContext, 
 from soakwatch.sources.hardware_readings import HardwareAnswers, HardwareReadings, cadences
 from soakwatch.sources.pollers.ipmi.ipmitool import Ipmitool, NotOfferedError
 from soakwatch.sources.pollers.ipmi.sensors import Known, power_of_dcmi, take_sensors
-from soakwatch_agent.sample import Answer, object_text
+from soakwatch_model.sample import Answer, object_text
 
 _HOUR_NS = 3600 * 10**9
 _TOTAL: Final = object_text(sensor="total")

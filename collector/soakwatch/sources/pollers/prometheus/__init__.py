@@ -24,7 +24,7 @@ from soakwatch.sources.pollers.prometheus.mapping import Mapped, Mapper
 from soakwatch.sources.pollers.prometheus.reading import ACCEPT, read_page
 from soakwatch.sources.pollers.prometheus.shape import MapEntry, installed_maps
 from soakwatch.sources.transport.http import WebAccess, WebConfig, shown, web_access
-from soakwatch_agent.sample import Answer
+from soakwatch_model.sample import Answer
 
 _SHOWN_NAMES = 8
 

@@ -11,8 +11,8 @@ from fnmatch import fnmatchcase
 
 from soakwatch.sources.pollers.prometheus.reading import PageSample
 from soakwatch.sources.pollers.prometheus.shape import MapEntry
-from soakwatch_agent.metric import BY_NAME, COUNTER, fault_of
-from soakwatch_agent.sample import Fault, Sample, object_text
+from soakwatch_model.metric import BY_NAME, COUNTER, fault_of
+from soakwatch_model.sample import Fault, Sample, object_text
 
 _FIELD = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _KEPT_KINDS = {"counter": "exporter.counter", "histogram": "exporter.counter", "summary": "exporter.counter"}

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from soakwatch.core.errors import PlanError
 from soakwatch.core.regex import user_regex
 from soakwatch.sources.mapping import check_mapping
-from soakwatch_agent.metric import BY_NAME, COUNTER
+from soakwatch_model.metric import BY_NAME, COUNTER
 
 _FOLDER = Path(__file__).parent / "maps"
 

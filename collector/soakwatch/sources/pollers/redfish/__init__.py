@@ -30,7 +30,7 @@ from soakwatch.sources.pollers.redfish.readings import (
     take_thermal,
 )
 from soakwatch.sources.transport.http import WebAccess, WebConfig, web_access
-from soakwatch_agent.sample import Answer
+from soakwatch_model.sample import Answer
 
 _ROOT = "/redfish/v1"
 _HOUR_NS = 3600 * 10**9

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from soakwatch.core.text import one_line
 from soakwatch.sources.session_state import context_of, family_of, plain_length, role_of, state_of, why_unsampled
 from soakwatch.sources.transport.network_cli.units import Length, length, number, size
-from soakwatch_agent.metric import clipped, fault_of
-from soakwatch_agent.sample import Fault, object_text
+from soakwatch_model.metric import clipped, fault_of
+from soakwatch_model.sample import Fault, object_text
 
 MAX_LINES = 100_000
 MAX_LINE_LENGTH = 2_000

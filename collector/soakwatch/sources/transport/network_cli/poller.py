@@ -19,7 +19,7 @@ from soakwatch.sources.transport.network_cli.session import HungError, RefusedEr
 from soakwatch.sources.transport.ssh.abc import Line
 from soakwatch.sources.transport.ssh.errors import printable
 from soakwatch_agent.fingerprint import Tree
-from soakwatch_agent.sample import NOTHING, Answer, Event, Fault, Sample
+from soakwatch_model.sample import NOTHING, Answer, Event, Fault, Sample
 
 _LOGIN_S = 5.0
 _ABOUT_S = 10.0  # of one command that tells what the device is

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from soakwatch.sources.abc import WatchedProcess
 from soakwatch.sources.profiles.watched import ProcessRow, ProcessWatch
 from soakwatch.sources.transport.network_cli.parsed import Process
-from soakwatch_agent.sample import Event, Fault, Sample, object_text
+from soakwatch_model.sample import Event, Fault, Sample, object_text
 
 PIDFILE = "a pidfile cannot be read over a command line: watch the process by its name there"
 CUT_LIST = "it is not among the processes that the device shows, which are only the busiest"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from soakwatch.sources.transport.network_cli.units import Length
-from soakwatch_agent.sample import Event, Sample
+from soakwatch_model.sample import Event, Sample
 
 SECOND = 1_000_000_000
 _DRIFT_S = 5.0

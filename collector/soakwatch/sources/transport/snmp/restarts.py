@@ -16,7 +16,7 @@ from soakwatch.sources.transport.snmp.clocks import (
     compare,
     wraps_at_first,
 )
-from soakwatch_agent.sample import Event, Sample
+from soakwatch_model.sample import Event, Sample
 
 ENGINE_ID = "1.3.6.1.6.3.10.2.1.1.0"
 

@@ -7,7 +7,7 @@ import shlex
 from soakwatch.sources.transport.ssh.ask import Wants, parsed, rows, whole
 from soakwatch_agent.context import ProbeAnswer
 from soakwatch_agent.procfs import clean
-from soakwatch_agent.sample import object_text
+from soakwatch_model.sample import object_text
 
 METRICS = ("system.forwarding.dropped",)
 _LOSS = (("imissed", "rx_missed"), ("ierrors", "rx_errors"), ("oerrors", "tx_errors"), ("rx_nombuf", "rx_no_buffer"))

@@ -8,7 +8,7 @@ import shlex
 from soakwatch.sources.transport.ssh.ask import Wants, lines, whole
 from soakwatch_agent.context import ProbeAnswer
 from soakwatch_agent.procfs import clean
-from soakwatch_agent.sample import object_text
+from soakwatch_model.sample import object_text
 
 METRICS = ("system.forwarding.dropped",)
 # Names are each driver's own (mlx5, ixgbe, i40e, ice, ena, virtio_net, bnxt ...); these parts mean loss everywhere.

@@ -7,7 +7,7 @@ from soakwatch.sources.session_state import context_of, family_of, role_of, stat
 from soakwatch.sources.transport.ssh.ask import Wants
 from soakwatch_agent.context import ProbeAnswer
 from soakwatch_agent.procfs import clean
-from soakwatch_agent.sample import object_text
+from soakwatch_model.sample import object_text
 
 METRICS = (
     "network.session.up",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from soakwatch.sources.transport.ssh.ask import Wants, parsed, rows, whole
 from soakwatch_agent.context import ProbeAnswer
 from soakwatch_agent.procfs import clean
-from soakwatch_agent.sample import object_text
+from soakwatch_model.sample import object_text
 
 METRICS = ("system.network.up", "system.network.admin_up", "system.forwarding.dropped")
 # Of rtnl_link_stats64; 'dropped' and 'errors' themselves are system.network.packet.dropped and .errors.

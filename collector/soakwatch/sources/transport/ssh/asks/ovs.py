@@ -7,7 +7,7 @@ import re
 from soakwatch.sources.transport.ssh.ask import Wants, lines
 from soakwatch_agent.context import ProbeAnswer
 from soakwatch_agent.procfs import clean
-from soakwatch_agent.sample import object_text
+from soakwatch_model.sample import object_text
 
 METRICS = (
     "system.forwarding.dropped",

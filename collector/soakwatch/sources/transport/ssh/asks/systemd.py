@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from soakwatch.sources.transport.ssh.ask import Wants, whole
 from soakwatch_agent.context import ProbeAnswer
 from soakwatch_agent.procfs import clean
-from soakwatch_agent.sample import object_text
+from soakwatch_model.sample import object_text
 
 METRICS = ("system.service.restarts",)
 _MAX_UNITS = 300

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from soakwatch.sources.transport.ssh.ask import Json, Wants, parsed, rows, whole
 from soakwatch_agent.context import ProbeAnswer
 from soakwatch_agent.procfs import clean
-from soakwatch_agent.sample import object_text
+from soakwatch_model.sample import object_text
 
 METRICS = ("queue.depth", "queue.usage", "queue.limit", "queue.dropped", "queue.packets")
 

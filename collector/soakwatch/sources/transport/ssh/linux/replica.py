@@ -17,7 +17,7 @@ from soakwatch_agent.context import SECOND, HostContext, ProbeAnswer, Watch
 from soakwatch_agent.host import Host
 from soakwatch_agent.probes.filesystem import FilesystemProbe
 from soakwatch_agent.procfs import clean, parse_cpu_stat
-from soakwatch_agent.sample import Answer, Fault, Sample, object_text
+from soakwatch_model.sample import Answer, Fault, Sample, object_text
 
 _MAPS_NS = int(30 * SECOND * 0.95)  # as the probe reads them
 _DENIED = re.compile(r"/proc/(\d+)/smaps_rollup.*permission denied", re.IGNORECASE)

@@ -6,11 +6,9 @@ ports and flows have names of their own (``load.port.*``, ``load.flow.*``) and a
 
 from __future__ import annotations
 
-from typing import Tuple
+from soakwatch_model.metric_entry import COUNTER, DOWN, GAUGE, STATE, UP, Metric, entry
 
-from soakwatch_agent.metric_entry import COUNTER, DOWN, GAUGE, STATE, UP, Metric, entry
-
-LOAD: Tuple[Metric, ...] = (
+LOAD: tuple[Metric, ...] = (
     # --- requests (a transaction is a request) -------------------------------------------------------------
     entry("load.requests", "{request}", COUNTER, "requests answered since the generator started", worse=DOWN),
     entry("load.failures", "{request}", COUNTER, "requests that failed since the generator started", worse=UP),

@@ -8,9 +8,9 @@ The classes run on Python 3.9, where a dataclass with slots can have no defaults
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Dict, Mapping, Optional, Tuple
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Event:
     kind: str
     object: str
     begin_ns: int
-    end_ns: Optional[int]
+    end_ns: int | None
     detail: Mapping[str, str]
 
 
@@ -60,9 +60,9 @@ class Answer:
     """The result of one poll of one source. An empty answer is an answer; a failed poll raises instead."""
 
     __slots__ = ("events", "faults", "samples")
-    samples: Tuple[Sample, ...]
-    events: Tuple[Event, ...]
-    faults: Tuple[Fault, ...]
+    samples: tuple[Sample, ...]
+    events: tuple[Event, ...]
+    faults: tuple[Fault, ...]
 
 
 class PollOutcome(Enum):
@@ -92,7 +92,7 @@ class Poll:
     start_ns: int
     duration_ns: int
     outcome: PollOutcome
-    error: Optional[str]
+    error: str | None
     answer: Answer
 
 
@@ -114,7 +114,7 @@ def object_text(**labels: object) -> str:
     return ",".join(f"{key}={str(value).translate(_ESCAPES)}" for key, value in labels.items())
 
 
-def object_labels(text: str) -> Dict[str, str]:
+def object_labels(text: str) -> dict[str, str]:
     r"""The labels of a canonical object text; the inverse of ``object_text``.
 
     >>> object_labels("process=a\\=b\\,c,instance=0")
@@ -122,7 +122,7 @@ def object_labels(text: str) -> Dict[str, str]:
     >>> object_labels("")
     {}
     """
-    labels: Dict[str, str] = {}
+    labels: dict[str, str] = {}
     if not text:
         return labels
     key, part, escaped = "", [], False

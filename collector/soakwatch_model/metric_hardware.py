@@ -6,9 +6,7 @@ shutdown), ``warning`` where the maker only warns.
 
 from __future__ import annotations
 
-from typing import Dict, Optional, Tuple
-
-from soakwatch_agent.metric_entry import COUNTER, GAUGE, STATE, Metric, entry
+from soakwatch_model.metric_entry import COUNTER, GAUGE, STATE, Metric, entry
 
 _FAN, _SUPPLY, _OPTIC, _SENSOR = ("fan",), ("power_supply",), ("optic",), ("sensor",)
 _COLD, _HOT = -100.0, 250.0  # Cel
@@ -22,15 +20,15 @@ _WORDS = (
 
 
 def _limits(
-    metric: str, unit: str, what: str, labels: Tuple[str, ...], low: Optional[float] = 0.0, high: Optional[float] = None
-) -> Tuple[Metric, ...]:
+    metric: str, unit: str, what: str, labels: tuple[str, ...], low: float | None = 0.0, high: float | None = None
+) -> tuple[Metric, ...]:
     return tuple(
         entry(f"{metric}.{name}", unit, STATE, words.format(what), *labels, low=low, high=high, every=3600)
         for name, words in _WORDS
     )
 
 
-LIMITED: Dict[str, str] = {
+LIMITED: dict[str, str] = {
     "system.temperature": "temperature",
     "hardware.fan.speed": "speed of a fan",
     "hardware.voltage": "voltage",
@@ -40,7 +38,7 @@ LIMITED: Dict[str, str] = {
 }
 """Metrics that have limits of their own, and what they are called."""
 
-HARDWARE: Tuple[Metric, ...] = (
+HARDWARE: tuple[Metric, ...] = (
     entry("system.power", "W", GAUGE, "electric power that a sensor or a supply measures", "sensor", high=1e6),
     entry("system.energy", "J", COUNTER, "electric energy that a sensor has counted", "sensor"),
     entry(

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Tuple
-
-from soakwatch_agent.metric_entry import COUNTER, DOWN, GAUGE, STATE, UP, Metric, entry
+from soakwatch_model.metric_entry import COUNTER, DOWN, GAUGE, STATE, UP, Metric, entry
 
 _IF = "interface"
 _POOL = ("pool",)
 _REACH = ("peer", "protocol")
 _SESSION = ("protocol", "peer", "context")
 
-DEVICE: Tuple[Metric, ...] = (
+DEVICE: tuple[Metric, ...] = (
     # --- CPU and memory, as the device itself averages and divides them -------------------------------------
     entry(
         "system.cpu.module.utilization",

@@ -10,12 +10,11 @@ saturated reads 100.06 to 101.2 %, for its CPU time and its clock are not read a
 from __future__ import annotations
 
 import math
-from typing import Dict, Optional, Tuple
 
-from soakwatch_agent.metric_device import DEVICE
-from soakwatch_agent.metric_entry import COUNTER, DOWN, GAUGE, STATE, UP, Metric, entry
-from soakwatch_agent.metric_hardware import HARDWARE
-from soakwatch_agent.metric_load import LOAD
+from soakwatch_model.metric_device import DEVICE
+from soakwatch_model.metric_entry import COUNTER, DOWN, GAUGE, STATE, UP, Metric, entry
+from soakwatch_model.metric_hardware import HARDWARE
+from soakwatch_model.metric_load import LOAD
 
 __all__ = [
     "BY_NAME",
@@ -39,7 +38,7 @@ ROUNDED = 0.001
 
 _PROCESS = ("process", "instance")
 
-CATALOGUE: Tuple[Metric, ...] = (
+CATALOGUE: tuple[Metric, ...] = (
     # --- CPU -----------------------------------------------------------------------------------------------
     entry("system.cpu.time", "s", COUNTER, "CPU time of all cores by mode, since boot", "mode", quantum=0.01),
     entry(
@@ -289,7 +288,7 @@ CATALOGUE: Tuple[Metric, ...] = (
     entry("monitor.clock.offset", "s", GAUGE, "wall clock less steady clock: a step is a jump here", low=None),
 )
 
-BY_NAME: Dict[str, Metric] = {metric.name: metric for metric in CATALOGUE}
+BY_NAME: dict[str, Metric] = {metric.name: metric for metric in CATALOGUE}
 
 
 _SLACKS = {
@@ -324,7 +323,7 @@ def clipped(name: str, value: float) -> float:
     return 0.0 if -slack <= value < 0.0 else value
 
 
-def fault_of(name: str, value: float) -> Optional[str]:
+def fault_of(name: str, value: float) -> str | None:
     """Why a reading cannot be, in one sentence; None if it can.
 
     >>> fault_of("system.cpu.utilization", 1.2)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Optional, Tuple
 
 GAUGE = "gauge"  # a level: may go up and down
 COUNTER = "counter"  # only grows, until it wraps or its owner restarts; stored raw
@@ -30,15 +29,15 @@ class Metric:
     unit: str
     kind: str
     about: str
-    labels: Tuple[str, ...] = ()
-    low: Optional[float] = 0.0
-    high: Optional[float] = None
-    growth: Optional[str] = None
-    quantum: Optional[float] = None
+    labels: tuple[str, ...] = ()
+    low: float | None = 0.0
+    high: float | None = None
+    growth: str | None = None
+    quantum: float | None = None
     every: float = 0.0
     floor: float = 0.0
-    ceiling: Optional[str] = None
-    worse: Optional[str] = None
+    ceiling: str | None = None
+    worse: str | None = None
 
 
 def entry(
@@ -47,13 +46,13 @@ def entry(
     kind: str,
     about: str,
     *labels: str,
-    low: Optional[float] = 0.0,
-    high: Optional[float] = None,
-    growth: Optional[str] = None,
-    quantum: Optional[float] = None,
+    low: float | None = 0.0,
+    high: float | None = None,
+    growth: str | None = None,
+    quantum: float | None = None,
     every: float = 0.0,
-    ceiling: Optional[str] = None,
-    worse: Optional[str] = None,
+    ceiling: str | None = None,
+    worse: str | None = None,
 ) -> Metric:
     """An entry of the catalogue; the floor of what must not grow is its quantum."""
     floor = quantum if quantum is not None and growth is not None else 0.0
