@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.commands import SOAKWATCH, environment
@@ -69,6 +69,42 @@ def _shell(redirections: str) -> Way:
     return start
 
 
+@dataclass
+class _Ours:
+    """Our end of a pipe or a terminal, closed once: later its number may be that of another."""
+
+    descriptor: int
+    reader: threading.Thread | None = None
+    gone: threading.Event = field(default_factory=threading.Event)
+
+    def read(self) -> None:
+        """Begins to take what is said at the other end, and to throw it away."""
+        os.set_blocking(self.descriptor, False)
+        self.reader = threading.Thread(target=self._take, daemon=True)
+        self.reader.start()
+
+    def _take(self) -> None:
+        while not self.gone.is_set():
+            try:
+                if not os.read(self.descriptor, 1 << 16):
+                    return
+            except BlockingIOError:
+                time.sleep(0.02)
+            except OSError as error:
+                if error.errno == errno.EIO:  # the other end is closed
+                    return
+                raise
+
+    def close(self) -> None:
+        """Closes it, if that has not been done."""
+        if self.gone.is_set():
+            return
+        self.gone.set()
+        if self.reader is not None:
+            self.reader.join()
+        os.close(self.descriptor)
+
+
 def _pipe(*, both: bool) -> Way:
     """The reader of a pipe ends, as that of ``| head`` does; with ``both`` standard error goes there too."""
 
@@ -76,7 +112,8 @@ def _pipe(*, both: bool) -> Way:
         ours, theirs = os.pipe()
         process = _started([SOAKWATCH, *words], folder, stdout=theirs, stderr=theirs if both else subprocess.DEVNULL)
         os.close(theirs)
-        return OnTerminal(process, lambda: _closed(ours), lambda: _closed(ours))
+        end = _Ours(ours)
+        return OnTerminal(process, end.close, end.close)
 
     return start
 
@@ -88,40 +125,20 @@ def _terminal(*, hang_up: bool, read: bool = True) -> Way:
         ours, theirs = pty.openpty()
         process = _started([SOAKWATCH, *words], folder, stdout=theirs, stderr=theirs)
         os.close(theirs)
-        gone = threading.Event()
+        end = _Ours(ours)
         if read:
-            threading.Thread(target=_read, args=(ours, gone), daemon=True).start()
+            end.read()
 
         def vanish() -> None:
-            gone.set()
             if read:
-                _closed(ours)
+                end.close()
             if hang_up:
                 with suppress(ProcessLookupError):
                     os.kill(process.pid, signal.SIGHUP)
 
-        return OnTerminal(process, vanish, lambda: _closed(ours))
+        return OnTerminal(process, vanish, end.close)
 
     return start
-
-
-def _read(descriptor: int, gone: threading.Event) -> None:
-    os.set_blocking(descriptor, False)
-    while not gone.is_set():
-        try:
-            if not os.read(descriptor, 1 << 16):
-                return
-        except BlockingIOError:
-            time.sleep(0.02)
-        except OSError as error:
-            if error.errno in {errno.EIO, errno.EBADF}:
-                return
-            raise
-
-
-def _closed(descriptor: int) -> None:
-    with suppress(OSError):
-        os.close(descriptor)
 
 
 def ways() -> Mapping[str, Way]:
