@@ -23,8 +23,8 @@ from soakwatch.report.section import all_sections
 from soakwatch.sources.profiles import load_profiles
 from soakwatch.sources.registry import poller_module
 from soakwatch_agent.host import probe_names, source
+from soakwatch_model.finding import Outcome
 from soakwatch_model.metric import BY_NAME
-from soakwatch_rules.rule import Outcome
 
 ROOT = Path(__file__).parents[1]
 CODE = {name: ROOT / name for name in ("agent", "rules", "collector")}
@@ -182,9 +182,9 @@ def test_the_wheel_works_from_elsewhere(wheel: Path, tmp_path: Path) -> None:
 
 
 def test_packages_import_one_way() -> None:
-    """The vocabulary imports nothing, the agent psutil and it, the rules numpy, scipy and it, and not each other."""
+    """The vocabulary imports numpy at most, which the agent is spared; the rules and the agent not each other."""
     allowed = {
-        "collector/soakwatch_model": {"soakwatch_model"},
+        "collector/soakwatch_model": {"numpy", "soakwatch_model"},
         "agent": {"psutil", "soakwatch_agent", "soakwatch_model"},
         "rules": {"numpy", "scipy", "soakwatch_rules", "soakwatch_model"},
     }

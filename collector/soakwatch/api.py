@@ -33,7 +33,6 @@ from numpy.typing import NDArray
 
 from soakwatch.core.errors import SoakwatchError
 from soakwatch.core.registry import rule_class, rules
-from soakwatch.core.roles import DUT
 from soakwatch.core.suggest import hint
 from soakwatch.importing.command_line import options_of
 from soakwatch.importing.files import import_files, stem_of
@@ -53,10 +52,15 @@ from soakwatch.sources.tables.columns import IMPORTED, NO_UNIT
 from soakwatch.sources.tables.times import TimeOptions, time_reading
 from soakwatch.sources.tables.units import Unit, into
 from soakwatch.sources.tables.units import unit as unit_of
+from soakwatch_model.case import Case
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.metric import BY_NAME, fault_of, slack_of
+from soakwatch_model.roles import DUT
+from soakwatch_model.series import Growth, Series, Trait
+from soakwatch_model.window import Phase, Window
 from soakwatch_rules.parameter import parameters as parameters_of
-from soakwatch_rules.rule import Case, Event, Finding, Outcome, Phase, Rule, Window
-from soakwatch_rules.series import Growth, Series, Trait
+from soakwatch_rules.rule import Rule
 
 __all__ = [
     "Event",

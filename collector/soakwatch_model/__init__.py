@@ -1,1 +1,4 @@
-"""The vocabulary: what a sample, a poll and a metric are. It imports nothing of ours; all others import it."""
+"""The vocabulary: sample, poll, event, metric, series, case, finding. It imports nothing of ours; all others import it.
+
+Standard library only, but for ``series`` and what holds series, which are arrays of numpy: the agent does without them.
+"""

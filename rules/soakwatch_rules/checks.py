@@ -13,10 +13,14 @@ from typing import Final
 
 import numpy as np
 
+from soakwatch_model.case import Case, Ledger, Tree
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Finding, Outcome
+from soakwatch_model.series import Series
+from soakwatch_model.window import Phase, Window
 from soakwatch_rules.parameter import parameters
-from soakwatch_rules.rule import Case, Event, Finding, Ledger, Outcome, Phase, Rule, Tree, Window
+from soakwatch_rules.rule import Rule
 from soakwatch_rules.scenarios.synthetic import PROCESS, readings, trait
-from soakwatch_rules.series import Series
 from soakwatch_rules.traits import Traits
 
 _SECOND: Final = 10**9

@@ -7,8 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from soakwatch_rules.rule import Case
-from soakwatch_rules.series import Series
+from soakwatch_model.case import Case
+from soakwatch_model.series import Series
 from soakwatch_rules.stats.habit import ALIKE, Habit, habit
 from soakwatch_rules.stats.spikes import Floats, Plateaus
 

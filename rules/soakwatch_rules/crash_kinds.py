@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from soakwatch_rules.rule import Outcome
+from soakwatch_model.finding import Outcome
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Outcome, Rule
+from soakwatch_model.case import Case
+from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
+from soakwatch_model.series import Series
+from soakwatch_rules.rule import Rule
 from soakwatch_rules.sampling import cadence, expected
-from soakwatch_rules.series import Series
 
 
 def draft(rule: Rule, case: Case, series: Series | None = None) -> Finding:

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from soakwatch_rules.event_catalogue import event_kind
+from soakwatch_model.case import Case
+from soakwatch_model.event import Event
+from soakwatch_model.event_catalogue import event_kind
+from soakwatch_model.window import Phase, Window
 from soakwatch_rules.load.offered import together
-from soakwatch_rules.rule import Case, Event, Phase, Window
 
 _STRESS: Final = frozenset({"stress", "spike"})
 _CALM: Final = frozenset({"baseline", "soak", "recovery"})

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from soakwatch_rules.rule import Case
+from soakwatch_model.case import Case
+from soakwatch_model.series import Series
 from soakwatch_rules.sampling import cadence
-from soakwatch_rules.series import Series
 
 BASELINE_DOUBT: Final = "compared with the baseline of an earlier run"
 _ALIKE: Final = 2.0  # noise over thirty readings can only be compared where they lie about as far apart

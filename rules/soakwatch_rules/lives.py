@@ -8,8 +8,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from soakwatch_rules.rule import Event, Window
-from soakwatch_rules.series import Series
+from soakwatch_model.event import Event
+from soakwatch_model.series import Series
+from soakwatch_model.window import Window
 
 _BIRTHS = frozenset({"process.start", "process.restart"})
 _OF_PROCESS = _BIRTHS | {"process.exit"}

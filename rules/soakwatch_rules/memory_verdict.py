@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from soakwatch_rules.rule import Finding, InconclusiveReason, Outcome
+from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_rules.traits import GrowthMethod, traits_of
 
 _NOT_ASKED: Final = frozenset({InconclusiveReason.TOO_SHORT, InconclusiveReason.TOO_FEW, InconclusiveReason.NOT_BEGUN})

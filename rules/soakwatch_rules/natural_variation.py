@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from soakwatch_model.finding import InconclusiveReason, Outcome
+from soakwatch_model.series import Series
 from soakwatch_rules.episodes import Episode
-from soakwatch_rules.rule import InconclusiveReason, Outcome
-from soakwatch_rules.series import Series
 from soakwatch_rules.stats.equivalence import MIN_WINDOW, Reference, Return
 from soakwatch_rules.wording.words import duration, plus_minus, quantity
 

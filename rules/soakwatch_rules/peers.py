@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch_rules.labels import label
-from soakwatch_rules.rule import Window
-from soakwatch_rules.series import Series
+from soakwatch_model.label import label
+from soakwatch_model.series import Series
+from soakwatch_model.window import Window
 from soakwatch_rules.silences import down
 from soakwatch_rules.spans import joined, overlap_s
 from soakwatch_rules.stats.tally import Tally

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch_rules.rule import Case
+from soakwatch_model.case import Case
 
 CORE: Final = "system.cpu.core.utilization"
 EVERY: Final = "*"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch_rules.rule import Window
-from soakwatch_rules.series import Series
+from soakwatch_model.series import Series
+from soakwatch_model.window import Window
 from soakwatch_rules.wording.words import moment
 
 _BLIND_SHARE = 0.05  # of a window; the same share that a gap may have

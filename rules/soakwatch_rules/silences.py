@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import reduce
 
-from soakwatch_rules.rule import Ledger, Silence, Window
-from soakwatch_rules.series import Series
+from soakwatch_model.case import Ledger, Silence
+from soakwatch_model.series import Series
+from soakwatch_model.window import Window
 from soakwatch_rules.spans import common, joined, overlap_s
 
 _OWN = frozenset({"missed", "gap"})  # the monitor was late, or did not run: the source was not asked

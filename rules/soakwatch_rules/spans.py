@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
-from soakwatch_rules.rule import Window
+from soakwatch_model.window import Window
 
 
 def joined(spans: Iterable[Window], apart_ns: int = 0) -> tuple[Window, ...]:

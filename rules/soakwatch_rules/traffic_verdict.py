@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from soakwatch_rules.rule import Finding, Mark, Outcome
+from soakwatch_model.finding import Finding, Mark, Outcome
 from soakwatch_rules.traits import traits_of
 
 _LOSS = "loss"
@@ -28,7 +28,7 @@ def agreed(findings: Sequence[Finding]) -> list[Finding]:
     """The findings; where ``loss`` says that the packets were lost behind or before a device, and not by it, those of
     other rules on what came back are no graver.
 
-    >>> from soakwatch_rules.rule import Window
+    >>> from soakwatch_model.window import Window
     >>> def finding(rule, outcome, **numbers):
     ...     metric, window = "load.rx.packets", Window(0, 60)
     ...     return Finding(rule, 1, outcome, "dut", metric, "", window, "", "it fell", 9, numbers=numbers)
@@ -54,7 +54,8 @@ def of_shared_load(findings: Sequence[Finding]) -> list[Finding]:
     another one died, unless their own counters fail ``drops``. Where none died, which of them lost it is not known, and
     the loss fails all of them.
 
-    >>> from soakwatch_rules.rule import Mark, Window
+    >>> from soakwatch_model.finding import Mark
+    >>> from soakwatch_model.window import Window
     >>> def finding(target, rule, *marks):
     ...     return Finding(rule, 1, Outcome.FAIL, target, "", "", Window(0, 60), "", "lost", 9, marks=marks)
     >>> both = [finding("a", "loss"), finding("b", "loss")]
@@ -81,7 +82,8 @@ def of_the_management_path(findings: Sequence[Finding]) -> list[Finding]:
     """The findings; pings that stopped while all management was silent and the load went through (``gap`` says so) were
     lost on the way to the management address: a warning, where every stop of them lies in such a silence.
 
-    >>> from soakwatch_rules.rule import Mark, Window
+    >>> from soakwatch_model.finding import Mark
+    >>> from soakwatch_model.window import Window
     >>> def finding(rule, outcome, metric, **numbers):
     ...     marks = (Mark(10, 20, "no answer"),)
     ...     return Finding(rule, 1, outcome, "a", metric, "", Window(0, 60), "", "", 9, marks=marks, numbers=numbers)

@@ -22,7 +22,7 @@ from pathlib import Path
 import psutil
 
 from soakwatch.record import RecordView
-from soakwatch_rules.rule import Window
+from soakwatch_model.window import Window
 
 TARGET_MB = 150.0
 WARM_S = 10.0  # imports and the first polls are not the running collector

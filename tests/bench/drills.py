@@ -29,8 +29,9 @@ from tests.bench.drill_lab import AUTH, COMMUNITY, DEVICE, PRIV, SOAKWATCH, Lab
 from soakwatch.core.units import seconds, show_seconds
 from soakwatch.record import RecordView
 from soakwatch.record.model import SeriesKey, Source
+from soakwatch_model.case import Ledger
 from soakwatch_model.sample import Poll, PollOutcome
-from soakwatch_rules.rule import Ledger, Window
+from soakwatch_model.window import Window
 
 TARGETS = {"snmp-v2c": "SNMP v2c", "snmp-v3": "SNMP v3", "ssh": "SSH", "agent": "agent", "icmp": "ICMP"}
 _REST_S, _EDGE_S, _DOWN_S, _BUSY_S = 8.0, 3.0, 3.0, 30.0

@@ -32,10 +32,11 @@ from soakwatch.judge.verdict import Verdict
 from soakwatch.record import Counts, Record, RecordView, SeriesKey, StoredEvent, StoredFault
 from soakwatch.record.bulk import Readings, Stretch
 from soakwatch.record.model import Values
+from soakwatch_model.case import Ledger
 from soakwatch_model.metric import BY_NAME
 from soakwatch_model.sample import object_text
-from soakwatch_rules.rule import Ledger, Phase, Window
-from soakwatch_rules.series import Series
+from soakwatch_model.series import Series
+from soakwatch_model.window import Phase, Window
 
 ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL", "NUMEXPR")}
 TARGET_S, TARGET_MB = 120.0, 1500.0

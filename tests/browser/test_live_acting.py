@@ -14,7 +14,7 @@ from tests.browser.records import HOSTILE
 from tests.browser.tab import Tab
 
 from soakwatch.core.event_kinds import ACKNOWLEDGED, STOP
-from soakwatch_rules.rule import Outcome
+from soakwatch_model.finding import Outcome
 
 BUTTONS = "#mark-button, #stop-button, [data-part='ack']"
 

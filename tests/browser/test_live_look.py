@@ -10,7 +10,7 @@ from tests.browser.conftest import FROM_THE_TOP, watched
 from tests.browser.going import Going
 from tests.browser.tab import Tab, luminance
 
-from soakwatch_rules.rule import Finding, Outcome
+from soakwatch_model.finding import Finding, Outcome
 
 
 @pytest.fixture(scope="module")

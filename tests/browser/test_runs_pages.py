@@ -22,8 +22,9 @@ from soakwatch.testing.records import judged_run
 from soakwatch.web.access import Token, derived, one_time_code
 from soakwatch.web.run_folder import RunFolder
 from soakwatch.web.server import serve
+from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
-from soakwatch_rules.rule import Finding, Outcome, Window
+from soakwatch_model.window import Window
 
 SECOND = 10**9
 TOKEN = Token("a-token-of-a-test-0123456789")

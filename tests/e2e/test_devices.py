@@ -16,7 +16,7 @@ from soakwatch.plan import load_plan
 from soakwatch.record import RecordView
 from soakwatch.sources.profiles.loading import load_profiles
 from soakwatch.testing.sshd import run_sshd
-from soakwatch_rules.rule import Ledger
+from soakwatch_model.case import Ledger
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 Started = Callable[..., "subprocess.Popen[str]"]

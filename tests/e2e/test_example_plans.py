@@ -18,7 +18,7 @@ from soakwatch.plan import SourcePlan
 from soakwatch.record import RecordView
 from soakwatch.report.headline import headline
 from soakwatch.sources.abc import Poller, SourceContext
-from soakwatch_rules.rule import Outcome
+from soakwatch_model.finding import Outcome
 
 EXAMPLES = Path(__file__).parents[2] / "deploy" / "examples"
 Through = Callable[..., Verdict]

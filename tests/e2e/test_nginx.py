@@ -16,7 +16,7 @@ import yaml
 
 from soakwatch.record import RecordView
 from soakwatch.testing.ports import free_port
-from soakwatch_rules.rule import Outcome
+from soakwatch_model.finding import Outcome
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 Until = Callable[[Callable[[], bool], str], None]

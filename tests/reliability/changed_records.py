@@ -15,8 +15,8 @@ from soakwatch.judge.record_verdict import judge_record
 from soakwatch.record import Artifact, Record, RecordView
 from soakwatch.report.json import render_json
 from soakwatch.runs.verification import State, verify
+from soakwatch_model.event import Event
 from soakwatch_model.sample import Answer, Fault, Poll, PollOutcome, Sample
-from soakwatch_rules.rule import Event
 
 SECOND = 10**9
 T0 = 1_700_000_000 * SECOND

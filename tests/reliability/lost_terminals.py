@@ -20,7 +20,7 @@ from soakwatch.core.errors import EXIT_INCONCLUSIVE, RecordError
 from soakwatch.judge.verdict import EXIT_CODES
 from soakwatch.record import RecordView
 from soakwatch.report.files import REPORT_FILES
-from soakwatch_rules.rule import Outcome
+from soakwatch_model.finding import Outcome
 
 PLAN = """\
 name: short

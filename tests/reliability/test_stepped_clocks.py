@@ -18,7 +18,7 @@ from tests.needs import needs
 from soakwatch.core.errors import RecordError
 from soakwatch.core.event_kinds import CLOCK_STEP
 from soakwatch.record import RecordView
-from soakwatch_rules.rule import Outcome
+from soakwatch_model.finding import Outcome
 
 ATTEMPTS = int(os.environ.get("ATTEMPTS", "20"))
 AT_ONCE = 2

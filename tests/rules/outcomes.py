@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from soakwatch_rules.rule import Outcome
+from soakwatch_model.finding import Outcome
 from soakwatch_rules.scenarios import families
 from soakwatch_rules.scenarios.synthetic import Scenario
 

@@ -13,9 +13,12 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tests.rules.draws import examples
 
+from soakwatch_model.case import Case, Ledger
+from soakwatch_model.event import Event
+from soakwatch_model.window import Phase, Window
 from soakwatch_rules import detectors
 from soakwatch_rules.checks import CHECKS, check_complete
-from soakwatch_rules.rule import Case, Event, Ledger, Phase, Rule, Window
+from soakwatch_rules.rule import Rule
 from soakwatch_rules.scenarios.synthetic import PROCESS, readings
 
 NAMES = sorted(module.name for module in pkgutil.iter_modules(detectors.__path__))

@@ -5,11 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from soakwatch_model.case import Case
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Outcome
+from soakwatch_model.series import Series
+from soakwatch_model.window import Window
 from soakwatch_rules.detectors.memory_growth import MemoryGrowth
 from soakwatch_rules.lives import dead_seconds, lives
-from soakwatch_rules.rule import Case, Event, Outcome, Window
 from soakwatch_rules.scenarios.synthetic import readings
-from soakwatch_rules.series import Series
 
 S = 10**9
 THING = "process=web,instance=1"

@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from soakwatch_model.label import label
 from soakwatch_model.metric import BY_NAME, CATALOGUE, Metric
 from soakwatch_model.sample import object_labels, object_text
+from soakwatch_model.window import Window
 from soakwatch_rules.detectors.core_dump import CoreDump
 from soakwatch_rules.detectors.cpu_spike import CpuSpike
 from soakwatch_rules.detectors.memory_growth import MemoryGrowth
@@ -16,8 +18,6 @@ from soakwatch_rules.detectors.oom_kill import OomKill
 from soakwatch_rules.detectors.process_restart import ProcessRestart
 from soakwatch_rules.detectors.reboot import Reboot
 from soakwatch_rules.events.incidents import Witness, incidents
-from soakwatch_rules.labels import label
-from soakwatch_rules.rule import Window
 from soakwatch_rules.sampling import unseen
 from soakwatch_rules.scenarios.synthetic import busy, counter, noise, raised, trait
 from soakwatch_rules.stats.hysteresis import stretches

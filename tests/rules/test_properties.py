@@ -14,11 +14,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.rules.draws import examples
 
+from soakwatch_model.case import Case, Ledger, Silence
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Finding, Outcome
+from soakwatch_model.series import Series
+from soakwatch_model.window import Phase, Window
 from soakwatch_rules import detectors
 from soakwatch_rules.checks import cases, check_complete
-from soakwatch_rules.rule import Case, Event, Finding, Ledger, Outcome, Phase, Rule, Silence, Window
+from soakwatch_rules.rule import Rule
 from soakwatch_rules.scenarios.synthetic import trait
-from soakwatch_rules.series import Series
 
 NAMES = sorted(module.name for module in pkgutil.iter_modules(detectors.__path__))
 SECOND = 10**9

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from soakwatch.core.roles import GENERATOR, MONITOR
 from soakwatch.judge.record_verdict import judge_record
 from soakwatch.record import RecordView
-from soakwatch_rules.rule import InconclusiveReason, Outcome
+from soakwatch_model.finding import InconclusiveReason, Outcome
+from soakwatch_model.roles import GENERATOR, MONITOR
 
 
 def fault_in(view: RecordView) -> str:

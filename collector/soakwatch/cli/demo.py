@@ -15,14 +15,14 @@ from soakwatch.cli.foreground import run_to_the_end
 from soakwatch.cli.outlet import Terminal
 from soakwatch.core.clock import SteadyClock
 from soakwatch.core.errors import EXIT_BROKEN, EXIT_PASS, MonitorBrokenError
-from soakwatch.core.roles import DUT, GENERATOR, MONITOR
 from soakwatch.engine.start import begin
 from soakwatch.judge.record_verdict import judge_record
 from soakwatch.plan import Plan, plan_from_text
 from soakwatch.plan.web import DEFAULT_WEB
 from soakwatch.record import RecordView
 from soakwatch.runs.catalog import new_folder
-from soakwatch_rules.rule import Outcome
+from soakwatch_model.finding import Outcome
+from soakwatch_model.roles import DUT, GENERATOR, MONITOR
 
 BASELINE_S, SOAK_S, SPIKE_S, RECOVERY_S = 20, 80, 15, 20
 KILL_AFTER_S = BASELINE_S + SOAK_S / 2

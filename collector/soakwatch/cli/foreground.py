@@ -42,7 +42,7 @@ from soakwatch.runs.watching import course_words
 from soakwatch.sinks.registry import destinations
 from soakwatch.sinks.supervisor import SinkProcesses
 from soakwatch.web.supervisor import supervised_web
-from soakwatch_rules.rule import Event
+from soakwatch_model.event import Event
 
 DRAW_EVERY_S = 1.0
 _FIRST_LOOKS = 10  # seconds after the start in which every source should have been polled once

@@ -18,7 +18,7 @@ from soakwatch.core.errors import EXIT_FAIL, EXIT_INCONCLUSIVE, EXIT_PASS, EXIT_
 from soakwatch.core.formatting import SYMBOLS
 from soakwatch.core.tables import harmless, show_table
 from soakwatch.runs.judge_again import Decisive, JudgedAgain, RecordName, Rules, judged_again
-from soakwatch_rules.rule import Outcome
+from soakwatch_model.finding import Outcome
 from soakwatch_rules.wording.words import plural
 
 _MAX_REASON = 200

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from soakwatch_rules.event_catalogue import event_kind
-from soakwatch_rules.rule import Finding, Outcome
+from soakwatch_model.event_catalogue import event_kind
+from soakwatch_model.finding import Finding, Outcome
 
 WINDOW = "recorder.window"
 """The event that says that a flight recorder's samples are in the record: of a stretch of time, and why."""

@@ -12,7 +12,9 @@ import unicodedata
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from soakwatch_rules.rule import Ledger, Outcome, Window
+from soakwatch_model.case import Ledger
+from soakwatch_model.finding import Outcome
+from soakwatch_model.window import Window
 from soakwatch_rules.wording import words
 from soakwatch_rules.wording.words import plural, three_digits
 

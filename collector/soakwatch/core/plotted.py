@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from soakwatch_rules.series import Series
+from soakwatch_model.series import Series
 
 START_TIMES = ("start_time", "boot.time")
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from soakwatch.core.formatting import extent
 from soakwatch.core.plotted import as_plotted
-from soakwatch_rules.series import Series
+from soakwatch_model.series import Series
 
 WIDTH, HEIGHT = 120, 28
 """The box that a path is drawn in, in its own units."""

@@ -6,13 +6,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from soakwatch.core.errors import PlanError
-from soakwatch.core.roles import GENERATOR, MONITOR
 from soakwatch.core.units import seconds, share, show_seconds
 from soakwatch.core.yaml import Plain, dump, parse
 from soakwatch.judge.ceiling import HELD_S, METRICS, Ceiling, NoCeiling, best, ceilings
 from soakwatch.plan import Plan, TargetPlan, plan_from_text
 from soakwatch.plan.phase import MAX_LOAD, PhasePlan, phase_data
 from soakwatch.record import RecordView
+from soakwatch_model.roles import GENERATOR, MONITOR
 from soakwatch_rules.wording.words import quantity
 
 MIN_LEVEL_S = HELD_S + 5.0

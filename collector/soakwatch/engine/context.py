@@ -10,7 +10,7 @@ from soakwatch.core.event_kinds import REACH_NS
 from soakwatch.judge.capacity import CapacitySearch
 from soakwatch.plan import Plan
 from soakwatch.runs.sealing import Sealing
-from soakwatch_rules.rule import Event
+from soakwatch_model.event import Event
 
 
 @dataclass(frozen=True, slots=True)

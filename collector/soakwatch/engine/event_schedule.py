@@ -9,7 +9,7 @@ from soakwatch.core.units import show_seconds
 from soakwatch.engine.phases import PhaseTimeline
 from soakwatch.plan import EventPlan
 from soakwatch.plan.timeline import PhaseInterval
-from soakwatch_rules.rule import Event
+from soakwatch_model.event import Event
 
 SKIPPED = "event.skipped"
 """The kind of event that says that a planned event was left out, and why."""

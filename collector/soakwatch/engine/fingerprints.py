@@ -17,7 +17,7 @@ from soakwatch.core.redaction import Redaction
 from soakwatch.engine.run_record import RunRecord
 from soakwatch.record import RecordView
 from soakwatch.sources.abc import Fingerprints, SourceError, SourceUnreadyError
-from soakwatch_rules.rule import Event
+from soakwatch_model.event import Event
 
 ASK_S = 60.0
 """What one source may take to report what its target is, in the background."""

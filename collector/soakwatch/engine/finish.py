@@ -25,7 +25,7 @@ from soakwatch.record.seal import Checked
 from soakwatch.report.files import REPORT_FILES, write_reports
 from soakwatch.runs.sealing import Sealing, seal
 from soakwatch.sinks.supervisor import SinkProcesses
-from soakwatch_rules.rule import Finding, Outcome
+from soakwatch_model.finding import Finding, Outcome
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from soakwatch.judge.live.client import LiveJudge
 from soakwatch.judge.live.early_triggers import EarlyTriggers
 from soakwatch.judge.rates import META, Rate, snapshot_text
 from soakwatch.record import RecordFullError
+from soakwatch_model.finding import Finding
 from soakwatch_model.sample import Poll
-from soakwatch_rules.rule import Finding
 
 
 class LiveJudging:

@@ -14,8 +14,8 @@ from soakwatch.engine.phases import PhaseTimeline
 from soakwatch.engine.polling import PolledSource
 from soakwatch.engine.run_record import RunRecord
 from soakwatch.plan.observer import ObserverPlan
+from soakwatch_model.event import Event
 from soakwatch_rules.management.pauses import REST
-from soakwatch_rules.rule import Event
 
 _CPU_READS = 10  # in what is compared of a pause
 _LATE = 0.5  # of the part that is not compared: a pause that begins later is left out

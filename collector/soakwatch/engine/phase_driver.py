@@ -18,7 +18,7 @@ from soakwatch.plan.capacity import CapacityShare
 from soakwatch.plan.phase import Load
 from soakwatch.record import RecordFullError
 from soakwatch.record.model import MONITOR_ORIGIN
-from soakwatch_rules.rule import Event
+from soakwatch_model.event import Event
 
 ORIGIN = "plan"
 """Who reports the events that the plan brings, and those that say how the run went through it."""

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from soakwatch.core.roles import DUT, GENERATOR
 from soakwatch.engine.steady_state import SteadyStateDetector
 from soakwatch.plan.phase import UNTIL_FOUND, UNTIL_LOAD, UNTIL_SETTLED, Load, PhasePlan
 from soakwatch.plan.timeline import PhaseInterval, shifted, stretches
+from soakwatch_model.event import Event
+from soakwatch_model.roles import DUT, GENERATOR
 from soakwatch_model.sample import Sample
-from soakwatch_rules.rule import Event
 
 TURN = "phase.turn"
 """The kind of event that says why a phase ended when it did."""

@@ -13,13 +13,13 @@ from pathlib import Path
 from soakwatch.core.clock import SteadyClock
 from soakwatch.core.errors import PlanError, SoakwatchError
 from soakwatch.core.registry import INSTALLED, Registry
-from soakwatch.core.roles import GENERATOR
 from soakwatch.core.text import prefixed
 from soakwatch.engine.first_polls import OPENS_S, FirstPolls
 from soakwatch.plan import Plan, SourcePlan, TargetPlan
 from soakwatch.plan.sources import labelled
 from soakwatch.sources.abc import SourceContext, SourceError, SourceUnreadyError, timing
 from soakwatch.sources.registry import poller_module
+from soakwatch_model.roles import GENERATOR
 
 MIN_AHEAD_S = 5.0
 """A start that is nearer than this needs no poll of its own: the first polls of the run are there as soon."""

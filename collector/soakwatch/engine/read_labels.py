@@ -13,7 +13,6 @@ from soakwatch.core.errors import PlanError, RecordError
 from soakwatch.core.event_kinds import LABEL_UNREAD
 from soakwatch.core.labels import LABELS_KEY, PENDING_KEY, label_text, labels_in, labels_json
 from soakwatch.core.redaction import Redaction, redaction_of
-from soakwatch.core.roles import DUT
 from soakwatch.core.run_command import run_command
 from soakwatch.core.text import one_line
 from soakwatch.core.units import show_seconds
@@ -22,7 +21,8 @@ from soakwatch.engine.run_record import RunRecord
 from soakwatch.plan import LabelPlan, Plan, TargetPlan
 from soakwatch.plan.labels import LabelSource
 from soakwatch.record import RecordView
-from soakwatch_rules.rule import Event
+from soakwatch_model.event import Event
+from soakwatch_model.roles import DUT
 
 _MAX_OUTPUT = 64 << 10
 _MAX_REASON = 300

@@ -8,7 +8,7 @@ from typing import Final
 
 from soakwatch.core.event_kinds import RECORD_RESCUED
 from soakwatch.engine.run_record import RunRecord
-from soakwatch_rules.rule import Event
+from soakwatch_model.event import Event
 
 _RETRY_NS: Final = 10 * 10**9
 _TOLD_NS: Final = 60 * 10**9

@@ -9,7 +9,7 @@ from typing import Protocol
 from soakwatch.core.event_kinds import FindingKey, capture_reason, is_internal, key_of, words_of
 from soakwatch.record import StoredEvent
 from soakwatch.record.findings import identity_of
-from soakwatch_rules.rule import Finding, Outcome
+from soakwatch_model.finding import Finding, Outcome
 
 ALARMS = frozenset({Outcome.FAIL, Outcome.WARN})
 RECENT_NS = 540_000_000_000  # a moment that a finding names is captured if it is not longer ago

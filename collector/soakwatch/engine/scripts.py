@@ -12,7 +12,7 @@ from soakwatch.core.run_command import CommandResult, RunsCommand, run_command
 from soakwatch.plan import EventPlan
 from soakwatch.record import Artifact, artifact_name
 from soakwatch.record.queue import Notes
-from soakwatch_rules.rule import Event
+from soakwatch_model.event import Event
 
 FAILED: Final = "script.failed"
 """The kind of event that says that the command of a planned event went wrong."""

@@ -37,7 +37,7 @@ from soakwatch.plan.timeline import PhaseInterval
 from soakwatch.record import Record, RecordFullError
 from soakwatch.record.model import USER_ORIGIN
 from soakwatch.runs.status import SourceStatus, Status
-from soakwatch_rules.rule import Event
+from soakwatch_model.event import Event
 
 
 class Soak:

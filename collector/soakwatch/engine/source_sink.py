@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from soakwatch.core.errors import RecordError
-from soakwatch.core.roles import GENERATOR
 from soakwatch.engine.capacity.counts import TrialCounts
 from soakwatch.engine.first_polls import FirstPollEnded
 from soakwatch.engine.live_judging import LiveJudging
 from soakwatch.engine.phases import PhaseTimeline
 from soakwatch.engine.run_record import RunRecord
 from soakwatch.record import Source
+from soakwatch_model.roles import GENERATOR
 from soakwatch_model.sample import Poll, Sample
 
 FRESH_INTERVALS = 4.0  # a generator that has said nothing for so long is not shown with its last figures

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from soakwatch.core.clock import Clock, aligned
 from soakwatch.core.errors import RecordError
 from soakwatch.core.fingerprints import MONITOR_HOST
-from soakwatch.core.roles import DUT, GENERATOR, MONITOR
 from soakwatch.engine.context import RunContext
 from soakwatch.engine.fingerprints import Reporter
 from soakwatch.engine.first_polls import OPENS_S, FirstPolls
@@ -29,6 +28,7 @@ from soakwatch.plan.sources import labelled
 from soakwatch.record import RecordView, Source
 from soakwatch.sources.abc import Poller, SourceContext, timing
 from soakwatch.sources.registry import poller_module
+from soakwatch_model.roles import DUT, GENERATOR, MONITOR
 from soakwatch_model.sample import NOTHING, Poll, PollOutcome
 
 MAX_ALIGNMENT_NS = 1_000_000_000  # an hourly poll does not wait for the full hour to begin

@@ -15,7 +15,6 @@ from soakwatch.core.fingerprints import BEGIN_KEY
 from soakwatch.core.labels import LABELS_KEY, PENDING_KEY, labels_json
 from soakwatch.core.private_files import share
 from soakwatch.core.redaction import redaction_of
-from soakwatch.core.roles import MONITOR
 from soakwatch.core.yaml import parse
 from soakwatch.engine.context import RunContext
 from soakwatch.engine.phase_driver import ORIGIN
@@ -36,7 +35,8 @@ from soakwatch.record import Record, RecordView, SeriesKey
 from soakwatch.record.findings import identity_of
 from soakwatch.record.model import MONITOR_ORIGIN
 from soakwatch.runs.catalog import RECORD
-from soakwatch_rules.rule import Event
+from soakwatch_model.event import Event
+from soakwatch_model.roles import MONITOR
 
 _PACKAGES = (
     "soakwatch",

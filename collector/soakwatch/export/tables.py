@@ -10,7 +10,7 @@ from typing import Literal
 from soakwatch.record import RecordView, finding_to_json
 from soakwatch.record.follow import Tail
 from soakwatch.record.model import OUTCOMES, source_label
-from soakwatch_rules.rule import Finding
+from soakwatch_model.finding import Finding
 
 Type = Literal["text", "time", "float", "int"]
 Cell = str | int | float | None

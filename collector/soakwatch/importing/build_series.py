@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from soakwatch.core.roles import DUT, GENERATOR
 from soakwatch.core.suggest import hint
 from soakwatch.importing.gather import Column, Gathered, Ints, Sorted, gather, in_order
 from soakwatch.importing.plausibility import possible
@@ -18,6 +17,7 @@ from soakwatch.sources.tables.columns import MEMORY, MEMORY_SHARE, OTHERWISE, Na
 from soakwatch.sources.tables.errors import DataError
 from soakwatch.sources.tables.options import Options, checked
 from soakwatch.sources.tables.table import opened
+from soakwatch_model.roles import DUT, GENERATOR
 
 Key = tuple[str, str, str]
 _SHOWN = 3

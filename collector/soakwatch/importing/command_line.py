@@ -8,10 +8,10 @@ from typing import TypeVar
 
 import click
 
-from soakwatch.core.roles import DUT
 from soakwatch.importing.timeline import ImportOptions, timeline
 from soakwatch.sources.tables.errors import DataError
 from soakwatch.sources.tables.options import Meaning, checked, growths, kinds, meaning, pairs, roles
+from soakwatch_model.roles import DUT
 
 F = TypeVar("F", bound=Callable[..., object])
 

@@ -22,7 +22,8 @@ from soakwatch.runs.mark_event import MAX_EVENTS, EventRefusedError, EventReques
 from soakwatch.sources.tables.errors import DataError
 from soakwatch.sources.tables.options import Options
 from soakwatch.sources.tables.times import TimeOptions, time_reading
-from soakwatch_rules.rule import Event, Phase, Window
+from soakwatch_model.event import Event
+from soakwatch_model.window import Phase, Window
 
 NS = 10**9
 _FROM_START = 1e8  # smaller numbers are seconds from the begin, larger ones an epoch: as in the tables' own times

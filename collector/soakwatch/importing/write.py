@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 
-from soakwatch.core.roles import DUT, GENERATOR
 from soakwatch.core.units import plan_seconds
 from soakwatch.importing.build_series import Imported, ImportedSeries
 from soakwatch.importing.cadence import Polls, interval_of, polls_of
@@ -22,6 +21,7 @@ from soakwatch.record.bulk import Readings, Stretch
 from soakwatch.record.meta import GROWTH_KEY, IMPORTED_KEY, LEFT_OUT, RULES_KEY, UNPOLLED, UNREAD
 from soakwatch.record.model import USER_ORIGIN as EVENTS
 from soakwatch_model.metric import BY_NAME
+from soakwatch_model.roles import DUT, GENERATOR
 
 SOURCE = "import"
 WHY_LOST = "the file has no line for this time"

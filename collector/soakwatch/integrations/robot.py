@@ -28,7 +28,7 @@ from soakwatch.integrations.attach import attach
 from soakwatch.record import StoredEvent
 from soakwatch.runs.attached import RUN_VARIABLE, InterimVerdict, SoakRun, run_meant
 from soakwatch.runs.mark_event import EventRefusedError, moment_text
-from soakwatch_rules.rule import Outcome
+from soakwatch_model.finding import Outcome
 
 _WORDS = tuple(outcome.value for outcome in Outcome if outcome is not Outcome.NOT_APPLICABLE)
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from soakwatch.core.roles import DUT, GENERATOR
 from soakwatch.record import SeriesKey
+from soakwatch_model.roles import DUT, GENERATOR
 from soakwatch_model.sample import object_text
+from soakwatch_model.series import Series
 from soakwatch_rules.rule import Rule
-from soakwatch_rules.series import Series
 
 RETURNED: Final = frozenset(
     {

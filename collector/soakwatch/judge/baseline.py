@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch.record import SeriesKey
-from soakwatch_rules.rule import Phase, Rule, Window, wanted
-from soakwatch_rules.series import Series
+from soakwatch_model.series import Series
+from soakwatch_model.window import Phase, Window
+from soakwatch_rules.rule import Rule, wanted
 from soakwatch_rules.stats.blocks import MAD
 
 META = "baseline"

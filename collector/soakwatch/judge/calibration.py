@@ -19,7 +19,6 @@ import yaml
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
 from soakwatch.core.errors import PlanError, RecordError
-from soakwatch.core.roles import GENERATOR
 from soakwatch.core.units import show_seconds
 from soakwatch.core.yaml import parse, read_text
 from soakwatch.judge.ceiling import KINDS, Ceiling
@@ -27,6 +26,7 @@ from soakwatch.judge.judged_record import JudgeableRecord
 from soakwatch.plan import Plan, TargetPlan
 from soakwatch.record import Record
 from soakwatch.sources.abc import SourceConfig
+from soakwatch_model.roles import GENERATOR
 from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
 
 VERSION = 1

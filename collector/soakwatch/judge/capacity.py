@@ -16,8 +16,10 @@ from pydantic import TypeAdapter
 
 from soakwatch.core.units import show_seconds
 from soakwatch.plan.capacity import loss_words
+from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
+from soakwatch_model.window import Window
 from soakwatch_rules.detectors.overload_loss import OverloadLoss
-from soakwatch_rules.rule import Finding, InconclusiveReason, Outcome, Rule, Window
+from soakwatch_rules.rule import Rule
 from soakwatch_rules.wording.words import quantity
 
 META = "capacity"

@@ -9,7 +9,6 @@ from dataclasses import replace
 from soakwatch.core.event_kinds import SETUP_CHANGE, is_run_admin
 from soakwatch.core.fingerprints import BEGIN_KEY
 from soakwatch.core.flatten import Tree, parse_json
-from soakwatch.core.roles import DUT, GENERATOR
 from soakwatch.judge.attribution import judged_target, labelled
 from soakwatch.judge.baseline import baseline_of
 from soakwatch.judge.calibration import SOURCE as REFERENCE
@@ -27,11 +26,15 @@ from soakwatch.judge.tenants import tenants_in
 from soakwatch.plan.tenants import TenantPlan
 from soakwatch.record import SeriesKey
 from soakwatch.record.meta import UNPOLLED
+from soakwatch_model.case import Case, Ledger, Unread
+from soakwatch_model.event import Event
 from soakwatch_model.metric import BY_NAME, STATE
 from soakwatch_model.metric_load import WHOLE_LOAD
+from soakwatch_model.roles import DUT, GENERATOR
+from soakwatch_model.series import Series
+from soakwatch_model.window import Phase, Window
 from soakwatch_rules.polling import CORE
-from soakwatch_rules.rule import Case, Event, Ledger, Phase, Rule, Unread, Window, wanted
-from soakwatch_rules.series import Series
+from soakwatch_rules.rule import Rule, wanted
 from soakwatch_rules.traits import Crash, traits_of
 
 Concerned = Callable[[Rule, str, Sequence[SeriesKey]], bool]

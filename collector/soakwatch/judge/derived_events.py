@@ -14,10 +14,10 @@ from typing import Protocol
 import numpy as np
 
 from soakwatch.record import SeriesKey
+from soakwatch_model.event import Event
+from soakwatch_model.series import Series
 from soakwatch_rules.events.incidents import witnessed
 from soakwatch_rules.events.process_life import of_child
-from soakwatch_rules.rule import Event
-from soakwatch_rules.series import Series
 
 START_TIME_SLACK_S = 2.0  # the kernel's time of boot, on which start times rest, is rounded to the second
 _SAME = 3  # readings within which an event that was told is the one that the samples show

@@ -18,14 +18,15 @@ from pathlib import Path
 import numpy as np
 
 from soakwatch.core.errors import RecordError
-from soakwatch.core.roles import DUT
 from soakwatch.judge.baseline import MAX_SERIES, META, BaselineSnapshot, baseline_of, levels_of, metrics_of
 from soakwatch.plan import Plan
 from soakwatch.record import Record, RecordView, SeriesKey
 from soakwatch.record.meta import EARLIER, decode, decode_ints, encode, setup_of
 from soakwatch.record.reader import trait_of
-from soakwatch_rules.rule import Rule, Window
-from soakwatch_rules.series import Series
+from soakwatch_model.roles import DUT
+from soakwatch_model.series import Series
+from soakwatch_model.window import Window
+from soakwatch_rules.rule import Rule
 
 SERIES_META = "baseline.series"
 """The meta of a record that holds lent readings."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from soakwatch.core.roles import DUT, GENERATOR
 from soakwatch.core.units import show_seconds
 from soakwatch.judge.attribution import RETURNED
 from soakwatch.judge.capacity import capacity_findings, searches_of
@@ -20,7 +19,11 @@ from soakwatch.judge.pass_requirements import Demand
 from soakwatch.judge.unjudged_columns import unjudged_columns
 from soakwatch.judge.verdict import Verdict, fold
 from soakwatch.plan.tenants import TenantPlan
-from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Outcome, Rule, Window
+from soakwatch_model.case import Case
+from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
+from soakwatch_model.roles import DUT, GENERATOR
+from soakwatch_model.window import Window
+from soakwatch_rules.rule import Rule
 from soakwatch_rules.traffic_verdict import agreed, of_shared_load, of_the_management_path
 from soakwatch_rules.traits import STOPS, traits_of
 

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from soakwatch.record import SeriesKey, StoredEvent, StoredFault
-from soakwatch_rules.rule import Ledger, Phase, Window
-from soakwatch_rules.series import Series
+from soakwatch_model.case import Ledger
+from soakwatch_model.series import Series
+from soakwatch_model.window import Phase, Window
 
 
 class JudgeableRecord(Protocol):

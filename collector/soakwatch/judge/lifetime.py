@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from soakwatch.record import StoredFault
+from soakwatch_model.case import Ledger
 from soakwatch_model.metric import BY_NAME
-from soakwatch_rules.rule import Ledger, Window
+from soakwatch_model.series import Series
+from soakwatch_model.window import Window
 from soakwatch_rules.sampling import cadence
-from soakwatch_rules.series import Series
 
 _COME_AND_GO = frozenset({"process", "interface", "queue", "mountpoint", "device", "pool", "table", "module", "flow"})
 """The labels of things that may not have been there yet, or not any more: a whole device always is."""

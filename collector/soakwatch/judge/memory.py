@@ -6,9 +6,10 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
+from soakwatch_model.finding import Finding, Outcome
 from soakwatch_rules.growth.memory_sums import PARTS, SUMS, weighed_by_parts
 from soakwatch_rules.memory_verdict import of_shared_hosts, one_verdict
-from soakwatch_rules.rule import Finding, Outcome, Rule
+from soakwatch_rules.rule import Rule
 from soakwatch_rules.traits import GrowthMethod, traits_of
 
 if TYPE_CHECKING:

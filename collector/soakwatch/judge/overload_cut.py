@@ -12,7 +12,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from soakwatch.plan.capacity import NAME
-from soakwatch_rules.rule import Finding, Phase, Rule, Window
+from soakwatch_model.finding import Finding
+from soakwatch_model.window import Phase, Window
+from soakwatch_rules.rule import Rule
 from soakwatch_rules.traits import traits_of
 
 _LENT, _OWN = "the baseline of an earlier run", "the baseline before the search for the capacity"

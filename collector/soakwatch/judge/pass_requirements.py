@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_rules.memory_verdict import BOTH
-from soakwatch_rules.rule import Finding, InconclusiveReason, Outcome
 from soakwatch_rules.traits import traits_of
 
 _OF_THE_RUN = frozenset({InconclusiveReason.CADENCE, InconclusiveReason.TOO_SHORT})
@@ -62,7 +62,7 @@ class Demand:
     def waives(self, finding: Finding) -> bool:
         """Whether this is inconclusive and not required.
 
-        >>> from soakwatch_rules.rule import Window
+        >>> from soakwatch_model.window import Window
         >>> doubt = Finding("cpu_spike", 1, Outcome.INCONCLUSIVE, "dut", "", "", Window(0, 1), "", "", 9,
         ...                 why=InconclusiveReason.CADENCE)
         >>> Demand().waives(doubt), Demand(insisted=frozenset({"cpu_spike"})).waives(doubt)

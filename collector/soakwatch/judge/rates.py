@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 
 from soakwatch.core.formatting import quantity
 from soakwatch.core.plain_names import plain_name
-from soakwatch_rules.rule import Forecast
+from soakwatch_model.finding import Forecast
 from soakwatch_rules.wording.forecast import forecast_words
 
 META = "so_far"

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from soakwatch.core.errors import PlanError, RecordError
-from soakwatch.core.roles import DUT, MONITOR, ROLES
 from soakwatch.core.ssh_signature import key_of
 from soakwatch.core.yaml import parse
 from soakwatch.judge.verdict import Verdict
 from soakwatch.record import RecordView
 from soakwatch.record.seal import Checked
-from soakwatch_rules.rule import Outcome
+from soakwatch_model.finding import Outcome
+from soakwatch_model.roles import DUT, MONITOR, ROLES
 
 
 def refuse_contradictions(view: RecordView) -> None:

@@ -25,7 +25,7 @@ from soakwatch.plan.tenants import TenantPlan, tenants_of
 from soakwatch.record import RecordView
 from soakwatch.record.lifecycle import lifecycle_of
 from soakwatch.record.meta import IMPORTED_KEY
-from soakwatch_rules.rule import Outcome
+from soakwatch_model.finding import Outcome
 
 ALARMS = frozenset({Outcome.FAIL, Outcome.WARN})
 

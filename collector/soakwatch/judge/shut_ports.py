@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from soakwatch.judge.judged_record import JudgeableRecord
-from soakwatch_rules.labels import label
-from soakwatch_rules.rule import Window
-from soakwatch_rules.series import Series
+from soakwatch_model.label import label
+from soakwatch_model.series import Series
+from soakwatch_model.window import Window
 
 _ADMIN_UP = "system.network.admin_up"
 

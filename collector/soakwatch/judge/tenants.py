@@ -6,13 +6,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from soakwatch.core.roles import DUT
 from soakwatch.judge.judged_record import JudgeableRecord
 from soakwatch.plan.tenants import TenantPlan
 from soakwatch.record import SeriesKey
-from soakwatch_rules.labels import label
+from soakwatch_model.case import Tenant
+from soakwatch_model.label import label
+from soakwatch_model.roles import DUT
+from soakwatch_model.window import Window
 from soakwatch_rules.load.tenants import METRICS
-from soakwatch_rules.rule import Tenant, Window
 
 LABEL: Final = "tenant"
 _BY_DEVICE: Final = ("context", "vdom", "vsys", "vrf", "table", "pool", "module")

@@ -7,13 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, Protocol, cast
 
-from soakwatch.core.roles import DUT
 from soakwatch.judge.verdict import Verdict
 from soakwatch.record import SeriesKey
 from soakwatch.record.meta import IMPORTED_KEY, RULES_KEY
+from soakwatch_model.finding import Outcome
 from soakwatch_model.metric import BY_NAME, GAUGE
-from soakwatch_rules.rule import Outcome, Rule
-from soakwatch_rules.series import Series, Trait
+from soakwatch_model.roles import DUT
+from soakwatch_model.series import Series, Trait
+from soakwatch_rules.rule import Rule
 
 SHARE, COUNTED = "1", "{"
 _SHOWN = 6

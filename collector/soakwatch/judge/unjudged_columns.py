@@ -17,8 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch.record.meta import IMPORTED_KEY, LEFT_OUT, UNREAD
+from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.metric import BY_NAME
-from soakwatch_rules.rule import Finding, InconclusiveReason, Outcome, Rule, Window
+from soakwatch_model.window import Window
+from soakwatch_rules.rule import Rule
 
 RULE = "coverage"
 _VERSION = 1

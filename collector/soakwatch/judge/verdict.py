@@ -6,13 +6,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from soakwatch.core.errors import EXIT_FAIL, EXIT_INCONCLUSIVE, EXIT_PASS
-from soakwatch.core.roles import DUT
 from soakwatch.core.units import show_seconds
 from soakwatch.judge.capacity import CapacitySearch
 from soakwatch.judge.pass_requirements import Demand
 from soakwatch.record.seal import Checked
+from soakwatch_model.case import Ledger
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Finding, Outcome
+from soakwatch_model.roles import DUT
+from soakwatch_model.window import Phase, Window
 from soakwatch_rules.causes import Cause, causes
-from soakwatch_rules.rule import Event, Finding, Ledger, Outcome, Phase, Window
 from soakwatch_rules.traits import traits_of
 
 NOT_REQUIRED = "(not required)"

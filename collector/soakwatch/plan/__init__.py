@@ -18,7 +18,6 @@ from pydantic import ValidationError
 from soakwatch.core.errors import PlanError
 from soakwatch.core.registry import INSTALLED, Registry
 from soakwatch.core.registry import rules as rule_names
-from soakwatch.core.roles import DUT, GENERATOR
 from soakwatch.core.units import plan_seconds, seconds
 from soakwatch.core.validation import problems as problems_of
 from soakwatch.core.yaml import Document, Path, Plain, Problem, dump, parse, placeless, plan_error, read_text
@@ -48,6 +47,7 @@ from soakwatch.plan.tenants import TenantPlan, tenants_of
 from soakwatch.plan.web import DEFAULT_WEB, WebPlan, web_of
 from soakwatch.sources.abc import SourceConfig, WatchedProcess
 from soakwatch.sources.registry import poller_module
+from soakwatch_model.roles import DUT, GENERATOR
 
 __all__ = [
     "EventPlan",

@@ -9,10 +9,10 @@ from urllib.parse import parse_qsl, urlsplit
 
 from soakwatch.core.errors import PlanError
 from soakwatch.core.registry import INSTALLED, Registry
-from soakwatch.core.roles import DUT
 from soakwatch.core.suggest import hint, nearest
 from soakwatch.core.yaml import Plain
 from soakwatch.sources.registry import poller_module
+from soakwatch_model.roles import DUT
 
 LOCAL = "local"
 _WEB = ("http", "https")

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from difflib import get_close_matches
 
 from soakwatch.core.registry import rules as rule_names
-from soakwatch_rules.event_catalogue import CATALOGUE
+from soakwatch_model.event_catalogue import CATALOGUE
 from soakwatch_rules.traits import traits_of
 
 OUTAGE = "outage"

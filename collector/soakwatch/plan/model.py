@@ -14,7 +14,6 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, JsonValue, PlainValidator, WithJsonSchema, model_validator
 
 from soakwatch.core.regex import user_regex
-from soakwatch.core.roles import DUT, Role
 from soakwatch.core.validation import shown
 from soakwatch.core.yaml import Plain
 from soakwatch.plan.capacity import MAX_GOALS
@@ -27,6 +26,7 @@ from soakwatch.plan.observer import ObserverShape
 from soakwatch.plan.parts import DURATION_SCHEMA, Duration, Shape, Text
 from soakwatch.plan.phase import EVENT_KIND, PHASES, PhasePlan, phase_of
 from soakwatch.plan.web import WebShape
+from soakwatch_model.roles import DUT, Role
 
 INTERFACES_ALL = "all"
 

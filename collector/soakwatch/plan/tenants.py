@@ -11,8 +11,8 @@ from typing import Final
 from soakwatch.core.suggest import hint
 from soakwatch.core.validation import shown
 from soakwatch.core.yaml import Document, Path, Plain, Problem
+from soakwatch_model.label import label
 from soakwatch_model.metric import BY_NAME
-from soakwatch_rules.labels import label
 
 MAX_TENANTS: Final = 64
 MAX_ITEMS: Final = 64

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from soakwatch.record._effective_polls import EffectivePolls, PollColumns
 from soakwatch.record.model import OUTCOME_NUMBERS, OUTCOMES, Ints, Source
+from soakwatch_model.case import Ledger, Silence
 from soakwatch_model.sample import PollOutcome
-from soakwatch_rules.rule import Ledger, Silence, Window
+from soakwatch_model.window import Window
 
 _MAX_ERRORS = 3
 _SILENT_INTERVALS = 3

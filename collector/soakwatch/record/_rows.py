@@ -6,7 +6,7 @@ import json
 import sqlite3
 
 from soakwatch.record.model import Source, StoredEvent
-from soakwatch_rules.rule import Event
+from soakwatch_model.event import Event
 
 CADENCES = "cadences:"  # and the source's number: a key of meta
 EVENT_COLUMNS = "id, origin, target, kind, object, begin_ns, end_ns, detail, expect, deadline_ns"

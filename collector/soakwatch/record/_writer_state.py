@@ -13,9 +13,9 @@ from soakwatch.record._packer import PollPacker
 from soakwatch.record._rows import last_time, sources_of, storable
 from soakwatch.record._sealing import count_recent
 from soakwatch.record.model import OUTCOME_NUMBERS, Source
+from soakwatch_model.event import Event
 from soakwatch_model.sample import Event as ProbeEvent
 from soakwatch_model.sample import Fault, Poll
-from soakwatch_rules.rule import Event
 
 MAX_REASONS = 16
 """So many different reasons are kept for one metric of one object; a reason that carries a changing number would

@@ -17,7 +17,7 @@ from soakwatch.record._sqlite_errors import as_record_error
 from soakwatch.record._writer_state import insert_event
 from soakwatch.record.model import USER_ORIGIN, StoredEvent
 from soakwatch.record.writer import Record
-from soakwatch_rules.rule import Event
+from soakwatch_model.event import Event
 
 
 class ExternalEvents:

@@ -7,8 +7,9 @@ import math
 from collections.abc import Mapping
 from typing import cast
 
+from soakwatch_model.finding import Finding, Forecast, InconclusiveReason, Mark, MarkKind, Outcome, Victim
+from soakwatch_model.window import Window
 from soakwatch_rules.crash_kinds import KERNEL
-from soakwatch_rules.rule import Finding, Forecast, InconclusiveReason, Mark, MarkKind, Outcome, Victim, Window
 
 _MARK_KINDS = "mark_kinds"
 """What each mark is, in the order of ``marks``; records of earlier versions do not have it."""

@@ -19,7 +19,7 @@ from soakwatch.core.labels import LABELS_KEY, labels_in
 from soakwatch.core.suggest import hint
 from soakwatch.record.model import Ints, SeriesKey, Values
 from soakwatch.record.source import ReportSource
-from soakwatch_rules.rule import Phase
+from soakwatch_model.window import Phase
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from soakwatch_model.event import Event
 from soakwatch_model.metric import BY_NAME
 from soakwatch_model.sample import PollOutcome
-from soakwatch_rules.rule import Event
 
 Ints = NDArray[np.int64]
 """Times in UTC ns, positions or numbers; shape (n,)."""

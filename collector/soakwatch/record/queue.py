@@ -15,8 +15,8 @@ from soakwatch.core.errors import RecordError
 from soakwatch.core.log_throttle import ThrottledLog
 from soakwatch.record.model import MONITOR_ORIGIN, Artifact
 from soakwatch.record.writer import Record
+from soakwatch_model.event import Event
 from soakwatch_model.sample import NOTHING, Poll, PollOutcome
-from soakwatch_rules.rule import Event
 
 P = ParamSpec("P")
 R = TypeVar("R")

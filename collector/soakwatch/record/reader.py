@@ -41,10 +41,12 @@ from soakwatch.record.model import (
     source_label,
 )
 from soakwatch.record.seal import Checked, Seal, check, seals_in
+from soakwatch_model.case import Ledger
+from soakwatch_model.finding import Finding
 from soakwatch_model.metric import BY_NAME
 from soakwatch_model.sample import Poll, PollOutcome
-from soakwatch_rules.rule import Finding, Ledger, Phase, Window
-from soakwatch_rules.series import Growth, Kind, Series, Trait
+from soakwatch_model.series import Growth, Kind, Series, Trait
+from soakwatch_model.window import Phase, Window
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -17,8 +17,9 @@ from soakwatch.record.model import (
     StoredEvent,
     StoredFault,
 )
-from soakwatch_rules.rule import Finding, Phase, Window
-from soakwatch_rules.series import Series
+from soakwatch_model.finding import Finding
+from soakwatch_model.series import Series
+from soakwatch_model.window import Phase, Window
 
 __all__ = ["Counts", "PollOutcomes", "ReportSource", "SeriesKey", "Source", "Span", "StoredEvent", "StoredFault"]
 

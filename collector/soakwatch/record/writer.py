@@ -28,8 +28,9 @@ from soakwatch.record.model import Artifact, Source, StoredEvent
 from soakwatch.record.rescue import Identity, OpenFile, displaced, file_identity, moved_to_a_copy, side_files
 from soakwatch.record.seal import Seal, write_seal
 from soakwatch.record.writer_lock import release_lock, take_lock
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.sample import Poll
-from soakwatch_rules.rule import Event, Finding, Outcome
 
 _MAX_LAYOUTS = 1000  # unused layouts are removed when there are more: a source whose polls never have the same shape
 

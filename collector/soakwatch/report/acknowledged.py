@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from soakwatch.core.event_kinds import ACKNOWLEDGED
 from soakwatch.core.formatting import utc
 from soakwatch.record.source import StoredEvent
-from soakwatch_rules.rule import Finding
+from soakwatch_model.finding import Finding
 
 Subject = tuple[str, str, str, str]
 """Target, rule, metric and object of a finding."""

@@ -13,7 +13,6 @@ from soakwatch.core.event_kinds import STOP
 from soakwatch.core.formatting import extent, quantity, span_text, utc
 from soakwatch.core.labels import labels_words
 from soakwatch.core.plain_names import plain_name
-from soakwatch.core.roles import DUT
 from soakwatch.core.units import show_seconds
 from soakwatch.judge.verdict import Verdict
 from soakwatch.report.differences import difference_words
@@ -24,8 +23,9 @@ from soakwatch.report.page import Page
 from soakwatch.report.summaries import deciding
 from soakwatch.report.timeline import chain_of
 from soakwatch.report.trust import trust_words
+from soakwatch_model.finding import Finding, Outcome
+from soakwatch_model.roles import DUT
 from soakwatch_rules.causes import Cause
-from soakwatch_rules.rule import Finding, Outcome
 from soakwatch_rules.traits import plain_words, traits_of
 from soakwatch_rules.wording.forecast import forecast_words
 from soakwatch_rules.wording.words import counted

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from soakwatch_rules.rule import Mark, Outcome, Window
-from soakwatch_rules.series import Series
+from soakwatch_model.finding import Mark, Outcome
+from soakwatch_model.series import Series
+from soakwatch_model.window import Window
 
 Format = Literal["html", "markdown", "terminal", "text"]
 """``text`` is what a terminal report becomes in a pipe or file: no colour, nothing wrapped, one fact a line."""

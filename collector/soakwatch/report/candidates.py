@@ -12,8 +12,8 @@ from soakwatch.core.formatting import natural
 from soakwatch.core.plotted import as_plotted
 from soakwatch.record.source import ReportSource, SeriesKey
 from soakwatch.report.heat_cells import How, binned, bins_of
-from soakwatch_rules.rule import Window
-from soakwatch_rules.series import Series
+from soakwatch_model.series import Series
+from soakwatch_model.window import Window
 
 MAX_SERIES_READ = 300
 _STRETCHES = 3

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from soakwatch.core.event_kinds import WINDOW, FindingKey, capture_reason, key_of
 from soakwatch.core.formatting import utc
 from soakwatch.record.source import StoredEvent
-from soakwatch_rules.rule import Event, Finding, Mark, Outcome, Window
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Finding, Mark, Outcome
+from soakwatch_model.window import Window
 from soakwatch_rules.wording.words import counted, some
 
 _MAX_RELATED_S = 180.0  # a longer window that merely overlaps says nothing of where a finding is

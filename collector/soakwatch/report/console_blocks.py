@@ -20,7 +20,8 @@ from soakwatch.report.console import ConsoleWriter, Part
 from soakwatch.report.page import Page
 from soakwatch.report.section import Section
 from soakwatch.report.sparks import pointers, spark_words, sparkline, strip
-from soakwatch_rules.rule import Outcome, Window
+from soakwatch_model.finding import Outcome
+from soakwatch_model.window import Window
 
 STYLES = {
     Outcome.FAIL: "bold red",

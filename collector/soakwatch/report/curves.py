@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from soakwatch.core.formatting import Scale, quantity, scale_of, utc
 from soakwatch.core.plotted import START_TIMES, as_plotted
 from soakwatch.record.source import SeriesKey
-from soakwatch_rules.series import Series
+from soakwatch_model.series import Series
 
 _GAP = 3.5  # times the usual distance of readings: a longer silence is drawn as a hole
 _MAX_GAPS_KEPT = 200

@@ -9,7 +9,7 @@ from soakwatch.core.plain_names import plain_name
 from soakwatch.judge.verdict import Verdict
 from soakwatch.report.headline import rate_of
 from soakwatch.runs.previous import Key, PreviousRun, key_of
-from soakwatch_rules.rule import Outcome
+from soakwatch_model.finding import Outcome
 from soakwatch_rules.wording.words import counted
 
 _MAX_NAMED = 2

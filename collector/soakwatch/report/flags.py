@@ -12,7 +12,8 @@ from bokeh.models.annotations import LegendItem
 from soakwatch.report.palette import BLACK, GROUND, OUTCOMES
 from soakwatch.report.plot_background import Row, draw_moments, item
 from soakwatch.report.plot_style import plain, put, words
-from soakwatch_rules.rule import Outcome, Window
+from soakwatch_model.finding import Outcome
+from soakwatch_model.window import Window
 
 _MAX_NAMED = 4
 

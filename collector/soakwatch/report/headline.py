@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 
 from soakwatch.core.formatting import quantity
 from soakwatch.core.plain_names import plain_name
-from soakwatch.core.roles import DUT
 from soakwatch.core.units import show_seconds
 from soakwatch.judge.verdict import Verdict
 from soakwatch.report.load import Generator, figure_of
 from soakwatch.report.moments import first_failure_ns
 from soakwatch.report.summaries import deciding
-from soakwatch_rules.rule import Finding, InconclusiveReason, Outcome, Window
+from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
+from soakwatch_model.roles import DUT
+from soakwatch_model.window import Window
 from soakwatch_rules.traits import RISE_PER_HOUR, Family, GrowthMethod, plain_words, traits_of
 from soakwatch_rules.wording.words import counted
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from soakwatch.core.formatting import natural, quantity, share_text
-from soakwatch.core.roles import MONITOR
 from soakwatch.record.source import ReportSource, SeriesKey
+from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.metric import CATALOGUE
-from soakwatch_rules.rule import Finding, Outcome
-from soakwatch_rules.series import Series
+from soakwatch_model.roles import MONITOR
+from soakwatch_model.series import Series
 from soakwatch_rules.traits import traits_of
 from soakwatch_rules.wording.forecast import forecast_words
 

@@ -8,8 +8,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch_rules.rule import Window
-from soakwatch_rules.series import Series
+from soakwatch_model.series import Series
+from soakwatch_model.window import Window
 
 MAX_BINS = 480
 MAX_ROWS = 64

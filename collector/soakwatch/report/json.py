@@ -17,9 +17,11 @@ from soakwatch.judge.capacity import CapacitySearch
 from soakwatch.judge.verdict import TargetVerdict, Verdict
 from soakwatch.record.seal import Checked
 from soakwatch.runs.setup_changes import Changed
+from soakwatch_model.case import Ledger
+from soakwatch_model.finding import Finding, Forecast, Mark
 from soakwatch_model.sample import object_labels
+from soakwatch_model.window import Phase
 from soakwatch_rules.causes import Cause
-from soakwatch_rules.rule import Finding, Forecast, Ledger, Mark, Phase
 
 SCHEMA = 5
 

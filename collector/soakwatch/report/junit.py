@@ -11,7 +11,7 @@ from soakwatch.judge.record_trust import seal_words
 from soakwatch.judge.verdict import Verdict
 from soakwatch.runs.compare.set_up import ABSENT
 from soakwatch.runs.setup_changes import Changed
-from soakwatch_rules.rule import Finding, Outcome
+from soakwatch_model.finding import Finding, Outcome
 from soakwatch_rules.wording.words import counted
 
 _WORST_FIRST = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.WARN, Outcome.PASS, Outcome.NOT_APPLICABLE)

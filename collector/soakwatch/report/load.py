@@ -12,8 +12,8 @@ from soakwatch.core.plotted import as_plotted
 from soakwatch.record.source import ReportSource, SeriesKey
 from soakwatch_model.metric_load import WHOLE_LOAD
 from soakwatch_model.sample import object_labels, object_text
-from soakwatch_rules.rule import Window
-from soakwatch_rules.series import Series
+from soakwatch_model.series import Series
+from soakwatch_model.window import Window
 
 _QUANTILE = "quantile"
 _UNREAD = "lines.unread"

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from soakwatch.core.formatting import number, span_text
 from soakwatch.record.source import PollOutcomes
-from soakwatch_rules.rule import Window
+from soakwatch_model.window import Window
 
 _FEW, _HALF = 0.1, 0.5
 _HEIGHTS = (100, 45, 70, 100)  # of answered polls; of few, some and most polls lost

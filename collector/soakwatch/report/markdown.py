@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from soakwatch.core.formatting import SYMBOLS, printable, quantity, subject
-from soakwatch.core.roles import DUT
 from soakwatch.judge.record_trust import seal_words
 from soakwatch.judge.verdict import Verdict
 from soakwatch.record.source import ReportSource
@@ -19,8 +18,10 @@ from soakwatch.report.sections import findings as findings_section
 from soakwatch.report.sections import verdict as verdict_section
 from soakwatch.report.sparks import spark_words, sparkline
 from soakwatch.report.summaries import chain, confidence_text, has_own_frame, outcome_words
+from soakwatch_model.finding import Outcome
+from soakwatch_model.roles import DUT
+from soakwatch_model.window import Window
 from soakwatch_rules.causes import Cause, CauseKind
-from soakwatch_rules.rule import Outcome, Window
 from soakwatch_rules.wording.forecast import forecast_words
 
 _MAX_LINES = 75

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from soakwatch.core.formatting import natural
-from soakwatch.core.roles import DUT
 from soakwatch.judge.verdict import Verdict
-from soakwatch_rules.rule import Finding, Outcome
+from soakwatch_model.finding import Finding, Outcome
+from soakwatch_model.roles import DUT
 from soakwatch_rules.traits import Family, traits_of
 
 LEAST = 4

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from soakwatch.judge.verdict import Verdict
+from soakwatch_model.finding import Outcome
 from soakwatch_rules.causes import Cause
-from soakwatch_rules.rule import Outcome
 
 
 def failed_ns(cause: Cause) -> int | None:

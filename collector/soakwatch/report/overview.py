@@ -17,7 +17,8 @@ from soakwatch.report.load import generators
 from soakwatch.report.panels import Panel, key_panels, panels_of
 from soakwatch.report.plot_style import plain
 from soakwatch.report.plots import Drawing, Trend
-from soakwatch_rules.rule import Finding, Outcome, Window
+from soakwatch_model.finding import Finding, Outcome
+from soakwatch_model.window import Window
 
 HEIGHT, KEY_HEIGHT, SMALL, LIVE_POINTS = 260, 205, 140, 2000
 _MAX_FLAGS, _MARKS = 40, 3

@@ -17,7 +17,9 @@ from soakwatch.report.captures import Capture, captures_of
 from soakwatch.report.curves import Curve, curve_of
 from soakwatch.report.load import Generator, LoadLine, generators, load_lines
 from soakwatch.runs.previous import PreviousRun, previous_run, written_run
-from soakwatch_rules.rule import Event, Finding, Outcome, Window
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Finding, Outcome
+from soakwatch_model.window import Window
 
 if TYPE_CHECKING:
     from soakwatch.report.plots import Drawing

@@ -6,7 +6,7 @@ No colour stands alone: lines carry numbers, findings a shape and a number, phas
 
 from __future__ import annotations
 
-from soakwatch_rules.rule import Outcome
+from soakwatch_model.finding import Outcome
 
 # Okabe and Ito's palette, for a light ground
 BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PURPLE = (

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from soakwatch.core.formatting import Scale, natural, scale_of
-from soakwatch.core.roles import DUT, GENERATOR, MONITOR
 from soakwatch.core.units import show_seconds
 from soakwatch.judge.rates import Rate
 from soakwatch.record.source import ReportSource, SeriesKey
@@ -17,9 +16,11 @@ from soakwatch.report.candidates import MAX_SERIES_READ, SeriesSummary, candidat
 from soakwatch.report.curves import Curve, curve_of
 from soakwatch.report.heat_cells import MAX_ROWS, Heat
 from soakwatch.report.topics import DROPS, TOPICS, Topic, further
+from soakwatch_model.finding import Finding, Outcome
+from soakwatch_model.roles import DUT, GENERATOR, MONITOR
 from soakwatch_model.sample import object_labels
-from soakwatch_rules.rule import Finding, Outcome, Window
-from soakwatch_rules.series import Series
+from soakwatch_model.series import Series
+from soakwatch_model.window import Window
 
 LINES, MOVING = 12, 6
 """Up to so many series are lines in one plot; of more, so many that move most have small plots below their heat map."""

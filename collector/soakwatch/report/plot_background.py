@@ -25,7 +25,9 @@ from bokeh.models.annotations import LegendItem
 from soakwatch.report.curves import Curve
 from soakwatch.report.palette import BLACK, DASHES, GREY, HALO, NAME, PHASES, PURPLE, VERMILION
 from soakwatch.report.plot_style import dress_axis, name_of, plain, put, shortened, words
-from soakwatch_rules.rule import Event, Mark, Phase, Window
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Mark
+from soakwatch_model.window import Phase, Window
 
 _MAX_EVENTS = 200
 _MAX_NAMES, _NAMES_APART, _LONGEST_NAME = 12, 25, 22

@@ -52,7 +52,9 @@ from soakwatch.report.plot_style import (
     tip_unit,
     words,
 )
-from soakwatch_rules.rule import Event, Mark, Phase, Window
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Mark
+from soakwatch_model.window import Phase, Window
 
 _FEW_POINTS = 60  # single readings between holes would be invisible as a line
 

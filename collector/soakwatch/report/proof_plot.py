@@ -18,7 +18,8 @@ from soakwatch.core.plain_names import plain_name
 from soakwatch.record.source import SeriesKey
 from soakwatch.report.curves import Curve
 from soakwatch.report.page import IDENTITIES, Page
-from soakwatch_rules.rule import Finding, Outcome, Window
+from soakwatch_model.finding import Finding, Outcome
+from soakwatch_model.window import Window
 from soakwatch_rules.traits import GrowthMethod, traits_of
 from soakwatch_rules.wording.words import counted, three_digits
 

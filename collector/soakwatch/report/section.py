@@ -21,7 +21,7 @@ from soakwatch.core.errors import PlanError
 from soakwatch.core.registry import PluginFolder
 from soakwatch.report.blocks import Block, Format, Text, shown_in
 from soakwatch.report.page import Page
-from soakwatch_rules.rule import Outcome
+from soakwatch_model.finding import Outcome
 
 SECTIONS = PluginFolder("soakwatch.report.sections", "section", "soakwatch.sections")
 _PACKAGE = "soakwatch.report.sections."

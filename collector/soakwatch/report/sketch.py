@@ -11,7 +11,8 @@ from soakwatch.core.formatting import extent
 from soakwatch.judge.rates import Rate
 from soakwatch.record.source import ReportSource
 from soakwatch.report.panels import Panel, first_panels
-from soakwatch_rules.rule import Finding, Window
+from soakwatch_model.finding import Finding
+from soakwatch_model.window import Window
 
 WIDTH, HEIGHT = 1000, 200
 """The box that paths are drawn in, in its own units: the whole window, and from the lowest to the highest value."""

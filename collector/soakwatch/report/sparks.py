@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from soakwatch.core.formatting import extent
 from soakwatch.core.plotted import as_plotted
-from soakwatch_rules.rule import Mark, Window
-from soakwatch_rules.series import Series
+from soakwatch_model.finding import Mark
+from soakwatch_model.series import Series
+from soakwatch_model.window import Window
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 PLAIN = "_.-=+*#@"

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from soakwatch.core.formatting import extent, quantity, subject, utc
 from soakwatch.judge.verdict import Verdict
+from soakwatch_model.finding import Finding, Mark, Outcome
 from soakwatch_rules.causes import Cause, CauseKind, lags
-from soakwatch_rules.rule import Finding, Mark, Outcome
 from soakwatch_rules.wording.words import counted
 
 _KINDS = {

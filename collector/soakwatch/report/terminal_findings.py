@@ -19,8 +19,8 @@ from soakwatch.report.summaries import (
     members,
     outcome_words,
 )
+from soakwatch_model.finding import Finding, Outcome
 from soakwatch_rules.causes import Cause, CauseKind
-from soakwatch_rules.rule import Finding, Outcome
 from soakwatch_rules.wording.forecast import forecast_words
 from soakwatch_rules.wording.words import some
 

@@ -9,8 +9,9 @@ from soakwatch.core.formatting import number, source_name, span_text, zoom_of
 from soakwatch.core.units import show_seconds
 from soakwatch.report.moments import first_failure_ns
 from soakwatch.report.page import Page
+from soakwatch_model.finding import Mark, MarkKind, Outcome
+from soakwatch_model.window import Window
 from soakwatch_rules.causes import Cause, lag
-from soakwatch_rules.rule import Mark, MarkKind, Outcome, Window
 
 _MAX_MOMENTS, _MAX_SILENCES = 40, 8
 _SAME_NS = 5_000_000_000  # silences and gaps that begin within this time are one

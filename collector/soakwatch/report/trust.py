@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from soakwatch.core.formatting import number, share_text, source_name
 from soakwatch.judge.verdict import REACHED, Verdict
 from soakwatch.report.load import Generator
-from soakwatch_rules.rule import Outcome
+from soakwatch_model.finding import Outcome
 from soakwatch_rules.traits import traits_of
 from soakwatch_rules.wording.words import counted
 

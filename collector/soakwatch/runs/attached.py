@@ -15,7 +15,8 @@ from soakwatch.core.units import seconds
 from soakwatch.record import RecordView, StoredEvent
 from soakwatch.record.writer_lock import is_written
 from soakwatch.runs.mark_event import EventRefusedError, EventRequest, moment, record_event
-from soakwatch_rules.rule import Finding, Outcome, Window
+from soakwatch_model.finding import Finding, Outcome
+from soakwatch_model.window import Window
 from soakwatch_rules.traits import traits_of
 
 RUN_VARIABLE = "SOAKWATCH_RUN"

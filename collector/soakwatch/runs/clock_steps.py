@@ -18,7 +18,7 @@ def clock_steps(events: Iterable[StoredEvent]) -> list[StoredEvent]:
 def step_words(stored: StoredEvent) -> str:
     """One step: when, how far, and in which direction.
 
-    >>> from soakwatch_rules.rule import Event
+    >>> from soakwatch_model.event import Event
     >>> at_ns = 1_795_204_800 * 10**9
     >>> step_words(StoredEvent(1, "monitor", Event(CLOCK_STEP, "", "", at_ns, at_ns, {"seconds": "-3600.000"})))
     'the wall clock of the monitor was set back by 1 h at 2026-11-20 20:00:00'

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from soakwatch.core.errors import SoakwatchError
-from soakwatch.core.roles import ROLES
 from soakwatch.core.suggest import hint
 from soakwatch.plan.phase import PHASES
 from soakwatch.sources.tables.columns import IMPORTED
 from soakwatch_model.metric import BY_NAME, COUNTER, DOWN, GAUGE, STATE, UP, Metric
+from soakwatch_model.roles import ROLES
 
 Better = Literal["higher", "lower", ""]
 

@@ -28,7 +28,6 @@ from numpy.typing import NDArray
 
 from soakwatch.core.errors import RecordError
 from soakwatch.core.formatting import number, quantity, small_share
-from soakwatch.core.roles import DUT
 from soakwatch.record.source import PollOutcomes, ReportSource, SeriesKey, Source
 from soakwatch.runs.figure_spec import (
     ALL_PHASES,
@@ -44,9 +43,10 @@ from soakwatch.runs.figure_spec import (
 )
 from soakwatch.runs.whole_power import whole_power
 from soakwatch_model.metric import BY_NAME
+from soakwatch_model.roles import DUT
 from soakwatch_model.sample import PollOutcome, object_labels
-from soakwatch_rules.rule import Window
-from soakwatch_rules.series import Series, Trait
+from soakwatch_model.series import Series, Trait
+from soakwatch_model.window import Window
 from soakwatch_rules.stats.flow import amount
 from soakwatch_rules.stats.level import robust_slope
 from soakwatch_rules.wording.words import counted

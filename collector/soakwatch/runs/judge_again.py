@@ -18,7 +18,7 @@ from soakwatch.plan import Plan, plan_from_text
 from soakwatch.record import RECORD_NAME, SIDE_SUFFIXES, RecordView, record_file
 from soakwatch.record.writer_lock import is_written
 from soakwatch.runs.catalog import find_run
-from soakwatch_rules.rule import Finding, Outcome
+from soakwatch_model.finding import Finding, Outcome
 
 _Key = tuple[str, str, str, str]
 _WORST = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.PASS)

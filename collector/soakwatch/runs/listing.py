@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from soakwatch.core.formatting import iso
 from soakwatch.core.labels import RELEASE, has_labels, labels_words
 from soakwatch.runs.summary import RunSummary
-from soakwatch_rules.rule import Finding, Outcome
+from soakwatch_model.finding import Finding, Outcome
 from soakwatch_rules.wording.words import counted
 
 _MAX_SHOWN = 8

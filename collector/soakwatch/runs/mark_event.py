@@ -18,7 +18,7 @@ from soakwatch.plan.phase import EVENT_KIND
 from soakwatch.record.external_events import ExternalEvents, external_events
 from soakwatch.record.model import USER_ORIGIN as ORIGIN
 from soakwatch.record.model import StoredEvent
-from soakwatch_rules.rule import Event
+from soakwatch_model.event import Event
 
 SLACK_NS = 60_000_000_000
 """So far the clocks of who reports and of the run may be apart."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from soakwatch.core.formatting import iso
 from soakwatch.judge.verdict import Verdict
 from soakwatch.runs.trend_runs import CELL
-from soakwatch_rules.rule import Finding, Outcome
+from soakwatch_model.finding import Finding, Outcome
 from soakwatch_rules.traits import RISE_PER_HOUR
 
 VERDICT_FILE = "verdict.json"

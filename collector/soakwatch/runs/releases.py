@@ -8,9 +8,9 @@ from types import MappingProxyType
 
 from soakwatch.core.event_kinds import IDENTITY
 from soakwatch.core.labels import LABELS_KEY, RELEASE, labels_in
-from soakwatch.core.roles import DUT
 from soakwatch.record.model import StoredEvent
 from soakwatch.record.source import ReportSource
+from soakwatch_model.roles import DUT
 
 _KEYS = ("version", "software")
 _MAX_LENGTH = 80

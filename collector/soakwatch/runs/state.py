@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from soakwatch.core.errors import SoakwatchError
 from soakwatch.core.event_kinds import ACKNOWLEDGED, STOP
 from soakwatch.core.labels import LABELS_KEY, labels_in
-from soakwatch.core.roles import GENERATOR, MONITOR
 from soakwatch.judge.rates import META as SO_FAR
 from soakwatch.judge.rates import Rate, snapshot_of
 from soakwatch.judge.record_verdict import recorded_plan
@@ -28,7 +27,8 @@ from soakwatch.plan.timeline import PhaseInterval, shifted, stretches
 from soakwatch.record import RecordView, SeriesKey, StoredEvent
 from soakwatch.record.lifecycle import Lifecycle, lifecycle_of
 from soakwatch.record.model import Source, source_label
-from soakwatch_rules.rule import Finding
+from soakwatch_model.finding import Finding
+from soakwatch_model.roles import GENERATOR, MONITOR
 
 RECOUNT_NS = 60 * 10**9
 """Polls that came late take the place of lost ones: how all polls ended is counted anew so often."""

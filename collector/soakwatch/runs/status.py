@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from soakwatch.core.errors import EXIT_BROKEN, EXIT_INCONCLUSIVE
 from soakwatch.judge.rates import Rate
 from soakwatch.judge.verdict import EXIT_CODES
+from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.sample import PollOutcome
-from soakwatch_rules.rule import Finding, Outcome
 
 JUDGING = "the run has ended and is being judged"
 

@@ -9,8 +9,8 @@ from soakwatch.core.formatting import quantity
 from soakwatch.core.tables import harmless
 from soakwatch.core.units import show_bytes, show_seconds
 from soakwatch.runs.status import SourceStatus, Status
+from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.sample import PollOutcome
-from soakwatch_rules.rule import Finding, Outcome
 from soakwatch_rules.wording.forecast import forecast_words
 
 _RATES = (

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from soakwatch.core.errors import RecordError
-from soakwatch.core.roles import DUT
 from soakwatch.core.sparkline import Sparkline, sparkline
 from soakwatch.judge.baseline import META as BASELINE
 from soakwatch.judge.baseline import frozen_in
@@ -19,8 +18,9 @@ from soakwatch.record.model import source_label
 from soakwatch.runs.catalog import RunLine, line_of, unreadable
 from soakwatch.runs.note import note_of
 from soakwatch.runs.releases import release_in
+from soakwatch_model.finding import Finding, Outcome
+from soakwatch_model.roles import DUT
 from soakwatch_model.sample import PollOutcome
-from soakwatch_rules.rule import Finding, Outcome
 
 _OBJECTIONS = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.WARN)
 _USUAL = (

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from soakwatch.core.formatting import SYMBOLS, extent
 from soakwatch.runs.figures import FigureValue, figure_text
 from soakwatch.runs.trend import FigureTrend, GroupFigure, Turn
-from soakwatch_rules.rule import Outcome
+from soakwatch_model.finding import Outcome
 from soakwatch_rules.stats.repetitions import fewest
 from soakwatch_rules.wording.words import counted
 

@@ -15,8 +15,8 @@ from soakwatch.runs.clock_steps import clock_steps, step_words
 from soakwatch.runs.state import Coming, PhaseState, RunState, SourceState, what_comes
 from soakwatch.runs.status import SourceStatus, Status
 from soakwatch.runs.status_words import own_words, span
+from soakwatch_model.finding import Outcome
 from soakwatch_model.sample import PollOutcome
-from soakwatch_rules.rule import Outcome
 from soakwatch_rules.wording.words import moment
 
 LEAVES_IT = "Ctrl-C leaves the run alone; soakwatch stop ends it"

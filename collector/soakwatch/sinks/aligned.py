@@ -13,15 +13,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch.core.roles import GENERATOR
 from soakwatch.record import RecordView
 from soakwatch.record.model import Ints
 from soakwatch.sinks.lines import decimals, key
 from soakwatch.sinks.load import APART_NS, LOADS, apart, loads_of
 from soakwatch_model.metric import BY_NAME
+from soakwatch_model.roles import GENERATOR
 from soakwatch_model.sample import object_labels
-from soakwatch_rules.rule import Phase
-from soakwatch_rules.series import Series
+from soakwatch_model.series import Series
+from soakwatch_model.window import Phase
 
 MEASUREMENT = "soakwatch_aligned"
 ZERO_NS = 4_102_444_800_000_000_000
@@ -96,7 +96,7 @@ class Clock:
 def clocks_of(phases: Sequence[Phase], begin_ns: int) -> tuple[Clock, ...]:
     """The clock of the run and one of each phase; of phases of one name the second is called "NAME 2".
 
-    >>> from soakwatch_rules.rule import Window
+    >>> from soakwatch_model.window import Window
     >>> [clock.since for clock in clocks_of([Phase(name, Window(0, 1)) for name in ("soak", "spike", "soak")], 0)]
     ['run', 'soak', 'spike', 'soak 2']
     """

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from soakwatch.record.model import StoredEvent
 from soakwatch.sinks.lines import Value, key, line, milliseconds
+from soakwatch_model.finding import Finding, Outcome
 from soakwatch_rules.causes.moments import moments_of
-from soakwatch_rules.rule import Finding, Outcome
 
 SEVERITY = {Outcome.PASS: 0.0, Outcome.WARN: 1.0, Outcome.INCONCLUSIVE: 2.0, Outcome.FAIL: 3.0}
 RANK = {Outcome.PASS: 0.0, Outcome.INCONCLUSIVE: 1.0, Outcome.WARN: 2.0, Outcome.FAIL: 3.0}

@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch.core.roles import GENERATOR
 from soakwatch.record import RecordView
 from soakwatch.record.follow import Batch, NewSeries
 from soakwatch.record.merge import in_time, unified
@@ -23,7 +22,8 @@ from soakwatch.record.reader import trait_of
 from soakwatch.sinks.block import NO_LINES, Block
 from soakwatch.sinks.lines import decimals, key, numbers
 from soakwatch_model.metric import BY_NAME
-from soakwatch_rules.series import Series
+from soakwatch_model.roles import GENERATOR
+from soakwatch_model.series import Series
 
 MEASUREMENT = "soakwatch_load"
 LOADS: Mapping[str, tuple[str, float]] = {

@@ -14,12 +14,12 @@ from contextlib import suppress
 from pathlib import Path
 
 from soakwatch.core.errors import RecordError
-from soakwatch.core.roles import MONITOR
 from soakwatch.core.supervised_child import Child, RestartPauses, python_module
 from soakwatch.core.units import show_seconds
 from soakwatch.record import Record
 from soakwatch.record.backlog import backlog
 from soakwatch.sinks.abc import Destination
+from soakwatch_model.roles import MONITOR
 from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample, object_text
 
 MEASURE_EVERY_S = 5.0

@@ -16,8 +16,9 @@ from soakwatch.record.model import Span
 from soakwatch.sinks.annotations import RANK
 from soakwatch.sinks.lines import key, line
 from soakwatch.sinks.phases import Phases
+from soakwatch_model.finding import Finding, Outcome
+from soakwatch_model.window import Window
 from soakwatch_rules.causes.moments import moments_of
-from soakwatch_rules.rule import Finding, Outcome, Window
 
 MEASUREMENT = "soakwatch_timeline"
 OK, NO_PHASE, ENDED = "ok", "no phase", "ended"

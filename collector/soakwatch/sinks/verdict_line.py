@@ -9,7 +9,6 @@ from typing import Literal
 
 from soakwatch.core.errors import SoakwatchError
 from soakwatch.core.labels import PENDING_KEY, labels_words
-from soakwatch.core.roles import DUT
 from soakwatch.judge.record_verdict import recorded_plan
 from soakwatch.plan import Plan
 from soakwatch.plan.timeline import shifted, stretches
@@ -20,8 +19,9 @@ from soakwatch.record.writer_lock import is_written
 from soakwatch.sinks.annotations import RANK, SEVERITY
 from soakwatch.sinks.lines import Value, key, line, milliseconds
 from soakwatch.sinks.phases import Phases
+from soakwatch_model.finding import Finding, Outcome
+from soakwatch_model.roles import DUT
 from soakwatch_model.sample import PollOutcome
-from soakwatch_rules.rule import Finding, Outcome
 
 Standing = Literal["judged", "running", "not judged"]
 """Whether a run has its verdict, will have one, or has none that somebody is about to give."""

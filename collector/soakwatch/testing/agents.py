@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Self
 
 from soakwatch.core.clock import SteadyClock
-from soakwatch.core.roles import DUT
 from soakwatch.sources.abc import BackfilledPoll, SourceContext, SourceError
 from soakwatch.sources.pollers.agent import AgentPoller, Config
 from soakwatch.sources.pollers.agent import start as start_poller
 from soakwatch_agent.service import bounded
+from soakwatch_model.roles import DUT
 from soakwatch_model.sample import Answer
 
 _AGENT = (sys.executable, "-m", "soakwatch_agent")

@@ -9,10 +9,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from soakwatch.core.roles import GENERATOR
 from soakwatch.sources.abc import Drivable, Facts, Fingerprints, Identifies, Poller, SourceContext
 from soakwatch.sources.registry import poller_module
 from soakwatch_agent.fingerprint import Tree
+from soakwatch_model.roles import GENERATOR
 from soakwatch_model.sample import Answer
 
 BEGIN_NS = 1_795_260_000_000_000_000

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from soakwatch.record import Record, RecordView, SeriesKey
+from soakwatch_model.event import Event
 from soakwatch_model.sample import NOTHING, Answer, Poll, PollOutcome, Sample
-from soakwatch_rules.rule import Event
 
 SECOND = 10**9
 T0 = 1_700_000_000 * SECOND

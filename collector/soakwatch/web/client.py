@@ -24,7 +24,8 @@ from soakwatch.sources.transport.http_client import (
     tls_context,
 )
 from soakwatch.web.json_events import request_to_json
-from soakwatch_rules.rule import Event, Outcome
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Outcome
 
 TOKEN_VARIABLE = "SOAKWATCH_TOKEN"  # noqa: S105 - a name
 _WAIT_S = 15.0

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from soakwatch.core.formatting import natural
-from soakwatch.core.roles import DUT
 from soakwatch.record import RecordView, SeriesKey
 from soakwatch.report.bokeh_embed import Pieces
 from soakwatch.runs.compare.asked import Asked
@@ -18,7 +17,8 @@ from soakwatch.runs.compare.figures import Side
 from soakwatch.runs.figures import STANDARD
 from soakwatch.web.overlay import Overlaid, Overlay, overlays
 from soakwatch.web.summaries import Stamp, stamp_of
-from soakwatch_rules.rule import Outcome
+from soakwatch_model.finding import Outcome
+from soakwatch_model.roles import DUT
 
 _MAX_CACHED = 4
 _SHOWN_OUTCOMES = (Outcome.FAIL, Outcome.WARN)

@@ -10,7 +10,7 @@ from soakwatch.runs.delete import Loss
 from soakwatch.runs.mark_event import moment_text
 from soakwatch.runs.summary import RunSummary
 from soakwatch.web.endpoint import Schema
-from soakwatch_rules.rule import Finding, Outcome
+from soakwatch_model.finding import Finding, Outcome
 
 _MAX_REASON = 400
 

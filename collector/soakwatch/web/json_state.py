@@ -10,15 +10,16 @@ from math import isnan
 
 from soakwatch.core.event_kinds import ACKNOWLEDGED, START_WARNING, STOP, is_internal
 from soakwatch.core.formatting import natural, printable, quantity, share_text, span_text, subject
-from soakwatch.core.roles import DUT
 from soakwatch.judge.rates import Rate
 from soakwatch.record import StoredEvent
 from soakwatch.record.model import USER_ORIGIN
 from soakwatch.report.matrix import live_matrix
 from soakwatch.runs.mark_event import moment_text
 from soakwatch.runs.state import RunState, SourceState
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Finding, Outcome
+from soakwatch_model.roles import DUT
 from soakwatch_model.sample import object_labels
-from soakwatch_rules.rule import Event, Finding, Outcome
 from soakwatch_rules.wording.forecast import forecast_words
 
 MAX_ALARMS, MAX_INCONCLUSIVE, _MAX_EVENTS, _MAX_MARKS, _MAX_KINDS = 150, 50, 30, 20, 20

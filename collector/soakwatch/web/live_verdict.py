@@ -13,7 +13,7 @@ from soakwatch.record import RecordView
 from soakwatch.record.writer_lock import is_written
 from soakwatch.report.files import REPORT_FILES
 from soakwatch.report.json import render_json
-from soakwatch_rules.rule import Outcome
+from soakwatch_model.finding import Outcome
 
 _OUTCOMES = {outcome.value: outcome for outcome in Outcome}
 _MAX_BYTES = 64 * 2**20

@@ -17,12 +17,12 @@ from prometheus_client.core import Metric
 from prometheus_client.openmetrics.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from soakwatch.core.formatting import printable
-from soakwatch.core.roles import MONITOR
 from soakwatch.record import SeriesKey
 from soakwatch.runs.state import RunState
+from soakwatch_model.finding import Outcome
 from soakwatch_model.metric import BY_NAME, COUNTER
+from soakwatch_model.roles import MONITOR
 from soakwatch_model.sample import object_labels
-from soakwatch_rules.rule import Outcome
 
 MEDIA = CONTENT_TYPE_LATEST
 _UNITS = {

@@ -32,8 +32,8 @@ from soakwatch.report.plot_background import literal
 from soakwatch.report.plot_style import NARROW_BORDER, blank, plain, put, reach, shortened, tip_unit, words
 from soakwatch.runs.compare.phases import Slot
 from soakwatch.runs.compare.targets import TargetMap
-from soakwatch_rules.rule import Window
-from soakwatch_rules.series import Series
+from soakwatch_model.series import Series
+from soakwatch_model.window import Window
 
 Floats = NDArray[np.floating[Any]]
 MAX_PLOTS = 16

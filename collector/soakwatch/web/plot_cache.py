@@ -14,7 +14,8 @@ from soakwatch.core.errors import RecordError
 from soakwatch.judge.rates import META as SO_FAR
 from soakwatch.judge.rates import Rate, snapshot_of
 from soakwatch.record import RecordView
-from soakwatch_rules.rule import Finding, Window
+from soakwatch_model.finding import Finding
+from soakwatch_model.window import Window
 
 _MAX_RUNS = 4
 _MIN_AGE_S, _AGE_PER_COST = 30.0, 20.0  # plots are kept for so long, and for so many times what drawing took

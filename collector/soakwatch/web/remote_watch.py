@@ -16,8 +16,8 @@ from soakwatch.runs.status import JUDGING, RunSnapshot, SourceStatus, Status
 from soakwatch.runs.status_words import own_words, span
 from soakwatch.runs.watching import LEAVES_IT
 from soakwatch.web.client import RemoteRun
+from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.sample import PollOutcome
-from soakwatch_rules.rule import Finding, Outcome
 
 MAX_OUTAGE_S = 20.0
 """Seconds without an answer that are tolerated: a server that died is restarted."""

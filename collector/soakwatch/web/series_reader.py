@@ -13,7 +13,7 @@ from soakwatch.core.plotted import as_plotted
 from soakwatch.record import SeriesKey
 from soakwatch.record.series_cache import BlockCache, Known, cached_view
 from soakwatch.report.curves import breaks, thinned
-from soakwatch_rules.series import Series
+from soakwatch_model.series import Series
 
 MAX_SERIES = 200
 MIN_POINTS, MAX_POINTS = 100, 20_000

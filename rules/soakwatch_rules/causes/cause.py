@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from soakwatch_rules.rule import Mark, Outcome
+from soakwatch_model.finding import Mark, Outcome
 
 
 class CauseKind(StrEnum):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from soakwatch_model.event import Event
+from soakwatch_model.event_catalogue import event_kind
+from soakwatch_model.finding import Finding, Outcome
+from soakwatch_model.window import Phase
 from soakwatch_rules.causes.moments import Moments, merged, moments, moments_of, slack_of
 from soakwatch_rules.causes.proof import pids_of, proven
-from soakwatch_rules.event_catalogue import event_kind
-from soakwatch_rules.rule import Event, Finding, Outcome, Phase
 from soakwatch_rules.traits import Crash, traits_of
 
 REPORTED = frozenset({Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.WARN})

@@ -6,12 +6,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Finding, Mark, MarkKind, Outcome
+from soakwatch_model.label import label
+from soakwatch_model.window import Phase
 from soakwatch_rules.causes.cause import Cause, CauseKind
 from soakwatch_rules.causes.context import CauseContext
 from soakwatch_rules.causes.growth import Owner
 from soakwatch_rules.causes.reasons import rows_by_reason
-from soakwatch_rules.labels import label
-from soakwatch_rules.rule import Event, Finding, Mark, MarkKind, Outcome, Phase
 from soakwatch_rules.wording.words import duration, moment, some
 
 _GRAVE = (Outcome.FAIL, Outcome.WARN, Outcome.INCONCLUSIVE, Outcome.PASS, Outcome.NOT_APPLICABLE)

@@ -6,13 +6,15 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import combinations
 
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Finding, InconclusiveReason, MarkKind, Outcome
+from soakwatch_model.window import Phase
 from soakwatch_rules.causes.cause import Cause, CauseKind
 from soakwatch_rules.causes.context import REPORTED, CauseContext
 from soakwatch_rules.causes.describe import Group, describe
 from soakwatch_rules.causes.groups import Groups
 from soakwatch_rules.causes.growth import Owner, by_grown, grown_of, owners
 from soakwatch_rules.causes.reasons import rows_by_reason
-from soakwatch_rules.rule import Event, Finding, InconclusiveReason, MarkKind, Outcome, Phase
 from soakwatch_rules.traits import STOPS, Crash, traits_of
 
 _WORST = list(Outcome)
@@ -37,7 +39,8 @@ def causes(
     reason.
     Worst first, then by what broke first.
 
-    >>> from soakwatch_rules.rule import Mark, Window
+    >>> from soakwatch_model.finding import Mark
+    >>> from soakwatch_model.window import Window
     >>> def finding(rule, at_s):
     ...     mark = Mark(at_s * 10**9, None, "here")
     ...     window = Window(0, 86_400 * 10**9)

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from soakwatch_rules.labels import label
-from soakwatch_rules.rule import Finding, Outcome
+from soakwatch_model.finding import Finding, Outcome
+from soakwatch_model.label import label
 from soakwatch_rules.traits import RISE_PER_HOUR, traits_of
 
 _HOST = ("system.memory.usage", "system.memory.available", "system.memory.committed", "system.memory.swap.usage")

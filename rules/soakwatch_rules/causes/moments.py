@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import accumulate
 
-from soakwatch_rules.rule import Finding
+from soakwatch_model.finding import Finding
 from soakwatch_rules.traits import traits_of
 
 NEAR_NS = 120 * 10**9

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from soakwatch_rules.labels import label
-from soakwatch_rules.rule import Event, Finding, Mark, MarkKind
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Finding, Mark, MarkKind
+from soakwatch_model.label import label
 from soakwatch_rules.traits import Crash, traits_of
 
 _COMM = 15  # the kernel cuts the name of a process here

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from soakwatch_rules.rule import Finding, InconclusiveReason, Outcome
+from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_rules.wording.words import some
 
 _NUMBER = re.compile(r"[-+]?\d[\d.,]*(?:e[-+]?\d+)?(?:\s?(?:ms|s|min|h|hours?|d|days?)\b)?")

@@ -8,14 +8,17 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from soakwatch_model.case import Case
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome, Victim
+from soakwatch_model.label import label
+from soakwatch_model.series import Series
 from soakwatch_rules.draft import absent, draft, faults
 from soakwatch_rules.events.incidents import Incident, Witness
 from soakwatch_rules.events.intents import intents, reckon
-from soakwatch_rules.labels import label
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, Outcome, RuleSpec, Victim
+from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import spacing, unseen
-from soakwatch_rules.series import Series
 from soakwatch_rules.traits import Crash, Family, Guide, Traits
 from soakwatch_rules.wording.words import counted, moment, some
 
@@ -50,7 +53,9 @@ class CoreDump:
     Parameters: ``allowed`` (below).
 
     >>> import numpy as np
-    >>> from soakwatch_rules.rule import Case, Event, Window
+    >>> from soakwatch_model.case import Case
+    >>> from soakwatch_model.event import Event
+    >>> from soakwatch_model.window import Window
     >>> from soakwatch_rules.scenarios.synthetic import readings
     >>> folder = readings("system.core.files", np.ones(60), 10.0, object="folder=/var/crash")
     >>> window = Window(0, 600 * 10**9)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
+from soakwatch_model.case import Case, Ledger
+from soakwatch_model.finding import Finding, InconclusiveReason, Mark, MarkKind, Outcome
 from soakwatch_rules.draft import absent, draft, faults
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Ledger, Mark, MarkKind, Outcome, RuleSpec
+from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.traits import Family, Guide, Traits
 from soakwatch_rules.wording.words import counted, duration, moment
 
@@ -35,7 +37,8 @@ class Coverage:
 
     Parameters: ``floor``, ``gap`` (below).
 
-    >>> from soakwatch_rules.rule import Case, Ledger, Window
+    >>> from soakwatch_model.case import Case, Ledger
+    >>> from soakwatch_model.window import Window
     >>> ledger = Ledger("dut", "local", 1.0, due=100, got=90, lost={"timeout": 10}, longest_gap=None)
     >>> finding = Coverage().judge(Case("dut", "", Window(0, 100 * 10**9), ledgers=(ledger,)))[0]
     >>> finding.outcome.value, finding.reason

@@ -9,13 +9,16 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from soakwatch_model.case import Case
+from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
+from soakwatch_model.series import Series
+from soakwatch_model.window import Window
 from soakwatch_rules import polling
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.load.offered import OVERLOADS
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcome, RuleSpec, Window
+from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence
-from soakwatch_rules.series import Series
 from soakwatch_rules.stats.saturation import Windows, cover
 from soakwatch_rules.stats.spikes import MIN_SAMPLES, busy_throughout
 from soakwatch_rules.stats.tally import Tally
@@ -95,7 +98,8 @@ class CpuSaturation:
 
     Parameters: ``enter``, ``seconds`` (below).
 
-    >>> from soakwatch_rules.rule import Case, Window
+    >>> from soakwatch_model.case import Case
+    >>> from soakwatch_model.window import Window
     >>> from soakwatch_rules.scenarios.synthetic import busy, raised
     >>> calm = busy(seed=1, seconds=3600, cadence_s=10)
     >>> for series in (calm, raised(calm, at_s=900, lasting_s=400)):

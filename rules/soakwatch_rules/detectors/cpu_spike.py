@@ -8,14 +8,16 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from soakwatch_model.case import Case
+from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
+from soakwatch_model.series import Series
 from soakwatch_rules import polling
 from soakwatch_rules.cpu_habits import PLANNED, CpuHabits
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.imported_baseline import baseline_caveat
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcome, RuleSpec
+from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence
-from soakwatch_rules.series import Series
 from soakwatch_rules.stats.spikes import (
     MIN_SAMPLES,
     Floats,
@@ -87,7 +89,8 @@ class CpuSpike:
     Parameters: ``enter``, ``leave``, ``rise``, ``sigmas``, ``seconds``, ``trailing``, ``coarsest``, ``surge``,
     ``surge_rise``, ``surge_seconds`` (below).
 
-    >>> from soakwatch_rules.rule import Case, Window
+    >>> from soakwatch_model.case import Case
+    >>> from soakwatch_model.window import Window
     >>> from soakwatch_rules.scenarios.synthetic import busy, raised
     >>> calm = busy(seed=1, level=0.3, sd=0.06, seconds=1800)
     >>> spiky = raised(calm, at_s=900, lasting_s=30, to=1.0)

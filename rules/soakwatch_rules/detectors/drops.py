@@ -9,12 +9,15 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from soakwatch_model.case import Case
+from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
+from soakwatch_model.series import Series
+from soakwatch_model.window import Phase
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.load.offered import OVERLOADS, named, own_loss, parts
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcome, Phase, RuleSpec
+from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import spacing, unseen
-from soakwatch_rules.series import Series
 from soakwatch_rules.stats.distributions import binomial_above, gamma_quantile
 from soakwatch_rules.stats.flow import Steps, amounts, restarts, steps
 from soakwatch_rules.traits import Family, Guide, Traits
@@ -69,7 +72,8 @@ class Drops:
     Parameters: ``ratio`` (below).
 
     >>> import numpy as np
-    >>> from soakwatch_rules.rule import Case, Window
+    >>> from soakwatch_model.case import Case
+    >>> from soakwatch_model.window import Window
     >>> from soakwatch_rules.scenarios.synthetic import counter
     >>> none = counter("queue.dropped", np.zeros(60, dtype=np.int64), 1.0, start=7)
     >>> three = counter("queue.dropped", np.eye(60, dtype=np.int64)[30] * 3, 1.0)

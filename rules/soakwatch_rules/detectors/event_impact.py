@@ -9,6 +9,9 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from soakwatch_model.case import Case
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
 from soakwatch_rules.draft import draft
 from soakwatch_rules.events.expectations import Unkept, unkept
 from soakwatch_rules.events.impact import Back, Impact, Stretch, impact, stretches
@@ -16,7 +19,7 @@ from soakwatch_rules.events.impact_summary import doubts, summary
 from soakwatch_rules.events.operator_events import operator_events
 from soakwatch_rules.load.traffic import Traffic, traffic
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, Outcome, RuleSpec
+from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import spacing
 from soakwatch_rules.traits import Family, Guide, Traits
 from soakwatch_rules.wording.words import counted, duration, plus_minus, quantity, whole
@@ -78,7 +81,7 @@ class EventImpact:
 
     Parameters: ``outage``, ``loss``, ``within``, ``look``, ``lead``, ``tolerance`` (below).
 
-    >>> from soakwatch_rules.rule import Window
+    >>> from soakwatch_model.window import Window
     >>> from soakwatch_rules.scenarios.synthetic import readings
     >>> sent = np.arange(600) * 1000.0
     >>> back = sent - 1000.0 * np.clip(np.arange(600) - 300.25, 0, 3)

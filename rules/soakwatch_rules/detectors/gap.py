@@ -7,10 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
+from soakwatch_model.case import Case, Ledger, Silence
+from soakwatch_model.finding import Finding, InconclusiveReason, Mark, MarkKind, Outcome
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.management.gap_cause import BLAMED, LIVES, PATH, PLANNED, TOTAL, UP, Explained, causes
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Ledger, Mark, MarkKind, Outcome, RuleSpec, Silence
+from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.silences import to_the_end
 from soakwatch_rules.traits import Family, Guide, Traits
 from soakwatch_rules.wording.words import counted, duration, moment
@@ -49,7 +51,8 @@ class Gap:
 
     Parameters: ``intervals``, ``busy``, ``hit`` (below).
 
-    >>> from soakwatch_rules.rule import Case, Ledger, Silence, Window
+    >>> from soakwatch_model.case import Case, Ledger, Silence
+    >>> from soakwatch_model.window import Window
     >>> def ledger(source, *silences):
     ...     return Ledger("dut", source, 10.0, 100, 95, {"timeout": 5}, None, silences=silences)
     >>> silence = Silence(Window(100 * 10**9, 160 * 10**9), {"timeout": 5})

@@ -10,14 +10,18 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from soakwatch_model.case import Case
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
+from soakwatch_model.series import Series
+from soakwatch_model.window import Window
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.load.forwarding import Forwarding, lost_share
 from soakwatch_rules.load.offered import own_loss, parts
 from soakwatch_rules.load.throughput import curve
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, Outcome, RuleSpec, Window
+from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence
-from soakwatch_rules.series import Series
 from soakwatch_rules.stats.commanded import Shortfall, shortfall
 from soakwatch_rules.stats.saturation import Means, cover
 from soakwatch_rules.traits import Family, Guide, Traits
@@ -91,7 +95,8 @@ class GeneratorHealth:
 
     Parameters: ``tolerance``, ``busy``, ``seconds``, ``headroom`` (below).
 
-    >>> from soakwatch_rules.rule import Case, Window
+    >>> from soakwatch_model.case import Case
+    >>> from soakwatch_model.window import Window
     >>> from soakwatch_rules.scenarios.synthetic import readings
     >>> at = np.arange(600.0)
     >>> told = readings("load.offered.packet.rate", np.full(600, 1000.0), 1.0)

@@ -9,14 +9,16 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from soakwatch_model.case import Case
+from soakwatch_model.finding import Finding, Forecast, InconclusiveReason, Mark, Outcome
+from soakwatch_model.series import Series, Trait
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.growth.lifetimes import GrowthOfLife, been_there, cut, excess, noted
 from soakwatch_rules.growth.load import load_followed, load_numbers, part_of_a_wave, with_load
 from soakwatch_rules.lives import Life, dead_seconds, lives
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Finding, Forecast, InconclusiveReason, Mark, Outcome, RuleSpec
+from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence, expected
-from soakwatch_rules.series import Series, Trait
 from soakwatch_rules.stats.blocks import MIN_SAMPLES, blocks
 from soakwatch_rules.stats.tolerance import Thresholds, Tolerance
 from soakwatch_rules.stats.trend import judge_trend
@@ -108,7 +110,8 @@ class Growth:
     Parameters: ``tolerance``, ``horizon``, ``fail``, ``guarded``, ``clear``, ``free``, ``shortest``, ``follow``
     (below).
 
-    >>> from soakwatch_rules.rule import Case, Window
+    >>> from soakwatch_model.case import Case
+    >>> from soakwatch_model.window import Window
     >>> from soakwatch_rules.scenarios.synthetic import LEVEL, leak, noise, warm_up
     >>> flat = noise(seed=1)
     >>> for series in (flat, warm_up(flat, 0.3 * LEVEL, 3600), leak(flat, 0.1 * LEVEL / 86400)):

@@ -9,14 +9,18 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from soakwatch_model.case import Case
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Finding, InconclusiveReason, Mark, MarkKind, Outcome
+from soakwatch_model.series import Series
+from soakwatch_model.window import Window
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.events.boots import reboots
 from soakwatch_rules.events.incidents import Witness, witnessed
 from soakwatch_rules.load.forwarding import Forwarding, comes_back
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, MarkKind, Outcome, RuleSpec, Window
+from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence
-from soakwatch_rules.series import Series
 from soakwatch_rules.silences import only_tried, silent_all, to_the_end
 from soakwatch_rules.spans import common, joined, overlap_s
 from soakwatch_rules.stats.hysteresis import stretches
@@ -95,7 +99,7 @@ class Hang:
     Parameters: ``seconds``, ``pinned``, ``dead`` (below).
 
     >>> import numpy as np
-    >>> from soakwatch_rules.rule import Ledger, Silence
+    >>> from soakwatch_model.case import Ledger, Silence
     >>> from soakwatch_rules.scenarios.synthetic import readings, uptimes
     >>> sent = np.arange(360) * 1000.0
     >>> back = sent - 1000.0 * np.clip(np.arange(360) - 100, 0, 12)

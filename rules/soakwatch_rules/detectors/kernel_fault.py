@@ -11,15 +11,18 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from soakwatch_model.case import Case
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Finding, InconclusiveReason, Mark, MarkKind, Outcome, Victim
+from soakwatch_model.label import label
+from soakwatch_model.series import Series
 from soakwatch_rules.crash_kinds import KERNEL
 from soakwatch_rules.draft import draft, faults
 from soakwatch_rules.events.incidents import Incident, counts, deduplicated, incidents, witnessed
 from soakwatch_rules.events.intents import Intent, intents, reckon
-from soakwatch_rules.labels import label
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, MarkKind, Outcome, RuleSpec, Victim
+from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import spacing, unseen
-from soakwatch_rules.series import Series
 from soakwatch_rules.traits import Crash, Family, Guide, Traits
 from soakwatch_rules.wording.words import counted, moment, some
 
@@ -56,7 +59,9 @@ class KernelFault:
 
     Parameters: ``allowed`` (below).
 
-    >>> from soakwatch_rules.rule import Case, Event, Window
+    >>> from soakwatch_model.case import Case
+    >>> from soakwatch_model.event import Event
+    >>> from soakwatch_model.window import Window
     >>> from soakwatch_rules.scenarios.synthetic import readings
     >>> log = readings("system.kernel.alarms", np.zeros(60), 10.0, object="kind=segfault")
     >>> pid = readings("process.pid", np.full(60, 77.0), 10.0, object="process=web,instance=0")

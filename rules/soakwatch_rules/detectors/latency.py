@@ -8,9 +8,13 @@ from typing import ClassVar, Final, Literal
 
 import numpy as np
 
+from soakwatch_model.case import Case
+from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
+from soakwatch_model.label import label
+from soakwatch_model.series import Series
+from soakwatch_model.window import Window
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.imported_baseline import BASELINE_DOUBT, imported_baseline
-from soakwatch_rules.labels import label
 from soakwatch_rules.latency.blocks import (
     EARLY,
     MIN_REFERENCE_BLOCKS,
@@ -26,9 +30,8 @@ from soakwatch_rules.latency.blocks import (
 )
 from soakwatch_rules.latency.slow_stretches import DOUBLED, SlowStretch, slow_stretches, without_overlap
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcome, RuleSpec, Window
+from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence
-from soakwatch_rules.series import Series
 from soakwatch_rules.stats.hysteresis import stretches
 from soakwatch_rules.stats.slowdown import Slowness
 from soakwatch_rules.traits import Family, Guide, Traits

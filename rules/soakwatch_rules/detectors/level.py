@@ -7,13 +7,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final, Literal, NamedTuple
 
+from soakwatch_model.case import Case
+from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
+from soakwatch_model.label import label
+from soakwatch_model.series import Series
 from soakwatch_rules.draft import draft, faults
-from soakwatch_rules.labels import label
 from soakwatch_rules.lives import lives
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcome, RuleSpec
+from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence
-from soakwatch_rules.series import Series
 from soakwatch_rules.stats.votes import voted
 from soakwatch_rules.traits import Family, Guide, Traits
 from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
@@ -75,7 +77,8 @@ class Level:
     Parameters: ``needed``, ``of``, ``leave``, and a limit each (below).
 
     >>> import numpy as np
-    >>> from soakwatch_rules.rule import Case, Window
+    >>> from soakwatch_model.case import Case
+    >>> from soakwatch_model.window import Window
     >>> from soakwatch_rules.scenarios.synthetic import readings
     >>> hot = readings("system.temperature", np.array([60.0] * 50 + [85.0] * 4 + [60.0] * 46), 10.0)
     >>> case = Case("dut", "", Window(0, 1000 * 10**9), (hot,))

@@ -10,6 +10,9 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from soakwatch_model.case import Case
+from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
+from soakwatch_model.window import Window
 from soakwatch_rules.draft import draft
 from soakwatch_rules.load.crossing import DROPPED, PORTS
 from soakwatch_rules.load.loss_account import (
@@ -37,7 +40,7 @@ from soakwatch_rules.load.offered import together
 from soakwatch_rules.load.offers import CONNECTIONS, PACKETS, PINGS, REQUESTS, Offer, offers
 from soakwatch_rules.load.throughput import Curve
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcome, RuleSpec, Window
+from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import unseen
 from soakwatch_rules.stats.outage import Bins, settled
 from soakwatch_rules.stats.standstill import Stop, stops, stops_of_rate

@@ -9,9 +9,13 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from soakwatch_model.case import Case, Ledger
+from soakwatch_model.finding import Finding, InconclusiveReason, Mark, MarkKind, Outcome
+from soakwatch_model.label import label
+from soakwatch_model.series import Series
+from soakwatch_model.window import Window
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.imported_baseline import BASELINE_DOUBT, imported_baseline
-from soakwatch_rules.labels import label
 from soakwatch_rules.load.forwarding import Forwarding, alive_without_management, lost_share
 from soakwatch_rules.load.pressure import Pressure, pressure, seconds
 from soakwatch_rules.management.gap_cause import (
@@ -31,9 +35,8 @@ from soakwatch_rules.management.gap_cause import (
 from soakwatch_rules.management.poll_latency import DURATION, PollLatency, poll_latency, slowdown
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.peers import cut_with_own, finite_numbers, interval, peer_name, requests, values_in
-from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Ledger, Mark, MarkKind, Outcome, RuleSpec, Window
+from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence
-from soakwatch_rules.series import Series
 from soakwatch_rules.silences import of_monitor, silent_all
 from soakwatch_rules.spans import common, overlap_s, without
 from soakwatch_rules.traits import Family, Guide, Traits
@@ -96,7 +99,7 @@ class ManagementIsolation:
 
     Parameters: ``loss``, ``latency``, ``times``, ``busy`` (below).
 
-    >>> from soakwatch_rules.rule import Phase
+    >>> from soakwatch_model.window import Phase
     >>> from soakwatch_rules.scenarios.synthetic import readings
     >>> phases = (Phase("soak", Window(0, 600 * 10**9)), Phase("stress", Window(600 * 10**9, 900 * 10**9)))
     >>> name = "peer=192.0.2.1,protocol=icmp"

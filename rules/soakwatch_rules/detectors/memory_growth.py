@@ -8,13 +8,16 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from soakwatch_model.case import Case
+from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
+from soakwatch_model.series import Series
+from soakwatch_model.window import Window
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.lives import Life, dead_seconds, lives
 from soakwatch_rules.memory_verdict import CUT, LEVELLED
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcome, RuleSpec, Window
+from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence, expected
-from soakwatch_rules.series import Series
 from soakwatch_rules.stats.stages import compare, stages, still_rising
 from soakwatch_rules.traits import Family, GrowthMethod, Guide, Traits
 from soakwatch_rules.wording.stage import JudgedLife, doubts_of, sentence
@@ -65,7 +68,8 @@ class MemoryGrowth:
     Parameters: ``tolerance``, ``width``, ``least``, ``stage``, ``warm_up``, ``decides`` (below).
 
     >>> import numpy as np
-    >>> from soakwatch_rules.rule import Case, Window
+    >>> from soakwatch_model.case import Case
+    >>> from soakwatch_model.window import Window
     >>> from soakwatch_rules.scenarios.synthetic import leak, noise
     >>> end = 3600 * 10**9
     >>> flat = noise(seed=1, metric="process.memory.usage", seconds=3600, cadence_s=10)

@@ -10,13 +10,15 @@ from typing import ClassVar, Final, Literal
 
 import numpy as np
 
+from soakwatch_model.case import Case
+from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
+from soakwatch_model.label import label
+from soakwatch_model.series import Series
 from soakwatch_rules.draft import draft
-from soakwatch_rules.labels import label
 from soakwatch_rules.management.pauses import CPU, LEAST_PAIRS, Comparison, Pauses, compare, pauses_of
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.peers import finite_numbers
-from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Outcome, RuleSpec
-from soakwatch_rules.series import Series
+from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.stats.distributions import student_quantile
 from soakwatch_rules.stats.flow import amount, binned
 from soakwatch_rules.traits import Family, Guide, Traits
@@ -68,7 +70,7 @@ class ObserverCost:
 
     Parameters: ``limit``, ``fail`` (below).
 
-    >>> from soakwatch_rules.rule import Window
+    >>> from soakwatch_model.window import Window
     >>> from soakwatch_rules.scenarios.synthetic import readings
     >>> for share in (0.001, 0.1):
     ...     cost = readings(COST, share * np.arange(600.0), 1.0, object="source=agent")

@@ -7,12 +7,15 @@ import re
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
+from soakwatch_model.case import Case
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Finding, InconclusiveReason, Mark, MarkKind, Outcome, Victim
+from soakwatch_model.label import label
 from soakwatch_rules.draft import absent, draft, faults
 from soakwatch_rules.events.incidents import Incident, counts, deduplicated, incidents, witnessed
 from soakwatch_rules.events.intents import intents, reckon
-from soakwatch_rules.labels import label
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, MarkKind, Outcome, RuleSpec, Victim
+from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import spacing, unseen
 from soakwatch_rules.traits import Crash, Family, Guide, Traits
 from soakwatch_rules.wording.words import counted, moment, some
@@ -42,7 +45,8 @@ class OomKill:
     Parameters: ``allowed`` (below).
 
     >>> import numpy as np
-    >>> from soakwatch_rules.rule import Case, Window
+    >>> from soakwatch_model.case import Case
+    >>> from soakwatch_model.window import Window
     >>> from soakwatch_rules.scenarios.synthetic import counter
     >>> none = counter("system.memory.oom_kills", np.zeros(59, np.int64), 10.0, start=3)
     >>> one = counter("system.memory.oom_kills", (np.arange(59) == 30).astype(np.int64), 10.0, start=3)

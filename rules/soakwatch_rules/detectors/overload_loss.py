@@ -10,13 +10,16 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from soakwatch_model.case import Case
+from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
+from soakwatch_model.series import Series
+from soakwatch_model.window import Phase
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.load.crossing import DROPPED, PORTS, Crossing, Ports
 from soakwatch_rules.load.offered import OVERLOADS, named, overloads, own_loss, parts
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcome, Phase, RuleSpec
+from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence
-from soakwatch_rules.series import Series
 from soakwatch_rules.stats.capacity import NOTHING, Capacity, carried, excess
 from soakwatch_rules.stats.flow import binned
 from soakwatch_rules.stats.tally import Tally
@@ -111,7 +114,7 @@ class OverloadLoss:
     Parameters: ``capacity``, ``error``, ``limit``, ``clean``, ``near``, ``drain`` (below).
 
     >>> import numpy as np
-    >>> from soakwatch_rules.rule import Window
+    >>> from soakwatch_model.window import Window
     >>> from soakwatch_rules.scenarios.synthetic import readings
     >>> at = np.arange(0.0, 121.0)
     >>> sent = readings("load.tx.packets", 1500 * at, 1.0)

@@ -9,10 +9,12 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from soakwatch_model.case import Case
+from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.load.throughput import Curve, Flow, curve, flows
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcome, RuleSpec
+from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.stats.blocks import blocks, how_many
 from soakwatch_rules.stats.cycles import DAY_S, of_a_day
 from soakwatch_rules.stats.decline import Fall, fall, late_fall
@@ -79,7 +81,7 @@ class PerformanceDecline:
 
     Parameters: ``tolerance``, ``shortest`` (below).
 
-    >>> from soakwatch_rules.rule import Window
+    >>> from soakwatch_model.window import Window
     >>> from soakwatch_rules.scenarios.synthetic import readings
     >>> rate = 1000 + np.random.default_rng(1).normal(0, 20, 1440)
     >>> for loss in (0, 200):

@@ -10,15 +10,18 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from soakwatch_model.case import Case
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
+from soakwatch_model.label import label
+from soakwatch_model.series import Series
 from soakwatch_rules.draft import draft, faults
 from soakwatch_rules.events.incidents import Incident, incidents
 from soakwatch_rules.events.intents import Intent, intents, reckon
 from soakwatch_rules.events.process_life import changes, downs, gone, of_child, reported
-from soakwatch_rules.labels import label
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, Outcome, RuleSpec
+from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import spacing, unseen
-from soakwatch_rules.series import Series
 from soakwatch_rules.traits import Crash, Family, Guide, Traits
 from soakwatch_rules.wording.words import counted, duration, moment, some
 
@@ -51,7 +54,8 @@ class ProcessRestart:
     Parameters: ``allowed`` (below).
 
     >>> import numpy as np
-    >>> from soakwatch_rules.rule import Case, Window
+    >>> from soakwatch_model.case import Case
+    >>> from soakwatch_model.window import Window
     >>> from soakwatch_rules.scenarios.synthetic import readings
     >>> starts = np.where(np.arange(60) < 40, 1000.0, 1040.0)
     >>> series = readings("process.start_time", starts, 1.0, object="process=web,instance=0")

@@ -8,12 +8,15 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
+from soakwatch_model.case import Case
+from soakwatch_model.finding import Finding, Forecast, InconclusiveReason, Mark, Outcome
+from soakwatch_model.series import Series
+from soakwatch_model.window import Window
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.lives import lives
 from soakwatch_rules.load.offered import OVERLOADS, named
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Finding, Forecast, InconclusiveReason, Mark, Outcome, RuleSpec, Window
-from soakwatch_rules.series import Series
+from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.stats.flow import amount
 from soakwatch_rules.stats.hysteresis import stretches
 from soakwatch_rules.stats.tolerance import Tolerance

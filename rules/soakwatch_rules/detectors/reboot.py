@@ -6,14 +6,17 @@ import math
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
+from soakwatch_model.case import Case
+from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
+from soakwatch_model.series import Series
+from soakwatch_model.window import Window
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.events.boots import MOVED_S, reboots
 from soakwatch_rules.events.incidents import Incident, incidents, witnessed
 from soakwatch_rules.events.intents import intents, reckon
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcome, RuleSpec, Window
+from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import spacing, unseen
-from soakwatch_rules.series import Series
 from soakwatch_rules.traits import Crash, Family, Guide, Traits
 from soakwatch_rules.wording.words import counted, duration, moment, some
 
@@ -41,7 +44,8 @@ class Reboot:
 
     Parameters: ``allowed`` (below).
 
-    >>> from soakwatch_rules.rule import Case, Window
+    >>> from soakwatch_model.case import Case
+    >>> from soakwatch_model.window import Window
     >>> from soakwatch_rules.scenarios.synthetic import uptimes
     >>> for series in (uptimes(10.0, 60), uptimes(10.0, 60, reboot_at=30)):
     ...     print(Reboot().judge(Case("dut", "", Window(0, 600 * 10**9), (series,)))[0].outcome)

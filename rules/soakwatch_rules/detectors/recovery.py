@@ -9,17 +9,20 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from soakwatch_model.case import Case
+from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
+from soakwatch_model.label import label
+from soakwatch_model.series import Series
+from soakwatch_model.window import Window
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.episodes import Episode, episodes
 from soakwatch_rules.events.explanations import commanded, median_load
 from soakwatch_rules.imported_baseline import BASELINE_DOUBT, imported_baseline
-from soakwatch_rules.labels import label
 from soakwatch_rules.lives import lives
 from soakwatch_rules.natural_variation import JudgedEpisode, memory_kept, weighed_against_history, without_level
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcome, RuleSpec, Window
+from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence, expected
-from soakwatch_rules.series import Series
 from soakwatch_rules.stats.distributions import student_quantile
 from soakwatch_rules.stats.equivalence import MIN_WINDOW, OUT, Reference, Return, reference, returned, trend
 from soakwatch_rules.traits import Family, Guide, Traits
@@ -74,7 +77,8 @@ class Recovery:
     Parameters: ``tolerance``, ``share``, ``kept``, ``within``, ``look``, ``load`` (below).
 
     >>> import numpy as np
-    >>> from soakwatch_rules.rule import Case, Phase, Window
+    >>> from soakwatch_model.case import Case
+    >>> from soakwatch_model.window import Phase, Window
     >>> from soakwatch_rules.scenarios.synthetic import busy, raised
     >>> edges = {"soak": (0, 1800), "stress": (1800, 2400), "recovery": (2400, 6000)}
     >>> phases = tuple(Phase(name, Window(a * 10**9, b * 10**9)) for name, (a, b) in edges.items())

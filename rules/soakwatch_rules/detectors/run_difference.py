@@ -9,11 +9,13 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from soakwatch_model.case import Case
+from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
+from soakwatch_model.series import Growth, Series
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.load.offered import named
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Outcome, RuleSpec
-from soakwatch_rules.series import Growth, Series
+from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.stats.differences import Difference, difference, repeatability, runs_needed
 from soakwatch_rules.stats.flow import amount
 from soakwatch_rules.traits import Family, Guide, Traits
@@ -84,7 +86,8 @@ class RunDifference:
 
     Parameters: ``settle``, ``tolerance``, ``alpha``, ``sure``, ``worth``, ``band`` (below).
 
-    >>> from soakwatch_rules.rule import Case, Window
+    >>> from soakwatch_model.case import Case
+    >>> from soakwatch_model.window import Window
     >>> from soakwatch_rules.scenarios.synthetic import LEVEL, noise
     >>> levels = [LEVEL * x for x in (1.0, 1.01, 0.99, 1.005, 0.995)]
     >>> earlier = tuple(noise(seed=i, seconds=3600, level=level) for i, level in enumerate(levels))

@@ -9,13 +9,16 @@ from typing import ClassVar, Final, Literal, NamedTuple
 
 import numpy as np
 
+from soakwatch_model.case import Case
+from soakwatch_model.finding import Finding, Forecast, InconclusiveReason, Mark, Outcome
+from soakwatch_model.label import label
+from soakwatch_model.series import Series
+from soakwatch_model.window import Window
 from soakwatch_rules.draft import absent, draft
-from soakwatch_rules.labels import label
 from soakwatch_rules.load.offered import OVERLOADS
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Finding, Forecast, InconclusiveReason, Mark, Outcome, RuleSpec, Window
+from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence, unseen
-from soakwatch_rules.series import Series
 from soakwatch_rules.spans import overlap_s
 from soakwatch_rules.stats.hysteresis import stretches
 from soakwatch_rules.stats.tally import Tally

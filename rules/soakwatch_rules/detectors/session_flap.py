@@ -10,6 +10,12 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from soakwatch_model.case import Case
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
+from soakwatch_model.label import label
+from soakwatch_model.series import Series
+from soakwatch_model.window import Window
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.events.announced import Account, announcements
 from soakwatch_rules.events.incidents import cause_of, counts
@@ -23,11 +29,9 @@ from soakwatch_rules.events.sessions import (
     turns,
     unread_list,
 )
-from soakwatch_rules.labels import label
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, Outcome, RuleSpec, Window
+from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import spacing, unseen
-from soakwatch_rules.series import Series
 from soakwatch_rules.traits import Family, Guide, Traits
 from soakwatch_rules.wording.words import counted, duration, moment, some, whole
 
@@ -82,7 +86,8 @@ class SessionFlap:
     Parameters: ``allowed``, ``prefixes``, ``settle``, ``role_changes`` (below).
 
     >>> import numpy as np
-    >>> from soakwatch_rules.rule import Case, Window
+    >>> from soakwatch_model.case import Case
+    >>> from soakwatch_model.window import Window
     >>> from soakwatch_rules.scenarios.synthetic import readings
     >>> stands = np.where((np.arange(60) > 30) & (np.arange(60) < 35), 0.0, 1.0)
     >>> series = readings("network.session.up", stands, 10.0, object="protocol=bgp,peer=10.0.0.2,context=default")

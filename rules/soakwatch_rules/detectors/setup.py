@@ -6,13 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final, Literal
 
+from soakwatch_model.case import Case
+from soakwatch_model.finding import Finding, Outcome
 from soakwatch_rules.draft import draft
 from soakwatch_rules.machine.cards import duplexes, links, nodes, versions
 from soakwatch_rules.machine.cores import Uneven, governors, idle_states, spread, turbo
 from soakwatch_rules.machine.description import Cores, Machine, described
 from soakwatch_rules.machine.look import Look, Remark, together
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Finding, Outcome, RuleSpec
+from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.traits import Family, Guide, Traits
 from soakwatch_rules.wording.words import counted, some
 
@@ -67,7 +69,8 @@ class Setup:
 
     Parameters: an action each (``ignore``, ``warn`` or ``fail``), and four numbers (below).
 
-    >>> from soakwatch_rules.rule import Case, Window
+    >>> from soakwatch_model.case import Case
+    >>> from soakwatch_model.window import Window
     >>> link = {"current_link_width": 4, "max_link_width": 8, "current_link_speed": 8.0, "max_link_speed": 8.0}
     >>> case = Case("dut", "", Window(0, 10**9), machine={"nics": {"eth0": {"driver": "ice", "pcie": link}}})
     >>> for finding in Setup().judge(case):

@@ -8,13 +8,15 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from soakwatch_model.case import Case
+from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
+from soakwatch_model.series import Series
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.events.explanations import explanations
 from soakwatch_rules.lives import Life, lives
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcome, RuleSpec
+from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence
-from soakwatch_rules.series import Series
 from soakwatch_rules.stats.steps import Step, Steps, steps
 from soakwatch_rules.traits import Family, Guide, Traits
 from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
@@ -64,7 +66,8 @@ class StepChange:
 
     Parameters: ``rise``, ``sigmas``, ``lasting``, ``load`` (below).
 
-    >>> from soakwatch_rules.rule import Case, Window
+    >>> from soakwatch_model.case import Case
+    >>> from soakwatch_model.window import Window
     >>> from soakwatch_rules.scenarios.synthetic import noise, step
     >>> flat = noise(seed=1, metric="process.memory.usage")
     >>> for series in (flat, step(flat, 0.2 * flat.value[0])):

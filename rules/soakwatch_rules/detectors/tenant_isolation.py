@@ -11,12 +11,15 @@ from typing import ClassVar, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from soakwatch_model.case import Case
+from soakwatch_model.event import Event
+from soakwatch_model.event_catalogue import event_kind
+from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
 from soakwatch_rules.draft import draft
-from soakwatch_rules.event_catalogue import event_kind
 from soakwatch_rules.load.tenants import BY_DEVICE, Load, Measure, Served, changes, edges, served
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.peers import finite_numbers
-from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, Outcome, RuleSpec
+from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.stats.contrast import Contrast, contrast
 from soakwatch_rules.traits import Family, Guide, Traits
 from soakwatch_rules.wording.words import counted, duration, quantity, some
@@ -79,7 +82,8 @@ class TenantIsolation:
 
     Parameters: ``change``, ``loss``, ``throughput``, ``latency``, ``cpu`` (below).
 
-    >>> from soakwatch_rules.rule import Tenant, Window
+    >>> from soakwatch_model.case import Tenant
+    >>> from soakwatch_model.window import Window
     >>> from soakwatch_rules.scenarios.synthetic import readings
     >>> raised = np.tile(np.repeat([0.0, 1.0], 60), 4)
     >>> red = readings("load.flow.tx.packets", np.cumsum(1e3 * (1 + 3 * raised)), 5.0, object="flow=red")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from soakwatch_rules.event_catalogue import event_kind
+from soakwatch_model.event import Event
+from soakwatch_model.event_catalogue import event_kind
+from soakwatch_model.window import Window
 from soakwatch_rules.events.sessions import Down
-from soakwatch_rules.rule import Event, Window
 from soakwatch_rules.wording.words import counted, duration, moment
 
 KEY = "session.down"

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from soakwatch_model.series import Series
 from soakwatch_rules.events.incidents import Witness
-from soakwatch_rules.series import Series
 from soakwatch_rules.wording.words import duration, moment
 
 MOVED_S = 60.0

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from soakwatch_rules.rule import Case, Event
-from soakwatch_rules.series import Series
+from soakwatch_model.case import Case
+from soakwatch_model.event import Event
+from soakwatch_model.series import Series
 from soakwatch_rules.wording.words import duration, quantity
 
 _NO_CAUSE = frozenset({"gap", "clock.step", "core.present", "core.dump"})

@@ -9,12 +9,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from soakwatch_rules.labels import label
+from soakwatch_model.case import Case
+from soakwatch_model.event import Event
+from soakwatch_model.label import label
+from soakwatch_model.series import Series
+from soakwatch_model.window import Window
 from soakwatch_rules.load.offered import OVERLOADS
 from soakwatch_rules.load.traffic import Traffic
-from soakwatch_rules.rule import Case, Event, Window
 from soakwatch_rules.sampling import cadence
-from soakwatch_rules.series import Series
 from soakwatch_rules.stats.equivalence import MIN_WINDOW, Reference, reference, returned
 from soakwatch_rules.stats.flow import steps
 from soakwatch_rules.stats.outage import Outage, Span, outage, silent

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from soakwatch_rules.rule import Event, MarkKind, Victim
-from soakwatch_rules.series import Series
+from soakwatch_model.event import Event
+from soakwatch_model.finding import MarkKind, Victim
+from soakwatch_model.series import Series
 
 _MAX_COUNTED = 1000
 _TOLD_NS = 60 * 10**9

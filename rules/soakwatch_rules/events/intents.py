@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from soakwatch_model.event import Event
+from soakwatch_model.window import Window
 from soakwatch_rules.events.incidents import Incident
-from soakwatch_rules.rule import Event, Window
 from soakwatch_rules.wording.words import counted, moment
 
 

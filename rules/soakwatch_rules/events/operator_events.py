@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from soakwatch_rules.event_catalogue import event_kind
-from soakwatch_rules.rule import Event
+from soakwatch_model.event import Event
+from soakwatch_model.event_catalogue import event_kind
 
 _SAME_NS: Final = 60 * 10**9
 """A failover that was told and that the device's log tells as well is one, if they begin so close together."""

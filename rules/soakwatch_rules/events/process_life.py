@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
+from soakwatch_model.event import Event
+from soakwatch_model.series import Series
 from soakwatch_rules.events.incidents import Incident, Witness, deduplicated, witnessed
-from soakwatch_rules.rule import Event
-from soakwatch_rules.series import Series
 from soakwatch_rules.wording.words import duration
 
 SAME_START_S = 2.0

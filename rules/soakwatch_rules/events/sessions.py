@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch_rules.labels import label
-from soakwatch_rules.rule import Case, Event, Silence, Window
+from soakwatch_model.case import Case, Silence
+from soakwatch_model.event import Event
+from soakwatch_model.label import label
+from soakwatch_model.series import Series
+from soakwatch_model.window import Window
 from soakwatch_rules.sampling import spacing
-from soakwatch_rules.series import Series
 from soakwatch_rules.spans import joined, overlap_s
 from soakwatch_rules.wording.words import counted
 

@@ -8,9 +8,10 @@ from typing import Final
 
 import numpy as np
 
+from soakwatch_model.case import Case
+from soakwatch_model.finding import InconclusiveReason, Outcome
+from soakwatch_model.series import Series
 from soakwatch_rules.lives import Life
-from soakwatch_rules.rule import Case, InconclusiveReason, Outcome
-from soakwatch_rules.series import Series
 from soakwatch_rules.stats.following import Following
 from soakwatch_rules.stats.trend_answer import Trend
 from soakwatch_rules.wording.growth import near_limit, released_words

@@ -9,9 +9,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
+from soakwatch_model.series import Series, Trait
 from soakwatch_rules.lives import Life
-from soakwatch_rules.rule import Finding, InconclusiveReason, Outcome
-from soakwatch_rules.series import Series, Trait
 from soakwatch_rules.stats.blocks import blocks, how_many
 from soakwatch_rules.stats.cycles import DAY_S, of_a_day
 from soakwatch_rules.stats.following import Following, explained, holds

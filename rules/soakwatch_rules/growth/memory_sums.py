@@ -9,8 +9,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch_rules.rule import Case, Event, Finding, Outcome, Rule
-from soakwatch_rules.series import Series
+from soakwatch_model.case import Case
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Finding, Outcome
+from soakwatch_model.series import Series
+from soakwatch_rules.rule import Rule
 from soakwatch_rules.wording.growth import near_limit
 from soakwatch_rules.wording.words import counted, quantity
 

@@ -9,10 +9,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch_rules.labels import label
+from soakwatch_model.case import Case
+from soakwatch_model.label import label
+from soakwatch_model.series import Series
+from soakwatch_model.window import Window
 from soakwatch_rules.load.offered import OVERLOADS, named
-from soakwatch_rules.rule import Case, Window
-from soakwatch_rules.series import Series
 from soakwatch_rules.stats.flow import binned
 from soakwatch_rules.stats.slowdown import Slowness, block_medians, slowness
 

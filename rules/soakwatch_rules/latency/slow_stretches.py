@@ -8,9 +8,10 @@ from typing import Final
 
 import numpy as np
 
+from soakwatch_model.case import Case
+from soakwatch_model.series import Series
+from soakwatch_model.window import Window
 from soakwatch_rules.latency.blocks import ROUND_TRIP, Floats, Grid
-from soakwatch_rules.rule import Case, Window
-from soakwatch_rules.series import Series
 from soakwatch_rules.stats.hysteresis import stretches
 from soakwatch_rules.stats.slowdown import Slowness, alike
 

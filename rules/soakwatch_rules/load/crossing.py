@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import combinations
 
-from soakwatch_rules.rule import Case, Window
+from soakwatch_model.case import Case
+from soakwatch_model.series import Series
+from soakwatch_model.window import Window
 from soakwatch_rules.sampling import spacing
-from soakwatch_rules.series import Series
 from soakwatch_rules.stats.tally import Tally
 from soakwatch_rules.wording.words import whole
 

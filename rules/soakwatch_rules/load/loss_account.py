@@ -9,11 +9,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch_rules.labels import label
+from soakwatch_model.case import Case
+from soakwatch_model.event import Event
+from soakwatch_model.label import label
+from soakwatch_model.window import Phase, Window
 from soakwatch_rules.load.offered import OVERLOADS, parts, together
 from soakwatch_rules.load.offers import CONNECTIONS, PACKETS, PINGS, REQUESTS, Offer
 from soakwatch_rules.peers import peer_name
-from soakwatch_rules.rule import Case, Event, Phase, Window
 from soakwatch_rules.stats.distributions import gamma_cdf, gamma_quantile
 from soakwatch_rules.stats.level import robust
 from soakwatch_rules.stats.standstill import Stop

@@ -8,10 +8,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from soakwatch_model.case import Case
+from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
+from soakwatch_model.window import Window
 from soakwatch_rules.load.crossing import Crossing, Ports
 from soakwatch_rules.load.loss_account import Seen, Share
 from soakwatch_rules.load.offers import Offer
-from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Outcome, Window
 from soakwatch_rules.stats.outage import Bins
 
 _MUCH = 0.1  # of a load: without it nobody knows what the device stood

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import pairwise
 
-from soakwatch_rules.rule import Case, Phase, Window
-from soakwatch_rules.series import Series
+from soakwatch_model.case import Case
+from soakwatch_model.series import Series
+from soakwatch_model.window import Phase, Window
 
 OVERLOADS = frozenset({"spike", "stress"})
 """Names of the phases that ask more of a device than it can carry."""

@@ -8,8 +8,9 @@ from typing import Final
 
 import numpy as np
 
+from soakwatch_model.case import Case
+from soakwatch_model.window import Window
 from soakwatch_rules.load.offered import named, overloads
-from soakwatch_rules.rule import Case, Window
 from soakwatch_rules.spans import joined, without
 from soakwatch_rules.stats.flow import binned
 

@@ -10,11 +10,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch_rules.labels import label
+from soakwatch_model.case import Tenant
+from soakwatch_model.event import Event
+from soakwatch_model.label import label
+from soakwatch_model.series import Series
+from soakwatch_model.window import Window
 from soakwatch_rules.load.offered import named
-from soakwatch_rules.rule import Event, Tenant, Window
 from soakwatch_rules.sampling import cadence
-from soakwatch_rules.series import Series
 from soakwatch_rules.stats.flow import binned
 
 Floats = NDArray[np.float64]

@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from soakwatch_model.case import Case
+from soakwatch_model.series import Series
 from soakwatch_rules.load.offered import named
-from soakwatch_rules.rule import Case
 from soakwatch_rules.sampling import cadence
-from soakwatch_rules.series import Series
 from soakwatch_rules.stats.flow import steps
 
 _MAX_VALUE = 1e120

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from soakwatch_model.case import Case
+from soakwatch_model.series import Series
+from soakwatch_model.window import Window
 from soakwatch_rules.load.offered import named
-from soakwatch_rules.rule import Case, Window
-from soakwatch_rules.series import Series
 from soakwatch_rules.stats.flow import binned
 from soakwatch_rules.stats.outage import Bins
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from soakwatch_rules.labels import label
+from soakwatch_model.label import label
+from soakwatch_model.series import Series
+from soakwatch_model.window import Window
 from soakwatch_rules.machine.description import Card, Cores, Machine
 from soakwatch_rules.machine.look import Look, Remark, together
-from soakwatch_rules.rule import Window
-from soakwatch_rules.series import Series
 from soakwatch_rules.stats.tally import Tally
 from soakwatch_rules.wording.words import counted, duration, quantity, some
 

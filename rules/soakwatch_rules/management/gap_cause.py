@@ -8,11 +8,13 @@ from typing import Final
 
 import numpy as np
 
+from soakwatch_model.case import Case, Ledger, Silence
+from soakwatch_model.event import Event
+from soakwatch_model.series import Series
+from soakwatch_model.window import Window
 from soakwatch_rules.events.boots import reboots
 from soakwatch_rules.load.forwarding import Forwarding, lost_share
-from soakwatch_rules.rule import Case, Event, Ledger, Silence, Window
 from soakwatch_rules.sampling import cadence
-from soakwatch_rules.series import Series
 from soakwatch_rules.silences import of_monitor, silent_all, speaks_of, unheard
 from soakwatch_rules.wording.words import quantity
 

@@ -15,8 +15,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch_rules.rule import Case, Event, Window
-from soakwatch_rules.series import Series
+from soakwatch_model.case import Case
+from soakwatch_model.event import Event
+from soakwatch_model.series import Series
+from soakwatch_model.window import Window
 from soakwatch_rules.stats.distributions import student_quantile
 
 REST: Final = "observer.rest"

@@ -13,8 +13,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch_rules.rule import Ledger, Window
-from soakwatch_rules.series import Series
+from soakwatch_model.case import Ledger
+from soakwatch_model.series import Series
+from soakwatch_model.window import Window
 from soakwatch_rules.spans import overlap_s
 
 DURATION: Final = "source.poll.duration"

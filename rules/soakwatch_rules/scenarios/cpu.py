@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from soakwatch_rules.rule import Case, Phase, Window
+from soakwatch_model.case import Case
+from soakwatch_model.series import Series
+from soakwatch_model.window import Phase, Window
 from soakwatch_rules.scenarios.shapes import Floats
 from soakwatch_rules.scenarios.synthetic import Scenario, Signal, Truth, busy, raised, readings, wave
-from soakwatch_rules.series import Series
 
 METRIC, CORE = "system.cpu.utilization", "system.cpu.core.utilization"
 _DROPS = "system.network.packet.dropped"

@@ -8,10 +8,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from soakwatch_rules.rule import Case, Event, Ledger, Phase, Silence, Window
+from soakwatch_model.case import Case, Ledger, Silence
+from soakwatch_model.event import Event
+from soakwatch_model.series import Series
+from soakwatch_model.window import Phase, Window
 from soakwatch_rules.scenarios.shapes import Floats, times
 from soakwatch_rules.scenarios.synthetic import Scenario, Signal, Truth, readings
-from soakwatch_rules.series import Series
 
 S = 10**9
 _RATE = 1000.0

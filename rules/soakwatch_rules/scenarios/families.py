@@ -12,10 +12,13 @@ import pkgutil
 from dataclasses import replace
 from typing import Final
 
+from soakwatch_model.case import Case
+from soakwatch_model.finding import Finding, Outcome
+from soakwatch_model.series import Series
+from soakwatch_model.window import Phase, Window
 from soakwatch_rules import scenarios
-from soakwatch_rules.rule import Case, Finding, Outcome, Phase, Rule, Window
+from soakwatch_rules.rule import Rule
 from soakwatch_rules.scenarios.synthetic import Scenario
-from soakwatch_rules.series import Series
 
 
 def _scenarios() -> tuple[Scenario, ...]:

@@ -10,8 +10,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch_rules.rule import Window
-from soakwatch_rules.series import Series
+from soakwatch_model.series import Series
+from soakwatch_model.window import Window
 
 Floats = NDArray[np.float64]
 
@@ -20,7 +20,7 @@ def inside(series: Series, window: Window) -> Floats:
     """The share of the time since the reading before that lies in a window, for each reading; 0 for the first.
 
     >>> at = np.arange(4, dtype=np.int64) * 10**10
-    >>> trait = __import__("soakwatch_rules.series", fromlist=["Trait"]).Trait("1", "gauge")
+    >>> trait = __import__("soakwatch_model.series", fromlist=["Trait"]).Trait("1", "gauge")
     >>> inside(Series("dut", "x", "", trait, at, np.ones(4)), Window(5 * 10**9, 12 * 10**9)).tolist()
     [0.0, 0.5, 0.2, 0.0]
     """

@@ -7,7 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from soakwatch_rules.rule import Case, Event, Phase, Window
+from soakwatch_model.case import Case
+from soakwatch_model.event import Event
+from soakwatch_model.series import Series
+from soakwatch_model.window import Phase, Window
 from soakwatch_rules.scenarios.shapes import (
     Floats,
     Shape,
@@ -41,7 +44,6 @@ from soakwatch_rules.scenarios.shapes import (
     white,
 )
 from soakwatch_rules.scenarios.synthetic import LEVEL, PROCESS, Scenario, Signal, Truth, gappy, quantised, readings
-from soakwatch_rules.series import Series
 
 METRIC = "process.memory.usage"
 DAY_S = 86400.0

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from soakwatch_rules.rule import Case, Event, Ledger, Phase, Silence, Window
+from soakwatch_model.case import Case, Ledger, Silence
+from soakwatch_model.event import Event
+from soakwatch_model.series import Series
+from soakwatch_model.window import Phase, Window
 from soakwatch_rules.scenarios.shapes import Floats, times
 from soakwatch_rules.scenarios.synthetic import PROCESS, Scenario, Signal, Truth, readings
-from soakwatch_rules.series import Series
 
 S = 10**9
 BOOT_S = 86400.0 * 3  # the device has been up for three days when the run begins

@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from soakwatch_rules.rule import Case, Event, Ledger, Phase, Window
+from soakwatch_model.case import Case, Ledger
+from soakwatch_model.event import Event
+from soakwatch_model.series import Series
+from soakwatch_model.window import Phase, Window
 from soakwatch_rules.scenarios.shapes import Floats, Shape, added, curve, phi, ramp, step, times, warm_up, wave, white
 from soakwatch_rules.scenarios.synthetic import Scenario, Signal, Truth, counter, readings
-from soakwatch_rules.series import Series
 
 S = 10**9
 _RATE = 1000.0

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from soakwatch_rules.rule import Case, Phase, Window
+from soakwatch_model.case import Case
+from soakwatch_model.series import Series
+from soakwatch_model.window import Phase, Window
 from soakwatch_rules.scenarios.shapes import Floats, times
 from soakwatch_rules.scenarios.synthetic import Scenario, Signal, Truth, readings
-from soakwatch_rules.series import Series
 
 S = 10**9
 _PER_S = 500.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, cast
 
-from soakwatch_rules.series import Kind
+from soakwatch_model.series import Kind
 
 _METRICS: Final = """
 counter 1: exporter.counter

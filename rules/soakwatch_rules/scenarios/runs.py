@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from soakwatch_rules.rule import Case, Ledger, Phase, Window
+from soakwatch_model.case import Case, Ledger
+from soakwatch_model.series import Series
+from soakwatch_model.window import Phase, Window
 from soakwatch_rules.scenarios.shapes import Floats, Shape, phi, times, white
 from soakwatch_rules.scenarios.synthetic import LEVEL, Scenario, Signal, Truth, readings
-from soakwatch_rules.series import Series
 
 S = 10**9
 LIMIT = 1000.0

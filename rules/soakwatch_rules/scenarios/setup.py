@@ -8,10 +8,12 @@ from typing import Final
 
 import numpy as np
 
-from soakwatch_rules.rule import Case, Event, Tree, Window
+from soakwatch_model.case import Case, Tree
+from soakwatch_model.event import Event
+from soakwatch_model.series import Series
+from soakwatch_model.window import Window
 from soakwatch_rules.scenarios.shapes import times
 from soakwatch_rules.scenarios.synthetic import Scenario, Signal, Truth, readings
-from soakwatch_rules.series import Series
 
 S: Final = 10**9
 _TIME: Final = "system.cpu.core.time"

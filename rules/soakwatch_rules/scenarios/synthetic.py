@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.signal import lfilter
 
-from soakwatch_rules.rule import Case
+from soakwatch_model.case import Case
+from soakwatch_model.series import Growth, Series, Trait
 from soakwatch_rules.scenarios.metrics import unit_and_kind
-from soakwatch_rules.series import Growth, Series, Trait
 
 PROCESS: Final = "process=web,instance=0"
 LEVEL: Final = 100.0 * 2**20

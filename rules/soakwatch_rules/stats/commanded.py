@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch_rules.rule import Window
-from soakwatch_rules.series import Series
+from soakwatch_model.series import Series
+from soakwatch_model.window import Window
 from soakwatch_rules.stats.flow import binned
 
 _JUMP = 0.02  # of the command between two readings: nobody knows when it changed

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch_rules.series import Series
+from soakwatch_model.series import Series
 
 _MAX_COUNT = 1e120  # no counter counts this much in one reading; sums and squares of it stay finite
 

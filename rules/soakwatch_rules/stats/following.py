@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch_rules.series import Series
+from soakwatch_model.series import Series
 
 Floats = NDArray[np.float64]
 

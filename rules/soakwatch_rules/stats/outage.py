@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch_rules.rule import Window
+from soakwatch_model.window import Window
 
 Floats = NDArray[np.float64]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from soakwatch_rules.series import Series
+from soakwatch_model.series import Series
 from soakwatch_rules.stats.flow import steps
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from soakwatch_rules.rule import InconclusiveReason, Outcome
+from soakwatch_model.finding import InconclusiveReason, Outcome
 from soakwatch_rules.stats.cycles import Release
 
 Mode = Literal["constant", "mean", "floor", "none"]

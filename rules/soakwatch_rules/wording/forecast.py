@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from soakwatch_rules.rule import Forecast
+from soakwatch_model.finding import Forecast
 
 _UNITS = ((3 * 86400.0, 86400.0, "d"), (2 * 3600.0, 3600.0, "h"), (120.0, 60.0, "min"))
 _SHARP = 0.005  # of the time: what is as sure as this has no plus and minus worth reading

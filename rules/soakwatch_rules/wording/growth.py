@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from soakwatch_rules.rule import InconclusiveReason, Outcome
-from soakwatch_rules.series import Series, Trait
+from soakwatch_model.finding import InconclusiveReason, Outcome
+from soakwatch_model.series import Series, Trait
 from soakwatch_rules.stats.floors import MIN_FLOORS
 from soakwatch_rules.stats.following import Following
 from soakwatch_rules.stats.trend_answer import Trend

@@ -7,8 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from soakwatch_rules.rule import Mark
-from soakwatch_rules.series import Series
+from soakwatch_model.finding import Mark
+from soakwatch_model.series import Series
 from soakwatch_rules.stats.habit import Habit
 from soakwatch_rules.stats.spikes import Floats, Plateau
 from soakwatch_rules.wording.words import counted, duration, quantity

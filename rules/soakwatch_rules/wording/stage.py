@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from soakwatch_model.series import Series
 from soakwatch_rules.lives import Life
-from soakwatch_rules.series import Series
 from soakwatch_rules.stats.stages import Comparison
 from soakwatch_rules.wording.words import counted, moment, plus_minus, quantity
 

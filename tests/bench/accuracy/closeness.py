@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from soakwatch_rules.rule import Finding
+from soakwatch_model.finding import Finding
 from soakwatch_rules.scenarios.synthetic import Truth
 
 

@@ -22,6 +22,10 @@ from typing import Final
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[3]))
+from soakwatch_model.case import Case
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Finding, Mark, Outcome
+from soakwatch_model.window import Phase, Window
 from soakwatch_rules.causes import Cause, causes
 from soakwatch_rules.detectors.core_dump import CoreDump
 from soakwatch_rules.detectors.cpu_spike import CpuSpike
@@ -29,7 +33,7 @@ from soakwatch_rules.detectors.kernel_fault import KernelFault
 from soakwatch_rules.detectors.oom_kill import OomKill
 from soakwatch_rules.detectors.process_restart import ProcessRestart
 from soakwatch_rules.detectors.reboot import Reboot
-from soakwatch_rules.rule import Case, Event, Finding, Mark, Outcome, Phase, Rule, Window
+from soakwatch_rules.rule import Rule
 from soakwatch_rules.scenarios.families import findings_of
 from soakwatch_rules.scenarios.synthetic import readings
 

@@ -19,9 +19,9 @@ from soakwatch.judge.planned import PLANNED_KEY, planned_text
 from soakwatch.record import Record
 from soakwatch.record.bulk import PollFacts, Readings, Stretch
 from soakwatch.record.model import OUTCOME_NUMBERS
+from soakwatch_model.event import Event
 from soakwatch_model.metric import BY_NAME, COUNTER, STATE
 from soakwatch_model.sample import PollOutcome
-from soakwatch_rules.rule import Event
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]

@@ -34,10 +34,11 @@ from tests.bench.accuracy.tables import spark, svg, table
 from tests.bench.accuracy.trials import Floats, Trial, days, half
 from tests.rules.outcomes import LETTERS
 
+from soakwatch_model.finding import Finding, Outcome
+from soakwatch_model.series import Series
 from soakwatch_rules import detectors
 from soakwatch_rules.parameter import parameters
-from soakwatch_rules.rule import Finding, Outcome, Rule
-from soakwatch_rules.series import Series
+from soakwatch_rules.rule import Rule
 
 FIGURES: Final = Path(__file__).parent / "figures"
 _LONG_NS: Final = 12 * 10**9  # a stall of ten seconds; its label has a second on either side

@@ -28,8 +28,10 @@ from tests.bench.accuracy.trials import (
     series,
 )
 
-from soakwatch_rules.rule import Case, Event, Phase, Window
-from soakwatch_rules.series import Series, Trait
+from soakwatch_model.case import Case
+from soakwatch_model.event import Event
+from soakwatch_model.series import Series, Trait
+from soakwatch_model.window import Phase, Window
 
 Labels = tuple[tuple[int, int], ...]
 _FAULT_S = 300.0  # a CPU fault of nezha lasts about three minutes; readings come each minute

@@ -33,11 +33,12 @@ from tests.bench.accuracy.closeness import Near, closeness_lines, near
 from tests.bench.accuracy.tables import percent, spark, svg, table, upper
 from tests.rules.outcomes import LETTERS, PARAMETERS, RIGHT, concerning, named
 
+from soakwatch_model.finding import Finding
+from soakwatch_model.series import Series
 from soakwatch_rules import detectors, measured
-from soakwatch_rules.rule import Finding, Rule
+from soakwatch_rules.rule import Rule
 from soakwatch_rules.scenarios.families import cuts, findings_of, judged
 from soakwatch_rules.scenarios.synthetic import Scenario, leak
-from soakwatch_rules.series import Series
 
 MEASURED: Final = Path(next(iter(measured.__path__)))
 FIGURES: Final = Path(__file__).parent / "figures"

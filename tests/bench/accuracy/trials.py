@@ -17,8 +17,9 @@ from typing import Literal, TextIO
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from soakwatch_rules.rule import Case, Phase, Window
-from soakwatch_rules.series import Series, Trait
+from soakwatch_model.case import Case
+from soakwatch_model.series import Series, Trait
+from soakwatch_model.window import Phase, Window
 
 S = 10**9
 Floats = NDArray[np.float64]

@@ -13,8 +13,9 @@ from rich.console import Console
 from soakwatch.cli.display.progress import Lines, Silences, panel
 from soakwatch.runs.status import SourceStatus, Status
 from soakwatch.runs.status_words import load_words
+from soakwatch_model.finding import Finding, Forecast, Outcome
 from soakwatch_model.sample import PollOutcome
-from soakwatch_rules.rule import Finding, Forecast, Outcome, Window
+from soakwatch_model.window import Window
 
 OK, FAILED = PollOutcome.OK, PollOutcome.FAILED
 FORECAST = Forecast("system.memory.limit (3.80 GiB)", 31 * 3600, 25 * 3600, 37 * 3600)

@@ -9,7 +9,8 @@ from rich.console import Console
 
 from soakwatch.cli.display.progress import Alarms, Lines, panel
 from soakwatch.runs.status import Status
-from soakwatch_rules.rule import Finding, Forecast, Outcome, Window
+from soakwatch_model.finding import Finding, Forecast, Outcome
+from soakwatch_model.window import Window
 
 QUIET = Status("run", "soak", 60.0, 3540.0, (), {}, (), 60.0, (), None)
 FORECAST = Forecast("the memory", 31 * 3600, 25 * 3600, 37 * 3600)

@@ -17,8 +17,9 @@ from soakwatch.engine.start import begin, resume
 from soakwatch.judge.live.client import JudgeProcess, LiveJudge
 from soakwatch.plan import plan_from_text
 from soakwatch.record import RecordView, finding_to_json
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Finding
 from soakwatch_model.sample import NOTHING, Poll, PollOutcome
-from soakwatch_rules.rule import Event, Finding
 
 PLAN = "duration: 1h\ntargets: {dut: {sources: [local]}}\n"
 PLAN += "events: [{kind: a, at: 1m}, {kind: switch, at: 1m, run: [sh]}]\nstop_on_fail: [hang]\n"

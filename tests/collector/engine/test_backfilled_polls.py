@@ -27,12 +27,14 @@ from soakwatch.record.reader import trait_of
 from soakwatch.sources.abc import BackfilledPoll, Facts, Poller, SourceError, timing
 from soakwatch.testing.records import SECOND, T0
 from soakwatch.testing.virtual import VirtualTime
+from soakwatch_model.case import Case, Ledger
+from soakwatch_model.event import Event as RunEvent
+from soakwatch_model.finding import Outcome
 from soakwatch_model.sample import NOTHING, Answer, Poll, PollOutcome, Sample
+from soakwatch_model.series import Series
+from soakwatch_model.window import Window
 from soakwatch_rules.detectors.coverage import Coverage
 from soakwatch_rules.events.explanations import explanations
-from soakwatch_rules.rule import Case, Ledger, Outcome, Window
-from soakwatch_rules.rule import Event as RunEvent
-from soakwatch_rules.series import Series
 
 PROCESSES = SeriesKey("dut", "system.processes", "")
 SWITCHES = SeriesKey("dut", "system.context_switches", "")

@@ -23,7 +23,8 @@ from soakwatch.engine.self_monitor import LoopLag, SelfWatch
 from soakwatch.record import RecordView, StoredEvent
 from soakwatch.runs.clock_steps import step_words
 from soakwatch.runs.status import Status
-from soakwatch_rules.rule import Event, Outcome
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Outcome
 
 SECOND, HOUR = 10**9, 3600 * 10**9
 T0 = 1_795_204_800 * SECOND

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from soakwatch.engine.drill.faults import LiveFault
 from soakwatch.engine.drill.live import Made, Pace, seen_by
-from soakwatch_rules.rule import Finding, Mark, Outcome, Window
+from soakwatch_model.finding import Finding, Mark, Outcome
+from soakwatch_model.window import Window
 
 S = 10**9
 FAULT = LiveFault("kill", "dut", "bgpd", "kill it", "true", "", 0.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from soakwatch.engine.event_schedule import SKIPPED, EventSchedule
 from soakwatch.engine.phases import PhaseTimeline
 from soakwatch.plan import plan_from_text
-from soakwatch_rules.rule import Event
+from soakwatch_model.event import Event
 
 S = 10**9
 T0 = 1_700_000_000 * S

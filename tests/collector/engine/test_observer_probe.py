@@ -21,9 +21,9 @@ from soakwatch.record import Record, RecordView
 from soakwatch.record.queue import Committer
 from soakwatch.sources.abc import Poller, SourceError, timing
 from soakwatch.testing.virtual import VirtualTime
+from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
 from soakwatch_rules.detectors.observer_cost import ObserverCost
-from soakwatch_rules.rule import Finding, Outcome
 
 SECOND = 10**9
 PLAN = ObserverPlan(60.0, 5, 20.0, "soak", ("r1",))

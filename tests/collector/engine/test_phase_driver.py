@@ -13,7 +13,7 @@ from soakwatch.engine.soak import Soak
 from soakwatch.plan import plan_from_text
 from soakwatch.record import Record, RecordFullError
 from soakwatch.testing.virtual import VirtualTime
-from soakwatch_rules.rule import Event
+from soakwatch_model.event import Event
 
 PLAN = """
 phases: [{baseline: 1m}, {soak: 1m}]

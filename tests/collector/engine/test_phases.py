@@ -9,8 +9,8 @@ from soakwatch.core.errors import PlanError
 from soakwatch.engine.phases import PhaseChange, PhaseTimeline
 from soakwatch.plan import plan_from_text
 from soakwatch.plan.phase import PhasePlan
+from soakwatch_model.event import Event
 from soakwatch_model.sample import Sample
-from soakwatch_rules.rule import Event
 
 S = 10**9
 START = 1_700_000_000 * S

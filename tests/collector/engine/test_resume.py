@@ -20,7 +20,7 @@ from soakwatch.plan import plan_from_text
 from soakwatch.record import Record, RecordView
 from soakwatch.runs.state import StateReader
 from soakwatch.runs.stop import stop_run
-from soakwatch_rules.rule import Window
+from soakwatch_model.window import Window
 
 PLAN = "name: p\nduration: 1h\ntargets: {dut: {sources: [local]}}\n"
 

@@ -19,7 +19,7 @@ from soakwatch.record._owners import Owners
 from soakwatch.record._packer import PollPacker
 from soakwatch.testing.records import SECOND, T0
 from soakwatch_model.sample import NOTHING, Answer, Poll, PollOutcome, Sample
-from soakwatch_rules.series import Series
+from soakwatch_model.series import Series
 
 IDLE = ("system.cpu.time", "mode=idle")
 MEMORY = ("system.memory.usage", "")

@@ -19,7 +19,7 @@ from tests.commands import MAX_WAIT_S
 from soakwatch.core.errors import RecordError
 from soakwatch.record import RecordView
 from soakwatch.runs.mark_event import EventRequest, record_event
-from soakwatch_rules.rule import Event
+from soakwatch_model.event import Event
 
 UNTIL_OVER = "[{soak: {for: 10m, until: event over}}]"
 """The phases of a run that ``end_run`` ends."""

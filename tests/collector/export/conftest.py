@@ -11,8 +11,10 @@ from tests.commands import Command
 from tests.in_process import command_here
 
 from soakwatch.record import Record
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.sample import NOTHING, Answer, Fault, Poll, PollOutcome, Sample
-from soakwatch_rules.rule import Event, Finding, Outcome, Window
+from soakwatch_model.window import Window
 
 SECOND = 10**9
 T0 = 1_790_000_000 * SECOND

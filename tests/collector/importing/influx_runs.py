@@ -6,8 +6,8 @@ import random
 from pathlib import Path
 
 from soakwatch.record import Record
+from soakwatch_model.event import Event
 from soakwatch_model.sample import NOTHING, Answer, Fault, Poll, PollOutcome, Sample, object_text
-from soakwatch_rules.rule import Event
 
 S = 10**9
 T0 = 1_760_000_000 * S + 123_456_789

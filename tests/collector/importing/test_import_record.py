@@ -15,7 +15,7 @@ from soakwatch.judge.record_verdict import judge_record
 from soakwatch.record import RecordView
 from soakwatch.runs.catalog import list_runs
 from soakwatch.sources.tables.errors import DataError
-from soakwatch_rules.rule import Outcome
+from soakwatch_model.finding import Outcome
 
 T0 = 1_767_225_600
 SECOND = 10**9

@@ -17,7 +17,7 @@ from soakwatch.plan.web import WebPlan
 from soakwatch.record import Record, RecordView
 from soakwatch.testing.records import small_record
 from soakwatch.testing.served import serve_run
-from soakwatch_rules.rule import Event
+from soakwatch_model.event import Event
 
 pytest_plugins = "pytester"
 

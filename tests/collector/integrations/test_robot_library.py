@@ -18,7 +18,7 @@ import pytest
 from soakwatch.plan.web import WebPlan
 from soakwatch.record import RecordView
 from soakwatch.testing.served import serve_run
-from soakwatch_rules.rule import Event
+from soakwatch_model.event import Event
 
 SECOND = 10**9
 Events = Callable[[Path], list[Event]]

@@ -18,7 +18,7 @@ from soakwatch.judge.calibration import chosen, fingerprint, read_reference, ref
 from soakwatch.judge.ceiling import METRICS, Ceiling, NoCeiling, ceilings
 from soakwatch.plan import Plan, load_plan
 from soakwatch_model.metric import BY_NAME
-from soakwatch_rules.series import Kind, Series, Trait
+from soakwatch_model.series import Kind, Series, Trait
 
 NOW_S = 1_800_000_000.0
 PLAN = """

@@ -15,8 +15,8 @@ import pytest
 from soakwatch.cli.main import run
 from soakwatch.record import Record
 from soakwatch_agent.kernlog import KINDS
+from soakwatch_model.event import Event as PlannedEvent
 from soakwatch_model.sample import Answer, Event, Poll, PollOutcome, Sample
-from soakwatch_rules.rule import Event as PlannedEvent
 
 S = 10**9
 T0 = 1_790_000_000 * S

@@ -8,7 +8,8 @@ import pytest
 
 from soakwatch.judge.pass_requirements import Demand
 from soakwatch.judge.verdict import fold
-from soakwatch_rules.rule import Finding, InconclusiveReason, Outcome, Window
+from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
+from soakwatch_model.window import Window
 
 WINDOW = Window(0, 86_400 * 10**9)
 NAMED = Demand(named=frozenset({"growth"}))

@@ -8,8 +8,8 @@ import numpy as np
 
 from soakwatch.judge.derived_events import derived_events
 from soakwatch.record import SeriesKey
-from soakwatch_rules.rule import Event
-from soakwatch_rules.series import Series, Trait
+from soakwatch_model.event import Event
+from soakwatch_model.series import Series, Trait
 
 SECOND = 10**9
 OBJECT = "process=nginx,instance=0"

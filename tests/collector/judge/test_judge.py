@@ -9,13 +9,15 @@ import pytest
 
 from soakwatch.judge.judge import RuleUse, judge
 from soakwatch.record import Record, RecordView
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Outcome
 from soakwatch_model.sample import NOTHING, Answer, Poll, PollOutcome, Sample
 from soakwatch_rules.causes import CauseKind
 from soakwatch_rules.detectors.coverage import Coverage
 from soakwatch_rules.detectors.memory_growth import MemoryGrowth
 from soakwatch_rules.detectors.process_restart import ProcessRestart
 from soakwatch_rules.detectors.run_difference import RunDifference
-from soakwatch_rules.rule import Event, Outcome, Rule
+from soakwatch_rules.rule import Rule
 
 SECOND = 10**9
 T0 = 1_700_000_000 * SECOND

@@ -13,12 +13,15 @@ from soakwatch.judge.judge import RuleUse, judge
 from soakwatch.judge.verdict import Verdict
 from soakwatch.record import Record, RecordView, SeriesKey
 from soakwatch.report.page import open_page
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
+from soakwatch_model.window import Window
 from soakwatch_rules.detectors.event_impact import EventImpact
 from soakwatch_rules.detectors.generator_health import GeneratorHealth
 from soakwatch_rules.detectors.overload_loss import OverloadLoss
 from soakwatch_rules.detectors.recovery import Recovery
-from soakwatch_rules.rule import Event, Finding, InconclusiveReason, Outcome, Rule, Window
+from soakwatch_rules.rule import Rule
 
 SECOND = 10**9
 T0 = 1_700_000_000 * SECOND

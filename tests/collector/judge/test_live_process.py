@@ -23,8 +23,8 @@ from soakwatch.record import Record, RecordView
 from soakwatch.report.json import render_json
 from soakwatch.report.markdown import render_markdown
 from soakwatch.testing.records import SECOND, T0
+from soakwatch_model.finding import Outcome
 from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample, object_text
-from soakwatch_rules.rule import Outcome
 
 WORKER = object_text(process="worker", instance="0")
 PLAN = "name: run\nduration: 2h\ntargets: {dut: {sources: [local]}}\n"

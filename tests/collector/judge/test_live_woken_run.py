@@ -16,7 +16,7 @@ from soakwatch.record import RecordView
 from soakwatch.runs.mark_event import EventRequest, record_event
 from soakwatch.runs.state import RunState, StateReader
 from soakwatch.runs.stop import stop_run
-from soakwatch_rules.rule import Outcome
+from soakwatch_model.finding import Outcome
 
 
 def state_when(run: Path, happened: Callable[[RunState], bool], what: str) -> RunState:

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from soakwatch.cli.main import run
 from soakwatch.record import Record
+from soakwatch_model.event import Event
 from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
-from soakwatch_rules.rule import Event
 
 S = 10**9
 T0 = 1_767_225_600

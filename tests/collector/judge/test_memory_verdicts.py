@@ -17,8 +17,9 @@ from soakwatch.judge.memory import SHARED_KEY, shared_of, shared_text
 from soakwatch.judge.verdict import Verdict
 from soakwatch.plan import plan_from_text, plan_text, quick_plan
 from soakwatch.record import Record, RecordView
+from soakwatch_model.finding import Finding, Outcome
+from soakwatch_model.window import Window
 from soakwatch_rules.memory_verdict import of_shared_hosts
-from soakwatch_rules.rule import Finding, Outcome, Window
 
 Floats = NDArray[np.float64]
 MIB = 2.0**20

@@ -11,9 +11,10 @@ from soakwatch.judge.judge import RuleUse, judge
 from soakwatch.judge.overload_cut import around_searches, of_own_baseline, sees_overload
 from soakwatch.plan.rules import planned_rules
 from soakwatch.record import Record, RecordView
+from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample, object_text
+from soakwatch_model.window import Phase, Window
 from soakwatch_rules.imported_baseline import BASELINE_DOUBT
-from soakwatch_rules.rule import Finding, Outcome, Phase, Window
 
 S = 10**9
 START = 1_700_000_000 * S

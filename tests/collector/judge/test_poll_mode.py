@@ -12,10 +12,10 @@ from soakwatch.judge.judge import RuleUse, judge
 from soakwatch.judge.poll_mode import META, planned_text, poll_modes
 from soakwatch.plan import plan_from_text
 from soakwatch.record import Record, RecordView
+from soakwatch_model.finding import Outcome
 from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
 from soakwatch_rules.detectors.cpu_saturation import CpuSaturation
 from soakwatch_rules.detectors.cpu_spike import CpuSpike
-from soakwatch_rules.rule import Outcome
 
 T0 = 1_700_000_000 * 10**9
 TOTAL, CORE = "system.cpu.utilization", "system.cpu.core.utilization"

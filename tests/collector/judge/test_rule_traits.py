@@ -14,9 +14,10 @@ import pytest
 from soakwatch.judge.pass_requirements import Demand
 from soakwatch.judge.verdict import Verdict, fold
 from soakwatch.report.headline import headline
+from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
+from soakwatch_model.window import Window
 from soakwatch_rules import detectors
 from soakwatch_rules.causes import CauseKind, causes
-from soakwatch_rules.rule import Finding, InconclusiveReason, Mark, Outcome, Window
 from soakwatch_rules.traits import NO_TRAITS, Crash, plain_words, traits_of
 
 SECOND = 10**9

@@ -7,8 +7,10 @@ from dataclasses import replace
 import pytest
 
 from soakwatch.judge.verdict import fold
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Finding, Mark, Outcome
+from soakwatch_model.window import Phase, Window
 from soakwatch_rules.causes import CauseKind
-from soakwatch_rules.rule import Event, Finding, Mark, Outcome, Phase, Window
 
 WINDOW = Window(0, 10**9)
 

@@ -17,7 +17,7 @@ from soakwatch.record import Record, RecordView, SeriesKey
 from soakwatch.record._sealing import SEAL_POLLS
 from soakwatch.record._writer_state import MAX_REASONS
 from soakwatch_model.sample import NOTHING, Answer, Fault, Poll, PollOutcome, Sample, object_text
-from soakwatch_rules.rule import Window
+from soakwatch_model.window import Window
 
 SECOND = 10**9
 T0 = 1_700_000_000 * SECOND

@@ -13,7 +13,7 @@ from soakwatch.record import Artifact, ArtifactEntry, Record, RecordView, artifa
 from soakwatch.record import _artifacts as artifacts
 from soakwatch.record._artifacts import MAX_BYTES, MAX_NAME_LENGTH
 from soakwatch.record._schema import APPLICATION_ID, STEPS
-from soakwatch_rules.rule import Event
+from soakwatch_model.event import Event
 
 T0 = 1_700_000_000 * 10**9
 

@@ -15,7 +15,7 @@ from tests.commands import MAX_WAIT_S
 from soakwatch.core.errors import RecordError
 from soakwatch.record import Record, RecordFullError, RecordView, add_outside_event
 from soakwatch.testing.records import first_values, small_poll, small_record
-from soakwatch_rules.rule import Event
+from soakwatch_model.event import Event
 
 
 def python(code: str, argument: str, quota: int) -> subprocess.CompletedProcess[str]:

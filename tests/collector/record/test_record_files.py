@@ -15,7 +15,7 @@ from soakwatch.core.errors import RecordError
 from soakwatch.record import SCHEMA_VERSION, Record, RecordView, add_outside_event
 from soakwatch.record._schema import APPLICATION_ID, STEPS, migrate
 from soakwatch.testing.records import KEYS, SECOND, first_values, small_poll, small_record
-from soakwatch_rules.rule import Event
+from soakwatch_model.event import Event
 
 
 def python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -109,7 +109,7 @@ def test_an_event_from_outside_reaches_the_writer(tmp_path: Path) -> None:
             import sys
             from pathlib import Path
             from soakwatch.record import add_outside_event
-            from soakwatch_rules.rule import Event
+            from soakwatch_model.event import Event
             print(add_outside_event(Path(sys.argv[1]), "dut", Event("failover", "dut", "", 5, None, {"by": "me"})))
         """
         number = int(python(code, str(tmp_path)).stdout)
@@ -123,7 +123,7 @@ def test_a_view_in_the_writers_process_does_not_let_others_take_the_log_away(tmp
         import sys
         from pathlib import Path
         from soakwatch.record import add_outside_event
-        from soakwatch_rules.rule import Event
+        from soakwatch_model.event import Event
         add_outside_event(Path(sys.argv[1]), "dut", Event("failover", "dut", "", 5, None))
     """
     with small_record(tmp_path) as record:

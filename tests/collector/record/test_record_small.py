@@ -11,9 +11,11 @@ import pytest
 
 from soakwatch.core.errors import RecordError
 from soakwatch.record import Artifact, Record, RecordView, Span, add_outside_event, finding_from_json, finding_to_json
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Finding, Mark, MarkKind, Outcome, Victim
 from soakwatch_model.sample import Answer, Poll, PollOutcome
 from soakwatch_model.sample import Event as ProbeEvent
-from soakwatch_rules.rule import Event, Finding, Mark, MarkKind, Outcome, Victim, Window
+from soakwatch_model.window import Window
 
 SECOND = 10**9
 T0 = 1_700_000_000 * SECOND

@@ -19,7 +19,8 @@ from soakwatch.record._schema import APPLICATION_ID, STEPS
 from soakwatch.record.external_events import external_events
 from soakwatch.record.seal import Checked
 from soakwatch.testing.records import SECOND, T0, small_poll, small_record
-from soakwatch_rules.rule import Event, Outcome
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Outcome
 
 CHANGES = (
     ("meta", "verdict", "UPDATE meta SET value='pass' WHERE key='verdict'"),
@@ -181,7 +182,7 @@ from pathlib import Path
 
 from soakwatch.record import Record
 from soakwatch.testing.records import small_poll
-from soakwatch_rules.rule import Event
+from soakwatch_model.event import Event
 
 with Record.open(Path(sys.argv[1])) as record:
     for second in range(int(sys.argv[2]), 10**6):

@@ -15,7 +15,7 @@ from soakwatch.record.model import Values
 from soakwatch.record.series_cache import BlockCache, cached_view
 from soakwatch.testing.records import KEYS, SECOND, T0, small_poll, small_record
 from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
-from soakwatch_rules.series import Series
+from soakwatch_model.series import Series
 
 
 def held(

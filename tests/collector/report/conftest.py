@@ -25,9 +25,12 @@ from soakwatch.record.model import (
     StoredFault,
 )
 from soakwatch.report.html import render_html
+from soakwatch_model.case import Ledger
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Finding, Forecast, InconclusiveReason, Mark, Outcome
 from soakwatch_model.metric import BY_NAME
-from soakwatch_rules.rule import Event, Finding, Forecast, InconclusiveReason, Ledger, Mark, Outcome, Phase, Window
-from soakwatch_rules.series import Series, Trait
+from soakwatch_model.series import Series, Trait
+from soakwatch_model.window import Phase, Window
 
 BEGIN = 1_795_200_000 * 10**9
 LENGTH = 8 * 3600

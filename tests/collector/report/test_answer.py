@@ -22,7 +22,7 @@ from soakwatch.report.markdown import render_markdown
 from soakwatch.report.matrix import Matrix, live_matrix, matrix_of
 from soakwatch.report.page import open_page
 from soakwatch.report.proof_plot import ProofPlot, proof_plot
-from soakwatch_rules.rule import Outcome
+from soakwatch_model.finding import Outcome
 
 HOUR = 3600 * SECOND
 

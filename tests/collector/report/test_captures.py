@@ -18,7 +18,8 @@ from soakwatch.report.captures import captures_of
 from soakwatch.report.html import render_html
 from soakwatch.report.markdown import render_markdown
 from soakwatch.report.terminal import print_verdict
-from soakwatch_rules.rule import Event, Mark, Outcome
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Mark, Outcome
 
 S = 10**9
 MINUTE = BEGIN + 3600 * S

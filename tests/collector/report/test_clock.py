@@ -9,7 +9,7 @@ from soakwatch.core.event_kinds import CLOCK_STEP
 from soakwatch.record import StoredEvent
 from soakwatch.report.page import Page
 from soakwatch.report.sections import clock
-from soakwatch_rules.rule import Event
+from soakwatch_model.event import Event
 
 T0 = 1_795_204_800 * 10**9
 

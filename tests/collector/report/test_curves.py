@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from soakwatch.core.formatting import extent, number, printable, quantity, share_text
 from soakwatch.report.curves import Curve, curve_of
-from soakwatch_rules.series import Series, Trait
+from soakwatch_model.series import Series, Trait
 
 GAUGE = Trait("By", "gauge")
 COUNTER = Trait("{packet}", "counter")

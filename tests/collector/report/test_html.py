@@ -20,7 +20,9 @@ from soakwatch.record.model import Span, StoredEvent
 from soakwatch.report.html import render_html
 from soakwatch.report.section import all_sections
 from soakwatch.report.sections import findings, series
-from soakwatch_rules.rule import Event, Outcome, Phase, Window
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Outcome
+from soakwatch_model.window import Phase, Window
 
 Night = tuple[MemoryRecord, Verdict]
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)> $$x$$ 🔥 \x00"

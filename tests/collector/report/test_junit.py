@@ -12,7 +12,8 @@ from tests.collector.report.conftest import BEGIN, finding
 from soakwatch.cli.main import run
 from soakwatch.judge.verdict import Verdict, fold
 from soakwatch.report.junit import render_junit
-from soakwatch_rules.rule import Finding, Outcome, Window
+from soakwatch_model.finding import Finding, Outcome
+from soakwatch_model.window import Window
 
 T0 = 1_767_225_600
 COLUMNS = ("--map", "heap=process.memory.usage,process=nginx", "--map", "cpu=system.cpu.utilization")

@@ -19,8 +19,8 @@ from soakwatch.report.load import (
     load_lines,
 )
 from soakwatch_model.metric import BY_NAME
-from soakwatch_rules.rule import Window
-from soakwatch_rules.series import Series, Trait
+from soakwatch_model.series import Series, Trait
+from soakwatch_model.window import Window
 
 Night = tuple[ReportSource, Verdict]
 SECOND = 10**9

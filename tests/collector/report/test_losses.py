@@ -14,7 +14,7 @@ from soakwatch.record import Record, RecordView
 from soakwatch.record.source import PollOutcomes
 from soakwatch.report.losses import cells_of, losses_of, within
 from soakwatch_model.sample import NOTHING, Poll, PollOutcome
-from soakwatch_rules.rule import Window
+from soakwatch_model.window import Window
 
 SECOND = 10**9
 BEGIN = 1_795_200_000 * SECOND

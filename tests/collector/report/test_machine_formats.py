@@ -21,7 +21,8 @@ from soakwatch.report.junit import render_junit
 from soakwatch.report.markdown import render_markdown
 from soakwatch.report.sparks import sparkline
 from soakwatch.report.terminal import print_verdict
-from soakwatch_rules.rule import Finding, Outcome, Window
+from soakwatch_model.finding import Finding, Outcome
+from soakwatch_model.window import Window
 
 Night = tuple[ReportSource, Verdict]
 HOSTILE = "<script>alert(1)</script> |`*_[x](http://evil.example)`| @everyone \x00\x1b[31m\ud800 🔥 ]]> & \"'"

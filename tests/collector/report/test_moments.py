@@ -10,8 +10,9 @@ from soakwatch.judge.verdict import Verdict
 from soakwatch.record.source import ReportSource
 from soakwatch.report.html import render_html
 from soakwatch.report.moments import first_failure_ns
+from soakwatch_model.finding import Finding, Mark, Outcome
+from soakwatch_model.window import Window
 from soakwatch_rules.causes import Cause, CauseKind
-from soakwatch_rules.rule import Finding, Mark, Outcome, Window
 
 Night = tuple[ReportSource, Verdict]
 BEGIN = 1_795_200_000 * 10**9

@@ -21,10 +21,13 @@ from soakwatch.report.html import render_html
 from soakwatch.report.load import generators
 from soakwatch.report.section import all_sections
 from soakwatch.runs.setup_changes import changed
+from soakwatch_model.case import Silence
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Finding, Forecast, InconclusiveReason, Mark, Outcome
 from soakwatch_model.metric import BY_NAME
+from soakwatch_model.series import Series, Trait
+from soakwatch_model.window import Window
 from soakwatch_rules.causes import Cause, CauseKind
-from soakwatch_rules.rule import Event, Finding, Forecast, InconclusiveReason, Mark, Outcome, Silence, Window
-from soakwatch_rules.series import Series, Trait
 
 Night = tuple[ReportSource, Verdict]
 BEGIN = 1_795_200_000 * 10**9

@@ -13,10 +13,11 @@ from soakwatch.record.source import ReportSource
 from soakwatch.report.html import render_html
 from soakwatch.report.markdown import render_markdown
 from soakwatch.report.terminal import print_verdict
+from soakwatch_model.case import Case
+from soakwatch_model.finding import Finding
+from soakwatch_model.series import Series
 from soakwatch_rules.detectors.observer_cost import COST, ObserverCost
-from soakwatch_rules.rule import Case, Finding
 from soakwatch_rules.scenarios.synthetic import readings
-from soakwatch_rules.series import Series
 
 
 def found(verdict: Verdict, target: str, *series: Series) -> Finding:

@@ -26,10 +26,12 @@ from soakwatch.report.palette import DARK
 from soakwatch.report.panels import LINES, Panel, key_panels, panels_of
 from soakwatch.report.plots import Drawing
 from soakwatch.report.topics import DROPS, TOPICS
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Finding, Mark, Outcome
 from soakwatch_model.metric import BY_NAME
 from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
-from soakwatch_rules.rule import Event, Finding, Mark, Outcome, Phase, Window
-from soakwatch_rules.series import Series, Trait
+from soakwatch_model.series import Series, Trait
+from soakwatch_model.window import Phase, Window
 
 BEGIN = 1_795_200_000 * 10**9
 SECOND = 10**9

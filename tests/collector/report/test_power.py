@@ -14,7 +14,7 @@ from soakwatch.record.source import ReportSource
 from soakwatch.report.html import render_html
 from soakwatch.report.markdown import render_markdown
 from soakwatch.report.terminal import print_verdict
-from soakwatch_rules.series import Series, Trait
+from soakwatch_model.series import Series, Trait
 
 
 class WithSeries(ReportSource, Protocol):

@@ -8,8 +8,9 @@ from soakwatch.judge.verdict import Verdict, fold
 from soakwatch.record import Record, RecordView
 from soakwatch.record.source import ReportSource
 from soakwatch.report.html import render_html
+from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.sample import NOTHING, Answer, Event, Fault, Poll, PollOutcome, Sample
-from soakwatch_rules.rule import Finding, Outcome, Window
+from soakwatch_model.window import Window
 
 BEGIN = 1_795_200_000 * 10**9
 SECOND = 10**9

@@ -13,7 +13,7 @@ from soakwatch.judge.baseline import BaselineSnapshot, Level
 from soakwatch.judge.verdict import Verdict
 from soakwatch.record.source import ReportSource
 from soakwatch.report.html import render_html
-from soakwatch_rules.rule import Window
+from soakwatch_model.window import Window
 
 BEGIN = 1_795_200_000 * 10**9
 REFERENCE = json.dumps(

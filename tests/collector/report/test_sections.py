@@ -29,7 +29,7 @@ FOREIGN = '''
 """Temperatures of the rack, from a plug-in."""
 
 from soakwatch.report.blocks import Cell, Column, Curves, Folded, Preformatted, Table, Text
-from soakwatch_rules.rule import Outcome
+from soakwatch_model.finding import Outcome
 
 ORDER = 40
 TITLE = "Rack temperatures"

@@ -16,7 +16,7 @@ from soakwatch.record.model import StoredEvent
 from soakwatch.report.html import render_html
 from soakwatch.report.markdown import render_markdown
 from soakwatch.report.terminal import print_verdict
-from soakwatch_rules.rule import Event
+from soakwatch_model.event import Event
 
 LINK = {"current_link_width": 8, "max_link_width": 16, "below_capability": True}
 MACHINE: dict[str, Any] = {

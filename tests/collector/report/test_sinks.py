@@ -16,7 +16,7 @@ from soakwatch.report.html import render_html
 from soakwatch.report.markdown import render_markdown
 from soakwatch.report.terminal import print_verdict
 from soakwatch_model.metric import BY_NAME
-from soakwatch_rules.series import Series, Trait
+from soakwatch_model.series import Series, Trait
 
 BEGIN = 1_795_200_000 * 10**9
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from soakwatch.report.sparks import BLOCKS, PLAIN, pointers, spark_words, sparkline, strip
-from soakwatch_rules.rule import Mark, Window
-from soakwatch_rules.series import Series, Trait
+from soakwatch_model.finding import Mark
+from soakwatch_model.series import Series, Trait
+from soakwatch_model.window import Window
 
 SECOND = 10**9
 DAY = Window(0, 86_400 * SECOND)

@@ -14,7 +14,8 @@ from soakwatch.judge.verdict import Verdict
 from soakwatch.record.model import StoredEvent
 from soakwatch.record.source import ReportSource
 from soakwatch.report.terminal import print_verdict
-from soakwatch_rules.rule import Event, Finding
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Finding
 
 Night = tuple[ReportSource, Verdict]
 TITLES = (

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from soakwatch.report.curves import curve_of
-from soakwatch_rules.series import Series, Trait
+from soakwatch_model.series import Series, Trait
 
 GAUGE = Trait("{thing}", "gauge")
 POINTS = 400

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import cast
 
 from soakwatch.record import Record
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
-from soakwatch_rules.rule import Event, Finding, Outcome, Window
+from soakwatch_model.window import Window
 
 SECOND = 10**9
 T0 = 1_790_000_000 * SECOND

@@ -20,7 +20,8 @@ from soakwatch.runs.compare.outcomes import matrix
 from soakwatch.runs.compare.phases import parts_of, slots_of
 from soakwatch.runs.compare.set_up import differences, setup_of
 from soakwatch.runs.compare.targets import target_map
-from soakwatch_rules.rule import Outcome, Phase, Window
+from soakwatch_model.finding import Outcome
+from soakwatch_model.window import Phase, Window
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from soakwatch.runs.mark_event import (
     moment_text,
     record_event,
 )
-from soakwatch_rules.rule import Event
+from soakwatch_model.event import Event
 
 T = TypeVar("T")
 SECOND = 10**9

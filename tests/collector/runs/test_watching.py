@@ -14,8 +14,10 @@ from soakwatch.record import Record
 from soakwatch.runs.state import Coming, PhaseState, StateReader
 from soakwatch.runs.status import RunSnapshot
 from soakwatch.runs.watching import coming_words, course_words, phase_position_words, status_of
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Finding, Forecast, Outcome
 from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
-from soakwatch_rules.rule import Event, Finding, Forecast, Outcome, Window
+from soakwatch_model.window import Window
 
 SECOND = 10**9
 BEGIN = 1_780_000_000 * SECOND

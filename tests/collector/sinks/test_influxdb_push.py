@@ -23,8 +23,10 @@ from soakwatch.sinks.push import push
 from soakwatch.sinks.verdict_line import VerdictLine
 from soakwatch.testing.influxd import Influxd, Row
 from soakwatch.testing.records import KEYS, SECOND, T0, small_record
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Finding, Forecast, Outcome
 from soakwatch_model.sample import NOTHING, Answer, Poll, PollOutcome, Sample, object_text
-from soakwatch_rules.rule import Event, Finding, Forecast, Outcome, Window
+from soakwatch_model.window import Window
 
 BucketOf = Callable[[str], Influxdb]
 

@@ -19,8 +19,9 @@ from soakwatch.record import Record
 from soakwatch.sinks.influxdb import Influxdb
 from soakwatch.testing.influxd import Influxd
 from soakwatch.testing.records import SECOND, T0, small_poll
+from soakwatch_model.finding import Finding, Mark, Outcome
 from soakwatch_model.sample import NOTHING, Answer, Poll, PollOutcome, Sample
-from soakwatch_rules.rule import Finding, Mark, Outcome, Window
+from soakwatch_model.window import Window
 
 PLAN = """\
 name: night

@@ -115,7 +115,8 @@ FOREIGN_RULE = '''"""Door sensors: a cabinet that somebody opened."""
 from dataclasses import dataclass, replace
 from typing import ClassVar
 from soakwatch_rules.draft import draft
-from soakwatch_rules.rule import Outcome, RuleSpec
+from soakwatch_model.finding import Outcome
+from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.traits import Traits
 
 

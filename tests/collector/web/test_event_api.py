@@ -17,7 +17,7 @@ from soakwatch.record import RecordView
 from soakwatch.runs.mark_event import moment
 from soakwatch.testing.served import ServedRun
 from soakwatch.web.app import MAX_BODY_BYTES
-from soakwatch_rules.rule import Event
+from soakwatch_model.event import Event
 
 EVENTS = "/runs/run/events"
 Events = Callable[[Path], list[Event]]

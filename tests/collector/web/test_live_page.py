@@ -18,8 +18,10 @@ from soakwatch.record import Record, RecordView
 from soakwatch.testing.served import ServedRun, serve_run
 from soakwatch.web.access import Token, derived
 from soakwatch.web.routes.state import STATE
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Finding, Forecast, Outcome
 from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
-from soakwatch_rules.rule import Event, Finding, Forecast, Outcome, Window
+from soakwatch_model.window import Window
 
 SECOND = 10**9
 HOSTILE = 'x"><img src=x onerror=alert(1)>\u202eevil'

@@ -17,9 +17,10 @@ from soakwatch.testing.records import SECOND
 from soakwatch.testing.served import ServedRun
 from soakwatch.web.openmetrics import Families, Reading, add_readings, unit_of
 from soakwatch.web.routes import metrics
+from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.metric import CATALOGUE
 from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample, object_text
-from soakwatch_rules.rule import Finding, Outcome, Window
+from soakwatch_model.window import Window
 
 MEDIA = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 

@@ -18,7 +18,9 @@ from soakwatch.testing.served import ServedRun
 from soakwatch.web.endpoint import JSON, May
 from soakwatch.web.routes import endpoints
 from soakwatch.web.routes.openapi import document
-from soakwatch_rules.rule import Event, Finding, Outcome, Window
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Finding, Outcome
+from soakwatch_model.window import Window
 
 Document = dict[str, object]
 UPTIME = ["dut", "system.uptime", ""]

@@ -32,8 +32,10 @@ from soakwatch.web.json_runs import ROW, row_data
 from soakwatch.web.run_folder import RunFolder
 from soakwatch.web.server import serve
 from soakwatch.web.summaries import Summaries
-from soakwatch_rules.rule import Event, Finding, Outcome, Window
-from soakwatch_rules.series import Series, Trait
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Finding, Outcome
+from soakwatch_model.series import Series, Trait
+from soakwatch_model.window import Window
 
 Recorded = Callable[..., Path]
 SECOND = 10**9

@@ -24,8 +24,9 @@ from soakwatch.web.access import Token
 from soakwatch.web.comparison import Comparisons, comparison
 from soakwatch.web.run_folder import RunFolder
 from soakwatch.web.server import serve
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Outcome
 from soakwatch_model.sample import Answer, Poll, PollOutcome
-from soakwatch_rules.rule import Event, Outcome
 
 Json = dict[str, object]
 HOSTILE = "<img src=x onerror=alert(1)>"

@@ -22,7 +22,9 @@ from soakwatch.web.access import Token, derived
 from soakwatch.web.json_runs import LOSS
 from soakwatch.web.run_folder import RunFolder
 from soakwatch.web.server import serve
-from soakwatch_rules.rule import Event, Finding, Outcome, Window
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Finding, Outcome
+from soakwatch_model.window import Window
 
 Recorded = Callable[..., Path]
 TOKEN = Token("a token for tests")

@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Finding, Forecast, InconclusiveReason, Mark, MarkKind, Outcome
+from soakwatch_model.window import Phase, Window
 from soakwatch_rules.causes import Cause, CauseKind, causes, lags, rows_by_reason
 from soakwatch_rules.causes.growth import owners
-from soakwatch_rules.rule import Event, Finding, Forecast, InconclusiveReason, Mark, MarkKind, Outcome, Phase, Window
 from soakwatch_rules.wording.forecast import forecast_words
 
 SECOND = 10**9

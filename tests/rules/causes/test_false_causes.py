@@ -6,11 +6,14 @@ from dataclasses import replace
 
 from tests.bench.accuracy.faults import scores
 
+from soakwatch_model.case import Case
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Finding, Mark, MarkKind, Outcome, Victim
+from soakwatch_model.window import Window
 from soakwatch_rules.causes import Cause, causes
 from soakwatch_rules.detectors.core_dump import CoreDump
 from soakwatch_rules.detectors.kernel_fault import KernelFault
 from soakwatch_rules.detectors.oom_kill import OomKill
-from soakwatch_rules.rule import Case, Event, Finding, Mark, MarkKind, Outcome, Victim, Window
 
 S = 10**9
 SWBOOMD, OTHER = "process=swboomd,instance=0", "process=other,instance=0"

@@ -6,11 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from soakwatch_model.case import Case, Ledger
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Finding
+from soakwatch_model.series import Series
+from soakwatch_model.window import Phase, Window
 from soakwatch_rules.checks import check_complete
 from soakwatch_rules.detectors.event_impact import EventImpact
-from soakwatch_rules.rule import Case, Event, Finding, Ledger, Phase, Window
 from soakwatch_rules.scenarios.synthetic import readings
-from soakwatch_rules.series import Series
 
 S = 10**9
 N = 1200

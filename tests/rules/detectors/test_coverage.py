@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from soakwatch_model.case import Case, Ledger
+from soakwatch_model.finding import Finding, Outcome
+from soakwatch_model.window import Window
 from soakwatch_rules.detectors.coverage import Coverage
-from soakwatch_rules.rule import Case, Finding, Ledger, Outcome, Window
 
 S = 10**9
 

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 from tests.rules.draws import each_seed, seeds
 
+from soakwatch_model.case import Case
+from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
+from soakwatch_model.series import Series
+from soakwatch_model.window import Phase, Window
 from soakwatch_rules.detectors.cpu_spike import CpuSpike
-from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Outcome, Phase, Window
 from soakwatch_rules.scenarios.synthetic import busy, raised, readings
-from soakwatch_rules.series import Series
 from soakwatch_rules.stats.spikes import Shape, chance
 
 S = 10**9

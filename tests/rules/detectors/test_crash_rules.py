@@ -8,13 +8,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from soakwatch_model.case import Case
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Finding, Outcome
+from soakwatch_model.series import Series
+from soakwatch_model.window import Window
 from soakwatch_rules.detectors.core_dump import CoreDump
 from soakwatch_rules.detectors.oom_kill import OomKill
 from soakwatch_rules.detectors.process_restart import ProcessRestart
 from soakwatch_rules.detectors.reboot import Reboot
-from soakwatch_rules.rule import Case, Event, Finding, Outcome, Rule, Window
+from soakwatch_rules.rule import Rule
 from soakwatch_rules.scenarios.synthetic import PROCESS, counter, readings, uptimes
-from soakwatch_rules.series import Series
 
 S = 10**9
 N = 100

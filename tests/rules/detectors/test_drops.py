@@ -7,11 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from soakwatch_model.case import Case
+from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
+from soakwatch_model.series import Series
+from soakwatch_model.window import Phase, Window
 from soakwatch_rules.detectors.drops import Drops
 from soakwatch_rules.load.offered import parts
-from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Outcome, Phase, Window
 from soakwatch_rules.scenarios.synthetic import counter, gappy, readings
-from soakwatch_rules.series import Series
 from soakwatch_rules.stats.flow import amount, amounts, binned, restarts, steps
 
 S = 10**9

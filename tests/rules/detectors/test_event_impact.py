@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 from tests.rules.detectors.outages import AT, N, S, failover, judge, packets, pings, stopped
 
+from soakwatch_model.case import Case, Ledger
+from soakwatch_model.event import Event
+from soakwatch_model.finding import InconclusiveReason, Outcome
+from soakwatch_model.window import Phase, Window
 from soakwatch_rules.detectors.event_impact import EventImpact
-from soakwatch_rules.rule import Case, Event, InconclusiveReason, Ledger, Outcome, Phase, Window
 from soakwatch_rules.scenarios.synthetic import readings
 
 

@@ -8,11 +8,14 @@ import numpy as np
 import pytest
 from tests.rules.detectors.outages import S, failover, judge
 
+from soakwatch_model.case import Case
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Outcome
+from soakwatch_model.series import Series
+from soakwatch_model.window import Window
 from soakwatch_rules.checks import check_complete
 from soakwatch_rules.detectors.event_impact import EventImpact
-from soakwatch_rules.rule import Case, Event, Outcome, Window
 from soakwatch_rules.scenarios.synthetic import readings
-from soakwatch_rules.series import Series
 
 
 @pytest.mark.parametrize("bad", [{"outage": -1.0}, {"look": 0.0}, {"tolerance": 0.0}, {"lead": float("inf")}])

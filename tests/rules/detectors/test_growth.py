@@ -12,9 +12,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from tests.rules.draws import each_seed, seeds
 
+from soakwatch_model.case import Case
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
+from soakwatch_model.series import Series
+from soakwatch_model.window import Window
 from soakwatch_rules.checks import check_complete
 from soakwatch_rules.detectors.growth import Growth
-from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Outcome, Window
 from soakwatch_rules.scenarios.synthetic import (
     LEVEL,
     PROCESS,
@@ -29,7 +33,6 @@ from soakwatch_rules.scenarios.synthetic import (
     warm_up,
     wave,
 )
-from soakwatch_rules.series import Series
 
 S = 10**9
 DAY = 86400.0

@@ -6,10 +6,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from soakwatch_model.case import Case
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Finding, Outcome
+from soakwatch_model.series import Series
+from soakwatch_model.window import Window
 from soakwatch_rules.detectors.growth import Growth
-from soakwatch_rules.rule import Case, Event, Finding, Outcome, Window
 from soakwatch_rules.scenarios.synthetic import PROCESS, readings
-from soakwatch_rules.series import Series
 from soakwatch_rules.stats.cycles import of_a_day
 from soakwatch_rules.stats.following import holds
 

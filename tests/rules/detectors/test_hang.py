@@ -7,11 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from soakwatch_model.case import Case, Ledger, Silence
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
+from soakwatch_model.series import Series
+from soakwatch_model.window import Window
 from soakwatch_rules.checks import check_complete
 from soakwatch_rules.detectors.hang import Hang
-from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Ledger, Outcome, Silence, Window
 from soakwatch_rules.scenarios.synthetic import readings, uptimes
-from soakwatch_rules.series import Series
 
 S = 10**9
 N = 360  # an hour of 10 s readings

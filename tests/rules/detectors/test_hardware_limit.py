@@ -7,11 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from soakwatch_model.case import Case
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
+from soakwatch_model.series import Series
+from soakwatch_model.window import Window
 from soakwatch_rules.detectors.hardware_limit import HardwareLimit
-from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Outcome, Window
 from soakwatch_rules.scenarios.shapes import times
 from soakwatch_rules.scenarios.synthetic import Scenario, Signal, Truth, readings
-from soakwatch_rules.series import Series
 
 S = 10**9
 _HOT, _FAN, _SUPPLY, _RX, _TX, _BIAS = (

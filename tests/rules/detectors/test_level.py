@@ -7,11 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from soakwatch_model.case import Case
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
+from soakwatch_model.series import Series
+from soakwatch_model.window import Window
 from soakwatch_rules.checks import CHECKS, cases, check_calm, check_complete, check_definition, quiet
 from soakwatch_rules.detectors.level import Level
-from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Outcome, Window, wanted
+from soakwatch_rules.rule import wanted
 from soakwatch_rules.scenarios.synthetic import PROCESS, readings
-from soakwatch_rules.series import Series
 from soakwatch_rules.stats.votes import voted
 
 S = 10**9

@@ -9,15 +9,18 @@ import pytest
 from numpy.typing import NDArray
 from tests.rules.draws import each_seed
 
+from soakwatch_model.case import Case
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
+from soakwatch_model.series import Series
+from soakwatch_model.window import Phase, Window
 from soakwatch_rules.checks import check_complete
 from soakwatch_rules.detectors.event_impact import EventImpact
 from soakwatch_rules.detectors.generator_health import GeneratorHealth
 from soakwatch_rules.detectors.loss import Loss
 from soakwatch_rules.detectors.overload_loss import OverloadLoss
 from soakwatch_rules.detectors.performance_decline import PerformanceDecline
-from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Outcome, Phase, Window
 from soakwatch_rules.scenarios.synthetic import readings
-from soakwatch_rules.series import Series
 from soakwatch_rules.stats.standstill import stops_of_rate
 
 S = 10**9

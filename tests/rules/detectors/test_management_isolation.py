@@ -8,14 +8,17 @@ import numpy as np
 import pytest
 from tests.rules.draws import each_seed
 
+from soakwatch_model.case import Case, Ledger, Silence
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
+from soakwatch_model.series import Series
+from soakwatch_model.window import Phase, Window
 from soakwatch_rules import peers
 from soakwatch_rules.checks import check_complete
 from soakwatch_rules.detectors.hang import Hang
 from soakwatch_rules.detectors.management_isolation import ManagementIsolation
 from soakwatch_rules.load.pressure import pressure
-from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Ledger, Outcome, Phase, Silence, Window
 from soakwatch_rules.scenarios.synthetic import readings, uptimes
-from soakwatch_rules.series import Series
 
 S = 10**9
 N = 1800

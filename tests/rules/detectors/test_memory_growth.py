@@ -11,9 +11,13 @@ import numpy as np
 import pytest
 from tests.rules.draws import seeds
 
+from soakwatch_model.case import Case
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Finding, Outcome
+from soakwatch_model.series import Series
+from soakwatch_model.window import Window
 from soakwatch_rules.detectors.memory_growth import MemoryGrowth
 from soakwatch_rules.memory_verdict import one_verdict
-from soakwatch_rules.rule import Case, Event, Finding, Outcome, Window
 from soakwatch_rules.scenarios.synthetic import (
     LEVEL,
     PROCESS,
@@ -26,7 +30,6 @@ from soakwatch_rules.scenarios.synthetic import (
     step,
     warm_up,
 )
-from soakwatch_rules.series import Series
 
 S = 10**9
 METRIC = "process.memory.usage"

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from tests.rules.management.test_observer_pauses import cpu, rests
 
+from soakwatch_model.case import Case
+from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
+from soakwatch_model.series import Series
+from soakwatch_model.window import Window
 from soakwatch_rules.detectors.observer_cost import COST, ObserverCost
-from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Outcome, Window
 from soakwatch_rules.scenarios.synthetic import Scenario, Signal, Truth, readings
-from soakwatch_rules.series import Series
 
 S = 10**9
 

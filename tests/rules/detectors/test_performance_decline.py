@@ -10,11 +10,13 @@ from numpy.typing import NDArray
 from scipy.signal import lfilter
 from tests.rules.draws import each_seed
 
+from soakwatch_model.case import Case
+from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
+from soakwatch_model.series import Series
+from soakwatch_model.window import Phase, Window
 from soakwatch_rules.detectors.performance_decline import PerformanceDecline
 from soakwatch_rules.load.throughput import curve, flows
-from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Outcome, Phase, Window
 from soakwatch_rules.scenarios.synthetic import readings
-from soakwatch_rules.series import Series
 from soakwatch_rules.stats.decline import fall
 
 S = 10**9

@@ -6,11 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from soakwatch_model.case import Case
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Finding, Outcome
+from soakwatch_model.series import Series
+from soakwatch_model.window import Window
 from soakwatch_rules.detectors.process_restart import ProcessRestart
 from soakwatch_rules.detectors.reboot import Reboot
-from soakwatch_rules.rule import Case, Event, Finding, Outcome, Window
 from soakwatch_rules.scenarios.synthetic import PROCESS, readings
-from soakwatch_rules.series import Series
 
 S = 10**9
 WINDOW = Window(0, 100 * S)

@@ -11,11 +11,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from soakwatch_model.case import Case
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
+from soakwatch_model.series import Series
+from soakwatch_model.window import Phase, Window
 from soakwatch_rules.detectors.recovery import Recovery
 from soakwatch_rules.episodes import episodes
-from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Outcome, Phase, Window
 from soakwatch_rules.scenarios.synthetic import noise, readings
-from soakwatch_rules.series import Series
 from soakwatch_rules.stats.equivalence import correlation_time, reference, returned, trend
 
 S = 10**9

@@ -9,10 +9,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from soakwatch_model.case import Case
+from soakwatch_model.finding import Finding, Outcome
+from soakwatch_model.series import Series
+from soakwatch_model.window import Phase, Window
 from soakwatch_rules.detectors.recovery import Recovery
-from soakwatch_rules.rule import Case, Finding, Outcome, Phase, Window
 from soakwatch_rules.scenarios.synthetic import noise
-from soakwatch_rules.series import Series
 
 S = 10**9
 

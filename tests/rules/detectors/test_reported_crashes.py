@@ -5,10 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from soakwatch_model.case import Case
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Outcome
+from soakwatch_model.series import Series
+from soakwatch_model.window import Window
 from soakwatch_rules.detectors.core_dump import CoreDump
-from soakwatch_rules.rule import Case, Event, Outcome, Window
 from soakwatch_rules.scenarios.synthetic import readings
-from soakwatch_rules.series import Series
 
 S = 10**9
 FOLDER = "folder=/var/crash"

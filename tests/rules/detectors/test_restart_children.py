@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 from tests.rules.detectors.test_crash_rules import N, announced, finding_of, happened, life, restarted, starts, ups
 
+from soakwatch_model.finding import Outcome
+from soakwatch_model.series import Series
 from soakwatch_rules.detectors.process_restart import ProcessRestart
-from soakwatch_rules.rule import Outcome
 from soakwatch_rules.scenarios.synthetic import PROCESS
-from soakwatch_rules.series import Series
 
 SESSION = "process=web,instance=1"
 

@@ -7,12 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from soakwatch_model.case import Case, Ledger, Silence, Unread
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
+from soakwatch_model.series import Series
+from soakwatch_model.window import Window
 from soakwatch_rules.causes.fold import causes
 from soakwatch_rules.detectors.reboot import Reboot
 from soakwatch_rules.detectors.session_flap import SessionFlap
-from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Ledger, Outcome, Silence, Unread, Window
 from soakwatch_rules.scenarios.synthetic import readings, uptimes
-from soakwatch_rules.series import Series
 
 S = 10**9
 N = 200

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from soakwatch_model.case import Case, Tree
+from soakwatch_model.finding import Finding, Outcome
+from soakwatch_model.window import Window
 from soakwatch_rules.detectors.setup import Setup
 from soakwatch_rules.machine.description import cores_of, described
-from soakwatch_rules.rule import Case, Finding, Outcome, Tree, Window
 from soakwatch_rules.scenarios.families import cuts, named
 from soakwatch_rules.scenarios.setup import SOUND, VIRTUAL, card, host, link
 

@@ -11,9 +11,13 @@ from itertools import product
 import numpy as np
 import pytest
 
+from soakwatch_model.case import Case
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
+from soakwatch_model.series import Series
+from soakwatch_model.window import Phase, Window
 from soakwatch_rules.detectors.step_change import StepChange
 from soakwatch_rules.events.explanations import median_load
-from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Outcome, Phase, Window
 from soakwatch_rules.scenarios.synthetic import (
     LEVEL,
     PROCESS,
@@ -27,7 +31,6 @@ from soakwatch_rules.scenarios.synthetic import (
     warm_up,
     wave,
 )
-from soakwatch_rules.series import Series
 from soakwatch_rules.stats.steps import medians, steps
 
 S = 10**9

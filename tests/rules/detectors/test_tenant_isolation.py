@@ -9,12 +9,15 @@ import pytest
 from numpy.typing import NDArray
 from scipy.signal import lfilter
 
+from soakwatch_model.case import Case, Tenant
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
+from soakwatch_model.series import Series
+from soakwatch_model.window import Window
 from soakwatch_rules.checks import check_complete
 from soakwatch_rules.detectors.tenant_isolation import TenantIsolation
-from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Outcome, Tenant, Window
 from soakwatch_rules.scenarios.families import findings_of
 from soakwatch_rules.scenarios.synthetic import Scenario, Signal, Truth, readings
-from soakwatch_rules.series import Series
 from soakwatch_rules.stats.contrast import contrast
 
 Floats = NDArray[np.float64]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from soakwatch_model.event import Event
 from soakwatch_rules.events.operator_events import operator_events
-from soakwatch_rules.rule import Event
 
 S = 10**9
 LINE = {"line": "VRRP: instance 1 is master", "address": "192.0.2.9"}

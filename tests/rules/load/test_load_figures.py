@@ -5,6 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from soakwatch_model.case import Case
+from soakwatch_model.finding import Outcome
+from soakwatch_model.series import Series
+from soakwatch_model.window import Phase, Window
 from soakwatch_rules.detectors.hang import Hang
 from soakwatch_rules.detectors.overload_loss import OverloadLoss
 from soakwatch_rules.detectors.performance_decline import PerformanceDecline
@@ -12,9 +16,7 @@ from soakwatch_rules.detectors.periodic_pause import PeriodicPause
 from soakwatch_rules.events.explanations import commanded
 from soakwatch_rules.load.forwarding import Forwarding, lost_share
 from soakwatch_rules.load.throughput import flows
-from soakwatch_rules.rule import Case, Outcome, Phase, Window
 from soakwatch_rules.scenarios.synthetic import readings, uptimes
-from soakwatch_rules.series import Series
 
 S = 10**9
 N = 1200

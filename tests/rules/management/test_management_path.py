@@ -18,10 +18,12 @@ from tests.rules.detectors.test_management_isolation import (
     probed,
 )
 
+from soakwatch_model.case import Ledger
+from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
+from soakwatch_model.series import Series
+from soakwatch_model.window import Phase, Window
 from soakwatch_rules.management.gap_cause import UP
-from soakwatch_rules.rule import Finding, InconclusiveReason, Ledger, Outcome, Phase, Window
 from soakwatch_rules.scenarios.synthetic import readings, uptimes
-from soakwatch_rules.series import Series
 
 CONSTANT = (Phase("soak", Window(0, N * S)),)
 

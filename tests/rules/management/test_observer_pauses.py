@@ -7,11 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from soakwatch_model.case import Case
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
+from soakwatch_model.series import Series
+from soakwatch_model.window import Phase, Window
 from soakwatch_rules.detectors.observer_cost import COST, ObserverCost
 from soakwatch_rules.management.pauses import REST
-from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Outcome, Phase, Window
 from soakwatch_rules.scenarios.synthetic import readings
-from soakwatch_rules.series import Series
 
 S = 10**9
 FIRST = (True, False, False, True, True, False, True, False, False, True)

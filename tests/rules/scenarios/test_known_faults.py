@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from soakwatch_rules.rule import Window
+from soakwatch_model.series import Series
+from soakwatch_model.window import Window
 from soakwatch_rules.scenarios.faults import counted, missing, risen, thinned, unread
 from soakwatch_rules.scenarios.synthetic import counter, readings
-from soakwatch_rules.series import Series
 
 S = 10**9
 STEPS = np.full(20, 1000)

@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 from tests.rules.outcomes import ALLOWED, LETTERS, PARAMETERS, SCENARIOS, concerning, named
 
+from soakwatch_model.finding import Outcome
+from soakwatch_model.window import Window
 from soakwatch_rules import detectors
 from soakwatch_rules.checks import check_complete
-from soakwatch_rules.rule import Outcome, Rule, Window
+from soakwatch_rules.rule import Rule
 from soakwatch_rules.scenarios.families import cuts, family
 from soakwatch_rules.scenarios.synthetic import Scenario
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from soakwatch_rules.rule import Outcome
+from soakwatch_model.finding import Outcome
 from soakwatch_rules.stats.shapes import edge, table
 from soakwatch_rules.stats.stairs import Stairs, stairs
 from soakwatch_rules.stats.tolerance import Tolerance

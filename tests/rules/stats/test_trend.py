@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from tests.rules.draws import seeds
 
-from soakwatch_rules.rule import InconclusiveReason, Outcome
+from soakwatch_model.finding import InconclusiveReason, Outcome
 from soakwatch_rules.stats.ar1 import Slope, hours_more, power, slope
 from soakwatch_rules.stats.blocks import blocks, how_many, winsorised
 from soakwatch_rules.stats.cycles import cycles, released

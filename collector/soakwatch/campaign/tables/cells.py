@@ -10,7 +10,7 @@ from pathlib import Path
 from soakwatch.campaign.model import CampaignState, Cell, CellRun
 from soakwatch.campaign.tables.spec import Measured
 from soakwatch.runs.figures import Better, FigureValue
-from soakwatch_rules.rule import Outcome
+from soakwatch_model.finding import Outcome
 from soakwatch_rules.stats.repetitions import median_interval
 from soakwatch_rules.wording.words import counted
 

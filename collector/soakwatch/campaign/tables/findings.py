@@ -11,7 +11,7 @@ from soakwatch.campaign.tables.derived import capacity_cell, neighbours
 from soakwatch.campaign.tables.sheet import figure_words
 from soakwatch.campaign.tables.spec import VERDICT, Claim, Comparison, Limit, LossLimit, TablesSpec
 from soakwatch.core.formatting import extent, quantity
-from soakwatch_rules.rule import Outcome
+from soakwatch_model.finding import Outcome
 from soakwatch_rules.stats.agreement import Agreement, compare, corrected
 from soakwatch_rules.stats.repetitions import tolerance_proven
 from soakwatch_rules.wording.words import counted

@@ -19,7 +19,7 @@ from soakwatch.campaign.tables.spec import ExpectedLoss, Figure, Measured, Per, 
 from soakwatch.core.formatting import utc
 from soakwatch.core.units import show_seconds
 from soakwatch.report.html import asset, page_environment, script_text
-from soakwatch_rules.rule import Outcome
+from soakwatch_model.finding import Outcome
 
 Link = Callable[[CellRun], str]
 """The address of a run's report, empty where it has none."""

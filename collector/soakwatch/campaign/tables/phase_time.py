@@ -22,7 +22,8 @@ from soakwatch.core.errors import RecordError
 from soakwatch.core.units import show_seconds
 from soakwatch.record import RecordView
 from soakwatch.runs.figures import UNDER_LOAD, figure_over
-from soakwatch_rules.rule import Outcome, Window
+from soakwatch_model.finding import Outcome
+from soakwatch_model.window import Window
 from soakwatch_rules.stats.agreement import Agreement, compare, corrected
 
 PARTS = 6

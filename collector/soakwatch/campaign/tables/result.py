@@ -20,7 +20,7 @@ from soakwatch.campaign.tables.sheet import Sheet, sheets_of
 from soakwatch.campaign.tables.spec import FIGURES, VERDICT, Measured, TablesSpec
 from soakwatch.core.errors import EXIT_FAIL, EXIT_INCONCLUSIVE, EXIT_PASS
 from soakwatch.core.yaml import parse, read_text
-from soakwatch_rules.rule import Outcome
+from soakwatch_model.finding import Outcome
 from soakwatch_rules.wording.words import counted, some
 
 CAMPAIGN_FILE = "campaign.yaml"

@@ -11,7 +11,7 @@ from soakwatch.campaign.tables.cells import CellFigure
 from soakwatch.campaign.tables.pivot import Entry, Key, View
 from soakwatch.campaign.tables.spec import FIGURES, VERDICT, Measured, TablesSpec
 from soakwatch.core.formatting import Scale, scale_of
-from soakwatch_rules.rule import Outcome
+from soakwatch_model.finding import Outcome
 
 _DIGITS, _MOST_DECIMALS, _MOST_NOTE = 4, 6, 60
 _SHORT_WORDS, _FEW_CELLS = 2, 2

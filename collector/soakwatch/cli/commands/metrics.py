@@ -10,8 +10,8 @@ import click
 from soakwatch.core.errors import SoakwatchError
 from soakwatch.core.suggest import hint
 from soakwatch.core.tables import show_table
+from soakwatch_model.event_catalogue import CATALOGUE as EVENTS
 from soakwatch_model.metric import CATALOGUE
-from soakwatch_rules.event_catalogue import CATALOGUE as EVENTS
 
 
 @click.command(

@@ -18,7 +18,7 @@ from soakwatch.record.writer_lock import is_written
 from soakwatch.runs.state import StateReader
 from soakwatch.runs.status import JUDGING, RunSnapshot
 from soakwatch.runs.watching import LEAVES_IT, report_of, status_of
-from soakwatch_rules.rule import Outcome
+from soakwatch_model.finding import Outcome
 
 READ_EVERY_S = 1.0
 _STYLES = {"fail": "bold red", "inconclusive": "bold magenta", "pass": "bold green"}

@@ -23,7 +23,7 @@ from soakwatch.runs.status_words import (
     span,
     title,
 )
-from soakwatch_rules.rule import Finding, Outcome
+from soakwatch_model.finding import Finding, Outcome
 
 STYLES = {Outcome.FAIL: "bold red", Outcome.INCONCLUSIVE: "magenta", Outcome.WARN: "yellow", Outcome.PASS: "green"}
 _STANDING = {"broken off": "bold red", "ended": "bold green", "waiting": "bold cyan"}

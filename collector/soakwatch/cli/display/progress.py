@@ -19,7 +19,7 @@ from soakwatch.core.terminal import encodable
 from soakwatch.judge.rates import Rate
 from soakwatch.runs.status import SourceStatus, Status
 from soakwatch.runs.status_words import alarms, finding_words, load_words, span, totals
-from soakwatch_rules.rule import Finding
+from soakwatch_model.finding import Finding
 
 LINE_EVERY_S = 60.0
 LONG_RUN_LINE_EVERY_S = 600.0

@@ -19,9 +19,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from soakwatch.core.roles import GENERATOR
 from soakwatch.engine.load_driver import LEVEL
 from soakwatch_model.metric import BY_NAME, COUNTER
+from soakwatch_model.roles import GENERATOR
 from soakwatch_model.sample import Poll, PollOutcome
 
 PACKET, REQUEST = "packet", "request"

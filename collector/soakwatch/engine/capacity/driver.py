@@ -11,7 +11,6 @@ import contextlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from soakwatch.core.roles import GENERATOR
 from soakwatch.engine.capacity.counts import TrialCounts
 from soakwatch.engine.context import RunContext
 from soakwatch.engine.load_driver import LoadController
@@ -35,8 +34,9 @@ from soakwatch.plan.capacity import CapacityShare, loss_words
 from soakwatch.plan.timeline import PhaseInterval
 from soakwatch.record import RecordFullError
 from soakwatch.record.model import MONITOR_ORIGIN
+from soakwatch_model.event import Event
+from soakwatch_model.roles import GENERATOR
 from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample, object_text
-from soakwatch_rules.rule import Event
 
 if TYPE_CHECKING:
     from soakwatch.engine.capacity.search import SearchRun

@@ -22,7 +22,8 @@ from soakwatch.record import RecordView
 from soakwatch.record.external_events import external_events
 from soakwatch.runs.state import StateReader
 from soakwatch.runs.stop import stop_run
-from soakwatch_rules.rule import Event, Finding, Outcome
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Finding, Outcome
 
 _COMMAND_S: Final = 30.0
 _LOOK_S: Final = 1.0

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from soakwatch.core.redaction import Redaction
-from soakwatch.core.roles import DUT
 from soakwatch.engine.hooks.evidence import MatchedFile, OpenSource, Piece, gather
 from soakwatch.engine.hooks.local_evidence import local_host
 from soakwatch.engine.hooks.ssh_evidence import AUTO, ssh_host
@@ -18,6 +17,7 @@ from soakwatch.plan.hook import CapturePlan
 from soakwatch.record import Artifact, artifact_name
 from soakwatch.record.queue import Notes
 from soakwatch.sources.transport.ssh.access import Access
+from soakwatch_model.roles import DUT
 
 
 class Capturing:

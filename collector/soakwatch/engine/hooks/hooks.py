@@ -19,7 +19,8 @@ from soakwatch.plan.hook import FINDINGS, CapturePlan, HookPlan
 from soakwatch.record import Artifact, artifact_name
 from soakwatch.record.findings import identity_of
 from soakwatch.record.queue import Notes
-from soakwatch_rules.rule import Event, Finding
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Finding
 
 FAILED: Final = "hook.failed"
 """The kind of event that says that a hook did not achieve something."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from soakwatch.engine.scripts import stamp
 from soakwatch.judge.verdict import Verdict
 from soakwatch.report.json import Json, finding_document
-from soakwatch_rules.rule import Finding, Outcome
+from soakwatch_model.finding import Finding, Outcome
 
 HELD_BACK = "held-back"
 _MAX_VALUE_LENGTH = 2000  # of a value in the environment

@@ -14,7 +14,7 @@ from soakwatch.judge.verdict import Verdict
 from soakwatch.plan import Plan
 from soakwatch.record.findings import identity_of
 from soakwatch.report.moments import failed_ns
-from soakwatch_rules.rule import Finding, Outcome
+from soakwatch_model.finding import Finding, Outcome
 from soakwatch_rules.wording.forecast import forecast_words
 from soakwatch_rules.wording.words import counted, some
 

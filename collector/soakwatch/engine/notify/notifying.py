@@ -26,7 +26,8 @@ from soakwatch.judge.verdict import Verdict
 from soakwatch.plan import Plan
 from soakwatch.plan.notify import END, FAILURE, START, NotifyPlan
 from soakwatch.runs.catalog import ADDRESS_FILE
-from soakwatch_rules.rule import Event, Finding, Outcome
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Finding, Outcome
 
 FINISH_S = 30.0
 """How long the end of a run waits for its notifications."""

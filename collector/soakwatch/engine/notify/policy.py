@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from soakwatch.core.formatting import subject
 from soakwatch.record.findings import identity_of
-from soakwatch_rules.rule import Event, Finding, Outcome
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Finding, Outcome
 
 SENT, FAILED = "notify.sent", "notify.failed"
 """The kinds of events that say what became of a notification."""

@@ -16,7 +16,7 @@ from soakwatch.engine.promises import Promises
 from soakwatch.plan import Plan
 from soakwatch.plan.notify import NotifyPlan
 from soakwatch.record import RecordView
-from soakwatch_rules.rule import Event
+from soakwatch_model.event import Event
 
 
 def notifying_of(

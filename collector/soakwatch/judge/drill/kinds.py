@@ -9,16 +9,16 @@ from typing import Final
 
 import numpy as np
 
-from soakwatch.core.roles import DUT, GENERATOR
 from soakwatch.judge.cases import stretch
 from soakwatch.judge.drill.overlay import Change, Fault, ReadOnce
 from soakwatch.record import SeriesKey
 from soakwatch.record.meta import UNPOLLED
+from soakwatch_model.roles import DUT, GENERATOR
 from soakwatch_model.sample import object_labels
-from soakwatch_rules.rule import Window
+from soakwatch_model.series import Series
+from soakwatch_model.window import Window
 from soakwatch_rules.scenarios.faults import counted, missing, risen, thinned, unread
 from soakwatch_rules.scenarios.synthetic import leak, raised
-from soakwatch_rules.series import Series
 
 S: Final = 10**9
 _AT_EDGE: Final = 0.05  # of the run: what began later or ended earlier is no place

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from soakwatch.record import RecordView, SeriesKey, StoredEvent, StoredFault
-from soakwatch_rules.rule import Ledger, Phase, Window
-from soakwatch_rules.series import Series
+from soakwatch_model.case import Ledger
+from soakwatch_model.series import Series
+from soakwatch_model.window import Phase, Window
 
 _EVER_NS = 2**63 - 1
 Change = Callable[[Series], Series]

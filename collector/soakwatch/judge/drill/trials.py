@@ -16,8 +16,9 @@ from soakwatch.judge.judge import RuleUse, judge
 from soakwatch.judge.record_verdict import recorded_tenants, rules_for
 from soakwatch.plan.tenants import TenantPlan
 from soakwatch.record import RecordView, SeriesKey
+from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.metric_load import WHOLE_LOAD
-from soakwatch_rules.rule import Finding, Outcome, Rule
+from soakwatch_rules.rule import Rule
 from soakwatch_rules.traits import traits_of
 
 ENOUGH: Final = 0.9

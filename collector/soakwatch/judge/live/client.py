@@ -19,7 +19,7 @@ from soakwatch.core.supervised_child import AsyncChild, python_module
 from soakwatch.judge.rates import LiveSnapshot, Rate, rates_of
 from soakwatch.record import finding_from_json
 from soakwatch.record.findings import identity_of
-from soakwatch_rules.rule import Finding, Outcome
+from soakwatch_model.finding import Finding, Outcome
 
 JUDGE_EVERY_S = 60.0
 CONFIRM_S = 10.0

@@ -14,8 +14,9 @@ import numpy as np
 
 from soakwatch.record.follow import EffectivePolls, PollColumns, effective_polls, in_order
 from soakwatch.record.model import OUTCOME_NUMBERS, OUTCOMES, Source
+from soakwatch_model.case import Ledger, Silence
 from soakwatch_model.sample import PollOutcome
-from soakwatch_rules.rule import Ledger, Silence, Window
+from soakwatch_model.window import Window
 
 _OK = OUTCOME_NUMBERS[PollOutcome.OK]
 _LOSSY = OUTCOME_NUMBERS[PollOutcome.LOSSY]

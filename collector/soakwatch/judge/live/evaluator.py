@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from soakwatch.core.roles import DUT
 from soakwatch.judge.cases import CaseBuilder
 from soakwatch.judge.judge import of_role, without_load
 from soakwatch.judge.live.growth_rates import GrowthRates
@@ -23,7 +22,11 @@ from soakwatch.judge.live.run_follower import Fresh, RunFollower
 from soakwatch.judge.rates import Rate
 from soakwatch.record import SeriesKey
 from soakwatch.record.findings import identity_of
-from soakwatch_rules.rule import Case, Finding, Outcome, Rule, Window
+from soakwatch_model.case import Case
+from soakwatch_model.finding import Finding, Outcome
+from soakwatch_model.roles import DUT
+from soakwatch_model.window import Window
+from soakwatch_rules.rule import Rule
 from soakwatch_rules.traits import GrowthMethod, traits_of
 
 SHARE_S = 0.016  # CPU seconds a minute per 100 series; the rest of 20 ms is for what cannot be deferred

@@ -22,15 +22,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from soakwatch.core.roles import DUT
 from soakwatch.judge.cases import CaseBuilder
 from soakwatch.judge.live.raw_values import Floats
 from soakwatch.judge.live.run_follower import RunFollower
 from soakwatch.judge.rates import Rate
 from soakwatch.record import SeriesKey
 from soakwatch.record.model import Ints
+from soakwatch_model.event import Event
 from soakwatch_model.metric import BY_NAME
-from soakwatch_rules.rule import Event, Rule, Window
+from soakwatch_model.roles import DUT
+from soakwatch_model.window import Window
+from soakwatch_rules.rule import Rule
 
 MIN_MINUTES, MAX_BLOCKS, RISK, MIN_RISE, MAX_RATES = 6, 48, 0.002, 0.01, 20
 _MIN_LINE_MEANS = 4  # fewest means from which a line has a standard error

@@ -12,7 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from soakwatch_rules.rule import Finding, InconclusiveReason, Mark, Outcome, Rule, Window
+from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
+from soakwatch_model.window import Window
+from soakwatch_rules.rule import Rule
 from soakwatch_rules.traits import GrowthMethod, traits_of
 
 EARLIEST_S = 7200.0

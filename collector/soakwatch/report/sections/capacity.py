@@ -12,7 +12,7 @@ from soakwatch.plan.capacity import loss_words
 from soakwatch.report.blocks import HTML, Block, Cell, Column, Table, Text, columns_in
 from soakwatch.report.page import Page
 from soakwatch.report.trial_plot import trial_plot
-from soakwatch_rules.rule import Outcome
+from soakwatch_model.finding import Outcome
 
 ORDER = 15
 TITLE = "Capacity"

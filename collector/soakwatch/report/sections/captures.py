@@ -13,8 +13,8 @@ from soakwatch.report.blocks import BRIEF, Block, Text
 from soakwatch.report.captures import Capture, captures_text
 from soakwatch.report.curves import Curve, curve_of
 from soakwatch.report.page import Page, worst_first
+from soakwatch_model.finding import Outcome
 from soakwatch_model.sample import object_labels
-from soakwatch_rules.rule import Outcome
 
 ORDER = 27
 TITLE = "Flight-recorder captures"

@@ -11,9 +11,9 @@ from soakwatch.report.page import Page
 from soakwatch.runs.compare.figures import Side, figures
 from soakwatch.runs.compare.phases import slots_of
 from soakwatch.runs.compare.targets import target_map
+from soakwatch_model.finding import Finding
 from soakwatch_model.metric import BY_NAME, COUNTER
 from soakwatch_rules.detectors.run_difference import RunDifference
-from soakwatch_rules.rule import Finding
 from soakwatch_rules.wording.words import counted
 
 ORDER = 25

@@ -14,7 +14,9 @@ from soakwatch.report.blocks import Block, Cell, Column, Format, Table, Text
 from soakwatch.report.losses import Loss, cells_of, losses_of, within
 from soakwatch.report.page import Page
 from soakwatch.report.timeline import around
-from soakwatch_rules.rule import Ledger, Mark, Window
+from soakwatch_model.case import Ledger
+from soakwatch_model.finding import Mark
+from soakwatch_model.window import Window
 
 ORDER = 30
 TITLE = "Coverage"

@@ -14,8 +14,8 @@ from soakwatch.report.acknowledged import Acknowledgement
 from soakwatch.report.page import IDENTITIES, Page, worst_first
 from soakwatch.report.summaries import confidence_text, has_own_frame, kind_words, undecided
 from soakwatch.report.timeline import around
+from soakwatch_model.finding import Finding, Mark, Outcome
 from soakwatch_rules.causes import Cause, CauseKind, lags
-from soakwatch_rules.rule import Finding, Mark, Outcome
 from soakwatch_rules.traits import traits_of
 from soakwatch_rules.wording.forecast import forecast_words
 from soakwatch_rules.wording.words import counted

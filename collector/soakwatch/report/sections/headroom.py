@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from soakwatch.core.formatting import subject
-from soakwatch.core.roles import MONITOR
 from soakwatch.report.blocks import CONSOLE, HTML, Block, Cell, Column, Table, Text
 from soakwatch.report.headroom import Room, rooms
 from soakwatch.report.page import Page
-from soakwatch_rules.rule import Outcome
+from soakwatch_model.finding import Outcome
+from soakwatch_model.roles import MONITOR
 from soakwatch_rules.wording.words import counted
 
 ORDER = 26

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from soakwatch.core.formatting import extent, number, quantity, scale_of, small_share
-from soakwatch.core.roles import GENERATOR
 from soakwatch.report.blocks import CONSOLE, Block, Text
 from soakwatch.report.curves import Curve, curve_of
 from soakwatch.report.load import (
@@ -19,7 +18,9 @@ from soakwatch.report.load import (
     figure_of,
 )
 from soakwatch.report.page import POINTS, Page
-from soakwatch_rules.rule import Outcome, Window
+from soakwatch_model.finding import Outcome
+from soakwatch_model.roles import GENERATOR
+from soakwatch_model.window import Window
 from soakwatch_rules.traits import traits_of
 
 ORDER = 34

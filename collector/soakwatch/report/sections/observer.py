@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from soakwatch.core.formatting import natural
 from soakwatch.report.blocks import Block, Text
 from soakwatch.report.page import Page
+from soakwatch_model.finding import Finding
 from soakwatch_rules.detectors.observer_cost import ObserverCost
-from soakwatch_rules.rule import Finding
 
 ORDER = 32
 TITLE = "Cost of the monitor"

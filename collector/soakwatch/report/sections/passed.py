@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from soakwatch.report.blocks import BRIEF, Block, Folded, Text
 from soakwatch.report.page import Page
 from soakwatch.report.summaries import passed
-from soakwatch_rules.rule import Outcome
+from soakwatch_model.finding import Outcome
 from soakwatch_rules.wording.words import counted
 
 ORDER = 29

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from soakwatch.core.formatting import quantity
-from soakwatch.core.roles import DUT
 from soakwatch.report.blocks import Block, Column, Table, Text
 from soakwatch.report.page import Page
 from soakwatch.runs.figures import FigureSpec, figure_over, keys_of, parse_figure
+from soakwatch_model.roles import DUT
 from soakwatch_model.sample import object_labels
-from soakwatch_rules.rule import Window
+from soakwatch_model.window import Window
 from soakwatch_rules.wording.words import some
 
 ORDER = 35

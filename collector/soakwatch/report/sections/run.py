@@ -9,7 +9,7 @@ from soakwatch.core.units import show_bytes, show_seconds
 from soakwatch.judge.record_trust import seal_words
 from soakwatch.report.moments import first_failure_ns
 from soakwatch.report.page import Page
-from soakwatch_rules.rule import Outcome
+from soakwatch_model.finding import Outcome
 
 ORDER = 11
 TITLE = "Run and targets"

@@ -11,7 +11,7 @@ from soakwatch.core.formatting import natural
 from soakwatch.record.source import SeriesKey
 from soakwatch.report.curves import Curve
 from soakwatch.report.page import IDENTITIES, POINTS, Page, worst_first
-from soakwatch_rules.rule import Finding, Outcome
+from soakwatch_model.finding import Finding, Outcome
 
 ORDER = 50
 TITLE = "Other judged series"

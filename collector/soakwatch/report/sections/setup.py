@@ -11,7 +11,7 @@ from soakwatch.core.fingerprints import ABOUT_KEYS, BEGIN_KEY, END_KEY, NOTES, d
 from soakwatch.core.units import show_bytes
 from soakwatch.report.blocks import CONSOLE, Block, Text
 from soakwatch.report.page import Page
-from soakwatch_rules.rule import Outcome
+from soakwatch_model.finding import Outcome
 
 ORDER = 46
 TITLE = "Set-up"

@@ -15,7 +15,7 @@ from soakwatch.record.source import ReportSource
 from soakwatch.report.blocks import BRIEF, HTML, Block, Column, Table, Text
 from soakwatch.report.page import Page
 from soakwatch_model.sample import object_labels
-from soakwatch_rules.series import Series
+from soakwatch_model.series import Series
 
 ORDER = 45
 TITLE = "Databases"

@@ -8,8 +8,8 @@ from soakwatch.judge.verdict import NOT_OBSERVABLE, NOT_REQUIRED
 from soakwatch.report.blocks import CONSOLE, HTML, Block, Cell, Column, Folded, Format, Table, Text
 from soakwatch.report.page import Page, worst_first
 from soakwatch.report.summaries import undecided
+from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_rules.causes import ReasonRow, rows_by_reason
-from soakwatch_rules.rule import Finding, InconclusiveReason, Outcome
 from soakwatch_rules.wording.words import counted, some
 
 ORDER = 28

@@ -32,7 +32,8 @@ from soakwatch.runs.figures import (
     figure_text,
     fits,
 )
-from soakwatch_rules.rule import Finding, Outcome, Window
+from soakwatch_model.finding import Finding, Outcome
+from soakwatch_model.window import Window
 from soakwatch_rules.stats.agreement import holm
 from soakwatch_rules.stats.means_ratio import LEAST_PARTS, MeansRatio, means_ratio
 from soakwatch_rules.traits import RISE_PER_HOUR, GrowthMethod, traits_of

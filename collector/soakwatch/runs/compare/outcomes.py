@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from soakwatch.core.formatting import natural
-from soakwatch_rules.rule import Finding, Outcome
+from soakwatch_model.finding import Finding, Outcome
 
 _OBJECTIONS = {Outcome.FAIL, Outcome.WARN}
 MAX_REASON = 300

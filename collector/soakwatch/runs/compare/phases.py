@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from soakwatch.runs.figures import UNDER_LOAD
-from soakwatch_rules.rule import Phase, Window
+from soakwatch_model.window import Phase, Window
 
 PARTS = 24
 """Into so many parts two runs are cut to tell whether a figure changed: enough to see how alike neighbours are."""

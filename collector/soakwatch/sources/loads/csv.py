@@ -18,7 +18,6 @@ from typing import Annotated, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from soakwatch.core.regex import user_regex
-from soakwatch.core.roles import GENERATOR
 from soakwatch.sources.abc import Poller, SourceContext
 from soakwatch.sources.result_files.columns import ColumnMap
 from soakwatch.sources.result_files.result_file import TimedFileConfig, begin_of, follow
@@ -27,6 +26,7 @@ from soakwatch.sources.result_files.times import TimeFormat
 from soakwatch.sources.result_files.zone import ZoneName
 from soakwatch.sources.tables.errors import DataError
 from soakwatch.sources.tables.options import Options, checked
+from soakwatch_model.roles import GENERATOR
 
 
 def _whole(value: object) -> object:

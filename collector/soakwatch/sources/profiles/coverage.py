@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from soakwatch.sources.profiles.model import Group, Profile
-from soakwatch_rules.event_catalogue import event_kind
+from soakwatch_model.event_catalogue import event_kind
 
 NOTHING = "-"
 COLUMNS: tuple[str, ...] = (

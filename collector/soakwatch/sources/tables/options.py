@@ -6,11 +6,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from soakwatch.core.roles import DUT, ROLES
 from soakwatch.core.suggest import hint
 from soakwatch.sources.tables.errors import DataError
 from soakwatch.sources.tables.units import unit
 from soakwatch_model.metric import BY_NAME
+from soakwatch_model.roles import DUT, ROLES
 
 KINDS = ("gauge", "counter", "state")
 DIRECTIONS = ("up", "down")

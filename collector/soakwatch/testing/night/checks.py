@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from soakwatch.core.roles import MONITOR
 from soakwatch.record import RecordView
 from soakwatch.record.follow import polls_due
 from soakwatch.record.model import OUTCOME_NUMBERS
 from soakwatch.testing.night.faults import OF_DEVICE, OF_MONITOR, Fault, Kind, Night, rule_of
 from soakwatch.testing.night.lives import NightResult
+from soakwatch_model.finding import Finding, Outcome
+from soakwatch_model.roles import MONITOR
 from soakwatch_model.sample import PollOutcome
-from soakwatch_rules.rule import Finding, Outcome
 
 FLOOR = 0.95
 """Of the due polls of a required source: with fewer there is no pass."""

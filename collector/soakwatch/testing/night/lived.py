@@ -11,7 +11,7 @@ from pathlib import Path
 from soakwatch.testing.night.checks import broken, differences, lost_nothing
 from soakwatch.testing.night.faults import Kind, Night
 from soakwatch.testing.night.lives import Lives
-from soakwatch_rules.rule import Outcome
+from soakwatch_model.finding import Outcome
 
 _REPORTED = 10  # of so many nights that are some of many one writes its reports
 

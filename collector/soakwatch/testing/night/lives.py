@@ -48,8 +48,8 @@ from soakwatch.sources.abc import Poller
 from soakwatch.testing.night.faults import GENERATOR, Fault, Kind, Night
 from soakwatch.testing.night.models import WORLD, World
 from soakwatch.testing.virtual import VirtualTime
+from soakwatch_model.finding import Outcome
 from soakwatch_model.sample import Answer, Sample
-from soakwatch_rules.rule import Outcome
 
 START_NS = 1_800_000_000 * 10**9
 NAME = "night"

@@ -7,11 +7,11 @@ from pathlib import Path
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from soakwatch.core.roles import MONITOR
 from soakwatch.web.endpoint import Endpoint, May, Param, Question
 from soakwatch.web.openmetrics import MEDIA, Families, Reading, add_readings, add_state
 from soakwatch.web.routes.state import STATES
 from soakwatch.web.series_reader import READER
+from soakwatch_model.roles import MONITOR
 
 MAX_SERIES = 5000
 """Maximum number of series of one run, in order of target, metric and object."""

@@ -7,7 +7,7 @@ from tests.collector.campaign.tables.made import Values, result
 
 from soakwatch.campaign.tables.result import CampaignResult
 from soakwatch.campaign.tables.sheet import Sheet
-from soakwatch_rules.rule import Outcome
+from soakwatch_model.finding import Outcome
 
 M, G = 1e6, 1e9
 OVERLOAD = (

@@ -10,7 +10,7 @@ from tests.collector.engine.capacity.virtual_load import GOAL, run
 
 from soakwatch.judge.capacity import SearchState
 from soakwatch.record import RecordView
-from soakwatch_rules.rule import Outcome
+from soakwatch_model.finding import Outcome
 
 CAPACITIES = ("load.capacity.packet.rate", "load.capacity.level")
 

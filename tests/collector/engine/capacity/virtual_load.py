@@ -24,8 +24,8 @@ from soakwatch.record import RecordFullError, RecordView
 from soakwatch.sources.abc import Poller, SourceConfig, SourceContext, SourceError
 from soakwatch.sources.loads import command
 from soakwatch.testing.virtual import VirtualTime
+from soakwatch_model.event import Event
 from soakwatch_model.sample import Answer, Sample
-from soakwatch_rules.rule import Event
 
 S = 10**9
 FULL = 10_000.0

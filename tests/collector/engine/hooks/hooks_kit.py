@@ -14,7 +14,8 @@ from pathlib import Path
 from soakwatch.plan import Plan, plan_from_text
 from soakwatch.record import Record
 from soakwatch.record.queue import Committer, Notes
-from soakwatch_rules.rule import Finding, Outcome, Window
+from soakwatch_model.finding import Finding, Outcome
+from soakwatch_model.window import Window
 
 T0 = 1_700_000_000 * 10**9
 FAIL = Finding(

@@ -16,7 +16,7 @@ from soakwatch.engine.hooks.setup import hooks_of
 from soakwatch.record import Artifact, RecordView
 from soakwatch.testing.cli_device import CliDevice, run_cli_device
 from soakwatch.testing.sshd import SSHD, Sshd, run_sshd
-from soakwatch_rules.rule import Finding
+from soakwatch_model.finding import Finding
 
 
 @pytest.fixture

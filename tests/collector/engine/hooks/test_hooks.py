@@ -25,7 +25,8 @@ from soakwatch.plan.hook import WebhookPlan
 from soakwatch.record import Artifact, RecordView, StoredEvent
 from soakwatch.record.findings import identity_of
 from soakwatch.report.json import finding_document, verdict_schema
-from soakwatch_rules.rule import Finding, Outcome, Window
+from soakwatch_model.finding import Finding, Outcome
+from soakwatch_model.window import Window
 
 Action = Callable[[Hooks], Awaitable[None]]
 

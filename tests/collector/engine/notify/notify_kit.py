@@ -19,7 +19,8 @@ from tests.commands import MAX_WAIT_S
 from soakwatch.engine.notify import __main__ as sending_process
 from soakwatch.judge.verdict import Verdict
 from soakwatch.plan import Plan, plan_from_text
-from soakwatch_rules.rule import Finding, Outcome, Window
+from soakwatch_model.finding import Finding, Outcome
+from soakwatch_model.window import Window
 
 T0 = 1_700_000_000 * 10**9
 USER, PASSWORD = "soak", "hunter2-hunter2"

@@ -19,8 +19,8 @@ from soakwatch.engine.notify.message_text import (
     withdrawn_message,
 )
 from soakwatch.engine.notify.policy import News
+from soakwatch_model.finding import Mark, Outcome
 from soakwatch_rules.causes import Cause, CauseKind
-from soakwatch_rules.rule import Mark, Outcome
 
 WHERE = Where("lab7", Path("/runs/night"), "http://127.0.0.1:8720/runs/night/")
 REPORT = Path("/runs/night/report.html")

@@ -17,7 +17,8 @@ from soakwatch.engine.notify.policy import FAILED, PAUSE_NS, SENT
 from soakwatch.engine.notify.sending import GIVEN_UP
 from soakwatch.engine.notify.setup import page_of
 from soakwatch.testing.ports import free_port
-from soakwatch_rules.rule import Event, Outcome
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Outcome
 
 HOUR = 3600 * 10**9
 

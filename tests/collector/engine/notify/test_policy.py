@@ -8,7 +8,8 @@ from tests.collector.engine.notify.notify_kit import T0, finding
 
 from soakwatch.engine.notify.policy import MAX_SUMMARIES, PAUSE_NS, SENT, FailurePolicy
 from soakwatch.record.findings import identity_of
-from soakwatch_rules.rule import Event, Finding, Outcome
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Finding, Outcome
 
 MINUTE = 60 * 10**9
 

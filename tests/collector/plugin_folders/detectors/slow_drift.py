@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from soakwatch_model.case import Case
+from soakwatch_model.finding import Finding
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Finding
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,9 @@ from soakwatch.record import RecordView, StoredEvent
 from soakwatch.record.findings import finding_to_json
 from soakwatch.testing.agents import Follower, LocalAgent, Relay, config, follow
 from soakwatch.testing.ports import free_port
-from soakwatch_rules.rule import Event, Finding, Mark, Outcome, Window
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Finding, Mark, Outcome
+from soakwatch_model.window import Window
 
 Make = Callable[..., LocalAgent]
 S = 10**9

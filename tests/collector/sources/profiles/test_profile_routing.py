@@ -8,10 +8,13 @@ from tests.collector.sources.profiles.kit import IFX, Device, poll, table
 
 from soakwatch.sources.profiles import Value, load_profiles
 from soakwatch.sources.profiles.reader import Reader
+from soakwatch_model.case import Case, Ledger
+from soakwatch_model.event import Event
+from soakwatch_model.finding import Finding, Outcome
+from soakwatch_model.series import Series
+from soakwatch_model.window import Window
 from soakwatch_rules.detectors.session_flap import SessionFlap
-from soakwatch_rules.rule import Case, Event, Finding, Ledger, Outcome, Window
 from soakwatch_rules.scenarios.synthetic import trait
-from soakwatch_rules.series import Series
 
 S = 10**9
 BGP, OSPF = "1.3.6.1.2.1.15.3.1", "1.3.6.1.2.1.14.10.1"

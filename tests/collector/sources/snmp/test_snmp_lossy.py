@@ -27,9 +27,10 @@ from soakwatch.sources.pollers.snmp import start
 from soakwatch.sources.transport.snmp import ber
 from soakwatch.sources.transport.snmp.access import Access
 from soakwatch.sources.transport.snmp.session import Session, SessionOptions
+from soakwatch_model.case import Case, Ledger
 from soakwatch_model.sample import NOTHING, Answer, Poll, PollOutcome, Sample
+from soakwatch_model.window import Window
 from soakwatch_rules.detectors.hang import Hang
-from soakwatch_rules.rule import Case, Ledger, Window
 
 IF_TABLE = "1.3.6.1.2.1.2.2.1"
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from soakwatch.core.roles import MONITOR
 from soakwatch.engine.live_judging import LiveJudging
 from soakwatch.judge.live.evaluator import LiveEvaluator
 from soakwatch.record import RecordView, SeriesKey
@@ -18,7 +17,8 @@ from soakwatch.testing.night.__main__ import command
 from soakwatch.testing.night.checks import broken, differences, lost_nothing
 from soakwatch.testing.night.faults import Fault, Kind, Night, draw
 from soakwatch.testing.night.lives import Lives, NightResult
-from soakwatch_rules.rule import Outcome
+from soakwatch_model.finding import Outcome
+from soakwatch_model.roles import MONITOR
 
 REPOSITORY = Path(__file__).parents[4]
 

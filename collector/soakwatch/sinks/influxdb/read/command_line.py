@@ -8,11 +8,11 @@ from pathlib import Path
 
 import click
 
-from soakwatch.core.roles import DUT
 from soakwatch.importing.command_line import NAMES, given_options
 from soakwatch.importing.files import ImportedRun
 from soakwatch.importing.rule_coverage import growth_of, notes_on_rules
 from soakwatch.sinks.influxdb.read.address import Database, database_of
+from soakwatch_model.roles import DUT
 
 _STAMP = re.compile(r"^\d{8}T\d{6}Z-")
 _TAKEN = frozenset({"meanings", "target", "role", "growths"})

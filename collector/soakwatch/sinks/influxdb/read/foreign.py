@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 
-from soakwatch.core.roles import DUT
 from soakwatch.core.suggest import hint
 from soakwatch.importing.build_series import Imported, ImportedSeries
 from soakwatch.importing.files import ImportedRun
@@ -22,6 +21,7 @@ from soakwatch.sinks.influxdb.read.mapping import Entry, FieldMap, filled
 from soakwatch.sinks.influxdb.read.reading import NUMBERS, Measurement, Tagged, measurements_of, read
 from soakwatch.sources.tables.errors import DataError
 from soakwatch_model.metric import BY_NAME
+from soakwatch_model.roles import DUT
 from soakwatch_model.sample import object_text
 
 OWN = "soakwatch_"

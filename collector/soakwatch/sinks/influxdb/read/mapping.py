@@ -24,7 +24,6 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from soakwatch.core.errors import PlanError
-from soakwatch.core.roles import Role
 from soakwatch.core.suggest import hint
 from soakwatch.core.validation import problems
 from soakwatch.core.yaml import Document, Problem, parse, plan_error, read_text
@@ -33,6 +32,7 @@ from soakwatch.sources.tables.errors import DataError
 from soakwatch.sources.tables.options import meaning
 from soakwatch.sources.tables.units import into, unit
 from soakwatch_model.metric import BY_NAME, GAUGE
+from soakwatch_model.roles import Role
 
 ANY = "*"
 HOST = "{agent_host|host|source|=host}"

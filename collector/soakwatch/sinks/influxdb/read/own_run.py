@@ -31,8 +31,8 @@ from soakwatch.sinks.influxdb.read.copied import (
     windows,
 )
 from soakwatch.sources.tables.errors import DataError
+from soakwatch_model.event import Event
 from soakwatch_model.sample import PollOutcome
-from soakwatch_rules.rule import Event
 
 ORIGIN_KEY = "read_from"
 """The meta that says where a record was read back from."""

@@ -21,13 +21,13 @@ from typing import Annotated
 
 from pydantic import Field
 
-from soakwatch.core.roles import GENERATOR
 from soakwatch.core.text import one_line
 from soakwatch.sources.abc import Facts, Poller, SourceConfig, SourceContext, SourceError
 from soakwatch.sources.generator_tree import generator, told_command
 from soakwatch.sources.loads.command.process import LINE_BYTES, Child, begin
 from soakwatch.sources.loads.command.tick import parse_tick
 from soakwatch_agent.fingerprint import Tree
+from soakwatch_model.roles import GENERATOR
 from soakwatch_model.sample import Answer, Event, Fault, Sample
 
 _MAX_HELD_SAMPLES = 10_000  # a command that chatters faster than it is polled cannot fill the memory
