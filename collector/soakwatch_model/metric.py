@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 
+from soakwatch_model.flow import WHOLE
 from soakwatch_model.metric_device import DEVICE
 from soakwatch_model.metric_entry import COUNTER, DOWN, GAUGE, STATE, UP, Metric, entry
 from soakwatch_model.metric_hardware import HARDWARE
@@ -28,6 +29,7 @@ __all__ = [
     "Metric",
     "clipped",
     "fault_of",
+    "flows",
     "slack_of",
 ]
 
@@ -289,6 +291,24 @@ CATALOGUE: tuple[Metric, ...] = (
 )
 
 BY_NAME: dict[str, Metric] = {metric.name: metric for metric in CATALOGUE}
+
+
+def flows(side: str, *what: str, kind: str | None = None, scope: str = WHOLE) -> tuple[str, ...]:
+    """The names of the metrics that tell one side of the traffic, counters before rates; of some ``what``, or of all.
+
+    >>> from soakwatch_model.flow import BACK, LOST, SENT
+    >>> flows(SENT, "packets"), flows(BACK, "requests", kind=COUNTER)
+    (('load.tx.packets', 'load.tx.packet.rate'), ('load.requests',))
+    >>> flows(LOST)
+    ('load.lost.packets', 'load.loss')
+    """
+    found = [
+        metric
+        for metric in CATALOGUE
+        if metric.flow is not None and metric.flow.side == side and metric.flow.scope == scope
+        if (not what or metric.flow.what in what) and kind in {None, metric.kind}
+    ]
+    return tuple(metric.name for metric in sorted(found, key=lambda metric: metric.kind != COUNTER))
 
 
 _SLACKS = {

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from soakwatch_model.flow import Flow
+
 GAUGE = "gauge"  # a level: may go up and down
 COUNTER = "counter"  # only grows, until it wraps or its owner restarts; stored raw
 STATE = "state"  # an identity or a switch: a change means something, its size nothing
@@ -22,7 +24,8 @@ class Metric:
     seconds, for what a probe reads less often than it is polled (0 = at every poll); ``floor`` is the growth within one
     run that does not matter (one page, one descriptor); ``ceiling`` names the metric that states the most there can
     be of this one, of the same object or of the whole target; ``worse`` is the direction in which a run is worse than
-    another, where nothing may grow (throughput that falls, latency that rises).
+    another, where nothing may grow (throughput that falls, latency that rises); ``flow`` is what a figure of the load
+    tells of the traffic.
     """
 
     name: str
@@ -38,6 +41,7 @@ class Metric:
     floor: float = 0.0
     ceiling: str | None = None
     worse: str | None = None
+    flow: Flow | None = None
 
 
 def entry(
@@ -53,7 +57,8 @@ def entry(
     every: float = 0.0,
     ceiling: str | None = None,
     worse: str | None = None,
+    flow: Flow | None = None,
 ) -> Metric:
     """An entry of the catalogue; the floor of what must not grow is its quantum."""
     floor = quantum if quantum is not None and growth is not None else 0.0
-    return Metric(name, unit, kind, about, labels, low, high, growth, quantum, every, floor, ceiling, worse)
+    return Metric(name, unit, kind, about, labels, low, high, growth, quantum, every, floor, ceiling, worse, flow)

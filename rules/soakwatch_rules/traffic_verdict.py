@@ -6,22 +6,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from soakwatch_model.finding import Finding, Mark, Outcome
+from soakwatch_model.flow import BACK, BITS, BYTES, LOST, PACKETS
+from soakwatch_model.metric import flows
 from soakwatch_rules.traits import traits_of
 
 _LOSS = "loss"
 _DROPS = "drops"
 _CLEARED = "device_out"  # a loss that was held against the device's own interfaces has this number
 _BLAMED = frozenset({Outcome.WARN, Outcome.INCONCLUSIVE})
-_METRICS = frozenset(
-    {
-        "load.rx.packets",
-        "load.rx.packet.rate",
-        "load.rx.bytes",
-        "load.rx.bit.rate",
-        "load.lost.packets",
-        "load.loss",
-    }
-)
+_METRICS = frozenset((*flows(BACK, PACKETS, BYTES, BITS), *flows(LOST)))
 
 
 def agreed(findings: Sequence[Finding]) -> list[Finding]:

@@ -12,14 +12,16 @@ from soakwatch.engine.steady_state import SteadyStateDetector
 from soakwatch.plan.phase import UNTIL_FOUND, UNTIL_LOAD, UNTIL_SETTLED, Load, PhasePlan
 from soakwatch.plan.timeline import PhaseInterval, shifted, stretches
 from soakwatch_model.event import Event
+from soakwatch_model.flow import BACK, REQUESTS, SENT
+from soakwatch_model.metric import COUNTER, GAUGE, flows
 from soakwatch_model.roles import DUT, GENERATOR
 from soakwatch_model.sample import Sample
 
 TURN = "phase.turn"
 """The kind of event that says why a phase ended when it did."""
 _SENDING = "load.sending"
-_RATES = frozenset({"load.request.rate", "load.tx.packet.rate", "load.tx.bit.rate"})
-_COUNTED = frozenset({"load.tx.packets", "load.requests", "load.tx.bytes"})
+_RATES = frozenset((*flows(SENT, kind=GAUGE), *flows(BACK, REQUESTS, kind=GAUGE)))
+_COUNTED = frozenset((*flows(SENT, kind=COUNTER), *flows(BACK, REQUESTS, kind=COUNTER)))
 
 
 @dataclass(frozen=True, slots=True)

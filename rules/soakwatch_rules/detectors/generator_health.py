@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from soakwatch_model.case import Case
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
+from soakwatch_model.flow import BACK, FAILED, REQUESTS
+from soakwatch_model.metric import flows
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.draft import absent, draft
@@ -43,7 +45,7 @@ _ASKED = frozenset({"soak", "stress", "spike"})  # phases in which it must send 
 _STILL = 3  # last readings that are alike: it no longer sends
 _SILENT = 0.05  # of the window, after the last figure
 _WAITS = ("load.connections", "load.latency", "load.failures", "load.failure.rate")
-_REQUESTS = (("load.requests", "load.failures"), ("load.request.rate", "load.failure.rate"))
+_REQUESTS = tuple(zip(flows(BACK, REQUESTS), flows(FAILED, REQUESTS), strict=True))
 
 
 @dataclass(frozen=True, slots=True)

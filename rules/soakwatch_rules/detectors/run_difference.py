@@ -11,6 +11,8 @@ import numpy as np
 
 from soakwatch_model.case import Case
 from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
+from soakwatch_model.flow import BACK, CONNECTIONS, FAILED, LOST, PACKETS, REQUESTS, SENT
+from soakwatch_model.metric import flows
 from soakwatch_model.series import Growth, Series
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.load.offered import named
@@ -22,22 +24,14 @@ from soakwatch_rules.traits import Family, Guide, Traits
 from soakwatch_rules.wording.words import counted, duration, quantity
 
 _MIN_SAMPLES = 16
-_LOST = frozenset(
-    {
-        "load.loss",
-        "load.lost.packets",
-        "load.failures",
-        "load.failure.rate",
-        "load.connections.failed",
-    }
-)
+_LOST = frozenset((*flows(LOST), *flows(FAILED)))
 """What is lost now and then: its mean counts, for its median is 0 as long as most readings lost nothing."""
 _HARMLESS = 1e-4  # of what is offered: a loss that grows by less is nothing to compare runs by
 _OFFERED = {
-    "load.lost.packets": ("load.tx.packets", "load.tx.packet.rate"),
-    "load.failures": ("load.requests", "load.request.rate"),
-    "load.failure.rate": ("load.request.rate", "load.requests"),
-    "load.connections.failed": ("load.connections.opened", "load.connection.rate"),
+    "load.lost.packets": flows(SENT, PACKETS),
+    "load.failures": flows(BACK, REQUESTS),
+    "load.failure.rate": flows(BACK, REQUESTS)[::-1],
+    "load.connections.failed": flows(BACK, CONNECTIONS),
 }
 _LENGTHS = 1.25  # runs whose lengths differ by more are compared with a doubt
 

@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch_model.case import Case
+from soakwatch_model.flow import BACK, BITS, BYTES, OFFERED, PACKETS, REQUESTS, SENT
 from soakwatch_model.label import label
+from soakwatch_model.metric import flows
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.load.offered import OVERLOADS, named
@@ -25,16 +27,11 @@ READINGS: Final = 3  # of one block, at least
 EARLY: Final = 0.25  # of what is judged, where no baseline tells what is usual
 MIN_REFERENCE_BLOCKS: Final = 6  # blocks that tell what is usual
 _LOADS: Final = (
-    "load.offered.packet.rate",
-    "load.offered.rate",
-    "load.offered.bit.rate",
-    "load.tx.packets",
-    "load.tx.packet.rate",
-    "load.tx.bytes",
-    "load.tx.bit.rate",
+    *(metric for what in (PACKETS, REQUESTS, BITS) for metric in flows(OFFERED, what)),
+    *flows(SENT, PACKETS),
+    *flows(SENT, BYTES, BITS),
     "load.users",
-    "load.requests",
-    "load.request.rate",
+    *flows(BACK, REQUESTS),
 )
 _AFTER: Final = frozenset({"recovery", "cooldown"})
 _BEFORE: Final = frozenset({"ramp", "warm-up", "warmup"})

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from soakwatch_model.case import Case
+from soakwatch_model.flow import BACK, BITS, BYTES, OFFERED, PACKETS, REQUESTS, SENT
+from soakwatch_model.metric import flows
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.load.offered import named
@@ -17,15 +19,8 @@ from soakwatch_rules.stats.flow import binned
 from soakwatch_rules.stats.tally import Tally
 
 _STOPPED = 0.01  # less than this share of what goes in comes out
-_SIDES = (
-    (
-        "packets",
-        ("load.tx.packets", "load.tx.packet.rate", "load.offered.packet.rate"),
-        ("load.rx.packets", "load.rx.packet.rate"),
-    ),
-    ("requests", ("load.offered.rate",), ("load.requests", "load.request.rate")),
-    ("bytes", ("load.tx.bytes",), ("load.rx.bytes",)),
-    ("bits", ("load.tx.bit.rate", "load.offered.bit.rate"), ("load.rx.bit.rate",)),
+_SIDES = tuple(
+    (what, (*flows(SENT, what), *flows(OFFERED, what)), flows(BACK, what)) for what in (PACKETS, REQUESTS, BYTES, BITS)
 )
 _USUAL = 0.1  # of the rate before
 _MIN_SENT = 1.0  # a bin in which less went in says nothing

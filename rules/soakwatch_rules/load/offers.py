@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch_model.case import Case
+from soakwatch_model.flow import BACK, FAILED, SENT
+from soakwatch_model.metric import flows
 from soakwatch_model.series import Series
 from soakwatch_rules.load.offered import named
 from soakwatch_rules.load.throughput import Curve, curve
@@ -17,10 +19,10 @@ from soakwatch_rules.stats.flow import binned
 from soakwatch_rules.stats.outage import Bins
 
 PACKETS, REQUESTS, CONNECTIONS, PINGS = "packets", "requests", "connections", "pings"
-_SENT = ("load.tx.packets", "load.tx.packet.rate")
-_BACK = ("load.rx.packets", "load.rx.packet.rate")
-_ANSWERED = ("load.requests", "load.request.rate")
-_FAILED = ("load.failures", "load.failure.rate")
+_SENT = flows(SENT, PACKETS)
+_BACK = flows(BACK, PACKETS)
+_ANSWERED = flows(BACK, REQUESTS)
+_FAILED = flows(FAILED, REQUESTS)
 _SIZE = 0.1  # packets whose mean size differs by more are not those that were sent
 _GOES_ON = 0.5  # of its usual users or connections
 _GAP = 3.0  # cadences

@@ -9,6 +9,8 @@ from typing import Final
 import numpy as np
 
 from soakwatch_model.case import Case
+from soakwatch_model.flow import BACK, BITS, BYTES, OFFERED, PACKETS, REQUESTS, SENT
+from soakwatch_model.metric import flows
 from soakwatch_model.window import Window
 from soakwatch_rules.load.offered import named, overloads
 from soakwatch_rules.spans import joined, without
@@ -16,9 +18,9 @@ from soakwatch_rules.stats.flow import binned
 
 _BIN_S: Final = 10.0
 _SIDES: Final = (
-    ("load.offered.packet.rate", "load.tx.packets", "load.tx.packet.rate"),
-    ("load.offered.rate", "load.requests", "load.request.rate"),
-    ("load.offered.bit.rate", "load.tx.bytes", "load.tx.bit.rate"),
+    (*flows(OFFERED, PACKETS), *flows(SENT, PACKETS)),
+    (*flows(OFFERED, REQUESTS), *flows(BACK, REQUESTS)),
+    (*flows(OFFERED, BITS), *flows(SENT, BYTES, BITS)),
 )
 _CALM_PHASES: Final = frozenset({"baseline", "soak"})
 HIGH: Final = 0.5

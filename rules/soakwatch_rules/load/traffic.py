@@ -7,14 +7,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from soakwatch_model.case import Case
+from soakwatch_model.flow import BACK, OFFERED, PACKETS, REQUESTS, SENT
+from soakwatch_model.metric import flows
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.load.offered import named
 from soakwatch_rules.stats.flow import binned
 from soakwatch_rules.stats.outage import Bins
 
-_SENT = ("load.tx.packets", "load.tx.packet.rate", "load.offered.packet.rate")
-_ANSWERED = ("load.requests", "load.request.rate")
+_SENT = (*flows(SENT, PACKETS), *flows(OFFERED, PACKETS))
+_BACK = flows(BACK, PACKETS)
+_ANSWERED = flows(BACK, REQUESTS)
 _MIN_CALM_BINS = 8  # bins that tell what would have come
 _DIP = 0.3  # of a rate that nobody commands: less is how it scatters
 _EXACT = 0.005
@@ -61,7 +64,7 @@ def traffic(case: Case) -> Traffic | None:
     """What the load tells of it: packets sent and received, packets known to be lost, requests offered and answered;
     else what was answered or received against the calm before. None where it tells none of these."""
     load = [s.between(case.window.begin_ns, case.window.end_ns) for s in case.load]
-    sent, back = named(load, *_SENT), named(load, "load.rx.packets", "load.rx.packet.rate")
+    sent, back = named(load, *_SENT), named(load, *_BACK)
     lost, reported = named(load, "load.lost.packets"), named(load, "load.offered.rate")
     answered = named(load, *_ANSWERED)
     if sent and back:
@@ -77,7 +80,7 @@ def traffic(case: Case) -> Traffic | None:
         return _between(reported, answered, "request", "requests offered and answered")
     for unit, metrics in (
         ("request", _ANSWERED),
-        ("packet", ("load.rx.packets", "load.rx.packet.rate")),
+        ("packet", _BACK),
         ("byte", ("load.rx.bytes",)),
         ("bit", ("load.rx.bit.rate",)),
     ):

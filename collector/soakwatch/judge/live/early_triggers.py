@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from soakwatch_model.flow import BACK, PACKETS, REQUESTS
+from soakwatch_model.metric import BY_NAME, COUNTER, flows
 from soakwatch_model.sample import Poll, PollOutcome
 
 STANDSTILLS_NS: Final = (11_000_000_000, 31_000_000_000)
@@ -27,10 +29,7 @@ _CHANGED: Final = frozenset(
 )
 _FELL: Final = frozenset({"system.uptime"})
 _SENT_BACK: Final[Mapping[str, bool]] = {  # whether it counts
-    "load.rx.packets": True,
-    "load.requests": True,
-    "load.rx.packet.rate": False,
-    "load.request.rate": False,
+    name: BY_NAME[name].kind == COUNTER for name in flows(BACK, PACKETS, REQUESTS)
 }
 _SLACK_S: Final = 2.0  # start times rest on the kernel's time of boot, which is rounded to the second
 
