@@ -45,7 +45,6 @@ from soakwatch.judge.uncatalogued_metrics import additional_metrics, traits, wid
 from soakwatch.judge.verdict import Verdict
 from soakwatch.plan.rules import parameter_value
 from soakwatch.record import RecordView
-from soakwatch.record.reader import trait_of
 from soakwatch.runs.attached import EventBlock, InterimVerdict, SoakRun
 from soakwatch.runs.catalog import find_run
 from soakwatch.sources.tables.columns import IMPORTED, NO_UNIT
@@ -57,7 +56,7 @@ from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.metric import BY_NAME, fault_of, slack_of
 from soakwatch_model.roles import DUT
-from soakwatch_model.series import Growth, Series, Trait
+from soakwatch_model.series import Growth, Series, Trait, trait_of
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules.parameter import parameters as parameters_of
 from soakwatch_rules.rule import Rule

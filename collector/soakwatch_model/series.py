@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import Literal
+from typing import Final, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+
+from soakwatch_model.metric import BY_NAME
 
 Kind = Literal["gauge", "counter", "state"]
 Growth = Literal["up", "down"]
@@ -34,6 +36,24 @@ class Trait:
     floor: float = 0.0
     ceiling: float | None = None
     worse: Growth | None = None
+
+
+KINDS: Final[dict[str, Kind]] = {kind: kind for kind in get_args(Kind)}
+GROWTHS: Final[dict[str, Growth]] = {growth: growth for growth in get_args(Growth)}
+
+
+def trait_of(metric: str, unit: str = "1", kind: str = "gauge", growth: Growth | None = None) -> Trait:
+    """The trait of a metric from the catalogue; of one that is not in it what is given.
+
+    >>> trait_of("process.threads").growth, trait_of("load.rx.packets").worse, trait_of("a.user's").unit
+    ('up', 'down', '1')
+    """
+    entry = BY_NAME.get(metric)
+    if entry is None:
+        return Trait(unit, KINDS[kind], growth)
+    growth = None if entry.growth is None else GROWTHS[entry.growth]
+    worse = None if entry.worse is None else GROWTHS[entry.worse]
+    return Trait(entry.unit, KINDS[entry.kind], growth, entry.low, entry.high, entry.quantum, entry.floor, worse=worse)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -16,11 +16,11 @@ import numpy as np
 from soakwatch_model.case import Case, Ledger, Tree
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, Outcome
-from soakwatch_model.series import Series
+from soakwatch_model.series import Series, trait_of
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules.parameter import parameters
 from soakwatch_rules.rule import Rule
-from soakwatch_rules.scenarios.synthetic import PROCESS, readings, trait
+from soakwatch_rules.scenarios.synthetic import PROCESS, readings
 from soakwatch_rules.traits import Traits
 
 _SECOND: Final = 10**9
@@ -115,7 +115,7 @@ def _series(metric: str, value: Floats, apart: float, begin_ns: int) -> Series:
 
 def quiet(metric: str, n: int) -> Floats:
     """Readings of a device that is well."""
-    rng, time, what = np.random.default_rng(7), np.arange(n, dtype=np.float64), trait(metric)
+    rng, time, what = np.random.default_rng(7), np.arange(n, dtype=np.float64), trait_of(metric)
     if metric in {"load.tx.packets", "load.rx.packets", "load.requests", "reach.sent"}:
         return 60_000.0 * time
     if metric in {"load.tx.bytes", "load.rx.bytes"}:
@@ -283,7 +283,7 @@ def check_shift(rule: Rule) -> None:
 def check_scale(rule: Rule) -> None:
     """Bytes told in another unit change no outcome."""
     for factor in (1 / 1024, 1000.0):
-        for case in cases(rule, lambda m, n: quiet(m, n) + 1e5 * np.arange(n) * (trait(m).unit == "By")):
+        for case in cases(rule, lambda m, n: quiet(m, n) + 1e5 * np.arange(n) * (trait_of(m).unit == "By")):
             wide = replace(
                 case,
                 series=_scaled(case.series, factor),

@@ -8,18 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from soakwatch_model.label import label
-from soakwatch_model.metric import BY_NAME, CATALOGUE, Metric
 from soakwatch_model.sample import object_labels, object_text
 from soakwatch_model.window import Window
-from soakwatch_rules.detectors.core_dump import CoreDump
-from soakwatch_rules.detectors.cpu_spike import CpuSpike
-from soakwatch_rules.detectors.memory_growth import MemoryGrowth
-from soakwatch_rules.detectors.oom_kill import OomKill
-from soakwatch_rules.detectors.process_restart import ProcessRestart
-from soakwatch_rules.detectors.reboot import Reboot
 from soakwatch_rules.events.incidents import Witness, incidents
 from soakwatch_rules.sampling import unseen
-from soakwatch_rules.scenarios.synthetic import busy, counter, noise, raised, trait
+from soakwatch_rules.scenarios.synthetic import busy, counter, noise, raised
 from soakwatch_rules.stats.hysteresis import stretches
 
 
@@ -30,22 +23,6 @@ def test_labels_are_read_as_they_were_written(labels: dict[str, str]) -> None:
     text = object_text(**labels)
     for key in ("process", "instance", "folder"):
         assert label(text, key) == object_labels(text).get(key)
-
-
-@pytest.mark.parametrize("rule", [MemoryGrowth, CpuSpike, ProcessRestart, Reboot, CoreDump, OomKill])
-def test_metrics_and_traits_are_those_of_the_catalogue(
-    rule: type[MemoryGrowth | CpuSpike | ProcessRestart | Reboot | CoreDump | OomKill],
-) -> None:
-    """Rules name metrics that the catalogue has, and synthetic signals have their kind and direction."""
-    for name in rule.metrics:
-        entry = BY_NAME[name]
-        assert (trait(name).kind, trait(name).growth) == (entry.kind, entry.growth), name
-
-
-@pytest.mark.parametrize("entry", CATALOGUE, ids=lambda entry: entry.name)
-def test_signals_have_the_unit_and_kind_of_the_catalogue(entry: Metric) -> None:
-    """Of every metric: a rule may be written for one that no rule judges yet."""
-    assert (trait(entry.name).unit, trait(entry.name).kind) == (entry.unit, entry.kind)
 
 
 def test_unseen_ends_of_a_window() -> None:

@@ -17,12 +17,11 @@ from tests.rules.draws import examples
 from soakwatch_model.case import Case, Ledger, Silence
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, Outcome
-from soakwatch_model.series import Series
+from soakwatch_model.series import Series, trait_of
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules import detectors
 from soakwatch_rules.checks import cases, check_complete
 from soakwatch_rules.rule import Rule
-from soakwatch_rules.scenarios.synthetic import trait
 
 NAMES = sorted(module.name for module in pkgutil.iter_modules(detectors.__path__))
 SECOND = 10**9
@@ -55,7 +54,7 @@ def drawn(signal: Signal) -> Callable[[str, int], np.ndarray[tuple[int], np.dtyp
 
     def values(metric: str, _: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
         rng = np.random.default_rng([seed, len(metric)])
-        what = trait(metric)
+        what = trait_of(metric)
         unit = 1.0 if "utilization" in metric else level
         result = unit * (0.5 + noise * rng.standard_normal(n) + slope * np.arange(n) / max(n, 1))
         result[n // 2 : n // 2 + burst] += unit
@@ -182,7 +181,7 @@ def test_ten_million_readings_are_judged(name: str) -> None:
     rng = np.random.default_rng(1)
     values = np.clip(0.3 + 0.05 * rng.standard_normal(MAX_COUNT), 0, 1)
     time_ns = np.arange(MAX_COUNT, dtype=np.int64) * (SECOND // 50)
-    series = Series("dut", rule.metrics[0], "", trait(rule.metrics[0]), time_ns, values * 1e8, 0.02)
+    series = Series("dut", rule.metrics[0], "", trait_of(rule.metrics[0]), time_ns, values * 1e8, 0.02)
     case = Case(
         "dut", "", Window(0, MAX_COUNT * (SECOND // 50)), (series,), ledgers=(Ledger("dut", "x", 1, 9, 9, {}, None),)
     )
@@ -194,4 +193,4 @@ def test_ten_million_readings_are_judged(name: str) -> None:
 def test_times_out_of_order_are_one_clear_error(times: list[int]) -> None:
     """Readings that do not increase in time are refused where the series is made, with its name."""
     with pytest.raises(ValueError, match="not strictly increasing"):
-        Series("dut", "system.memory.usage", "", trait("system.memory.usage"), np.array(times), np.ones(3))
+        Series("dut", "system.memory.usage", "", trait_of("system.memory.usage"), np.array(times), np.ones(3))

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from soakwatch.core.registry import rule_class, rules
 from soakwatch.importing.build_series import ImportedSeries
 from soakwatch.judge.uncatalogued_metrics import additional_metrics
-from soakwatch.record.reader import trait_of
 from soakwatch.sources.tables.columns import IMPORTED
 from soakwatch.sources.tables.errors import DataError
+from soakwatch_model.series import trait_of
 from soakwatch_rules.load.tenants import METRICS as OF_TENANTS
 from soakwatch_rules.traits import traits_of
 

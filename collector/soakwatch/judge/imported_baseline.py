@@ -22,9 +22,8 @@ from soakwatch.judge.baseline import MAX_SERIES, META, BaselineSnapshot, baselin
 from soakwatch.plan import Plan
 from soakwatch.record import Record, RecordView, SeriesKey
 from soakwatch.record.meta import EARLIER, decode, decode_ints, encode, setup_of
-from soakwatch.record.reader import trait_of
 from soakwatch_model.roles import DUT
-from soakwatch_model.series import Series
+from soakwatch_model.series import Series, trait_of
 from soakwatch_model.window import Window
 from soakwatch_rules.rule import Rule
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import TYPE_CHECKING, Self, get_args
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,16 +43,12 @@ from soakwatch.record.model import (
 from soakwatch.record.seal import Checked, Seal, check, seals_in
 from soakwatch_model.case import Ledger
 from soakwatch_model.finding import Finding
-from soakwatch_model.metric import BY_NAME
 from soakwatch_model.sample import Poll, PollOutcome
-from soakwatch_model.series import Growth, Kind, Series, Trait
+from soakwatch_model.series import GROWTHS, Growth, Series, trait_of
 from soakwatch_model.window import Phase, Window
 
 if TYPE_CHECKING:
     import pandas as pd
-
-_KINDS: Mapping[str, Kind] = {kind: kind for kind in get_args(Kind)}
-_GROWTH: Mapping[str, Growth] = {growth: growth for growth in get_args(Growth)}
 
 
 class RecordView:
@@ -178,7 +174,7 @@ class RecordView:
         """
         known = self._series().get(key)
         if known is None:
-            number, cadence_s, trait, sources = 0, None, trait_of(key.metric, "1", "gauge"), []
+            number, cadence_s, trait, sources = 0, None, trait_of(key.metric), []
             owner = None
         else:
             number, source, unit, kind = known
@@ -372,7 +368,7 @@ class RecordView:
         if self._directions is None:
             with self._reading():
                 words = json.loads(self.meta(GROWTH_KEY) or "{}")
-                self._directions = {metric: _GROWTH[word] for metric, word in words.items()}
+                self._directions = {metric: GROWTHS[word] for metric, word in words.items()}
         return self._directions
 
     def _is_imported(self) -> bool:
@@ -387,13 +383,3 @@ class RecordView:
 
     def _shown(self, source: Source) -> str:
         return source_label(source, self.sources())
-
-
-def trait_of(metric: str, unit: str, kind: str, growth: Growth | None = None) -> Trait:
-    """The trait of a metric from the catalogue; unit, kind and direction from the record where it is none of it."""
-    entry = BY_NAME.get(metric)
-    if entry is None:
-        return Trait(unit, _KINDS[kind], growth)
-    growth = None if entry.growth is None else _GROWTH[entry.growth]
-    worse = None if entry.worse is None else _GROWTH[entry.worse]
-    return Trait(entry.unit, _KINDS[entry.kind], growth, entry.low, entry.high, entry.quantum, entry.floor, worse=worse)

@@ -27,8 +27,7 @@ from soakwatch.record._sqlite_errors import as_record_error, damaged
 from soakwatch.record.merge import between, in_time, unified
 from soakwatch.record.meta import IMPORTED_KEY
 from soakwatch.record.model import Ints, SeriesKey, Source, Values
-from soakwatch.record.reader import trait_of
-from soakwatch_model.series import Series
+from soakwatch_model.series import Series, trait_of
 
 __all__ = ["BlockCache", "CachedView", "Known", "cached_view"]
 

@@ -18,12 +18,11 @@ from soakwatch.record import RecordView
 from soakwatch.record.follow import Batch, NewSeries
 from soakwatch.record.merge import in_time, unified
 from soakwatch.record.model import Ints, SeriesKey, Values
-from soakwatch.record.reader import trait_of
 from soakwatch.sinks.block import NO_LINES, Block
 from soakwatch.sinks.lines import decimals, key, numbers
 from soakwatch_model.metric import BY_NAME
 from soakwatch_model.roles import GENERATOR
-from soakwatch_model.series import Series
+from soakwatch_model.series import Series, trait_of
 
 MEASUREMENT = "soakwatch_load"
 LOADS: Mapping[str, tuple[str, float]] = {

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from scipy.signal import lfilter
 
 from soakwatch_model.case import Case
-from soakwatch_model.series import Growth, Series, Trait
-from soakwatch_rules.scenarios.metrics import unit_and_kind
+from soakwatch_model.series import Series, trait_of
 
 PROCESS: Final = "process=web,instance=0"
 LEVEL: Final = 100.0 * 2**20
@@ -71,68 +70,6 @@ class Scenario:
         return self.make(seed, self.hours if hours is None else hours, cadence_s or self.cadence_s)
 
 
-_COUNTS: Final = frozenset(
-    {
-        "system.conntrack.count",
-        "process.threads",
-        "process.open_files",
-        "queue.depth",
-        "monitor.threads",
-        "monitor.open_files",
-        "system.processes",
-        "system.sessions",
-    }
-)
-"""Metrics that count things which are there, and of which one more or less is nothing."""
-_FALLS: Final = frozenset(
-    {
-        "load.requests",
-        "load.request.rate",
-        "load.connection.rate",
-        "load.rx.packets",
-        "load.rx.bytes",
-        "load.rx.packet.rate",
-        "load.rx.bit.rate",
-    }
-)
-_RISES: Final = frozenset(
-    {
-        "load.failures",
-        "load.failure.rate",
-        "load.connections.failed",
-        "load.lost.packets",
-        "load.loss",
-        "load.latency",
-        "load.flow.latency",
-        "load.jitter",
-        "reach.round_trip",
-        "system.cpu.utilization",
-        "process.cpu.utilization",
-    }
-)
-"""Metrics in which a run is worse than another where they fall, and where they rise."""
-
-
-def trait(metric: str) -> Trait:
-    """Unit, kind and directions of a metric as the catalogue has them."""
-    return replace(_of_level(metric), worse="down" if metric in _FALLS else "up" if metric in _RISES else None)
-
-
-def _of_level(metric: str) -> Trait:
-    unit, kind = unit_and_kind(metric)
-    if kind != "gauge":
-        return Trait(unit, kind, None, 0.0)
-    if metric in _COUNTS:
-        return Trait(unit, kind, "up", 0.0, None, 1.0, 1.0)
-    if metric in {"system.memory.utilization", "system.memory.pool.utilization"}:
-        return Trait("1", "gauge", "up", 0.0, 1.0, 0.01, 0.01)
-    if "memory" in metric or metric in {"system.filesystem.usage", "queue.usage"}:
-        grows: Growth = "down" if metric.endswith(("available", "largest_free")) else "up"
-        return Trait("By", "gauge", grows, 0.0, None, 4096.0, 4096.0)
-    low = None if metric.endswith(".offset") else 0.0
-    return Trait(unit, kind, None, low, 1.0 if "utilization" in metric else None)
-
-
 def readings(
     metric: str,
     value: NDArray[np.float64] | NDArray[np.int64] | NDArray[np.uint64],
@@ -143,7 +80,7 @@ def readings(
 ) -> Series:
     """A series with these values, one each ``cadence_s`` seconds from ``begin_ns`` on."""
     time_ns = begin_ns + (np.arange(value.size) * (cadence_s * 1e9)).astype(np.int64)
-    return Series("dut", metric, object, trait(metric), time_ns, value, cadence_s)
+    return Series("dut", metric, object, trait_of(metric), time_ns, value, cadence_s)
 
 
 def noise(

@@ -23,7 +23,6 @@ from soakwatch.judge.live.recent import Hour
 from soakwatch.judge.live.run_follower import RunFollower
 from soakwatch.record import Record, RecordView, SeriesKey
 from soakwatch.record.follow import Tail
-from soakwatch.record.reader import trait_of
 from soakwatch.sources.abc import BackfilledPoll, Facts, Poller, SourceError, timing
 from soakwatch.testing.records import SECOND, T0
 from soakwatch.testing.virtual import VirtualTime
@@ -31,7 +30,7 @@ from soakwatch_model.case import Case, Ledger
 from soakwatch_model.event import Event as RunEvent
 from soakwatch_model.finding import Outcome
 from soakwatch_model.sample import NOTHING, Answer, Poll, PollOutcome, Sample
-from soakwatch_model.series import Series
+from soakwatch_model.series import Series, trait_of
 from soakwatch_model.window import Window
 from soakwatch_rules.detectors.coverage import Coverage
 from soakwatch_rules.events.explanations import explanations

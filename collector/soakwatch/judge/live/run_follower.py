@@ -29,12 +29,11 @@ from soakwatch.record.follow import (
     silence_ns,
 )
 from soakwatch.record.model import OUTCOME_NUMBERS, source_label
-from soakwatch.record.reader import trait_of
 from soakwatch_model.case import Ledger
 from soakwatch_model.metric import BY_NAME, GAUGE, STATE
 from soakwatch_model.metric_load import WHOLE_LOAD
 from soakwatch_model.sample import PollOutcome
-from soakwatch_model.series import Series
+from soakwatch_model.series import Series, trait_of
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules.rule import Rule
 

@@ -11,10 +11,9 @@ from soakwatch.sources.profiles.reader import Reader
 from soakwatch_model.case import Case, Ledger
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, Outcome
-from soakwatch_model.series import Series
+from soakwatch_model.series import Series, trait_of
 from soakwatch_model.window import Window
 from soakwatch_rules.detectors.session_flap import SessionFlap
-from soakwatch_rules.scenarios.synthetic import trait
 
 S = 10**9
 BGP, OSPF = "1.3.6.1.2.1.15.3.1", "1.3.6.1.2.1.14.10.1"
@@ -49,7 +48,12 @@ def judged(
             seen.setdefault(key, []).append((10 * number * S, value))
     series = tuple(
         Series(
-            "dut", metric, name, trait(metric), np.array([t for t, _ in of]), np.array([v for _, v in of], dtype=float)
+            "dut",
+            metric,
+            name,
+            trait_of(metric),
+            np.array([t for t, _ in of]),
+            np.array([v for _, v in of], dtype=float),
         )
         for (metric, name), of in seen.items()
         if metric.startswith("network.")
