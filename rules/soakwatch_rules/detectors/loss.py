@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from soakwatch_model.case import Case
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
+from soakwatch_model.flow import CONNECTIONS, PACKETS, REQUESTS
 from soakwatch_model.window import Window
 from soakwatch_rules.draft import draft
 from soakwatch_rules.load.crossing import DROPPED, PORTS
@@ -37,7 +38,7 @@ from soakwatch_rules.load.loss_account import (
 )
 from soakwatch_rules.load.loss_blame import blamed
 from soakwatch_rules.load.offered import together
-from soakwatch_rules.load.offers import CONNECTIONS, PACKETS, PINGS, REQUESTS, Offer, offers
+from soakwatch_rules.load.offers import PINGS, Offer, offers
 from soakwatch_rules.load.throughput import Curve
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import RuleSpec
@@ -59,6 +60,7 @@ _ENDING = frozenset({"cooldown", "recovery"})
 _RESTING = frozenset({"baseline"})  # before the load: a generator that is not asked for its state reports nothing
 _MARKS = 50
 _CHANCE = 0.01
+_MUCH_OPEN = 0.1  # of what nobody knows to have been lost: with more missing a run cannot pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,12 @@ class Loss:
     reports users, connections or that it is still sending. In an overload a stretch counts in which 99 % are lost.
     Inconclusive too where the readings do not reach from end to end; but the end of one that reports nothing may lie in
     the recovery, and the begin of the load (not of pings) in the baseline: it was at rest, which the finding notes.
+
+    Each generator has its own account, but that packets of all that are not answered requests are added up (what one
+    sends may come back to another). Packets of one that is answered requests are questions and answers: they are held
+    against each other where their sizes are alike, or where as many came back as were sent in eight samples in a row;
+    with sizes unknown the finding is inconclusive where a tenth or more has no counterpart, below that it warns.
+    Inconclusive too where a tenth of what a generator was commanded to send neither came back nor failed.
 
     Who lost it: where the device's interfaces are read (system.network.packets), the four numbers are given: sent,
     device in, device out, received. If all that came in went out and the device's own counters of drops say nothing,
@@ -203,6 +211,7 @@ class Loss:
             seen.readings = max(seen.readings, bare.readings)
             seen.blind = seen.blind or bare.blind
             seen.rested = seen.rested or bare.rested
+            seen.open += bare.open
             worse = max((x.share for x in bare.shares), default=-1.0)
             if offer.ratio and worse > max((x.share for x in seen.shares), default=-2.0):
                 seen.shares, seen.base, seen.ratio = bare.shares, bare.base, offer
@@ -244,6 +253,8 @@ class Loss:
             self._examine_bins(case, offer, offer.bins, out, over, seen)
         elif offer.rate is not None:
             self._examine_rate(case, offer, offer.rate, out | over, seen)
+        if offer.open is not None:
+            self._examine_open(case, offer, offer.open, ~out & ~over, seen)
         last = together(case.phases)[-1:]
         until = min((p.window.begin_ns for p in last if p.name in _ENDING), default=case.window.end_ns)
         if until > case.window.begin_ns:
@@ -302,6 +313,17 @@ class Loss:
             if not offer.ratio and (wanted < _EXPECTED or chance_of(wanted, wanted - missing, sent.size) > _CHANCE):
                 continue
             seen.stops.append(Standstill(stop, Window(stop.begin_ns, stop.end_ns), offer))
+
+    def _examine_open(self, case: Case, offer: Offer, bins: Bins, counted: NDArray[np.bool_], seen: Seen) -> None:
+        """What is missing of something that may not have been sent, or need not come back."""
+        counted = counted & np.isfinite(bins.sent) & np.isfinite(bins.lost)
+        if offer.on is not None:
+            counted &= offer.on != 0
+        for part in judged_phases(case):
+            here = counted & (bins.edges_ns[:-1] >= part.window.begin_ns) & (bins.edges_ns[1:] <= part.window.end_ns)
+            share = share_of(part, bins.sent[here], bins.lost[here], exact=offer.exact)
+            if share is not None and self._over(offer.kind, share, self._limit(offer.kind)):
+                seen.open.append((share, offer))
 
     def _examine_rate(self, case: Case, offer: Offer, rate: Curve, out: NDArray[np.bool_], seen: Seen) -> None:
         """Where only what came back is known: it is held against its own level, phase by phase."""
@@ -404,11 +426,43 @@ class Loss:
             reason = f"{who}{nothing_came(kind)} {last.text}; {last.unsure}, so the generator may have ended"
             settle = "record what the generator offers (load.sending, load.users, the commanded rate)"
             return replace(finding, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=settle)
+        if left := self._left_open(finding, seen, limit, who):
+            return left
         if seen.unknown > 0:
             reason = f"{who}{seen.unknown:,.0f} {kind} failed; the total is not known"
             settle = "record the total (load.requests, load.connections.opened)"
             return replace(finding, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=settle)
         return self._quiet(kind, finding, seen, limit, who)
+
+    def _left_open(self, finding: Finding, seen: Seen, limit: float, who: str) -> Finding | None:
+        """What is said where much is missing of what nobody knows to be lost; None where little is."""
+        # What the generator counts as lost tells what became of what was sent, and nothing of what was not.
+        asked = [x for x in seen.open if seen.ratio is None or x[1].missing != "sent"]
+        if not asked:
+            return None
+        part, offer = max(asked, key=lambda x: x[0].share)
+        where = f" in phase {part.phase.name}" if part.phase.name else ""
+        much = f"{who}{percent(part.share)} of {part.sent:,.0f} {offer.kind}"
+        sure = part.lost - SIGMAS * part.error >= _MUCH_OPEN * part.sent
+        finding = replace(finding, measured=part.share, interval=interval_of(part), unit="1", limit=limit)
+        if offer.missing == "sent":
+            reason = (
+                f"{much} sent have no counterpart{where} ({max(part.lost, 0.0):,.0f}); they belong to requests, so it "
+                "is not known whether each was to come back"
+            )
+            if not sure:
+                return replace(finding, outcome=Outcome.WARN, reason=reason)
+            settle = "record load.lost.packets, or load.tx.bytes and load.rx.bytes: they tell whether they are the same"
+        elif sure:
+            came = "were neither answered nor failed" if offer.kind == REQUESTS else "did not come back"
+            reason = (
+                f"{much} that the generator was to send {came}{where} ({max(part.lost, 0.0):,.0f}): it did not "
+                "send them, or they were lost"
+            )
+            settle = "record what was sent (load.tx.packets), or what failed (load.failures)"
+        else:
+            return None
+        return replace(finding, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=settle)
 
     def _quiet(self, kind: str, finding: Finding, seen: Seen, limit: float, who: str) -> Finding:
         """What is said where nothing is above a limit."""

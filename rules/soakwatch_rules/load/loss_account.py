@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from soakwatch_model.case import Case
 from soakwatch_model.event import Event
+from soakwatch_model.flow import CONNECTIONS, PACKETS, REQUESTS
 from soakwatch_model.label import label
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules.load.offered import OVERLOADS, parts, together
-from soakwatch_rules.load.offers import CONNECTIONS, PACKETS, PINGS, REQUESTS, Offer
+from soakwatch_rules.load.offers import PINGS, Offer
 from soakwatch_rules.peers import peer_name
 from soakwatch_rules.stats.distributions import gamma_cdf, gamma_quantile
 from soakwatch_rules.stats.level import robust
@@ -75,6 +76,7 @@ class Seen:
     stops: list[Standstill] = field(default_factory=list)
     unknown: float = 0.0  # lost of an unknown number sent
     ratio: Offer | None = None
+    open: list[tuple[Share, Offer]] = field(default_factory=list)  # missing of what need not have come back
     blind: str = ""
     rested: str = ""  # until when a generator without readings of the baseline phase was taken to be at rest
     readings: int = 0

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch_model.case import Case
-from soakwatch_model.flow import BACK, FAILED, SENT
-from soakwatch_model.metric import flows
+from soakwatch_model.flow import BACK, BITS, BYTES, CONNECTIONS, FAILED, LOST, OFFERED, PACKETS, REQUESTS, SENT
+from soakwatch_model.metric import BY_NAME, COUNTER, GAUGE, flows
 from soakwatch_model.series import Series
 from soakwatch_rules.load.offered import named
 from soakwatch_rules.load.throughput import Curve, curve
@@ -18,11 +18,12 @@ from soakwatch_rules.sampling import cadence
 from soakwatch_rules.stats.flow import binned
 from soakwatch_rules.stats.outage import Bins
 
-PACKETS, REQUESTS, CONNECTIONS, PINGS = "packets", "requests", "connections", "pings"
+PINGS = "pings"
 _SENT = flows(SENT, PACKETS)
 _BACK = flows(BACK, PACKETS)
 _ANSWERED = flows(BACK, REQUESTS)
 _FAILED = flows(FAILED, REQUESTS)
+_ALIKE, _IN_A_ROW, _FEW = 0.001, 8, 100.0  # bins in a row, each of so many packets, in which as many came back
 _SIZE = 0.1  # packets whose mean size differs by more are not those that were sent
 _GOES_ON = 0.5  # of its usual users or connections
 _GAP = 3.0  # cadences
@@ -35,7 +36,8 @@ class Offer:
     ``ratio``: what was lost is a loss (else only that nothing comes back says something: what was commanded need not
     have been sent). ``exact``: counted, not sampled. ``on`` tells for each bin or reading whether a load was offered
     (1), or not (0); NaN where that is not known. ``metric`` and ``label`` are what findings name, ``source`` says in a
-    few words what was compared.
+    few words what was compared. ``open``: what is missing of something that need not come back, for it may not have
+    been sent (``was to send``), or may be a question that is answered in other packets (``sent``): so says ``missing``.
     """
 
     kind: str
@@ -48,6 +50,8 @@ class Offer:
     ratio: bool = True
     exact: bool = True
     on: NDArray[np.float64] | None = None
+    open: Bins | None = None
+    missing: str = ""
 
     @property
     def apart_s(self) -> float:
@@ -62,51 +66,73 @@ class Offer:
 
 def offers(case: Case) -> tuple[Offer, ...]:
     """Every account that a case holds: packets of all generators together (what one sends may come back to another),
-    requests and connections of each, pings of each peer."""
+    but for those that are answered requests, whose packets, requests and connections are accounted for each; pings of
+    each peer."""
     load = [s.between(case.window.begin_ns, case.window.end_ns) for s in case.load]
     generators = sorted({s.target for s in load})
-    offers = [*_packets(load)]
+    asking = {s.target for s in load if s.metric in _ANSWERED and len(s.finite()) > 1}
+    offers = [*_packets([s for s in load if s.target not in asking], "", asks=False)]
     for generator in generators:
         own = [s for s in load if s.target == generator]
         label = f"generator={generator}" if len(generators) > 1 else ""
+        if generator in asking:
+            offers += _packets(own, label, asks=True)
         offers += [*_requests(own, label), *_connections(own, label)]
     return (*offers, *_pings(case.series))
 
 
-def _packets(load: Sequence[Series]) -> Iterator[Offer]:
+def _packets(load: Sequence[Series], label: str, *, asks: bool) -> Iterator[Offer]:
+    """With ``asks`` they belong to requests: then only what is sure to come back packet by packet can be lost."""
     sent, back = named(load, *_SENT), named(load, *_BACK)
-    answered = named(load, *_ANSWERED)
-    reported, lost = named(load, "load.offered.packet.rate"), named(load, "load.lost.packets")
+    reported, lost = named(load, *flows(OFFERED, PACKETS)), named(load, *flows(LOST, PACKETS, kind=COUNTER))
     on = _Activity(load)
     if sent and back:
-        yield _between(
-            PACKETS, "", sent, back, "packets sent and received", on, ratio=not answered and _same_size(load)
-        )
+        between = _between(PACKETS, label, sent, back, "packets sent and received", on, ratio=True)
+        alike = _same_size(load)
+        sure = alike is not False if not asks else alike or (alike is None and _one_for_one(between))
+        if sure:
+            yield between
+        elif alike is None:
+            yield replace(between, ratio=False, open=between.bins, missing="sent")
+        else:
+            yield replace(between, ratio=False)
     elif reported and back:
-        yield _between(PACKETS, "", reported, back, "packets commanded and received", on, ratio=False)
-    elif back and not answered:
-        yield _alone(PACKETS, "", back, "packets received", on)
+        between = _between(PACKETS, label, reported, back, "packets commanded and received", on, ratio=False)
+        yield replace(between, open=between.bins, missing="was to send")
+    elif back and not asks:
+        yield _alone(PACKETS, label, back, "packets received", on)
     if sent and lost:
         edges = _edges(lost)
         bins = Bins(edges, binned(sent, edges), binned(lost, edges))
         bins = _whole(bins, (*sent, *lost))
-        yield Offer(PACKETS, "", lost[0].metric, "packets that the generator counted as lost", lost[0], bins)
+        yield Offer(PACKETS, label, lost[0].metric, "packets that the generator counted as lost", lost[0], bins)
     for series in load:
-        if series.metric == "load.loss" and len(series.finite()) > 1:
+        if series.metric in flows(LOST, PACKETS, kind=GAUGE) and len(series.finite()) > 1:
             yield _share(series, sent)
-    if not sent and not back and not answered:
-        for metric in ("load.rx.bytes", "load.rx.bit.rate"):
+    if not sent and not back and not asks:
+        for metric in flows(BACK, BYTES, BITS):
             if matches := named(load, metric):
-                put = named(load, metric.replace(".rx.", ".tx.")) or named(load, "load.offered.bit.rate")
+                what = BY_NAME[metric].flow
+                assert what is not None
+                put = named(load, *flows(SENT, what.what)) or named(load, *flows(OFFERED, BITS))
                 if put and put[0].trait.kind == matches[0].trait.kind:
-                    yield _between(PACKETS, "", put, matches, "data sent and received", on, ratio=False)
+                    yield _between(PACKETS, label, put, matches, "data sent and received", on, ratio=False)
                 else:
-                    yield _alone(PACKETS, "", matches, "data received", on)
+                    yield _alone(PACKETS, label, matches, "data received", on)
                 return
 
 
+def _one_for_one(offer: Offer) -> bool:
+    """Whether for a while as many packets came back as were sent: questions and answers do not count alike."""
+    if offer.bins is None:
+        return False
+    with np.errstate(invalid="ignore"):
+        alike = (offer.bins.sent >= _FEW) & (np.abs(offer.bins.lost) <= _ALIKE * offer.bins.sent)
+    return bool((np.convolve(alike, np.ones(_IN_A_ROW, dtype=np.int64)) >= _IN_A_ROW).any())
+
+
 def _requests(own: Sequence[Series], label: str) -> Iterator[Offer]:
-    answered, failed, reported = named(own, *_ANSWERED), named(own, *_FAILED), named(own, "load.offered.rate")
+    answered, failed, reported = named(own, *_ANSWERED), named(own, *_FAILED), named(own, *flows(OFFERED, REQUESTS))
     on = _Activity(own)
     if answered and failed:
         edges = _edges(answered)
@@ -129,7 +155,11 @@ def _requests(own: Sequence[Series], label: str) -> Iterator[Offer]:
         bins = _whole(Bins(edges, sent, binned(failed, edges)), failed)
         yield Offer(REQUESTS, label, failed[0].metric, "requests that failed", failed[0], bins, on=on.activity(edges))
     if answered and reported:
-        yield _between(REQUESTS, label, reported, answered, "requests commanded and answered", on, ratio=False)
+        between = _between(REQUESTS, label, reported, answered, "requests commanded and answered", on, ratio=False)
+        assert between.bins is not None
+        without = between.bins.lost - binned(failed, between.bins.edges_ns) if failed else between.bins.lost
+        bins = _whole(replace(between.bins, lost=without), failed)
+        yield replace(between, open=bins, missing="was to send")
     elif answered:
         yield _alone(REQUESTS, label, answered, "requests answered", on)
 
@@ -231,16 +261,16 @@ def _share(loss: Series, sent: tuple[Series, ...]) -> Offer:
     )
 
 
-def _same_size(load: Sequence[Series]) -> bool:
-    """Whether what comes back may be what was sent: questions and answers differ in their mean size."""
+def _same_size(load: Sequence[Series]) -> bool | None:
+    """Whether what comes back may be what was sent: questions and answers differ in size. None where nobody knows."""
     sizes = []
     for direction in ("tx", "rx"):
         many, much = named(load, f"load.{direction}.packets"), named(load, f"load.{direction}.bytes")
         if not many or not much:
-            return True
+            return None
         number, total = (float(np.nansum(binned(x, _edges(x)))) for x in (many, much))
         if number <= 0 or total <= 0:
-            return True
+            return None
         sizes.append(total / number)
     return abs(sizes[0] - sizes[1]) <= _SIZE * max(sizes)
 

@@ -53,7 +53,7 @@ def recorded(
     """A record of polls of (target, poller, interval, function of the second); one that gives None timed out."""
     with Record.create(folder) as record:
         for target in dict.fromkeys(poller[0] for poller in pollers):
-            record.target(target, "generator" if target == "tg" else "dut")
+            record.target(target, "generator" if target.startswith("tg") else "dut")
         polls = []
         for target, poller, interval, read in pollers:
             source = record.source(target, poller, poller, interval * S, required=True).id
@@ -107,6 +107,108 @@ def test_a_loss_fails_the_run(
     assert (code, verdict["verdict"]) == (1, "fail")
     (finding,) = of(verdict, "loss", "fail")
     assert sentence in finding["reason"]
+
+
+RUN = np.arange(720.0)  # half a day of minutes
+REQUESTS_TOO: Mapping[str, Columns] = {
+    "packets alone": {},
+    "answers": {"load.request.rate": np.full(720, 50.0)},
+    "answers and what was asked": {"load.request.rate": np.full(720, 50.0), "load.offered.rate": np.full(720, 50.0)},
+    "answers and failures": {"load.request.rate": np.full(720, 50.0), "load.failures": np.zeros(720)},
+    "counted answers": {"load.requests": 3000 * RUN},
+    "answers and bytes": {
+        "load.request.rate": np.full(720, 50.0),
+        "load.tx.bytes": 6e8 * RUN,
+        "load.rx.bytes": 6e8 * RUN,
+    },
+}
+
+
+@pytest.mark.parametrize("share", [0.01, 0.1, 0.5])
+@pytest.mark.parametrize("beside", REQUESTS_TOO)
+def test_packets_that_do_not_come_back_are_seen_whatever_else_the_generator_reports(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], beside: str, share: float
+) -> None:
+    """A loss, where each packet is known to come back; else what has no counterpart is left open from a tenth on."""
+    back = (1 - share) * 6e5 * RUN
+    columns = {"load.tx.packets": 6e5 * RUN, "load.rx.packets": back, **REQUESTS_TOO[beside]}
+    if "load.rx.bytes" in columns:
+        columns["load.rx.bytes"] = 1000 * back
+    code, verdict = verdict_of(table(tmp_path / "lost.csv", 60.0, columns), capsys)
+    if beside in {"packets alone", "answers and bytes"}:
+        assert (code, verdict["verdict"]) == (1, "fail")
+        assert f"{100 * share:g} % of 430,800,000 packets were lost" in of(verdict, "loss", "fail")[0]["reason"]
+        return
+    outcome = "warn" if share < 0.1 else "inconclusive"
+    assert code == {"warn": 0, "inconclusive": 3}[outcome]
+    (finding,) = [f for f in of(verdict, "loss", outcome) if f["metric"] == "load.rx.packets"]
+    assert f"{100 * share:g} % of 431,400,000 packets sent have no counterpart" in finding["reason"]
+    assert ("load.lost.packets" in finding["settle"]) == (outcome == "inconclusive")
+
+
+@pytest.mark.parametrize("share", [0.01, 0.1, 0.5])
+def test_packets_that_came_back_before_are_lost_when_they_do_not(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], share: float
+) -> None:
+    """Where each packet came back for an hour it is one for one, requests or not, and the size need not be known."""
+    back = np.concatenate([6e5 * RUN[:120], 6e5 * 119 + (1 - share) * 6e5 * RUN[1:601]])
+    columns = {"load.tx.packets": 6e5 * RUN, "load.rx.packets": back, "load.request.rate": np.full(720, 50.0)}
+    code, verdict = verdict_of(table(tmp_path / "lost.csv", 60.0, columns), capsys)
+    assert (code, verdict["verdict"]) == (1, "fail")
+    assert of(verdict, "loss", "fail")
+
+
+@pytest.mark.parametrize(
+    ("asked", "answered", "word"),
+    [
+        ("load.offered.rate", "load.request.rate", "requests"),
+        ("load.offered.packet.rate", "load.rx.packet.rate", "packets"),
+    ],
+)
+@pytest.mark.parametrize("share", [0.01, 0.2, 0.5])
+def test_what_was_asked_of_a_generator_and_did_not_happen_is_left_open_from_a_tenth_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], asked: str, answered: str, word: str, share: float
+) -> None:
+    """Whether it was not sent or not answered nobody says; a hundredth less is how generators are."""
+    columns = {asked: np.full(720, 5000.0), answered: (1 - share) * 5000 + noisy(720) * 0.01}
+    code, verdict = verdict_of(table(tmp_path / "asked.csv", 60.0, columns), capsys)
+    if share < 0.1:
+        assert (code, verdict["verdict"]) == (0, "pass")
+        return
+    assert code == 3
+    (finding,) = of(verdict, "loss", "inconclusive")
+    assert f"of 215,700,000 {word} that the generator was to send" in finding["reason"]
+
+
+@pytest.mark.parametrize("share", [0.01, 0.5])
+def test_each_generator_has_its_own_account(tmp_path: Path, capsys: pytest.CaptureFixture[str], share: float) -> None:
+    """Packets that one loses are lost, also where another is answered all that it asks."""
+    pollers = [
+        ("dut", "icmp", 60, pinged(1e9)),
+        ("tg", "trex", 10, sends(share=1 - share)),
+        ("tg-web", "k6", 10, lambda second: [("load.requests", "", 50 * second), ("load.failures", "", 0)]),
+    ]
+    code, verdict = verdict_of(recorded(tmp_path / "two", HOURS, pollers), capsys)
+    assert (code, verdict["verdict"]) == (1, "fail")
+    assert "packets were lost" in of(verdict, "loss", "fail")[0]["reason"]
+
+
+@pytest.mark.parametrize(("sent", "came"), [(3.0, 5.0), (5.0, 3.0)], ids=["downloads", "uploads"])
+def test_questions_and_answers_of_another_size_are_no_loss(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], sent: float, came: float
+) -> None:
+    """What a client asks and gets is not the same packets: their sizes tell."""
+    small, large = (90.0, 1300.0) if came > sent else (1300.0, 60.0)
+    columns = {
+        "load.tx.packets": sent * 3000 * RUN,
+        "load.rx.packets": came * 3000 * RUN,
+        "load.tx.bytes": small * sent * 3000 * RUN,
+        "load.rx.bytes": large * came * 3000 * RUN,
+        "load.requests": 3000 * RUN,
+        "load.failures": 0 * RUN,
+    }
+    code, verdict = verdict_of(table(tmp_path / "web.csv", 60.0, columns), capsys)
+    assert (code, verdict["verdict"]) == (0, "pass")
 
 
 @pytest.mark.parametrize("share", [0.0, 1e-5, 5e-5])
