@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import os
 import random
@@ -26,6 +27,7 @@ from soakwatch.record import RecordView
 ATTEMPTS = int(os.environ.get("ATTEMPTS", "21"))
 AT_ONCE = 3
 SECONDS = 6
+_HERE, _EXCHANGE = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
 
 
 def _replaced(run: Path, other: bytes) -> None:
@@ -33,18 +35,26 @@ def _replaced(run: Path, other: bytes) -> None:
     (run.parent / "other").rename(run / "record.sqlite")
 
 
+def _exchanged(run: Path, other: Path) -> None:
+    """What lies at two paths changes places at once: a run that has lost its folder takes a free path for its copy."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.renameat2(_HERE, os.fsencode(run), _HERE, os.fsencode(other), _EXCHANGE) != 0:
+        raise OSError(ctypes.get_errno(), "renameat2", str(run))
+
+
 def _folder_replaced(run: Path) -> None:
-    run.rename(run.with_name("moved"))
-    run.mkdir()
-    (run / "record.sqlite").write_bytes(b"not a record at all")
+    other = run.with_name("moved")
+    other.mkdir()
+    (other / "record.sqlite").write_bytes(b"not a record at all")
+    _exchanged(run, other)
 
 
 def _linked(run: Path) -> None:
-    elsewhere = run.with_name("elsewhere")
+    elsewhere, link = run.with_name("elsewhere"), run.with_name("moved")
     elsewhere.mkdir()
     (elsewhere / "record.sqlite").write_bytes(b"another's")
-    run.rename(run.with_name("moved"))
-    run.symlink_to(elsewhere)
+    link.symlink_to(elsewhere)
+    _exchanged(run, link)
 
 
 def _foreign() -> bytes:
@@ -73,17 +83,16 @@ def run_in(folder: Path, take: Callable[[Path], object], wait_s: float) -> tuple
     """A run whose record is taken some seconds after its first poll: exit code, both outputs, and its folder then."""
     (folder / "p.yaml").write_text(PLAN.format(seconds=SECONDS), encoding="utf-8")
     run = folder / "run"
-    process = start(("run", "p.yaml", "--into", "run", "--no-web"), folder)
-    try:
-        wait_until(lambda: _polled(run), "the first poll")
-        time.sleep(wait_s)  # the moment that is tried
-        if process.poll() is not None:
-            raise TooLateError
-        take(run)
-        out, err = process.communicate(timeout=240)
-    finally:
-        process.kill()
-        process.wait()
+    with start(("run", "p.yaml", "--into", "run", "--no-web"), folder) as process:
+        try:
+            wait_until(lambda: _polled(run), "the first poll")
+            time.sleep(wait_s)  # the moment that is tried
+            if process.poll() is not None:
+                raise TooLateError
+            take(run)
+            out, err = process.communicate(timeout=240)
+        finally:
+            process.kill()
     saved = re.search(r"^record  (\S+)/record\.sqlite ", out, re.MULTILINE) or re.search(r"soakwatch resume (\S+)", err)
     return process.returncode, out, err, folder / saved[1] if saved else run
 

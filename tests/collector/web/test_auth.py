@@ -81,7 +81,7 @@ def test_a_code_lets_one_browser_in_once(browser: httpx.Client, served: ServedRu
     assert (answer.status_code, answer.headers["location"]) == (303, "/")
     assert may_act(browser)
     assert browser.get(link).status_code == 303, "whoever is in already is not sent away"
-    with httpx.Client(base_url=served.url, headers=HTML, trust_env=False, verify=False) as other:
+    with httpx.Client(base_url=served.url, headers=HTML, trust_env=False, verify=False, timeout=240) as other:
         answer = other.get(link)
         assert answer.status_code == 401
         assert "was used already" in answer.text
@@ -134,7 +134,7 @@ def test_over_tls_the_cookie_is_secure(run: Path, tmp_path: Path) -> None:
     plan = WebPlan("127.0.0.1:0", None, str(papers.cert), str(papers.key))
     with (
         serve_run(plan, run, time.time_ns) as served,
-        httpx.Client(base_url=served.url, headers=HTML, trust_env=False, verify=False) as client,
+        httpx.Client(base_url=served.url, headers=HTML, trust_env=False, verify=False, timeout=240) as client,
     ):
         assert served.token_file is not None
         _, attributes = cookie_of(client.get(code_of(Token(served.token_file.read_text().strip()))))
@@ -155,7 +155,7 @@ def test_the_view_link_cannot_act(browser: httpx.Client, token: Token) -> None:
     page = browser.get("/", follow_redirects=True)
     assert page.status_code == 200
     assert browser.get(f"/view/{derived(token, 'enter')}").status_code == 401
-    with httpx.Client(base_url=str(browser.base_url), trust_env=False, verify=False) as robot:
+    with httpx.Client(base_url=str(browser.base_url), trust_env=False, verify=False, timeout=240) as robot:
         robot.headers["authorization"] = f"Bearer {derived(token, 'view')}"
         assert may_view(robot)
         assert not may_act(robot)

@@ -101,7 +101,9 @@ def test_a_run_is_served_told_of_events_and_stopped_from_its_page(
     assert url_of(folder) == url
 
     assert (
-        httpx.post(f"{url}/api/runs/last/events", json={"kind": "failover"}, trust_env=False, verify=False).status_code
+        httpx.post(
+            f"{url}/api/runs/last/events", json={"kind": "failover"}, trust_env=False, verify=False, timeout=240
+        ).status_code
         == 401
     )
     with mark(url, "failover", target="local", labels={"ticket": "4711"}):

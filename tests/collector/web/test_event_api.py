@@ -137,7 +137,9 @@ def test_every_refusal_is_json_with_its_status(client: httpx.Client, served: Ser
     plain = {"content-type": "text/plain"}
     assert post_event(client, kind="failover", begin="now").status_code == 201
     answers = {
-        "401 without": httpx.post(f"{served.url}/api{EVENTS}", json={"kind": "a"}, trust_env=False, verify=False),
+        "401 without": httpx.post(
+            f"{served.url}/api{EVENTS}", json={"kind": "a"}, trust_env=False, verify=False, timeout=240
+        ),
         "401 wrong": client.post(EVENTS, json={"kind": "a"}, headers={"authorization": "Bearer guess"}),
         "401 odd": client.get("/runs", headers=[(b"authorization", b"Bearer \xff\xfe")]),
         "401 basic": client.get("/runs", headers={"authorization": "Basic YTpi"}),
@@ -167,7 +169,7 @@ def test_every_refusal_is_json_with_its_status(client: httpx.Client, served: Ser
 
 def test_runs_and_health(client: httpx.Client, served: ServedRun) -> None:
     """Health needs no token and says nothing; the list has the one run, also as last and current."""
-    assert httpx.get(f"{served.url}/api/health", trust_env=False, verify=False).json() == {"status": "ok"}
+    assert httpx.get(f"{served.url}/api/health", trust_env=False, verify=False, timeout=240).json() == {"status": "ok"}
     (line,) = client.get("/runs").json()["runs"]
     assert (line["run"], line["state"], line["verdict"]) == ("run", "broken off", None)
     for name in ("run", "last", "current"):

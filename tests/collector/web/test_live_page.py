@@ -234,7 +234,7 @@ def test_a_viewer_sees_nothing_to_act_with(live: ServedRun, page: httpx.Client) 
             body = {"kind": "failover", "rule": "r", "reason": "because"}
             assert guest.post(f"/api/runs/now/{path}", json=body).status_code == 403
         assert guest.get("/api/runs/now/state?known=").status_code == 200
-    with httpx.Client(base_url=live.url, trust_env=False, verify=False) as stranger:
+    with httpx.Client(base_url=live.url, trust_env=False, verify=False, timeout=240) as stranger:
         for path in ("/runs/now/", "/runs/now/plots", "/runs/now/report", "/api/runs/now/state"):
             assert stranger.get(path).status_code == 401
 

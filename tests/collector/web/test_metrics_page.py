@@ -145,7 +145,7 @@ def test_a_run_that_is_over_has_no_readings(scraper: httpx.Client) -> None:
 
 def test_strangers_get_nothing(served: ServedRun) -> None:
     """As everywhere else."""
-    answer = httpx.get(f"{served.url}/metrics", trust_env=False, verify=False)
+    answer = httpx.get(f"{served.url}/metrics", trust_env=False, verify=False, timeout=240)
     assert answer.status_code == 401
 
 

@@ -172,7 +172,9 @@ def test_every_refusal_is_as_declared(asker: httpx.Client, served: ServedRun, wh
             )
         ]
         if endpoint.may > May.NOTHING:
-            answers.append(httpx.request(endpoint.method, f"{served.url}{path}", trust_env=False, verify=False))
+            answers.append(
+                httpx.request(endpoint.method, f"{served.url}{path}", trust_env=False, verify=False, timeout=240)
+            )
             assert answers[-1].status_code == 401
         if endpoint.params:
             odd = {param.name: rng.choice(["-1", "no", "[", "☃"]) for param in endpoint.params}

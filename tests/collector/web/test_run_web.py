@@ -192,7 +192,9 @@ def test_serve(started: Started, soakwatch: Command, recorded: Recorded, until: 
     )
     assert banner is not None
     runs = tmp_path / "runs"
-    with httpx.Client(base_url=f"{banner[1]}/api", headers=bearer(runs), trust_env=False, verify=False) as client:
+    with httpx.Client(
+        base_url=f"{banner[1]}/api", headers=bearer(runs), trust_env=False, verify=False, timeout=240
+    ) as client:
         lines = client.get("/runs").json()["runs"]
         assert [(line["run"], line["state"]) for line in lines] == [(old.name, "ended"), (new.name, "broken off")]
         assert client.get("/runs/last/events").json()["run"] == new.name
@@ -239,7 +241,11 @@ def test_two_runs_have_two_addresses(started: Started, tmp_path: Path) -> None:
     assert len(set(urls)) == 2
     for name, url in zip(("one", "two"), urls, strict=True):
         answer = httpx.get(
-            f"{url}/api/runs/current/events", headers=bearer(tmp_path / name), trust_env=False, verify=False
+            f"{url}/api/runs/current/events",
+            headers=bearer(tmp_path / name),
+            trust_env=False,
+            verify=False,
+            timeout=240,
         )
         assert answer.json()["run"] == name
     begun = time.monotonic()

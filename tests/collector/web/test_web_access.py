@@ -71,7 +71,7 @@ def test_a_taken_port_is_reported_unless_nobody_asked_for_it(run: Path) -> None:
     assert not (run / TOKEN_FILE).exists()
     with serve_run(WebPlan(), run, time.time_ns) as first, serve_run(WebPlan(), run, time.time_ns) as second:
         assert first.url != second.url
-        assert httpx.get(f"{second.url}/api/health", trust_env=False, verify=False).status_code == 200
+        assert httpx.get(f"{second.url}/api/health", trust_env=False, verify=False, timeout=240).status_code == 200
 
 
 def test_a_token_is_made_kept_and_never_shared(tmp_path: Path) -> None:
@@ -110,7 +110,11 @@ def test_a_token_of_ones_own(run: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("WEB_TOKEN", TOKEN)
     with serve_run(WebPlan("127.0.0.1:0", "env:WEB_TOKEN"), run, time.time_ns) as served:
         good = httpx.get(
-            f"{served.url}/api/runs", headers={"authorization": f"Bearer {TOKEN}"}, trust_env=False, verify=False
+            f"{served.url}/api/runs",
+            headers={"authorization": f"Bearer {TOKEN}"},
+            trust_env=False,
+            verify=False,
+            timeout=240,
         )
         assert good.status_code == 200
         assert served.token_file is None
@@ -128,11 +132,11 @@ def test_tls(run: Path, tmp_path: Path) -> None:
         assert served.token_file is not None
         headers = {"authorization": f"Bearer {served.token_file.read_text().strip()}"}
         verify = ssl.create_default_context(cafile=str(certificate.cert))
-        with httpx.Client(verify=verify, headers=headers, trust_env=False) as client:
+        with httpx.Client(verify=verify, headers=headers, trust_env=False, timeout=240) as client:
             answer = client.post(f"https://localhost:{port}/api/runs/last/events", json={"kind": "failover"})
         assert answer.status_code == 201
         with pytest.raises(httpx.HTTPError):
-            httpx.get(f"http://127.0.0.1:{port}/api/health", trust_env=False, verify=False)
+            httpx.get(f"http://127.0.0.1:{port}/api/health", trust_env=False, verify=False, timeout=240)
 
 
 def test_a_certificate_that_cannot_be_used(run: Path, tmp_path: Path) -> None:
@@ -199,7 +203,7 @@ def test_a_head_that_is_too_large_is_refused(standing: ServedRun) -> None:
 def test_who_asks_for_another_host_is_refused_before_all_else(standing: ServedRun, path: str, host: str) -> None:
     """No answer, no redirect and nothing of the name that was asked for; the guards are there as on every answer."""
     headers = {"host": host, "accept": "text/html"}
-    answer = httpx.get(f"{standing.url}{path}", headers=headers, trust_env=False, verify=False)
+    answer = httpx.get(f"{standing.url}{path}", headers=headers, trust_env=False, verify=False, timeout=240)
     assert answer.status_code == 421
     assert answer.json() == {
         "error": "the Host header does not name this server: use its address, or allow the name"
@@ -229,7 +233,9 @@ def test_a_name_that_was_allowed_is_answered(run: Path) -> None:
     """A proxy's name, also through a tunnel with another port; a name below it is another name."""
     with serve_run(WebPlan("127.0.0.1:0", names=("Soak.Lab",)), run, time.time_ns) as served:
         for host, status in {"soak.lab": 200, "SOAK.LAB:443": 200, "localhost:9": 200, "a.soak.lab": 421}.items():
-            answer = httpx.get(f"{served.url}/api/health", headers={"host": host}, trust_env=False, verify=False)
+            answer = httpx.get(
+                f"{served.url}/api/health", headers={"host": host}, trust_env=False, verify=False, timeout=240
+            )
             assert answer.status_code == status, host
 
 
@@ -279,7 +285,7 @@ def test_no_descriptor_is_left(run: Path, until: Callable[[Callable[[], bool], s
     before = opened()
     for _ in range(10):
         with serve_run(WebPlan("127.0.0.1:0"), run, time.time_ns) as served:
-            httpx.get(f"{served.url}/api/health", trust_env=False, verify=False)
+            httpx.get(f"{served.url}/api/health", trust_env=False, verify=False, timeout=240)
     until(lambda: opened() <= before, "closing")
 
 

@@ -110,7 +110,7 @@ class Stand:
 
     def metrics(self) -> dict[str, float]:
         """What its exporter says."""
-        lines = httpx.get(f"http://127.0.0.1:{self.page}/metrics", verify=False).text.splitlines()
+        lines = httpx.get(f"http://127.0.0.1:{self.page}/metrics", verify=False, timeout=240).text.splitlines()
         return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines if "#" not in line)}
 
     def gone(self) -> bool:

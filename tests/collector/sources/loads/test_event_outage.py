@@ -43,7 +43,7 @@ while True:
 PLAN = """\
 name: failover
 targets:
-  dut: {{sources: [{{local: {{interval: 500ms}}}}]}}
+  dut: {{sources: [{{local: {{interval: 500ms, probes: [cpu, memory, load]}}}}]}}
   tg: {{role: generator, sources: [{{command: {{interval: 500ms, run: [{python}, load.py, {switch}]}}}}]}}
 phases: [{{soak: 13s}}]
 events:
