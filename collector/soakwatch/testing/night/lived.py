@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from soakwatch.testing.night.checks import broken, differences, lost_nothing
+from soakwatch.testing.night.checks import broken, differences, lost_nothing, polled_alike
 from soakwatch.testing.night.faults import Kind, Night
 from soakwatch.testing.night.lives import Lives
 from soakwatch_model.finding import Outcome
@@ -41,7 +41,8 @@ def live(night: Night, *, keep: Path | None = None, reports: bool = True) -> Liv
         if twin:
             alive = replace(night, faults=tuple(fault for fault in night.faults if fault.kind is not Kind.KILL))
             other = Lives(alive, Path(scratch) / "twin", contradictions=0, reports=False).live()
-            wrong += differences(result, other)
+            if twin := polled_alike(result, other):
+                wrong += differences(result, other)
     verdict = result.verdict
     if not night.faults and verdict.outcome is not Outcome.PASS:
         wrong.append(f"nothing befell it, and the verdict is {verdict.outcome.value}")

@@ -14,7 +14,7 @@ from soakwatch.judge.live.evaluator import LiveEvaluator
 from soakwatch.record import RecordView, SeriesKey
 from soakwatch.record.follow import polls_due
 from soakwatch.testing.night.__main__ import command
-from soakwatch.testing.night.checks import broken, differences, lost_nothing
+from soakwatch.testing.night.checks import broken, differences, lost_nothing, polled_alike
 from soakwatch.testing.night.faults import Fault, Kind, Night, draw
 from soakwatch.testing.night.lives import Lives, NightResult
 from soakwatch_model.finding import Outcome
@@ -77,12 +77,14 @@ def test_a_resumed_night_keeps_grid_and_verdict(tmp_path: Path, torn: float) -> 
     night = Night(3, 0.25, 2, (killed(603.5, torn=torn), *alive.faults))
     result = lived(night, tmp_path / "a")
     assert (result.lives, broken(night, result), lost_nothing(result)) == (2, [], True)
-    assert differences(result, lived(alive, tmp_path / "b")) == []
+    other = lived(alive, tmp_path / "b")
+    assert differences(result, other) == []
     assert result.verdict.outcome is Outcome.FAIL
     with RecordView.open(result.folder) as view:
         for source in view.sources():
             due = polls_due(result.folder, source.id, 0, 2**62).due_ns
             assert {int(step) for step in due[1:] - due[:-1]} == {source.interval_ns}
+            assert list(due) == list(polls_due(other.folder, source.id, 0, 2**62).due_ns), "to the poll at the very end"
 
 
 @pytest.mark.parametrize("steps", [pytest.param(n, marks=[pytest.mark.slow] * (n % 12 > 0)) for n in range(0, 24, 4)])
@@ -110,6 +112,15 @@ def test_a_run_that_is_resumed_after_its_end_is_judged_up_to_its_end(tmp_path: P
     result = lived(night, tmp_path / "killed")
     assert lost_nothing(result)
     assert differences(result, lived(Night(3478, 0.25, 2, ()), tmp_path / "alive")) == []
+
+
+def test_a_monitor_that_dies_at_the_very_end_has_no_poll_of_then(tmp_path: Path) -> None:
+    """The poll that is due at the end is begun and not committed; its night is held against none that has it."""
+    night = Night(3989, 0.25, 2, (killed(880.342, steps=112),))
+    result = lived(night, tmp_path / "killed")
+    assert broken(night, result) == []
+    other = lived(Night(3989, 0.25, 2, ()), tmp_path / "alive")
+    assert (lost_nothing(result), polled_alike(result, other)) == (True, False)
 
 
 @pytest.mark.parametrize("step_s", [86400.0, pytest.param(-3600.0, marks=pytest.mark.slow)])
