@@ -30,6 +30,7 @@ class Ledger:
     are the most frequent error sentences.
     ``silences`` are the stretches without an answer of three intervals and more in order of time, the 1000 longest.
     ``recovered`` of the polls that were got had been lost at first: the source kept its looks and handed them in late.
+    ``poller`` is the name of the poller or load that makes them.
     """
 
     target: str
@@ -43,6 +44,7 @@ class Ledger:
     required: bool = True  # without enough of a required source there is no pass
     silences: tuple[Silence, ...] = ()
     recovered: int = 0
+    poller: str = ""
 
     @property
     def coverage(self) -> float | None:

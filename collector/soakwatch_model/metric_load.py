@@ -300,6 +300,13 @@ LOAD: tuple[Metric, ...] = (
     entry("load.flow.jitter", "s", GAUGE, "variation of the latency of one flow", "flow", worse=UP),
 )
 
+HEARD = tuple(
+    metric.name
+    for metric in LOAD
+    if (metric.flow is not None and metric.flow.side not in {OFFERED, CEILING})
+    or metric.name in {"load.users", "load.connections", "load.latency", "load.flow.latency"}
+)
+"""Figures that a generator at work reports at least one of; what it was configured to send it may report at rest."""
 WHOLE_LOAD = frozenset(
     metric.name for metric in LOAD if not metric.name.startswith(("load.port.", "load.flow.", "load.capacity."))
 )

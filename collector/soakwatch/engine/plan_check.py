@@ -12,6 +12,7 @@ from pathlib import Path
 from soakwatch.core.clock import SteadyClock
 from soakwatch.core.errors import SoakwatchError
 from soakwatch.core.registry import INSTALLED, Registry
+from soakwatch.core.units import show_seconds
 from soakwatch.plan import Plan, SourcePlan, TargetPlan
 from soakwatch.sources.abc import (
     Explains,
@@ -24,7 +25,10 @@ from soakwatch.sources.abc import (
     timing,
 )
 from soakwatch.sources.registry import poller_module
+from soakwatch.sources.result_files.result_file import FileConfig
 from soakwatch_model.metric import BY_NAME
+from soakwatch_model.metric_load import HEARD
+from soakwatch_model.roles import GENERATOR
 from soakwatch_model.sample import Answer, Fault, Sample, object_labels
 
 BYTES_PER_SAMPLE = 3.0  # what a sealed sample costs the record at most (tests/bench)
@@ -205,6 +209,29 @@ def absent_processes(checks: tuple[SourceCheck, ...]) -> tuple[tuple[TargetPlan,
         }
         absent += [(target, watch.name) for watch in target.processes if watch.name not in seen]
     return tuple(absent)
+
+
+def silent_generators(checks: Sequence[SourceCheck], now_s: float) -> tuple[str, ...]:
+    """A sentence for each generator of which no source that answered reports what it does; ``now_s`` is a wall clock's.
+
+    Before the run that is no fault: most generators begin later. A run in which one stays silent is inconclusive.
+    """
+    sentences = []
+    for target in {check.target.name: check.target for check in checks if check.target.role == GENERATOR}.values():
+        own = [check for check in checks if check.target.name == target.name and check.error is None]
+        if not own or any(sample.metric in HEARD for check in own for sample in check.samples):
+            continue
+        files = [check.source.config.file for check in own if isinstance(check.source.config, FileConfig)]
+        ages = [
+            f" ({path} was last written {show_seconds(max(0.0, now_s - path.stat().st_mtime))} ago)"
+            for path in files
+            if path.is_file()
+        ]
+        sentences.append(
+            f"{target.name} reports no figure of the load yet{''.join(ages[:1])}: a run in which it stays silent is "
+            "inconclusive"
+        )
+    return tuple(sentences)
 
 
 def _sees_hosts(check: SourceCheck) -> bool:

@@ -9,6 +9,8 @@ from dataclasses import replace
 from soakwatch.core.event_kinds import SETUP_CHANGE, is_run_admin
 from soakwatch.core.fingerprints import BEGIN_KEY
 from soakwatch.core.flatten import Tree, parse_json
+from soakwatch.core.formatting import source_name
+from soakwatch.core.registry import loads
 from soakwatch.judge.attribution import judged_target, labelled
 from soakwatch.judge.baseline import baseline_of
 from soakwatch.judge.calibration import SOURCE as REFERENCE
@@ -29,13 +31,14 @@ from soakwatch.record.meta import UNPOLLED
 from soakwatch_model.case import Case, Ledger, Unread
 from soakwatch_model.event import Event
 from soakwatch_model.metric import BY_NAME, STATE
-from soakwatch_model.metric_load import WHOLE_LOAD
+from soakwatch_model.metric_load import HEARD, WHOLE_LOAD
 from soakwatch_model.roles import DUT, GENERATOR
 from soakwatch_model.series import Series
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules.polling import CORE
 from soakwatch_rules.rule import Rule, wanted
 from soakwatch_rules.traits import Crash, traits_of
+from soakwatch_rules.wording.words import counted
 
 Concerned = Callable[[Rule, str, Sequence[SeriesKey]], bool]
 """Whether a case is to be judged, by its rule, target and series."""
@@ -69,6 +72,7 @@ class CaseBuilder:
         self._machines = _machines(record)
         self._ceilings = self._read_ceilings()
         self._load = self._read_load()
+        self._unheard = self._read_unheard()
 
     def begun(self, rule: Rule) -> bool:
         """Whether the phases in which the rule judges have begun, if the run planned any of them."""
@@ -122,6 +126,7 @@ class CaseBuilder:
         """Go on with another view of the same record."""
         self._record, self._accounts, self._families, self._polling, self._shut = record, {}, {}, {}, {}
         self._load = self._read_load()
+        self._unheard = self._read_unheard()
 
     def case(self, rule: Rule, target: str, keys: Sequence[SeriesKey], window: Window) -> Case:
         """One case of a rule."""
@@ -148,8 +153,9 @@ class CaseBuilder:
             baseline=tuple(labelled(series_read, target, self.roles) for series_read in calm),
             facts=self._facts.get(target, {}),
             polling=self._polls(target) if CORE in rule.metrics or traits.reads_machine else {},
-            faults=tuple(
-                fault.text for fault in self._faults if fault.target in reporters and fault.metric in rule.metrics
+            faults=(
+                *(fault.text for fault in self._faults if fault.target in reporters and fault.metric in rule.metrics),
+                *(self._unheard.get(target, ()) if traits.generator else ()),
             ),
             role=self.roles.get(target, DUT),
             devices=self.devices,
@@ -209,6 +215,24 @@ class CaseBuilder:
         generators = {name for name, role in self.roles.items() if role == GENERATOR}
         keys = self._record.keys(sorted(WHOLE_LOAD))
         return tuple(self._record.series(key) for key in keys if key.target in generators)
+
+    def _read_unheard(self) -> Mapping[str, tuple[str, ...]]:
+        """Of each generator of which the record has no figure of the load: what its sources answered instead.
+
+        A generator that another target reports for, as its machine is one, has no source of a load of its own.
+        """
+        generators = {name for name, role in self.roles.items() if role == GENERATOR}
+        heard = {key.target for key in self._record.keys(HEARD)}
+        sources = [ledger for ledger in self.accounts(self.window) if ledger.target in generators - heard]
+        own = [ledger for ledger in sources if ledger.poller in loads()] if heard & generators else sources
+        return {
+            target: tuple(
+                f"{source_name(ledger)} answered {counted(ledger.got, 'poll')} and reported no figure of the load"
+                for ledger in own
+                if ledger.target == target
+            )
+            for target in {ledger.target for ledger in own}
+        }
 
     def _bounded(self, series: Series) -> Series:
         """With what the device states as the most there can be, of this object or of the whole."""

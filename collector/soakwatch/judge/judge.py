@@ -5,7 +5,7 @@ The same code judges a run while it goes on, at its end, and a year later: it re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from soakwatch.core.units import show_seconds
@@ -36,12 +36,14 @@ class RuleUse:
     """A rule with the plan's parameters; ``required`` says whether its being inconclusive makes the run inconclusive.
 
     None, if the plan does not say: it does unless the run as planned could not show what the rule detects
-    (``pass_requirements``). ``named``: the plan gives the rule parameters.
+    (``pass_requirements``). ``named``: the plan gives the rule parameters. ``demanded``: the plan says that it is
+    required, so it may not find nothing to judge either.
     """
 
     rule: Rule
     required: bool | None = None
     named: bool = False
+    demanded: bool = False
 
 
 def judge(
@@ -79,6 +81,7 @@ def judge(
     findings += unjudged_columns(record, [use.rule for use in uses], findings, case_builder.window, insisted=insisted)
     devices = sorted(target for target, role in case_builder.roles.items() if role == DUT)
     findings += capacity_findings(record, case_builder.window, devices)
+    findings = _insisted(findings, uses, case_builder.roles)
     findings = without_load(findings, frozenset(use.rule.name for use in uses if use.rule.manner.needs_load))
     findings = of_the_management_path(of_shared_load(agreed(findings)))
     planned_s = None if case_builder.planned is None else case_builder.planned.duration_s
@@ -164,9 +167,31 @@ def of_role(finding: Finding, role: str, devices: int = 1) -> Finding:
     return replace(finding, outcome=instead, reason=f"{finding.reason} ({why})")
 
 
+def _insisted(findings: Sequence[Finding], uses: Sequence[RuleUse], roles: Mapping[str, str]) -> list[Finding]:
+    """A rule that is required and found nothing to judge of a device, or of a generator, did not decide."""
+    needs = {use.rule.name: use.rule.manner.needs for use in uses if use.demanded}
+    decided = {(f.rule, f.target) for f in findings if f.outcome is not Outcome.NOT_APPLICABLE}
+    return [
+        replace(
+            f,
+            outcome=Outcome.INCONCLUSIVE,
+            why=InconclusiveReason.UNREAD,
+            reason=f"required, and nothing to judge: {f.reason}",
+            settle=f"give the run what it needs ({needs[f.rule]}), or do not require the rule",
+        )
+        if f.rule in needs
+        and (f.rule, f.target) not in decided
+        and roles.get(f.target, DUT) == (GENERATOR if traits_of(f.rule).generator else DUT)
+        else f
+        for f in findings
+    ]
+
+
 def without_load(findings: list[Finding], bound: frozenset[str]) -> list[Finding]:
     """With a generator at fault, findings that rest on its load are dropped: they neither clear nor blame a device."""
-    fault = next((f for f in findings if f.outcome is Outcome.INCONCLUSIVE and traits_of(f.rule).generator), None)
+    # One that is silent says nothing against what others, or the device, report: it only keeps the run from passing.
+    at_fault = (f for f in findings if traits_of(f.rule).generator and f.why is not InconclusiveReason.UNREAD)
+    fault = next((f for f in at_fault if f.outcome is Outcome.INCONCLUSIVE), None)
     if fault is None:
         return findings
     return [

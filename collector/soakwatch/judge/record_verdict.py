@@ -66,10 +66,16 @@ def rules_for(view: RecordView, plan: Plan | None = None, only: Sequence[str] = 
     """The rules by which a record is judged: those of its own plan or of another one, or only some of them."""
     only = only or (named_rules(view) if plan is None else ())
     plans = recorded_rules(view) if plan is None else plan.rules
+    demanded = {rule.name for rule in plans if rule.required}
     required = {rule.name: rule.required for rule in plans} | dict.fromkeys(only, True)
     held = traits(view) if only and view.meta(IMPORTED_KEY) is not None else {}
     return [
-        RuleUse(widened(rule, additional_metrics(rule, held)), required.get(rule.name), rule.name in required)
+        RuleUse(
+            widened(rule, additional_metrics(rule, held)),
+            required.get(rule.name),
+            rule.name in required,
+            rule.name in demanded,
+        )
         for planned in planned_rules(plans)
         for rule in (stated_capacity(planned, view),)
         if not only or rule.name in only

@@ -40,6 +40,7 @@ def ledger_of(source: Source, shown: str, account: EffectivePolls, errors: Mappi
         required=source.required,
         silences=_silences(answers_ns, polls, ~heard, source.interval_ns, window),
         recovered=int(account.late.sum()),
+        poller=source.name,
     )
 
 

@@ -71,4 +71,4 @@ def _generator(verdict: Verdict, load: Sequence[Generator]) -> tuple[str, bool]:
         return f"the generator {faults[0].target} was not as it should be: {faults[0].reason.rstrip('.')}", False
     if any(finding.outcome is Outcome.PASS for finding in judged):
         return "the generator held its load", True
-    return ("the generator was not judged" if load else "no traffic generator"), True
+    return ("the generator was not judged" if load or judged else "no traffic generator"), True

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from soakwatch_model.case import Case
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
-from soakwatch_model.flow import BACK, FAILED, REQUESTS
-from soakwatch_model.metric import flows
+from soakwatch_model.flow import BACK, FAILED, REQUESTS, SENT
+from soakwatch_model.metric import BY_NAME, COUNTER, flows
+from soakwatch_model.metric_load import HEARD
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
-from soakwatch_rules.draft import absent, draft
+from soakwatch_rules.draft import absent, draft, faults
 from soakwatch_rules.load.forwarding import Forwarding, lost_share
 from soakwatch_rules.load.offered import own_loss, parts
 from soakwatch_rules.load.throughput import curve
@@ -44,6 +45,30 @@ _MOMENT_S = 10.0  # over which what it did is averaged before it is held against
 _ASKED = frozenset({"soak", "stress", "spike"})  # phases in which it must send what is commanded
 _STILL = 3  # last readings that are alike: it no longer sends
 _SILENT = 0.05  # of the window, after the last figure
+_JUDGED = (
+    "load.offered.packet.rate",
+    "load.tx.packets",
+    "load.rx.packets",
+    "load.ceiling.packet.rate",
+    "load.offered.rate",
+    "load.requests",
+    "load.failures",
+    "load.request.rate",
+    "load.failure.rate",
+    "load.queue_full",
+    "load.cpu.utilization",
+    "load.connections",
+    "load.latency",
+    "load.ceiling.rate",
+    "load.tx.packet.rate",
+    "load.offered.bit.rate",
+    "load.tx.bit.rate",
+    "load.tx.bytes",
+    "load.ceiling.bit.rate",
+    "load.sending",
+    _LEVEL,
+    _OWN_LOSS,
+)
 _WAITS = ("load.connections", "load.latency", "load.failures", "load.failure.rate")
 _REQUESTS = tuple(zip(flows(BACK, REQUESTS), flows(FAILED, REQUESTS), strict=True))
 
@@ -73,6 +98,8 @@ class GeneratorHealth:
     queue: ``load.queue_full`` counted nothing;
     busy: no mean of ``load.cpu.utilization`` over ``seconds`` reaches ``busy``;
     counters: none fell but by a wrap, in an announced event, or within 10 s of another ``load.level`` by the run;
+    sent: in each soak, stress and spike phase (without phases: in the run) something moved of what it reports, unless
+    its ``load.level`` is 0;
     drained: where it had stopped sending by the end, what came back had stopped too;
     headroom: the highest command (without one the most that it sent for 10 s) lies at least ``headroom`` below what it
     was seen to manage: ``load.ceiling.packet.rate``, ``load.ceiling.rate``, or without them ``load.ceiling.bit.rate``.
@@ -118,28 +145,8 @@ class GeneratorHealth:
     version: ClassVar[int] = 3
     summary: ClassVar[str] = "the load was not what the generator was asked to send"
     metrics: ClassVar[tuple[str, ...]] = (
-        "load.offered.packet.rate",
-        "load.tx.packets",
-        "load.rx.packets",
-        "load.ceiling.packet.rate",
-        "load.offered.rate",
-        "load.requests",
-        "load.failures",
-        "load.request.rate",
-        "load.failure.rate",
-        "load.queue_full",
-        "load.cpu.utilization",
-        "load.connections",
-        "load.latency",
-        "load.ceiling.rate",
-        "load.tx.packet.rate",
-        "load.offered.bit.rate",
-        "load.tx.bit.rate",
-        "load.tx.bytes",
-        "load.ceiling.bit.rate",
-        "load.sending",
-        _LEVEL,
-        _OWN_LOSS,
+        *_JUDGED,
+        *(metric for metric in (*flows(SENT), *flows(BACK), *flows(FAILED)) if metric not in _JUDGED),
     )
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
@@ -195,14 +202,18 @@ class GeneratorHealth:
             return ()
         cut = [s.between(case.window.begin_ns, case.window.end_ns).finite() for s in case.series]
         cut = [s for s in cut if s.metric in self.metrics]
+        if case.faults and not any(s.metric in HEARD for s in cut) and _may_be_asked(case):
+            return (self._unheard(case),)
         if not cut:
-            return (absent(self, case, "generator figures"),)
+            return (absent(self, replace(case, faults=()), "generator figures"),)
         kept = [s for s in cut if len(s) > (s.metric not in _CEILING_NAMES)]  # a ceiling may be told once
         about = max(
             [s for s in cut if s.metric != _LEVEL] or cut, key=lambda s: (len(s), -self.metrics.index(s.metric))
         )
         finding = draft(self, case, about)
         seen = list(self._parts(case, kept))
+        if not any(part.fault for part in seen):
+            seen += _stood(case, kept)
         if not seen:
             reason = (
                 "the generator reports too little to judge it: neither packets sent, nor the commanded rate, nor "
@@ -246,6 +257,12 @@ class GeneratorHealth:
             settle = "fix the generator or lower the commanded rate, then run again"
             return (replace(finding, reason=text, why=InconclusiveReason.GENERATOR, settle=settle),)
         return (replace(finding, outcome=Outcome.PASS, reason=text),)
+
+    def _unheard(self, case: Case) -> Finding:
+        """Of a generator that never reported what it does: nobody knows what the device carried."""
+        reason = f"the generator is silent: {faults(case.faults)}; what load it put on the device is not known"
+        settle = "see that the generator runs and where it reports, then run again"
+        return replace(draft(self, case), reason=reason, why=InconclusiveReason.UNREAD, settle=settle)
 
     def _parts(self, case: Case, kept: list[Series]) -> Iterator[_Part]:
         for word, compared, off in self._compared(case, kept):
@@ -388,6 +405,28 @@ def _by_object(kept: list[Series]) -> Iterator[tuple[str, dict[str, Series]]]:
     objects = sorted({s.object for s in kept if s.metric != "load.latency"})
     for name in objects:
         yield (name if len(objects) > 1 else ""), {s.metric: s for s in kept if s.object == name}
+
+
+def _may_be_asked(case: Case) -> bool:
+    """Whether a phase has begun in which a generator has to send; in a run without phases it always has to."""
+    return not case.phases or any(phase.name in _ASKED for phase in case.phases)
+
+
+def _stood(case: Case, kept: list[Series]) -> Iterator[_Part]:
+    """Phases in which it has to send, was not told to rest, and nothing moved of all that it reports."""
+    told = [s for s in kept if (flow := BY_NAME[s.metric].flow) is not None and flow.side in {SENT, BACK, FAILED}]
+    level = next((s for s in kept if s.metric == _LEVEL), None)
+    asked = [p for p in parts(case) if p.name in _ASKED or not case.phases]
+    for phase in asked:
+        window = phase.window
+        here = [s for s in (s.between(window.begin_ns, window.end_ns) for s in told) if len(s) > 1]
+        wanted = None if level is None else level.between(window.begin_ns, window.end_ns)
+        if not here or (wanted is not None and len(wanted) and not bool((wanted.values > 0).any())):
+            continue
+        if not any(bool((s.values > 0).any() if s.trait.kind != COUNTER else np.ptp(s.values) > 0) for s in here):
+            where = f"in the phase {phase.name}" if phase.name else "throughout"
+            text = f"nothing was sent and nothing came back {where}"
+            yield _Part("sent", fault=True, text=text, mark=Mark(window.begin_ns, window.end_ns, text))
 
 
 def _queue(own: dict[str, Series]) -> Iterator[_Part]:

@@ -24,10 +24,10 @@ Readings = list[tuple[str, str, float]]
 PollFunction = Callable[[float], Readings | None]
 
 
-def verdict_of(path: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[str, Any]]:
+def verdict_of(path: Path, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[str, Any]]:
     """The exit code and the verdict of a table or a record."""
     capsys.readouterr()
-    code = run(["judge", str(path), "--json", "-"])
+    code = run(["judge", str(path), "--json", "-", *words])
     return code, json.loads(capsys.readouterr().out)
 
 

@@ -59,9 +59,11 @@ def command(plan: Path, runs_folder: Path, values: tuple[str, ...], *, no_connec
     if seen is not None:
         sinks, sink_problems = _check_sinks(loaded)
         problems = (*seen.problems, *sink_problems)
-        click.echo(first_line(loaded, seen.checks, len(problems), warnings_in(seen.checks)))
+        click.echo(first_line(loaded, seen.checks, len(problems), warnings_in(seen.checks) + len(seen.warnings)))
         for sentence in problems:
             click.echo(f"soakwatch: {sentence}", err=True)
+        for sentence in seen.warnings:
+            click.echo(f"warning: {sentence}")
         click.echo()
     _show_plan(loaded, tuple(rule.name for rule in planned_rules(loaded.rules)))
     for line in notified:
@@ -126,21 +128,29 @@ def _check_sinks(plan: Plan) -> tuple[tuple[SinkCheck, ...], tuple[str, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What the sources of a plan showed, the labels as read now, and all that is wrong, in sentences."""
+    """What the sources of a plan showed, the labels as read now, what is wrong, and what may go wrong, in sentences."""
 
     checks: tuple[SourceCheck, ...]
     labels: tuple[tuple[LabelPlan, str, str], ...]
     problems: tuple[str, ...]
+    warnings: tuple[str, ...]
 
 
 def _look(plan: Plan, runs: Path) -> Seen:
     """Poll every source of a plan."""
     import asyncio
     import tempfile
+    import time
 
     from soakwatch.core.text import prefixed
     from soakwatch.core.units import show_bytes, show_seconds
-    from soakwatch.engine.plan_check import absent_processes, check_sources, disk_bytes, free_bytes
+    from soakwatch.engine.plan_check import (
+        absent_processes,
+        check_sources,
+        disk_bytes,
+        free_bytes,
+        silent_generators,
+    )
     from soakwatch.engine.read_labels import labels_now
 
     with tempfile.TemporaryDirectory(prefix="soakwatch-check-") as folder:
@@ -167,7 +177,7 @@ def _look(plan: Plan, runs: Path) -> Seen:
         problems.append(
             f"{check.source.location}: a poll takes {took}, longer than its interval of {interval}: raise interval"
         )
-    return Seen(checks, tuple(labels), tuple(problems))
+    return Seen(checks, tuple(labels), tuple(problems), silent_generators(checks, time.time()))
 
 
 def _show_sources(plan: Plan, runs: Path, seen: Seen, *, verbose: bool) -> None:

@@ -15,6 +15,7 @@ from soakwatch.report.page import IDENTITIES, Page, worst_first
 from soakwatch.report.summaries import confidence_text, has_own_frame, kind_words, undecided
 from soakwatch.report.timeline import around
 from soakwatch_model.finding import Finding, Mark, Outcome
+from soakwatch_model.roles import GENERATOR
 from soakwatch_rules.causes import Cause, CauseKind, lags
 from soakwatch_rules.traits import traits_of
 from soakwatch_rules.wording.forecast import forecast_words
@@ -41,7 +42,7 @@ TEMPLATE = """\
 {% if card.finding.doubts %}<p><b>Reservations.</b></p><ul>{% for doubt in card.finding.doubts %}<li>{{ doubt }}</li>{% endfor %}</ul>{% endif %}
 <p><b>Load in this window.</b>
 {% for load in card.load %}<span class="name">{{ load.name }}</span>: {% for f in load.figures %}{{ f.word }} {% if f.readings %}{{ f.mean|quantity(f.unit) }}{% if f.low != f.high %} ({{ f.low|extent(f.high, f.unit) }}){% endif %}{% else %}no sample{% endif %}{{ ", " if not loop.last }}{% endfor %}{% for word in load.missing %}; {{ word }} {{ "were" if word == "failures" else "was" }} not recorded{% endfor %}{{ "; " if not loop.last else "." }}
-{% else %}No traffic generator was recorded.{% endfor %}
+{% else %}{% if generators %}{{ generators }} recorded none.{% else %}No traffic generator was recorded.{% endif %}{% endfor %}
 {% if card.load %}<span class="soft">Means; lowest to highest in brackets.</span>{% endif %}</p>
 {% if card.marks %}<p><b>Where.</b></p><ul class="events">
 {% for mark, zoom in card.marks[:12] %}<li>{{ m.zoomed(zoom, card.to, m.when(mark.begin_ns, mark.end_ns)) }} {{ mark.text }}</li>{% endfor %}
@@ -193,6 +194,7 @@ def facts(page: Page) -> Mapping[str, object]:
         "many": folding,
         "height": HEIGHT,
         "few_captures": _CARDS,
+        "generators": " and ".join(t.target for t in page.verdict.targets if t.role == GENERATOR),
     }
 
 

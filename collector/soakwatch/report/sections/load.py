@@ -44,7 +44,7 @@ TEMPLATE = """\
 <p class="soft">Mean of the readings, below it lowest to highest. The mean of a latency quantile is the mean of what the generator reported
 from reading to reading, not the quantile of the whole stretch.{% if one.missing %} This generator does not report: {{ one.missing }}.{% endif %}</p></div>
 {% if one.plots %}<div class="grid">{% for title, element in one.plots %}<div class="card"><h4>{{ title }}</h4>{{ m.plot(element, height) }}</div>{% endfor %}</div>{% endif %}
-{% else %}<p>No traffic generator was recorded: the load on the targets is not known.</p>
+{% else %}{% if not silent %}<p>No traffic generator was recorded: the load on the targets is not known.</p>{% endif %}
 {% endfor %}
 {% if unplotted %}<p class="soft">Only the first {{ most }} streams have plots.</p>{% endif %}
 {% for target in silent %}<p><b class="name">{{ target }}</b> has the role generator, but recorded no load.</p>
