@@ -17,6 +17,7 @@ from soakwatch.engine.baseline_freeze import freeze
 from soakwatch.engine.hooks.hooks import Hooks
 from soakwatch.engine.notify.notifying import FINISH_S, Notifying
 from soakwatch.engine.promises import END, REPORT, SINKS, Promises
+from soakwatch.judge.kept import keep
 from soakwatch.judge.record_verdict import ALARMS, judge_record
 from soakwatch.judge.verdict import Verdict
 from soakwatch.record import Record, RecordView
@@ -111,9 +112,7 @@ def judged(folder: Path, record: Record, end_ns: int) -> Verdict:
     with RecordView.open(folder) as view:
         verdict, live = judge_record(view, ended=True), view.findings(live=True)
     record.put_findings(_without_withdrawn(live, verdict.findings), live=True, judged_ns=end_ns)
-    record.put_findings(verdict.findings, live=False, judged_ns=end_ns)
-    record.set_meta("verdict", verdict.outcome.value)
-    record.set_meta("reason", verdict.reason)
+    keep(record, verdict, end_ns)
     return verdict
 
 

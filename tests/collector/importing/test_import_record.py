@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from soakwatch.cli.main import run
 from soakwatch.importing.cadence import interval_of, polls_of
 from soakwatch.importing.files import import_files, stem_of
 from soakwatch.importing.timeline import ImportOptions
@@ -171,3 +172,20 @@ def test_the_load_alone_tells_of_a_device(tmp_path: Path) -> None:
 def test_names_of_files(path: str, stem: str) -> None:
     """A run is called like its file."""
     assert stem_of(path) == stem
+
+
+def test_the_command_judges_what_it_imports_and_keeps_the_verdict(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lists, pages and sinks show what the record holds: the same findings that a later judging gives."""
+    monkeypatch.chdir(tmp_path)
+    rows = "".join(f"{T0 + 60 * n},{100_000_000 + 400_000 * n}\n" for n in range(360))
+    written(tmp_path, f"time,rss\n{rows}")
+    assert run(["import", "fw.csv", "--map", "rss=process.memory.usage,process=nginx:B", "--label", "release=7.2"]) == 0
+    assert "verdict fail: fw failed growth" in capsys.readouterr().out
+    (listed,) = list_runs(tmp_path / "runs")
+    assert listed.verdict == "fail"
+    with RecordView.open(tmp_path / "runs" / listed.folder.name) as view:
+        kept, again = view.findings(live=False), judge_record(view)
+    assert [(f.rule, f.outcome, f.object) for f in kept] == [(f.rule, f.outcome, f.object) for f in again.findings]
+    assert again.outcome is Outcome.FAIL

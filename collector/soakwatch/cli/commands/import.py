@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from soakwatch.cli.options import LabelCommand, group_option, label_option, runs_option
+from soakwatch.core.errors import PlanError, RecordError
 from soakwatch.importing.command_line import options_of, table_options
 from soakwatch.sinks.addresses import HELP, MAP_FILE, is_database
 
@@ -94,10 +95,11 @@ def command(
     folder = new_folder(runs_folder, run, time.time_ns())
     with Console(stderr=True).status("importing") as shown:
         imported = import_files(files, folder, run, options, ["soakwatch", "import", *files], shown.update, names)
-    _finish(folder, labels, group)
+        verdict = _finish(folder, labels, group, shown.update)
     for note in imported.notes:
         click.echo(f"note: {harmless(note)}", err=True)
     _show(imported)
+    click.echo(harmless(verdict))
     click.echo(f"record  {folder / 'record.sqlite'}")
 
 
@@ -133,35 +135,41 @@ def _import_database(
                 lambda text: shown.update(f"importing: {harmless(text)}"),
                 notes.append,
             )
-        _finish(Path(draft) / "run" / "record", labels, group)
+            verdict = _finish(Path(draft) / "run" / "record", labels, group, shown.update)
         (Path(draft) / "run" / "record").rename(folder)
     for note in notes:
         click.echo(f"note: {harmless(note)}", err=True)
     if imported is not None:
         _show(imported)
+    click.echo(harmless(verdict))
     click.echo(f"record  {folder / 'record.sqlite'}")
 
 
-def _finish(folder: Path, labels: Mapping[str, str], group: str) -> None:
-    from soakwatch.core.private_files import share
-
-    _label(folder, labels)
-    if group:
-        share(folder, group)
-
-
-def _label(folder: Path, labels: Mapping[str, str]) -> None:
-    """Add labels to those that an imported run brought with it."""
+def _finish(folder: Path, labels: Mapping[str, str], group: str, say: Callable[[str], None]) -> str:
+    """Label the record and judge it; the verdict in a line, or why there is none."""
     from soakwatch.core.labels import LABELS_KEY, labels_in, labels_json
+    from soakwatch.core.private_files import share
+    from soakwatch.judge.kept import keep
+    from soakwatch.judge.record_verdict import judge_record
     from soakwatch.record import Record, RecordView
 
-    if not labels:
-        return
     with RecordView.open(folder) as view:
         own = labels_in(view.meta(LABELS_KEY))
     with Record.open(folder) as record:
-        record.set_meta(LABELS_KEY, labels_json({**own, **labels}))
+        if labels:
+            record.set_meta(LABELS_KEY, labels_json({**own, **labels}))
+        say("judging")
+        try:
+            with RecordView.open(folder) as view:
+                verdict = judge_record(view, ended=True)
+            keep(record, verdict, verdict.window.end_ns)
+            shown = f"verdict {verdict.outcome.value}: {verdict.reason}"
+        except (PlanError, RecordError) as error:
+            shown = f"not judged: {error}"
         record.finish()
+    if group:
+        share(folder, group)
+    return shown
 
 
 def _show(imported: ImportedRun) -> None:
