@@ -47,18 +47,19 @@ class EventImpact:
     Events are those that the plan announced or a tester reported (failover, upgrade, config ...), and those of that
     kind in the device's log (within a minute of a reported one: the same event; else those within a minute of each
     other are one; two reports of testers are two events); events that probes detect do not count. Judged is the time
-    from ``lead`` before its start to ``look`` after its end, or to its deadline; the calm is as long before that.
+    from ``lead`` before its start to ``look`` after its end, or to its deadline, and not into the next phase after
+    that, which has another load; the calm is as long before that.
 
     The outage is measured twice. By loss: what was lost beyond the usual share, over the rate offered (packets sent
     less received, lost packets as the generator counts them, or requests offered less answered; with none of these,
     what arrived against the median before, which is noted as uncertain). By time stamps: from the first sample with a
     loss to the last; of these two, the share that they lost of what those between them lost (all, if there are none),
-    since traffic that stops and starts in step with the samples would otherwise be off by one sample. A sample shows
-    a loss if it lost more than 5 sigma of the calm, 0.5 % of what was sent (30 % where that is assumed) and two
-    packets, and if they were not merely late; where usually nothing is lost, half a packet beside such a sample
-    counts to its piece. Probes (``reach.up``) give both methods for each peer. They *agree* if they differ by no more
-    than the interval of the samples, for each piece; if they do not, only a part of the traffic stopped, or a queue
-    kept it.
+    since traffic that stops and starts in step with the samples would otherwise be off by one sample. A sample shows a
+    loss if it lost more than 5 sigma of the calm, than one in fifty samples of the calm, 0.5 % of what was sent (30 %
+    where that is assumed) and two packets, and if they were not merely late; where usually nothing is lost, half a
+    packet beside such a sample counts to its piece. Where what was lost is 0 within its error, time stamps say nothing.
+    Probes (``reach.up``) give both methods for each peer. They *agree* if they differ by no more than the interval of
+    the samples, for each piece; if they do not, only a part of the traffic stopped, or a queue kept it.
 
     Also reported: the highest latency and CPU against the median before, and when they were proven back within
     ``tolerance`` (as ``recovery`` proves it; a latency within a millisecond, or its double if that is less, a CPU

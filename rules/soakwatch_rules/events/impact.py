@@ -14,7 +14,7 @@ from soakwatch_model.event import Event
 from soakwatch_model.label import label
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
-from soakwatch_rules.load.offered import OVERLOADS
+from soakwatch_rules.load.offered import OVERLOADS, together
 from soakwatch_rules.load.traffic import Traffic
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.stats.equivalence import MIN_WINDOW, Reference, reference, returned
@@ -171,11 +171,13 @@ class Impact:
 
 def stretches(case: Case, events: Sequence[Event], lead_s: float, look_s: float, step_s: float) -> list[Stretch]:
     """Where to look at each event: from ``lead_s`` (two readings at least) before its begin to ``look_s`` after its end
-    or to its deadline, not into the next event or an overload that begins after its end; the calm is as long before."""
+    or to its deadline, not into the next event, into a phase that begins after its deadline (another load is another
+    level) or into an overload that begins after its end; the calm is as long before."""
     lead_ns, look_ns = round(max(lead_s, _CADENCES * step_s) * 1e9), round(look_s * 1e9)
     result = []
     begins = sorted(event.begin_ns for event in events)
     loads = sorted(phase.window.begin_ns for phase in case.phases if phase.name in OVERLOADS)
+    changes = sorted(phase.window.begin_ns for phase in together(case.phases))
     for event in events:
         if not case.window.begin_ns <= event.begin_ns < case.window.end_ns:
             continue
@@ -184,6 +186,7 @@ def stretches(case: Case, events: Sequence[Event], lead_s: float, look_s: float,
         end_ns = min(case.window.end_ns, max(over_ns + look_ns, event.deadline_ns or 0))
         others = [other_ns - lead_ns for other_ns in begins[bisect_right(begins, over_ns + lead_ns) :][:1]]
         others += loads[bisect_right(loads, over_ns) :][:1]
+        others += changes[bisect_right(changes, max(over_ns, event.deadline_ns or 0)) :][:1]
         end_ns = max(begin_ns, min([end_ns, *others]))
         calm = Window(max(case.window.begin_ns, begin_ns - look_ns), begin_ns)
         result.append(Stretch(event, calm, Window(begin_ns, end_ns)))
@@ -226,6 +229,9 @@ def _counted(stretch: Stretch, load: Traffic | None) -> tuple[Outage | None, str
         map(math.isfinite, (measured.lost, measured.loss_s, measured.loss_error_s, measured.rate))
     ):
         return None, "fewer than two traffic samples around it"
+    if measured.loss_s <= measured.loss_error_s:
+        # Nothing is known to be lost: what a slow and uneven rate lacks in single readings was no outage.
+        measured = replace(measured, spans=(), share=None)
     return measured, ""
 
 

@@ -22,6 +22,7 @@ _NEAR = 2  # bins about a stretch in which what was queued still comes back
 _ALL = 0.9  # of what was sent: as much is lost in a full stop
 _IDLE = 0.5  # of the rate before: less than that was sent
 _MAD_TO_SIGMA = 1.4826
+_RARE = 0.98  # of the bins of the calm: what more of them lose is how the rate scatters
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,7 +116,8 @@ class Outage:
 def outage(calm: Bins, observed: Bins, least_share: float = _SHARE) -> Outage | None:
     """The outage in ``observed``; ``calm`` is what is lost without it. None where nothing is known to be sent.
 
-    A bin lost something if its loss beyond the usual share is above 5 sigma of the calm (by its MAD), ``least_share``
+    A bin lost something if its loss beyond the usual share is above 5 sigma of the calm (by its MAD) and
+    what one in fifty of its bins loses, ``least_share``
     of what was sent, and two, and if that was not only late: back within a second, or a reading; bins in a row that
     lost nine tenths are held against the scatter together. Neighbouring bins
     that did are one span: it began in the first and ended in the last, so by time stamps it lasts from the end of the
@@ -198,7 +200,9 @@ def _usual(calm: Bins) -> tuple[float, float, float]:
     sent, lost = calm.sent[good], calm.lost[good]
     share = max(0.0, float(np.median(lost / sent)))
     beyond = np.where(np.isfinite(calm.lost - share * calm.sent), calm.lost - share * calm.sent, 0.0)
-    sigma = _MAD_TO_SIGMA * float(np.median(np.abs(settled(beyond, calm)[good])))
+    kept = np.abs(settled(beyond, calm)[good])
+    # Of a slow, uneven rate most bins lose nothing for good, and some do again and again: the median sees none of them.
+    sigma = max(_MAD_TO_SIGMA * float(np.median(kept)), float(np.quantile(kept, _RARE)) / _SIGMAS)
     return share, sigma, float(np.median(sent / calm.seconds[good]))
 
 

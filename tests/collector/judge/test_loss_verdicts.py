@@ -381,6 +381,36 @@ def test_who_lost_it(
         assert {"sent", "device_in", "device_out", "received", "device_dropped"} <= finding["numbers"].keys()
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_a_failover_at_which_nothing_was_lost_does_not_fail(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], seed: int
+) -> None:
+    """The generator goes on at a slow, uneven rate, and slower still in the next phase: no request failed."""
+    rng = np.random.default_rng(seed)
+    rate = rng.choice([16.0, 20.0, 24.0], 1200)
+    rate[700:] = rng.choice([6.0, 8.0, 10.0, 16.0], 500)
+    answered = np.concatenate([[0.0], np.cumsum(rate)])
+
+    def generator(second: float) -> Readings:
+        at = int(second)
+        offered = 20.0 if second < 700 else 10.0
+        return [
+            ("load.request.rate", "", float(rate[min(at, 1199)])),
+            ("load.offered.rate", "", offered),
+            ("load.failures", "", 0.0),
+            ("load.requests", "", float(int(answered[at]))),
+        ]
+
+    event = Event("failover", "dut", "", (T0 + 600) * S, (T0 + 600) * S, {}, {}, (T0 + 610) * S)
+    phases = (("baseline", 0), ("soak", 100), ("recovery", 700))
+    pollers = [("tg", "k6", 1, generator), ("dut", "icmp", 1, pinged(1e9))]
+    code, verdict = verdict_of(recorded(tmp_path / "run", 1200, pollers, phases, (event,)), capsys)
+    assert not of(verdict, "event_impact", "fail"), of(verdict, "event_impact", "fail")[0]["reason"]
+    assert code != 1
+    (finding,) = [f for f in verdict["findings"] if f["rule"] == "event_impact"]
+    assert "not recovered" not in finding["reason"]
+
+
 def test_what_was_announced_and_what_is_overload_is_no_loss(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Half a minute of nothing in an announced failover, and half of everything lost under stress: neither fails."""
 
