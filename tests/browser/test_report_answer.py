@@ -140,7 +140,7 @@ def test_a_run_that_passed_says_what_came_nearest(shown: Tab, tmp_path: Path) ->
         text = seen(page)
         assert "pass web" in text
         assert "Nearest limit memory of svc.py on web-1" in text
-        assert "What to do next Nothing to mend." in text
+        assert "What to do next Nothing failed, but growth of " in text
         assert "broke first" not in text
         assert screens(page, size) <= 3
 

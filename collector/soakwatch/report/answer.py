@@ -26,7 +26,7 @@ from soakwatch.report.trust import trust_words
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.roles import DUT
 from soakwatch_rules.causes import Cause
-from soakwatch_rules.traits import plain_words, traits_of
+from soakwatch_rules.traits import GrowthMethod, plain_words, traits_of
 from soakwatch_rules.wording.forecast import forecast_words
 from soakwatch_rules.wording.words import counted
 
@@ -279,10 +279,27 @@ def _next_step(verdict: Verdict, finding: Finding | None) -> str:
     if finding is None:
         if verdict.outcome is Outcome.INCONCLUSIVE:
             return "Give the plan a target of role dut that can be read, and run it again."
-        return "Nothing to mend. Keep this run to compare the next one with: soakwatch judge NEXT --against THIS."
+        keep = "Keep this run to compare the next one with: soakwatch judge NEXT --against THIS."
+        if undecided := _growth_left_open(verdict):
+            return f"{undecided} {keep}"
+        return f"Nothing to mend. {keep}"
     if finding.outcome is Outcome.INCONCLUSIVE and finding.settle:
         return f"{finding.settle[0].upper()}{finding.settle[1:].rstrip('.')}."
     return traits_of(finding.rule).guide.next_step or f"See what the rule says: soakwatch rules {finding.rule}."
+
+
+def _growth_left_open(verdict: Verdict) -> str:
+    """What would decide the growth of which nothing is said though the run passed; "" where all of it was decided."""
+    left = [
+        f
+        for f in verdict.findings
+        if f.outcome is Outcome.INCONCLUSIVE and f.settle and traits_of(f.rule).growth is GrowthMethod.SHAPE
+    ]
+    if not left:
+        return ""
+    what = plain_name(left[0].metric, left[0].object)
+    more = f" and {len(left) - 1} more" if len(left) > 1 else ""
+    return f"Nothing failed, but growth of {what}{more} was not decided: {left[0].settle.rstrip('.')}."
 
 
 def _some(names: Sequence[str]) -> str:

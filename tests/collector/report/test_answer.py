@@ -139,11 +139,11 @@ def test_whether_it_can_be_trusted(leak: Answered, tmp_path: Path) -> None:
 
 
 def test_what_to_do_next(leak: Answered, tmp_path: Path) -> None:
-    """A failure has the remedy of its rule; a run that passed has nothing to mend."""
+    """A failure has the remedy of its rule; a run that passed says what it was too short to decide."""
     assert "heap profile" in leak[0].next_step
     calm = answered(process_record(tmp_path / "calm", leak_mib_h=0))[0]
     assert calm.outcome is Outcome.PASS
-    assert calm.next_step.startswith("Nothing to mend.")
+    assert calm.next_step.startswith("Nothing failed, but growth of memory of svc.py and 2 more was not decided: needs")
     assert calm.steps == ()
     assert "Nearest limit" in facts(calm)
 
