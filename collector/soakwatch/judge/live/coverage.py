@@ -96,6 +96,7 @@ class Account:
             required=source.required,
             silences=tuple(Silence(Window(begin, end), _words(lost)) for begin, end, lost in silences),
             recovered=self.recovered,
+            poller=source.name,
         )
 
     def silent(self, begin_ns: int, end_ns: int, lost: Counter[int], interval_ns: int) -> None:

@@ -266,3 +266,17 @@ def test_packetlogic_tells_the_ports_of_its_channels() -> None:
     assert values["system.network.up{interface=Channel 1 External}"] == 1
     assert values["system.network.io{interface=Channel 1 Internal,direction=receive}"] == 5
     assert values["system.network.io{interface=Channel 1 External,direction=receive}"] == 6
+
+
+def test_what_net_snmp_calls_the_size_of_shared_and_cached_memory_is_no_limit() -> None:
+    """It is what is used at that moment: 17 times as much a poll later were 1,600 % over the limit."""
+    rows = {
+        **storage(1, b"Physical memory", 4096, 1_000_000, 700_000),
+        **storage(6, b"Memory buffers", 4096, 1_000_000, 50_000),
+        **storage(7, b"Cached memory", 4096, 427_000, 427_000),
+        **storage(8, b"Shared memory", 4096, 1_000, 1_000),
+    }
+    values = samples("generic", rows)
+    limits = {series for series in values if series.startswith("system.memory.cache.limit")}
+    assert limits == {f"system.memory.cache.limit{{pool={pool}}}" for pool in ("Physical memory", "Memory buffers")}
+    assert values["system.memory.cache.usage{pool=Shared memory}"] == 1_000 * 4096

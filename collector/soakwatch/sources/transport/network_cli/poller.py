@@ -136,9 +136,10 @@ class CliPoller:
             return await self._session.run(text, self._end_of_room(loop.time()))
 
     def _end_of_room(self, now_s: float) -> float:
-        """When a command that is sent now must have ended: before the next poll is due, whose session it holds."""
+        """When a command that is sent now must have ended: before the next poll is due, whose session it holds. A poll
+        may be late by as much as its interval: later none comes any more."""
         longest_s = now_s + _ABOUT_S
-        if self._due_s is None or self._due_s < now_s - 1:
+        if self._due_s is None or self._due_s < now_s - max(1.0, self._site.interval_s):
             return longest_s
         return min(longest_s, max(self._due_s - _SPARE_S, now_s + _ROOM_S))
 
