@@ -9,6 +9,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from soakwatch_model.flow import BACK, OFFERED, SENT
+from soakwatch_model.metric import flows
 from soakwatch_model.series import Series
 
 Floats = NDArray[np.float64]
@@ -19,8 +21,7 @@ _OWN: Final = 0.05  # of its variance that a load must have beside its straight 
 _BASELESS: Final = 1.15
 _SURELY: Final = 5.0  # standard errors
 _UNSURE: Final = 1.0  # standard error
-_COUNTED: Final = frozenset({"load.requests", "load.tx.packets", "load.rx.packets"})
-LOADS: Final = frozenset({"load.connections", "load.request.rate", "load.offered.rate", "load.offered.packet.rate"})
+_LOADS: Final = frozenset(("load.connections", *flows(OFFERED), *flows(SENT), *flows(BACK)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ def explained(centres_ns: NDArray[np.int64], value: Floats, loads: Iterable[Seri
     """
     best: tuple[Following, Floats] | None = None
     for series in loads:
-        if series.metric not in LOADS | _COUNTED:
+        if series.metric not in _LOADS:
             continue
         load = _on(centres_ns, series)
         if load is None:
@@ -81,7 +82,7 @@ def _on(centres_ns: NDArray[np.int64], series: Series) -> Floats | None:
     half = (centres_ns[1] - centres_ns[0]) // 2
     edges = np.append(centres_ns - half, centres_ns[-1] + half)
     positions = np.searchsorted(series.time_ns, edges)
-    if series.metric in _COUNTED:
+    if series.trait.kind == "counter":
         taken = np.unique(np.clip(positions, 0, max(len(series) - 1, 0)))
         if len(series) < 2 or taken.size < _MIN_PAIRS:
             return None
@@ -112,7 +113,7 @@ def _explains(value: Floats, load: Floats, series: Series) -> Following | None:
         return None
     indices = np.linspace(-1, 1, value.size)
     own, rest = _detrended(load, indices), _detrended(value, indices)
-    unit = series.trait.unit + ("/s" if series.metric in _COUNTED else "")
+    unit = series.trait.unit + ("/s" if series.trait.kind == "counter" else "")
     if float(own @ own) < _OWN * spread**2 * value.size:
         together = float(np.corrcoef(load, value)[0, 1]) if float(np.ptp(value)) > 0 else 0.0
         each = float((load - mean) @ value) / (spread**2 * value.size)

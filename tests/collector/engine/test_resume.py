@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 
 import pytest
 from tests.collector.engine.hooks.hooks_kit import FAIL, T0, finding, noting, plan
 
+from soakwatch.cli.main import run
 from soakwatch.core.clock import Clock, SteadyClock
 from soakwatch.core.errors import RecordError
 from soakwatch.engine.finish import why_unpolled
@@ -107,6 +109,20 @@ def test_of_a_run_whose_polling_was_over_only_the_end_is_left(tmp_path: Path) ->
         assert course.polled_ns == 2 * T0, "it was judged, and its reports are not written"
         Promises.recorded(folder, record).done(END)
     with pytest.raises(RecordError, match="has ended, its verdict is fail, and nothing of it is left"):
+        resume(folder, stop_on_fail=False)
+
+
+def test_a_run_that_was_over_before_its_first_poll_says_so_when_it_is_resumed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """There is nothing to judge: one sentence, and the exit code of an inconclusive run."""
+    folder = tmp_path / "run"
+    begun(folder)
+    with Record.open(folder) as record:
+        record.set_meta(POLLED, str(time.time_ns() + 10**9))
+    assert run(["resume", str(folder), "--no-web"]) == 3
+    assert "over before its first poll: nothing was polled" in capsys.readouterr().out
+    with pytest.raises(RecordError, match="nothing of it is left"):
         resume(folder, stop_on_fail=False)
 
 

@@ -201,3 +201,34 @@ def test_a_program_that_is_warm_by_its_last_third_is_no_failure_of_a_short_run(t
         judged = verdict(tmp_path, {"process.memory.usage{process=web}": value * MIB})
         assert finding_of(judged, "memory_growth", "process.memory.usage").outcome is outcome
         assert (judged.outcome is Outcome.FAIL) == (outcome is Outcome.FAIL)
+
+
+@pytest.mark.parametrize("leak_mib", [2.0, 4.0])
+@pytest.mark.parametrize(
+    ("metric", "per_s"),
+    [
+        ("load.request.rate", 1e3),
+        ("load.requests", 1e3),
+        ("load.tx.packets", 1e3),
+        ("load.tx.packet.rate", 1e3),
+        ("load.tx.bytes", 1e6),
+        ("load.tx.bit.rate", 8e6),
+        ("load.offered.bit.rate", 8e6),
+        ("load.connection.rate", 1e2),
+    ],
+)
+def test_the_unit_in_which_a_generator_counts_is_indifferent(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], metric: str, per_s: float, leak_mib: float
+) -> None:
+    """A leak in memory that follows its load, half a day long: the load is taken out of it, however it is told."""
+    rng, n = np.random.default_rng(1), 12 * 120
+    t = np.arange(n) / n
+    shape = 1 + 0.5 * np.sin(2 * np.pi * (0.6 * t - 0.1)) + np.repeat(rng.normal(0, 0.12, n // 20), 20)
+    memory = 2e8 + 4e7 * shape + rng.normal(0, 2e5, n) + leak_mib * MIB * 12 * t
+    counts = not metric.endswith("rate")
+    load = np.cumsum(30 * per_s * shape) if counts else per_s * shape
+    rows = "".join(f"{1767225600 + 30 * i},{memory[i]:.0f},{load[i]:.3f}\n" for i in range(n))
+    (tmp_path / "night.csv").write_text(f"time,mem,load\n{rows}", encoding="utf-8")
+    words = ["--map", "mem=process.memory.usage,process=x:B", "--map", f"load={metric}"]
+    assert command(["judge", str(tmp_path / "night.csv"), *words]) == EXIT_FAIL
+    assert f"memory of x grows by {leak_mib:.0f}" in capsys.readouterr().out
