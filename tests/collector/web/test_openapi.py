@@ -243,6 +243,9 @@ def test_what_was_written_is_served_as_it_is(asker: httpx.Client, run: Path) -> 
     assert (verdict["verdict"], verdict["reason"]) == ("pass", "all is well")
     (run / "verdict.json").write_text('{"written": true}\n')
     assert asker.get("/api/runs/last/verdict").text == '{"written": true}\n'
+    with (run / "verdict.json").open("ab") as file:
+        file.truncate(80 << 20)
+    assert asker.get("/api/runs/last/verdict").json()["reason"] == "all is well", "of a file too large to be one"
     (run / "report.html").write_text("<!DOCTYPE html><title>é</title>")
     answer = asker.get("/api/runs/last/report")
     assert (answer.status_code, answer.text) == (200, "<!DOCTYPE html><title>é</title>")
