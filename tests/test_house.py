@@ -198,6 +198,33 @@ def test_packages_import_one_way() -> None:
     assert wrong == []
 
 
+def _lists_of_metrics(least: int, prefix: str, *without: str) -> list[str]:
+    """The assignments of modules that hold so many names of metrics, outside of some folders."""
+    found = []
+    for file in sources(*CODE, "dashboards"):
+        place = str(file.relative_to(ROOT))
+        text = file.read_text(encoding="utf-8")
+        if any(folder in place for folder in ("soakwatch_model", *without)) or text.count(f'"{prefix}') < least:
+            continue
+        for node in ast.parse(text).body:
+            if isinstance(node, ast.Assign | ast.AnnAssign):
+                names = {each.value for each in ast.walk(node) if isinstance(each, ast.Constant)}
+                if (
+                    sum(isinstance(name, str) and name.startswith(prefix) and name in BY_NAME for name in names)
+                    >= least
+                ):
+                    found.append(f"{place}:{node.lineno}")
+    return found
+
+
+def test_what_is_known_of_metrics_stands_in_the_catalogue() -> None:
+    """Lists of them elsewhere say again what it says, and come to disagree: they may only become fewer."""
+    load = _lists_of_metrics(2, "load.", "/sources/", "/testing/")
+    assert len(load) <= 45, load
+    every = _lists_of_metrics(3, "")
+    assert len(every) <= 116, every
+
+
 RECORD = ROOT / "collector" / "soakwatch" / "record"
 SQL = re.compile(
     r"\A\s*(SELECT\s.+\sFROM|INSERT (OR \w+ )?INTO|UPDATE \w+ SET|DELETE FROM|CREATE TABLE|PRAGMA)\s", re.DOTALL
