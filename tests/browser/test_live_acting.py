@@ -36,7 +36,9 @@ def once(browser: Browser, going: Going) -> Iterator[Tab]:
 
 @pytest.fixture
 def live(once: Tab) -> Iterator[Tab]:
-    """The same for one test, with no dialog open and nothing in focus."""
+    """The same for one test, with no dialog open and nothing in focus; what the test before sent has been answered, for
+    the answer closes the dialog, whoever has opened it meanwhile."""
+    once.page.wait_for_function("() => document.querySelector('dialog button[type=submit]:disabled') === null")
     once.page.evaluate("() => { document.querySelector('dialog[open]')?.close(); document.activeElement.blur(); }")
     yield once
     once.check()
