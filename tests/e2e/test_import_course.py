@@ -25,7 +25,6 @@ def night(hours: int = 12) -> str:
         lines += [
             f"{time_s},fw,system.cpu.utilization,,{30 + chance.gauss(0, 2):.3f},%",
             f"{time_s},gen,system.cpu.utilization,,{20 + chance.gauss(0, 2):.3f},%",
-            f"{time_s},gen,load.request.rate,,{1000 + chance.gauss(0, 9):.3f},{{request}}/s",
             f'{time_s},fw,process.start_time,"process=bgpd,instance=0",{T0 - 99},s',
             f"{time_s},watcher,system.cpu.utilization,,{5 + chance.gauss(0, 1):.3f},%",
         ]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from soakwatch.core.clock import SteadyClock
 from soakwatch.core.errors import SoakwatchError
-from soakwatch.core.registry import INSTALLED, Registry
+from soakwatch.core.registry import INSTALLED, Registry, loads
 from soakwatch.core.units import show_seconds
 from soakwatch.plan import Plan, SourcePlan, TargetPlan
 from soakwatch.sources.abc import (
@@ -212,14 +212,17 @@ def absent_processes(checks: tuple[SourceCheck, ...]) -> tuple[tuple[TargetPlan,
 
 
 def silent_generators(checks: Sequence[SourceCheck], now_s: float) -> tuple[str, ...]:
-    """A sentence for each generator of which no source that answered reports what it does; ``now_s`` is a wall clock's.
+    """A sentence for each generator with a source of a load, none of which reports what it does. ``now_s`` is the wall
+    clock's.
 
     Before the run that is no fault: most generators begin later. A run in which one stays silent is inconclusive.
     """
     sentences = []
     for target in {check.target.name: check.target for check in checks if check.target.role == GENERATOR}.values():
         own = [check for check in checks if check.target.name == target.name and check.error is None]
-        if not own or any(sample.metric in HEARD for check in own for sample in check.samples):
+        if not any(check.source.poller in loads() for check in own):
+            continue
+        if any(sample.metric in HEARD for check in own for sample in check.samples):
             continue
         files = [check.source.config.file for check in own if isinstance(check.source.config, FileConfig)]
         ages = [

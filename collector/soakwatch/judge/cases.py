@@ -217,14 +217,15 @@ class CaseBuilder:
         return tuple(self._record.series(key) for key in keys if key.target in generators)
 
     def _read_unheard(self) -> Mapping[str, tuple[str, ...]]:
-        """Of each generator of which the record has no figure of the load: what its sources answered instead.
+        """Of each generator that was to report the load, or anything, and did not: what its sources answered instead.
 
-        A generator that another target reports for, as its machine is one, has no source of a load of its own.
+        Where no source of a load is named (a machine that is watched while it generates), nothing was to be reported.
         """
         generators = {name for name, role in self.roles.items() if role == GENERATOR}
         heard = {key.target for key in self._record.keys(HEARD)}
+        silent = generators - {key.target for key in self._record.keys(None)}
         sources = [ledger for ledger in self.accounts(self.window) if ledger.target in generators - heard]
-        own = [ledger for ledger in sources if ledger.poller in loads()] if heard & generators else sources
+        own = [ledger for ledger in sources if ledger.poller in loads() or ledger.target in silent]
         return {
             target: tuple(
                 f"{source_name(ledger)} answered {counted(ledger.got, 'poll')} and reported no figure of the load"

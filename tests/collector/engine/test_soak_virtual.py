@@ -114,8 +114,9 @@ def soak(folder: Path, hours: int, interval_s: float, sources: int) -> list[floa
 
 
 def check(folder: Path, hours: int, interval_s: float, sources: int) -> None:
-    """Every due poll is accounted for, the silent hour is one gap, and every reading can be read back."""
-    due = round(hours * HOUR_S / interval_s)
+    """Every due poll is accounted for, from the begin to the one at the very end; the silent hour is one gap, and every
+    reading can be read back."""
+    due = round(hours * HOUR_S / interval_s) + 1
     with RecordView.open(folder) as view:
         window = view.window()
         ledgers = {ledger.target: ledger for ledger in view.ledgers(window)}

@@ -62,8 +62,9 @@ def asked(rate: float) -> Report:
             "nothing was sent and nothing came back in the phase soak",
         ),
         ([("tg", "k6", asked(50.0)), ("web", "wrk", lambda _: [])], "web/wrk answered 240 polls"),
+        ([("tg", "ssh", lambda _: [])], "tg/ssh answered 240 polls"),
     ],
-    ids=["a file that never grows", "lines that are none", "zeros", "a counter that stands", "one of two"],
+    ids=["a file that never grows", "lines that are none", "zeros", "a counter that stands", "one of two", "nothing"],
 )
 def test_a_silent_generator_is_inconclusive(
     tmp_path: Path,
@@ -85,8 +86,9 @@ def test_a_silent_generator_is_inconclusive(
         [("tg", "k6", asked(50.0))],
         [("tg", "k6", asked(50.0)), ("tg-host", "ssh", lambda _: [("system.cpu.utilization", "", 0.3)])],
         [("tg", "trex", lambda _: [("load.level", "", 0.0), ("load.tx.packets", "", 0.0)])],
+        [("tg", "agent", lambda _: [("system.cpu.utilization", "", 0.3)])],
     ],
-    ids=["at rest in the baseline", "its machine beside it", "the plan wants no load"],
+    ids=["at rest in the baseline", "its machine beside it", "the plan wants no load", "only its machine is watched"],
 )
 def test_a_generator_that_rests_when_it_may_is_none_that_is_silent(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], generators: Sequence[tuple[str, str, Report]]
