@@ -27,9 +27,15 @@ from soakwatch_model.sample import Poll, PollOutcome
 Make = Callable[..., LocalAgent]
 
 
-def whole(slots: list[int]) -> bool:
-    """One poll for each due time, from the first to the last."""
-    return slots == list(range(slots[0], slots[0] + len(slots)))
+def skipped_by(agent: LocalAgent) -> int:
+    """How many due times it did not poll at, for the machine was busy: it counts them."""
+    return int(str(agent.status()["skipped"]))
+
+
+def whole(slots: list[int], agent: LocalAgent) -> bool:
+    """One poll for each due time, from the first to the last, but for those that the agent says it skipped."""
+    holes = slots[-1] - slots[0] + 1 - len(slots)
+    return len(set(slots)) == len(slots) and (holes == 0 or holes <= skipped_by(agent))
 
 
 def test_a_network_that_is_cut_loses_nothing(tmp_path: Path, make_agent: Make) -> None:
@@ -47,10 +53,11 @@ def test_a_network_that_is_cut_loses_nothing(tmp_path: Path, make_agent: Make) -
                 relay.mend()
                 await follower.poll(3)
         assert len(follower.failures) == 14
-        assert len(follower.late) >= 14
+        skipped = skipped_by(agent)
+        assert len(follower.late) >= 14 - skipped
         slots = follower.slots()
-        assert whole(slots)
-        assert len(slots) >= 5 + 2 * 10
+        assert whole(slots, agent)
+        assert len(slots) >= 5 + 2 * 10 - skipped
         starts = [poll.start_ns for poll in follower.late]
         assert starts == sorted(starts)
 
@@ -123,17 +130,18 @@ def test_the_agent_and_the_collector_killed_in_turn_lose_only_what_nobody_polled
             for _ in range(100):  # what is behind comes when the machine has time for it
                 await second.poll(1)
                 slots = sorted({*first.slots(), *second.slots()})
-                if len(slots) >= 14 and whole(slots):
+                if len(slots) >= 14 and whole(slots, agent):
                     break
-            assert whole(slots)
+            assert whole(slots, agent)
             assert len(slots) >= 14
+            skipped = skipped_by(agent)
             agent.kill()
             await second.poll(3)
             agent.start()
             await second.poll(10)
         after = second.slots()
         gaps = [b - a for a, b in pairwise(after) if b != a + 1]
-        assert len(gaps) == 1  # the agent's death, once
+        assert 1 <= len(gaps) <= 1 + skipped + skipped_by(agent)  # the agent's death, once
         assert second.poller._progress.missing == 0
 
     asyncio.run(run())
@@ -161,7 +169,7 @@ def test_a_long_absence_comes_in_parts_with_the_present_first(
                 newest = max(sample.time_ns for sample in answer.samples if sample.metric == "system.cpu.load")
                 assert abs(newest - begin) < INTERVAL_NS  # the present, also while the past is being fetched
         assert len(follower.late) >= 16
-        assert whole(follower.slots())
+        assert whole(follower.slots(), agent)
 
     asyncio.run(run())
 
