@@ -451,7 +451,9 @@ class Loss:
                 "is not known whether each was to come back"
             )
             if not sure:
-                return replace(finding, outcome=Outcome.WARN, reason=reason)
+                # What was not seen decides before what is only in doubt: with a warning the run could pass.
+                unseen_too = seen.blind or seen.unknown > 0
+                return None if unseen_too else replace(finding, outcome=Outcome.WARN, reason=reason)
             settle = "record load.lost.packets, or load.tx.bytes and load.rx.bytes: they tell whether they are the same"
         elif sure:
             came = "were neither answered nor failed" if offer.kind == REQUESTS else "did not come back"

@@ -146,6 +146,22 @@ def test_packets_that_do_not_come_back_are_seen_whatever_else_the_generator_repo
     assert ("load.lost.packets" in finding["settle"]) == (outcome == "inconclusive")
 
 
+def test_what_is_in_doubt_is_no_warning_where_half_of_the_run_was_not_seen(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A hundredth without a counterpart only warns; that nothing was read any more keeps the run from passing."""
+
+    def generator(second: float) -> Readings:
+        sent = 1000 * second
+        read = [("load.tx.packets", "", sent), ("load.rx.packets", "", 0.99 * sent)] if second < HOURS / 2 else []
+        return [*read, ("load.request.rate", "", 50.0)]
+
+    pollers = [("tg", "csv", 10, generator), ("dut", "icmp", 60, pinged(1e9))]
+    code, verdict = verdict_of(recorded(tmp_path / "run", HOURS, pollers), capsys)
+    assert code == 3
+    assert [f for f in of(verdict, "loss", "inconclusive") if f["metric"] == "load.rx.packets"]
+
+
 @pytest.mark.parametrize("share", [0.01, 0.1, 0.5])
 def test_packets_that_came_back_before_are_lost_when_they_do_not(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], share: float
