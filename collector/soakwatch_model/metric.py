@@ -10,6 +10,7 @@ saturated reads 100.06 to 101.2 %, for its CPU time and its clock are not read a
 from __future__ import annotations
 
 import math
+from functools import cache
 
 from soakwatch_model.flow import WHOLE
 from soakwatch_model.metric_device import DEVICE
@@ -293,6 +294,7 @@ CATALOGUE: tuple[Metric, ...] = (
 BY_NAME: dict[str, Metric] = {metric.name: metric for metric in CATALOGUE}
 
 
+@cache
 def flows(side: str, *what: str, kind: str | None = None, scope: str = WHOLE) -> tuple[str, ...]:
     """The names of the metrics that tell one side of the traffic, counters before rates; of some ``what``, or of all.
 

@@ -17,8 +17,7 @@ from soakwatch.engine.baseline_freeze import freeze
 from soakwatch.engine.hooks.hooks import Hooks
 from soakwatch.engine.notify.notifying import FINISH_S, Notifying
 from soakwatch.engine.promises import END, REPORT, SINKS, Promises
-from soakwatch.judge.kept import keep
-from soakwatch.judge.record_verdict import ALARMS, judge_record
+from soakwatch.judge.record_verdict import ALARMS, judge_record, keep
 from soakwatch.judge.verdict import Verdict
 from soakwatch.record import Record, RecordView
 from soakwatch.record.model import MONITOR_ORIGIN

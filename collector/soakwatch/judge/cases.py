@@ -222,6 +222,8 @@ class CaseBuilder:
         Where no source of a load is named (a machine that is watched while it generates), nothing was to be reported.
         """
         generators = {name for name, role in self.roles.items() if role == GENERATOR}
+        if not generators:
+            return {}
         heard = {key.target for key in self._record.keys(HEARD)}
         silent = generators - {key.target for key in self._record.keys(None)}
         sources = [ledger for ledger in self.accounts(self.window) if ledger.target in generators - heard]

@@ -22,7 +22,7 @@ from soakwatch.judge.verdict import Verdict
 from soakwatch.plan import Plan, plan_from_text
 from soakwatch.plan.rules import RulePlan, planned_rules, read_rules
 from soakwatch.plan.tenants import TenantPlan, tenants_of
-from soakwatch.record import RecordView
+from soakwatch.record import Record, RecordView
 from soakwatch.record.lifecycle import lifecycle_of
 from soakwatch.record.meta import IMPORTED_KEY
 from soakwatch_model.finding import Outcome
@@ -118,3 +118,11 @@ def judge_record(
     if view.meta(IMPORTED_KEY) is not None and checked.seal is None and not checked.changed:
         return verdict  # nobody expects a seal of a table
     return weighed(verdict, checked)
+
+
+def keep(record: Record, verdict: Verdict, judged_ns: int) -> None:
+    """Write findings, verdict and reason into the record, which pages, lists and sinks show; those of before are
+    replaced. Raises RecordError."""
+    record.put_findings(verdict.findings, live=False, judged_ns=judged_ns)
+    record.set_meta("verdict", verdict.outcome.value)
+    record.set_meta("reason", verdict.reason)

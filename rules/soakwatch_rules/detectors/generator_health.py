@@ -413,13 +413,13 @@ def _may_be_asked(case: Case) -> bool:
 
 
 def _stood(case: Case, kept: list[Series]) -> Iterator[_Part]:
-    """Phases in which it has to send, was not told to rest, and nothing moved of all that it reports."""
-    told = [s for s in kept if (flow := BY_NAME[s.metric].flow) is not None and flow.side in {SENT, BACK, FAILED}]
+    """Phases in which it has to send, was not set to rest, and nothing moved of all that it reports."""
+    reported = [s for s in kept if (flow := BY_NAME[s.metric].flow) is not None and flow.side in {SENT, BACK, FAILED}]
     level = next((s for s in kept if s.metric == _LEVEL), None)
     asked = [p for p in parts(case) if p.name in _ASKED or not case.phases]
     for phase in asked:
         window = phase.window
-        here = [s for s in (s.between(window.begin_ns, window.end_ns) for s in told) if len(s) > 1]
+        here = [s for s in (s.between(window.begin_ns, window.end_ns) for s in reported) if len(s) > 1]
         wanted = None if level is None else level.between(window.begin_ns, window.end_ns)
         if not here or (wanted is not None and len(wanted) and not bool((wanted.values > 0).any())):
             continue

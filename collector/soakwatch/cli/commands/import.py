@@ -149,8 +149,7 @@ def _finish(folder: Path, labels: Mapping[str, str], group: str, say: Callable[[
     """Label the record and judge it; the verdict in a line, or why there is none."""
     from soakwatch.core.labels import LABELS_KEY, labels_in, labels_json
     from soakwatch.core.private_files import share
-    from soakwatch.judge.kept import keep
-    from soakwatch.judge.record_verdict import judge_record
+    from soakwatch.judge.record_verdict import judge_record, keep
     from soakwatch.record import Record, RecordView
 
     with RecordView.open(folder) as view:
