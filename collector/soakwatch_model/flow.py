@@ -10,8 +10,12 @@ BACK = "back"  # what came back to it: packets received, requests answered, conn
 LOST = "lost"  # packets that it knows to be lost
 FAILED = "failed"  # requests and connections that failed
 CEILING = "ceiling"  # the most that it has reached
+DRIVE = "drive"  # how hard it works in what is no traffic: its share of the full load, users, open connections
+QUALITY = "quality"  # how what came back did: late, out of order, sent again
 
 PACKETS, BITS, BYTES, REQUESTS, CONNECTIONS = "packets", "bits", "bytes", "requests", "connections"
+LEVEL, USERS, SENDING = "level", "users", "sending"
+TIME, ORDER, REPEATS = "time", "order", "repeats"
 
 WHOLE, PORT, STREAM = "generator", "port", "flow"
 """Of what: the whole generator, one of its ports, one flow that it sends."""
@@ -19,7 +23,7 @@ WHOLE, PORT, STREAM = "generator", "port", "flow"
 
 @dataclass(frozen=True)
 class Flow:
-    """``side`` of the traffic (offered, sent, back, lost, failed, ceiling), ``what`` is counted, and the ``scope``."""
+    """The ``side`` of the traffic that a figure is about (see above), ``what`` is counted, and the ``scope``."""
 
     side: str
     what: str

@@ -12,14 +12,23 @@ from soakwatch_model.flow import (
     BYTES,
     CEILING,
     CONNECTIONS,
+    DRIVE,
     FAILED,
+    LEVEL,
     LOST,
     OFFERED,
+    ORDER,
     PACKETS,
     PORT,
+    QUALITY,
+    REPEATS,
     REQUESTS,
+    SENDING,
     SENT,
     STREAM,
+    TIME,
+    USERS,
+    WHOLE,
     Flow,
 )
 from soakwatch_model.metric_entry import COUNTER, DOWN, GAUGE, STATE, UP, Metric, entry
@@ -62,9 +71,21 @@ LOAD: tuple[Metric, ...] = (
         "highest rate of requests that the generator has reached",
         flow=Flow(CEILING, REQUESTS),
     ),
-    entry("load.users", "{user}", GAUGE, "users that the generator simulates at the moment"),
+    entry(
+        "load.users",
+        "{user}",
+        GAUGE,
+        "users that the generator simulates at the moment",
+        flow=Flow(DRIVE, USERS),
+    ),
     # --- connections ---------------------------------------------------------------------------------------
-    entry("load.connections", "{connection}", GAUGE, "connections open at the generator"),
+    entry(
+        "load.connections",
+        "{connection}",
+        GAUGE,
+        "connections open at the generator",
+        flow=Flow(DRIVE, CONNECTIONS),
+    ),
     entry(
         "load.connections.opened",
         "{connection}",
@@ -210,6 +231,7 @@ LOAD: tuple[Metric, ...] = (
         COUNTER,
         "packets that came out of order, since the generator started",
         worse=UP,
+        flow=Flow(QUALITY, ORDER),
     ),
     entry(
         "load.loss",
@@ -227,15 +249,50 @@ LOAD: tuple[Metric, ...] = (
         "packets sent less received so far, those under way included: may go down again",
         low=None,
     ),
-    entry("load.retransmits", "{segment}", COUNTER, "TCP segments sent again since the generator started", worse=UP),
+    entry(
+        "load.retransmits",
+        "{segment}",
+        COUNTER,
+        "TCP segments sent again since the generator started",
+        worse=UP,
+        flow=Flow(QUALITY, REPEATS),
+    ),
     # --- time ----------------------------------------------------------------------------------------------
-    entry("load.latency", "s", GAUGE, "time to answer a request, or of a packet on its way", "quantile", worse=UP),
-    entry("load.jitter", "s", GAUGE, "variation of the latency, as the generator says", worse=UP),
+    entry(
+        "load.latency",
+        "s",
+        GAUGE,
+        "time to answer a request, or of a packet on its way",
+        "quantile",
+        worse=UP,
+        flow=Flow(QUALITY, TIME),
+    ),
+    entry(
+        "load.jitter",
+        "s",
+        GAUGE,
+        "variation of the latency, as the generator says",
+        worse=UP,
+        flow=Flow(QUALITY, TIME),
+    ),
     # --- the generator's own health ------------------------------------------------------------------------
     entry("load.queue_full", "{event}", COUNTER, "times that the generator could not send because its queue was full"),
     entry("load.cpu.utilization", "1", GAUGE, "busy share of the generator's cores", high=1.0),
-    entry("load.sending", "1", STATE, "1 while the generator sends, 0 while it is idle", high=1.0),
-    entry("load.level", "1", GAUGE, "share of its full load that the generator was configured to send by the plan"),
+    entry(
+        "load.sending",
+        "1",
+        STATE,
+        "1 while the generator sends, 0 while it is idle",
+        high=1.0,
+        flow=Flow(DRIVE, SENDING),
+    ),
+    entry(
+        "load.level",
+        "1",
+        GAUGE,
+        "share of its full load that the generator was configured to send by the plan",
+        flow=Flow(DRIVE, LEVEL),
+    ),
     entry("load.lines.unread", "{line}", COUNTER, "lines of the generator's output that could not be read"),
     # --- its ports and flows -------------------------------------------------------------------------------
     entry(
@@ -296,17 +353,47 @@ LOAD: tuple[Metric, ...] = (
         worse=UP,
         flow=Flow(LOST, PACKETS, STREAM),
     ),
-    entry("load.flow.latency", "s", GAUGE, "latency of one flow", "flow", "quantile", worse=UP),
-    entry("load.flow.jitter", "s", GAUGE, "variation of the latency of one flow", "flow", worse=UP),
+    entry(
+        "load.flow.latency",
+        "s",
+        GAUGE,
+        "latency of one flow",
+        "flow",
+        "quantile",
+        worse=UP,
+        flow=Flow(QUALITY, TIME, STREAM),
+    ),
+    entry(
+        "load.flow.jitter",
+        "s",
+        GAUGE,
+        "variation of the latency of one flow",
+        "flow",
+        worse=UP,
+        flow=Flow(QUALITY, TIME, STREAM),
+    ),
 )
 
+_WORKS = frozenset({SENT, BACK, LOST, FAILED})
 HEARD = tuple(
     metric.name
     for metric in LOAD
-    if (metric.flow is not None and metric.flow.side not in {OFFERED, CEILING})
-    or metric.name in {"load.users", "load.connections", "load.latency", "load.flow.latency"}
+    if metric.flow is not None
+    and (
+        metric.flow.side in _WORKS
+        or (metric.flow.side == DRIVE and metric.flow.what in {USERS, CONNECTIONS})
+        or (metric.flow.side == QUALITY and metric.flow.what == TIME)
+    )
 )
 """Figures that a generator at work reports at least one of; what it was configured to send it may report at rest."""
+RETURNED = frozenset(
+    metric.name
+    for metric in LOAD
+    if metric.flow is not None
+    and metric.flow.side in {BACK, LOST, FAILED, QUALITY}
+    and metric.flow.scope in {WHOLE, STREAM}
+)
+"""Where the generator is healthy, these tell of what lies between it and itself: they are the device's performance."""
 WHOLE_LOAD = frozenset(
     metric.name for metric in LOAD if not metric.name.startswith(("load.port.", "load.flow.", "load.capacity."))
 )

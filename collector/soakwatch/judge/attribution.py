@@ -4,35 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final
 
 from soakwatch.record import SeriesKey
+from soakwatch_model.metric_load import RETURNED
 from soakwatch_model.roles import DUT, GENERATOR
 from soakwatch_model.sample import object_text
 from soakwatch_model.series import Series
 from soakwatch_rules.rule import Rule
-
-RETURNED: Final = frozenset(
-    {
-        "load.latency",
-        "load.jitter",
-        "load.loss",
-        "load.lost.packets",
-        "load.disordered.packets",
-        "load.request.rate",
-        "load.rx.packets",
-        "load.rx.bytes",
-        "load.rx.packet.rate",
-        "load.rx.bit.rate",
-        "load.requests",
-        "load.failures",
-        "load.failure.rate",
-        "load.connections.failed",
-        "load.connection.rate",
-        "load.flow.latency",
-    }
-)
-"""Where the generator is healthy, these tell of what lies between it and itself."""
 
 
 def judged_target(rule: Rule, key: SeriesKey, roles: Mapping[str, str]) -> str:

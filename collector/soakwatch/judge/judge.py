@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from soakwatch.core.units import show_seconds
-from soakwatch.judge.attribution import RETURNED
 from soakwatch.judge.capacity import capacity_findings, searches_of
 from soakwatch.judge.cases import CaseBuilder, Concerned
 from soakwatch.judge.judged_record import JudgeableRecord
@@ -21,6 +20,7 @@ from soakwatch.judge.verdict import Verdict, fold
 from soakwatch.plan.tenants import TenantPlan
 from soakwatch_model.case import Case
 from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
+from soakwatch_model.metric_load import RETURNED
 from soakwatch_model.roles import DUT, GENERATOR
 from soakwatch_model.window import Window
 from soakwatch_rules.rule import Rule
