@@ -14,6 +14,8 @@ from soakwatch_model.flow import (
     CONNECTIONS,
     DRIVE,
     FAILED,
+    JITTER,
+    LATENCY,
     LEVEL,
     LOST,
     OFFERED,
@@ -26,7 +28,6 @@ from soakwatch_model.flow import (
     SENDING,
     SENT,
     STREAM,
-    TIME,
     USERS,
     WHOLE,
     Flow,
@@ -265,7 +266,7 @@ LOAD: tuple[Metric, ...] = (
         "time to answer a request, or of a packet on its way",
         "quantile",
         worse=UP,
-        flow=Flow(QUALITY, TIME),
+        flow=Flow(QUALITY, LATENCY),
     ),
     entry(
         "load.jitter",
@@ -273,7 +274,7 @@ LOAD: tuple[Metric, ...] = (
         GAUGE,
         "variation of the latency, as the generator says",
         worse=UP,
-        flow=Flow(QUALITY, TIME),
+        flow=Flow(QUALITY, JITTER),
     ),
     # --- the generator's own health ------------------------------------------------------------------------
     entry("load.queue_full", "{event}", COUNTER, "times that the generator could not send because its queue was full"),
@@ -361,7 +362,7 @@ LOAD: tuple[Metric, ...] = (
         "flow",
         "quantile",
         worse=UP,
-        flow=Flow(QUALITY, TIME, STREAM),
+        flow=Flow(QUALITY, LATENCY, STREAM),
     ),
     entry(
         "load.flow.jitter",
@@ -370,7 +371,7 @@ LOAD: tuple[Metric, ...] = (
         "variation of the latency of one flow",
         "flow",
         worse=UP,
-        flow=Flow(QUALITY, TIME, STREAM),
+        flow=Flow(QUALITY, JITTER, STREAM),
     ),
 )
 
@@ -382,7 +383,7 @@ HEARD = tuple(
     and (
         metric.flow.side in _WORKS
         or (metric.flow.side == DRIVE and metric.flow.what in {USERS, CONNECTIONS})
-        or (metric.flow.side == QUALITY and metric.flow.what == TIME)
+        or (metric.flow.side == QUALITY and metric.flow.what == LATENCY)
     )
 )
 """Figures that a generator at work reports at least one of; what it was configured to send it may report at rest."""

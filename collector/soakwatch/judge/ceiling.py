@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
+from soakwatch_model.flow import BACK, BITS, BYTES, CEILING, DRIVE, FAILED, LEVEL, LOST, PACKETS, REQUESTS, SENT
+from soakwatch_model.metric import COUNTER, GAUGE, flows
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.wording.words import duration, quantity
@@ -34,30 +37,37 @@ class Kind:
     sent: tuple[tuple[str, float], ...]
 
 
+def _pairs(*sides: str, what: str) -> tuple[tuple[str, str], ...]:
+    """The metrics of two sides of one kind, counter with counter and rate with rate."""
+    return tuple(zip(*(flows(side, what) for side in sides), strict=True))
+
+
 KINDS = (
-    Kind("packets", "load.ceiling.packet.rate", "{packet}/s", (("load.tx.packets", 1), ("load.tx.packet.rate", 1))),
-    Kind("bits", "load.ceiling.bit.rate", "bit/s", (("load.tx.bytes", 8), ("load.tx.bit.rate", 1))),
-    Kind("requests", "load.ceiling.rate", "{request}/s", (("load.requests", 1), ("load.request.rate", 1))),
+    Kind(PACKETS, flows(CEILING, PACKETS)[0], "{packet}/s", tuple((name, 1) for name in flows(SENT, PACKETS))),
+    Kind(
+        BITS,
+        flows(CEILING, BITS)[0],
+        "bit/s",
+        tuple((name, factor) for what, factor in ((BYTES, 8), (BITS, 1)) for name in flows(SENT, what)),
+    ),
+    Kind(REQUESTS, flows(CEILING, REQUESTS)[0], "{request}/s", tuple((name, 1) for name in flows(BACK, REQUESTS))),
 )
-_LOST = {
-    "packets": (("load.lost.packets", "load.tx.packets"),),
-    "bits": (("load.lost.packets", "load.tx.packets"),),
-    "requests": (("load.failures", "load.requests"), ("load.failure.rate", "load.request.rate")),
-}
+_CPU = "load.cpu.utilization"
+_QUEUE_FULL = "load.queue_full"
+(_LEVEL,) = flows(DRIVE, LEVEL)
+(_LOSS,) = flows(LOST, PACKETS, kind=GAUGE)
+_LOST_PACKETS = tuple(product(flows(LOST, PACKETS, kind=COUNTER), flows(SENT, PACKETS, kind=COUNTER)))
+_LOST = {PACKETS: _LOST_PACKETS, BITS: _LOST_PACKETS, REQUESTS: _pairs(FAILED, BACK, what=REQUESTS)}
 """What was lost of what; of requests what failed beside what was answered."""
 _BACK = {
-    "packets": (("load.rx.packets", "load.tx.packets"), ("load.rx.packet.rate", "load.tx.packet.rate")),
-    "bits": (
-        ("load.rx.packets", "load.tx.packets"),
-        ("load.rx.bytes", "load.tx.bytes"),
-        ("load.rx.bit.rate", "load.tx.bit.rate"),
-    ),
-    "requests": (),
+    PACKETS: _pairs(BACK, SENT, what=PACKETS),
+    BITS: (_pairs(BACK, SENT, what=PACKETS)[0], *_pairs(BACK, SENT, what=BYTES), *_pairs(BACK, SENT, what=BITS)),
+    REQUESTS: (),
 }
 """What came back of what was sent: the loss of a generator that counts both."""
 METRICS = tuple(
     sorted(
-        {"load.cpu.utilization", "load.queue_full", "load.level", "load.loss"}
+        {_CPU, _QUEUE_FULL, _LEVEL, _LOSS}
         | {metric for kind in KINDS for metric, _ in kind.sent}
         | {metric for pairs in (*_LOST.values(), *_BACK.values()) for pair in pairs for metric in pair}
     )
@@ -145,14 +155,14 @@ def _ceiling(
         value = float(totals[metric].between(begin[index : index + 1], end[index : index + 1])[0])
         return value if np.isfinite(value) else None
 
-    busy, level = over("load.cpu.utilization"), over("load.level")
+    busy, level = over(_CPU), over(_LEVEL)
     return Ceiling(
         kind=kind,
         rate=float(rate[index]),
         window=Window(zero_ns + round(float(begin[index]) * 1e9), zero_ns + round(float(end[index]) * 1e9)),
         loss=None if loss is None else float(loss[index]),
         cpu=None if busy is None else busy / span_s,
-        queue_full=over("load.queue_full"),
+        queue_full=over(_QUEUE_FULL),
         level=None if level is None else level / span_s,
     )
 
@@ -168,8 +178,8 @@ def _loss(kind: Kind, totals: Mapping[str, _Total], begin: _FLOATS, end: _FLOATS
         if back in totals and of in totals and totals[back].total[-1] > 0:
             came, whole = (totals[name].between(begin, end) for name in (back, of))
             return _share(np.maximum(whole - came, 0.0), whole)
-    if "load.loss" in totals and kind.name != "requests":
-        return totals["load.loss"].between(begin, end) / (end - begin)
+    if _LOSS in totals and kind.name != "requests":
+        return totals[_LOSS].between(begin, end) / (end - begin)
     return None
 
 

@@ -11,10 +11,12 @@ import numpy as np
 
 from soakwatch_model.case import Case
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
+from soakwatch_model.flow import PACKETS
 from soakwatch_model.series import Series
 from soakwatch_model.window import Phase
 from soakwatch_rules.draft import absent, draft
-from soakwatch_rules.load.offered import OVERLOADS, named, own_loss, parts
+from soakwatch_rules.load.account import LoadAccount
+from soakwatch_rules.load.offered import OVERLOADS, own_loss, parts
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import spacing, unseen
@@ -150,7 +152,7 @@ class Drops:
         if n < 2:
             reason = f"{counted(n, 'sample')} of the counter; 2 needed"
             return replace(finding, reason=reason, why=InconclusiveReason.TOO_FEW, settle="needs 2 samples")
-        load = named(case.load, "load.tx.packets", "load.tx.packet.rate", "load.offered.packet.rate")
+        load = LoadAccount.of(case.load).into(PACKETS)
         taken = steps(series)
         asked = _asked(taken, case)
         cut = parts(case)

@@ -13,12 +13,29 @@ from numpy.typing import NDArray
 from soakwatch_model.case import Case
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
-from soakwatch_model.flow import BACK, FAILED, REQUESTS, SENT
+from soakwatch_model.flow import (
+    BACK,
+    BITS,
+    BYTES,
+    CEILING,
+    CONNECTIONS,
+    DRIVE,
+    FAILED,
+    LATENCY,
+    LEVEL,
+    OFFERED,
+    PACKETS,
+    QUALITY,
+    REQUESTS,
+    SENDING,
+    SENT,
+)
 from soakwatch_model.metric import BY_NAME, COUNTER, flows
 from soakwatch_model.metric_load import HEARD
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.draft import absent, draft, faults
+from soakwatch_rules.load.account import KINDS
 from soakwatch_rules.load.forwarding import Forwarding, lost_share
 from soakwatch_rules.load.offered import own_loss, parts
 from soakwatch_rules.load.throughput import curve
@@ -30,13 +47,14 @@ from soakwatch_rules.stats.saturation import Means, cover
 from soakwatch_rules.traits import Family, Guide, Traits
 from soakwatch_rules.wording.words import counted, duration, moment, quantity, whole
 
-_COUNTERS = ("load.tx.packets", "load.rx.packets", "load.requests", "load.failures", "load.queue_full")
-_CEILINGS = (
-    ("load.ceiling.packet.rate", ("load.offered.packet.rate", "load.tx.packets", "load.tx.packet.rate"), 1.0),
-    ("load.ceiling.rate", ("load.offered.rate", "load.requests", "load.request.rate"), 1.0),
-    ("load.ceiling.bit.rate", ("load.offered.bit.rate", "load.tx.bit.rate", "load.tx.bytes"), 8.0),
+_COUNTED = tuple(name for side in (SENT, BACK, FAILED) for name in flows(side, PACKETS, REQUESTS, kind=COUNTER))
+_QUEUE_FULL = "load.queue_full"
+_CPU = "load.cpu.utilization"
+_CEILINGS = tuple(
+    (flows(CEILING, what)[0], flows(OFFERED, what)[0], flows(side, *ways))
+    for what, side, ways in ((PACKETS, SENT, (PACKETS,)), (REQUESTS, BACK, (REQUESTS,)), (BITS, SENT, (BYTES, BITS)))
 )
-"""The ceiling, and the metrics that give the highest command, else what was sent; bits per byte."""
+"""The ceiling, and the metrics that give the highest command, else what was sent."""
 _OWN_LOSS = "load.ceiling.loss"
 _CEILING_NAMES = frozenset({_OWN_LOSS, *(name for name, _, _ in _CEILINGS)})
 _LEVEL = "load.level"
@@ -45,31 +63,7 @@ _MOMENT_S = 10.0  # over which what it did is averaged before it is held against
 _ASKED = frozenset({"soak", "stress", "spike"})  # phases in which it must send what is commanded
 _STILL = 3  # last readings that are alike: it no longer sends
 _SILENT = 0.05  # of the window, after the last figure
-_JUDGED = (
-    "load.offered.packet.rate",
-    "load.tx.packets",
-    "load.rx.packets",
-    "load.ceiling.packet.rate",
-    "load.offered.rate",
-    "load.requests",
-    "load.failures",
-    "load.request.rate",
-    "load.failure.rate",
-    "load.queue_full",
-    "load.cpu.utilization",
-    "load.connections",
-    "load.latency",
-    "load.ceiling.rate",
-    "load.tx.packet.rate",
-    "load.offered.bit.rate",
-    "load.tx.bit.rate",
-    "load.tx.bytes",
-    "load.ceiling.bit.rate",
-    "load.sending",
-    _LEVEL,
-    _OWN_LOSS,
-)
-_WAITS = ("load.connections", "load.latency", "load.failures", "load.failure.rate")
+_WAITS = (*flows(DRIVE, CONNECTIONS), *flows(QUALITY, LATENCY), *flows(FAILED, REQUESTS))
 _REQUESTS = tuple(zip(flows(BACK, REQUESTS), flows(FAILED, REQUESTS), strict=True))
 
 
@@ -145,8 +139,13 @@ class GeneratorHealth:
     version: ClassVar[int] = 3
     summary: ClassVar[str] = "the load was not what the generator was asked to send"
     metrics: ClassVar[tuple[str, ...]] = (
-        *_JUDGED,
-        *(metric for metric in (*flows(SENT), *flows(BACK), *flows(FAILED)) if metric not in _JUDGED),
+        *(name for what in KINDS for side in (OFFERED, SENT, BACK, FAILED, CEILING) for name in flows(side, what)),
+        *(name for side in (SENT, BACK, FAILED) for name in flows(side, CONNECTIONS)),
+        *flows(DRIVE, CONNECTIONS, SENDING, LEVEL),
+        *flows(QUALITY, LATENCY),
+        _QUEUE_FULL,
+        _CPU,
+        _OWN_LOSS,
     )
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
@@ -278,9 +277,9 @@ class GeneratorHealth:
         """What was achieved of packets and requests: the phases that are off, else the whole; whether it is off."""
         for _, own in _by_object(kept):
             reported = [side for side in _SIDES if side[1] in own and any(metrics[0] in own for metrics in side[2])]
-            for word, command, ways in [side for side in reported if side[0] != "bits"] or reported:
+            for word, command, ways in [side for side in reported if side[0] != BITS] or reported:
                 did = next([_in_bits(own[m]) for m in metrics if m in own] for metrics in ways if metrics[0] in own)
-                waits = [s for s in kept if s.metric in _WAITS] if word == "requests" else None
+                waits = [s for s in kept if s.metric in _WAITS] if word == REQUESTS else None
                 awake = _awake(own[command], own.get("load.sending"), case)
                 pieces = [shortfall(awake, did, p.window, p.name, waits) for p in parts(case)]
                 off = [x for x in pieces if x is not None and self._is_off(x)]
@@ -310,7 +309,7 @@ class GeneratorHealth:
                     )
 
     def _busy(self, own: dict[str, Series]) -> Iterator[_Part]:
-        series = own.get("load.cpu.utilization")
+        series = own.get(_CPU)
         if series is None:
             return
         covered = cover(series.time_ns, cadence(series) or 1.0)
@@ -325,21 +324,17 @@ class GeneratorHealth:
         parts = [part for part in others if part is not None]
         yield from parts or ([bits] if bits is not None else [])
 
-    def _below(self, own: dict[str, Series], name: str, wanted: tuple[str, ...], bits: float) -> _Part | None:
-        ceiling, reported = own.get(name), next((own[m] for m in wanted if m in own), None)
+    def _below(self, own: dict[str, Series], name: str, command: str, sent: tuple[str, ...]) -> _Part | None:
+        ceiling, reported = own.get(name), next((own[m] for m in (command, *sent) if m in own), None)
         if ceiling is None or reported is None or not 0 < ceiling.values[-1] < math.inf:
             return None
         stated, unit = float(ceiling.values[-1]), ceiling.trait.unit
-        most = (
-            float(reported.values.max())
-            if reported.metric == wanted[0]
-            else _highest(_in_bits(reported) if bits > 1 else reported)
-        )
+        most = float(reported.values.max()) if reported.metric == command else _highest(_in_bits(reported))
         if most is None or not math.isfinite(most):
             return None
         share = min(1e6, max(0.0, most / stated))
         left = min(1.0, 1 - share)
-        asked = "was commanded" if reported.metric == wanted[0] else "ran at"
+        asked = "was commanded" if reported.metric == command else "ran at"
         text = (
             f"the generator {asked} {quantity(share, '1')} of its calibrated ceiling ({quantity(most, unit)} of "
             f"{quantity(stated, unit)}): {quantity(left, '1')} headroom"
@@ -358,9 +353,9 @@ _WORDS = {
 
 
 _SIDES = (
-    ("packets", "load.offered.packet.rate", (("load.tx.packets",),)),
-    ("requests", "load.offered.rate", _REQUESTS),
-    ("bits", "load.offered.bit.rate", (("load.tx.bit.rate",), ("load.tx.bytes",))),
+    (PACKETS, flows(OFFERED, PACKETS)[0], tuple((name,) for name in flows(SENT, PACKETS))),
+    (REQUESTS, flows(OFFERED, REQUESTS)[0], _REQUESTS),
+    (BITS, flows(OFFERED, BITS)[0], tuple((name,) for name in flows(SENT, BYTES, BITS))),
 )
 
 
@@ -430,7 +425,7 @@ def _stood(case: Case, kept: list[Series]) -> Iterator[_Part]:
 
 
 def _queue(own: dict[str, Series]) -> Iterator[_Part]:
-    series = own.get("load.queue_full")
+    series = own.get(_QUEUE_FULL)
     if series is None:
         return
     steps = _increments(series).finite()
@@ -450,7 +445,7 @@ def _increments(series: Series) -> Series:
 
 
 def _monotone(own: dict[str, Series], case: Case) -> Iterator[_Part]:
-    counters = [own[m] for m in _COUNTERS if m in own]
+    counters = [own[m] for m in (*_COUNTED, _QUEUE_FULL) if m in own]
     if not counters:
         return
     planned = [e for e in case.events if e.expect and e.target in {"", case.target}]

@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 
 from soakwatch_model.case import Case
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
+from soakwatch_model.flow import PACKETS, REQUESTS
 from soakwatch_model.series import Series
 from soakwatch_model.window import Phase
 from soakwatch_rules.draft import absent, draft
+from soakwatch_rules.load.account import LoadAccount
 from soakwatch_rules.load.crossing import DROPPED, PORTS, Crossing, Ports
-from soakwatch_rules.load.offered import OVERLOADS, named, overloads, own_loss, parts
+from soakwatch_rules.load.offered import OVERLOADS, overloads, own_loss, parts
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence
@@ -390,12 +392,11 @@ def _mark(overload: _Overload, known: Capacity | None) -> Mark:
 
 
 def _flow(load: tuple[Series, ...]) -> _Flow | None:
-    sent = named(load, "load.tx.packets", "load.tx.packet.rate", "load.offered.packet.rate")
-    back = named(load, "load.rx.packets", "load.rx.packet.rate")
-    if sent and back:
-        return _Flow(sent, back, "{packet}")
-    answered, failed = named(load, "load.requests"), named(load, "load.failures")
-    return _Flow((*answered, *failed), answered, "{request}") if answered and failed else None
+    account = LoadAccount.of(load)
+    if packets := account.pair(PACKETS):
+        return _Flow(packets.into, packets.back, "{packet}")
+    asked = account.asked()
+    return _Flow(asked, account.back(REQUESTS), "{request}") if asked else None
 
 
 def _edges(

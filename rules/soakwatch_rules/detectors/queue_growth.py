@@ -10,11 +10,13 @@ import numpy as np
 
 from soakwatch_model.case import Case
 from soakwatch_model.finding import Finding, Forecast, InconclusiveReason, Mark, Outcome
+from soakwatch_model.flow import PACKETS
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.lives import lives
-from soakwatch_rules.load.offered import OVERLOADS, named
+from soakwatch_rules.load.account import LoadAccount
+from soakwatch_rules.load.offered import OVERLOADS
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.stats.flow import amount
@@ -293,14 +295,8 @@ def _forecast(lifetime: _Lifetime, trend: Trend) -> Forecast | None:
 
 def _load_change(case: Case, window: Window) -> float | None:
     """Change of the load from the first to the last third of a window, as a ratio; None where it is not known."""
-    load = named(
-        case.load,
-        "load.tx.packets",
-        "load.offered.packet.rate",
-        "load.offered.rate",
-        "load.requests",
-        "load.request.rate",
-    )
+    account = LoadAccount.of(case.load)
+    load = account.into(PACKETS) or account.demand()
     third = (window.end_ns - window.begin_ns) // 3
     parts = [(window.begin_ns, window.begin_ns + third), (window.end_ns - third, window.end_ns)]
     (early, early_s), (late, late_s) = (amount(load, *part) for part in parts)

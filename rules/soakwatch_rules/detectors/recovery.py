@@ -16,9 +16,10 @@ from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.episodes import Episode, episodes
-from soakwatch_rules.events.explanations import commanded, median_load
+from soakwatch_rules.events.explanations import median_load
 from soakwatch_rules.imported_baseline import BASELINE_DOUBT, imported_baseline
 from soakwatch_rules.lives import lives
+from soakwatch_rules.load.account import LoadAccount
 from soakwatch_rules.natural_variation import JudgedEpisode, memory_kept, weighed_against_history, without_level
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import RuleSpec
@@ -227,7 +228,7 @@ class Recovery:
         return memory_kept(judged, series, self.kept)
 
     def _before(self, case: Case, series: Series, episode: Episode) -> tuple[Reference | None, str]:
-        trouble, load, own = f"no calm samples before the {episode.name}", commanded(case), False
+        trouble, load, own = f"no calm samples before the {episode.name}", LoadAccount.of(case.load).commands(), False
         later = median_load(load, (episode.after.begin_ns + episode.after.end_ns) // 2, episode.after.end_ns)
         for window in episode.before:
             value = series.between(window.begin_ns, window.end_ns).values
@@ -436,7 +437,7 @@ class Recovery:
             born = [life.window.begin_ns for life in lives(series, whole, case.events)[1:]]
             if born:
                 doubts.append(f"it restarted at {some([moment(b) for b in born])}, which resets most levels")
-        if judgeds and not commanded(case):
+        if judgeds and not LoadAccount.of(case.load).commands():
             doubts.append("no generator reports the load: whether it was the same before and after is not known")
         return doubts
 

@@ -11,11 +11,11 @@ import numpy as np
 
 from soakwatch_model.case import Case
 from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
-from soakwatch_model.flow import BACK, CONNECTIONS, FAILED, LOST, PACKETS, REQUESTS, SENT
-from soakwatch_model.metric import flows
+from soakwatch_model.flow import BACK, FAILED, LATENCY, LOST, QUALITY, SENT
+from soakwatch_model.metric import BY_NAME, flows
 from soakwatch_model.series import Growth, Series
 from soakwatch_rules.draft import absent, draft
-from soakwatch_rules.load.offered import named
+from soakwatch_rules.load.account import LoadAccount
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.stats.differences import Difference, difference, repeatability, runs_needed
@@ -27,12 +27,6 @@ _MIN_SAMPLES = 16
 _LOST = frozenset((*flows(LOST), *flows(FAILED)))
 """What is lost now and then: its mean counts, for its median is 0 as long as most readings lost nothing."""
 _HARMLESS = 1e-4  # of what is offered: a loss that grows by less is nothing to compare runs by
-_OFFERED = {
-    "load.lost.packets": flows(SENT, PACKETS),
-    "load.failures": flows(BACK, REQUESTS),
-    "load.failure.rate": flows(BACK, REQUESTS)[::-1],
-    "load.connections.failed": flows(BACK, CONNECTIONS),
-}
 _LENGTHS = 1.25  # runs whose lengths differ by more are compared with a doubt
 
 
@@ -102,18 +96,10 @@ class RunDifference:
     version: ClassVar[int] = 2
     summary: ClassVar[str] = "a level differs from earlier runs by more than runs vary"
     metrics: ClassVar[tuple[str, ...]] = (
-        "load.rx.packets",
-        "load.rx.packet.rate",
-        "load.rx.bit.rate",
-        "load.requests",
-        "load.request.rate",
-        "load.connection.rate",
-        "load.loss",
-        "load.lost.packets",
-        "load.failures",
-        "load.failure.rate",
-        "load.connections.failed",
-        "load.latency",
+        *flows(BACK),
+        *flows(LOST),
+        *flows(FAILED),
+        *flows(QUALITY, LATENCY),
         "system.cpu.utilization",
         "system.memory.usage",
         "system.memory.utilization",
@@ -352,8 +338,10 @@ def _least(case: Case, series: Series) -> float:
     least = max(series.trait.floor, series.trait.quantum or 0.0) if series.trait.kind != "counter" else 0.0
     if series.metric == "load.loss":
         return max(least, _HARMLESS)
-    if series.metric not in _OFFERED:
+    flow = BY_NAME[series.metric].flow
+    if flow is None or series.metric not in _LOST:
         return least
     begin_ns, end_ns = case.window.begin_ns, case.window.end_ns
-    total, seconds = amount(named(case.load, *_OFFERED[series.metric]), begin_ns, end_ns)
+    whole = LoadAccount.of(case.load).side(SENT if flow.side == LOST else BACK, flow.what)
+    total, seconds = amount(whole, begin_ns, end_ns)
     return max(least, _HARMLESS * total / seconds) if seconds > 0 else least

@@ -9,21 +9,15 @@ import numpy as np
 
 from soakwatch_model.case import Case
 from soakwatch_model.event import Event
+from soakwatch_model.flow import SENT
 from soakwatch_model.series import Series
+from soakwatch_rules.load.account import LoadAccount, is_of_side
 from soakwatch_rules.wording.words import duration, quantity
 
 _NO_CAUSE = frozenset({"gap", "clock.step", "core.present", "core.dump"})
 """Kinds that tell what was seen, or what a crash left behind, not what was done."""
 _SIGNS = ("recorder.", "source.", "log.", "phase.", "cpu.", "memory.", "hardware.")
 """What a device complains of, and the book-keeping of sources: they may be the effect of the same thing."""
-_COMMANDED = (
-    "load.offered.packet.rate",
-    "load.offered.rate",
-    "load.offered.bit.rate",
-    "load.level",
-    "load.connections",
-)
-_SENT = ("load.tx.packets", "load.tx.packet.rate", "load.tx.bit.rate")
 
 
 def explanations(case: Case, series: Series, time_ns: int, slack_ns: int, share: float, window_s: float) -> list[str]:
@@ -77,8 +71,8 @@ def _concerns(event: Event, series: Series) -> bool:
 
 
 def _load(case: Case, series: Series, time_ns: int, slack_ns: int, share: float, window_s: float) -> Iterator[str]:
-    for load in commanded(case):
-        if load.metric == series.metric or (load.metric in _SENT and series.metric.startswith("load.")):
+    for load in LoadAccount.of(case.load).commands():
+        if load.metric == series.metric or (is_of_side(load.metric, SENT) and series.metric.startswith("load.")):
             continue
         before, after = load_around(load, time_ns, slack_ns, window_s)
         if before is None or after is None:
@@ -121,9 +115,3 @@ def median_load(load: Sequence[Series], begin_ns: int, end_ns: int) -> float | N
             if math.isfinite(middle):
                 return middle
     return None
-
-
-def commanded(case: Case) -> list[Series]:
-    """The series that tell the load best: what the generators were told, else what they sent."""
-    reported = [s for s in case.load if s.metric in _COMMANDED]
-    return reported or [s for s in case.load if s.metric in _SENT]

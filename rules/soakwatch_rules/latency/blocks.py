@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch_model.case import Case
-from soakwatch_model.flow import BACK, BITS, BYTES, OFFERED, PACKETS, REQUESTS, SENT
 from soakwatch_model.label import label
-from soakwatch_model.metric import flows
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
-from soakwatch_rules.load.offered import OVERLOADS, named
+from soakwatch_rules.load.account import LoadAccount
+from soakwatch_rules.load.offered import OVERLOADS
 from soakwatch_rules.stats.flow import binned
 from soakwatch_rules.stats.slowdown import Slowness, block_medians, slowness
 
@@ -26,13 +25,6 @@ ROUND_TRIP: Final = "reach.round_trip"
 READINGS: Final = 3  # of one block, at least
 EARLY: Final = 0.25  # of what is judged, where no baseline tells what is usual
 MIN_REFERENCE_BLOCKS: Final = 6  # blocks that tell what is usual
-_LOADS: Final = (
-    *(metric for what in (PACKETS, REQUESTS, BITS) for metric in flows(OFFERED, what)),
-    *flows(SENT, PACKETS),
-    *flows(SENT, BYTES, BITS),
-    "load.users",
-    *flows(BACK, REQUESTS),
-)
 _AFTER: Final = frozenset({"recovery", "cooldown"})
 _BEFORE: Final = frozenset({"ramp", "warm-up", "warmup"})
 _BASELINE: Final = "baseline"
@@ -71,7 +63,7 @@ def grid_of(case: Case, series: Series, block_s: float) -> Grid:
     indices = np.minimum((series.time_ns - case.window.begin_ns) // block_ns, number - 1)
     value = block_medians(indices, series.values, number, READINGS if number > 1 else 1)
     load = np.full(number, np.nan)
-    if offered := named(case.load, *_LOADS):
+    if offered := LoadAccount.of(case.load).demand():
         with np.errstate(all="ignore"):
             load = np.log(binned(offered, edges) / block_s)
         known = np.isfinite(load)

@@ -8,20 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from soakwatch_model.case import Case
-from soakwatch_model.flow import BACK, BITS, BYTES, OFFERED, PACKETS, REQUESTS, SENT
-from soakwatch_model.metric import flows
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
-from soakwatch_rules.load.offered import named
+from soakwatch_rules.load.account import LoadAccount
 from soakwatch_rules.silences import to_the_end
 from soakwatch_rules.spans import joined
 from soakwatch_rules.stats.flow import binned
 from soakwatch_rules.stats.tally import Tally
 
 _STOPPED = 0.01  # less than this share of what goes in comes out
-_SIDES = tuple(
-    (what, (*flows(SENT, what), *flows(OFFERED, what)), flows(BACK, what)) for what in (PACKETS, REQUESTS, BYTES, BITS)
-)
 _USUAL = 0.1  # of the rate before
 _MIN_SENT = 1.0  # a bin in which less went in says nothing
 
@@ -40,11 +35,7 @@ class Forwarding:
     @classmethod
     def of(cls, case: Case) -> Forwarding | None:
         """What the load tells of it; None where it does not tell of both sides."""
-        for word, sent, back in _SIDES:
-            into, out = named(case.load, *sent), named(case.load, *back)
-            if into and out:
-                return cls(into, out, word)
-        return None
+        return next((cls(pair.into, pair.back, pair.what) for pair in LoadAccount.of(case.load).pairs()), None)
 
     @property
     def apart_s(self) -> float:
@@ -73,7 +64,7 @@ def comes_back(case: Case, window: Window) -> bool | None:
     None where nothing tells what came back, or nothing was offered then.
     """
     flow = Forwarding.of(case)
-    out = flow.out if flow is not None else next((o for _, _, m in _SIDES if (o := named(case.load, *m))), ())
+    out = flow.out if flow is not None else LoadAccount.of(case.load).back()
     if not out:
         return None
     whole, seen = Tally(out).between(case.window.begin_ns, window.begin_ns)

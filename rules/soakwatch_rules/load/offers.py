@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch_model.case import Case
-from soakwatch_model.flow import BACK, BITS, BYTES, CONNECTIONS, FAILED, LOST, OFFERED, PACKETS, REQUESTS, SENT
-from soakwatch_model.metric import BY_NAME, COUNTER, GAUGE, flows
+from soakwatch_model.flow import (
+    BACK,
+    BITS,
+    BYTES,
+    CONNECTIONS,
+    FAILED,
+    LOST,
+    OFFERED,
+    PACKETS,
+    REQUESTS,
+    SENDING,
+    SENT,
+    USERS,
+)
+from soakwatch_model.metric import COUNTER, GAUGE
 from soakwatch_model.series import Series
-from soakwatch_rules.load.offered import named
+from soakwatch_rules.load.account import LoadAccount, Pair, drive_of
 from soakwatch_rules.load.throughput import Curve, curve
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.stats.flow import binned
 from soakwatch_rules.stats.outage import Bins
 
 PINGS = "pings"
-_SENT = flows(SENT, PACKETS)
-_BACK = flows(BACK, PACKETS)
-_ANSWERED = flows(BACK, REQUESTS)
-_FAILED = flows(FAILED, REQUESTS)
 _ALIKE, _IN_A_ROW, _FEW = 0.001, 8, 100.0  # bins in a row, each of so many packets, in which as many came back
 _SIZE = 0.1  # packets whose mean size differs by more are not those that were sent
 _GOES_ON = 0.5  # of its usual users or connections
@@ -68,12 +77,12 @@ def offers(case: Case) -> tuple[Offer, ...]:
     """Every account that a case holds: packets of all generators together (what one sends may come back to another),
     but for those that are answered requests, whose packets, requests and connections are accounted for each; pings of
     each peer."""
-    load = [s.between(case.window.begin_ns, case.window.end_ns) for s in case.load]
-    generators = sorted({s.target for s in load})
-    asking = {s.target for s in load if s.metric in _ANSWERED and len(s.finite()) > 1}
-    offers = [*_packets([s for s in load if s.target not in asking], "", asks=False)]
+    account = LoadAccount.of(case.load, case.window)
+    generators = account.generators
+    asking = {name for name in generators if account.only((name,)).side(BACK, REQUESTS)}
+    offers = [*_packets(account.only(set(generators) - asking), "", asks=False)]
     for generator in generators:
-        own = [s for s in load if s.target == generator]
+        own = account.only((generator,))
         label = f"generator={generator}" if len(generators) > 1 else ""
         if generator in asking:
             offers += _packets(own, label, asks=True)
@@ -81,13 +90,13 @@ def offers(case: Case) -> tuple[Offer, ...]:
     return (*offers, *_pings(case.series))
 
 
-def _packets(load: Sequence[Series], label: str, *, asks: bool) -> Iterator[Offer]:
+def _packets(load: LoadAccount, label: str, *, asks: bool) -> Iterator[Offer]:
     """With ``asks`` they belong to requests: then only what is sure to come back packet by packet can be lost."""
-    sent, back = named(load, *_SENT), named(load, *_BACK)
-    reported, lost = named(load, *flows(OFFERED, PACKETS)), named(load, *flows(LOST, PACKETS, kind=COUNTER))
+    sent, lost = load.side(SENT, PACKETS), load.side(LOST, PACKETS, kind=COUNTER)
+    pair, back = load.pair(PACKETS), load.side(BACK, PACKETS)
     on = _Activity(load)
-    if sent and back:
-        between = _between(PACKETS, label, sent, back, "packets sent and received", on, ratio=True)
+    if pair is not None and not pair.commanded:
+        between = _between(pair, label, "packets sent and received", on, ratio=True)
         alike = _same_size(load)
         sure = alike is not False if not asks else alike or (alike is None and _one_for_one(between))
         if sure:
@@ -96,8 +105,8 @@ def _packets(load: Sequence[Series], label: str, *, asks: bool) -> Iterator[Offe
             yield replace(between, ratio=False, open=between.bins, missing="sent")
         else:
             yield replace(between, ratio=False)
-    elif reported and back:
-        between = _between(PACKETS, label, reported, back, "packets commanded and received", on, ratio=False)
+    elif pair is not None:
+        between = _between(pair, label, "packets commanded and received", on, ratio=False)
         yield replace(between, open=between.bins, missing="was to send")
     elif back and not asks:
         yield _alone(PACKETS, label, back, "packets received", on)
@@ -106,20 +115,13 @@ def _packets(load: Sequence[Series], label: str, *, asks: bool) -> Iterator[Offe
         bins = Bins(edges, binned(sent, edges), binned(lost, edges))
         bins = _whole(bins, (*sent, *lost))
         yield Offer(PACKETS, label, lost[0].metric, "packets that the generator counted as lost", lost[0], bins)
-    for series in load:
-        if series.metric in flows(LOST, PACKETS, kind=GAUGE) and len(series.finite()) > 1:
-            yield _share(series, sent)
+    for series in load.side(LOST, PACKETS, kind=GAUGE):
+        yield _share(series, sent)
     if not sent and not back and not asks:
-        for metric in flows(BACK, BYTES, BITS):
-            if matches := named(load, metric):
-                what = BY_NAME[metric].flow
-                assert what is not None
-                put = named(load, *flows(SENT, what.what)) or named(load, *flows(OFFERED, BITS))
-                if put and put[0].trait.kind == matches[0].trait.kind:
-                    yield _between(PACKETS, label, put, matches, "data sent and received", on, ratio=False)
-                else:
-                    yield _alone(PACKETS, label, matches, "data received", on)
-                return
+        if size := load.pair(BYTES) or load.pair(BITS):
+            yield _between(size, label, "data sent and received", on, ratio=False)
+        elif came := load.back(BYTES, BITS):
+            yield _alone(PACKETS, label, came, "data received", on)
 
 
 def _one_for_one(offer: Offer) -> bool:
@@ -131,8 +133,9 @@ def _one_for_one(offer: Offer) -> bool:
     return bool((np.convolve(alike, np.ones(_IN_A_ROW, dtype=np.int64)) >= _IN_A_ROW).any())
 
 
-def _requests(own: Sequence[Series], label: str) -> Iterator[Offer]:
-    answered, failed, reported = named(own, *_ANSWERED), named(own, *_FAILED), named(own, *flows(OFFERED, REQUESTS))
+def _requests(own: LoadAccount, label: str) -> Iterator[Offer]:
+    answered, failed, reported = (own.side(side, REQUESTS) for side in (BACK, FAILED, OFFERED))
+    pair = own.pair(REQUESTS)
     on = _Activity(own)
     if answered and failed:
         edges = _edges(answered)
@@ -154,8 +157,8 @@ def _requests(own: Sequence[Series], label: str) -> Iterator[Offer]:
         sent = binned(reported, edges) if reported else np.full(max(edges.size - 1, 0), np.nan)
         bins = _whole(Bins(edges, sent, binned(failed, edges)), failed)
         yield Offer(REQUESTS, label, failed[0].metric, "requests that failed", failed[0], bins, on=on.activity(edges))
-    if answered and reported:
-        between = _between(REQUESTS, label, reported, answered, "requests commanded and answered", on, ratio=False)
+    if pair is not None:
+        between = _between(pair, label, "requests commanded and answered", on, ratio=False)
         assert between.bins is not None
         without = between.bins.lost - binned(failed, between.bins.edges_ns) if failed else between.bins.lost
         bins = _whole(replace(between.bins, lost=without), failed)
@@ -164,9 +167,8 @@ def _requests(own: Sequence[Series], label: str) -> Iterator[Offer]:
         yield _alone(REQUESTS, label, answered, "requests answered", on)
 
 
-def _connections(own: Sequence[Series], label: str) -> Iterator[Offer]:
-    failed = named(own, "load.connections.failed")
-    opened = named(own, "load.connections.opened", "load.connection.rate")
+def _connections(own: LoadAccount, label: str) -> Iterator[Offer]:
+    failed, opened = own.side(FAILED, CONNECTIONS), own.side(BACK, CONNECTIONS)
     if not failed:
         return
     edges = _edges(failed)
@@ -207,22 +209,14 @@ def _pings(series: Iterable[Series]) -> Iterator[Offer]:
             )
 
 
-def _between(
-    kind: str,
-    label: str,
-    sent: tuple[Series, ...],
-    back: tuple[Series, ...],
-    source: str,
-    on: _Activity,
-    *,
-    ratio: bool,
-) -> Offer:
-    edges = _edges(back)
-    into, out = binned(sent, edges), binned(back, edges)
-    exact = all(s.trait.kind == "counter" for s in (*sent, *back))
+def _between(pair: Pair, label: str, source: str, on: _Activity, *, ratio: bool) -> Offer:
+    """Sizes are an account of packets: nothing else is known of those."""
+    kind, first = pair.what if pair.what == REQUESTS else PACKETS, pair.back[0]
+    edges = _edges(pair.back)
+    into, out = binned(pair.into, edges), binned(pair.back, edges)
     with np.errstate(invalid="ignore", over="ignore"):
-        bins = _whole(Bins(edges, into, into - out), (*sent, *back))
-    return Offer(kind, label, back[0].metric, source, back[0], bins, ratio=ratio, exact=exact, on=on.activity(edges))
+        bins = _whole(Bins(edges, into, into - out), (*pair.into, *pair.back))
+    return Offer(kind, label, first.metric, source, first, bins, ratio=ratio, exact=pair.exact, on=on.activity(edges))
 
 
 def _alone(kind: str, label: str, came: tuple[Series, ...], source: str, on: _Activity) -> Offer:
@@ -261,11 +255,11 @@ def _share(loss: Series, sent: tuple[Series, ...]) -> Offer:
     )
 
 
-def _same_size(load: Sequence[Series]) -> bool | None:
+def _same_size(load: LoadAccount) -> bool | None:
     """Whether what comes back may be what was sent: questions and answers differ in size. None where nobody knows."""
     sizes = []
-    for direction in ("tx", "rx"):
-        many, much = named(load, f"load.{direction}.packets"), named(load, f"load.{direction}.bytes")
+    for side in (SENT, BACK):
+        many, much = load.side(side, PACKETS, kind=COUNTER), load.side(side, BYTES, kind=COUNTER)
         if not many or not much:
             return None
         number, total = (float(np.nansum(binned(x, _edges(x)))) for x in (many, much))
@@ -301,14 +295,9 @@ class _Activity:
 
     __slots__ = ("_reported",)
 
-    def __init__(self, load: Iterable[Series]) -> None:
-        self._reported: list[tuple[str, NDArray[np.int64], NDArray[np.float64]]] = []
-        for series in load:
-            if series.metric in {"load.sending", "load.level", "load.users", "load.connections"} and len(
-                series.finite()
-            ):
-                good = series.finite()
-                self._reported.append((series.metric, good.time_ns, good.values))
+    def __init__(self, load: LoadAccount) -> None:
+        good = [(drive_of(series), series.finite()) for series in load.drives()]
+        self._reported = [(what, series.time_ns, series.values) for what, series in good]
 
     def activity(self, edges: NDArray[np.int64]) -> NDArray[np.float64] | None:
         """1, 0 or NaN for each bin; None where nothing tells of it.
@@ -319,14 +308,14 @@ class _Activity:
         if not self._reported or edges.size < 2:
             return None
         rests, works = np.zeros(edges.size - 1, dtype=bool), np.zeros(edges.size - 1, dtype=bool)
-        for metric, time_ns, value in self._reported:
+        for what, time_ns, value in self._reported:
             positions = np.searchsorted(time_ns, edges[1:], side="right") - 1
             now = np.where(positions >= 0, value[np.clip(positions, 0, None)], np.nan)
             usual = float(np.median(value[value > 0])) if bool((value > 0).any()) else 0.0
-            if metric in {"load.users", "load.connections"}:
+            if what in {USERS, CONNECTIONS}:
                 works |= now > _GOES_ON * usual
-            elif metric == "load.sending":
+            elif what == SENDING:
                 works |= now > 0
-            if metric != "load.connections":
+            if what != CONNECTIONS:
                 rests |= now <= 0
         return np.where(works & ~rests, 1.0, np.where(rests & ~works, 0.0, np.nan))

@@ -9,19 +9,13 @@ from typing import Final
 import numpy as np
 
 from soakwatch_model.case import Case
-from soakwatch_model.flow import BACK, BITS, BYTES, OFFERED, PACKETS, REQUESTS, SENT
-from soakwatch_model.metric import flows
 from soakwatch_model.window import Window
-from soakwatch_rules.load.offered import named, overloads
+from soakwatch_rules.load.account import LoadAccount
+from soakwatch_rules.load.offered import overloads
 from soakwatch_rules.spans import joined, without
 from soakwatch_rules.stats.flow import binned
 
 _BIN_S: Final = 10.0
-_SIDES: Final = (
-    (*flows(OFFERED, PACKETS), *flows(SENT, PACKETS)),
-    (*flows(OFFERED, REQUESTS), *flows(BACK, REQUESTS)),
-    (*flows(OFFERED, BITS), *flows(SENT, BYTES, BITS)),
-)
 _CALM_PHASES: Final = frozenset({"baseline", "soak"})
 HIGH: Final = 0.5
 """Of the highest load of the run: above that it is high."""
@@ -50,17 +44,15 @@ def pressure(case: Case) -> Pressure | None:
     edges = np.arange(case.window.begin_ns, case.window.end_ns + 1, round(_BIN_S * 1e9), dtype=np.int64)
     if edges.size < 3:
         return None
-    for metrics in _SIDES:
-        if reported := named(case.load, *metrics):
-            rate = binned(reported, edges)
-            most = float(np.nanmax(rate)) if bool(np.isfinite(rate).any()) else 0.0
-            if most <= 0:
-                return None
-            with np.errstate(invalid="ignore"):
-                sides = (rate >= HIGH * most, rate <= LOW * most)
-            spans = [[Window(int(edges[i]), int(edges[i + 1])) for i in np.flatnonzero(x).tolist()] for x in sides]
-            return Pressure(joined(spans[0]), joined(spans[1]), f"a load above {100 * HIGH:g} % of its maximum")
-    return None
+    demand = LoadAccount.of(case.load).demand()
+    rate = binned(demand, edges) if demand else np.empty(0)
+    most = float(np.nanmax(rate)) if bool(np.isfinite(rate).any()) else 0.0
+    if most <= 0:
+        return None
+    with np.errstate(invalid="ignore"):
+        sides = (rate >= HIGH * most, rate <= LOW * most)
+    spans = [[Window(int(edges[i]), int(edges[i + 1])) for i in np.flatnonzero(x).tolist()] for x in sides]
+    return Pressure(joined(spans[0]), joined(spans[1]), f"a load above {100 * HIGH:g} % of its maximum")
 
 
 def _cut(window: Window, whole: Window) -> Window:

@@ -12,7 +12,27 @@ from numpy.typing import NDArray
 
 from soakwatch_model.case import Tenant
 from soakwatch_model.event import Event
+from soakwatch_model.flow import (
+    BACK,
+    BITS,
+    BYTES,
+    CONNECTIONS,
+    DRIVE,
+    FAILED,
+    LATENCY,
+    LOST,
+    OFFERED,
+    PACKETS,
+    PORT,
+    QUALITY,
+    REQUESTS,
+    SENT,
+    STREAM,
+    USERS,
+    WHOLE,
+)
 from soakwatch_model.label import label
+from soakwatch_model.metric import COUNTER, GAUGE, flows
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.load.offered import named
@@ -22,49 +42,44 @@ from soakwatch_rules.stats.flow import binned
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
+_SCOPES: Final = (STREAM, WHOLE, PORT)
+"""What is a tenant's own first: a flow may be one tenant's, a generator's whole load may be that of several."""
+
+
+def _of_side(side: str, *what: str, kind: str | None = None, scopes: tuple[str, ...] = _SCOPES) -> tuple[str, ...]:
+    """The metrics of one side, those of flows first, then of the generator, then of its ports."""
+    return tuple(name for one in what for scope in scopes for name in flows(side, one, kind=kind, scope=scope))
+
+
 _SENT: Final = (
-    "load.flow.tx.packets",
-    "load.tx.packets",
-    "load.port.tx.packets",
-    "load.tx.bytes",
-    "load.port.tx.bytes",
-    "load.tx.packet.rate",
-    "load.port.tx.packet.rate",
-    "load.tx.bit.rate",
-    "load.offered.packet.rate",
-    "load.offered.rate",
-    "load.offered.bit.rate",
-    "load.connections.opened",
+    *(name for kind in (COUNTER, GAUGE) for name in _of_side(SENT, PACKETS, BYTES, BITS, kind=kind)),
+    *_of_side(OFFERED, PACKETS, REQUESTS, BITS),
+    *_of_side(BACK, CONNECTIONS, kind=COUNTER),  # opened by the generator
 )
 _RETURNED: Final = (
-    "load.flow.rx.packets",
-    "load.rx.packets",
-    "load.port.rx.packets",
-    "load.rx.bytes",
-    "load.port.rx.bytes",
-    "load.rx.packet.rate",
-    "load.port.rx.packet.rate",
-    "load.rx.bit.rate",
-    "load.requests",
-    "load.request.rate",
-    "load.connection.rate",
+    *(name for kind in (COUNTER, GAUGE) for name in _of_side(BACK, PACKETS, BYTES, BITS, kind=kind)),
+    *_of_side(BACK, REQUESTS),
+    *_of_side(BACK, CONNECTIONS, kind=GAUGE),
 )
 _BY_DEVICE: Final = ("system.network.packets", "system.network.io")
-_ANY_LOAD: Final = ("load.users", "load.connections", "system.sessions.rate", "system.sessions")
-_PAIRS: Final = (
-    ("load.flow.tx.packets", "load.flow.rx.packets"),
-    ("load.tx.packets", "load.rx.packets"),
-    ("load.port.tx.packets", "load.port.rx.packets"),
-    ("load.tx.packet.rate", "load.rx.packet.rate"),
-    ("load.port.tx.packet.rate", "load.port.rx.packet.rate"),
+_ANY_LOAD: Final = (*flows(DRIVE, USERS, CONNECTIONS), "system.sessions.rate", "system.sessions")
+_PAIRS: Final = tuple(
+    pair
+    for kind in (COUNTER, GAUGE)
+    for scope in _SCOPES
+    for pair in zip(
+        *(flows(side, PACKETS, kind=kind, scope=scope) for side in (SENT, BACK)),
+        strict=True,
+    )
 )
-_STATED: Final = ("load.flow.loss", "load.loss")
-_LATENCY: Final = ("load.flow.latency", "load.latency", "reach.round_trip")
+_STATED: Final = _of_side(LOST, PACKETS, kind=GAUGE)
+_LATENCY: Final = (*_of_side(QUALITY, LATENCY), "reach.round_trip")
+_ANSWERED, _FAILURES = (flows(side, REQUESTS, kind=COUNTER) for side in (BACK, FAILED))
 _CPU: Final = ("system.cpu.module.utilization", "process.cpu.utilization")
 _QUANTILES: Final = ("p99", "0.99", "99", "p95", "0.95", "95", "p90", "0.9", "90", "mean", "p50", "0.5", "50", "median")
 
 METRICS: Final = tuple(
-    dict.fromkeys((*_SENT, *_RETURNED, *_BY_DEVICE, *_ANY_LOAD, *_STATED, *_LATENCY, *_CPU, "load.failures"))
+    dict.fromkeys((*_SENT, *_RETURNED, *_BY_DEVICE, *_ANY_LOAD, *_STATED, *_LATENCY, *_CPU, *_FAILURES))
 )
 """All that tells of a tenant's load or of how it was served."""
 BY_DEVICE: Final = tuple(metric for metric in METRICS if not metric.startswith("load."))
@@ -154,12 +169,12 @@ def _loss(kept: Sequence[Series], edges_ns: NDArray[np.int64]) -> Measure | None
             return Measure("loss", returned_metric, np.where(np.isfinite(share), share, np.nan))
     if stated := named(kept, *_STATED):
         return Measure("loss", stated[0].metric, _mean(stated, edges_ns))
-    requests, failures = named(kept, "load.requests"), named(kept, "load.failures")
+    requests, failures = named(kept, *_ANSWERED), named(kept, *_FAILURES)
     if requests and failures:
         with np.errstate(all="ignore"):
             failed = binned(failures, edges_ns)
             share = failed / (binned(requests, edges_ns) + failed)
-        return Measure("loss", "load.failures", np.where(np.isfinite(share), share, np.nan))
+        return Measure("loss", failures[0].metric, np.where(np.isfinite(share), share, np.nan))
     return None
 
 

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch_model.case import Case
+from soakwatch_model.flow import BACK, BITS, BYTES, OFFERED, PACKETS, REQUESTS, SENT
 from soakwatch_model.series import Series
-from soakwatch_rules.load.offered import named
+from soakwatch_rules.load.account import LoadAccount
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.stats.flow import steps
 
@@ -17,16 +18,6 @@ _MAX_VALUE = 1e120
 _MAX_CADENCES = 3  # cadences that a reading of a rate speaks for
 _CHANGE = 0.1  # of a commanded rate
 _IDLE = 0.05  # of the median of what was offered
-_KINDS = (
-    (("load.request.rate", "load.requests"), "load.offered.rate", ()),
-    (
-        ("load.rx.packets", "load.rx.packet.rate"),
-        "load.offered.packet.rate",
-        ("load.tx.packets", "load.tx.packet.rate"),
-    ),
-)
-_LAST = (("load.rx.bit.rate", "load.rx.bytes"), "load.offered.bit.rate", ("load.tx.bit.rate", "load.tx.bytes"))
-"""Where neither requests nor packets are told: the size of what is sent is left to chance."""
 
 
 class Flow(NamedTuple):
@@ -91,14 +82,20 @@ def curve(series: Series) -> Curve:
 
 def flows(case: Case) -> list[Flow]:
     """The throughputs of a case: requests and packets of each generator, bits where it tells neither."""
+    account = LoadAccount.of(case.load, case.window)
     result = []
-    generators = sorted({series.target for series in case.load})
-    for generator in generators:
-        own = [s.between(case.window.begin_ns, case.window.end_ns) for s in case.load if s.target == generator]
-        known = [kind for kind in _KINDS if any(s.metric in kind[0] for s in own)] or [_LAST]
-        for metrics, text, sent in known:
-            for samples in named(own, *metrics) or [s for s in own if s.metric in metrics][:1]:
-                name = f"generator={generator}" if len(generators) > 1 else ""
+    for generator in account.generators:
+        own = account.only((generator,))
+        name = f"generator={generator}" if len(account.generators) > 1 else ""
+        # Where neither requests nor packets are reported, the size of what is sent is left to chance.
+        for what in [kind for kind in (REQUESTS, PACKETS) if own.any_of(BACK, kind)] or [_size(own)]:
+            offered, sent = own.side(OFFERED, BITS if what == BYTES else what), own.side(SENT, what)
+            for samples in own.side(BACK, what) or own.any_of(BACK, what)[:1]:
                 label = ",".join(x for x in (name, samples.object) if x)
-                result.append(Flow(samples, named(own, text), named(own, *sent), label))
+                result.append(Flow(samples, offered, sent, label))
     return result
+
+
+def _size(own: LoadAccount) -> str:
+    """Bytes, which are counted, or bits: what is reported of what came back."""
+    return BYTES if own.any_of(BACK, BYTES) else BITS

@@ -7,17 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from soakwatch_model.case import Case
-from soakwatch_model.flow import BACK, OFFERED, PACKETS, REQUESTS, SENT
-from soakwatch_model.metric import flows
+from soakwatch_model.flow import BITS, BYTES, LOST, PACKETS, REQUESTS
+from soakwatch_model.metric import COUNTER
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
-from soakwatch_rules.load.offered import named
+from soakwatch_rules.load.account import LoadAccount, Pair
 from soakwatch_rules.stats.flow import binned
 from soakwatch_rules.stats.outage import Bins
 
-_SENT = (*flows(SENT, PACKETS), *flows(OFFERED, PACKETS))
-_BACK = flows(BACK, PACKETS)
-_ANSWERED = flows(BACK, REQUESTS)
+_UNITS = {PACKETS: "packet", REQUESTS: "request", BYTES: "byte", BITS: "bit"}
 _MIN_CALM_BINS = 8  # bins that tell what would have come
 _DIP = 0.3  # of a rate that nobody commands: less is how it scatters
 _EXACT = 0.005
@@ -63,12 +61,10 @@ def _against(bins: Bins, rate: float) -> Bins:
 def traffic(case: Case) -> Traffic | None:
     """What the load tells of it: packets sent and received, packets known to be lost, requests offered and answered;
     else what was answered or received against the calm before. None where it tells none of these."""
-    load = [s.between(case.window.begin_ns, case.window.end_ns) for s in case.load]
-    sent, back = named(load, *_SENT), named(load, *_BACK)
-    lost, reported = named(load, "load.lost.packets"), named(load, "load.offered.rate")
-    answered = named(load, *_ANSWERED)
-    if sent and back:
-        return _between(sent, back, "packet", "packets sent and received")
+    account = LoadAccount.of(case.load, case.window)
+    if packets := account.pair(PACKETS):
+        return _between(packets, "packets sent and received")
+    sent, lost = account.into(PACKETS), account.side(LOST, PACKETS, kind=COUNTER)
     if sent and lost:
         edges = _edges(lost)
         return Traffic(
@@ -76,27 +72,22 @@ def traffic(case: Case) -> Traffic | None:
             "packet",
             "packets that the generator counted as lost",
         )
-    if reported and answered:
-        return _between(reported, answered, "request", "requests offered and answered")
-    for unit, metrics in (
-        ("request", _ANSWERED),
-        ("packet", _BACK),
-        ("byte", ("load.rx.bytes",)),
-        ("bit", ("load.rx.bit.rate",)),
-    ):
-        if came := named(load, *metrics):
+    if requests := account.pair(REQUESTS):
+        return _between(requests, "requests offered and answered")
+    for kind in (REQUESTS, PACKETS, BYTES, BITS):
+        if came := account.back(kind):
             edges = _edges(came)
             count = binned(came, edges)
-            what = f"{unit}s received, compared with the time before"
-            return Traffic(Bins(edges, count, np.zeros(count.size)), unit, what, assumed=True)
+            source = f"{kind} received, compared with the time before"
+            return Traffic(Bins(edges, count, np.zeros(count.size)), _UNITS[kind], source, assumed=True)
     return None
 
 
-def _between(sent: tuple[Series, ...], back: tuple[Series, ...], unit: str, source: str) -> Traffic:
-    edges = _edges(back)
-    into, out = binned(sent, edges), binned(back, edges)
+def _between(pair: Pair, source: str) -> Traffic:
+    edges = _edges(pair.back)
+    into, out = binned(pair.into, edges), binned(pair.back, edges)
     with np.errstate(invalid="ignore", over="ignore"):
-        return Traffic(Bins(edges, into, into - out), unit, source)
+        return Traffic(Bins(edges, into, into - out), _UNITS[pair.what], source)
 
 
 def _edges(series: tuple[Series, ...]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

@@ -147,13 +147,13 @@ def test_fall_by_hand() -> None:
 
 
 def test_flows_and_their_curves() -> None:
-    """Rates come before counters; a commanded rate that jumps takes two readings with it; idle ones are left out."""
+    """Counters come before rates; a commanded rate that jumps takes two readings with it; idle ones are left out."""
     reported = readings("load.offered.rate", np.array([10.0, 10, 20, 20, 0, 0, 20, 20]), 1.0)
     rate = readings("load.request.rate", np.full(8, 10.0), 1.0)
     requests = readings("load.requests", np.arange(0.0, 80.0, 10.0), 1.0)
     case = Case("dut", "", Window(0, 8 * S), load=(reported, rate, requests))
     (flow,) = flows(case)
-    assert flow.series.metric == "load.request.rate"
+    assert flow.series.metric == "load.requests"
     assert flow.commanded[0].metric == "load.offered.rate"
     shown = curve(rate).per(reported)
     assert shown is not None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,11 +11,13 @@ from soakwatch_model.case import Case
 from soakwatch_model.finding import Outcome
 from soakwatch_model.series import Series
 from soakwatch_model.window import Phase, Window
+from soakwatch_rules.detectors.generator_health import GeneratorHealth
 from soakwatch_rules.detectors.hang import Hang
 from soakwatch_rules.detectors.overload_loss import OverloadLoss
 from soakwatch_rules.detectors.performance_decline import PerformanceDecline
 from soakwatch_rules.detectors.periodic_pause import PeriodicPause
-from soakwatch_rules.events.explanations import commanded
+from soakwatch_rules.events.explanations import explanations
+from soakwatch_rules.load.account import LoadAccount
 from soakwatch_rules.load.forwarding import Forwarding, lost_share
 from soakwatch_rules.load.throughput import flows
 from soakwatch_rules.scenarios.synthetic import readings, uptimes
@@ -65,8 +69,8 @@ def test_packets_are_taken_before_bytes_and_bytes_before_bits() -> None:
     assert only is not None
     assert only.word == "bytes"
     reported = flows(case(load[:4]))
-    assert [flow.series.metric for flow in reported] == ["load.rx.bit.rate"]
-    assert [s.metric for s in reported[0].sent] == ["load.tx.bit.rate"]
+    assert [flow.series.metric for flow in reported] == ["load.rx.bytes"]
+    assert [s.metric for s in reported[0].sent] == ["load.tx.bytes"]
 
 
 @pytest.mark.parametrize(("what", "rate"), PAIRS)
@@ -107,5 +111,40 @@ def test_a_load_set_in_bits_is_a_load_too() -> None:
     """A command in bits is taken before what was sent."""
     reported = readings("load.offered.bit.rate", np.full(N, 1e9), 1.0)
     (sent, _) = figures("packets", 1000.0, np.ones(N))
-    assert [s.metric for s in commanded(case((sent, reported)))] == ["load.offered.bit.rate"]
-    assert [s.metric for s in commanded(case((sent,)))] == ["load.tx.packets"]
+    assert [s.metric for s in LoadAccount.of((sent, reported)).commands()] == ["load.offered.bit.rate"]
+    assert [s.metric for s in LoadAccount.of((sent,)).commands()] == ["load.tx.packets"]
+
+
+@pytest.mark.parametrize("what", ["packets", "packet.rate", "bytes", "bit.rate"])
+def test_a_step_of_cpu_with_the_load_is_explained_in_whatever_unit_the_load_is_sent(what: str) -> None:
+    """The load doubles, and CPU with it: iperf3 tells of bytes only, others of bits or of packets."""
+    twice = np.where(np.arange(N) < 600, 1.0, 2.0)
+    value = 1000.0 * twice if what.endswith("rate") else np.cumsum(1000.0 * twice)
+    cpu = readings("system.cpu.utilization", 0.2 * twice, 1.0)
+    why = explanations(case((readings(f"load.tx.{what}", value, 1.0),), cpu), cpu, 600 * S, 5 * S, 0.1, 60.0)
+    assert len(why) == 1
+    assert why[0].startswith(f"load.tx.{what} changed by +100 %")
+
+
+def test_each_generator_says_for_itself_what_it_was_set_to_do() -> None:
+    """One is commanded, the other says only what it sent, twice: in its best unit that counts."""
+    steady = np.full(N, 1000.0)
+    first = readings("load.offered.rate", steady, 1.0)
+    second = [
+        replace(readings(f"load.tx.{what}", steady, 1.0), target="tg2")
+        for what in ("bit.rate", "packets", "packet.rate")
+    ]
+    stated = LoadAccount.of((first, *second)).commands()
+    assert [series.metric for series in stated] == ["load.offered.rate", "load.tx.packets"]
+
+
+def test_a_generator_held_to_a_rate_of_packets_is_judged_by_the_rate_that_it_reports() -> None:
+    """It was told to send 1000 packets a second and sends half of that; it counts none of them."""
+    load = (
+        readings("load.offered.packet.rate", np.full(N, 1000.0), 1.0),
+        readings("load.tx.packet.rate", np.full(N, 500.0), 1.0),
+    )
+    held = replace(case((), *load), role="generator")
+    (finding,) = GeneratorHealth().judge(held)
+    assert finding.outcome is Outcome.INCONCLUSIVE
+    assert "sent 50 % of the commanded packets" in finding.reason
