@@ -59,7 +59,7 @@ from soakwatch_model.roles import DUT
 from soakwatch_model.series import Growth, Series, Trait, trait_of
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules.parameter import parameters as parameters_of
-from soakwatch_rules.rule import Rule
+from soakwatch_rules.rule import Input, Rule
 
 __all__ = [
     "Event",
@@ -143,7 +143,7 @@ def judge_series(
         raise ValueError(f"two samples have the same time, at positions {index - 1} and {index}: keep one of them")
     series = Series(target, name, object, trait, time_ns, values, cadence_s)
     window = Window(int(time_ns[0]), int(time_ns[-1]) + 1) if time_ns.size else Window(0, 1)
-    calm = baseline_of(phases) if judge_rule.manner.baseline else None
+    calm = baseline_of(phases) if Input.BASELINE in judge_rule.manner.inputs else None
     baseline = () if calm is None else (series.between(calm.begin_ns, calm.end_ns),)
     wanted = [phase.window for phase in phases if phase.name in judge_rule.phases]
     if wanted:

@@ -19,9 +19,9 @@ from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.series import Series, trait_of
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules.parameter import parameters
-from soakwatch_rules.rule import Rule
+from soakwatch_rules.rule import Input, Rule
 from soakwatch_rules.scenarios.synthetic import PROCESS, readings
-from soakwatch_rules.traits import Traits
+from soakwatch_rules.traits import Limit, Traits
 
 _SECOND: Final = 10**9
 _PER_PHASE: Final = (("baseline", 0.2), ("soak", 0.3), ("stress", 0.1), ("recovery", 0.4))
@@ -218,7 +218,7 @@ def check_calm(rule: Rule) -> None:
         findings = rule.judge(case)
         assert findings, f"{rule.name} says nothing"
         for finding in findings:
-            unasked = traits.needs_limit or traits.needs_stated_limit or traits.needs_event
+            unasked = traits.limit in {Limit.PLAN, Limit.DEVICE} or Input.EVENTS in rule.manner.inputs
             if finding.outcome is Outcome.NOT_APPLICABLE and unasked:
                 continue
             assert finding.outcome is Outcome.PASS, f"{rule.name} says {finding.outcome}: {finding.reason}"
@@ -306,7 +306,7 @@ def _scaled(series: tuple[Series, ...], factor: float) -> tuple[Series, ...]:
 def check_events(rule: Rule) -> None:
     """Events of unknown kinds, of other objects, or without details change nothing and raise nothing."""
     odd = (Event("failover", "dut", "", 5, None), Event("core.unheard", "", "x=y", 5, 2, {"mtime": "soon"}))
-    for case in cases(rule, quiet) if not _traits(rule).needs_event else ():
+    for case in cases(rule, quiet) if Input.EVENTS not in rule.manner.inputs else ():
         plain, with_odd = rule.judge(case), rule.judge(replace(case, events=odd))
         assert [f.outcome for f in plain] == [f.outcome for f in with_odd], f"{rule.name} heeds events of other kinds"
 

@@ -36,8 +36,8 @@ from soakwatch_model.roles import DUT, GENERATOR
 from soakwatch_model.series import Series
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules.polling import CORE
-from soakwatch_rules.rule import Rule, wanted
-from soakwatch_rules.traits import Crash, traits_of
+from soakwatch_rules.rule import Input, Rule, wanted
+from soakwatch_rules.traits import Crash, Judges, traits_of
 from soakwatch_rules.wording.words import counted
 
 Concerned = Callable[[Rule, str, Sequence[SeriesKey]], bool]
@@ -107,7 +107,7 @@ class CaseBuilder:
 
     def subjects(self, rule: Rule) -> Iterator[tuple[str, list[SeriesKey]]]:
         """What a rule judges, one case each: the target and its series."""
-        if rule.manner.needs_earlier and not self._earlier:
+        if Input.EARLIER in rule.manner.inputs and not self._earlier:
             return
         keys = sorted(self._record.keys(wanted(rule)) if wanted(rule) else (), key=_order)
         if rule.manner.objects:
@@ -133,8 +133,8 @@ class CaseBuilder:
         ranks = {metric: rank for rank, metric in enumerate(rule.metrics)}
         ordered = sorted(keys, key=lambda key: (ranks[key.metric], key.object))
         single = rule.scope != "target" and bool(ordered)
-        begin_ns, end_ns, traits = window.begin_ns, window.end_ns, traits_of(rule.name)
-        calm = self._in_baseline(ordered) if rule.manner.baseline else ()
+        begin_ns, end_ns, inputs, traits = window.begin_ns, window.end_ns, rule.manner.inputs, traits_of(rule.name)
+        calm = self._in_baseline(ordered) if Input.BASELINE in inputs else ()
         read = (self._bounded(self._record.series(key, begin_ns, end_ns)) for key in ordered)
         series = tuple(labelled(series_read, target, self.roles) for series_read in read)
         whole = window
@@ -147,28 +147,31 @@ class CaseBuilder:
             window=window,
             series=series,
             phases=self.phases,
-            events=self._events_in(reporters, window) + (self._changes(target, window) if traits.of_setup else ()),
+            events=self._events_in(reporters, window)
+            + (self._changes(target, window) if Input.MACHINE in inputs else ()),
             ledgers=self._ledgers_in(target, whole),
             load=tuple(series.between(window.begin_ns, window.end_ns) for series in self._load),
             baseline=tuple(labelled(series_read, target, self.roles) for series_read in calm),
             facts=self._facts.get(target, {}),
-            polling=self._polls(target) if CORE in rule.metrics or traits.reads_machine else {},
+            polling=self._polls(target) if CORE in rule.metrics or Input.MACHINE in inputs else {},
             faults=(
                 *(fault.text for fault in self._faults if fault.target in reporters and fault.metric in rule.metrics),
-                *(self._unheard.get(target, ()) if traits.generator else ()),
+                *(self._unheard.get(target, ()) if traits.judges is Judges.GENERATOR else ()),
             ),
             role=self.roles.get(target, DUT),
             devices=self.devices,
-            earlier=self._in_earlier(rule, ordered[0]) if ordered and rule.manner.needs_earlier else (),
+            earlier=self._in_earlier(rule, ordered[0]) if ordered and Input.EARLIER in inputs else (),
             family=self._family(rule),
-            tenants=(tenants_in(self._record, self._tenants, target, self.roles, window) if traits.by_tenant else ()),
-            machine=self._machines.get(target, {}) if traits.reads_machine else {},
+            tenants=(
+                tenants_in(self._record, self._tenants, target, self.roles, window) if Input.TENANTS in inputs else ()
+            ),
+            machine=self._machines.get(target, {}) if Input.MACHINE in inputs else {},
             unread=tuple(
                 Unread(fault.metric, fault.object, fault.first_ns, fault.last_ns, fault.text)
                 for fault in self._faults
                 if fault.target in reporters and fault.metric in rule.metrics
             ),
-            shut=self._shut_ports(target) if traits.reads_shut_ports else {},
+            shut=self._shut_ports(target) if Input.SHUT_PORTS in inputs else {},
         )
 
     def _family(self, rule: Rule) -> int:

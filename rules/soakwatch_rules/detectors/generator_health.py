@@ -27,7 +27,7 @@ from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.stats.commanded import Shortfall, shortfall
 from soakwatch_rules.stats.saturation import Means, cover
-from soakwatch_rules.traits import Family, Guide, Traits
+from soakwatch_rules.traits import Guide, Inconclusive, Judges, Traits, Words
 from soakwatch_rules.wording.words import counted, duration, moment, quantity, whole
 
 _COUNTERS = ("load.tx.packets", "load.rx.packets", "load.requests", "load.failures", "load.queue_full")
@@ -152,13 +152,10 @@ class GeneratorHealth:
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec("two samples of the generator over at least a minute", shortest_s=60.0)
     traits: ClassVar[Traits] = Traits(
-        plain_words="the traffic generator did not deliver its load",
+        words=Words("the traffic generator did not deliver its load"),
         rank=10,
-        generator=True,
-        availability_only=True,
-        any_role=True,
-        of_this_run=True,
-        family=Family.OTHER,
+        judges=Judges.GENERATOR,
+        inconclusive=Inconclusive(any_role=True, required=True),
         guide=Guide(
             fails_when=(
                 "Never: a generator that did not send what it was asked for makes what rests on its load undecided."

@@ -17,10 +17,10 @@ from soakwatch_model.series import Growth, Series
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.load.offered import named
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import RuleSpec
+from soakwatch_rules.rule import Input, RuleSpec
 from soakwatch_rules.stats.differences import Difference, difference, repeatability, runs_needed
 from soakwatch_rules.stats.flow import amount
-from soakwatch_rules.traits import Family, Guide, Traits
+from soakwatch_rules.traits import Guide, Limit, Marks, Traits, Words
 from soakwatch_rules.wording.words import counted, duration, quantity
 
 _MIN_SAMPLES = 16
@@ -125,13 +125,14 @@ class RunDifference:
     scope: ClassVar[Literal["object", "metric", "target"]] = "metric"
     phases: ClassVar[tuple[str, ...]] = ("soak",)
     manner: ClassVar[RuleSpec] = RuleSpec(
-        "two earlier runs, better five, and 16 samples of each after settling", needs_earlier=True, live="end"
+        "two earlier runs, better five, and 16 samples of each after settling",
+        inputs=frozenset({Input.EARLIER}),
+        live="end",
     )
     traits: ClassVar[Traits] = Traits(
-        plain_words="it differs from earlier runs",
-        trend=True,
-        compares_runs=True,
-        family=Family.OTHER,
+        words=Words("it differs from earlier runs"),
+        marks=Marks.WHOLE,
+        limit=Limit.RUNS,
         guide=Guide(
             fails_when=(
                 "A median differs from earlier runs by more than 5 % in the bad direction, and by more than runs vary."

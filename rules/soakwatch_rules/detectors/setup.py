@@ -14,8 +14,8 @@ from soakwatch_rules.machine.cores import Uneven, governors, idle_states, spread
 from soakwatch_rules.machine.description import Cores, Machine, described
 from soakwatch_rules.machine.look import Look, Remark, together
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import RuleSpec
-from soakwatch_rules.traits import Family, Guide, Traits
+from soakwatch_rules.rule import Input, RuleSpec
+from soakwatch_rules.traits import Family, Guide, Judges, Marks, Traits, Words
 from soakwatch_rules.wording.words import counted, some
 
 _CHANGE: Final = "setup.change"
@@ -89,15 +89,17 @@ class Setup:
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec(
-        "what the target reported of itself as the run began", live="end", objects=("mode=softirq", "mode=idle")
+        "what the target reported of itself as the run began",
+        live="end",
+        objects=("mode=softirq", "mode=idle"),
+        inputs=frozenset({Input.MACHINE}),
     )
     traits: ClassVar[Traits] = Traits(
-        plain_words="its set-up limits results",
+        words=Words("its set-up limits results"),
         rank=910,
-        trend=True,
         event_kinds=(_CHANGE,),
-        reads_machine=True,
-        of_setup=True,
+        marks=Marks.WHOLE,
+        judges=Judges.SETUP,
         family=Family.HARDWARE,
         guide=Guide(
             fails_when="Never: a set-up that limits results (PCIe link, governor, NUMA, receive queues) warns.",

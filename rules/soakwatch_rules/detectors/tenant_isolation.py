@@ -19,9 +19,9 @@ from soakwatch_rules.draft import draft
 from soakwatch_rules.load.tenants import BY_DEVICE, Load, Measure, Served, changes, edges, served
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.peers import finite_numbers
-from soakwatch_rules.rule import RuleSpec
+from soakwatch_rules.rule import Input, RuleSpec
 from soakwatch_rules.stats.contrast import Contrast, contrast
-from soakwatch_rules.traits import Family, Guide, Traits
+from soakwatch_rules.traits import Family, Guide, Limit, Traits, Words
 from soakwatch_rules.wording.words import counted, duration, quantity, some
 
 Floats = NDArray[np.float64]
@@ -106,13 +106,15 @@ class TenantIsolation:
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec(
-        "two tenants, and a load of one that changes for a minute while the other goes on", shortest_s=300.0, live="end"
+        "two tenants, and a load of one that changes for a minute while the other goes on",
+        shortest_s=300.0,
+        live="end",
+        inputs=frozenset({Input.TENANTS}),
     )
     traits: ClassVar[Traits] = Traits(
-        plain_words="one tenant's load cost the others",
-        needs_limit=True,
-        by_tenant=True,
+        words=Words("one tenant's load cost the others"),
         rank=420,
+        limit=Limit.PLAN,
         family=Family.TRAFFIC,
         guide=Guide(
             fails_when=(
