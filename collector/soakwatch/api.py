@@ -51,7 +51,7 @@ from soakwatch.sources.tables.columns import IMPORTED, NO_UNIT
 from soakwatch.sources.tables.times import TimeOptions, time_reading
 from soakwatch.sources.tables.units import Unit, into
 from soakwatch.sources.tables.units import unit as unit_of
-from soakwatch_model.case import Case
+from soakwatch_model.case import Before, Case
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.metric import BY_NAME, fault_of, slack_of
@@ -151,7 +151,7 @@ def judge_series(
             min(phase_window.begin_ns for phase_window in wanted), max(phase_window.end_ns for phase_window in wanted)
         )
         series = series.between(window.begin_ns, window.end_ns)
-    case = Case(target, object, window, (series,), tuple(phases), tuple(events), baseline=baseline)
+    case = Case(target, object, window, (series,), tuple(phases), tuple(events), before=Before(baseline))
     return judge_rule.judge(case)
 
 

@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from soakwatch_model.case import Case, Ledger, Tree
+from soakwatch_model.case import Before, Case, Ledger, TargetFacts, Tree, Unread
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.series import Series, trait_of
@@ -95,17 +95,17 @@ def cases(rule: Rule, values: Values, *, due: int | None = None, begin_ns: int =
         ledgers=ledgers,
         load=load,
         role=role,
-        machine=_MACHINE if due is None else {},
+        facts=TargetFacts(fingerprint=_MACHINE if due is None else {}),
     )
     if rule.scope == "metric":
         for s in series:
             earlier = tuple(_series(s.metric, values(s.metric, n), apart, -run * 2 * length_ns) for run in range(_RUNS))
             before = (s.between(edges[0], edges[1]),)
-            yield replace(whole, object=s.object, series=(s,), baseline=before, earlier=earlier)
+            yield replace(whole, object=s.object, series=(s,), before=Before(before, earlier))
     else:
         kept = tuple(s for s in series if s.metric != "process.count") if rule.scope == "object" else tuple(series)
         calm = tuple(s.between(edges[0], edges[1]) for s in kept) if rule.scope == "object" else ()
-        yield replace(whole, object=PROCESS if rule.scope == "object" else "", series=kept, baseline=calm)
+        yield replace(whole, object=PROCESS if rule.scope == "object" else "", series=kept, before=Before(calm))
 
 
 def _series(metric: str, value: Floats, apart: float, begin_ns: int) -> Series:
@@ -253,8 +253,8 @@ def check_too_little(rule: Rule) -> None:
             for finding in rule.judge(case):
                 assert finding.outcome not in _CLEAR, f"{rule.name} passes on {name}: {finding.reason}"
                 check_complete(rule, case, finding)
-    for faults in ((), ("no permission",)):
-        bare = Case("dut", PROCESS if rule.scope == "object" else "", Window(0, 120 * _SECOND), faults=faults)
+    for unread in ((), (Unread("", "", 0, 0, "no permission"),)):
+        bare = Case("dut", PROCESS if rule.scope == "object" else "", Window(0, 120 * _SECOND), unread=unread)
         for finding in rule.judge(bare):
             assert finding.outcome in {Outcome.NOT_APPLICABLE, Outcome.INCONCLUSIVE}, f"{rule.name} judges nothing"
             check_complete(rule, bare, finding)
@@ -287,8 +287,7 @@ def check_scale(rule: Rule) -> None:
             wide = replace(
                 case,
                 series=_scaled(case.series, factor),
-                baseline=_scaled(case.baseline, factor),
-                earlier=_scaled(case.earlier, factor),
+                before=Before(_scaled(case.before.baseline, factor), _scaled(case.before.earlier, factor)),
             )
             for first, two in zip(rule.judge(case), rule.judge(wide), strict=True):
                 assert first.outcome == two.outcome, f"{rule.name} depends on the unit"

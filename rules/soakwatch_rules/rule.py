@@ -13,12 +13,12 @@ from soakwatch_model.finding import Finding
 class Input(StrEnum):
     """What a rule reads beside its series, the events and the load; a case has it only for rules that ask."""
 
-    BASELINE = "baseline"  # the readings of the baseline phase (``Case.baseline``)
-    EARLIER = "earlier"  # its series in earlier runs: it is not asked where none was named (``Case.earlier``)
+    BASELINE = "baseline"  # the readings of the baseline phase (``Before.baseline``)
+    EARLIER = "earlier"  # its series in earlier runs: it is not asked where none was named (``Before.earlier``)
     EVENTS = "events"  # an event: without one it judges nothing, and those of any kind change what it says
-    TENANTS = "tenants"  # those who share the device, and what is theirs (``Case.tenants``)
+    TENANTS = "tenants"  # those who share the device, and what is theirs (``TargetFacts.tenants``)
     MACHINE = "machine"  # what the target reported of itself, its polling cores and the changes of its set-up
-    SHUT_PORTS = "shut_ports"  # which interfaces were administratively down (``Case.shut``)
+    SHUT_PORTS = "shut_ports"  # which interfaces were administratively down (``TargetFacts.shut``)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """The frozen baseline of a run: level, noise and period of each series, and samples imported from an earlier run.
 
-Rules use the samples of the baseline phase (``Case.baseline``). The snapshot frozen at the end of that phase shows
+Rules use the samples of the baseline phase (``Before.baseline``). The snapshot frozen at the end of that phase shows
 people, and anyone who audits the record, what the baseline was.
 """
 

@@ -28,7 +28,7 @@ from soakwatch.judge.tenants import tenants_in
 from soakwatch.plan.tenants import TenantPlan
 from soakwatch.record import SeriesKey
 from soakwatch.record.meta import UNPOLLED
-from soakwatch_model.case import Case, Ledger, Unread
+from soakwatch_model.case import Before, Case, Ledger, TargetFacts, Unread
 from soakwatch_model.event import Event
 from soakwatch_model.metric import BY_NAME, STATE
 from soakwatch_model.metric_load import HEARD, WHOLE_LOAD
@@ -151,27 +151,34 @@ class CaseBuilder:
             + (self._changes(target, window) if Input.MACHINE in inputs else ()),
             ledgers=self._ledgers_in(target, whole),
             load=tuple(series.between(window.begin_ns, window.end_ns) for series in self._load),
-            baseline=tuple(labelled(series_read, target, self.roles) for series_read in calm),
-            facts=self._facts.get(target, {}),
-            polling=self._polls(target) if CORE in rule.metrics or Input.MACHINE in inputs else {},
-            faults=(
-                *(fault.text for fault in self._faults if fault.target in reporters and fault.metric in rule.metrics),
+            before=Before(
+                tuple(labelled(series_read, target, self.roles) for series_read in calm),
+                self._in_earlier(rule, ordered[0]) if ordered and Input.EARLIER in inputs else (),
+            ),
+            facts=self._facts_of(rule, target, window),
+            unread=(
+                *(
+                    Unread(fault.metric, fault.object, fault.first_ns, fault.last_ns, fault.text)
+                    for fault in self._faults
+                    if fault.target in reporters and fault.metric in rule.metrics
+                ),
                 *(self._unheard.get(target, ()) if traits.judges is Judges.GENERATOR else ()),
             ),
             role=self.roles.get(target, DUT),
             devices=self.devices,
-            earlier=self._in_earlier(rule, ordered[0]) if ordered and Input.EARLIER in inputs else (),
             family=self._family(rule),
-            tenants=(
-                tenants_in(self._record, self._tenants, target, self.roles, window) if Input.TENANTS in inputs else ()
-            ),
-            machine=self._machines.get(target, {}) if Input.MACHINE in inputs else {},
-            unread=tuple(
-                Unread(fault.metric, fault.object, fault.first_ns, fault.last_ns, fault.text)
-                for fault in self._faults
-                if fault.target in reporters and fault.metric in rule.metrics
-            ),
+        )
+
+    def _facts_of(self, rule: Rule, target: str, window: Window) -> TargetFacts:
+        """What is known of a target beside its series, as far as the rule asks for it."""
+        inputs = rule.manner.inputs
+        tenants = Input.TENANTS in inputs
+        return TargetFacts(
+            stated=self._facts.get(target, {}),
+            polling=self._polls(target) if CORE in rule.metrics or Input.MACHINE in inputs else {},
+            fingerprint=self._machines.get(target, {}) if Input.MACHINE in inputs else {},
             shut=self._shut_ports(target) if Input.SHUT_PORTS in inputs else {},
+            tenants=tenants_in(self._record, self._tenants, target, self.roles, window) if tenants else (),
         )
 
     def _family(self, rule: Rule) -> int:
@@ -219,7 +226,7 @@ class CaseBuilder:
         keys = self._record.keys(sorted(WHOLE_LOAD))
         return tuple(self._record.series(key) for key in keys if key.target in generators)
 
-    def _read_unheard(self) -> Mapping[str, tuple[str, ...]]:
+    def _read_unheard(self) -> Mapping[str, tuple[Unread, ...]]:
         """Of each generator that was to report the load, or anything, and did not: what its sources answered instead.
 
         Where no source of a load is named (a machine that is watched while it generates), nothing was to be reported.
@@ -233,7 +240,13 @@ class CaseBuilder:
         own = [ledger for ledger in sources if ledger.poller in loads() or ledger.target in silent]
         return {
             target: tuple(
-                f"{source_name(ledger)} answered {counted(ledger.got, 'poll')} and reported no figure of the load"
+                Unread(
+                    "",
+                    "",
+                    self.window.begin_ns,
+                    self.window.end_ns,
+                    f"{source_name(ledger)} answered {counted(ledger.got, 'poll')} and reported no figure of the load",
+                )
                 for ledger in own
                 if ledger.target == target
             )

@@ -410,7 +410,7 @@ def _shares(series: Series) -> Series:
 
 
 def _baseline(case: Case, series: Series, apart_s: float) -> Level | None:
-    for other in case.baseline:
+    for other in case.before.baseline:
         calm = _shares(other) if (other.metric, other.object) == (series.metric, series.object) else None
         if calm is not None and len(calm) >= MIN_SAMPLES:
             return Level(calm.values, cadence(calm) or apart_s)

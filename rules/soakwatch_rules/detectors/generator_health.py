@@ -202,7 +202,7 @@ class GeneratorHealth:
         if case.faults and not any(s.metric in HEARD for s in cut) and _may_be_asked(case):
             return (self._unheard(case),)
         if not cut:
-            return (absent(self, replace(case, faults=()), "generator figures"),)
+            return (absent(self, replace(case, unread=()), "generator figures"),)
         kept = [s for s in cut if len(s) > (s.metric not in _CEILING_NAMES)]  # a ceiling may be told once
         about = max(
             [s for s in cut if s.metric != _LEVEL] or cut, key=lambda s: (len(s), -self.metrics.index(s.metric))

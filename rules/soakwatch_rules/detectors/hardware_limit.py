@@ -357,7 +357,7 @@ def _shut(case: Case, series: Series) -> list[tuple[int, int]]:
     optic = label(series.object, "optic") if series.metric.startswith("hardware.optic") else ""
     return [
         (window.begin_ns, window.end_ns)
-        for name, windows in case.shut.items()
+        for name, windows in case.facts.shut.items()
         if optic and _is_of(optic, name)
         for window in windows
     ]

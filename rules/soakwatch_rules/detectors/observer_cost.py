@@ -276,7 +276,7 @@ def _name(series: Series) -> str:
 
 def _cores(case: Case, inside: Iterable[Series]) -> float | None:
     """How many cores the device has, None if it does not tell."""
-    stated = case.facts.get(_CORES)
+    stated = case.facts.stated.get(_CORES)
     read = next((float(s.values[-1]) for s in inside if s.metric == _CORES and len(s)), None)
     cores = read if stated is None else stated
     return cores if cores is not None and math.isfinite(cores) and cores >= 1 else None

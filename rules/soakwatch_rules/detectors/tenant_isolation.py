@@ -82,7 +82,7 @@ class TenantIsolation:
 
     Parameters: ``change``, ``loss``, ``throughput``, ``latency``, ``cpu`` (below).
 
-    >>> from soakwatch_model.case import Tenant
+    >>> from soakwatch_model.case import TargetFacts, Tenant
     >>> from soakwatch_model.window import Window
     >>> from soakwatch_rules.scenarios.synthetic import readings
     >>> raised = np.tile(np.repeat([0.0, 1.0], 60), 4)
@@ -90,8 +90,8 @@ class TenantIsolation:
     >>> sent = readings("load.flow.tx.packets", np.arange(480) * 1e3, 5.0, object="flow=blue")
     >>> for lost in (0.0, 0.02):
     ...     back = readings("load.flow.rx.packets", np.cumsum(1e3 * (1 - lost * raised)), 5.0, object="flow=blue")
-    ...     both = (Tenant("red", (red,)), Tenant("blue", (sent, back)))
-    ...     print(TenantIsolation().judge(Case("dut", "", Window(0, 2400 * 10**9), tenants=both))[0].outcome)
+    ...     both = TargetFacts(tenants=(Tenant("red", (red,)), Tenant("blue", (sent, back))))
+    ...     print(TenantIsolation().judge(Case("dut", "", Window(0, 2400 * 10**9), facts=both))[0].outcome)
     pass
     fail
 
@@ -153,11 +153,11 @@ class TenantIsolation:
         """One finding a tenant whose load changed; one in all where none did, or where there are no two tenants."""
         if case.role != "dut":
             return ()
-        if len(case.tenants) < 2:
+        if len(case.facts.tenants) < 2:
             reason = "the plan names no two tenants, and nothing that was read belongs to any: see tenants in the plan"
             return (replace(draft(self, case), outcome=Outcome.NOT_APPLICABLE, reason=reason),)
-        edges_ns = edges(case.tenants, case.window)
-        every = [served(tenant, edges_ns) for tenant in case.tenants]
+        edges_ns = edges(case.facts.tenants, case.window)
+        every = [served(tenant, edges_ns) for tenant in case.facts.tenants]
         loads = {x.name: changes(x.name, x.load, case.events, edges_ns, self.change) for x in every}
         findings = [
             self._of(case, each, load, every, loads, edges_ns)
@@ -175,7 +175,7 @@ class TenantIsolation:
         else:
             reason = f"no tenant's load ({names}) rose by {quantity(self.change, '1')} of its base in this run"
             settle = _AGAIN
-        if not any(tenant.named for tenant in case.tenants):
+        if not any(tenant.named for tenant in case.facts.tenants):
             return replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason)
         return replace(finding, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=settle)
 
