@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import functools
 import json
 import os
@@ -23,8 +24,10 @@ from soakwatch.report.section import all_sections
 from soakwatch.sources.profiles import load_profiles
 from soakwatch.sources.registry import poller_module
 from soakwatch_agent.host import probe_names, source
+from soakwatch_model.case import Case
 from soakwatch_model.finding import Outcome
 from soakwatch_model.metric import BY_NAME
+from soakwatch_rules.traits import Traits
 
 ROOT = Path(__file__).parents[1]
 CODE = {name: ROOT / name for name in ("agent", "rules", "collector")}
@@ -428,6 +431,12 @@ def test_no_list_of_rules_is_kept_outside_of_the_rules() -> None:
             if len(words & names) > 1:
                 lists.append(f"{where}:{getattr(node, 'lineno', 0)} {sorted(words & names)}")
     assert not lists, lists
+
+
+def test_what_rules_get_and_declare_stays_small() -> None:
+    """What a rule gets, and what it declares of itself, have at most 14 fields: what belongs together is one value."""
+    sizes = {each.__name__: len(dataclasses.fields(each)) for each in (Case, Traits)}
+    assert max(sizes.values()) <= 14, sizes
 
 
 def test_every_probe_brings_metrics_of_the_catalogue() -> None:

@@ -51,7 +51,7 @@ from soakwatch.sources.tables.columns import IMPORTED, NO_UNIT
 from soakwatch.sources.tables.times import TimeOptions, time_reading
 from soakwatch.sources.tables.units import Unit, into
 from soakwatch.sources.tables.units import unit as unit_of
-from soakwatch_model.case import Case
+from soakwatch_model.case import Before, Case
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.metric import BY_NAME, fault_of, slack_of
@@ -59,7 +59,7 @@ from soakwatch_model.roles import DUT
 from soakwatch_model.series import Growth, Series, Trait, trait_of
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules.parameter import parameters as parameters_of
-from soakwatch_rules.rule import Rule
+from soakwatch_rules.rule import Input, Rule
 
 __all__ = [
     "Event",
@@ -143,7 +143,7 @@ def judge_series(
         raise ValueError(f"two samples have the same time, at positions {index - 1} and {index}: keep one of them")
     series = Series(target, name, object, trait, time_ns, values, cadence_s)
     window = Window(int(time_ns[0]), int(time_ns[-1]) + 1) if time_ns.size else Window(0, 1)
-    calm = baseline_of(phases) if judge_rule.manner.baseline else None
+    calm = baseline_of(phases) if Input.BASELINE in judge_rule.manner.inputs else None
     baseline = () if calm is None else (series.between(calm.begin_ns, calm.end_ns),)
     wanted = [phase.window for phase in phases if phase.name in judge_rule.phases]
     if wanted:
@@ -151,7 +151,7 @@ def judge_series(
             min(phase_window.begin_ns for phase_window in wanted), max(phase_window.end_ns for phase_window in wanted)
         )
         series = series.between(window.begin_ns, window.end_ns)
-    case = Case(target, object, window, (series,), tuple(phases), tuple(events), baseline=baseline)
+    case = Case(target, object, window, (series,), tuple(phases), tuple(events), before=Before(baseline))
     return judge_rule.judge(case)
 
 

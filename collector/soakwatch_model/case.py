@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from soakwatch_model.event import Event
+from soakwatch_model.roles import DUT
 from soakwatch_model.series import Series
 from soakwatch_model.window import Phase, Window
 
@@ -66,7 +67,8 @@ class Tenant:
 @dataclass(frozen=True, slots=True)
 class Unread:
     """A metric that could not be read though its source answered: of an object, of all that have some labels of it
-    (``protocol=ospf``), or of all (""); first and last told in [begin_ns, end_ns], with the reason."""
+    (``protocol=ospf``), or of all (""); first and last told in [begin_ns, end_ns], with the reason. Of a generator that
+    reported nothing at all ``metric`` is empty."""
 
     metric: str
     object: str
@@ -76,22 +78,45 @@ class Unread:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Before:
+    """What a rule compares with; each only for rules whose manner asks for it.
+
+    ``baseline`` are the readings of the run's baseline phase, if it had one, else of that of an earlier run which was
+    named for it (then its times lie before the window). ``earlier`` is the first of the case's series in earlier runs
+    that were named for comparison, one series a run, on the times of that run.
+    """
+
+    baseline: tuple[Series, ...] = ()
+    earlier: tuple[Series, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TargetFacts:
+    """What is known of the target beside its series.
+
+    ``stated`` are numbers that it stated of itself, by metric name (``system.memory.limit``). ``polling`` are objects
+    (``core=2``, "" the total, "*" all) known to poll, each with what says so. The others are only there for rules whose
+    manner asks: ``fingerprint`` is what it reported of itself as the run began, by section; ``shut`` are the windows in
+    which an interface was administratively down, by its name; ``tenants`` are those who share it.
+    """
+
+    stated: Mapping[str, float] = field(default_factory=dict)
+    polling: Mapping[str, str] = field(default_factory=dict)
+    fingerprint: Mapping[str, Tree] = field(default_factory=dict)
+    shut: Mapping[str, tuple[Window, ...]] = field(default_factory=dict)
+    tenants: tuple[Tenant, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Case:
     """All that a rule may look at: one subject (an object, or a whole target) in one window.
 
     ``series`` holds what the rule's ``metrics`` named and the record has, cut to the window, in the order of
     ``metrics``; it may be empty. ``events`` touch the window and belong to the target (or to none). ``load`` is
-    what the generators reported. ``baseline`` is the run's baseline phase, if it had one, else that of an earlier run
-    which was named for it (then its times lie before the window), for rules whose manner asks for it. ``facts`` are
-    numbers that the device stated of itself, by metric name (``system.memory.limit``). ``faults`` are the sentences why
-    a named metric could not be read. ``role`` is the target's (dut, generator, monitor); ``devices`` is the number
-    of targets of role dut, among which the load cannot be told apart. ``earlier`` is the first of ``series`` in
-    earlier runs that were named for comparison, one series a run, on the times of that run. ``polling`` are objects
-    (``core=2``, "" the total, "*" all) known to poll, each with what says so. ``family`` is the number of cases
-    that this rule judges in the run, this one among them: with many, some are wrong by chance. ``tenants`` are those
-    who share the device, and ``machine`` is what the target reported of itself as the run began (its fingerprint, by
-    section), each for rules whose traits ask for it. ``shut`` are the stretches in which an interface was
-    administratively down, by its name, for rules whose traits ask; ``unread`` has the faults with object and time.
+    what the generators reported. ``unread`` are the metrics that could not be read, and why. ``role`` is the target's
+    (dut, generator, monitor); ``devices`` is the number of targets of role dut, among which the load cannot be told
+    apart. ``family`` is the number of cases that this rule judges in the run, this one among them: with many, some are
+    wrong by chance.
     """
 
     target: str
@@ -102,15 +127,14 @@ class Case:
     events: tuple[Event, ...] = ()
     ledgers: tuple[Ledger, ...] = ()
     load: tuple[Series, ...] = ()
-    baseline: tuple[Series, ...] = ()
-    facts: Mapping[str, float] = field(default_factory=dict)
-    faults: tuple[str, ...] = ()
-    role: str = "dut"
-    devices: int = 1
-    earlier: tuple[Series, ...] = ()
-    polling: Mapping[str, str] = field(default_factory=dict)
-    family: int = 1
-    tenants: tuple[Tenant, ...] = ()
-    machine: Mapping[str, Tree] = field(default_factory=dict)
-    shut: Mapping[str, tuple[Window, ...]] = field(default_factory=dict)
+    before: Before = Before()
+    facts: TargetFacts = TargetFacts()
     unread: tuple[Unread, ...] = ()
+    role: str = DUT
+    devices: int = 1
+    family: int = 1
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """The sentences why something could not be read."""
+        return tuple(each.text for each in self.unread)

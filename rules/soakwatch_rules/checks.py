@@ -13,15 +13,15 @@ from typing import Final
 
 import numpy as np
 
-from soakwatch_model.case import Case, Ledger, Tree
+from soakwatch_model.case import Before, Case, Ledger, TargetFacts, Tree, Unread
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.series import Series, trait_of
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules.parameter import parameters
-from soakwatch_rules.rule import Rule
+from soakwatch_rules.rule import Input, Rule
 from soakwatch_rules.scenarios.synthetic import PROCESS, readings
-from soakwatch_rules.traits import Traits
+from soakwatch_rules.traits import Limit, Traits
 
 _SECOND: Final = 10**9
 _PER_PHASE: Final = (("baseline", 0.2), ("soak", 0.3), ("stress", 0.1), ("recovery", 0.4))
@@ -95,17 +95,17 @@ def cases(rule: Rule, values: Values, *, due: int | None = None, begin_ns: int =
         ledgers=ledgers,
         load=load,
         role=role,
-        machine=_MACHINE if due is None else {},
+        facts=TargetFacts(fingerprint=_MACHINE if due is None else {}),
     )
     if rule.scope == "metric":
         for s in series:
             earlier = tuple(_series(s.metric, values(s.metric, n), apart, -run * 2 * length_ns) for run in range(_RUNS))
             before = (s.between(edges[0], edges[1]),)
-            yield replace(whole, object=s.object, series=(s,), baseline=before, earlier=earlier)
+            yield replace(whole, object=s.object, series=(s,), before=Before(before, earlier))
     else:
         kept = tuple(s for s in series if s.metric != "process.count") if rule.scope == "object" else tuple(series)
         calm = tuple(s.between(edges[0], edges[1]) for s in kept) if rule.scope == "object" else ()
-        yield replace(whole, object=PROCESS if rule.scope == "object" else "", series=kept, baseline=calm)
+        yield replace(whole, object=PROCESS if rule.scope == "object" else "", series=kept, before=Before(calm))
 
 
 def _series(metric: str, value: Floats, apart: float, begin_ns: int) -> Series:
@@ -218,7 +218,7 @@ def check_calm(rule: Rule) -> None:
         findings = rule.judge(case)
         assert findings, f"{rule.name} says nothing"
         for finding in findings:
-            unasked = traits.needs_limit or traits.needs_stated_limit or traits.needs_event
+            unasked = traits.limit in {Limit.PLAN, Limit.DEVICE} or Input.EVENTS in rule.manner.inputs
             if finding.outcome is Outcome.NOT_APPLICABLE and unasked:
                 continue
             assert finding.outcome is Outcome.PASS, f"{rule.name} says {finding.outcome}: {finding.reason}"
@@ -253,8 +253,8 @@ def check_too_little(rule: Rule) -> None:
             for finding in rule.judge(case):
                 assert finding.outcome not in _CLEAR, f"{rule.name} passes on {name}: {finding.reason}"
                 check_complete(rule, case, finding)
-    for faults in ((), ("no permission",)):
-        bare = Case("dut", PROCESS if rule.scope == "object" else "", Window(0, 120 * _SECOND), faults=faults)
+    for unread in ((), (Unread("", "", 0, 0, "no permission"),)):
+        bare = Case("dut", PROCESS if rule.scope == "object" else "", Window(0, 120 * _SECOND), unread=unread)
         for finding in rule.judge(bare):
             assert finding.outcome in {Outcome.NOT_APPLICABLE, Outcome.INCONCLUSIVE}, f"{rule.name} judges nothing"
             check_complete(rule, bare, finding)
@@ -287,8 +287,7 @@ def check_scale(rule: Rule) -> None:
             wide = replace(
                 case,
                 series=_scaled(case.series, factor),
-                baseline=_scaled(case.baseline, factor),
-                earlier=_scaled(case.earlier, factor),
+                before=Before(_scaled(case.before.baseline, factor), _scaled(case.before.earlier, factor)),
             )
             for first, two in zip(rule.judge(case), rule.judge(wide), strict=True):
                 assert first.outcome == two.outcome, f"{rule.name} depends on the unit"
@@ -306,7 +305,7 @@ def _scaled(series: tuple[Series, ...], factor: float) -> tuple[Series, ...]:
 def check_events(rule: Rule) -> None:
     """Events of unknown kinds, of other objects, or without details change nothing and raise nothing."""
     odd = (Event("failover", "dut", "", 5, None), Event("core.unheard", "", "x=y", 5, 2, {"mtime": "soon"}))
-    for case in cases(rule, quiet) if not _traits(rule).needs_event else ():
+    for case in cases(rule, quiet) if Input.EVENTS not in rule.manner.inputs else ():
         plain, with_odd = rule.judge(case), rule.judge(replace(case, events=odd))
         assert [f.outcome for f in plain] == [f.outcome for f in with_odd], f"{rule.name} heeds events of other kinds"
 

@@ -14,13 +14,13 @@ _ALIKE: Final = 2.0  # noise over thirty readings can only be compared where the
 
 def baseline_caveat(case: Case) -> tuple[str, ...]:
     """What is to be told where the baseline is lent."""
-    return (BASELINE_DOUBT,) if any(_before(case, series) for series in case.baseline) else ()
+    return (BASELINE_DOUBT,) if any(_before(case, series) for series in case.before.baseline) else ()
 
 
 def imported_baseline(case: Case, series: Series, *, alike: bool = False) -> Series | None:
     """The lent readings of one series, None where there are none; ``alike``: and none that lie twice or half as far
     apart as its own."""
-    for other in case.baseline:
+    for other in case.before.baseline:
         if (other.metric, other.object) == (series.metric, series.object) and _before(case, other):
             apart, own = cadence(other.finite()), cadence(series)
             near = apart is not None and own is not None and own / _ALIKE <= apart <= own * _ALIKE

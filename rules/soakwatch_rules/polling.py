@@ -23,7 +23,7 @@ _EASED: Final = 0.95  # what it reads in all but a twentieth of the time
 
 def evidence(case: Case, name: str) -> str:
     """What says that this object polls, in words; empty where nothing does."""
-    return case.polling.get(name) or case.polling.get(EVERY, "")
+    return case.facts.polling.get(name) or case.facts.polling.get(EVERY, "")
 
 
 def constant(metric: str, value: NDArray[np.float64]) -> bool:

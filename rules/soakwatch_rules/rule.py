@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import ClassVar, Literal, Protocol
 
 from soakwatch_model.case import Case
 from soakwatch_model.finding import Finding
+
+
+class Input(StrEnum):
+    """What a rule reads beside its series, the events and the load; a case has it only for rules that ask."""
+
+    BASELINE = "baseline"  # the readings of the baseline phase (``Before.baseline``)
+    EARLIER = "earlier"  # its series in earlier runs: it is not asked where none was named (``Before.earlier``)
+    EVENTS = "events"  # an event: without one it judges nothing, and those of any kind change what it says
+    TENANTS = "tenants"  # those who share the device, and what is theirs (``TargetFacts.tenants``)
+    MACHINE = "machine"  # what the target reported of itself, its polling cores and the changes of its set-up
+    SHUT_PORTS = "shut_ports"  # which interfaces were administratively down (``TargetFacts.shut``)
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,20 +27,18 @@ class RuleSpec:
 
     ``shortest_s``: in a run that is planned shorter than this, and whose plan does not name the rule, its doubt does
     not hold up a pass. ``needs_load``: what it says depends on the load having been what the generator was told: with a
-    generator at fault its findings become inconclusive. ``needs_earlier``: it compares with earlier runs, and is not
-    asked where none was named. ``baseline``: it looks at the readings of the baseline phase, which are not read for
-    other rules. ``live`` says what it looks at while the run goes on: "recent" readings (at most the last hour; what it
-    finds there stays found), "minutes" (means of one minute since the begin), the "whole" window (for rules that look
-    at events and ledgers only), or nothing before the "end". ``objects``: of the series of its metrics it looks only at
-    those whose object ends so (``mode=idle``), and the others are not read; empty: at all.
+    generator at fault its findings become inconclusive. ``inputs`` are what it reads beside its series. ``live`` says
+    what it looks at while the run goes on: "recent" readings (at most the last hour; what it finds there stays found),
+    "minutes" (means of one minute since the begin), the "whole" window (for rules that look at events and ledgers
+    only), or nothing before the "end". ``objects``: of the series of its metrics it looks only at those whose object
+    ends so (``mode=idle``), and the others are not read; empty: at all.
     """
 
     needs: str
     shortest_s: float = 0.0
     needs_load: bool = False
-    needs_earlier: bool = False
+    inputs: frozenset[Input] = frozenset()
     live: Literal["recent", "minutes", "whole", "end"] = "recent"
-    baseline: bool = False
     objects: tuple[str, ...] = ()
 
 

@@ -61,7 +61,9 @@ def of_shared_load(findings: Sequence[Finding]) -> list[Finding]:
     ['fail', 'fail', 'fail', 'fail']
     """
     hit = {f.target for f in findings if f.rule == _LOSS and f.outcome is Outcome.FAIL}
-    deaths = [f for f in findings if traits_of(f.rule).leads and f.outcome is Outcome.FAIL and f.target in hit]
+    deaths = [
+        f for f in findings if traits_of(f.rule).leads is not None and f.outcome is Outcome.FAIL and f.target in hit
+    ]
     if len(hit) < 2 or not deaths:
         return list(findings)
     dropping = {f.target for f in findings if f.rule == _DROPS and f.outcome is Outcome.FAIL}

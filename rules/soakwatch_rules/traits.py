@@ -73,80 +73,109 @@ class Guide:
         return tuple((name, text) for name, text in named if text)
 
 
+class Judges(StrEnum):
+    """What a rule judges. Of nothing but a device does its pass say what that withstood."""
+
+    DEVICE = "device"  # what it did
+    GENERATOR = "generator"  # whether the load was what it was to be: findings rest on it
+    ANSWERS = "answers"  # whether the target answered: it can pass on nothing but polls
+    SETUP = "setup"  # how the target is set up, and nothing that it did
+
+
+class Limit(StrEnum):
+    """Where the limit comes from that a rule judges by."""
+
+    RULE = "rule"  # its own parameters, or what is usual in the run
+    PLAN = "plan"  # the plan: without a limit there it judges nothing
+    DEVICE = "device"  # what the device states of itself: where there is none it judges nothing
+    ROOM = "room"  # how much there is room for: it says when that runs full
+    RUNS = "runs"  # other runs: it is no limit of the device or of the plan
+
+
+class Marks(StrEnum):
+    """What the marks of a rule's findings are."""
+
+    MOMENTS = "moments"  # when something happened
+    WITNESSES = "witnesses"  # the same, and they belong into time lines of causes at whose moments some of them lie
+    WHOLE = "whole"  # where it measured a whole stretch, not when something happened
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """A rule for a reader who does not know it.
+
+    ``plain`` is what its failure means ("it rebooted"); empty: its name. ``effect`` is its finding as one of several
+    effects that came at once ("packets lost"); empty: it is not listed.
+    """
+
+    plain: str = ""
+    effect: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Leads:
+    """What a rule finds explains other findings at its moments.
+
+    ``crash`` is what died; None: the whole device only stood still. ``whole_device``: it takes the whole device with
+    it, whose effects may begin until it has booted. ``explains`` are rules whose findings may follow from a death of
+    the whole device that it found, whichever process they name. ``same_death`` are rules that see the death of the
+    same process as this one; each of its moments must be one of theirs.
+    """
+
+    crash: Crash | None = None
+    whole_device: bool = False
+    explains: tuple[str, ...] = ()
+    same_death: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Inconclusive:
+    """What it means for a run that a rule could not decide.
+
+    ``any_role``: of a generator or the monitor it matters as of a device, for what the device withstood is not known.
+    ``required``: the rule judges what this very run did (its polls, load, events); it always keeps the run from
+    passing unless the plan says that it is not required. ``by_majority``: of its cases of one target most speak for
+    the rest; single ones that cannot be compared are not required.
+    """
+
+    any_role: bool = False
+    required: bool = False
+    by_majority: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Traits:
     """What others need to know of a rule beside its findings. No rule needs to declare any of it."""
 
-    plain_words: str = ""
-    """What its failure means, for a reader who does not know the rule ("it rebooted"); by default its name."""
-    effect_words: str = ""
-    """Its finding as one of several effects that came at once ("packets lost"); by default it is not listed."""
+    words: Words = Words()
     rank: int = 500
     """Its place among the findings of one cause: the lowest leads; of causes that began together likewise."""
-    crash: Crash | None = None
-    """What died, if it tells of deaths: those explain other findings at their moments."""
-    standstill: bool = False
-    """Its marks are standstills of the whole device, which explain what begins with them or lies in them."""
-    whole_device: bool = False
-    """What it finds takes the whole device with it, whose effects may begin until it has booted."""
-    explains: tuple[str, ...] = ()
-    """Rules whose findings may follow from a death of the whole device that it found, whichever process they name."""
-    same_death: tuple[str, ...] = ()
-    """Rules that see the death of the same process as this one; each of its moments must be one of theirs."""
+    leads: Leads | None = None
+    """How its findings explain others, if they do."""
     event_kinds: tuple[str, ...] = ()
     """Kinds of events that it judges: its finding stands for them in a time line."""
-    witness: bool = False
-    """Its marks belong into time lines of causes at whose moments some of them lie."""
-    trend: bool = False
-    """It judges a whole stretch: its marks are where it looked, not when something happened."""
-    growth: GrowthMethod | None = None
-    """How it judges growth, if it does."""
-    fills: bool = False
-    """It says that something with a limit runs full, with a forecast."""
-    compares_runs: bool = False
-    """Its limit comes of other runs: it is no limit of the device or of the plan."""
-    availability_only: bool = False
-    """It can pass on nothing but polls that were answered: alone it clears no device."""
-    generator: bool = False
-    """It judges the generators: where it is inconclusive, no finding that rests on their load holds."""
-    any_role: bool = False
-    """Inconclusive of a generator or the monitor it matters as of a device: nobody knows what the device withstood."""
-    of_this_run: bool = False
-    """It judges what this very run did (its polls, load, events): inconclusive, it always keeps the run from passing
-    unless the plan says that it is not required."""
-    by_majority: bool = False
-    """Of its cases of one target most speak for the rest: single ones that cannot be compared are not required."""
-    of_returned_load: bool = False
-    """What it says of the load that came back is no graver than what the account of losses says of the device."""
-    needs_limit: bool = False
-    """Without a limit in the plan it judges nothing."""
-    needs_stated_limit: bool = False
-    """It judges by limits that the device states of itself: where there is none it judges nothing."""
-    needs_event: bool = False
-    """Without an event it judges nothing, and events of any kind change what it says."""
-    by_tenant: bool = False
-    """It compares those who share a device: its cases hold the tenants and what is theirs."""
-    reads_machine: bool = False
-    """It looks at what the target reported of itself (``Case.machine``) and at which of its cores poll."""
-    reads_shut_ports: bool = False
-    """It looks at which interfaces were administratively down (``Case.shut``)."""
-    of_setup: bool = False
-    """It judges how the target is set up, and nothing that the target did: alone it clears no device."""
     expected_as: str = ""
     """The kind under which a planned event expects what it judges ("core.dump", "outage")."""
-
+    marks: Marks = Marks.MOMENTS
+    growth: GrowthMethod | None = None
+    """How it judges growth, if it does."""
+    limit: Limit = Limit.RULE
+    judges: Judges = Judges.DEVICE
+    inconclusive: Inconclusive = Inconclusive()
+    of_returned_load: bool = False
+    """What it says of the load that came back is no graver than what the account of losses says of the device."""
     family: Family = Family.OTHER
     guide: Guide = Guide()
 
     @property
-    def leads(self) -> bool:
-        """Whether its findings explain others that lie at their moments."""
-        return self.crash is not None or self.standstill
+    def crash(self) -> Crash | None:
+        """What died, if it finds deaths."""
+        return None if self.leads is None else self.leads.crash
 
     @property
-    def clears(self) -> bool:
-        """Whether its pass says something of what a device withstood."""
-        return not (self.availability_only or self.of_setup)
+    def standstill(self) -> bool:
+        """Whether its marks are standstills of the whole device, which explain what begins or lies in them."""
+        return self.leads is not None and self.leads.crash is None
 
 
 NO_TRAITS: Final = Traits()
@@ -187,4 +216,4 @@ def plain_words(rule: str) -> str:
     >>> plain_words("reboot"), plain_words("my_own_rule")
     ('it rebooted', 'my own rule')
     """
-    return traits_of(rule).plain_words or rule.replace("_", " ")
+    return traits_of(rule).words.plain or rule.replace("_", " ")

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tests.rules.draws import examples
 
-from soakwatch_model.case import Case, Ledger
+from soakwatch_model.case import Before, Case, Ledger
 from soakwatch_model.event import Event
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules import detectors
@@ -124,13 +124,12 @@ def judge_whatever(
         ),
         events=tuple(happened),
         ledgers=(ledger,),
-        baseline=tuple(result[:1]),
+        before=Before(baseline=tuple(result[:1]), earlier=tuple(result[:1]) * 2),
         load=tuple(
             readings(metric, np.array(values, dtype=np.float64), cadence)
             for metric, values in zip(("load.tx.packets", "load.rx.packets", "load.request.rate"), data, strict=False)
         ),
         role="generator" if any(metric.startswith("load.") for metric in rule.metrics) else "dut",
-        earlier=tuple(result[:1]) * 2,
     )
     for finding in rule.judge(case):
         check_complete(rule, case, finding)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from soakwatch_model.case import Case
+from soakwatch_model.case import Before, Case
 from soakwatch_model.finding import InconclusiveReason, Outcome
 from soakwatch_model.series import Series
 from soakwatch_model.window import Phase, Window
@@ -34,7 +34,7 @@ def stressed(baselines: tuple[Series, ...], series: Series) -> Case:
     """A run that begins with its stress, 600 s of it, and then recovers for an hour."""
     end_ns = BEGIN + 4200 * S
     phases = (Phase("stress", Window(BEGIN, BEGIN + 600 * S)), Phase("recovery", Window(BEGIN + 600 * S, end_ns)))
-    return Case("dut", "", Window(BEGIN, end_ns), (series,), phases=phases, baseline=baselines)
+    return Case("dut", "", Window(BEGIN, end_ns), (series,), phases=phases, before=Before(baseline=baselines))
 
 
 def after_stress(level: float) -> Series:
@@ -71,7 +71,7 @@ def test_recovery_prefers_its_own_calm() -> None:
         Phase("stress", Window(index, index + 600 * S)),
         Phase("recovery", Window(index + 600 * S, index + 4200 * S)),
     )
-    case = Case("dut", "", Window(BEGIN, index + 4200 * S), (own,), phases=phases, baseline=(LENT,))
+    case = Case("dut", "", Window(BEGIN, index + 4200 * S), (own,), phases=phases, before=Before(baseline=(LENT,)))
     (finding,) = Recovery().judge(case)
     assert finding.outcome is Outcome.PASS
     assert not [caveat for caveat in finding.doubts if BASELINE_DOUBT in caveat]
@@ -86,7 +86,7 @@ def test_management_is_compared_with_the_imported_round_trip_where_the_load_was_
     (alone,) = ManagementIsolation().judge(case)
     assert alone.outcome is Outcome.PASS
     assert "only absolute limits were judged" in alone.doubts[0]
-    (held,) = ManagementIsolation().judge(replace(case, baseline=(series,)))
+    (held,) = ManagementIsolation().judge(replace(case, before=Before(baseline=(series,))))
     assert held.outcome is Outcome.WARN
     assert BASELINE_DOUBT in held.doubts
 
@@ -96,6 +96,8 @@ def test_a_spike_is_compared_with_the_imported_level() -> None:
     busy = noisy("system.cpu.utilization", np.full(420, 0.97), BEGIN, 1.0)
     case = Case("dut", "", Window(BEGIN, BEGIN + 420 * S), (busy,))
     (alone,) = CpuSpike().judge(case)
-    (held,) = CpuSpike().judge(replace(case, baseline=(noisy("system.cpu.utilization", np.full(200, 0.3), 0, 1.0),)))
+    (held,) = CpuSpike().judge(
+        replace(case, before=Before(baseline=(noisy("system.cpu.utilization", np.full(200, 0.3), 0, 1.0),)))
+    )
     assert (alone.outcome, held.outcome) == (Outcome.INCONCLUSIVE, Outcome.FAIL)
     assert BASELINE_DOUBT in held.doubts

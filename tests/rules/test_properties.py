@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.rules.draws import examples
 
-from soakwatch_model.case import Case, Ledger, Silence
+from soakwatch_model.case import Before, Case, Ledger, Silence
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.series import Series, trait_of
@@ -103,8 +103,7 @@ def moved(case: Case, by_ns: int) -> Case:
         window=window(case.window),
         series=series(case.series),
         load=series(case.load),
-        baseline=series(case.baseline),
-        earlier=series(case.earlier),
+        before=Before(baseline=series(case.before.baseline), earlier=series(case.before.earlier)),
         phases=tuple(Phase(p.name, window(p.window)) for p in case.phases),
         ledgers=tuple(
             replace(x, silences=tuple(Silence(window(s.window), s.lost) for s in x.silences)) for x in case.ledgers
@@ -157,7 +156,7 @@ def judge_moved_and_scaled(
     step = max(1, len(each) // most) if most else 1
     for plain in each[signal[0] % step :: step]:
         case = happened(plain) if eventful else plain
-        kept = [s.value.copy() for s in (*case.series, *case.load, *case.baseline)]
+        kept = [s.value.copy() for s in (*case.series, *case.load, *case.before.baseline)]
         findings = rule.judge(case)
         for finding in findings:
             check_complete(rule, case, finding)
@@ -165,11 +164,13 @@ def judge_moved_and_scaled(
         wide = replace(
             case,
             series=tuple(scaled(s, factor) for s in case.series),
-            baseline=tuple(scaled(s, factor) for s in case.baseline),
-            earlier=tuple(scaled(s, factor) for s in case.earlier),
+            before=Before(
+                baseline=tuple(scaled(s, factor) for s in case.before.baseline),
+                earlier=tuple(scaled(s, factor) for s in case.before.earlier),
+            ),
         )
         assert comparable(rule.judge(wide)) == comparable(findings)
-        after = [s.value for s in (*case.series, *case.load, *case.baseline)]
+        after = [s.value for s in (*case.series, *case.load, *case.before.baseline)]
         assert all(np.array_equal(a, b, equal_nan=True) for a, b in zip(kept, after, strict=True))
 
 

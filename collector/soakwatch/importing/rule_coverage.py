@@ -11,6 +11,7 @@ from soakwatch.sources.tables.columns import IMPORTED
 from soakwatch.sources.tables.errors import DataError
 from soakwatch_model.series import trait_of
 from soakwatch_rules.load.tenants import METRICS as OF_TENANTS
+from soakwatch_rules.rule import Input
 from soakwatch_rules.traits import traits_of
 
 _SHOWN = 6
@@ -34,7 +35,8 @@ def notes_on_rules(file: str, series: Sequence[ImportedSeries], names: Sequence[
     idle = []
     for name in names:
         rule = rule_class(name)
-        read = OF_TENANTS if traits_of(name).by_tenant else rule.metrics  # those of generators come with the tenants
+        # those of generators come with the tenants
+        read = OF_TENANTS if Input.TENANTS in rule.manner.inputs else rule.metrics
         if not read or metrics & set(read) or additional_metrics(rule, traits):
             continue
         more = " …" if len(read) > _SHOWN else ""

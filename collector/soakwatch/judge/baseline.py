@@ -1,6 +1,6 @@
 """The frozen baseline of a run: level, noise and period of each series, and samples imported from an earlier run.
 
-Rules use the samples of the baseline phase (``Case.baseline``). The snapshot frozen at the end of that phase shows
+Rules use the samples of the baseline phase (``Before.baseline``). The snapshot frozen at the end of that phase shows
 people, and anyone who audits the record, what the baseline was.
 """
 
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from soakwatch.record import SeriesKey
 from soakwatch_model.series import Series
 from soakwatch_model.window import Phase, Window
-from soakwatch_rules.rule import Rule, wanted
+from soakwatch_rules.rule import Input, Rule, wanted
 from soakwatch_rules.stats.blocks import MAD
 
 META = "baseline"
@@ -100,7 +100,7 @@ def baseline_of(phases: Iterable[Phase]) -> Window | None:
 
 def metrics_of(rules: Iterable[Rule]) -> tuple[str, ...]:
     """The metrics that rules compare with the baseline."""
-    return tuple(sorted({metric for rule in rules if rule.manner.baseline for metric in wanted(rule)}))
+    return tuple(sorted({metric for rule in rules if Input.BASELINE in rule.manner.inputs for metric in wanted(rule)}))
 
 
 def frozen_of(record: Kept, rules: Iterable[Rule]) -> BaselineSnapshot | None:

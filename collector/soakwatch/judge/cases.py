@@ -28,7 +28,7 @@ from soakwatch.judge.tenants import tenants_in
 from soakwatch.plan.tenants import TenantPlan
 from soakwatch.record import SeriesKey
 from soakwatch.record.meta import UNPOLLED
-from soakwatch_model.case import Case, Ledger, Unread
+from soakwatch_model.case import Before, Case, Ledger, TargetFacts, Unread
 from soakwatch_model.event import Event
 from soakwatch_model.metric import BY_NAME, STATE
 from soakwatch_model.metric_load import HEARD, WHOLE_LOAD
@@ -36,8 +36,8 @@ from soakwatch_model.roles import DUT, GENERATOR
 from soakwatch_model.series import Series
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules.polling import CORE
-from soakwatch_rules.rule import Rule, wanted
-from soakwatch_rules.traits import Crash, traits_of
+from soakwatch_rules.rule import Input, Rule, wanted
+from soakwatch_rules.traits import Crash, Judges, traits_of
 from soakwatch_rules.wording.words import counted
 
 Concerned = Callable[[Rule, str, Sequence[SeriesKey]], bool]
@@ -107,7 +107,7 @@ class CaseBuilder:
 
     def subjects(self, rule: Rule) -> Iterator[tuple[str, list[SeriesKey]]]:
         """What a rule judges, one case each: the target and its series."""
-        if rule.manner.needs_earlier and not self._earlier:
+        if Input.EARLIER in rule.manner.inputs and not self._earlier:
             return
         keys = sorted(self._record.keys(wanted(rule)) if wanted(rule) else (), key=_order)
         if rule.manner.objects:
@@ -133,8 +133,8 @@ class CaseBuilder:
         ranks = {metric: rank for rank, metric in enumerate(rule.metrics)}
         ordered = sorted(keys, key=lambda key: (ranks[key.metric], key.object))
         single = rule.scope != "target" and bool(ordered)
-        begin_ns, end_ns, traits = window.begin_ns, window.end_ns, traits_of(rule.name)
-        calm = self._in_baseline(ordered) if rule.manner.baseline else ()
+        begin_ns, end_ns, inputs, traits = window.begin_ns, window.end_ns, rule.manner.inputs, traits_of(rule.name)
+        calm = self._in_baseline(ordered) if Input.BASELINE in inputs else ()
         read = (self._bounded(self._record.series(key, begin_ns, end_ns)) for key in ordered)
         series = tuple(labelled(series_read, target, self.roles) for series_read in read)
         whole = window
@@ -147,28 +147,38 @@ class CaseBuilder:
             window=window,
             series=series,
             phases=self.phases,
-            events=self._events_in(reporters, window) + (self._changes(target, window) if traits.of_setup else ()),
+            events=self._events_in(reporters, window)
+            + (self._changes(target, window) if Input.MACHINE in inputs else ()),
             ledgers=self._ledgers_in(target, whole),
             load=tuple(series.between(window.begin_ns, window.end_ns) for series in self._load),
-            baseline=tuple(labelled(series_read, target, self.roles) for series_read in calm),
-            facts=self._facts.get(target, {}),
-            polling=self._polls(target) if CORE in rule.metrics or traits.reads_machine else {},
-            faults=(
-                *(fault.text for fault in self._faults if fault.target in reporters and fault.metric in rule.metrics),
-                *(self._unheard.get(target, ()) if traits.generator else ()),
+            before=Before(
+                tuple(labelled(series_read, target, self.roles) for series_read in calm),
+                self._in_earlier(rule, ordered[0]) if ordered and Input.EARLIER in inputs else (),
+            ),
+            facts=self._facts_of(rule, target, window),
+            unread=(
+                *(
+                    Unread(fault.metric, fault.object, fault.first_ns, fault.last_ns, fault.text)
+                    for fault in self._faults
+                    if fault.target in reporters and fault.metric in rule.metrics
+                ),
+                *(self._unheard.get(target, ()) if traits.judges is Judges.GENERATOR else ()),
             ),
             role=self.roles.get(target, DUT),
             devices=self.devices,
-            earlier=self._in_earlier(rule, ordered[0]) if ordered and rule.manner.needs_earlier else (),
             family=self._family(rule),
-            tenants=(tenants_in(self._record, self._tenants, target, self.roles, window) if traits.by_tenant else ()),
-            machine=self._machines.get(target, {}) if traits.reads_machine else {},
-            unread=tuple(
-                Unread(fault.metric, fault.object, fault.first_ns, fault.last_ns, fault.text)
-                for fault in self._faults
-                if fault.target in reporters and fault.metric in rule.metrics
-            ),
-            shut=self._shut_ports(target) if traits.reads_shut_ports else {},
+        )
+
+    def _facts_of(self, rule: Rule, target: str, window: Window) -> TargetFacts:
+        """What is known of a target beside its series, as far as the rule asks for it."""
+        inputs = rule.manner.inputs
+        tenants = Input.TENANTS in inputs
+        return TargetFacts(
+            stated=self._facts.get(target, {}),
+            polling=self._polls(target) if CORE in rule.metrics or Input.MACHINE in inputs else {},
+            fingerprint=self._machines.get(target, {}) if Input.MACHINE in inputs else {},
+            shut=self._shut_ports(target) if Input.SHUT_PORTS in inputs else {},
+            tenants=tenants_in(self._record, self._tenants, target, self.roles, window) if tenants else (),
         )
 
     def _family(self, rule: Rule) -> int:
@@ -216,7 +226,7 @@ class CaseBuilder:
         keys = self._record.keys(sorted(WHOLE_LOAD))
         return tuple(self._record.series(key) for key in keys if key.target in generators)
 
-    def _read_unheard(self) -> Mapping[str, tuple[str, ...]]:
+    def _read_unheard(self) -> Mapping[str, tuple[Unread, ...]]:
         """Of each generator that was to report the load, or anything, and did not: what its sources answered instead.
 
         Where no source of a load is named (a machine that is watched while it generates), nothing was to be reported.
@@ -230,7 +240,13 @@ class CaseBuilder:
         own = [ledger for ledger in sources if ledger.poller in loads() or ledger.target in silent]
         return {
             target: tuple(
-                f"{source_name(ledger)} answered {counted(ledger.got, 'poll')} and reported no figure of the load"
+                Unread(
+                    "",
+                    "",
+                    self.window.begin_ns,
+                    self.window.end_ns,
+                    f"{source_name(ledger)} answered {counted(ledger.got, 'poll')} and reported no figure of the load",
+                )
                 for ledger in own
                 if ledger.target == target
             )

@@ -25,7 +25,7 @@ from soakwatch_model.roles import DUT, GENERATOR
 from soakwatch_model.window import Window
 from soakwatch_rules.rule import Rule
 from soakwatch_rules.traffic_verdict import agreed, of_shared_load, of_the_management_path
-from soakwatch_rules.traits import STOPS, traits_of
+from soakwatch_rules.traits import STOPS, Judges, traits_of
 
 _TOO_BRIEF = frozenset({InconclusiveReason.TOO_SHORT, InconclusiveReason.TOO_FEW})
 _ELSEWHERE = {Outcome.FAIL: Outcome.WARN, Outcome.INCONCLUSIVE: Outcome.NOT_APPLICABLE}
@@ -158,7 +158,7 @@ def of_role(finding: Finding, role: str, devices: int = 1) -> Finding:
     which one caused it.
     """
     instead = _ELSEWHERE.get(finding.outcome)
-    whatever_role = finding.outcome is Outcome.INCONCLUSIVE and traits_of(finding.rule).any_role
+    whatever_role = finding.outcome is Outcome.INCONCLUSIVE and traits_of(finding.rule).inconclusive.any_role
     if role == DUT or instead is None or whatever_role:
         return finding
     why = f"not the device: its role is {role}"
@@ -181,7 +181,7 @@ def _insisted(findings: Sequence[Finding], uses: Sequence[RuleUse], roles: Mappi
         )
         if f.rule in needs
         and (f.rule, f.target) not in decided
-        and roles.get(f.target, DUT) == (GENERATOR if traits_of(f.rule).generator else DUT)
+        and roles.get(f.target, DUT) == (GENERATOR if traits_of(f.rule).judges is Judges.GENERATOR else DUT)
         else f
         for f in findings
     ]
@@ -190,7 +190,8 @@ def _insisted(findings: Sequence[Finding], uses: Sequence[RuleUse], roles: Mappi
 def without_load(findings: list[Finding], bound: frozenset[str]) -> list[Finding]:
     """With a generator at fault, findings that rest on its load are dropped: they neither clear nor blame a device."""
     # One that is silent says nothing against what others, or the device, report: it only keeps the run from passing.
-    at_fault = (f for f in findings if traits_of(f.rule).generator and f.why is not InconclusiveReason.UNREAD)
+    health = (f for f in findings if traits_of(f.rule).judges is Judges.GENERATOR)
+    at_fault = (f for f in health if f.why is not InconclusiveReason.UNREAD)
     fault = next((f for f in at_fault if f.outcome is Outcome.INCONCLUSIVE), None)
     if fault is None:
         return findings

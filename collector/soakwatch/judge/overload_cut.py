@@ -15,7 +15,7 @@ from soakwatch.plan.capacity import NAME
 from soakwatch_model.finding import Finding
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules.rule import Rule
-from soakwatch_rules.traits import traits_of
+from soakwatch_rules.traits import Judges, traits_of
 
 _LENT, _OWN = "the baseline of an earlier run", "the baseline before the search for the capacity"
 _PREPARE = frozenset({"baseline", "ramp", NAME})
@@ -24,7 +24,7 @@ _PREPARE = frozenset({"baseline", "ramp", NAME})
 def sees_overload(rule: Rule) -> bool:
     """Whether a rule judges searches for the capacity as well."""
     traits = traits_of(rule.name)
-    return traits.leads or traits.of_setup or (traits.availability_only and not traits.generator)
+    return traits.leads is not None or traits.judges in {Judges.SETUP, Judges.ANSWERS}
 
 
 def around_searches(window: Window, phases: Sequence[Phase]) -> tuple[Window, ...]:

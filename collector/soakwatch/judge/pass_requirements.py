@@ -42,7 +42,7 @@ class Demand:
         If one of many series cannot be compared with the time before the stress (another load, too noisy), that is
         waived where most of the target's series were proven to recover.
         """
-        of_many = [f for f in findings if traits_of(f.rule).by_majority]
+        of_many = [f for f in findings if traits_of(f.rule).inconclusive.by_majority]
         passed = Counter((f.rule, f.target) for f in of_many if f.outcome is Outcome.PASS)
         undecided = Counter((f.rule, f.target) for f in of_many if f.outcome is Outcome.INCONCLUSIVE)
         return frozenset(
@@ -50,7 +50,7 @@ class Demand:
             for index, f in enumerate(findings)
             if self.waives(f)
             or (
-                traits_of(f.rule).by_majority
+                traits_of(f.rule).inconclusive.by_majority
                 and f.outcome is Outcome.INCONCLUSIVE
                 and f.why in _NOT_COMPARED
                 and f.rule not in self.insisted
@@ -73,7 +73,7 @@ class Demand:
         rule, why = finding.rule, finding.why
         if rule in self.optional:
             return True
-        if rule in self.insisted or traits_of(rule).of_this_run:
+        if rule in self.insisted or traits_of(rule).inconclusive.required:
             return False
         if why is InconclusiveReason.TOO_FEW:
             whole = finding.coverage is not None and finding.coverage >= _ENOUGH and finding.samples > 1

@@ -16,7 +16,7 @@ from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.roles import DUT
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules.causes import Cause, causes
-from soakwatch_rules.traits import traits_of
+from soakwatch_rules.traits import Judges, traits_of
 
 NOT_REQUIRED = "(not required)"
 """How the headline of a cause ends that is inconclusive and keeps no run from passing."""
@@ -169,10 +169,10 @@ def _of_target(
         return TargetVerdict(name, role, Outcome.NOT_APPLICABLE, "nothing was judged here")
     waived = [f for f in judged if f.outcome is Outcome.INCONCLUSIVE]
     well = [f for f in judged if f.outcome is Outcome.PASS]
-    others = [f for f in findings if traits_of(f.rule).clears]
+    others = [f for f in findings if traits_of(f.rule).judges is Judges.DEVICE]
     if role == DUT and others and not any(f.outcome in {Outcome.PASS, Outcome.WARN} for f in others):
         first = (waived or others)[0]
-        what = "set-up" if any(traits_of(f.rule).of_setup for f in well + warned) else "availability"
+        what = "set-up" if any(traits_of(f.rule).judges is Judges.SETUP for f in well + warned) else "availability"
         reason = f"only its {what} was judged: {first.rule}: {first.reason}"
         return TargetVerdict(name, role, Outcome.INCONCLUSIVE, reason)
     undecided = f"; {len(waived)} inconclusive, not required: {_rules(waived)}" if waived else ""

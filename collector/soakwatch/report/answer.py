@@ -26,7 +26,7 @@ from soakwatch.report.trust import trust_words
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.roles import DUT
 from soakwatch_rules.causes import Cause
-from soakwatch_rules.traits import GrowthMethod, plain_words, traits_of
+from soakwatch_rules.traits import GrowthMethod, Marks, plain_words, traits_of
 from soakwatch_rules.wording.forecast import forecast_words
 from soakwatch_rules.wording.words import counted
 
@@ -224,7 +224,7 @@ def _how_much(finding: Finding) -> str:
 
 def _since(verdict: Verdict, cause: Cause, finding: Finding) -> str:
     begin_ns = failed_ns(cause)
-    if begin_ns is None or traits_of(finding.rule).trend:
+    if begin_ns is None or traits_of(finding.rule).marks is Marks.WHOLE:
         return f"throughout, from {_clock(verdict, finding.window.begin_ns)}"
     after_s = max(begin_ns - verdict.window.begin_ns, 0) * 1e-9
     return f"{_clock(verdict, begin_ns)}, after {show_seconds(after_s)}"
@@ -234,7 +234,7 @@ def _until(verdict: Verdict, cause: Cause, finding: Finding) -> str:
     """When a limit is reached if it goes on; else when the last moment was."""
     if finding.forecast is not None and (words := forecast_words(finding.forecast)):
         return words
-    if traits_of(finding.rule).trend:
+    if traits_of(finding.rule).marks is Marks.WHOLE:
         return "went on at the end; no limit known"
     last_ns = max((mark.begin_ns if mark.end_ns is None else mark.end_ns for mark in cause.timeline), default=None)
     if last_ns is None or last_ns >= verdict.window.end_ns:

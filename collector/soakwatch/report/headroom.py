@@ -14,7 +14,7 @@ from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.metric import CATALOGUE
 from soakwatch_model.roles import MONITOR
 from soakwatch_model.series import Series
-from soakwatch_rules.traits import traits_of
+from soakwatch_rules.traits import Judges, Limit, traits_of
 from soakwatch_rules.wording.forecast import forecast_words
 
 _UNITS = {metric.name: metric.unit for metric in CATALOGUE}
@@ -109,7 +109,7 @@ def _judged(finding: Finding) -> Room | None:
 def _without_row(rule: str) -> bool:
     """Whether no row is made of a rule: of polls, the set-up, other runs, and what is here by the device's limit."""
     traits = traits_of(rule)
-    return not traits.clears or traits.fills or traits.compares_runs
+    return traits.judges is not Judges.DEVICE or traits.limit in {Limit.ROOM, Limit.RUNS}
 
 
 Key = tuple[str, str, str]
@@ -122,7 +122,7 @@ def _forecasts(findings: Iterable[Finding]) -> Mapping[Key, Finding]:
     for finding in findings:
         key = (finding.target, finding.metric, finding.object)
         traits = traits_of(finding.rule)
-        if (traits.growth is not None or traits.fills) and finding.outcome is not Outcome.NOT_APPLICABLE:
+        if (traits.growth is not None or traits.limit is Limit.ROOM) and finding.outcome is not Outcome.NOT_APPLICABLE:
             before = by_series.get(key)
             if before is None or _weight(finding, order) < _weight(before, order):
                 by_series[key] = finding

@@ -20,7 +20,7 @@ from soakwatch.report.curves import Curve
 from soakwatch.report.page import IDENTITIES, Page
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.window import Window
-from soakwatch_rules.traits import GrowthMethod, traits_of
+from soakwatch_rules.traits import GrowthMethod, Marks, traits_of
 from soakwatch_rules.wording.words import counted, three_digits
 
 _POINTS, _MAX_LINES, _MAX_EVENTS, _MAX_MOMENTS = 400, 4, 40, 40
@@ -301,7 +301,7 @@ def _moments(canvas: _Canvas, page: Page, finding: Finding | None) -> None:
     """Where the finding points, and what else happened to the target; only the first moment has its time written."""
     if finding is None:
         return
-    pointed = () if traits_of(finding.rule).trend else finding.marks
+    pointed = () if traits_of(finding.rule).marks is Marks.WHOLE else finding.marks
     for event in page.events_in(finding.target, canvas.window)[:_MAX_EVENTS]:
         x = canvas.x(event.begin_ns)
         title = f"{event.kind} {event.object} {utc(event.begin_ns)}"

@@ -8,7 +8,7 @@ from soakwatch.core.formatting import number, share_text, source_name
 from soakwatch.judge.verdict import REACHED, Verdict
 from soakwatch.report.load import Generator
 from soakwatch_model.finding import Outcome
-from soakwatch_rules.traits import traits_of
+from soakwatch_rules.traits import Judges, traits_of
 from soakwatch_rules.wording.words import counted
 
 _FAULTS = frozenset({Outcome.FAIL, Outcome.WARN, Outcome.INCONCLUSIVE})
@@ -65,7 +65,7 @@ def _record(verdict: Verdict) -> tuple[str, bool]:
 
 
 def _generator(verdict: Verdict, load: Sequence[Generator]) -> tuple[str, bool]:
-    judged = [finding for finding in verdict.findings if traits_of(finding.rule).generator]
+    judged = [finding for finding in verdict.findings if traits_of(finding.rule).judges is Judges.GENERATOR]
     faults = [finding for finding in judged if finding.outcome in _FAULTS]
     if faults:
         return f"the generator {faults[0].target} was not as it should be: {faults[0].reason.rstrip('.')}", False

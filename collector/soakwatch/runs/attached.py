@@ -17,7 +17,7 @@ from soakwatch.record.writer_lock import is_written
 from soakwatch.runs.mark_event import EventRefusedError, EventRequest, moment, record_event
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.window import Window
-from soakwatch_rules.traits import traits_of
+from soakwatch_rules.traits import Judges, traits_of
 
 RUN_VARIABLE = "SOAKWATCH_RUN"
 PATIENCE_S = 10.0
@@ -59,7 +59,7 @@ class InterimVerdict:
             finding
             for finding in self.findings
             if finding.outcome in _JUDGED
-            and traits_of(finding.rule).clears
+            and traits_of(finding.rule).judges is Judges.DEVICE
             and _covers(finding.window, begin_ns, end_ns)
         ]
         if self.until_ns is None or self.until_ns < end_ns:

@@ -10,7 +10,7 @@ from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.window import Phase
 from soakwatch_rules.causes.moments import Moments, merged, moments, moments_of, slack_of
 from soakwatch_rules.causes.proof import pids_of, proven
-from soakwatch_rules.traits import Crash, traits_of
+from soakwatch_rules.traits import Crash, Marks, traits_of
 
 REPORTED = frozenset({Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.WARN})
 """Outcomes that causes report; a finding that passes is only a witness."""
@@ -37,7 +37,7 @@ class CauseContext:
         self.partial = [
             index
             for index, traits in enumerate(self.traits)
-            if (traits.witness or traits.leads) and len(self.moments[index]) > 1
+            if (traits.marks is Marks.WITNESSES or traits.leads is not None) and len(self.moments[index]) > 1
         ]
         ordered = sorted(events, key=lambda e: (e.begin_ns, e.target, e.kind, e.object))
         self.seen = [event for event in ordered if not event_kind(event.kind).explains]
@@ -61,7 +61,7 @@ class CauseContext:
         if any(self.aside(index) for index in (first, other)):
             return False
         own, others = self.moments[first], self.moments[other]
-        leads = [self.traits[index].leads for index in (first, other)]
+        leads = [self.traits[index].leads is not None for index in (first, other)]
         if leads[0] == leads[1]:
             within, back = self._falls(own, others), self._falls(others, own)
             return (within or back) if leads[0] else (within and back)
@@ -84,7 +84,8 @@ class CauseContext:
 
     def _room(self, leader: int, index: int) -> int:
         """How long after something that died its effects may begin: a process is back sooner than a device."""
-        soon_ns = _BOOTED_NS if self.traits[leader].whole_device else _SOON_NS
+        leads = self.traits[leader].leads
+        soon_ns = _BOOTED_NS if leads is not None and leads.whole_device else _SOON_NS
         return min(self.slack_ns, soon_ns + self.unsure_ns(index))
 
     def apart_ns(self, first: int, other: int) -> int:

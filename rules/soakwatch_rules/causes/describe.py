@@ -14,6 +14,7 @@ from soakwatch_rules.causes.cause import Cause, CauseKind
 from soakwatch_rules.causes.context import CauseContext
 from soakwatch_rules.causes.growth import Owner
 from soakwatch_rules.causes.reasons import rows_by_reason
+from soakwatch_rules.traits import Judges
 from soakwatch_rules.wording.words import duration, moment, some
 
 _GRAVE = (Outcome.FAIL, Outcome.WARN, Outcome.INCONCLUSIVE, Outcome.PASS, Outcome.NOT_APPLICABLE)
@@ -96,7 +97,7 @@ def lags(cause: Cause) -> tuple[tuple[str, Mark], ...]:
 
 def _first_ns(context: CauseContext, indexes: Sequence[int]) -> int:
     """When the first of several deaths was at the latest, as far as it is known when it was."""
-    dead = [p for p in indexes if context.traits[p].leads and len(context.moments[p])]
+    dead = [p for p in indexes if context.traits[p].leads is not None and len(context.moments[p])]
     gravest = min((_GRAVE.index(context.findings[p].outcome) for p in dead), default=0)
     ends = (context.moments[p].end[0] for p in dead if _GRAVE.index(context.findings[p].outcome) == gravest)
     return min(ends, default=context.end_ns) + context.early_ns
@@ -106,7 +107,7 @@ def _order(context: CauseContext, index: int, first_ns: int) -> tuple[object, ..
     """What leads: the gravest, what may have been first, what the others follow from, the host before a process."""
     finding, moments, traits = context.findings[index], context.moments[index], context.traits[index]
     first = moments.begin[0] if len(moments) else finding.window.begin_ns
-    later = traits.leads and first > first_ns
+    later = traits.leads is not None and first > first_ns
     return _GRAVE.index(finding.outcome), later, traits.rank, finding.metric.startswith("process."), first, index
 
 
@@ -115,14 +116,14 @@ def _headline(context: CauseContext, indexes: Sequence[int], group: Group) -> st
     if group.kind is CauseKind.UNSETTLED:
         return rows_by_reason(context.findings, sorted(group.indexes))[0].words
     if group.kind is CauseKind.GENERATOR:
-        resting = sum(not context.traits[index].generator for index in indexes)
+        resting = sum(context.traits[index].judges is not Judges.GENERATOR for index in indexes)
         many = f", {resting} finding{'s rest' if resting != 1 else ' rests'} on its load" if resting else ""
         return f"generator at fault{many}: {lead.reason}"
     text = lead.reason
     if group.owner is not None:
         text += f"; {group.owner.words}"
-    signs = list(dict.fromkeys(words for index in indexes if (words := context.traits[index].effect_words)))
-    if group.kind is CauseKind.INCIDENT and len(signs) > 1 and context.traits[indexes[0]].effect_words:
+    signs = list(dict.fromkeys(words for index in indexes if (words := context.traits[index].words.effect)))
+    if group.kind is CauseKind.INCIDENT and len(signs) > 1 and context.traits[indexes[0]].words.effect:
         text = f"{', '.join(signs[:-1])} and {signs[-1]} at once: {text}"
     if group.events:
         text = f"after {group.events[0].kind} at {moment(group.events[0].begin_ns)}: {text}"
@@ -179,7 +180,7 @@ def _of_event(event: Event) -> _Entry:
 
 def _of_others(context: CauseContext, timed: Sequence[int], *, several: bool) -> Iterator[_Entry]:
     """The moments then of findings that belong elsewhere, for they have others as well."""
-    if not any(context.traits[index].leads for index in timed):
+    if not any(context.traits[index].leads is not None for index in timed):
         return
     when, targets, own = context.at(timed), {context.findings[index].target for index in timed}, frozenset(timed)
     for index in context.partial:

@@ -15,7 +15,7 @@ from soakwatch_rules.causes.describe import Group, describe
 from soakwatch_rules.causes.groups import Groups
 from soakwatch_rules.causes.growth import Owner, by_grown, grown_of, owners
 from soakwatch_rules.causes.reasons import rows_by_reason
-from soakwatch_rules.traits import STOPS, Crash, traits_of
+from soakwatch_rules.traits import STOPS, Crash, Judges, Limit, Marks, traits_of
 
 _WORST = list(Outcome)
 _NOTHING_SEEN = frozenset(InconclusiveReason) - {
@@ -140,7 +140,7 @@ def _join_moments(context: CauseContext, groups: Groups, timed: Sequence[int]) -
 
 def _join_outages(context: CauseContext, groups: Groups, free: Sequence[int]) -> None:
     """A standstill is reported once, however long it lasts: what begins with it or lies in it belongs to it."""
-    marks = {p: context.findings[p].marks for p in free if not context.traits[p].trend}
+    marks = {p: context.findings[p].marks for p in free if context.traits[p].marks is not Marks.WHOLE}
     for first_index in free:
         first = context.findings[first_index]
         if not (context.traits[first_index].standstill or first.numbers.get(STOPS, 0.0) > 0):
@@ -162,13 +162,13 @@ def _join_outages(context: CauseContext, groups: Groups, free: Sequence[int]) ->
 
 def _join_covered(context: CauseContext, groups: Groups, indexes: Sequence[int]) -> None:
     """What lies at the moments of several crashes, but of no single one, belongs to the first of them."""
-    dead = [p for p in indexes if context.traits[p].leads and not context.aside(p)]
+    dead = [p for p in indexes if context.traits[p].leads is not None and not context.aside(p)]
     if not dead:
         return
     when = context.at(dead)
     by_time = sorted(dead, key=lambda p: (context.moments[p].begin[0], p))
     for index in indexes:
-        free = not context.traits[index].leads and groups.root(index) not in {groups.root(p) for p in dead}
+        free = context.traits[index].leads is None and groups.root(index) not in {groups.root(p) for p in dead}
         if free and context.witness(index, when) and context.after(index, dead):
             first = context.moments[index].begin[0]
             last = context.moments[index].end[0]
@@ -222,7 +222,7 @@ def _join_growth(context: CauseContext, groups: Groups, free: Sequence[int]) -> 
     owned: dict[int, Owner] = {}
     for indexes in found.values():
         groups.join(indexes)
-    full = {_series(findings[p]): p for p in against if context.traits[p].fills}
+    full = {_series(findings[p]): p for p in against if context.traits[p].limit is Limit.ROOM}
     series = full | {_series(findings[p]): p for indexes in found.values() for p in indexes}
     size = Counter(groups.root(index) for index in free)
     for index in against:
@@ -283,7 +283,7 @@ def _witnesses(context: CauseContext, timed: Sequence[int], heard: set[int]) -> 
 
 
 def _silent(context: CauseContext, members: Sequence[int]) -> bool:
-    return any(context.traits[p].availability_only and not context.traits[p].generator for p in members)
+    return any(context.traits[p].judges is Judges.ANSWERS for p in members)
 
 
 def _kind(context: CauseContext, members: Sequence[int], kinds: dict[int, CauseKind]) -> CauseKind:
@@ -292,7 +292,7 @@ def _kind(context: CauseContext, members: Sequence[int], kinds: dict[int, CauseK
         if kind in known:
             return kind
     own = [context.findings[p] for p in members]
-    if any(context.traits[p].leads for p in members) and any(f.marks for f in own):
+    if any(context.traits[p].leads is not None for p in members) and any(f.marks for f in own):
         return CauseKind.INCIDENT
     if CauseKind.LOAD in known:
         return CauseKind.LOAD

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from soakwatch_model.finding import Finding
-from soakwatch_rules.traits import traits_of
+from soakwatch_rules.traits import Marks, traits_of
 
 NEAR_NS = 120 * 10**9
 """What belongs together comes within two minutes: a watchdog's patience, a core being written, a peer's timeout."""
@@ -99,7 +99,7 @@ def moments_of(finding: Finding) -> Moments:
 
     What was planned does not count where something else was not: it is the latter that the finding is about.
     """
-    if traits_of(finding.rule).trend:
+    if traits_of(finding.rule).marks is Marks.WHOLE:
         return moments(())
     longest = _LONG * (finding.window.end_ns - finding.window.begin_ns)
     unasked = [mark for mark in finding.marks if not mark.planned]

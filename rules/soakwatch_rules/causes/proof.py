@@ -76,7 +76,8 @@ def proven(first: Finding, other: Finding, pids: Pids, slack_ns: int, early_ns: 
 def _explained(effect: Finding, cause: Finding, pids: Pids, slack_ns: int, early_ns: int) -> bool:
     """Whether each moment of the effect is one of the cause's, or follows from one."""
     of_effect, of_cause = traits_of(effect.rule), traits_of(cause.rule)
-    follows, same = effect.rule in of_cause.explains, cause.rule in of_effect.same_death
+    follows = of_cause.leads is not None and effect.rule in of_cause.leads.explains
+    same = of_effect.leads is not None and cause.rule in of_effect.leads.same_death
     if not (follows or same) or not effect.marks:
         return False
     causes = list(_deaths(cause, pids))

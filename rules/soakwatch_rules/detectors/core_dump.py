@@ -19,7 +19,7 @@ from soakwatch_rules.events.intents import intents, reckon
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import spacing, unseen
-from soakwatch_rules.traits import Crash, Family, Guide, Traits
+from soakwatch_rules.traits import Crash, Family, Guide, Leads, Traits, Words
 from soakwatch_rules.wording.words import counted, moment, some
 
 _GROWING_NS = 600 * 10**9
@@ -76,11 +76,9 @@ class CoreDump:
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec("samples of the core folder from start to end of the window", live="whole")
     traits: ClassVar[Traits] = Traits(
-        plain_words="a program crashed",
+        words=Words("a program crashed"),
         rank=50,
-        crash=Crash.CORE,
-        explains=("reboot",),
-        same_death=("kernel_fault",),
+        leads=Leads(Crash.CORE, explains=("reboot",), same_death=("kernel_fault",)),
         event_kinds=("core.dump", "core.present", "process.crash", "device.crash", "watchdog"),
         expected_as="core.dump",
         family=Family.CRASHES,

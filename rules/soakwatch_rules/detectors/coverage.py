@@ -10,7 +10,7 @@ from soakwatch_model.finding import Finding, InconclusiveReason, Mark, MarkKind,
 from soakwatch_rules.draft import absent, draft, faults
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import RuleSpec
-from soakwatch_rules.traits import Family, Guide, Traits
+from soakwatch_rules.traits import Family, Guide, Inconclusive, Judges, Traits, Words
 from soakwatch_rules.wording.words import counted, duration, moment
 
 _ONE_POLL = 1.5  # intervals: between one missing poll and two
@@ -55,12 +55,10 @@ class Coverage:
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec("one due poll", live="whole")
     traits: ClassVar[Traits] = Traits(
-        plain_words="too many samples are missing",
-        effect_words="management silent",
+        words=Words("too many samples are missing", "management silent"),
         rank=920,
-        availability_only=True,
-        any_role=True,
-        of_this_run=True,
+        judges=Judges.ANSWERS,
+        inconclusive=Inconclusive(any_role=True, required=True),
         family=Family.POLLS,
         guide=Guide(
             fails_when=(

@@ -22,7 +22,7 @@ from soakwatch_rules.sampling import cadence
 from soakwatch_rules.stats.saturation import Windows, cover
 from soakwatch_rules.stats.spikes import MIN_SAMPLES, busy_throughout
 from soakwatch_rules.stats.tally import Tally
-from soakwatch_rules.traits import Family, Guide, Traits
+from soakwatch_rules.traits import Family, Guide, Marks, Traits, Words
 from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
 
 _TOTAL = "system.cpu.utilization"
@@ -123,10 +123,9 @@ class CpuSaturation:
         shortest_s=900.0,
     )
     traits: ClassVar[Traits] = Traits(
-        plain_words="CPU was saturated",
-        effect_words="CPU saturated",
+        words=Words("CPU was saturated", "CPU saturated"),
         rank=90,
-        witness=True,
+        marks=Marks.WITNESSES,
         family=Family.CPU,
         guide=Guide(
             fails_when=(

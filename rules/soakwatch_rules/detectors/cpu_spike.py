@@ -16,7 +16,7 @@ from soakwatch_rules.cpu_habits import PLANNED, CpuHabits
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.imported_baseline import baseline_caveat
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import RuleSpec
+from soakwatch_rules.rule import Input, RuleSpec
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.stats.spikes import (
     MIN_SAMPLES,
@@ -30,7 +30,7 @@ from soakwatch_rules.stats.spikes import (
     plateaus,
     shortest,
 )
-from soakwatch_rules.traits import Family, Guide, Traits
+from soakwatch_rules.traits import Family, Guide, Marks, Traits, Words
 from soakwatch_rules.wording.plateau import GAP, SortedPlateaus, doubts_of, mark_of
 from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
 
@@ -114,13 +114,13 @@ class CpuSpike:
     scope: ClassVar[Literal["object", "metric", "target"]] = "metric"
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec(
-        "16 samples, half of those expected, a poll interval of at most half the duration of a spike", baseline=True
+        "16 samples, half of those expected, a poll interval of at most half the duration of a spike",
+        inputs=frozenset({Input.BASELINE}),
     )
     traits: ClassVar[Traits] = Traits(
-        plain_words="CPU spiked to its maximum",
-        effect_words="CPU saturated",
+        words=Words("CPU spiked to its maximum", "CPU saturated"),
         rank=91,
-        witness=True,
+        marks=Marks.WITNESSES,
         family=Family.CPU,
         guide=Guide(
             fails_when=(
@@ -410,7 +410,7 @@ def _shares(series: Series) -> Series:
 
 
 def _baseline(case: Case, series: Series, apart_s: float) -> Level | None:
-    for other in case.baseline:
+    for other in case.before.baseline:
         calm = _shares(other) if (other.metric, other.object) == (series.metric, series.object) else None
         if calm is not None and len(calm) >= MIN_SAMPLES:
             return Level(calm.values, cadence(calm) or apart_s)

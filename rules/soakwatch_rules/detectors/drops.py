@@ -22,7 +22,7 @@ from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import spacing, unseen
 from soakwatch_rules.stats.distributions import binomial_above, gamma_quantile
 from soakwatch_rules.stats.flow import Steps, amounts, restarts, steps
-from soakwatch_rules.traits import Family, Guide, Traits
+from soakwatch_rules.traits import Family, Guide, Marks, Traits, Words
 from soakwatch_rules.wording.words import counted, duration, moment, plural, quantity, some, whole
 
 _SLACK_NS = 5 * 10**9  # the edges of a planned phase
@@ -105,10 +105,9 @@ class Drops:
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec("two samples, one near each end of the window; 1/ratio packets offered")
     traits: ClassVar[Traits] = Traits(
-        plain_words="packets were lost",
-        effect_words="packets lost",
+        words=Words("packets were lost", "packets lost"),
         rank=100,
-        witness=True,
+        marks=Marks.WITNESSES,
         family=Family.TRAFFIC,
         guide=Guide(
             fails_when=(

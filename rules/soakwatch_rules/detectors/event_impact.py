@@ -19,9 +19,9 @@ from soakwatch_rules.events.impact_summary import doubts, summary
 from soakwatch_rules.events.operator_events import operator_events
 from soakwatch_rules.load.traffic import Traffic, traffic
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import RuleSpec
+from soakwatch_rules.rule import Input, RuleSpec
 from soakwatch_rules.sampling import spacing
-from soakwatch_rules.traits import Family, Guide, Traits
+from soakwatch_rules.traits import Guide, Inconclusive, Traits, Words
 from soakwatch_rules.wording.words import counted, duration, plus_minus, quantity, whole
 
 _MAX_EVENTS = 300  # events of a kind: a log may tell of thousands
@@ -113,13 +113,12 @@ class EventImpact:
         "a planned or reported event, and samples of load or probes before and after it",
         needs_load=True,
         live="end",
+        inputs=frozenset({Input.EVENTS}),
     )
     traits: ClassVar[Traits] = Traits(
-        plain_words="an event cost more than allowed",
-        of_this_run=True,
-        needs_event=True,
+        words=Words("an event cost more than allowed"),
         expected_as="outage",
-        family=Family.OTHER,
+        inconclusive=Inconclusive(required=True),
         guide=Guide(
             fails_when=(
                 "Traffic is not back by the event's deadline, an outage is longer than allowed, or what the event "

@@ -14,7 +14,7 @@ from soakwatch_rules.management.gap_cause import BLAMED, LIVES, PATH, PLANNED, T
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.silences import to_the_end
-from soakwatch_rules.traits import Family, Guide, Traits
+from soakwatch_rules.traits import Family, Guide, Inconclusive, Judges, Marks, Traits, Words
 from soakwatch_rules.wording.words import counted, duration, moment
 
 _MAX_MARKS = 100
@@ -74,12 +74,11 @@ class Gap:
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec("one due poll; for a cause also CPU, a second source or generator figures")
     traits: ClassVar[Traits] = Traits(
-        plain_words="a source was silent for too long",
-        effect_words="management silent",
+        words=Words("a source was silent for too long", "management silent"),
         rank=910,
-        witness=True,
-        availability_only=True,
-        of_this_run=True,
+        marks=Marks.WITNESSES,
+        judges=Judges.ANSWERS,
+        inconclusive=Inconclusive(required=True),
         family=Family.POLLS,
         guide=Guide(
             fails_when=(

@@ -44,7 +44,7 @@ from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.stats.commanded import Shortfall, shortfall
 from soakwatch_rules.stats.saturation import Means, cover
-from soakwatch_rules.traits import Family, Guide, Traits
+from soakwatch_rules.traits import Guide, Inconclusive, Judges, Traits, Words
 from soakwatch_rules.wording.words import counted, duration, moment, quantity, whole
 
 _COUNTED = tuple(name for side in (SENT, BACK, FAILED) for name in flows(side, PACKETS, REQUESTS, kind=COUNTER))
@@ -151,13 +151,10 @@ class GeneratorHealth:
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec("two samples of the generator over at least a minute", shortest_s=60.0)
     traits: ClassVar[Traits] = Traits(
-        plain_words="the traffic generator did not deliver its load",
+        words=Words("the traffic generator did not deliver its load"),
         rank=10,
-        generator=True,
-        availability_only=True,
-        any_role=True,
-        of_this_run=True,
-        family=Family.OTHER,
+        judges=Judges.GENERATOR,
+        inconclusive=Inconclusive(any_role=True, required=True),
         guide=Guide(
             fails_when=(
                 "Never: a generator that did not send what it was asked for makes what rests on its load undecided."
@@ -204,7 +201,7 @@ class GeneratorHealth:
         if case.faults and not any(s.metric in HEARD for s in cut) and _may_be_asked(case):
             return (self._unheard(case),)
         if not cut:
-            return (absent(self, replace(case, faults=()), "generator figures"),)
+            return (absent(self, replace(case, unread=()), "generator figures"),)
         kept = [s for s in cut if len(s) > (s.metric not in _CEILING_NAMES)]  # a ceiling may be told once
         about = max(
             [s for s in cut if s.metric != _LEVEL] or cut, key=lambda s: (len(s), -self.metrics.index(s.metric))

@@ -23,7 +23,7 @@ from soakwatch_rules.stats.blocks import MIN_SAMPLES, blocks
 from soakwatch_rules.stats.tolerance import Thresholds, Tolerance
 from soakwatch_rules.stats.trend import judge_trend
 from soakwatch_rules.stats.trend_answer import Trend
-from soakwatch_rules.traits import Family, GrowthMethod, Guide, Traits
+from soakwatch_rules.traits import Family, GrowthMethod, Guide, Marks, Traits, Words
 from soakwatch_rules.wording.growth import doubts_of, per_hour, sentence, settle_of
 from soakwatch_rules.wording.words import counted, duration, quantity
 
@@ -161,10 +161,10 @@ class Growth:
         live="minutes",
     )
     traits: ClassVar[Traits] = Traits(
-        plain_words="something keeps growing",
+        words=Words("something keeps growing"),
         rank=80,
+        marks=Marks.WHOLE,
         growth=GrowthMethod.SHAPE,
-        trend=True,
         family=Family.MEMORY,
         guide=Guide(
             fails_when=(

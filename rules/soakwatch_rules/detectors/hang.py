@@ -26,7 +26,7 @@ from soakwatch_rules.spans import common, joined, overlap_s
 from soakwatch_rules.stats.hysteresis import stretches
 from soakwatch_rules.stats.saturation import cover
 from soakwatch_rules.stats.spikes import busy_throughout
-from soakwatch_rules.traits import Family, Guide, Traits
+from soakwatch_rules.traits import Family, Guide, Judges, Leads, Traits, Words
 from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
 
 _TOTAL = "system.cpu.utilization"
@@ -122,12 +122,11 @@ class Hang:
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec("answered polls, or 16 samples of the CPU")
     traits: ClassVar[Traits] = Traits(
-        plain_words="it stopped responding or forwarding",
+        words=Words("it stopped responding or forwarding"),
         rank=60,
-        standstill=True,
-        whole_device=True,
-        availability_only=True,
+        leads=Leads(whole_device=True),
         expected_as="outage",
+        judges=Judges.ANSWERS,
         family=Family.CRASHES,
         guide=Guide(
             fails_when="The device stops forwarding and answering for 30 s without a reboot.",

@@ -18,9 +18,9 @@ from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import RuleSpec
+from soakwatch_rules.rule import Input, RuleSpec
 from soakwatch_rules.sampling import cadence
-from soakwatch_rules.traits import Family, Guide, Traits
+from soakwatch_rules.traits import Family, Guide, Inconclusive, Limit, Marks, Traits, Words
 from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
 
 _MAX_MARKS = 50
@@ -140,16 +140,16 @@ class HardwareLimit:
     )
     scope: ClassVar[Literal["object", "metric", "target"]] = "object"
     phases: ClassVar[tuple[str, ...]] = ()
-    manner: ClassVar[RuleSpec] = RuleSpec("two readings of a sensor, and a limit of its own", shortest_s=600.0)
+    manner: ClassVar[RuleSpec] = RuleSpec(
+        "two readings of a sensor, and a limit of its own", shortest_s=600.0, inputs=frozenset({Input.SHUT_PORTS})
+    )
     traits: ClassVar[Traits] = Traits(
-        plain_words="hardware passed its own limit",
-        effect_words="hardware past its limit",
+        words=Words("hardware passed its own limit", "hardware past its limit"),
         rank=70,
-        witness=True,
-        by_majority=True,
-        needs_stated_limit=True,
-        reads_shut_ports=True,
         expected_as="hardware.fault",
+        marks=Marks.WITNESSES,
+        limit=Limit.DEVICE,
+        inconclusive=Inconclusive(by_majority=True),
         family=Family.HARDWARE,
         guide=Guide(
             fails_when=(
@@ -357,7 +357,7 @@ def _shut(case: Case, series: Series) -> list[tuple[int, int]]:
     optic = label(series.object, "optic") if series.metric.startswith("hardware.optic") else ""
     return [
         (window.begin_ns, window.end_ns)
-        for name, windows in case.shut.items()
+        for name, windows in case.facts.shut.items()
         if optic and _is_of(optic, name)
         for window in windows
     ]

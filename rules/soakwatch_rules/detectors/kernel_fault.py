@@ -23,7 +23,7 @@ from soakwatch_rules.events.intents import Intent, intents, reckon
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import spacing, unseen
-from soakwatch_rules.traits import Crash, Family, Guide, Traits
+from soakwatch_rules.traits import Crash, Family, Guide, Leads, Traits, Words
 from soakwatch_rules.wording.words import counted, moment, some
 
 _COUNTER = "system.kernel.alarms"
@@ -88,12 +88,9 @@ class KernelFault:
         "two samples of the kernel log, from start to end of the window", live="whole"
     )
     traits: ClassVar[Traits] = Traits(
-        plain_words="the kernel logged a fault",
+        words=Words("the kernel logged a fault"),
         rank=20,
-        crash=Crash.KERNEL,
-        whole_device=True,
-        explains=("reboot", "process_restart"),
-        same_death=("core_dump",),
+        leads=Leads(Crash.KERNEL, whole_device=True, explains=("reboot", "process_restart"), same_death=("core_dump",)),
         event_kinds=tuple(KERNEL),
         family=Family.CRASHES,
         guide=Guide(

@@ -30,11 +30,11 @@ from soakwatch_rules.latency.blocks import (
 )
 from soakwatch_rules.latency.slow_stretches import DOUBLED, SlowStretch, slow_stretches, without_overlap
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import RuleSpec
+from soakwatch_rules.rule import Input, RuleSpec
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.stats.hysteresis import stretches
 from soakwatch_rules.stats.slowdown import Slowness
-from soakwatch_rules.traits import Family, Guide, Traits
+from soakwatch_rules.traits import Family, Guide, Traits, Words
 from soakwatch_rules.wording.words import counted, duration, moment, some
 
 _LIMITS: Final = {
@@ -112,10 +112,10 @@ class Latency:
         "18 samples, a third of them to know the usual latency (or a baseline)",
         shortest_s=1800.0,
         live="minutes",
-        baseline=True,
+        inputs=frozenset({Input.BASELINE}),
     )
     traits: ClassVar[Traits] = Traits(
-        plain_words="latency rose and stayed high",
+        words=Words("latency rose and stayed high"),
         family=Family.TRAFFIC,
         guide=Guide(
             fails_when=(

@@ -17,7 +17,7 @@ from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.stats.votes import voted
-from soakwatch_rules.traits import Family, Guide, Traits
+from soakwatch_rules.traits import Guide, Limit, Traits, Words
 from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
 
 _MAX_MARKS = 100
@@ -104,10 +104,9 @@ class Level:
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec("a limit in the plan, M samples, half of those expected")
     traits: ClassVar[Traits] = Traits(
-        plain_words="a limit of the plan was exceeded",
+        words=Words("a limit of the plan was exceeded"),
+        limit=Limit.PLAN,
         of_returned_load=True,
-        needs_limit=True,
-        family=Family.OTHER,
         guide=Guide(
             fails_when="Three of five samples are at or above the limit that the plan sets.",
             misses="What the plan sets no limit for.",

@@ -45,7 +45,7 @@ from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import unseen
 from soakwatch_rules.stats.outage import Bins, settled
 from soakwatch_rules.stats.standstill import Stop, stops, stops_of_rate
-from soakwatch_rules.traits import Family, Guide, Traits
+from soakwatch_rules.traits import Family, Guide, Traits, Words
 from soakwatch_rules.wording.words import counted, duration, moment
 
 _MIN_LOST = {PACKETS: 3.0, REQUESTS: 3.0, CONNECTIONS: 3.0, PINGS: 5.0}
@@ -137,8 +137,7 @@ class Loss:
         live="end",
     )
     traits: ClassVar[Traits] = Traits(
-        plain_words="traffic was lost",
-        effect_words="traffic lost",
+        words=Words("traffic was lost", "traffic lost"),
         rank=110,
         family=Family.TRAFFIC,
         guide=Guide(

@@ -35,11 +35,11 @@ from soakwatch_rules.management.gap_cause import (
 from soakwatch_rules.management.poll_latency import DURATION, PollLatency, poll_latency, slowdown
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.peers import cut_with_own, finite_numbers, interval, peer_name, requests, values_in
-from soakwatch_rules.rule import RuleSpec
+from soakwatch_rules.rule import Input, RuleSpec
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.silences import of_monitor, silent_all
 from soakwatch_rules.spans import common, overlap_s, without
-from soakwatch_rules.traits import Family, Guide, Traits
+from soakwatch_rules.traits import Family, Guide, Traits, Words
 from soakwatch_rules.wording.words import counted, duration, moment, quantity, some, whole
 
 _DEAD_S = 300.0  # as for ``hang``
@@ -132,10 +132,10 @@ class ManagementIsolation:
         "a high load (stress, spike, or generator figures) with 16 probes or three poll intervals in it",
         shortest_s=600.0,
         live="end",
-        baseline=True,
+        inputs=frozenset({Input.BASELINE}),
     )
     traits: ClassVar[Traits] = Traits(
-        plain_words="management became slow under load",
+        words=Words("management became slow under load"),
         family=Family.POLLS,
         guide=Guide(
             fails_when=(

@@ -19,7 +19,7 @@ from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence, expected
 from soakwatch_rules.stats.stages import compare, stages, still_rising
-from soakwatch_rules.traits import Family, GrowthMethod, Guide, Traits
+from soakwatch_rules.traits import Family, GrowthMethod, Guide, Marks, Traits, Words
 from soakwatch_rules.wording.stage import JudgedLife, doubts_of, sentence
 from soakwatch_rules.wording.words import counted, duration
 
@@ -104,10 +104,10 @@ class MemoryGrowth:
         "8 samples and 10 s in the first and in the last third of a lifetime, half of those expected", live="minutes"
     )
     traits: ClassVar[Traits] = Traits(
-        plain_words="memory keeps growing",
+        words=Words("memory keeps growing"),
         rank=81,
+        marks=Marks.WHOLE,
         growth=GrowthMethod.STAGES,
-        trend=True,
         family=Family.MEMORY,
         guide=Guide(
             fails_when="The last third of the soak lies above the first by more than their spread and 5 %.",

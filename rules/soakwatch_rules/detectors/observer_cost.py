@@ -21,7 +21,7 @@ from soakwatch_rules.peers import finite_numbers
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.stats.distributions import student_quantile
 from soakwatch_rules.stats.flow import amount, binned
-from soakwatch_rules.traits import Family, Guide, Traits
+from soakwatch_rules.traits import Guide, Traits, Words
 from soakwatch_rules.wording.words import duration, quantity, some
 
 COST: Final = "source.device.cpu.time"
@@ -97,9 +97,8 @@ class ObserverCost:
         live="end",
     )
     traits: ClassVar[Traits] = Traits(
-        plain_words="the monitor took too much of its CPU",
+        words=Words("the monitor took too much of its CPU"),
         rank=600,
-        family=Family.OTHER,
         guide=Guide(
             fails_when="Never by default: it warns if the monitor's own polls take more than 1 % of the device's CPU.",
             misses="Devices whose polls were never paused or counted.",
@@ -277,7 +276,7 @@ def _name(series: Series) -> str:
 
 def _cores(case: Case, inside: Iterable[Series]) -> float | None:
     """How many cores the device has, None if it does not tell."""
-    stated = case.facts.get(_CORES)
+    stated = case.facts.stated.get(_CORES)
     read = next((float(s.values[-1]) for s in inside if s.metric == _CORES and len(s)), None)
     cores = read if stated is None else stated
     return cores if cores is not None and math.isfinite(cores) and cores >= 1 else None

@@ -17,7 +17,7 @@ from soakwatch_rules.events.intents import intents, reckon
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import spacing, unseen
-from soakwatch_rules.traits import Crash, Family, Guide, Traits
+from soakwatch_rules.traits import Crash, Family, Guide, Leads, Traits, Words
 from soakwatch_rules.wording.words import counted, moment, some
 
 _COUNTER = "system.memory.oom_kills"
@@ -66,9 +66,9 @@ class OomKill:
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec("two samples of the counter, from start to end of the window", live="whole")
     traits: ClassVar[Traits] = Traits(
-        plain_words="it ran out of memory",
+        words=Words("it ran out of memory"),
         rank=40,
-        crash=Crash.MEMORY,
+        leads=Leads(Crash.MEMORY),
         event_kinds=("kernel.oom",),
         expected_as="kernel.oom",
         family=Family.CRASHES,

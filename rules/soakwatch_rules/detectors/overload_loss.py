@@ -25,7 +25,7 @@ from soakwatch_rules.sampling import cadence
 from soakwatch_rules.stats.capacity import NOTHING, Capacity, carried, excess
 from soakwatch_rules.stats.flow import binned
 from soakwatch_rules.stats.tally import Tally
-from soakwatch_rules.traits import Family, Guide, Traits
+from soakwatch_rules.traits import Family, Guide, Traits, Words
 from soakwatch_rules.wording.words import duration, moment, quantity, three_digits
 
 _BIN_S = 10.0
@@ -144,8 +144,7 @@ class OverloadLoss:
         live="end",
     )
     traits: ClassVar[Traits] = Traits(
-        plain_words="it lost more under overload than allowed",
-        effect_words="packets lost",
+        words=Words("it lost more under overload than allowed", "packets lost"),
         family=Family.TRAFFIC,
         guide=Guide(
             fails_when="In stress phases more is lost than the load beyond the capacity explains, by more than 1 %.",

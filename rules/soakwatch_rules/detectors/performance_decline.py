@@ -21,7 +21,7 @@ from soakwatch_rules.stats.decline import Fall, fall, late_fall
 from soakwatch_rules.stats.standstill import Stop, stops_of_rate
 from soakwatch_rules.stats.trend import judge_trend
 from soakwatch_rules.stats.trend_answer import Trend
-from soakwatch_rules.traits import Family, Guide, Traits
+from soakwatch_rules.traits import Family, Guide, Marks, Traits, Words
 from soakwatch_rules.wording.words import counted, duration, quantity
 
 _MIN_SAMPLES = 16
@@ -107,9 +107,8 @@ class PerformanceDecline:
         live="minutes",
     )
     traits: ClassVar[Traits] = Traits(
-        plain_words="throughput declined over time",
-        effect_words="forwarding paused",
-        trend=True,
+        words=Words("throughput declined over time", "forwarding paused"),
+        marks=Marks.WHOLE,
         of_returned_load=True,
         family=Family.TRAFFIC,
         guide=Guide(

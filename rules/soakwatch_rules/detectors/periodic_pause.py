@@ -22,7 +22,7 @@ from soakwatch_rules.sampling import cadence
 from soakwatch_rules.stats.level import robust
 from soakwatch_rules.stats.pauses import MIN_INTERVALS, STILL, Dip, Rhythm, dips, level_without, rhythm, standstills
 from soakwatch_rules.stats.standstill import stops_of_rate
-from soakwatch_rules.traits import Family, Guide, Traits
+from soakwatch_rules.traits import Family, Guide, Marks, Traits, Words
 from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
 
 _MIN_SAMPLES = 16  # readings of one level
@@ -119,11 +119,10 @@ class PeriodicPause:
         needs_load=True,
     )
     traits: ClassVar[Traits] = Traits(
-        plain_words="throughput paused",
-        effect_words="forwarding paused",
-        witness=True,
-        of_returned_load=True,
+        words=Words("throughput paused", "forwarding paused"),
         expected_as="outage",
+        marks=Marks.WITNESSES,
+        of_returned_load=True,
         family=Family.TRAFFIC,
         guide=Guide(
             fails_when="Throughput pauses again and again, for 10 s or more in all; shorter pauses warn.",

@@ -22,7 +22,7 @@ from soakwatch_rules.events.process_life import changes, downs, gone, of_child, 
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import spacing, unseen
-from soakwatch_rules.traits import Crash, Family, Guide, Traits
+from soakwatch_rules.traits import Crash, Family, Guide, Leads, Traits, Words
 from soakwatch_rules.wording.words import counted, duration, moment, some
 
 
@@ -82,10 +82,9 @@ class ProcessRestart:
         "two samples of the process, from its first to the end of the window", live="whole"
     )
     traits: ClassVar[Traits] = Traits(
-        plain_words="a process restarted",
+        words=Words("a process restarted"),
         rank=70,
-        crash=Crash.PROCESS,
-        same_death=("core_dump", "kernel_fault", "oom_kill", "process_restart"),
+        leads=Leads(Crash.PROCESS, same_death=("core_dump", "kernel_fault", "oom_kill", "process_restart")),
         event_kinds=("process.restart", "process.exit", "process.start"),
         expected_as="process.restart",
         family=Family.CRASHES,

@@ -24,7 +24,7 @@ from soakwatch_rules.stats.hysteresis import stretches
 from soakwatch_rules.stats.tolerance import Tolerance
 from soakwatch_rules.stats.trend import judge_trend
 from soakwatch_rules.stats.trend_answer import Trend
-from soakwatch_rules.traits import Family, GrowthMethod, Guide, Traits
+from soakwatch_rules.traits import Family, GrowthMethod, Guide, Traits, Words
 from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
 
 _DAY_S = 86400.0
@@ -101,7 +101,7 @@ class QueueGrowth:
         live="minutes",
     )
     traits: ClassVar[Traits] = Traits(
-        plain_words="a queue keeps growing",
+        words=Words("a queue keeps growing"),
         rank=82,
         growth=GrowthMethod.QUEUE,
         family=Family.MEMORY,

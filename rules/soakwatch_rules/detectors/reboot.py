@@ -17,7 +17,7 @@ from soakwatch_rules.events.intents import intents, reckon
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import spacing, unseen
-from soakwatch_rules.traits import Crash, Family, Guide, Traits
+from soakwatch_rules.traits import Crash, Family, Guide, Leads, Traits, Words
 from soakwatch_rules.wording.words import counted, duration, moment, some
 
 
@@ -66,11 +66,9 @@ class Reboot:
         "two samples of boot id, boot time or uptime, from start to end of the window", live="whole"
     )
     traits: ClassVar[Traits] = Traits(
-        plain_words="it rebooted",
+        words=Words("it rebooted"),
         rank=30,
-        crash=Crash.DEVICE,
-        whole_device=True,
-        explains=("process_restart",),
+        leads=Leads(Crash.DEVICE, whole_device=True, explains=("process_restart",)),
         event_kinds=("reboot",),
         family=Family.CRASHES,
         guide=Guide(

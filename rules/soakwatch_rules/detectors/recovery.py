@@ -22,11 +22,11 @@ from soakwatch_rules.lives import lives
 from soakwatch_rules.load.account import LoadAccount
 from soakwatch_rules.natural_variation import JudgedEpisode, memory_kept, weighed_against_history, without_level
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import RuleSpec
+from soakwatch_rules.rule import Input, RuleSpec
 from soakwatch_rules.sampling import cadence, expected
 from soakwatch_rules.stats.distributions import student_quantile
 from soakwatch_rules.stats.equivalence import MIN_WINDOW, OUT, Reference, Return, reference, returned, trend
-from soakwatch_rules.traits import Family, Guide, Traits
+from soakwatch_rules.traits import Guide, Inconclusive, Traits, Words
 from soakwatch_rules.wording.words import counted, duration, moment, plus_minus, quantity, some
 
 _CALM_S = 1800.0
@@ -115,13 +115,15 @@ class Recovery:
     scope: ClassVar[Literal["object", "metric", "target"]] = "metric"
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec(
-        "16 samples before the stress and 60 after it under the same load", shortest_s=3600, live="end", baseline=True
+        "16 samples before the stress and 60 after it under the same load",
+        shortest_s=3600,
+        live="end",
+        inputs=frozenset({Input.BASELINE}),
     )
     traits: ClassVar[Traits] = Traits(
-        plain_words="it did not recover to its earlier level",
-        by_majority=True,
+        words=Words("it did not recover to its earlier level"),
+        inconclusive=Inconclusive(by_majority=True),
         of_returned_load=True,
-        family=Family.OTHER,
         guide=Guide(
             fails_when=(
                 "After stress a level is not back within 5 % of what it was before, or not within the recovery phase."

@@ -17,10 +17,10 @@ from soakwatch_model.series import Growth, Series
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.load.account import LoadAccount
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import RuleSpec
+from soakwatch_rules.rule import Input, RuleSpec
 from soakwatch_rules.stats.differences import Difference, difference, repeatability, runs_needed
 from soakwatch_rules.stats.flow import amount
-from soakwatch_rules.traits import Family, Guide, Traits
+from soakwatch_rules.traits import Guide, Limit, Marks, Traits, Words
 from soakwatch_rules.wording.words import counted, duration, quantity
 
 _MIN_SAMPLES = 16
@@ -74,14 +74,14 @@ class RunDifference:
 
     Parameters: ``settle``, ``tolerance``, ``alpha``, ``sure``, ``worth``, ``band`` (below).
 
-    >>> from soakwatch_model.case import Case
+    >>> from soakwatch_model.case import Before, Case
     >>> from soakwatch_model.window import Window
     >>> from soakwatch_rules.scenarios.synthetic import LEVEL, noise
     >>> levels = [LEVEL * x for x in (1.0, 1.01, 0.99, 1.005, 0.995)]
     >>> earlier = tuple(noise(seed=i, seconds=3600, level=level) for i, level in enumerate(levels))
     >>> for level in (LEVEL, 1.2 * LEVEL):
     ...     now = noise(seed=9, seconds=3600, level=level)
-    ...     case = Case("dut", now.object, Window(0, 3600 * 10**9), (now,), earlier=earlier)
+    ...     case = Case("dut", now.object, Window(0, 3600 * 10**9), (now,), before=Before(earlier=earlier))
     ...     print(RunDifference().judge(case)[0].outcome)
     pass
     fail
@@ -111,13 +111,14 @@ class RunDifference:
     scope: ClassVar[Literal["object", "metric", "target"]] = "metric"
     phases: ClassVar[tuple[str, ...]] = ("soak",)
     manner: ClassVar[RuleSpec] = RuleSpec(
-        "two earlier runs, better five, and 16 samples of each after settling", needs_earlier=True, live="end"
+        "two earlier runs, better five, and 16 samples of each after settling",
+        inputs=frozenset({Input.EARLIER}),
+        live="end",
     )
     traits: ClassVar[Traits] = Traits(
-        plain_words="it differs from earlier runs",
-        trend=True,
-        compares_runs=True,
-        family=Family.OTHER,
+        words=Words("it differs from earlier runs"),
+        marks=Marks.WHOLE,
+        limit=Limit.RUNS,
         guide=Guide(
             fails_when=(
                 "A median differs from earlier runs by more than 5 % in the bad direction, and by more than runs vary."
@@ -168,7 +169,7 @@ class RunDifference:
 
     def _of(self, case: Case, series: Series) -> Finding:
         finding = draft(self, case, series.between(case.window.begin_ns, case.window.end_ns))
-        if not case.earlier:
+        if not case.before.earlier:
             reason = "no earlier run was named for comparison"
             return replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason)
         now = self._measure(series.between(case.window.begin_ns, case.window.end_ns))
@@ -185,17 +186,17 @@ class RunDifference:
             return replace(
                 finding, reason=reason, why=InconclusiveReason.GAP, settle="needs at least half of the expected samples"
             )
-        earlier = [m for other in case.earlier if (m := self._measure(other)) is not None]
+        earlier = [m for other in case.before.earlier if (m := self._measure(other)) is not None]
         series = replace(series, trait=replace(series.trait, unit=_unit(series), worse=_worse(series)))
         if not earlier:
-            reason = f"{counted(len(case.earlier), 'earlier run')} without {_MIN_SAMPLES} samples after settling"
+            reason = f"{counted(len(case.before.earlier), 'earlier run')} without {_MIN_SAMPLES} samples after settling"
             return replace(
                 finding,
                 reason=reason,
                 why=InconclusiveReason.NO_REFERENCE,
                 settle="needs two earlier runs, better five",
             )
-        finding = replace(finding, doubts=tuple(self._doubts(now, earlier, len(case.earlier))))
+        finding = replace(finding, doubts=tuple(self._doubts(now, earlier, len(case.before.earlier))))
         old = [m.median for m in earlier]
         quantum = series.trait.quantum or 0.0
         alpha = self.alpha if series.trait.worse is not None else self.alpha / 2  # either direction counts

@@ -24,7 +24,7 @@ from soakwatch_rules.stats.hysteresis import stretches
 from soakwatch_rules.stats.tally import Tally
 from soakwatch_rules.stats.tolerance import Tolerance
 from soakwatch_rules.stats.trend import judge_trend
-from soakwatch_rules.traits import Family, Guide, Traits
+from soakwatch_rules.traits import Family, Guide, Limit, Traits, Words
 from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
 
 _SHARE: Final = "1"
@@ -147,8 +147,8 @@ class Saturation:
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec("a limit stated by the device, and two samples", live="recent")
     traits: ClassVar[Traits] = Traits(
-        plain_words="a table, queue or file system ran full",
-        fills=True,
+        words=Words("a table, queue or file system ran full"),
+        limit=Limit.ROOM,
         family=Family.MEMORY,
         guide=Guide(
             fails_when=(

@@ -32,7 +32,7 @@ from soakwatch_rules.events.sessions import (
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import spacing, unseen
-from soakwatch_rules.traits import Family, Guide, Traits
+from soakwatch_rules.traits import Family, Guide, Traits, Words
 from soakwatch_rules.wording.words import counted, duration, moment, some, whole
 
 _UP, _UPTIME, _FLAPS = "network.session.up", "network.session.uptime", "network.session.flaps"
@@ -109,8 +109,7 @@ class SessionFlap:
         "two readings of the sessions' states, from start to end of the window", live="whole"
     )
     traits: ClassVar[Traits] = Traits(
-        plain_words="a session with a peer went down",
-        effect_words="sessions went down",
+        words=Words("a session with a peer went down", "sessions went down"),
         rank=75,
         event_kinds=("session.down", "session.up", "session.change", "session.role", "topology.change"),
         expected_as="session.down",

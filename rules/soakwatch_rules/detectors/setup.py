@@ -14,8 +14,8 @@ from soakwatch_rules.machine.cores import Uneven, governors, idle_states, spread
 from soakwatch_rules.machine.description import Cores, Machine, described
 from soakwatch_rules.machine.look import Look, Remark, together
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import RuleSpec
-from soakwatch_rules.traits import Family, Guide, Traits
+from soakwatch_rules.rule import Input, RuleSpec
+from soakwatch_rules.traits import Family, Guide, Judges, Marks, Traits, Words
 from soakwatch_rules.wording.words import counted, some
 
 _CHANGE: Final = "setup.change"
@@ -69,10 +69,11 @@ class Setup:
 
     Parameters: an action each (``ignore``, ``warn`` or ``fail``), and four numbers (below).
 
-    >>> from soakwatch_model.case import Case
+    >>> from soakwatch_model.case import Case, TargetFacts
     >>> from soakwatch_model.window import Window
     >>> link = {"current_link_width": 4, "max_link_width": 8, "current_link_speed": 8.0, "max_link_speed": 8.0}
-    >>> case = Case("dut", "", Window(0, 10**9), machine={"nics": {"eth0": {"driver": "ice", "pcie": link}}})
+    >>> facts = TargetFacts(fingerprint={"nics": {"eth0": {"driver": "ice", "pcie": link}}})
+    >>> case = Case("dut", "", Window(0, 10**9), facts=facts)
     >>> for finding in Setup().judge(case):
     ...     print(finding.outcome, finding.object, "-", finding.reason.partition(";")[0])
     warn interface=eth0,check=pcie - the PCIe link of eth0 runs at x4 at 8 GT/s, which carries 31.5 Gbit/s each way
@@ -89,15 +90,17 @@ class Setup:
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec(
-        "what the target reported of itself as the run began", live="end", objects=("mode=softirq", "mode=idle")
+        "what the target reported of itself as the run began",
+        live="end",
+        objects=("mode=softirq", "mode=idle"),
+        inputs=frozenset({Input.MACHINE}),
     )
     traits: ClassVar[Traits] = Traits(
-        plain_words="its set-up limits results",
+        words=Words("its set-up limits results"),
         rank=910,
-        trend=True,
         event_kinds=(_CHANGE,),
-        reads_machine=True,
-        of_setup=True,
+        marks=Marks.WHOLE,
+        judges=Judges.SETUP,
         family=Family.HARDWARE,
         guide=Guide(
             fails_when="Never: a set-up that limits results (PCIe link, governor, NUMA, receive queues) warns.",
@@ -158,7 +161,7 @@ class Setup:
         if amiss:
             return tuple(self._of(finding, name, remark, seen) for name, remark in amiss)
         left = f"; not judged: {some(list(seen.open), _MOST)}" if seen.open else ""
-        if not case.machine:
+        if not case.facts.fingerprint:
             reason = "this target reported nothing of how it is set up"
             return (replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason),)
         if not seen.sound:
@@ -186,7 +189,7 @@ class Setup:
         return _ACTIONS[int(value)]
 
     def _looks(self, case: Case) -> Iterator[tuple[str, Look]]:
-        machine = described(case.machine)
+        machine = described(case.facts.fingerprint)
         polls, polled = _polling(case, machine), _polled(case)
         wanted = "it is a generator" if case.role == "generator" else f"cores poll ({polls})" if polls else ""
         yield "pcie", links(machine)
@@ -203,15 +206,15 @@ class Setup:
 
 def _polling(case: Case, machine: Machine) -> str:
     """What says that cores poll; "" where nothing does."""
-    if case.polling:
-        return next(iter(case.polling.values()))
+    if case.facts.polling:
+        return next(iter(case.facts.polling.values()))
     cards = [card for card in machine.cards if card.in_user_space]
     return f"{cards[0].name} is bound to {cards[0].driver}" if cards and machine.huge_pages else ""
 
 
 def _polled(case: Case) -> Cores:
     """The cores that are known to poll, by number."""
-    numbers = [name.removeprefix("core=") for name in case.polling]
+    numbers = [name.removeprefix("core=") for name in case.facts.polling]
     return frozenset(int(number) for number in numbers if number.isdecimal())
 
 

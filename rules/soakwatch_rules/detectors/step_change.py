@@ -18,7 +18,7 @@ from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.stats.steps import Step, Steps, steps
-from soakwatch_rules.traits import Family, Guide, Traits
+from soakwatch_rules.traits import Guide, Traits, Words
 from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
 
 _WIDTH = 8  # blocks in a window
@@ -106,9 +106,8 @@ class StepChange:
         "four times the lasting time (2 h) without a restart, and half of the samples", shortest_s=7200, live="minutes"
     )
     traits: ClassVar[Traits] = Traits(
-        plain_words="a level jumped and stayed",
+        words=Words("a level jumped and stayed"),
         of_returned_load=True,
-        family=Family.OTHER,
         guide=Guide(
             fails_when=(
                 "Never: a level that changes at once and stays, without an event or a change of load that explains "

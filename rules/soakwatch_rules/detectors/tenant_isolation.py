@@ -19,9 +19,9 @@ from soakwatch_rules.draft import draft
 from soakwatch_rules.load.tenants import BY_DEVICE, Load, Measure, Served, changes, edges, served
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.peers import finite_numbers
-from soakwatch_rules.rule import RuleSpec
+from soakwatch_rules.rule import Input, RuleSpec
 from soakwatch_rules.stats.contrast import Contrast, contrast
-from soakwatch_rules.traits import Family, Guide, Traits
+from soakwatch_rules.traits import Family, Guide, Limit, Traits, Words
 from soakwatch_rules.wording.words import counted, duration, quantity, some
 
 Floats = NDArray[np.float64]
@@ -82,7 +82,7 @@ class TenantIsolation:
 
     Parameters: ``change``, ``loss``, ``throughput``, ``latency``, ``cpu`` (below).
 
-    >>> from soakwatch_model.case import Tenant
+    >>> from soakwatch_model.case import TargetFacts, Tenant
     >>> from soakwatch_model.window import Window
     >>> from soakwatch_rules.scenarios.synthetic import readings
     >>> raised = np.tile(np.repeat([0.0, 1.0], 60), 4)
@@ -90,8 +90,8 @@ class TenantIsolation:
     >>> sent = readings("load.flow.tx.packets", np.arange(480) * 1e3, 5.0, object="flow=blue")
     >>> for lost in (0.0, 0.02):
     ...     back = readings("load.flow.rx.packets", np.cumsum(1e3 * (1 - lost * raised)), 5.0, object="flow=blue")
-    ...     both = (Tenant("red", (red,)), Tenant("blue", (sent, back)))
-    ...     print(TenantIsolation().judge(Case("dut", "", Window(0, 2400 * 10**9), tenants=both))[0].outcome)
+    ...     both = TargetFacts(tenants=(Tenant("red", (red,)), Tenant("blue", (sent, back))))
+    ...     print(TenantIsolation().judge(Case("dut", "", Window(0, 2400 * 10**9), facts=both))[0].outcome)
     pass
     fail
 
@@ -106,13 +106,15 @@ class TenantIsolation:
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec(
-        "two tenants, and a load of one that changes for a minute while the other goes on", shortest_s=300.0, live="end"
+        "two tenants, and a load of one that changes for a minute while the other goes on",
+        shortest_s=300.0,
+        live="end",
+        inputs=frozenset({Input.TENANTS}),
     )
     traits: ClassVar[Traits] = Traits(
-        plain_words="one tenant's load cost the others",
-        needs_limit=True,
-        by_tenant=True,
+        words=Words("one tenant's load cost the others"),
         rank=420,
+        limit=Limit.PLAN,
         family=Family.TRAFFIC,
         guide=Guide(
             fails_when=(
@@ -151,11 +153,11 @@ class TenantIsolation:
         """One finding a tenant whose load changed; one in all where none did, or where there are no two tenants."""
         if case.role != "dut":
             return ()
-        if len(case.tenants) < 2:
+        if len(case.facts.tenants) < 2:
             reason = "the plan names no two tenants, and nothing that was read belongs to any: see tenants in the plan"
             return (replace(draft(self, case), outcome=Outcome.NOT_APPLICABLE, reason=reason),)
-        edges_ns = edges(case.tenants, case.window)
-        every = [served(tenant, edges_ns) for tenant in case.tenants]
+        edges_ns = edges(case.facts.tenants, case.window)
+        every = [served(tenant, edges_ns) for tenant in case.facts.tenants]
         loads = {x.name: changes(x.name, x.load, case.events, edges_ns, self.change) for x in every}
         findings = [
             self._of(case, each, load, every, loads, edges_ns)
@@ -173,7 +175,7 @@ class TenantIsolation:
         else:
             reason = f"no tenant's load ({names}) rose by {quantity(self.change, '1')} of its base in this run"
             settle = _AGAIN
-        if not any(tenant.named for tenant in case.tenants):
+        if not any(tenant.named for tenant in case.facts.tenants):
             return replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason)
         return replace(finding, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=settle)
 

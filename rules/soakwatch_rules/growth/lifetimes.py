@@ -73,4 +73,4 @@ def noted(series: Series, case: Case, judged: Sequence[GrowthOfLife]) -> str | N
                 judged_life.life.window.seconds * 1e9 * release.index / blocks
             )
             texts.append(released_words(series, release.height, released_ns))
-    return "; ".join([*texts, *near_limit(series, case.facts)]) or None
+    return "; ".join([*texts, *near_limit(series, case.facts.stated)]) or None

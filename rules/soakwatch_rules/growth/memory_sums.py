@@ -91,13 +91,13 @@ def weighed_by_parts(finding: Finding, rule: Rule, case: Case, parts: Sequence[S
     """
     whole = case.series[0].finite()
     with np.errstate(all="ignore"):
-        left = residue(whole, parts, case.events, case.facts.get(_LIMIT))
+        left = residue(whole, parts, case.events, case.facts.stated.get(_LIMIT))
     if left is None:
         return finding
     judged = rule.judge(replace(case, series=(left.series,)))[0]
     unit, texts, outcome = whole.trait.unit, [], judged.outcome
     if judged.outcome is Outcome.PASS:
-        texts = near_limit(whole, case.facts)
+        texts = near_limit(whole, case.facts.stated)
         outcome = Outcome.WARN if texts else Outcome.PASS
         named = [(name, change) for name, change in left.changes if change > _NAMED * max(left.change, 0.0)][:2]
         if named:

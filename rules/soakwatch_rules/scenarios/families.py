@@ -12,7 +12,7 @@ import pkgutil
 from dataclasses import replace
 from typing import Final
 
-from soakwatch_model.case import Case
+from soakwatch_model.case import Before, Case
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.series import Series
 from soakwatch_model.window import Phase, Window
@@ -55,12 +55,18 @@ def cuts(rule: Rule, case: Case) -> tuple[Case, ...]:
     kept = tuple(s.between(window.begin_ns, window.end_ns) for s in known)
     base = tuple(s.between(before.begin_ns, before.end_ns) for s in known) if before else ()
     load = tuple(s.between(window.begin_ns, window.end_ns) for s in case.load)
-    whole = replace(case, object="", window=window, series=kept, baseline=base, load=load)
+    whole = replace(case, object="", window=window, series=kept, before=Before(base, case.before.earlier), load=load)
     if rule.scope == "target":
-        return (replace(whole, earlier=()),)
+        return (replace(whole, before=Before(base)),)
     if rule.scope == "metric":
         return tuple(
-            replace(whole, object=s.object, series=(s,), baseline=tuple(b for b in base if _same(b, s))) for s in kept
+            replace(
+                whole,
+                object=s.object,
+                series=(s,),
+                before=Before(tuple(b for b in base if _same(b, s)), case.before.earlier),
+            )
+            for s in kept
         )
     things = dict.fromkeys(s.object for s in kept)
     return tuple(replace(whole, object=o, series=tuple(s for s in kept if s.object == o)) for o in things)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from soakwatch_model.case import Case, Ledger
+from soakwatch_model.case import Before, Case, Ledger
 from soakwatch_model.series import Series
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules.scenarios.shapes import Floats, Shape, phi, times, white
@@ -103,7 +103,7 @@ def runs(name: str, earlier: int, spread: float, change: float) -> Scenario:
         series = run_series(rng, hours, apart, change, 0)
         before = tuple(run_series(rng, hours, apart, 0.0, -2 * (k + 1) * length) for k in range(earlier))
         window = Window(0, length)
-        case = Case("dut", "", window, (series,), phases=(Phase("soak", window),), earlier=before)
+        case = Case("dut", "", window, (series,), phases=(Phase("soak", window),), before=Before(earlier=before))
         return Signal(case, Truth(change=change))
 
     return Scenario("runs", name, make, 2.0)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
-from soakwatch_model.case import Case, Tree
+from soakwatch_model.case import Case, TargetFacts, Tree
 from soakwatch_model.event import Event
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
@@ -115,8 +114,8 @@ def setup(
         events: tuple[Event, ...] = ()
         if changed is not None:
             events = (Event("setup.change", "dut", "", window.end_ns - S, window.end_ns - S, changed),)
-        case = Case("dut", "", window, cores(rng, softirq, t), events=events, role=role, machine=machine)
-        return Signal(replace(case, polling=dict(polls or {})), Truth())
+        facts = TargetFacts(polling=dict(polls or {}), fingerprint=machine)
+        return Signal(Case("dut", "", window, cores(rng, softirq, t), events=events, role=role, facts=facts), Truth())
 
     return Scenario("setup", name, make, hours=2.0, cadence_s=10.0)
 

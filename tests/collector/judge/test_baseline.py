@@ -172,7 +172,7 @@ def test_the_case_has_the_imported_baseline_where_the_run_has_none(tmp_path: Pat
     with RecordView.open(folder) as view:
         (case,) = CaseBuilder(view).cases(rule, None)
         frozen = frozen_in(view.meta(META))
-    assert [len(series) for series in case.baseline] == [60]
+    assert [len(series) for series in case.before.baseline] == [60]
     assert frozen is not None
     assert (frozen.run, frozen.levels[0].count) == ("earlier", 60)
     (finding,) = rule.judge(case)

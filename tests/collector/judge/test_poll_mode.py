@@ -88,4 +88,4 @@ def test_a_device_known_to_use_poll_mode_is_not_inconclusive(tmp_path: Path) -> 
         assert [f.outcome for f in judge(view, "a", uses).findings] == [Outcome.INCONCLUSIVE, Outcome.WARN]
     with recorded(tmp_path / "b", BUSY, **{META: '{"dut": []}'}) as view:
         assert [f.outcome for f in judge(view, "b", uses).findings] == [Outcome.NOT_APPLICABLE] * 2
-        assert CaseBuilder(view).case(CpuSpike(), "dut", list(view.keys([TOTAL])), view.window()).polling
+        assert CaseBuilder(view).case(CpuSpike(), "dut", list(view.keys([TOTAL])), view.window()).facts.polling

@@ -117,7 +117,7 @@ from typing import ClassVar
 from soakwatch_rules.draft import draft
 from soakwatch_model.finding import Outcome
 from soakwatch_rules.rule import RuleSpec
-from soakwatch_rules.traits import Traits
+from soakwatch_rules.traits import Traits, Words
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ class DoorOpened:
     scope: ClassVar = "metric"
     phases: ClassVar = ()
     manner: ClassVar = RuleSpec("one sample")
-    traits: ClassVar = Traits(plain_words="somebody opened the cabinet")
+    traits: ClassVar = Traits(Words("somebody opened the cabinet"))
 
     def definition(self):
         return "a cabinet is open when its sensor is below 10 Cel"

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from soakwatch_model.case import Case
+from soakwatch_model.case import Case, TargetFacts
 from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.series import Series
 from soakwatch_model.window import Phase, Window
@@ -103,7 +103,7 @@ def test_saturation_from_the_first_reading_on_is_reported() -> None:
     assert "from the first sample to the last (or in poll mode" in warned.reason
     steady = drops(background=1.0)
     assert judge(hot, steady).outcome is Outcome.FAIL, "there is no other time to compare the drops with"
-    case = Case("dut", "", Window(0, 7200 * S), (hot,), polling={"*": "the plan says so"})
+    case = Case("dut", "", Window(0, 7200 * S), (hot,), facts=TargetFacts(polling={"*": "the plan says so"}))
     assert CpuSaturation().judge(case)[0].outcome is Outcome.NOT_APPLICABLE
 
 

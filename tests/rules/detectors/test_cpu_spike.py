@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.rules.draws import each_seed, seeds
 
-from soakwatch_model.case import Case
+from soakwatch_model.case import Before, Case, TargetFacts
 from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.series import Series
 from soakwatch_model.window import Phase, Window
@@ -23,7 +23,7 @@ METRIC = "system.cpu.utilization"
 def judge(series: Series, *phases: Phase, baseline: tuple[Series, ...] = (), seconds: float | None = None) -> Finding:
     """The one finding of one series whose window begins at 0."""
     length = seconds if seconds is not None else len(series) * (series.cadence_s or 1.0)
-    case = Case("dut", series.object, Window(0, round(length * S)), (series,), phases, baseline=baseline)
+    case = Case("dut", series.object, Window(0, round(length * S)), (series,), phases, before=Before(baseline=baseline))
     return CpuSpike().judge(case)[0]
 
 
@@ -110,7 +110,9 @@ def test_a_device_that_is_busy_throughout_is_not_passed(level: float) -> None:
     finding = judge(flat(3600, level))
     assert (finding.outcome, finding.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.NO_REFERENCE)
     assert "poll_mode" in finding.settle
-    case = Case("dut", "", Window(0, 3600 * S), (flat(3600, level),), polling={"*": "DPDK forwards there"})
+    case = Case(
+        "dut", "", Window(0, 3600 * S), (flat(3600, level),), facts=TargetFacts(polling={"*": "DPDK forwards there"})
+    )
     (known,) = CpuSpike().judge(case)
     assert known.outcome is Outcome.NOT_APPLICABLE
     assert "busy-polling core (DPDK forwards there)" in known.reason

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from soakwatch_model.case import Case
+from soakwatch_model.case import Case, Unread
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.series import Series
@@ -29,7 +29,8 @@ def finding_of(
     rule: Rule, series: Sequence[Series], *events: Event, object_name: str = "", faults: tuple[str, ...] = ()
 ) -> Finding:
     """The one finding of a rule in a window of 100 s."""
-    (finding,) = rule.judge(Case("dut", object_name, WINDOW, tuple(series), events=events, faults=faults))
+    unread = tuple(Unread("", "", 0, 0, text) for text in faults)
+    (finding,) = rule.judge(Case("dut", object_name, WINDOW, tuple(series), events=events, unread=unread))
     return finding
 
 

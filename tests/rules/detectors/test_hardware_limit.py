@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from soakwatch_model.case import Case
+from soakwatch_model.case import Case, TargetFacts
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.series import Series
@@ -168,10 +168,15 @@ def test_light_that_is_lost_fails_unless_its_interface_was_shut() -> None:
         "-14 dBm) from 1970-01-01 00:10:00 UTC to the end, 10 min"
     )
     whole = (Window(590 * S, 1200 * S),)
-    assert HardwareLimit().judge(replace(case, shut={"Eth1/1": whole}))[0].outcome is Outcome.PASS
-    assert HardwareLimit().judge(replace(case, shut={"Ethernet1/11": whole, "Vlan1": whole}))[0].outcome is Outcome.FAIL
+    assert HardwareLimit().judge(replace(case, facts=TargetFacts(shut={"Eth1/1": whole})))[0].outcome is Outcome.PASS
+    assert (
+        HardwareLimit().judge(replace(case, facts=TargetFacts(shut={"Ethernet1/11": whole, "Vlan1": whole})))[0].outcome
+        is Outcome.FAIL
+    )
     brief = (Window(590 * S, 800 * S),)
-    assert HardwareLimit().judge(replace(case, shut={"Ethernet1/1": brief}))[0].outcome is Outcome.FAIL
+    assert (
+        HardwareLimit().judge(replace(case, facts=TargetFacts(shut={"Ethernet1/1": brief})))[0].outcome is Outcome.FAIL
+    )
 
 
 def test_nonsense_is_no_reading() -> None:

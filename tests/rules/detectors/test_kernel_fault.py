@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from soakwatch_model.case import Case
+from soakwatch_model.case import Case, Unread
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.series import Series
@@ -68,7 +68,9 @@ def test_the_counter_tells_what_no_event_tells() -> None:
 
 def test_a_log_that_was_not_read_is_not_judged_and_one_that_broke_off_not_passed() -> None:
     """Nothing read is not applicable, with the reason; read in part is inconclusive."""
-    bare = Case("dut", "", Window(0, 200 * S), faults=("the kernel log cannot be read: permission denied", "no pid"))
+    texts = ("the kernel log cannot be read: permission denied", "no pid")
+    unreadable = tuple(Unread("", "", 0, 0, text) for text in texts)
+    bare = Case("dut", "", Window(0, 200 * S), unread=unreadable)
     (unread,) = KernelFault().judge(bare)
     assert unread.outcome is Outcome.NOT_APPLICABLE
     assert unread.reason == "the kernel log cannot be read: permission denied"

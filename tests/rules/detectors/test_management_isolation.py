@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.rules.draws import each_seed
 
-from soakwatch_model.case import Case, Ledger, Silence
+from soakwatch_model.case import Before, Case, Ledger, Silence
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.series import Series
@@ -392,7 +392,7 @@ def test_polls_of_an_earlier_baseline_stand_in_for_low_load() -> None:
         (polled(2.0, 2.0),),
         phases=all_stress,
         ledgers=(ledger("dut/snmp"),),
-        baseline=(before,),
+        before=Before(baseline=(before,)),
     )
     finding = of_polls(list(ManagementIsolation().judge(case)))
     assert finding.outcome is Outcome.FAIL

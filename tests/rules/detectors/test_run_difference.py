@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from soakwatch_model.case import Case
+from soakwatch_model.case import Before, Case
 from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
@@ -36,7 +36,7 @@ def judge(
     """The finding of a run at one level against runs at others."""
     now = constant(new, metric, n)
     earlier = tuple(constant(level, metric) for level in old)
-    case = Case("dut", now.object, Window(0, n * 10 * S), (now,), earlier=earlier)
+    case = Case("dut", now.object, Window(0, n * 10 * S), (now,), before=Before(earlier=earlier))
     return (rule or RunDifference()).judge(case)[0]
 
 
@@ -118,7 +118,9 @@ def test_without_earlier_runs_nothing_is_reported() -> None:
     assert judge([], 100).outcome is Outcome.NOT_APPLICABLE
     now = constant(100)
     empty = replace(now, time_ns=now.time_ns[:3], value=now.value[:3])
-    finding = RunDifference().judge(Case("dut", PROCESS, Window(0, 1000 * S), (now,), earlier=(empty, empty)))[0]
+    finding = RunDifference().judge(
+        Case("dut", PROCESS, Window(0, 1000 * S), (now,), before=Before(earlier=(empty, empty)))
+    )[0]
     assert (finding.outcome, finding.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.NO_REFERENCE)
 
 
@@ -127,7 +129,9 @@ def test_the_begin_of_a_run_does_not_count() -> None:
     value = np.where(np.arange(100) < 20, 500.0, 100.0)
     now = replace(constant(100), value=value)
     earlier = tuple(constant(level) for level in (100, 100.5, 99.5))
-    finding = RunDifference().judge(Case("dut", PROCESS, Window(0, 1000 * S), (now,), earlier=earlier))[0]
+    finding = RunDifference().judge(Case("dut", PROCESS, Window(0, 1000 * S), (now,), before=Before(earlier=earlier)))[
+        0
+    ]
     assert finding.outcome is Outcome.PASS
     assert finding.measured == pytest.approx(0, abs=1e-9)
     assert any("lasted" in caveat for caveat in judge([100, 100, 101], 100, n=200).doubts)
@@ -137,7 +141,7 @@ def test_the_quantum_is_a_spread() -> None:
     """Three runs with exactly 10 descriptors are no proof that 11 is different: one descriptor is nobody's worry."""
     now = readings("process.open_files", np.full(100, 11.0), 10.0, object=PROCESS)
     earlier = tuple(replace(now, value=np.full(100, 10.0)) for _ in range(3))
-    case = Case("dut", PROCESS, Window(0, 1000 * S), (now,), earlier=earlier)
+    case = Case("dut", PROCESS, Window(0, 1000 * S), (now,), before=Before(earlier=earlier))
     assert RunDifference().judge(case)[0].outcome is not Outcome.FAIL
     many = replace(now, value=np.full(100, 20.0))
     assert RunDifference().judge(replace(case, series=(many,)))[0].outcome is Outcome.FAIL
@@ -150,7 +154,7 @@ def test_counters_are_compared_as_rates() -> None:
         return readings("load.rx.packets", start + rate * 10 * np.arange(100.0), 10.0)
 
     earlier = tuple(sent(rate, 1e9) for rate in (1000, 1010, 990, 1005))
-    case = Case("gen", "", Window(0, 1000 * S), (sent(800, 0),), earlier=earlier, role="generator")
+    case = Case("gen", "", Window(0, 1000 * S), (sent(800, 0),), before=Before(earlier=earlier), role="generator")
     finding = RunDifference().judge(case)[0]
     assert finding.outcome is Outcome.FAIL
     assert finding.numbers["new"] == pytest.approx(800)
@@ -162,7 +166,7 @@ def test_two_readings_of_one_poll_are_no_rate() -> None:
     even = readings("load.lost.packets", np.arange(400) * 722, 10.0)
     times = even.time_ns.copy()
     times[200] = times[201] - 2
-    case = Case("dut", "", Window(0, 4000 * S), (replace(even, time_ns=times),), earlier=(even,) * 4)
+    case = Case("dut", "", Window(0, 4000 * S), (replace(even, time_ns=times),), before=Before(earlier=(even,) * 4))
     (finding,) = RunDifference().judge(case)
     assert finding.outcome is Outcome.PASS, finding.reason
 
@@ -187,10 +191,10 @@ def test_failures_that_no_earlier_run_had(share: float, expected: Outcome) -> No
     """1 % of failed requests in bursts fails against runs without any; one in 20 000 is nothing to compare runs by."""
     failed, requests = failing(share)
     earlier = tuple(failing(0.0, begin)[0] for begin in (0.0, 5.0, 9.0))
-    case = Case("dut", "", Window(0, 1000 * S), (failed,), load=(requests,), earlier=earlier)
+    case = Case("dut", "", Window(0, 1000 * S), (failed,), load=(requests,), before=Before(earlier=earlier))
     finding = RunDifference().judge(case)[0]
     assert finding.outcome is expected, finding.reason
-    result = RunDifference().judge(replace(case, earlier=earlier[:1]))[0]
+    result = RunDifference().judge(replace(case, before=Before(earlier=earlier[:1])))[0]
     assert result.outcome is (Outcome.INCONCLUSIVE if share > 0.0001 else Outcome.PASS)
 
 
@@ -199,7 +203,7 @@ def test_failures_are_compared_by_their_mean() -> None:
     earlier = tuple(failing(share)[0] for share in (0.01, 0.0101, 0.0099, 0.01))
     for share, expected in ((0.02, Outcome.FAIL), (0.01, Outcome.PASS)):
         failed, requests = failing(share)
-        case = Case("dut", "", Window(0, 1000 * S), (failed,), load=(requests,), earlier=earlier)
+        case = Case("dut", "", Window(0, 1000 * S), (failed,), load=(requests,), before=Before(earlier=earlier))
         finding = RunDifference().judge(case)[0]
         assert finding.outcome is expected, finding.reason
         assert "requests/s" in finding.reason
@@ -329,7 +333,7 @@ def test_the_energy_statistic_by_hand() -> None:
 def test_noise_within_runs_does_not_count() -> None:
     """Runs of correlated noise about one level are equal: the unit is the run."""
     result = [noise(seed, METRIC, 7200, 10.0, sd=0.02, phi=0.9) for seed in range(6)]
-    case = Case("dut", PROCESS, Window(0, 7200 * S), (result[0],), earlier=tuple(result[1:]))
+    case = Case("dut", PROCESS, Window(0, 7200 * S), (result[0],), before=Before(earlier=tuple(result[1:])))
     assert RunDifference().judge(case)[0].outcome is Outcome.PASS
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from soakwatch_model.case import Case, Tree
+from soakwatch_model.case import Case, TargetFacts, Tree
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.window import Window
 from soakwatch_rules.detectors.setup import Setup
@@ -17,7 +17,9 @@ S = 10**9
 
 def judge(machine: dict[str, Tree], rule: Setup | None = None, role: str = "dut") -> tuple[Finding, ...]:
     """What is said of a machine that is not watched otherwise."""
-    return (rule or Setup()).judge(Case("dut", "", Window(0, 3600 * S), role=role, machine=machine))
+    return (rule or Setup()).judge(
+        Case("dut", "", Window(0, 3600 * S), role=role, facts=TargetFacts(fingerprint=machine))
+    )
 
 
 def said(name: str) -> Finding:

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.signal import lfilter
 
-from soakwatch_model.case import Case, Tenant
+from soakwatch_model.case import Case, TargetFacts, Tenant
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.series import Series
@@ -99,7 +99,7 @@ def shared(
         )
         window = Window(0, round(hours * 3600 * S))
         events = (Event("reboot", "dut", "", round(0.5 * window.end_ns), None),) if reboot else ()
-        return Signal(Case("dut", "", window, events=events, tenants=tenants), Truth())
+        return Signal(Case("dut", "", window, events=events, facts=TargetFacts(tenants=tenants)), Truth())
 
     return Scenario("tenants", name, make, hours=2.0, cadence_s=5.0)
 
@@ -192,12 +192,15 @@ def test_an_event_that_names_the_tenant_is_its_change() -> None:
     """An attack on red that the generator's counters do not show: the event tells when it was."""
     scenario = shared("attack", spans=((0.45, 0.55),), lost=0.02)
     case = scenario.signal(1).case
-    blue = case.tenants[1]
+    blue = case.facts.tenants[1]
     quiet = Tenant("red", (readings("load.flow.tx.packets", np.linspace(0.0, 7.2e6, 1440), 5.0, object="flow=red"),))
     begin, end = (round(share * case.window.end_ns) for share in (0.45, 0.55))
     attack = Event("attack", "", "", begin, end, {"tenant": "red"})
-    assert TenantIsolation().judge(replace(case, tenants=(quiet, blue)))[0].outcome is Outcome.INCONCLUSIVE
-    finding = TenantIsolation().judge(replace(case, tenants=(quiet, blue), events=(attack,)))[0]
+    assert (
+        TenantIsolation().judge(replace(case, facts=TargetFacts(tenants=(quiet, blue))))[0].outcome
+        is Outcome.INCONCLUSIVE
+    )
+    finding = TenantIsolation().judge(replace(case, facts=TargetFacts(tenants=(quiet, blue)), events=(attack,)))[0]
     assert (finding.object, finding.outcome) == ("tenant=red", Outcome.FAIL)
 
 
@@ -208,7 +211,7 @@ def test_less_that_was_sent_is_not_the_devices_fault() -> None:
     sent = np.cumsum(5000.0 * (1 - 0.3 * raised))
     blue = Tenant("blue", tuple(readings(f"load.{way}.packets", sent, 5.0) for way in ("tx", "rx")))
     red = Tenant("red", (readings("load.flow.tx.packets", np.cumsum(5000 * (1 + 3 * raised)), 5.0, object="flow=1"),))
-    case = Case("dut", "", Window(0, 7200 * S), tenants=(red, blue))
+    case = Case("dut", "", Window(0, 7200 * S), facts=TargetFacts(tenants=(red, blue)))
     by_name = {f.object: f for f in TenantIsolation().judge(case)}
     assert by_name["tenant=red"].outcome is Outcome.INCONCLUSIVE
 
@@ -218,11 +221,11 @@ def test_odd_readings_never_clear_or_raise(value: float) -> None:
     """Readings that are no numbers, or none at all, of either tenant."""
     scenario = next(s for s in SCENARIOS if s.name == "nobody is hurt")
     case = scenario.signal(1).case
-    odd = Tenant("blue", tuple(replace(s, value=np.full(len(s), value)) for s in case.tenants[1].series))
-    empty = Tenant("blue", tuple(s.between(0, 0) for s in case.tenants[1].series))
+    odd = Tenant("blue", tuple(replace(s, value=np.full(len(s), value)) for s in case.facts.tenants[1].series))
+    empty = Tenant("blue", tuple(s.between(0, 0) for s in case.facts.tenants[1].series))
     unclear = {Outcome.INCONCLUSIVE, Outcome.NOT_APPLICABLE}
     for blue in (odd, empty):
-        cut = replace(case, tenants=(case.tenants[0], blue))
+        cut = replace(case, facts=TargetFacts(tenants=(case.facts.tenants[0], blue)))
         for finding in TenantIsolation().judge(cut):
             assert finding.outcome in unclear or (value == 1e300 and finding.outcome is Outcome.PASS)
             check_complete(TenantIsolation(), cut, finding)
@@ -231,9 +234,14 @@ def test_odd_readings_never_clear_or_raise(value: float) -> None:
 def test_without_two_tenants_it_does_not_apply() -> None:
     """One tenant has nobody to disturb; virtual systems without any load that changes are no doubt of the run."""
     case = next(s for s in SCENARIOS if s.name == "nobody's load changes").signal(1).case
-    assert TenantIsolation().judge(replace(case, tenants=case.tenants[:1]))[0].outcome is Outcome.NOT_APPLICABLE
-    guessed = tuple(replace(tenant, named=False) for tenant in case.tenants)
-    assert TenantIsolation().judge(replace(case, tenants=guessed))[0].outcome is Outcome.NOT_APPLICABLE
+    assert (
+        TenantIsolation().judge(replace(case, facts=TargetFacts(tenants=case.facts.tenants[:1])))[0].outcome
+        is Outcome.NOT_APPLICABLE
+    )
+    guessed = tuple(replace(tenant, named=False) for tenant in case.facts.tenants)
+    assert (
+        TenantIsolation().judge(replace(case, facts=TargetFacts(tenants=guessed)))[0].outcome is Outcome.NOT_APPLICABLE
+    )
     assert TenantIsolation().judge(replace(case, role="generator")) == ()
 
 

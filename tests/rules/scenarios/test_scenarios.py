@@ -123,7 +123,7 @@ def test_recoveries_and_runs_are_as_their_truth_says() -> None:
     assert abs(late.mean() / before - 1) < 0.05
     assert early.mean() / before - 1 > 0.2
     runs = [named("runs", "ten earlier, spread 2 %, +10 %").signal(seed).case for seed in range(20)]
-    changes = [c.series[0].values.mean() / np.mean([e.values.mean() for e in c.earlier]) - 1 for c in runs]
+    changes = [c.series[0].values.mean() / np.mean([e.values.mean() for e in c.before.earlier]) - 1 for c in runs]
     assert np.mean(changes) == pytest.approx(0.1, abs=0.02)
 
 

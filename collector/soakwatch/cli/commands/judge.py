@@ -117,6 +117,7 @@ def _many(
     from soakwatch.core.registry import rule_class
     from soakwatch.plan import load_plan, plan_text
     from soakwatch.runs.judge_again import Rules, records_in
+    from soakwatch_rules.rule import Input
 
     options = [*(["--against"] if against else []), *given_options(given)]
     if options:
@@ -124,7 +125,7 @@ def _many(
     if on is not None and jobs is not None:
         raise click.UsageError("--jobs is for processes of this machine: on a cluster its workers judge")
     for name in names:
-        if rule_class(name).manner.needs_earlier:
+        if Input.EARLIER in rule_class(name).manner.inputs:
             raise click.UsageError(f"--rule {name} compares with earlier runs: judge one RUN, with --against")
     for run in runs:
         if is_database(run) or (is_table(run) and not Path(run).is_file()):
@@ -157,9 +158,10 @@ def _one(
     from soakwatch.report.terminal import print_verdict
     from soakwatch.runs.catalog import find_run
     from soakwatch.runs.setup_changes import changed
+    from soakwatch_rules.rule import Input
 
     for name in names:
-        if rule_class(name).manner.needs_earlier and not against:
+        if Input.EARLIER in rule_class(name).manner.inputs and not against:
             raise click.UsageError(f"--rule {name} compares with earlier runs: name them with --against RUN")
     given_plan = load_plan(plan, device=False, values=values) if plan is not None else None
     with ExitStack() as stack:

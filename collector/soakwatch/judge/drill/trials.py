@@ -19,7 +19,7 @@ from soakwatch.record import RecordView, SeriesKey
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.metric_load import WHOLE_LOAD
 from soakwatch_rules.rule import Rule
-from soakwatch_rules.traits import traits_of
+from soakwatch_rules.traits import Judges, traits_of
 
 ENOUGH: Final = 0.9
 """The share of places in which a fault has to be found for its size to count as seen."""
@@ -270,10 +270,14 @@ def concerned_by(fault: Fault, target: str) -> Callable[[Rule, str, Sequence[Ser
     def concerned(rule: Rule, of: str, keys: Sequence[SeriesKey]) -> bool:
         traits = traits_of(rule.name)
         if fault.silent is not None:
-            return traits.availability_only and of == target
+            return traits.judges in {Judges.ANSWERS, Judges.GENERATOR} and of == target
         if any(key in fault.series for key in keys):
             return True
-        return load and rule.scope == "target" and (rule.manner.needs_load or traits.generator or traits.standstill)
+        return (
+            load
+            and rule.scope == "target"
+            and (rule.manner.needs_load or traits.judges is Judges.GENERATOR or traits.standstill)
+        )
 
     return concerned
 

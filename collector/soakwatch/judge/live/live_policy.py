@@ -15,7 +15,7 @@ from typing import Literal
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
 from soakwatch_model.window import Window
 from soakwatch_rules.rule import Rule
-from soakwatch_rules.traits import GrowthMethod, traits_of
+from soakwatch_rules.traits import GrowthMethod, Marks, traits_of
 
 EARLIEST_S = 7200.0
 SURE = 0.99  # probability of growth from which an evaluation counts, for rules that state one
@@ -61,7 +61,8 @@ def of_trend(finding: Finding, streak: Streak) -> tuple[Finding, Streak]:
     elif not streak.times or now_ns - streak.last_ns >= APART_NS:
         streak = Streak(streak.times + 1, now_ns, reported=streak.times >= 1)
     if streak.reported:
-        why = "it may be a warm-up" if traits.growth is not None or traits.trend else "only the end of the run decides"
+        trend = traits.growth is not None or traits.marks is Marks.WHOLE
+        why = "it may be a warm-up" if trend else "only the end of the run decides"
         return replace(finding, outcome=Outcome.WARN, reason=f"{finding.reason} (so far: {why})"), streak
     short = "one evaluation is not enough to warn" if streak.times else "not sure enough to warn"
     waiting = replace(

@@ -21,7 +21,7 @@ from soakwatch.report.page import POINTS, Page
 from soakwatch_model.finding import Outcome
 from soakwatch_model.roles import GENERATOR
 from soakwatch_model.window import Window
-from soakwatch_rules.traits import traits_of
+from soakwatch_rules.traits import Judges, traits_of
 
 ORDER = 34
 TITLE = "Generator and load"
@@ -79,7 +79,7 @@ def blocks(page: Page) -> Sequence[Block]:
         drawn.append(Text(figures or "no sample", label=line.name, formats=CONSOLE))
     if len(lines) > _BRIEF:
         drawn.append(Text(f"… and {len(lines) - _BRIEF} more streams in the report", tone="soft", formats=CONSOLE))
-    health = [f for f in page.verdict.findings if lines and traits_of(f.rule).generator]
+    health = [f for f in page.verdict.findings if lines and traits_of(f.rule).judges is Judges.GENERATOR]
     drawn += [
         Text(f"{finding.target}: {finding.reason}", outcome=finding.outcome, formats=CONSOLE)
         for finding in health
