@@ -15,7 +15,7 @@ QUALITY = "quality"  # how what came back did: late, out of order, sent again
 
 PACKETS, BITS, BYTES, REQUESTS, CONNECTIONS = "packets", "bits", "bytes", "requests", "connections"
 LEVEL, USERS, SENDING = "level", "users", "sending"
-LATENCY, JITTER, ORDER, REPEATS = "latency", "jitter", "order", "repeats"
+DELAY, JITTER, ORDER, REPEATS = "delay", "jitter", "order", "repeats"
 
 WHOLE, PORT, STREAM = "generator", "port", "flow"
 """Of what: the whole generator, one of its ports, one flow that it sends."""

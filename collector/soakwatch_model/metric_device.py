@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from soakwatch_model.metric_entry import COUNTER, DOWN, GAUGE, STATE, UP, Metric, entry
+from soakwatch_model.shown import CPU, LATENCY, LOSS, MEMORY, QUEUES, SESSIONS, Figures, Shown
 
 _IF = "interface"
 _POOL = ("pool",)
@@ -19,6 +20,9 @@ DEVICE: tuple[Metric, ...] = (
         "module",
         high=1.0,
         quantum=0.01,
+        worse=UP,
+        shown=Shown(CPU, 2, usual=True),
+        aligned=True,
     ),
     entry(
         "system.cpu.module.average",
@@ -29,8 +33,21 @@ DEVICE: tuple[Metric, ...] = (
         "window",
         high=1.0,
         quantum=0.01,
+        worse=UP,
+        shown=Shown(CPU, 3),
     ),
-    entry("system.memory.utilization", "1", GAUGE, "share of memory in use", high=1.0, growth=UP, quantum=0.01),
+    entry(
+        "system.memory.utilization",
+        "1",
+        GAUGE,
+        "share of memory in use",
+        high=1.0,
+        growth=UP,
+        quantum=0.01,
+        words="memory in use",
+        shown=Shown(MEMORY, 2, usual=True),
+        aligned=True,
+    ),
     entry(
         "system.memory.pool.usage",
         "By",
@@ -40,6 +57,9 @@ DEVICE: tuple[Metric, ...] = (
         growth=UP,
         quantum=1024,
         ceiling="system.memory.pool.limit",
+        words="memory pool",
+        shown=Shown(MEMORY, 3, usual=True),
+        aligned=True,
     ),
     entry("system.memory.pool.limit", "By", STATE, "size of a memory pool", *_POOL),
     entry(
@@ -51,6 +71,8 @@ DEVICE: tuple[Metric, ...] = (
         high=1.0,
         growth=UP,
         quantum=0.01,
+        words="memory pool",
+        shown=Shown(MEMORY, 4),
     ),
     entry(
         "system.memory.cache.usage",
@@ -60,10 +82,18 @@ DEVICE: tuple[Metric, ...] = (
         *_POOL,
     ),
     entry("system.memory.cache.limit", "By", STATE, "size of the memory behind such a pool", *_POOL),
-    entry("system.memory.pool.largest_free", "By", GAUGE, "largest free block of a pool", *_POOL, growth=DOWN),
+    entry(
+        "system.memory.pool.largest_free",
+        "By",
+        GAUGE,
+        "largest free block of a pool",
+        *_POOL,
+        growth=DOWN,
+        words="largest free block",
+    ),
     entry("system.memory.pool.failures", "{failure}", COUNTER, "allocations refused by a pool", *_POOL, growth=UP),
     # --- interfaces and drops -------------------------------------------------------------------------------
-    entry("system.network.up", "1", STATE, "1 while an interface is up, 0 while it is not", _IF, high=1.0),
+    entry("system.network.up", "1", STATE, "1 while an interface is up, 0 while it is not", _IF, high=1.0, worse=DOWN),
     entry("system.network.admin_up", "1", STATE, "1 while an interface is meant to be up", _IF, high=1.0),
     entry("system.network.speed", "bit/s", STATE, "speed of an interface", _IF, high=1e13),
     entry(
@@ -78,7 +108,16 @@ DEVICE: tuple[Metric, ...] = (
     entry("system.network.unknown_protocols", "{packet}", COUNTER, "packets of an unknown protocol", _IF),
     entry("system.network.changed", "s", STATE, "uptime at which an interface last changed its state", _IF),
     entry("system.network.counters_since", "s", STATE, "uptime at which an interface's counters were reset", _IF),
-    entry("system.ip.dropped", "{packet}", COUNTER, "IP packets dropped, by reason", "version", "reason", growth=UP),
+    entry(
+        "system.ip.dropped",
+        "{packet}",
+        COUNTER,
+        "IP packets dropped, by reason",
+        "version",
+        "reason",
+        growth=UP,
+        aligned=True,
+    ),
     entry(
         "system.forwarding.dropped",
         "{packet}",
@@ -87,6 +126,9 @@ DEVICE: tuple[Metric, ...] = (
         "place",
         "reason",
         growth=UP,
+        words="packets lost in forwarding",
+        figures=Figures(240),
+        aligned=True,
     ),
     entry(
         "system.forwarding.denied",
@@ -96,7 +138,7 @@ DEVICE: tuple[Metric, ...] = (
         "place",
         "reason",
     ),
-    entry("queue.usage", "By", GAUGE, "bytes waiting in a queue", "queue", growth=UP),
+    entry("queue.usage", "By", GAUGE, "bytes waiting in a queue", "queue", growth=UP, shown=Shown(QUEUES, 2)),
     entry("queue.packets", "{packet}", COUNTER, "packets that went through a queue", "queue"),
     # --- sessions -------------------------------------------------------------------------------------------
     entry(
@@ -108,10 +150,26 @@ DEVICE: tuple[Metric, ...] = (
         growth=UP,
         quantum=1,
         ceiling="system.sessions.limit",
+        words="number of sessions",
+        by_load=True,
+        shown=Shown(SESSIONS),
+        aligned=True,
     ),
     entry("system.sessions.limit", "{session}", STATE, "size of a session table", "table"),
-    entry("system.sessions.utilization", "1", GAUGE, "share of a session table in use", "table", high=1.0, growth=UP),
-    entry("system.sessions.rate", "{session}/s", GAUGE, "new sessions per second, as the device says", "table"),
+    entry(
+        "system.sessions.utilization",
+        "1",
+        GAUGE,
+        "share of a session table in use",
+        "table",
+        high=1.0,
+        growth=UP,
+        by_load=True,
+        shown=Shown(SESSIONS, 3),
+    ),
+    entry(
+        "system.sessions.rate", "{session}/s", GAUGE, "new sessions per second, as the device says", "table", worse=DOWN
+    ),
     # --- state of the network -------------------------------------------------------------------------------
     # protocol: bgp ospf ospf3 isis bfd lacp vrrp hsrp stp tunnel; context: VRF, instance or interface, else "default"
     entry(
@@ -158,18 +216,44 @@ DEVICE: tuple[Metric, ...] = (
     entry("system.agent.uptime", "s", GAUGE, "time since the device's SNMP agent started"),
     entry("system.agent.boots", "{boot}", STATE, "how often the SNMP engine has started (snmpEngineBoots)"),
     entry("system.module.uptime", "s", GAUGE, "time since one card or module started", "module"),
-    entry("system.service.restarts", "{restart}", COUNTER, "restarts that the service manager made", "service"),
+    entry(
+        "system.service.restarts", "{restart}", COUNTER, "restarts that the service manager made", "service", worse=UP
+    ),
     # --- reach ----------------------------------------------------------------------------------------------
-    entry("reach.up", "1", STATE, "1 while a peer answers, 0 while it does not", *_REACH, high=1.0),
-    entry("reach.round_trip", "s", GAUGE, "time to an answer of a peer", *_REACH, worse=UP),
+    entry("reach.up", "1", STATE, "1 while a peer answers, 0 while it does not", *_REACH, high=1.0, worse=DOWN),
+    entry(
+        "reach.round_trip",
+        "s",
+        GAUGE,
+        "time to an answer of a peer",
+        *_REACH,
+        worse=UP,
+        shown=Shown(LATENCY, 3, usual=True),
+    ),
     entry("reach.sent", "{packet}", COUNTER, "requests sent to a peer since the source started", *_REACH),
-    entry("reach.lost", "{packet}", COUNTER, "requests that a peer did not answer in time", *_REACH, growth=UP),
+    entry(
+        "reach.lost",
+        "{packet}",
+        COUNTER,
+        "requests that a peer did not answer in time",
+        *_REACH,
+        growth=UP,
+        shown=Shown(LOSS, 6),
+    ),
     entry("reach.status", "1", STATE, "status code of the last answer over HTTP", *_REACH),
     # --- whatever an exporter reports -----------------------------------------------------------------------
     entry("exporter.gauge", "1", GAUGE, "a gauge of an exporter that no profile maps", "name", "labels", low=None),
     entry("exporter.counter", "1", COUNTER, "a counter of an exporter that no profile maps", "name", "labels"),
     # --- what the polls themselves cost and miss ------------------------------------------------------------
-    entry("source.device.cpu.time", "s", COUNTER, "CPU time that the monitor's own polls cost the device", "source"),
+    entry(
+        "source.device.cpu.time",
+        "s",
+        COUNTER,
+        "CPU time that the monitor's own polls cost the device",
+        "source",
+        worse=UP,
+        usual="rate",
+    ),
     entry(
         "source.poll.duration", "s", GAUGE, "how long the device took to answer one poll over its management", "source"
     ),

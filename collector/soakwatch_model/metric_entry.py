@@ -1,10 +1,11 @@
-"""What the catalogue says of one metric: name, unit, kind, range, quantum, and whether growth is bad."""
+"""What the catalogue says of one metric: name, unit, kind, range, directions, words, and where it is shown."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from soakwatch_model.flow import Flow
+from soakwatch_model.shown import Figures, Shown
 
 GAUGE = "gauge"  # a level: may go up and down
 COUNTER = "counter"  # only grows, until it wraps or its owner restarts; stored raw
@@ -26,6 +27,11 @@ class Metric:
     be of this one, of the same object or of the whole target; ``worse`` is the direction in which a run is worse than
     another, where nothing may grow (throughput that falls, latency that rises); ``flow`` is what a figure of the load
     tells of the traffic.
+
+    ``words`` are what people call it ("memory in use"; empty: its name). ``by_load``: its level is what the load asks
+    for, and only its growth has a direction. ``usual`` is the statistic of a figure that names none, where kind and
+    direction do not say it. ``shown`` is its place on the pages, ``figures`` are the standard figures of it, and
+    ``aligned`` says whether runs are laid over one another by it.
     """
 
     name: str
@@ -42,6 +48,12 @@ class Metric:
     ceiling: str | None = None
     worse: str | None = None
     flow: Flow | None = None
+    words: str = ""
+    by_load: bool = False
+    usual: str = ""
+    shown: Shown | None = None
+    figures: Figures | None = None
+    aligned: bool = False
 
 
 def entry(
@@ -58,7 +70,34 @@ def entry(
     ceiling: str | None = None,
     worse: str | None = None,
     flow: Flow | None = None,
+    words: str = "",
+    by_load: bool = False,
+    usual: str = "",
+    shown: Shown | None = None,
+    figures: Figures | None = None,
+    aligned: bool = False,
 ) -> Metric:
     """An entry of the catalogue; the floor of what must not grow is its quantum."""
     floor = quantum if quantum is not None and growth is not None else 0.0
-    return Metric(name, unit, kind, about, labels, low, high, growth, quantum, every, floor, ceiling, worse, flow)
+    return Metric(
+        name,
+        unit,
+        kind,
+        about,
+        labels,
+        low=low,
+        high=high,
+        growth=growth,
+        quantum=quantum,
+        every=every,
+        floor=floor,
+        ceiling=ceiling,
+        worse=worse,
+        flow=flow,
+        words=words,
+        by_load=by_load,
+        usual=usual,
+        shown=shown,
+        figures=figures,
+        aligned=aligned,
+    )

@@ -6,7 +6,8 @@ shutdown), ``warning`` where the maker only warns.
 
 from __future__ import annotations
 
-from soakwatch_model.metric_entry import COUNTER, GAUGE, STATE, Metric, entry
+from soakwatch_model.metric_entry import COUNTER, GAUGE, STATE, UP, Metric, entry
+from soakwatch_model.shown import Figures
 
 _FAN, _SUPPLY, _OPTIC, _SENSOR = ("fan",), ("power_supply",), ("optic",), ("sensor",)
 _COLD, _HOT = -100.0, 250.0  # Cel
@@ -39,8 +40,18 @@ LIMITED: dict[str, str] = {
 """Metrics that have limits of their own, and what they are called."""
 
 HARDWARE: tuple[Metric, ...] = (
-    entry("system.power", "W", GAUGE, "electric power that a sensor or a supply measures", "sensor", high=1e6),
-    entry("system.energy", "J", COUNTER, "electric energy that a sensor has counted", "sensor"),
+    entry(
+        "system.power",
+        "W",
+        GAUGE,
+        "electric power that a sensor or a supply measures",
+        "sensor",
+        high=1e6,
+        worse=UP,
+        words="power",
+        figures=Figures(220, ("system.power", "system.power / load.rx.packet.rate", "system.power / load.rx.packets")),
+    ),
+    entry("system.energy", "J", COUNTER, "electric energy that a sensor has counted", "sensor", worse=UP, usual="rate"),
     entry(
         "hardware.fan.up",
         "1",

@@ -12,10 +12,10 @@ from soakwatch_model.flow import (
     BYTES,
     CEILING,
     CONNECTIONS,
+    DELAY,
     DRIVE,
     FAILED,
     JITTER,
-    LATENCY,
     LEVEL,
     LOST,
     OFFERED,
@@ -33,6 +33,7 @@ from soakwatch_model.flow import (
     Flow,
 )
 from soakwatch_model.metric_entry import COUNTER, DOWN, GAUGE, STATE, UP, Metric, entry
+from soakwatch_model.shown import CPU, LATENCY, LOSS, THROUGHPUT, Figures, Shown
 
 LOAD: tuple[Metric, ...] = (
     # --- requests (a transaction is a request) -------------------------------------------------------------
@@ -43,6 +44,10 @@ LOAD: tuple[Metric, ...] = (
         "requests answered since the generator started",
         worse=DOWN,
         flow=Flow(BACK, REQUESTS),
+        words="requests",
+        shown=Shown(THROUGHPUT, 5),
+        figures=Figures(130),
+        aligned=True,
     ),
     entry(
         "load.failures",
@@ -51,12 +56,30 @@ LOAD: tuple[Metric, ...] = (
         "requests that failed since the generator started",
         worse=UP,
         flow=Flow(FAILED, REQUESTS),
+        words="failed requests",
+        shown=Shown(LOSS, 3, usual=True),
+        figures=Figures(150),
     ),
     entry(
-        "load.request.rate", "{request}/s", GAUGE, "requests answered per second", worse=DOWN, flow=Flow(BACK, REQUESTS)
+        "load.request.rate",
+        "{request}/s",
+        GAUGE,
+        "requests answered per second",
+        worse=DOWN,
+        flow=Flow(BACK, REQUESTS),
+        words="requests",
+        shown=Shown(THROUGHPUT, 3, usual=True),
+        figures=Figures(140),
+        aligned=True,
     ),
     entry(
-        "load.failure.rate", "{request}/s", GAUGE, "requests failed per second", worse=UP, flow=Flow(FAILED, REQUESTS)
+        "load.failure.rate",
+        "{request}/s",
+        GAUGE,
+        "requests failed per second",
+        worse=UP,
+        flow=Flow(FAILED, REQUESTS),
+        shown=Shown(LOSS, 2, usual=True),
     ),
     entry(
         "load.offered.rate",
@@ -64,6 +87,7 @@ LOAD: tuple[Metric, ...] = (
         GAUGE,
         "requests per second that the generator was configured to send",
         flow=Flow(OFFERED, REQUESTS),
+        shown=Shown(THROUGHPUT, 3),
     ),
     entry(
         "load.ceiling.rate",
@@ -86,6 +110,8 @@ LOAD: tuple[Metric, ...] = (
         GAUGE,
         "connections open at the generator",
         flow=Flow(DRIVE, CONNECTIONS),
+        worse=DOWN,
+        words="connections open",
     ),
     entry(
         "load.connections.opened",
@@ -93,6 +119,9 @@ LOAD: tuple[Metric, ...] = (
         COUNTER,
         "connections opened since the generator started",
         flow=Flow(BACK, CONNECTIONS),
+        worse=DOWN,
+        words="connections opened",
+        figures=Figures(110),
     ),
     entry(
         "load.connections.failed",
@@ -101,6 +130,8 @@ LOAD: tuple[Metric, ...] = (
         "connections that failed since the generator started",
         worse=UP,
         flow=Flow(FAILED, CONNECTIONS),
+        words="failed connections",
+        figures=Figures(120),
     ),
     entry(
         "load.connection.rate",
@@ -109,6 +140,8 @@ LOAD: tuple[Metric, ...] = (
         "connections opened per second",
         worse=DOWN,
         flow=Flow(BACK, CONNECTIONS),
+        words="connections opened",
+        figures=Figures(100),
     ),
     # --- packets -------------------------------------------------------------------------------------------
     entry(
@@ -117,6 +150,10 @@ LOAD: tuple[Metric, ...] = (
         COUNTER,
         "packets sent by the generator since it started",
         flow=Flow(SENT, PACKETS),
+        words="packets sent",
+        shown=Shown(THROUGHPUT, 4),
+        figures=Figures(160),
+        aligned=True,
     ),
     entry(
         "load.rx.packets",
@@ -125,8 +162,19 @@ LOAD: tuple[Metric, ...] = (
         "packets that came back to the generator since it started",
         worse=DOWN,
         flow=Flow(BACK, PACKETS),
+        words="packets received",
+        shown=Shown(THROUGHPUT, 4),
+        figures=Figures(40),
     ),
-    entry("load.tx.bytes", "By", COUNTER, "bytes sent by the generator since it started", flow=Flow(SENT, BYTES)),
+    entry(
+        "load.tx.bytes",
+        "By",
+        COUNTER,
+        "bytes sent by the generator since it started",
+        flow=Flow(SENT, BYTES),
+        words="bytes sent",
+        aligned=True,
+    ),
     entry(
         "load.rx.bytes",
         "By",
@@ -134,6 +182,7 @@ LOAD: tuple[Metric, ...] = (
         "bytes that came back to the generator since it started",
         worse=DOWN,
         flow=Flow(BACK, BYTES),
+        words="bytes received",
     ),
     entry(
         "load.tx.packet.rate",
@@ -141,6 +190,10 @@ LOAD: tuple[Metric, ...] = (
         GAUGE,
         "packets sent per second, as the generator says",
         flow=Flow(SENT, PACKETS),
+        words="packets sent",
+        shown=Shown(THROUGHPUT, 2, usual=True),
+        figures=Figures(170),
+        aligned=True,
     ),
     entry(
         "load.rx.packet.rate",
@@ -149,8 +202,20 @@ LOAD: tuple[Metric, ...] = (
         "packets received per second, as the generator says",
         worse=DOWN,
         flow=Flow(BACK, PACKETS),
+        words="packets received",
+        shown=Shown(THROUGHPUT, 2),
+        figures=Figures(50),
     ),
-    entry("load.tx.bit.rate", "bit/s", GAUGE, "bits sent per second, as the generator says", flow=Flow(SENT, BITS)),
+    entry(
+        "load.tx.bit.rate",
+        "bit/s",
+        GAUGE,
+        "bits sent per second, as the generator says",
+        flow=Flow(SENT, BITS),
+        words="bits sent",
+        shown=Shown(THROUGHPUT, usual=True),
+        aligned=True,
+    ),
     entry(
         "load.rx.bit.rate",
         "bit/s",
@@ -158,6 +223,9 @@ LOAD: tuple[Metric, ...] = (
         "bits received per second, as the generator says",
         worse=DOWN,
         flow=Flow(BACK, BITS),
+        words="bits received",
+        shown=Shown(THROUGHPUT),
+        figures=Figures(60),
     ),
     entry(
         "load.offered.packet.rate",
@@ -201,6 +269,9 @@ LOAD: tuple[Metric, ...] = (
         "packets per second that a search for the capacity found; bound: found, or at least",
         "loss",
         "bound",
+        worse=DOWN,
+        words="capacity",
+        figures=Figures(10),
     ),
     entry(
         "load.capacity.rate",
@@ -209,6 +280,9 @@ LOAD: tuple[Metric, ...] = (
         "requests per second that a search for the capacity found; bound: found, or at least",
         "loss",
         "bound",
+        worse=DOWN,
+        words="capacity",
+        figures=Figures(20),
     ),
     entry(
         "load.capacity.level",
@@ -217,6 +291,9 @@ LOAD: tuple[Metric, ...] = (
         "the capacity found, as a share of the full load; bound: found, or at least",
         "loss",
         "bound",
+        worse=DOWN,
+        words="capacity, share of full load",
+        figures=Figures(30),
     ),
     entry(
         "load.lost.packets",
@@ -225,6 +302,10 @@ LOAD: tuple[Metric, ...] = (
         "packets that the generator knows to be lost, since it started",
         worse=UP,
         flow=Flow(LOST, PACKETS),
+        words="packets lost",
+        shown=Shown(LOSS, 4, usual=True),
+        figures=Figures(80),
+        aligned=True,
     ),
     entry(
         "load.disordered.packets",
@@ -242,6 +323,9 @@ LOAD: tuple[Metric, ...] = (
         high=1.0,
         worse=UP,
         flow=Flow(LOST, PACKETS),
+        words="packet loss",
+        shown=Shown(LOSS, usual=True),
+        figures=Figures(70, ("load.loss", "max(load.loss)")),
     ),
     entry(
         "load.drop.estimate",
@@ -266,7 +350,13 @@ LOAD: tuple[Metric, ...] = (
         "time to answer a request, or of a packet on its way",
         "quantile",
         worse=UP,
-        flow=Flow(QUALITY, LATENCY),
+        flow=Flow(QUALITY, DELAY),
+        words="latency",
+        shown=Shown(LATENCY, usual=True),
+        figures=Figures(
+            90, ("load.latency", "max(load.latency)", 'load.latency{quantile="p50"}', 'load.latency{quantile="mean"}')
+        ),
+        aligned=True,
     ),
     entry(
         "load.jitter",
@@ -275,10 +365,17 @@ LOAD: tuple[Metric, ...] = (
         "variation of the latency, as the generator says",
         worse=UP,
         flow=Flow(QUALITY, JITTER),
+        words="jitter",
     ),
     # --- the generator's own health ------------------------------------------------------------------------
-    entry("load.queue_full", "{event}", COUNTER, "times that the generator could not send because its queue was full"),
-    entry("load.cpu.utilization", "1", GAUGE, "busy share of the generator's cores", high=1.0),
+    entry(
+        "load.queue_full",
+        "{event}",
+        COUNTER,
+        "times that the generator could not send because its queue was full",
+        worse=UP,
+    ),
+    entry("load.cpu.utilization", "1", GAUGE, "busy share of the generator's cores", high=1.0, shown=Shown(CPU, 4)),
     entry(
         "load.sending",
         "1",
@@ -294,7 +391,14 @@ LOAD: tuple[Metric, ...] = (
         "share of its full load that the generator was configured to send by the plan",
         flow=Flow(DRIVE, LEVEL),
     ),
-    entry("load.lines.unread", "{line}", COUNTER, "lines of the generator's output that could not be read"),
+    entry(
+        "load.lines.unread",
+        "{line}",
+        COUNTER,
+        "lines of the generator's output that could not be read",
+        worse=UP,
+        usual="rate",
+    ),
     # --- its ports and flows -------------------------------------------------------------------------------
     entry(
         "load.port.tx.packets", "{packet}", COUNTER, "packets sent by one port", "port", flow=Flow(SENT, PACKETS, PORT)
@@ -306,9 +410,18 @@ LOAD: tuple[Metric, ...] = (
         "packets received by one port",
         "port",
         flow=Flow(BACK, PACKETS, PORT),
+        worse=DOWN,
     ),
     entry("load.port.tx.bytes", "By", COUNTER, "bytes sent by one port", "port", flow=Flow(SENT, BYTES, PORT)),
-    entry("load.port.rx.bytes", "By", COUNTER, "bytes received by one port", "port", flow=Flow(BACK, BYTES, PORT)),
+    entry(
+        "load.port.rx.bytes",
+        "By",
+        COUNTER,
+        "bytes received by one port",
+        "port",
+        flow=Flow(BACK, BYTES, PORT),
+        worse=DOWN,
+    ),
     entry(
         "load.port.tx.packet.rate",
         "{packet}/s",
@@ -324,9 +437,19 @@ LOAD: tuple[Metric, ...] = (
         "packets received per second by one port",
         "port",
         flow=Flow(BACK, PACKETS, PORT),
+        worse=DOWN,
     ),
-    entry("load.port.errors", "{error}", COUNTER, "packets in error at one port", "port", "direction"),
-    entry("load.port.up", "1", STATE, "1 if the link of one port is up", "port", high=1.0),
+    entry(
+        "load.port.errors",
+        "{error}",
+        COUNTER,
+        "packets in error at one port",
+        "port",
+        "direction",
+        worse=UP,
+        usual="rate",
+    ),
+    entry("load.port.up", "1", STATE, "1 if the link of one port is up", "port", high=1.0, worse=DOWN),
     entry(
         "load.flow.tx.packets",
         "{packet}",
@@ -353,6 +476,7 @@ LOAD: tuple[Metric, ...] = (
         high=1.0,
         worse=UP,
         flow=Flow(LOST, PACKETS, STREAM),
+        shown=Shown(LOSS, 5),
     ),
     entry(
         "load.flow.latency",
@@ -362,7 +486,8 @@ LOAD: tuple[Metric, ...] = (
         "flow",
         "quantile",
         worse=UP,
-        flow=Flow(QUALITY, LATENCY, STREAM),
+        flow=Flow(QUALITY, DELAY, STREAM),
+        shown=Shown(LATENCY, 2),
     ),
     entry(
         "load.flow.jitter",
@@ -383,7 +508,7 @@ HEARD = tuple(
     and (
         metric.flow.side in _WORKS
         or (metric.flow.side == DRIVE and metric.flow.what in {USERS, CONNECTIONS})
-        or (metric.flow.side == QUALITY and metric.flow.what == LATENCY)
+        or (metric.flow.side == QUALITY and metric.flow.what == DELAY)
     )
 )
 """Figures that a generator at work reports at least one of; what it was configured to send it may report at rest."""

@@ -255,7 +255,7 @@ def test_two_runs_are_compared(page: Tab) -> None:
     page.page.get_by_role("button", name="Compare").click()
     page.page.wait_for_url("**against=b-fail*")
     assert page.page.locator(".sides .name a, .sides a.name").all_inner_texts() == ["b-fail", "a-pass"]
-    row = page.page.locator(".figures tr", has_text="memory, at the end")
+    row = page.page.locator(".figures tr", has_text="memory in use, at the end")
     assert "-43 %" in row.inner_text()
     assert page.barriers() == []
 
@@ -273,7 +273,7 @@ def test_runs_are_grouped_with_the_course_of_a_figure(page: Tab) -> None:
     assert "2 runs" in words
     assert "✗ fail 1" in words
     assert "✓ pass 1" in words
-    assert "memory, slope: 0 B/h → 900 MiB/h" in words
+    assert "memory in use, slope: 0 B/h → 900 MiB/h" in words
     assert page.barriers() == []
     rack.get_by_role("checkbox").check()
     assert "2 selected" in page.page.locator("#chosen").inner_text()

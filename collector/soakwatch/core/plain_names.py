@@ -2,43 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
+from soakwatch_model.metric_queries import words_of
 from soakwatch_model.sample import object_labels
 
-_NAMES: Mapping[str, str] = {
-    "process.memory.usage": "memory",
-    "process.memory.pss": "memory (PSS)",
-    "process.memory.uss": "memory (USS)",
-    "process.threads": "number of threads",
-    "process.open_files": "number of open files",
-    "system.memory.usage": "memory in use",
-    "system.memory.utilization": "memory in use",
-    "system.memory.available": "available memory",
-    "system.memory.committed": "committed memory",
-    "system.memory.swap.usage": "swap in use",
-    "system.memory.pool.usage": "memory pool",
-    "system.memory.pool.utilization": "memory pool",
-    "system.memory.pool.largest_free": "largest free block",
-    "system.sessions": "number of sessions",
-    "system.conntrack.count": "number of tracked connections",
-    "system.processes": "number of processes",
-    "system.filesystem.usage": "file system",
-    "system.uptime": "uptime",
-    "system.cpu.utilization": "CPU",
-    "system.cpu.core.utilization": "CPU core",
-    "process.cpu.utilization": "CPU",
-    "system.network.packet.dropped": "dropped packets",
-    "system.network.packets": "packets",
-    "system.network.io": "traffic",
-    "queue.depth": "depth",
-    "load.latency": "latency",
-    "load.requests": "requests",
-    "load.request.rate": "requests",
-    "monitor.memory.usage": "memory",
-    "monitor.open_files": "number of open files",
-    "monitor.threads": "number of threads",
-}
 _NAMING_LABELS = ("process", "pool", "mountpoint", "device", "interface", "queue")
 
 
@@ -56,4 +22,4 @@ def plain_name(metric: str, object_: str) -> str:
     )
     instance = labels.get("instance", "0")
     of = f" of {name}" if name else ""
-    return f"{_NAMES.get(metric, metric)}{of}" + (f" (instance {instance})" if instance != "0" else "")
+    return f"{words_of(metric)}{of}" + (f" (instance {instance})" if instance != "0" else "")

@@ -15,11 +15,13 @@ from soakwatch.record.source import ReportSource, SeriesKey
 from soakwatch.report.candidates import MAX_SERIES_READ, SeriesSummary, candidates, order_of, summaries_of
 from soakwatch.report.curves import Curve, curve_of
 from soakwatch.report.heat_cells import MAX_ROWS, Heat
-from soakwatch.report.topics import DROPS, TOPICS, Topic, further
+from soakwatch.report.topics import TOPICS, Topic, further
 from soakwatch_model.finding import Finding, Outcome
+from soakwatch_model.metric_queries import drop_counters, usual_in
 from soakwatch_model.roles import DUT, GENERATOR, MONITOR
 from soakwatch_model.sample import object_labels
 from soakwatch_model.series import Series
+from soakwatch_model.shown import CPU, LATENCY, LOSS, MEMORY, PROCESS_MEMORY, THROUGHPUT
 from soakwatch_model.window import Window
 
 LINES, MOVING = 12, 6
@@ -31,15 +33,11 @@ _FEW, _MAX_PANELS, _FURTHER, _MAX_TRIED, _FEW_LINES = 3, 60, 4, 10, 5
 _ROLES = (DUT, "host", GENERATOR, MONITOR)
 _OBJECTIONS = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.WARN)
 _ALARMS = (Outcome.FAIL, Outcome.WARN)
-_USUAL = (
-    frozenset({"process.memory.usage", "process.memory.pss"}),
-    frozenset({"system.cpu.utilization", "system.cpu.core.utilization", "system.cpu.module.utilization"}),
-    frozenset({"load.loss", "load.lost.packets", "load.failure.rate", "load.failures"}) | frozenset(DROPS),
-    frozenset({"system.memory.usage", "system.memory.utilization", "system.memory.pool.usage"}),
-    frozenset({"load.tx.bit.rate", "load.tx.packet.rate", "load.request.rate", "system.network.io"}),
-    frozenset({"load.latency", "reach.round_trip"}),
+_USUAL = tuple(
+    frozenset(usual_in(topic)) | (frozenset(drop_counters()) if topic == LOSS else frozenset())
+    for topic in (PROCESS_MEMORY, CPU, LOSS, MEMORY, THROUGHPUT, LATENCY)
 )
-"""What is looked at first where nothing speaks for anything else, in this order."""
+"""What comes first where nothing speaks for anything else, in this order."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -19,6 +19,8 @@ from soakwatch.record.source import SeriesKey
 from soakwatch.report.curves import Curve
 from soakwatch.report.page import IDENTITIES, Page
 from soakwatch_model.finding import Finding, Outcome
+from soakwatch_model.metric_queries import shown_in
+from soakwatch_model.shown import CPU, LATENCY, MEMORY, PROCESS_MEMORY
 from soakwatch_model.window import Window
 from soakwatch_rules.traits import GrowthMethod, Marks, traits_of
 from soakwatch_rules.wording.words import counted, three_digits
@@ -26,7 +28,7 @@ from soakwatch_rules.wording.words import counted, three_digits
 _POINTS, _MAX_LINES, _MAX_EVENTS, _MAX_MOMENTS = 400, 4, 40, 40
 _LETTER, _ROW = 6.8, 14  # pixels that a letter and a line of text take
 _STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800)
-_USUAL = ("process.memory.usage", "system.memory.usage", "system.cpu.utilization", "load.latency")
+_USUAL = tuple(shown_in(topic)[0] for topic in (PROCESS_MEMORY, MEMORY, CPU, LATENCY))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,23 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from soakwatch.report.heat_cells import How
-from soakwatch_model.metric import CATALOGUE, COUNTER, STATE, UP
-
-_LOST = frozenset({"{packet}", "{datagram}", "{segment}", "{error}"})
-_OWN = ("monitor.", "source.", "load.", "reach.", "recorder.")
+from soakwatch_model.metric import CATALOGUE, STATE
+from soakwatch_model.metric_queries import drop_counters, turns_of
+from soakwatch_model.shown import (
+    CPU,
+    DROPS,
+    LATENCY,
+    LOSS,
+    MEMORY,
+    MONITOR_CPU,
+    MONITOR_LAG,
+    MONITOR_MEMORY,
+    PROCESS_CPU,
+    PROCESS_MEMORY,
+    QUEUES,
+    SESSIONS,
+    THROUGHPUT,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,67 +45,20 @@ class Topic:
         return frozenset(metric for choice in self.choices for metric in choice)
 
 
-DROPS = tuple(
-    metric.name
-    for metric in CATALOGUE
-    if metric.kind == COUNTER and metric.growth == UP and metric.unit in _LOST and not metric.name.startswith(_OWN)
-)
-"""Counters of what was lost or damaged on its way through a target: all that may only grow for the worse."""
-
 TOPICS = (
-    Topic(
-        "CPU",
-        (
-            ("system.cpu.utilization", "system.cpu.core.utilization"),
-            ("system.cpu.module.utilization",),
-            ("system.cpu.module.average",),
-            ("load.cpu.utilization",),
-        ),
-        how="mean",
-    ),
-    Topic("CPU per process", (("process.cpu.utilization",),), how="mean"),
-    Topic(
-        "Memory",
-        (
-            ("system.memory.usage",),
-            ("system.memory.utilization",),
-            ("system.memory.pool.usage",),
-            ("system.memory.pool.utilization",),
-        ),
-        limit="system.memory.limit",
-    ),
-    Topic("Memory per process", (("process.memory.usage",), ("process.memory.pss",))),
-    Topic("Drops and errors", (DROPS,), calm=True),
-    Topic("Queue depth", (("queue.depth",), ("queue.usage",))),
-    Topic("Sessions", (("system.sessions",), ("system.conntrack.count",), ("system.sessions.utilization",))),
-    Topic("Latency", (("load.latency",), ("load.flow.latency",), ("reach.round_trip",))),
-    Topic(
-        "Loss",
-        (
-            ("load.loss",),
-            ("load.failure.rate",),
-            ("load.failures",),
-            ("load.lost.packets",),
-            ("load.flow.loss",),
-            ("reach.lost",),
-        ),
-        calm=True,
-    ),
-    Topic(
-        "Throughput",
-        (
-            ("load.tx.bit.rate", "load.rx.bit.rate"),
-            ("load.tx.packet.rate", "load.rx.packet.rate"),
-            ("load.request.rate", "load.offered.rate"),
-            ("load.tx.packets", "load.rx.packets"),
-            ("load.requests",),
-            ("system.network.io",),
-            ("system.network.packets",),
-        ),
-    ),
-    Topic("How late the monitor was", (("monitor.loop.lag", "monitor.sink.lag"),)),
-    Topic("Memory of the monitor", (("monitor.memory.usage",),)),
-    Topic("CPU of the monitor", (("monitor.cpu.time",),), how="mean"),
+    Topic(CPU, turns_of(CPU), how="mean"),
+    Topic(PROCESS_CPU, turns_of(PROCESS_CPU), how="mean"),
+    Topic(MEMORY, turns_of(MEMORY), limit="system.memory.limit"),
+    Topic(PROCESS_MEMORY, turns_of(PROCESS_MEMORY)),
+    Topic(DROPS, (drop_counters(),), calm=True),
+    Topic(QUEUES, turns_of(QUEUES)),
+    Topic(SESSIONS, turns_of(SESSIONS)),
+    Topic(LATENCY, turns_of(LATENCY)),
+    Topic(LOSS, turns_of(LOSS), calm=True),
+    Topic(THROUGHPUT, turns_of(THROUGHPUT)),
+    Topic(MONITOR_LAG, turns_of(MONITOR_LAG)),
+    Topic(MONITOR_MEMORY, turns_of(MONITOR_MEMORY)),
+    Topic(MONITOR_CPU, turns_of(MONITOR_CPU), how="mean"),
 )
 """The standard panels in the order of the page; the monitor's own come last."""
 

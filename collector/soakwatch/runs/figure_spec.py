@@ -12,6 +12,7 @@ from soakwatch.core.suggest import hint
 from soakwatch.plan.phase import PHASES
 from soakwatch.sources.tables.columns import IMPORTED
 from soakwatch_model.metric import BY_NAME, COUNTER, DOWN, GAUGE, STATE, UP, Metric
+from soakwatch_model.metric_queries import words_of
 from soakwatch_model.roles import ROLES
 
 Better = Literal["higher", "lower", ""]
@@ -41,91 +42,6 @@ _OF_COUNTERS = ("rate", "total")
 _USUAL = {"quantile": "p99", "bound": "found"}  # where an expression names none; a least value is no capacity
 CAPACITY = "load.capacity."
 """What a search for the capacity found: read once, behind the search, and so a figure of the whole run."""
-_WORDS: Mapping[str, str] = {
-    "load.capacity.packet.rate": "capacity",
-    "load.capacity.rate": "capacity",
-    "load.capacity.level": "capacity, share of full load",
-    "load.rx.packets": "packets received",
-    "load.rx.packet.rate": "packets received",
-    "load.tx.packets": "packets sent",
-    "load.tx.packet.rate": "packets sent",
-    "load.rx.bytes": "bytes received",
-    "load.tx.bytes": "bytes sent",
-    "load.rx.bit.rate": "bits received",
-    "load.tx.bit.rate": "bits sent",
-    "load.requests": "answers",
-    "load.request.rate": "answers",
-    "load.loss": "packet loss",
-    "load.lost.packets": "packets lost",
-    "load.failures": "failed requests",
-    "load.connections": "connections open",
-    "load.connections.opened": "connections opened",
-    "load.connection.rate": "connections opened",
-    "load.connections.failed": "failed connections",
-    "load.latency": "latency",
-    "load.jitter": "jitter",
-    "system.cpu.utilization": "CPU",
-    "system.memory.usage": "memory",
-    "system.power": "power",
-    "system.memory.utilization": "memory",
-    "system.network.packet.dropped": "packets dropped",
-    "system.forwarding.dropped": "packets lost in forwarding",
-    "system.softnet.dropped": "packets dropped before the stack",
-    "queue.dropped": "dropped from queues",
-    "process.memory.usage": "memory of the process",
-    "process.cpu.utilization": "CPU of the process",
-}
-_HIGHER = frozenset(
-    {
-        "load.capacity.packet.rate",
-        "load.capacity.rate",
-        "load.capacity.level",
-        "load.connections",
-        "load.connections.opened",
-        "load.port.rx.packets",
-        "load.port.rx.bytes",
-        "load.port.rx.packet.rate",
-        "load.port.up",
-        "system.sessions.rate",
-        "system.network.up",
-        "process.up",
-        "reach.up",
-    }
-)
-_LOWER = frozenset(
-    {
-        "load.queue_full",
-        "load.port.errors",
-        "load.lines.unread",
-        "load.disordered.packets",
-        "system.cpu.core.utilization",
-        "system.cpu.module.utilization",
-        "system.cpu.module.average",
-        "system.cpu.load",
-        "system.memory.oom_kills",
-        "system.kernel.alarms",
-        "system.core.files",
-        "system.tcp.retransmits",
-        "system.softnet.squeezed",
-        "system.service.restarts",
-        "system.temperature",
-        "process.cpu.time",
-        "source.device.cpu.time",
-    }
-)
-"""What is better of metrics of which the catalogue says neither how they may grow nor what is worse."""
-_LEAKS = frozenset({"system.sessions", "system.sessions.utilization", "system.conntrack.count", "queue.depth"})
-"""Growth of these is bad, but there are as many as the load asks for: only their slope has a direction."""
-_COUNTED = frozenset(
-    {
-        "system.memory.oom_kills",
-        "system.kernel.alarms",
-        "system.service.restarts",
-        "load.queue_full",
-        "load.retransmits",
-    }
-)
-"""Counters of which people ask how many there were, not how many per second; all that must not grow are such, too."""
 _WATTS = ("W", "J")
 
 _NAME = r"[A-Za-z_][A-Za-z0-9_.:/-]*"
@@ -253,8 +169,7 @@ def default_statistic(entry: Metric) -> str:
     ['rate', 'total', 'mean', 'last']
     """
     if entry.kind == COUNTER:
-        bad = UP in (entry.growth, entry.worse) or entry.name in _COUNTED
-        return "total" if bad else "rate"
+        return entry.usual or ("total" if UP in (entry.growth, entry.worse) else "rate")
     return "last" if entry.kind == STATE else "mean"
 
 
@@ -268,14 +183,12 @@ def better_of(metric: str, statistic: str, unit: str = "", growth: str | None = 
     ('', 'lower')
     """
     entry = BY_NAME.get(metric)
-    worse = growth if entry is None else entry.worse or entry.growth
-    if metric in _LEAKS and statistic != "slope":
+    if entry is not None and entry.by_load and statistic != "slope":
         return ""
-    if worse is not None:
-        return "lower" if worse == UP else "higher" if worse == DOWN else ""
-    if metric in _HIGHER:
-        return "higher"
-    return "lower" if metric in _LOWER or (entry.unit if entry else unit) in _WATTS else ""
+    worse = growth if entry is None else entry.worse or entry.growth
+    if worse is None and entry is None and unit in _WATTS:
+        worse = UP
+    return "lower" if worse == UP else "higher" if worse == DOWN else ""
 
 
 def name_of(statistic: str, metric: str, labels: Mapping[str, str]) -> str:
@@ -284,7 +197,6 @@ def name_of(statistic: str, metric: str, labels: Mapping[str, str]) -> str:
     >>> name_of("slope", "process.memory.usage", {"process": "bgpd"})
     'memory of the process bgpd, slope'
     """
-    words = _WORDS.get(metric, metric)
     whose = [
         f"at loss {value}" if key == "loss" else value
         for key, value in labels.items()
@@ -293,6 +205,9 @@ def name_of(statistic: str, metric: str, labels: Mapping[str, str]) -> str:
     phase = labels.get("phase", "")
     role = labels.get("role", "")
     entry = BY_NAME.get(metric)
+    words = words_of(metric)
+    if entry is not None and entry.words and "process" in entry.labels:
+        words = f"{words} of the process"
     plain = statistic == "total" and entry is not None and default_statistic(entry) == "total"
     plain = plain or (metric.startswith(CAPACITY) and statistic == "last")
     said = STATISTICS[statistic]

@@ -42,7 +42,7 @@ from soakwatch.runs.figure_spec import (
     ratio_unit,
 )
 from soakwatch.runs.whole_power import whole_power
-from soakwatch_model.metric import BY_NAME
+from soakwatch_model.metric import BY_NAME, CATALOGUE
 from soakwatch_model.roles import DUT
 from soakwatch_model.sample import PollOutcome, object_labels
 from soakwatch_model.series import Series, Trait
@@ -84,42 +84,12 @@ Floats = NDArray[np.float64]
 
 STANDARD: tuple[FigureSpec, ...] = tuple(
     parse_figure(text)
-    for text in (
-        "load.capacity.packet.rate",
-        "load.capacity.rate",
-        "load.capacity.level",
-        "load.rx.packets",
-        "load.rx.packet.rate",
-        "load.rx.bit.rate",
-        "load.loss",
-        "max(load.loss)",
-        "load.lost.packets",
-        "load.latency",
-        "max(load.latency)",
-        'load.latency{quantile="p50"}',
-        'load.latency{quantile="mean"}',
-        "load.connection.rate",
-        "load.connections.opened",
-        "load.connections.failed",
-        "load.requests",
-        "load.request.rate",
-        "load.failures",
-        "load.tx.packets",
-        "load.tx.packet.rate",
-        "system.cpu.utilization",
-        "max(system.cpu.utilization)",
-        "slope(system.memory.usage)",
-        "last(system.memory.usage)",
-        "slope(process.memory.usage)",
-        "last(process.memory.usage)",
-        "process.cpu.utilization",
-        "system.power",
-        "system.power / load.rx.packet.rate",
-        "system.power / load.rx.packets",
-        "system.network.packet.dropped",
-        "system.forwarding.dropped",
-        "queue.dropped",
+    for _, texts in sorted(
+        (metric.figures.place, metric.figures.expressions or (metric.name,))
+        for metric in CATALOGUE
+        if metric.figures is not None
     )
+    for text in texts
 )
 """What people ask of a run first, most important first."""
 

@@ -19,19 +19,19 @@ from soakwatch.runs.catalog import RunLine, line_of, unreadable
 from soakwatch.runs.note import note_of
 from soakwatch.runs.releases import release_in
 from soakwatch_model.finding import Finding, Outcome
+from soakwatch_model.metric import BY_NAME
+from soakwatch_model.metric_queries import usual_in
 from soakwatch_model.roles import DUT
 from soakwatch_model.sample import PollOutcome
+from soakwatch_model.shown import CPU, LATENCY, MEMORY, PROCESS_CPU, PROCESS_MEMORY
 
 _OBJECTIONS = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.WARN)
-_USUAL = (
-    "system.memory.utilization",
-    "system.memory.usage",
-    "process.memory.usage",
-    "system.cpu.utilization",
-    "process.cpu.utilization",
-    "load.latency",
+_USUAL = tuple(
+    metric
+    for topic in (MEMORY, PROCESS_MEMORY, CPU, PROCESS_CPU, LATENCY)
+    for metric in sorted(usual_in(topic), key=lambda name: BY_NAME[name].unit != "1")
 )
-"""What is shown of a run without findings: what is mostly most useful, first."""
+"""What is shown of a run without findings: what is mostly most useful, first; a share says how near the end is."""
 _MIN_SAMPLES, _MAX_TRIED = 10, 30
 
 

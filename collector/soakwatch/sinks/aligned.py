@@ -17,7 +17,7 @@ from soakwatch.record import RecordView
 from soakwatch.record.model import Ints
 from soakwatch.sinks.lines import decimals, key
 from soakwatch.sinks.load import APART_NS, LOADS, apart, loads_of
-from soakwatch_model.metric import BY_NAME
+from soakwatch_model.metric import BY_NAME, CATALOGUE
 from soakwatch_model.roles import GENERATOR
 from soakwatch_model.sample import object_labels
 from soakwatch_model.series import Series
@@ -27,31 +27,7 @@ MEASUREMENT = "soakwatch_aligned"
 ZERO_NS = 4_102_444_800_000_000_000
 """2100-01-01T00:00:00Z."""
 MINUTE_NS = 60_000_000_000
-METRICS = frozenset(
-    {
-        "system.cpu.utilization",
-        "system.cpu.module.utilization",
-        "system.memory.usage",
-        "system.memory.utilization",
-        "process.memory.usage",
-        "process.cpu.utilization",
-        "queue.depth",
-        "queue.dropped",
-        "system.network.packet.dropped",
-        "system.forwarding.dropped",
-        "system.ip.dropped",
-        "system.memory.pool.usage",
-        "system.sessions",
-        "load.request.rate",
-        "load.requests",
-        "load.tx.packet.rate",
-        "load.tx.packets",
-        "load.tx.bit.rate",
-        "load.tx.bytes",
-        "load.latency",
-        "load.lost.packets",
-    }
-)
+METRICS = frozenset(metric.name for metric in CATALOGUE if metric.aligned)
 """What two releases or two nights are held against each other by; counters as their rate per second."""
 
 

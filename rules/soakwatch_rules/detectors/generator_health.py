@@ -19,9 +19,9 @@ from soakwatch_model.flow import (
     BYTES,
     CEILING,
     CONNECTIONS,
+    DELAY,
     DRIVE,
     FAILED,
-    LATENCY,
     LEVEL,
     OFFERED,
     PACKETS,
@@ -63,7 +63,7 @@ _MOMENT_S = 10.0  # over which what it did is averaged before it is held against
 _ASKED = frozenset({"soak", "stress", "spike"})  # phases in which it must send what is commanded
 _STILL = 3  # last readings that are alike: it no longer sends
 _SILENT = 0.05  # of the window, after the last figure
-_WAITS = (*flows(DRIVE, CONNECTIONS), *flows(QUALITY, LATENCY), *flows(FAILED, REQUESTS))
+_WAITS = (*flows(DRIVE, CONNECTIONS), *flows(QUALITY, DELAY), *flows(FAILED, REQUESTS))
 _REQUESTS = tuple(zip(flows(BACK, REQUESTS), flows(FAILED, REQUESTS), strict=True))
 
 
@@ -142,7 +142,7 @@ class GeneratorHealth:
         *(name for what in KINDS for side in (OFFERED, SENT, BACK, FAILED, CEILING) for name in flows(side, what)),
         *(name for side in (SENT, BACK, FAILED) for name in flows(side, CONNECTIONS)),
         *flows(DRIVE, CONNECTIONS, SENDING, LEVEL),
-        *flows(QUALITY, LATENCY),
+        *flows(QUALITY, DELAY),
         _QUEUE_FULL,
         _CPU,
         _OWN_LOSS,

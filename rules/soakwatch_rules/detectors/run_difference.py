@@ -11,7 +11,7 @@ import numpy as np
 
 from soakwatch_model.case import Case
 from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
-from soakwatch_model.flow import BACK, FAILED, LATENCY, LOST, QUALITY, SENT
+from soakwatch_model.flow import BACK, DELAY, FAILED, LOST, QUALITY, SENT
 from soakwatch_model.metric import BY_NAME, flows
 from soakwatch_model.series import Growth, Series
 from soakwatch_rules.draft import absent, draft
@@ -99,7 +99,7 @@ class RunDifference:
         *flows(BACK),
         *flows(LOST),
         *flows(FAILED),
-        *flows(QUALITY, LATENCY),
+        *flows(QUALITY, DELAY),
         "system.cpu.utilization",
         "system.memory.usage",
         "system.memory.utilization",

@@ -17,9 +17,9 @@ from soakwatch_model.flow import (
     BITS,
     BYTES,
     CONNECTIONS,
+    DELAY,
     DRIVE,
     FAILED,
-    LATENCY,
     LOST,
     OFFERED,
     PACKETS,
@@ -73,7 +73,7 @@ _PAIRS: Final = tuple(
     )
 )
 _STATED: Final = _of_side(LOST, PACKETS, kind=GAUGE)
-_LATENCY: Final = (*_of_side(QUALITY, LATENCY), "reach.round_trip")
+_LATENCY: Final = (*_of_side(QUALITY, DELAY), "reach.round_trip")
 _ANSWERED, _FAILURES = (flows(side, REQUESTS, kind=COUNTER) for side in (BACK, FAILED))
 _CPU: Final = ("system.cpu.module.utilization", "process.cpu.utilization")
 _QUANTILES: Final = ("p99", "0.99", "99", "p95", "0.95", "95", "p90", "0.9", "90", "mean", "p50", "0.5", "50", "median")

@@ -103,7 +103,7 @@ def test_figures_are_of_the_whole_run_and_of_what_two_runs_have(make_run: MakeRu
     cells = {head: row.cells for head, row in rows.items()}
     assert cells["CPU, mean"] == ("20.7 %", "30.6 %")
     assert cells["CPU, highest"] == ("99 %", "99 %")
-    assert cells["packets dropped"] == ("0", "119")
+    assert cells["dropped packets"] == ("0", "119")
     assert cells["memory slope"] == ("1 MiB/h", "1 MiB/h")
     assert none == {"CPU, mean", "CPU, highest"}
 
@@ -118,7 +118,7 @@ def test_a_change_is_told_with_its_interval_and_whether_it_is_proven(make_run: M
     assert same is not None
     assert (new.result, new.words) == ("worse", "+50 % (+50 to +50 %)")
     assert (same.result, same.relative) == ("the same", 0.0)
-    _, dropping, _ = rows["packets dropped"].changes
+    _, dropping, _ = rows["dropped packets"].changes
     assert dropping is not None
     assert (dropping.result, dropping.words) == ("worse", "from 0")
     assert [change and change.result for change in rows["CPU, highest"].changes] == [None, "", ""]

@@ -11,7 +11,7 @@ from soakwatch.core.errors import SoakwatchError
 from soakwatch.core.suggest import hint
 from soakwatch.core.tables import show_table
 from soakwatch_model.event_catalogue import CATALOGUE as EVENTS
-from soakwatch_model.metric import CATALOGUE
+from soakwatch_model.metric import BY_NAME, CATALOGUE, Metric
 
 
 @click.command(
@@ -19,13 +19,15 @@ from soakwatch_model.metric import CATALOGUE
 Examples:
   soakwatch metrics
   soakwatch metrics memory
+  soakwatch metrics load.rx.packets
   soakwatch metrics 'process.*'
   soakwatch metrics --events kernel"""
 )
 @click.argument("pattern", required=False)
 @click.option("--events", is_flag=True, help="List the kinds of events instead.")
 def command(pattern: str | None, *, events: bool) -> None:
-    """List the metrics, or the kinds of events; PATTERN is a glob, or a part of the name.
+    """List the metrics, or the kinds of events; PATTERN is a glob, or a part of the name. Of the whole name of a
+    metric all is shown that is known of it.
 
     Kinds of metrics: a gauge is a level, a counter only grows, a state is an identifier whose change matters. Growth is
     the lasting direction that is bad.
@@ -40,6 +42,9 @@ def command(pattern: str | None, *, events: bool) -> None:
             for kind in (kinds[name] for name in _matching("kind of event", pattern, list(kinds)))
         ]
         show_table(("event", "about the", "from", "notes", "meaning"), rows)
+        return
+    if pattern in BY_NAME:
+        show_table(("metric", pattern), _facts(BY_NAME[pattern]))
         return
     metrics = {metric.name: metric for metric in CATALOGUE}
     matching = [metrics[name] for name in _matching("metric", pattern, list(metrics))]
@@ -56,3 +61,26 @@ def _matching(what: str, pattern: str | None, names: Sequence[str]) -> list[str]
     if not matches:
         raise SoakwatchError(f"no {what} matches {pattern!r}{hint(pattern or '', names)}")
     return matches
+
+
+def _facts(metric: Metric) -> list[tuple[str, str]]:
+    """All that the catalogue knows of a metric, as rows of a name and a text."""
+    flow, shown = metric.flow, metric.shown
+    ends = [f"{end:g}" if end is not None else "" for end in (metric.low, metric.high)]
+    figures = () if metric.figures is None else metric.figures.expressions or (metric.name,)
+    facts = (
+        ("meaning", metric.about),
+        ("called", metric.words),
+        ("unit", metric.unit),
+        ("kind", metric.kind),
+        ("labels", ", ".join(metric.labels)),
+        ("range", " to ".join(ends) if all(ends) else f"from {ends[0]}" if ends[0] else ""),
+        ("bad growth", metric.growth),
+        ("worse", metric.worse),
+        ("limit", metric.ceiling),
+        ("traffic", f"{flow.what}, {flow.side} ({flow.scope})" if flow is not None else ""),
+        ("topic", shown.topic if shown is not None else ""),
+        ("figures", ", ".join(figures)),
+        ("aligned", "runs are laid over one another by it" if metric.aligned else ""),
+    )
+    return [(name, text) for name, text in facts if text]

@@ -1,0 +1,69 @@
+"""What is asked of the catalogue: the metrics of a topic, those that runs are laid over one another by, their words."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from soakwatch_model.metric import BY_NAME, CATALOGUE, COUNTER, UP
+
+_LOST_UNITS = frozenset({"{packet}", "{datagram}", "{segment}", "{error}"})
+_NOT_OF_DEVICES = ("monitor.", "source.", "load.", "reach.", "recorder.")
+
+
+@cache
+def turns_of(topic: str) -> tuple[tuple[str, ...], ...]:
+    """The metrics of a topic turn by turn: the first turn that a target reports is drawn.
+
+    >>> from soakwatch_model.shown import QUEUES
+    >>> turns_of(QUEUES)
+    (('queue.depth',), ('queue.usage',))
+    """
+    turns: dict[int, tuple[str, ...]] = {}
+    for metric in CATALOGUE:
+        if metric.shown is not None and metric.shown.topic == topic:
+            turns[metric.shown.turn] = (*turns.get(metric.shown.turn, ()), metric.name)
+    return tuple(turns[turn] for turn in sorted(turns))
+
+
+@cache
+def shown_in(topic: str) -> tuple[str, ...]:
+    """All metrics of a topic, the preferred ones first."""
+    return tuple(name for turn in turns_of(topic) for name in turn)
+
+
+@cache
+def usual_in(topic: str) -> tuple[str, ...]:
+    """Those metrics of a topic that may stand for it where little room is, the preferred ones first.
+
+    >>> from soakwatch_model.shown import CPU
+    >>> usual_in(CPU)
+    ('system.cpu.utilization', 'system.cpu.core.utilization', 'system.cpu.module.utilization')
+    """
+    return tuple(name for name in shown_in(topic) if (shown := BY_NAME[name].shown) is not None and shown.usual)
+
+
+@cache
+def drop_counters() -> tuple[str, ...]:
+    """Counters of what was lost or damaged on its way through a target: all that may only grow for the worse.
+
+    >>> "queue.dropped" in drop_counters(), "load.lost.packets" in drop_counters()
+    (True, False)
+    """
+    return tuple(
+        metric.name
+        for metric in CATALOGUE
+        if metric.kind == COUNTER
+        and metric.growth == UP
+        and metric.unit in _LOST_UNITS
+        and not metric.name.startswith(_NOT_OF_DEVICES)
+    )
+
+
+def words_of(name: str) -> str:
+    """What people call a metric; its name where the catalogue has no words for it, or does not know it.
+
+    >>> words_of("process.memory.usage"), words_of("system.interrupts")
+    ('memory', 'system.interrupts')
+    """
+    entry = BY_NAME.get(name)
+    return entry.words or name if entry is not None else name
