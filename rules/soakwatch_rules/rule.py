@@ -15,6 +15,7 @@ class Input(StrEnum):
 
     BASELINE = "baseline"  # the readings of the baseline phase (``Before.baseline``)
     EARLIER = "earlier"  # its series in earlier runs: it is not asked where none was named (``Before.earlier``)
+    GENERATOR_PORTS = "generator_ports"  # what the machines of the generators counted of the load (``load``)
     EVENTS = "events"  # an event: without one it judges nothing, and those of any kind change what it says
     TENANTS = "tenants"  # those who share the device, and what is theirs (``TargetFacts.tenants``)
     MACHINE = "machine"  # what the target reported of itself, its polling cores and the changes of its set-up

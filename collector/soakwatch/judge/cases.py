@@ -35,6 +35,7 @@ from soakwatch_model.metric_load import HEARD, WHOLE_LOAD
 from soakwatch_model.roles import DUT, GENERATOR
 from soakwatch_model.series import Series
 from soakwatch_model.window import Phase, Window
+from soakwatch_rules.load.path_ledger import OF_GENERATORS
 from soakwatch_rules.polling import CORE
 from soakwatch_rules.rule import Input, Rule, wanted
 from soakwatch_rules.traits import Crash, Judges, traits_of
@@ -150,7 +151,7 @@ class CaseBuilder:
             events=self._events_in(reporters, window)
             + (self._changes(target, window) if Input.MACHINE in inputs else ()),
             ledgers=self._ledgers_in(target, whole),
-            load=tuple(series.between(window.begin_ns, window.end_ns) for series in self._load),
+            load=tuple(series.between(window.begin_ns, window.end_ns) for series in self._load_for(inputs)),
             before=Before(
                 tuple(labelled(series_read, target, self.roles) for series_read in calm),
                 self._in_earlier(rule, ordered[0]) if ordered and Input.EARLIER in inputs else (),
@@ -220,6 +221,14 @@ class CaseBuilder:
             series = other.series(key, window.begin_ns, window.end_ns)
             earlier += [series] if len(series) else []
         return tuple(earlier)
+
+    def _load_for(self, inputs: frozenset[Input]) -> tuple[Series, ...]:
+        """What the generators reported, with what their machines counted of it for rules that follow its way."""
+        if Input.GENERATOR_PORTS not in inputs or not self._load:
+            return self._load
+        generators = {name for name, role in self.roles.items() if role == GENERATOR}
+        keys = (key for key in self._record.keys(OF_GENERATORS) if key.target in generators)
+        return (*self._load, *(self._record.series(key) for key in keys))
 
     def _read_load(self) -> tuple[Series, ...]:
         generators = {name for name, role in self.roles.items() if role == GENERATOR}

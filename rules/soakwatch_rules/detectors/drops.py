@@ -17,6 +17,7 @@ from soakwatch_model.window import Phase
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.load.account import LoadAccount
 from soakwatch_rules.load.offered import OVERLOADS, own_loss, parts
+from soakwatch_rules.load.spared import not_of_the_test
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import spacing, unseen
@@ -55,7 +56,9 @@ class Drops:
     elsewhere that are no more frequent (p >= 1 %, conditional binomial test) are the background of the network, not
     of the load: a warning. Frames that arrived broken (``system.network.errors``) are inconclusive while they are no
     more than the share that the generators lose by themselves, looped back (``load.ceiling.loss``): they may have
-    been sent so. Packets that the device dropped had arrived intact, so no loss of a generator explains them.
+    been sent so. Packets that the device dropped had arrived intact, so no loss of a generator explains them. Where
+    every packet that the generators counted as sent came back, drops in the first minute of the load, and those that
+    come evenly all the time, were no traffic of the test (ARP, LLDP, warm-up): a warning (``load/spared.py``).
 
     Counters wrap (see ``Series``). One that falls to under half has restarted: what it shows then is counted; what
     was counted before the restart and not yet read is lost, which is reported. A gap can only hide a restart; the
@@ -136,7 +139,8 @@ class Drops:
         """The definition with its parameter."""
         return (
             f"outside of phases named stress or spike, at most {self.ratio:g} of the packets offered may be "
-            "dropped according to the device's own counters; drops that are as frequent with idle generators only warn"
+            "dropped according to the device's own counters; drops that are as frequent with idle generators, and "
+            "those in the first minute or at an even rate while no packet of the test is lost, only warn"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
@@ -182,7 +186,8 @@ class Drops:
             marks=_marks(taken, asked),
             doubts=tuple(_doubts(taken, again, planned, series, load)),
         )
-        result = self._conclude(case, finding, series, judged, (dropped, offered, seconds))
+        of_others = not_of_the_test(case, taken, ~asked) if self.ratio == 0 and dropped > 0 else ""
+        result = self._conclude(case, finding, series, judged, (dropped, offered, seconds), of_others)
         own = own_loss(case.load) or 0.0
         unexplained = series.metric not in _BROKEN or any(p.dropped > own * p.offered for p in judged)
         if result.outcome is not Outcome.FAIL or own <= 0 or unexplained:
@@ -201,7 +206,13 @@ class Drops:
         )
 
     def _conclude(
-        self, case: Case, finding: Finding, series: Series, judged: list[_Part], sums: tuple[float, float, float]
+        self,
+        case: Case,
+        finding: Finding,
+        series: Series,
+        judged: list[_Part],
+        sums: tuple[float, float, float],
+        of_others: str,
     ) -> Finding:
         dropped, offered, seconds = sums
         known, least = finding.unit == "1", 1 / self.ratio if self.ratio > 0 else 0.0
@@ -214,6 +225,8 @@ class Drops:
                 rate = quantity(background, f"{series.trait.unit}/s")
                 reason = f"{much}, no more often than with idle generators ({rate}): {text}"
                 return replace(finding, outcome=Outcome.WARN, reason=reason)
+            if of_others:
+                return replace(finding, outcome=Outcome.WARN, reason=f"{much}, {of_others}: {text}")
             return replace(finding, outcome=Outcome.FAIL, reason=f"{much}: {text}")
         if self.ratio > 0 and known and over:
             worst = max(over, key=lambda p: p.dropped / p.offered)

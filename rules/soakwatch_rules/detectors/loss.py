@@ -15,7 +15,6 @@ from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
 from soakwatch_model.flow import CONNECTIONS, PACKETS, REQUESTS
 from soakwatch_model.window import Window
 from soakwatch_rules.draft import draft
-from soakwatch_rules.load.crossing import DROPPED, PORTS
 from soakwatch_rules.load.loss_account import (
     SIGMAS,
     Seen,
@@ -39,9 +38,10 @@ from soakwatch_rules.load.loss_account import (
 from soakwatch_rules.load.loss_blame import blamed
 from soakwatch_rules.load.offered import together
 from soakwatch_rules.load.offers import PINGS, Offer, offers
+from soakwatch_rules.load.path_ledger import DROPPED, PORTS
 from soakwatch_rules.load.throughput import Curve
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import RuleSpec
+from soakwatch_rules.rule import Input, RuleSpec
 from soakwatch_rules.sampling import unseen
 from soakwatch_rules.stats.outage import Bins, settled
 from soakwatch_rules.stats.standstill import Stop, stops, stops_of_rate
@@ -134,6 +134,7 @@ class Loss:
     manner: ClassVar[RuleSpec] = RuleSpec(
         "two samples of what was sent and received, and 1/limit packets, requests, connections or pings",
         needs_load=True,
+        inputs=frozenset({Input.GENERATOR_PORTS}),
         live="end",
     )
     traits: ClassVar[Traits] = Traits(

@@ -17,8 +17,8 @@ from soakwatch_model.series import Series
 from soakwatch_model.window import Phase
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.load.account import LoadAccount
-from soakwatch_rules.load.crossing import DROPPED, PORTS, Crossing, Ports
 from soakwatch_rules.load.offered import OVERLOADS, overloads, own_loss, parts
+from soakwatch_rules.load.path_ledger import DROPPED, PORTS, PathLedger, Ports
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence
@@ -263,7 +263,7 @@ class OverloadLoss:
         )
 
     def _behind(
-        self, finding: Finding, worst: _Overload, crossed: Crossing, known: Capacity | None, unit: str
+        self, finding: Finding, worst: _Overload, crossed: PathLedger, known: Capacity | None, unit: str
     ) -> Finding:
         """What is said once it is known how much was lost after it had left the device."""
         result = replace(
@@ -372,7 +372,7 @@ class OverloadLoss:
         return replace(finding, outcome=Outcome.PASS, reason=f"{text}, no more than the overload explains at {can}")
 
 
-def _crossed(case: Case, worst: _Overload, flow: _Flow) -> Crossing | None:
+def _crossed(case: Case, worst: _Overload, flow: _Flow) -> PathLedger | None:
     """What the device's own interfaces counted of the phase."""
     if flow.unit != "{packet}":
         return None

@@ -20,6 +20,7 @@ from soakwatch_model.flow import (
     USERS,
 )
 from soakwatch_model.metric import BY_NAME, flows
+from soakwatch_model.metric_load import WHOLE_LOAD
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.load.offered import named
@@ -66,8 +67,8 @@ class LoadAccount:
 
     @property
     def generators(self) -> tuple[str, ...]:
-        """Those that report anything, by name."""
-        return tuple(sorted({series.target for series in self.series}))
+        """Those that report anything of the load, by name."""
+        return tuple(sorted({series.target for series in self.series if series.metric in WHOLE_LOAD}))
 
     def only(self, generators: Iterable[str]) -> LoadAccount:
         """What some of them report."""

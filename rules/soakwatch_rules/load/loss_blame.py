@@ -11,13 +11,14 @@ import numpy as np
 from soakwatch_model.case import Case
 from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.window import Window
-from soakwatch_rules.load.crossing import Crossing, Ports
 from soakwatch_rules.load.loss_account import Seen, Share
 from soakwatch_rules.load.offers import Offer
+from soakwatch_rules.load.path_ledger import PathLedger, Ports, Stage
 from soakwatch_rules.stats.outage import Bins
 
 _MUCH = 0.1  # of a load: without it nobody knows what the device stood
 _READINGS = 3
+_BEHIND = {Stage.WAY_OUT: "on the path back", Stage.RECEIVER: "by the generator's receiver"}
 _UNEVEN = 0.02  # of a load: what two sets of counters may differ by that are read at other moments
 
 
@@ -43,7 +44,8 @@ def blamed(case: Case, finding: Finding, seen: Seen, over: Sequence[Share], limi
         finding, numbers=dict(finding.numbers) | {k: v for k, v in worst.numbers.items() if math.isfinite(v)}
     )
     if not worst.clear:
-        return replace(finding, reason=f"{finding.reason}; {worst.text}")
+        where = "" if worst.stage is None else f"lost {worst.stage}: "
+        return replace(finding, reason=f"{finding.reason}; {where}{worst.text}")
     if finding.numbers["stops"] > 0 and worst.taken_in < _MUCH * worst.sent:
         reason = (
             f"{finding.reason}; the device's ports received almost nothing: the ports, or the path to them, failed; "
@@ -51,16 +53,22 @@ def blamed(case: Case, finding: Finding, seen: Seen, over: Sequence[Share], limi
         )
         return replace(finding, reason=reason)
     if all(c.behind for c in crossings):
-        reason = (
-            f"{finding.reason}; lost after leaving the device, by the path or the generator's receiver: {worst.text}"
-        )
+        how = _BEHIND.get(worst.stage or Stage.BEHIND, "by the path or the generator's receiver")
+        reason = f"{finding.reason}; lost after leaving the device, {how}: {worst.text}"
         if finding.numbers["stops"] <= 0 and worst.lost < _MUCH * worst.sent:
             return replace(finding, outcome=Outcome.WARN, reason=reason)
         settle = "fix the path or the generator's receiver, then run again"
         return replace(
             finding, outcome=Outcome.INCONCLUSIVE, reason=reason, why=InconclusiveReason.GENERATOR, settle=settle
         )
-    reason = f"{finding.reason}; lost before reaching the device: {worst.text}"
+    if worst.stage is Stage.SENDER:
+        reason = f"{finding.reason}; counted as sent, but lost before it left the generator: {worst.text}"
+        settle = "fix the generator's sender, or send less, then run again"
+        return replace(
+            finding, outcome=Outcome.INCONCLUSIVE, reason=reason, why=InconclusiveReason.GENERATOR, settle=settle
+        )
+    how = ", on the path to it" if worst.stage is Stage.WAY_IN else ""
+    reason = f"{finding.reason}; lost before reaching the device{how}: {worst.text}"
     settle = "poll the device's counters of missed packets, or check the path to it"
     return replace(
         finding, outcome=Outcome.INCONCLUSIVE, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=settle
@@ -93,14 +101,14 @@ def _contradicted(case: Case, finding: Finding, offer: Offer, ports: Ports, tota
     )
 
 
-def _more_than_let_out(finding: Finding, crossed: Sequence[Crossing]) -> Finding:
+def _more_than_let_out(finding: Finding, crossed: Sequence[PathLedger]) -> Finding:
     """All that was sent went in by ports that are read, and less came out of them than the generator says came back."""
     sent, taken, let, back = (
         sum(getattr(c, name) for c in crossed) for name in ("sent", "taken_in", "let_out", "back")
     )
     if len(crossed) < _READINGS or abs(taken - sent) > _UNEVEN * sent or let >= (1 - _UNEVEN) * back:
         return finding
-    text = Crossing(sent, taken, let, back, None).text
+    text = PathLedger(sent, taken, let, back, None).text
     reason = (
         f"{finding.reason}, but the device's interfaces sent out {100 * (1 - let / back):.3g} % less than that: {text}"
     )
@@ -112,7 +120,7 @@ def _more_than_let_out(finding: Finding, crossed: Sequence[Crossing]) -> Finding
     )
 
 
-def _crossing_in(ports: Ports, bins: Bins, window: Window) -> Crossing | None:
+def _crossing_in(ports: Ports, bins: Bins, window: Window) -> PathLedger | None:
     """The four numbers of a stretch, with a reading of the device more at each side of one that is short."""
     slack_ns = round(ports.apart_s * 1e9)
     begin_ns, end_ns = window.begin_ns - slack_ns, window.end_ns + slack_ns

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -215,3 +216,50 @@ drops under stress only  | P
 counter of 32 bits wraps | F
 counter begins anew      | P
 """
+
+
+def _tested(lost: float = 0.0) -> tuple[Series, ...]:
+    """1000 packets a second for an hour from the tenth second on, all of which come back but for ``lost``."""
+    sent = 1000.0 * np.clip(np.arange(3600, dtype=np.float64) - 10, 0, None)
+    return (
+        readings("load.tx.packets", sent, 1.0),
+        readings("load.rx.packets", sent - np.where(np.arange(3600) > 12, lost, 0.0), 1.0),
+    )
+
+
+def _dropped(*at: float) -> Series:
+    """A counter of drops that rises by one at some seconds."""
+    count = np.zeros(3600, dtype=np.int64)
+    for second in at:
+        count[int(second) :] += 1
+    return counter("system.network.packet.dropped", np.diff(count), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("at", "lost", "outcome"),
+    [
+        ((12,), 0.0, Outcome.WARN),  # two seconds after the load began
+        ((3, 8, 40), 0.0, Outcome.WARN),
+        ((12,), 1.0, Outcome.FAIL),  # a packet of the test
+        ((12, 1800), 0.0, Outcome.FAIL),
+        ((1800,), 0.0, Outcome.FAIL),  # whose it was is not known
+        (range(17, 3600, 30), 0.0, Outcome.WARN),  # a neighbour greets
+        (range(17, 3600, 30), 3.0, Outcome.FAIL),
+        ([*range(1700, 1790)], 0.0, Outcome.FAIL),  # a burst
+    ],
+)
+def test_what_is_no_traffic_of_the_test_only_warns(at: Sequence[float], lost: float, outcome: Outcome) -> None:
+    """Address resolution, link-layer greetings and warm-up: where the generator says that nothing was lost."""
+    (finding,) = Drops().judge(Case("dut", "", Window(0, 3600 * S), (_dropped(*at),), load=_tested(lost)))
+    assert finding.outcome is outcome, finding.reason
+    assert ("none was of the test" in finding.reason) is (outcome is Outcome.WARN)
+
+
+def test_requests_that_were_all_answered_say_nothing_of_packets() -> None:
+    """TCP sends again what was dropped."""
+    load = (
+        readings("load.requests", 10.0 * np.arange(3600, dtype=np.float64), 1.0),
+        readings("load.failures", np.zeros(3600), 1.0),
+    )
+    (finding,) = Drops().judge(Case("dut", "", Window(0, 3600 * S), (_dropped(12),), load=load))
+    assert finding.outcome is Outcome.FAIL

@@ -1,0 +1,99 @@
+"""Which drops of a device were not of the test: where every packet that the generators sent came back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from soakwatch_model.case import Case
+from soakwatch_model.flow import BACK, PACKETS, REQUESTS
+from soakwatch_model.window import Window
+from soakwatch_rules.load.account import LoadAccount
+from soakwatch_rules.load.offers import offers
+from soakwatch_rules.stats.flow import Steps
+from soakwatch_rules.stats.outage import Bins, settled
+from soakwatch_rules.wording.words import whole
+
+_WARM_UP_S = 60.0  # from the first packet of the load on: addresses are resolved, tables filled
+_LOST = 0.5  # packets: what is lost is a whole number
+_BLOCKS = 16
+_STEADY = 1.5  # index of dispersion of the blocks: at random 1, in bursts more
+_LEAST = 3.0  # of a block on average: fewer show no steadiness
+_LONGEST_S = 120.0  # between two packets of a protocol that greets its neighbours (LLDP 30 s, CDP 60 s, ARP 60 s)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Spared:
+    """Packets that are counted where they are sent and where they come back, in ``bins``; lost is what was lost for
+    good."""
+
+    bins: Bins
+
+    @classmethod
+    def of(cls, case: Case) -> Spared | None:
+        """The packets of all generators; None where some are not counted, or belong to requests, of whose packets only
+        the answers are known."""
+        account = LoadAccount.of(case.load, case.window)
+        if account.side(BACK, REQUESTS) or any(not account.only((g,)).side(BACK, PACKETS) for g in account.generators):
+            return None
+        for offer in offers(case):
+            if offer.kind == PACKETS and offer.ratio and offer.exact and offer.bins is not None:
+                bins = offer.bins
+                known = np.isfinite(bins.sent) & np.isfinite(bins.lost)
+                lost = settled(np.where(known, np.clip(bins.lost, -1e120, 1e120), 0.0), bins)
+                return cls(Bins(bins.edges_ns, np.where(known, bins.sent, np.nan), lost)) if known.any() else None
+        return None
+
+    @property
+    def began_ns(self) -> int | None:
+        """When the first packet was sent, to the reading before it."""
+        sends = np.flatnonzero(np.nan_to_num(self.bins.sent) > 0)
+        return int(self.bins.edges_ns[sends[0]]) if sends.size else None
+
+    def sent_without_loss(self, window: Window) -> float | None:
+        """The packets sent in a stretch, a reading more at each side; None where one was lost, or was not counted."""
+        bins = self.bins
+        here = (bins.edges_ns[1:] > window.begin_ns) & (bins.edges_ns[:-1] < window.end_ns)
+        wide = np.convolve(here, np.ones(3))[1:-1] > 0
+        if not here.any() or not bool(np.isfinite(bins.sent[wide]).all()) or float(bins.lost[wide].sum()) > _LOST:
+            return None
+        return float(bins.sent[here].sum())
+
+
+def not_of_the_test(case: Case, taken: Steps, counted: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> str:
+    """Why what a counter dropped in some steps was no traffic of the test; empty where it may have been.
+
+    All packets that the generators sent came back, and the drops lie in the first minute of the load or before it
+    (addresses are resolved then), or come all the time and evenly, as the greetings of neighbours do (LLDP, ARP). Drops
+    in bursts, or hours apart, are not excused: whose packets they were is not known. Known weakness: a device that
+    drops steadily, and whose generator is wrong about what came back.
+    """
+    rises = np.flatnonzero(counted & (np.nan_to_num(taken.count) > 0))
+    spared = Spared.of(case) if rises.size else None
+    if spared is None or (began_ns := spared.began_ns) is None:
+        return ""
+    steps = [Window(int(taken.begin_ns[i]), int(taken.end_ns[i])) for i in rises.tolist()]
+    warm_ns = began_ns + round(_WARM_UP_S * 1e9)
+    early = all(step.begin_ns < warm_ns and step.end_ns <= warm_ns + step.end_ns - step.begin_ns for step in steps)
+    if not early and not _steady(taken, counted, case.window):
+        return ""
+    edges_ns = spared.bins.edges_ns
+    window = Window(began_ns, max(steps[-1].end_ns, began_ns + 1)) if early else Window(began_ns, int(edges_ns[-1]))
+    sent = spared.sent_without_loss(window)
+    if sent is None:
+        return ""
+    when = "in the first minute of the load" if early else "steadily, with or without load"
+    return f"{when}, and all {whole(sent)} packets sent then came back: none was of the test (ARP, LLDP, warm-up)"
+
+
+def _steady(taken: Steps, counted: np.ndarray[tuple[int], np.dtype[np.bool_]], window: Window) -> bool:
+    """Whether drops come as evenly as chance would have it, or more so, and not too seldom."""
+    count = np.where(counted, np.nan_to_num(taken.count), 0.0)
+    total, seconds = float(count.sum()), window.seconds
+    if total < _LEAST * _BLOCKS or seconds / total > _LONGEST_S or total > seconds:
+        return False
+    middles = (taken.begin_ns + taken.end_ns) // 2
+    edges = np.linspace(window.begin_ns, window.end_ns, _BLOCKS + 1)
+    blocks, _ = np.histogram(middles, bins=edges, weights=count)
+    return float(np.var(blocks)) <= _STEADY * float(np.mean(blocks))
