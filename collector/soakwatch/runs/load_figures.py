@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from soakwatch_model.flow import BACK, BITS, FAILED, LOST, PACKETS, REQUESTS, SENT, WHOLE
 from soakwatch_model.metric import CATALOGUE, GAUGE
 from soakwatch_model.metric_queries import shown_in
-from soakwatch_model.shown import LATENCIES
+from soakwatch_model.shown import LATENCY
 
 _WORDS = {(SENT, PACKETS): "sent", (BACK, PACKETS): "received", (SENT, BITS): "sent", (BACK, BITS): "received"}
 
@@ -40,6 +40,6 @@ SHARES = tuple(
     if (flow := metric.flow) is not None and metric.kind == GAUGE and (flow.side, flow.scope) == (LOST, WHOLE)
 )
 """The share of it that is lost, as the generator says."""
-LATE = shown_in(LATENCIES)[0]
+LATE = shown_in(LATENCY)[0]
 """How late answers and packets come."""
 METRICS = frozenset({LATE, *(figure.metric for figure in (*RATES, *SHARES))})
