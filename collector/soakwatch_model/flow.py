@@ -10,6 +10,7 @@ BACK = "back"  # what came back to it: packets received, requests answered, conn
 LOST = "lost"  # packets that it knows to be lost
 FAILED = "failed"  # requests and connections that failed
 CEILING = "ceiling"  # the most that it has reached
+CAPACITY = "capacity"  # the most that came through the devices, as a search found it
 DRIVE = "drive"  # how hard it works in what is no traffic: its share of the full load, users, open connections
 QUALITY = "quality"  # how what came back did: late, out of order, sent again
 

@@ -14,7 +14,19 @@ from functools import cache
 
 from soakwatch_model.flow import WHOLE
 from soakwatch_model.metric_device import DEVICE
-from soakwatch_model.metric_entry import COUNTER, DOWN, GAUGE, STATE, UP, Metric, entry
+from soakwatch_model.metric_entry import (
+    BOOT,
+    COUNTER,
+    DOWN,
+    GAUGE,
+    HELD_MEMORY,
+    HOST_MEMORY,
+    STATE,
+    UP,
+    Drops,
+    Metric,
+    entry,
+)
 from soakwatch_model.metric_hardware import HARDWARE
 from soakwatch_model.metric_load import LOAD
 from soakwatch_model.shown import (
@@ -121,6 +133,7 @@ CATALOGUE: tuple[Metric, ...] = (
         shown=Shown(MEMORY, usual=True),
         figures=Figures(190, ("slope(system.memory.usage)", "last(system.memory.usage)")),
         aligned=True,
+        tells=HOST_MEMORY,
     ),
     entry(
         "system.memory.available",
@@ -130,6 +143,7 @@ CATALOGUE: tuple[Metric, ...] = (
         growth=DOWN,
         quantum=4096,
         words="available memory",
+        tells=HOST_MEMORY,
     ),
     entry("system.memory.cached", "By", GAUGE, "page cache and reclaimable slab", quantum=4096),
     entry("system.memory.slab", "By", GAUGE, "kernel slab, reclaimable or not", quantum=4096),
@@ -142,6 +156,7 @@ CATALOGUE: tuple[Metric, ...] = (
         quantum=4096,
         ceiling="system.memory.commit_limit",
         words="committed memory",
+        tells=HOST_MEMORY,
     ),
     entry("system.memory.commit_limit", "By", GAUGE, "address space that may be promised", quantum=4096),
     entry(
@@ -163,6 +178,7 @@ CATALOGUE: tuple[Metric, ...] = (
         quantum=1,
         every=10,
         worse=UP,
+        urgent=True,
     ),
     # --- network -------------------------------------------------------------------------------------------
     entry(
@@ -197,6 +213,7 @@ CATALOGUE: tuple[Metric, ...] = (
         words="dropped packets",
         figures=Figures(230),
         aligned=True,
+        drops=Drops("interfaces"),
     ),
     entry("system.softnet.processed", "{packet}", COUNTER, "packets handled by a core's receive softirq", "core"),
     entry(
@@ -207,6 +224,7 @@ CATALOGUE: tuple[Metric, ...] = (
         "core",
         growth=UP,
         words="packets dropped before the stack",
+        drops=Drops("softnet"),
     ),
     entry(
         "system.softnet.squeezed",
@@ -224,6 +242,7 @@ CATALOGUE: tuple[Metric, ...] = (
         "UDP datagrams lost on receive, by reason",
         "reason",
         growth=UP,
+        drops=Drops("UDP"),
     ),
     entry(
         "system.tcp.receive_errors",
@@ -232,6 +251,7 @@ CATALOGUE: tuple[Metric, ...] = (
         "TCP segments or connections lost on receive, by reason",
         "reason",
         growth=UP,
+        drops=Drops("TCP"),
     ),
     entry("system.tcp.retransmits", "{segment}", COUNTER, "TCP segments sent again", worse=UP, usual="rate"),
     entry(
@@ -273,6 +293,7 @@ CATALOGUE: tuple[Metric, ...] = (
         words="queue drops",
         figures=Figures(250),
         aligned=True,
+        drops=Drops("queues"),
     ),
     # --- disk ----------------------------------------------------------------------------------------------
     entry("system.disk.io", "By", COUNTER, "bytes through a disk", "device", "direction"),
@@ -302,13 +323,24 @@ CATALOGUE: tuple[Metric, ...] = (
         high=250.0,
         every=10,
         worse=UP,
+        words="temperature",
     ),
     # --- life and crashes ----------------------------------------------------------------------------------
-    entry("system.boot.time", "s", STATE, "time of boot, seconds since 1970", every=60),
-    entry("system.boot.id", "1", STATE, "first 48 bits of the kernel's random boot id", every=60),
-    entry("system.uptime", "s", GAUGE, "time since boot", words="uptime"),
     entry(
-        "system.core.files", "{file}", GAUGE, "core files in the core folder", "folder", quantum=1, every=2, worse=UP
+        "system.boot.id", "1", STATE, "first 48 bits of the kernel's random boot id", every=60, tells=BOOT, urgent=True
+    ),
+    entry("system.boot.time", "s", STATE, "time of boot, seconds since 1970", every=60, tells=BOOT),
+    entry("system.uptime", "s", GAUGE, "time since boot", words="uptime", tells=BOOT),
+    entry(
+        "system.core.files",
+        "{file}",
+        GAUGE,
+        "core files in the core folder",
+        "folder",
+        quantum=1,
+        every=2,
+        worse=UP,
+        urgent=True,
     ),
     entry(
         "system.kernel.alarms",
@@ -317,6 +349,7 @@ CATALOGUE: tuple[Metric, ...] = (
         "kernel log lines that mean OOM, segfault, panic, lockup, hardware error …, since the agent started to read",
         "kind",
         worse=UP,
+        urgent=True,
     ),
     # --- processes -----------------------------------------------------------------------------------------
     entry(
@@ -327,6 +360,7 @@ CATALOGUE: tuple[Metric, ...] = (
         *_PROCESS,
         high=1.0,
         worse=DOWN,
+        urgent=True,
     ),
     entry(
         "process.child",
@@ -337,7 +371,7 @@ CATALOGUE: tuple[Metric, ...] = (
         high=1.0,
     ),
     entry("process.count", "{process}", GAUGE, "processes that match a watch", "process", quantum=1),
-    entry("process.start_time", "s", STATE, "start of the watched process, seconds since 1970", *_PROCESS),
+    entry("process.start_time", "s", STATE, "start of the watched process, seconds since 1970", *_PROCESS, urgent=True),
     entry("process.pid", "1", STATE, "pid of the watched process", *_PROCESS),
     entry("process.state", "1", STATE, "state letter of the process as its character code (82 = R, 90 = Z)", *_PROCESS),
     entry(
@@ -376,6 +410,7 @@ CATALOGUE: tuple[Metric, ...] = (
         shown=Shown(PROCESS_MEMORY, usual=True),
         figures=Figures(200, ("slope(process.memory.usage)", "last(process.memory.usage)")),
         aligned=True,
+        tells=HELD_MEMORY,
     ),
     entry(
         "process.memory.pss",
@@ -389,6 +424,7 @@ CATALOGUE: tuple[Metric, ...] = (
         ceiling="system.memory.limit",
         words="memory (PSS)",
         shown=Shown(PROCESS_MEMORY, 2, usual=True),
+        tells=HELD_MEMORY,
     ),
     entry(
         "process.memory.uss",
@@ -401,6 +437,7 @@ CATALOGUE: tuple[Metric, ...] = (
         every=30,
         ceiling="system.memory.limit",
         words="memory (USS)",
+        tells=HELD_MEMORY,
     ),
     entry("process.memory.virtual", "By", GAUGE, "address space", *_PROCESS, quantum=4096),
     entry("process.threads", "{thread}", GAUGE, "threads", *_PROCESS, growth=UP, quantum=1, words="number of threads"),

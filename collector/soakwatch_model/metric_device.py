@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from soakwatch_model.metric_entry import COUNTER, DOWN, GAUGE, STATE, UP, Metric, entry
+from soakwatch_model.metric_entry import (
+    COUNTER,
+    DOWN,
+    GAUGE,
+    HOST_MEMORY,
+    REASONS,
+    REFUSED,
+    STATE,
+    UP,
+    Drops,
+    Metric,
+    entry,
+)
 from soakwatch_model.shown import CPU, LATENCY, LOSS, MEMORY, QUEUES, SESSIONS, Figures, Shown
 
 _IF = "interface"
@@ -47,6 +59,7 @@ DEVICE: tuple[Metric, ...] = (
         words="memory in use",
         shown=Shown(MEMORY, 2, usual=True),
         aligned=True,
+        tells=HOST_MEMORY,
     ),
     entry(
         "system.memory.pool.usage",
@@ -109,16 +122,6 @@ DEVICE: tuple[Metric, ...] = (
     entry("system.network.changed", "s", STATE, "uptime at which an interface last changed its state", _IF),
     entry("system.network.counters_since", "s", STATE, "uptime at which an interface's counters were reset", _IF),
     entry(
-        "system.ip.dropped",
-        "{packet}",
-        COUNTER,
-        "IP packets dropped, by reason",
-        "version",
-        "reason",
-        growth=UP,
-        aligned=True,
-    ),
-    entry(
         "system.forwarding.dropped",
         "{packet}",
         COUNTER,
@@ -129,6 +132,18 @@ DEVICE: tuple[Metric, ...] = (
         words="packets lost in forwarding",
         figures=Figures(240),
         aligned=True,
+        drops=Drops("forwarding", REASONS),
+    ),
+    entry(
+        "system.ip.dropped",
+        "{packet}",
+        COUNTER,
+        "IP packets dropped, by reason",
+        "version",
+        "reason",
+        growth=UP,
+        aligned=True,
+        drops=Drops("IP", REASONS),
     ),
     entry(
         "system.forwarding.denied",
@@ -137,6 +152,7 @@ DEVICE: tuple[Metric, ...] = (
         "packets that the device refused on purpose (a rule, an access list, spoofing), by place and reason",
         "place",
         "reason",
+        drops=Drops("forwarding", REFUSED),
     ),
     entry("queue.usage", "By", GAUGE, "bytes waiting in a queue", "queue", growth=UP, shown=Shown(QUEUES, 2)),
     entry("queue.packets", "{packet}", COUNTER, "packets that went through a queue", "queue"),
@@ -214,10 +230,18 @@ DEVICE: tuple[Metric, ...] = (
     ),
     # --- life -----------------------------------------------------------------------------------------------
     entry("system.agent.uptime", "s", GAUGE, "time since the device's SNMP agent started"),
-    entry("system.agent.boots", "{boot}", STATE, "how often the SNMP engine has started (snmpEngineBoots)"),
+    entry(
+        "system.agent.boots", "{boot}", STATE, "how often the SNMP engine has started (snmpEngineBoots)", urgent=True
+    ),
     entry("system.module.uptime", "s", GAUGE, "time since one card or module started", "module"),
     entry(
-        "system.service.restarts", "{restart}", COUNTER, "restarts that the service manager made", "service", worse=UP
+        "system.service.restarts",
+        "{restart}",
+        COUNTER,
+        "restarts that the service manager made",
+        "service",
+        worse=UP,
+        urgent=True,
     ),
     # --- reach ----------------------------------------------------------------------------------------------
     entry("reach.up", "1", STATE, "1 while a peer answers, 0 while it does not", *_REACH, high=1.0, worse=DOWN),

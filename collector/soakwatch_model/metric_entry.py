@@ -14,6 +14,20 @@ STATE = "state"  # an identity or a switch: a change means something, its size n
 UP = "up"  # lasting growth is bad (memory, descriptors, queues)
 DOWN = "down"  # lasting fall is bad (free memory)
 
+BOOT, HOST_MEMORY, HELD_MEMORY = "boot", "memory of a host", "memory of a process"
+"""What several metrics say in ways of their own: which boot it is, what a host has in use, what a process holds."""
+
+FULL, REASONS, REFUSED = "full", "reasons", "refused"
+"""Why packets were dropped: no room or time for them, the reasons that the counter names, or on purpose."""
+
+
+@dataclass(frozen=True)
+class Drops:
+    """Where a device dropped what a counter counts ("interfaces"), and ``why``."""
+
+    place: str
+    why: str = FULL
+
 
 @dataclass(frozen=True)
 class Metric:
@@ -32,6 +46,10 @@ class Metric:
     for, and only its growth has a direction. ``usual`` is the statistic of a figure that names none, where kind and
     direction do not say it. ``shown`` is its place on the pages, ``figures`` are the standard figures of it, and
     ``aligned`` says whether runs are laid over one another by it.
+
+    ``tells`` is what it says in common with others (``BOOT``, ``HOST_MEMORY``, ``HELD_MEMORY``), ``drops`` where and
+    why a device dropped what it counts. A change of what is ``urgent`` means that something broke: it is judged at
+    once.
     """
 
     name: str
@@ -54,6 +72,9 @@ class Metric:
     shown: Shown | None = None
     figures: Figures | None = None
     aligned: bool = False
+    tells: str = ""
+    drops: Drops | None = None
+    urgent: bool = False
 
 
 def entry(
@@ -76,6 +97,9 @@ def entry(
     shown: Shown | None = None,
     figures: Figures | None = None,
     aligned: bool = False,
+    tells: str = "",
+    drops: Drops | None = None,
+    urgent: bool = False,
 ) -> Metric:
     """An entry of the catalogue; the floor of what must not grow is its quantum."""
     floor = quantum if quantum is not None and growth is not None else 0.0
@@ -100,4 +124,7 @@ def entry(
         shown=shown,
         figures=figures,
         aligned=aligned,
+        tells=tells,
+        drops=drops,
+        urgent=urgent,
     )

@@ -29,16 +29,6 @@ def _limits(
     )
 
 
-LIMITED: dict[str, str] = {
-    "system.temperature": "temperature",
-    "hardware.fan.speed": "speed of a fan",
-    "hardware.voltage": "voltage",
-    "hardware.optic.rx_power": "received optical power",
-    "hardware.optic.tx_power": "sent optical power",
-    "hardware.optic.bias": "bias current of a laser",
-}
-"""Metrics that have limits of their own, and what they are called."""
-
 HARDWARE: tuple[Metric, ...] = (
     entry(
         "system.power",
@@ -61,7 +51,16 @@ HARDWARE: tuple[Metric, ...] = (
         high=1.0,
         every=60,
     ),
-    entry("hardware.fan.speed", "{revolution}/min", GAUGE, "speed of a fan", *_FAN, high=100_000.0, every=60),
+    entry(
+        "hardware.fan.speed",
+        "{revolution}/min",
+        GAUGE,
+        "speed of a fan",
+        *_FAN,
+        high=100_000.0,
+        every=60,
+        words="fan speed",
+    ),
     entry(
         "hardware.power_supply.up",
         "1",
@@ -71,12 +70,42 @@ HARDWARE: tuple[Metric, ...] = (
         high=1.0,
         every=60,
     ),
-    entry("hardware.voltage", "V", GAUGE, "voltage of a sensor", *_SENSOR, low=-1000.0, high=1000.0, every=60),
     entry(
-        "hardware.optic.rx_power", "dBm", GAUGE, "optical power received", *_OPTIC, low=_DARK, high=_BRIGHT, every=60
+        "hardware.voltage",
+        "V",
+        GAUGE,
+        "voltage of a sensor",
+        *_SENSOR,
+        low=-1000.0,
+        high=1000.0,
+        every=60,
+        words="voltage",
     ),
-    entry("hardware.optic.tx_power", "dBm", GAUGE, "optical power sent", *_OPTIC, low=_DARK, high=_BRIGHT, every=60),
-    entry("hardware.optic.bias", "A", GAUGE, "bias current of a laser", *_OPTIC, high=5.0, every=60),
+    entry(
+        "hardware.optic.rx_power",
+        "dBm",
+        GAUGE,
+        "optical power received",
+        *_OPTIC,
+        low=_DARK,
+        high=_BRIGHT,
+        every=60,
+        words="received optical power",
+    ),
+    entry(
+        "hardware.optic.tx_power",
+        "dBm",
+        GAUGE,
+        "optical power sent",
+        *_OPTIC,
+        low=_DARK,
+        high=_BRIGHT,
+        every=60,
+        words="sent optical power",
+    ),
+    entry(
+        "hardware.optic.bias", "A", GAUGE, "bias current of a laser", *_OPTIC, high=5.0, every=60, words="laser current"
+    ),
     *_limits("system.temperature", "Cel", "temperature of a sensor", _SENSOR, _COLD, _HOT),
     *_limits("hardware.fan.speed", "{revolution}/min", "speed of a fan", _FAN, high=100_000.0),
     *_limits("hardware.voltage", "V", "voltage of a sensor", _SENSOR, -1000.0, 1000.0),

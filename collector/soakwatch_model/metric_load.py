@@ -10,6 +10,7 @@ from soakwatch_model.flow import (
     BACK,
     BITS,
     BYTES,
+    CAPACITY,
     CEILING,
     CONNECTIONS,
     DELAY,
@@ -272,6 +273,7 @@ LOAD: tuple[Metric, ...] = (
         worse=DOWN,
         words="capacity",
         figures=Figures(10),
+        flow=Flow(CAPACITY, PACKETS),
     ),
     entry(
         "load.capacity.rate",
@@ -283,6 +285,7 @@ LOAD: tuple[Metric, ...] = (
         worse=DOWN,
         words="capacity",
         figures=Figures(20),
+        flow=Flow(CAPACITY, REQUESTS),
     ),
     entry(
         "load.capacity.level",

@@ -59,6 +59,17 @@ def drop_counters() -> tuple[str, ...]:
     )
 
 
+@cache
+def telling(what: str) -> tuple[str, ...]:
+    """The metrics that say one thing in ways of their own, in the order of the catalogue.
+
+    >>> from soakwatch_model.metric_entry import BOOT
+    >>> telling(BOOT)
+    ('system.boot.id', 'system.boot.time', 'system.uptime')
+    """
+    return tuple(metric.name for metric in CATALOGUE if metric.tells == what)
+
+
 def words_of(name: str) -> str:
     """What people call a metric; its name where the catalogue has no words for it, or does not know it.
 

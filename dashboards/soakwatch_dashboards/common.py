@@ -10,6 +10,8 @@ from soakwatch_dashboards.board import DEVICE_UID, RUN_UID
 from soakwatch_dashboards.influx import TIME, Query, one_of, series, total
 from soakwatch_dashboards.panels import Column, of_load, of_unit, rows, share_strip, strip, timeline
 from soakwatch_dashboards.style import ANSWERED, OUTCOMES, PACKETS, PHASES, STATES
+from soakwatch_model.metric import CATALOGUE
+from soakwatch_model.metric_entry import REFUSED
 
 _FIELD = "${{__data.fields.{}:percentencode}}"
 """A column of the row that was clicked. By itself Grafana leaves ``+``, ``&`` and ``#`` as they are."""
@@ -55,12 +57,10 @@ def memory(where: str, processes: str) -> list[Query]:
 
 
 MEMORY_LINES = {", share of": of_unit("percentunit")}
-DROP_COUNTERS = (
-    ("system.network.packet.dropped", ("target", "interface", "direction"), "interfaces"),
-    ("system.softnet.dropped", ("target", "core"), "softnet"),
-    ("queue.dropped", ("target", "queue"), "queues"),
-    ("system.forwarding.dropped", ("target", "place", "reason"), "forwarding"),
-    ("system.ip.dropped", ("target", "version", "reason"), "IP"),
+DROP_COUNTERS = tuple(
+    (metric.name, ("target", *metric.labels), metric.drops.place)
+    for metric in CATALOGUE
+    if metric.drops is not None and metric.drops.why != REFUSED and metric.unit == "{packet}"
 )
 """Where devices count what they lost, by which labels, and a word for it."""
 

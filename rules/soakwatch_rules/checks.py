@@ -16,6 +16,8 @@ import numpy as np
 from soakwatch_model.case import Before, Case, Ledger, TargetFacts, Tree, Unread
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, Outcome
+from soakwatch_model.metric import BY_NAME
+from soakwatch_model.sample import object_text
 from soakwatch_model.series import Series, trait_of
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules.parameter import parameters
@@ -26,23 +28,21 @@ from soakwatch_rules.traits import Limit, Traits
 _SECOND: Final = 10**9
 _PER_PHASE: Final = (("baseline", 0.2), ("soak", 0.3), ("stress", 0.1), ("recovery", 0.4))
 _CLEAR: Final = (Outcome.PASS, Outcome.WARN)
-_OBJECTS: Final = {
-    "system.kernel.alarms": "kind=oom",
-    "system.core.files": "folder=/var/crash",
-    "system.cpu.core.utilization": "core=0",
-    "queue.depth": "queue=0",
-    "queue.dropped": "queue=0",
-    "queue.usage": "queue=0",
-    "load.latency": "quantile=0.99",
-    "system.sessions": "table=sessions",
-    "system.forwarding.dropped": "place=flow,reason=no buffer",
-    "system.ip.dropped": "version=ipv4",
-    "system.cpu.module.utilization": "module=0",
-    "reach.up": "peer=gw,protocol=icmp",
-    "reach.round_trip": "peer=gw,protocol=icmp",
-    "reach.sent": "peer=gw,protocol=icmp",
-    "reach.lost": "peer=gw,protocol=icmp",
+_VALUES: Final = {
+    "kind": "oom",
+    "folder": "/var/crash",
+    "core": "0",
+    "module": "0",
+    "queue": "0",
+    "quantile": "0.99",
+    "table": "sessions",
+    "place": "flow",
+    "reason": "no buffer",
+    "version": "ipv4",
+    "peer": "gw",
+    "protocol": "icmp",
 }
+"""What the labels of an object say; an object with another label is the whole target."""
 _LOAD: Final = (
     "load.tx.packets",
     "load.rx.packets",
@@ -109,8 +109,13 @@ def cases(rule: Rule, values: Values, *, due: int | None = None, begin_ns: int =
 
 
 def _series(metric: str, value: Floats, apart: float, begin_ns: int) -> Series:
-    object_ = PROCESS if metric.startswith("process.") else _OBJECTS.get(metric, "")
+    object_ = PROCESS if metric.startswith("process.") else _object(metric)
     return readings(metric, value, apart, object=object_, begin_ns=begin_ns)
+
+
+def _object(metric: str) -> str:
+    labels = BY_NAME[metric].labels if metric in BY_NAME else ()
+    return object_text(**{name: _VALUES[name] for name in labels}) if set(labels) <= _VALUES.keys() else ""
 
 
 def quiet(metric: str, n: int) -> Floats:

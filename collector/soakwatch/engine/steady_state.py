@@ -7,12 +7,21 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from soakwatch_model.metric import BY_NAME
+from soakwatch_model.metric_queries import usual_in
 from soakwatch_model.sample import Sample
+from soakwatch_model.shown import CPU, MEMORY
 from soakwatch_rules.stats.settled import MIN_SAMPLES, settled
 
 STRETCH_NS = 60_000_000_000
 TOLERANCE = 0.02
-_FLOORS = {"system.cpu.utilization": 0.02, "system.memory.usage": 0.0, "system.memory.utilization": 0.01}
+_CPU_FLOOR = 0.02  # two points
+_FLOORS = {
+    name: _CPU_FLOOR if topic == CPU else BY_NAME[name].quantum or 0.0
+    for topic in (CPU, MEMORY)
+    for name in usual_in(topic)
+    if not BY_NAME[name].labels
+}
 """The levels that are watched, and the drift of each, in its unit, that is always allowed."""
 _MAX_READINGS = 600  # readings of one level
 

@@ -17,6 +17,8 @@ from pydantic import TypeAdapter
 from soakwatch.core.units import show_seconds
 from soakwatch.plan.capacity import loss_words
 from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
+from soakwatch_model.flow import CAPACITY, CEILING, PACKETS, REQUESTS
+from soakwatch_model.metric import flows
 from soakwatch_model.window import Window
 from soakwatch_rules.detectors.overload_loss import OverloadLoss
 from soakwatch_rules.rule import Rule
@@ -27,9 +29,10 @@ META = "capacity"
 SOURCE = "capacity"
 """The source under which the capacities stand in a record."""
 LEVEL = "load.capacity.level"
-RATES = {"packet": "load.capacity.packet.rate", "request": "load.capacity.rate"}
+_UNITS = {"packet": PACKETS, "request": REQUESTS}
+RATES = {unit: flows(CAPACITY, what)[0] for unit, what in _UNITS.items()}
 """The metric of a capacity, by what is counted."""
-CEILINGS = {"packet": "load.ceiling.packet.rate", "request": "load.ceiling.rate"}
+CEILINGS = {unit: flows(CEILING, what)[0] for unit, what in _UNITS.items()}
 """The metric of the generator's own ceiling, by what is counted."""
 FOUND, AT_LEAST = "found", "at least"
 """The label ``bound`` of a capacity: found between two bounds, or only that it is no lower."""

@@ -11,7 +11,7 @@ import numpy as np
 from soakwatch.core.formatting import natural, quantity, share_text
 from soakwatch.record.source import ReportSource, SeriesKey
 from soakwatch_model.finding import Finding, Outcome
-from soakwatch_model.metric import CATALOGUE
+from soakwatch_model.metric import CATALOGUE, UP
 from soakwatch_model.roles import MONITOR
 from soakwatch_model.series import Series
 from soakwatch_rules.traits import Judges, Limit, traits_of
@@ -30,7 +30,7 @@ _STATED = {
     if _UNITS.get(used) == _UNITS[limit]
 }
 """What is used up, and the metric in which the device states, in the same unit, how much there is."""
-_SHARES = ("system.memory.utilization", "system.memory.pool.utilization", "system.sessions.utilization")
+_SHARES = tuple(metric.name for metric in CATALOGUE if metric.unit == "1" and metric.growth == UP)
 _PROCESSORS = ("system.cpu.utilization", "system.cpu.module.utilization")
 _MAX_SERIES_READ, _END = 200, 0.05  # series; the part of a run that is its end
 _RULE = "rule "

@@ -42,7 +42,8 @@ from soakwatch.runs.figure_spec import (
     ratio_unit,
 )
 from soakwatch.runs.whole_power import whole_power
-from soakwatch_model.metric import BY_NAME, CATALOGUE
+from soakwatch_model.flow import BACK, PACKETS, SENT
+from soakwatch_model.metric import BY_NAME, CATALOGUE, COUNTER, flows
 from soakwatch_model.roles import DUT
 from soakwatch_model.sample import PollOutcome, object_labels
 from soakwatch_model.series import Series, Trait
@@ -78,7 +79,8 @@ _LEAST_READINGS = 3
 _EARLY = 0.9  # of an interval: polls are not to the millisecond
 _MARGIN_INTERVALS = 3
 _AT_THE_EDGES = 0.01  # packets under way at the edges of a stretch, as a share of those sent
-_LOSS, _SENT_AND_BACK = "load.loss", ("load.tx.packets", "load.rx.packets")
+_LOSS = "load.loss"
+_SENT_AND_BACK = (*flows(SENT, PACKETS, kind=COUNTER), *flows(BACK, PACKETS, kind=COUNTER))
 _POWER = ("system.power", "system.energy")
 Floats = NDArray[np.float64]
 

@@ -27,23 +27,12 @@ from soakwatch.plan.timeline import PhaseInterval, shifted, stretches
 from soakwatch.record import RecordView, SeriesKey, StoredEvent
 from soakwatch.record.lifecycle import Lifecycle, lifecycle_of
 from soakwatch.record.model import Source, source_label
+from soakwatch.runs.load_figures import METRICS
 from soakwatch_model.finding import Finding
 from soakwatch_model.roles import GENERATOR, MONITOR
 
 RECOUNT_NS = 60 * 10**9
 """Polls that came late take the place of lost ones: how all polls ended is counted anew so often."""
-LOAD_METRICS = frozenset(
-    {
-        "load.request.rate",
-        "load.failure.rate",
-        "load.tx.packet.rate",
-        "load.rx.packet.rate",
-        "load.tx.bit.rate",
-        "load.rx.bit.rate",
-        "load.loss",
-        "load.latency",
-    }
-)
 _FRESH_NS = 180 * 10**9  # what the monitor said of itself longer ago than this is not how it is
 _LOAD_NS = 30 * 10**9  # nor is a load that nobody reported for so long
 _MAX_LOAD_SERIES, _MAX_EVENTS = 100, 64
@@ -368,7 +357,7 @@ def _load(
     newest: dict[tuple[str, str, str], float] = {}
     if last_ns is None:
         return newest
-    shown = [key for key in keys if key.metric in LOAD_METRICS and roles.get(key.target) == GENERATOR]
+    shown = [key for key in keys if key.metric in METRICS and roles.get(key.target) == GENERATOR]
     for key in shown[:_MAX_LOAD_SERIES]:
         series = view.series(key, last_ns - _LOAD_NS)
         if series.value.size:

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 
 from soakwatch.core.formatting import quantity
 from soakwatch.core.tables import harmless
 from soakwatch.core.units import show_bytes, show_seconds
+from soakwatch.runs.load_figures import LATE, RATES, SHARES
 from soakwatch.runs.status import SourceStatus, Status
 from soakwatch_model.finding import Finding, Outcome
+from soakwatch_model.flow import BITS, PACKETS, REQUESTS
 from soakwatch_model.sample import PollOutcome
 from soakwatch_rules.wording.forecast import forecast_words
 
-_RATES = (
-    ("load.request.rate", "{request}/s", ""),
-    ("load.failure.rate", "{failure}/s", ""),
-    ("load.tx.packet.rate", "{packet}/s", " sent"),
-    ("load.rx.packet.rate", "{packet}/s", " received"),
-)
-_BITS = (("load.tx.bit.rate", "{bit}/s", " sent"), ("load.rx.bit.rate", "{bit}/s", " received"))
 _LARGE = 100_000.0
 _MAX_UNDECIDED = 4
 
@@ -86,25 +80,26 @@ def load_words(status: Status) -> str:
     """What the generators send now, "" if there is none that says it."""
     if not status.load:
         return ""
-    parts = _sums(status, _RATES) or _sums(status, _BITS)
-    losses = [value for (name, _), value in status.load.items() if name == "load.loss"]
+    parts = _sums(status, REQUESTS, PACKETS) or _sums(status, BITS)
+    shares = {figure.metric for figure in SHARES}
+    losses = [value for (name, _), value in status.load.items() if name in shares]
     if losses:
         parts.append(f"{max(losses):.2%} lost")
-    tails = [value for (name, obj), value in status.load.items() if name == "load.latency" and "p99" in obj]
+    tails = [value for (name, obj), value in status.load.items() if name == LATE and "p99" in obj]
     if tails:
         parts.append(f"p99 {quantity(max(tails), 's')}")
     return ("load " if parts else "") + ", ".join(parts)
 
 
-def _sums(status: Status, rates: Sequence[tuple[str, str, str]]) -> list[str]:
-    """Each rate over all generators, as far as reported."""
+def _sums(status: Status, *what: str) -> list[str]:
+    """Each rate of these over all generators, as far as reported."""
     parts = []
-    for metric, unit, word in rates:
-        values = [value for (name, _), value in status.load.items() if name == metric]
+    for figure in RATES:
+        values = [value for (name, _), value in status.load.items() if name == figure.metric and figure.what in what]
         if values:
             total = sum(values)
             whole = total if total >= _LARGE else float(round(total))
-            parts.append(quantity(whole, unit) + word)
+            parts.append(f"{quantity(whole, figure.unit)} {figure.word}".rstrip())
     return parts
 
 

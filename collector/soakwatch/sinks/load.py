@@ -20,19 +20,22 @@ from soakwatch.record.merge import in_time, unified
 from soakwatch.record.model import Ints, SeriesKey, Values
 from soakwatch.sinks.block import NO_LINES, Block
 from soakwatch.sinks.lines import decimals, key, numbers
-from soakwatch_model.metric import BY_NAME
+from soakwatch_model.flow import BACK, BITS, BYTES, DRIVE, PACKETS, REQUESTS, SENT, USERS
+from soakwatch_model.metric import BY_NAME, flows
 from soakwatch_model.roles import GENERATOR
 from soakwatch_model.series import Series, trait_of
 
 MEASUREMENT = "soakwatch_load"
+_BITS_OF = {"By": 8.0}
 LOADS: Mapping[str, tuple[str, float]] = {
-    "load.request.rate": ("requests", 1.0),
-    "load.requests": ("requests", 1.0),
-    "load.tx.packet.rate": ("packets", 1.0),
-    "load.tx.packets": ("packets", 1.0),
-    "load.tx.bit.rate": ("bits", 1.0),
-    "load.tx.bytes": ("bits", 8.0),
-    "load.users": ("users", 1.0),
+    name: (word, _BITS_OF.get(BY_NAME[name].unit, 1.0))
+    for word, side, what in (
+        ("requests", BACK, (REQUESTS,)),
+        ("packets", SENT, (PACKETS,)),
+        ("bits", SENT, (BITS, BYTES)),
+        ("users", DRIVE, (USERS,)),
+    )
+    for name in reversed(flows(side, *what))
 }
 """What stands for the load, best first: its word, and by what its readings are multiplied."""
 APART_NS = 1_000_000

@@ -22,15 +22,15 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal, Protocol,
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from soakwatch.core.units import Seconds
+from soakwatch_model.metric_queries import usual_in
 from soakwatch_model.sample import Answer
+from soakwatch_model.shown import CPU
 
 if TYPE_CHECKING:  # it knows rules, whose arithmetic no list of sources loads
     from soakwatch.core.event_kinds import FindingKey
     from soakwatch_agent.fingerprint import Tree
 
-CPU_METRICS: Final = frozenset(
-    {"system.cpu.utilization", "system.cpu.core.utilization", "system.cpu.module.utilization"}
-)
+CPU_METRICS: Final = frozenset(usual_in(CPU))
 """How busy a device is, in the forms in which devices tell it."""
 _HOST = re.compile(r"[^\s/@-][^\s/@]{0,252}")
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from soakwatch_model.metric import fault_of
+from soakwatch_model.metric import CATALOGUE, fault_of
 from soakwatch_model.sample import Answer, Fault, Sample, object_text
 
 _HOUR_NS = 3600 * 10**9
-_AT_EACH_POLL = (
-    "system.temperature",
-    "hardware.fan.up",
-    "hardware.fan.speed",
-    "hardware.power_supply.up",
-    "hardware.voltage",
+_MINUTE_S = 60.0
+_AT_EACH_POLL = tuple(
+    metric.name
+    for metric in CATALOGUE
+    if metric.name.startswith(("system.temperature", "hardware.")) and "optic" not in metric.labels
+    if 0 < metric.every <= _MINUTE_S
 )
+"""What a controller reads of the chassis, which other sources read each minute at most; limits come each hour."""
 
 
 def cadences(interval_s: float) -> dict[str, float]:

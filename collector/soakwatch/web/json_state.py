@@ -14,6 +14,7 @@ from soakwatch.judge.rates import Rate
 from soakwatch.record import StoredEvent
 from soakwatch.record.model import USER_ORIGIN
 from soakwatch.report.matrix import live_matrix
+from soakwatch.runs.load_figures import LATE, RATES, SHARES
 from soakwatch.runs.mark_event import moment_text
 from soakwatch.runs.state import RunState, SourceState
 from soakwatch_model.event import Event
@@ -27,16 +28,11 @@ _MAX_DEVICES = 100
 _SHOWN = frozenset({STOP, ACKNOWLEDGED, START_WARNING, "gap", "clock.step"})
 _SILENT, _SLACK_S = 3.5, 3.0  # intervals without an answer, and seconds on top: the record itself is a little late
 _ORDER = (Outcome.FAIL, Outcome.WARN, Outcome.INCONCLUSIVE)
-_LOAD: Mapping[str, tuple[str, str, Callable[[list[float]], float]]] = {  # of several objects the sum, or the worst
-    "load.request.rate": ("", "{request}/s", sum),
-    "load.failure.rate": ("", "{failure}/s", sum),
-    "load.tx.packet.rate": ("sent", "{packet}/s", sum),
-    "load.rx.packet.rate": ("received", "{packet}/s", sum),
-    "load.tx.bit.rate": ("sent", "bit/s", sum),
-    "load.rx.bit.rate": ("received", "bit/s", sum),
-    "load.loss": ("lost", "1", max),
-    "load.latency": ("latency p99", "s", max),
-}
+_LOAD: tuple[tuple[str, str, str, Callable[[list[float]], float]], ...] = (  # of several objects the sum, or the worst
+    *((figure.metric, figure.unit, figure.word, sum) for figure in RATES),
+    *((figure.metric, figure.unit, figure.word, max) for figure in SHARES),
+    (LATE, "s", "latency p99", max),
+)
 
 
 def state_data(state: RunState, *, report: bool) -> dict[str, object]:
@@ -201,11 +197,11 @@ def _loads(state: RunState) -> list[dict[str, object]]:
     """The load in a few figures for each generator."""
     figures: list[dict[str, object]] = []
     for target in dict.fromkeys(target for target, _, _ in state.load):
-        for metric, (word, unit, fold) in _LOAD.items():
+        for metric, unit, word, fold in _LOAD:
             values = [
                 value
                 for (of, name, object_), value in state.load.items()
-                if (of, name) == (target, metric) and (metric != "load.latency" or "p99" in object_)
+                if (of, name) == (target, metric) and (metric != LATE or "p99" in object_)
             ]
             if values:
                 folded = float(fold(values))

@@ -8,10 +8,15 @@ from dataclasses import dataclass
 
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.label import label
+from soakwatch_model.metric import BY_NAME
+from soakwatch_model.metric_entry import HELD_MEMORY, HOST_MEMORY
+from soakwatch_model.metric_queries import telling
 from soakwatch_rules.traits import RISE_PER_HOUR, traits_of
 
-_HOST = ("system.memory.usage", "system.memory.available", "system.memory.committed", "system.memory.swap.usage")
-_OF_PROCESS = ("process.memory.pss", "process.memory.uss", "process.memory.usage")
+_HELD = tuple(name for name in telling(HOST_MEMORY) if BY_NAME[name].unit == "By")
+_HOST = (*_HELD, "system.memory.swap.usage")
+_OF_PROCESS = sorted(telling(HELD_MEMORY), key=lambda name: BY_NAME[name].quantum or 0.0)
+"""The measures of what a process holds, those in the finest steps first."""
 MIN_SHARE = 0.5  # of the host's growth: who has that owns it
 
 Grown = tuple[str, ...]
@@ -90,9 +95,9 @@ def _host_rates(findings: Sequence[Finding]) -> Iterator[tuple[str, float]]:
     best: dict[str, tuple[tuple[int, int], float]] = {}
     for finding in findings:
         traits = traits_of(finding.rule)
-        if finding.metric in _HOST[:3] and traits.growth is not None and finding.outcome in _AGAINST:
+        if finding.metric in _HELD and traits.growth is not None and finding.outcome in _AGAINST:
             rate = rate_of(finding)
-            rank = (_HOST.index(finding.metric), traits.rank)
+            rank = (_HELD.index(finding.metric), traits.rank)
             if rate is not None and (finding.target not in best or rank < best[finding.target][0]):
                 best[finding.target] = rank, abs(rate)
     for target, (_, rate) in best.items():

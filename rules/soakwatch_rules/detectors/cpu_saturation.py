@@ -11,6 +11,8 @@ import numpy as np
 
 from soakwatch_model.case import Case
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
+from soakwatch_model.metric import CATALOGUE
+from soakwatch_model.metric_entry import FULL
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules import polling
@@ -26,13 +28,8 @@ from soakwatch_rules.traits import Family, Guide, Marks, Traits, Words
 from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
 
 _TOTAL = "system.cpu.utilization"
-_DROPS = (
-    "system.softnet.dropped",
-    "system.network.packet.dropped",
-    "queue.dropped",
-    "system.udp.receive_errors",
-    "system.tcp.receive_errors",
-)
+_DROPS = tuple(metric.name for metric in CATALOGUE if metric.drops is not None and metric.drops.why == FULL)
+"""Counters of what found no room: what a CPU that is too busy leaves lying."""
 _EARLY_S = 1800.0  # the level at the start, which identifies a poll-mode core
 _MAX_MARKS = 100
 _SLACK_NS = 10 * 10**9  # a planned stress takes hold and lets go within some seconds

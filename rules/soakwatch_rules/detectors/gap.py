@@ -10,7 +10,8 @@ from typing import ClassVar, Literal
 from soakwatch_model.case import Case, Ledger, Silence
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, MarkKind, Outcome
 from soakwatch_rules.draft import absent, draft
-from soakwatch_rules.management.gap_cause import BLAMED, LIVES, PATH, PLANNED, TOTAL, UP, Explained, causes
+from soakwatch_rules.events.boots import LIVES
+from soakwatch_rules.management.gap_cause import BLAMED, PATH, PLANNED, TOTAL, UP, Explained, causes
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.silences import to_the_end

@@ -15,7 +15,7 @@ from soakwatch_model.finding import Finding, InconclusiveReason, Mark, MarkKind,
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.draft import absent, draft
-from soakwatch_rules.events.boots import reboots
+from soakwatch_rules.events.boots import LIVES, reboots_in
 from soakwatch_rules.events.incidents import Witness, witnessed
 from soakwatch_rules.load.forwarding import Forwarding, comes_back
 from soakwatch_rules.parameter import parameter
@@ -31,7 +31,6 @@ from soakwatch_rules.wording.words import counted, duration, moment, quantity, s
 
 _TOTAL = "system.cpu.utilization"
 _UP = "reach.up"
-_LIVES = ("system.boot.id", "system.boot.time", "system.uptime")
 _OF_PROCESSES = frozenset({"process.restart", "process.exit", "core.dump", "kernel.oom"})
 """What an event may announce that takes no device away: under it a hang is one all the same."""
 _LEAVE = 0.9  # of ``pinned``
@@ -117,7 +116,7 @@ class Hang:
     name: ClassVar[str] = "hang"
     version: ClassVar[int] = 3
     summary: ClassVar[str] = "the device stopped forwarding and answering without a reboot"
-    metrics: ClassVar[tuple[str, ...]] = (_TOTAL, *_LIVES, _UP)
+    metrics: ClassVar[tuple[str, ...]] = (_TOTAL, *LIVES, _UP)
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec("answered polls, or 16 samples of the CPU")
@@ -183,7 +182,7 @@ class Hang:
         planned = [e for e in case.events if e.expect and not e.expect.keys() <= _OF_PROCESSES]
         asked = [s for s in stops if _announced(planned, s)]
         with np.errstate(over="ignore", invalid="ignore"):  # absurd times of boot
-            witnesses, _, _ = reboots(*(best[m] for m in _LIVES))
+            witnesses = reboots_in(best)
         booted = [*witnesses, *(witnessed(e, "event", "") for e in case.events if e.kind == "reboot" and not e.expect)]
         gone = [s for s in stops if s not in asked and not s.last and _rebooted(booted, s.window)]
         left = [s for s in stops if s not in asked and s not in gone]
@@ -245,7 +244,7 @@ class Hang:
             return replace(finding, outcome=Outcome.FAIL, reason=f"the device {some([s.text for s in dead])}")
         if hung:
             text = some([f"{moment(s.window.begin_ns)} for {duration(s.window.seconds)}: {s.text}" for s in hung])
-            identity = [s for s in (best[m] for m in _LIVES) if s is not None]
+            identity = [s for s in (best[m] for m in LIVES) if s is not None]
             sure = [s for s in hung if _ends_with(s, case) or any(_same_life(each, s.window) for each in identity)]
             if sure:
                 return replace(finding, outcome=Outcome.FAIL, reason=f"{counted(len(hung), 'hang')}: {text}")

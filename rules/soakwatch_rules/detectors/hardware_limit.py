@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Final, Literal, NamedTuple
+from typing import ClassVar, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from soakwatch_model.case import Case
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
 from soakwatch_model.label import label
+from soakwatch_model.metric import BY_NAME, CATALOGUE
+from soakwatch_model.metric_queries import words_of
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.draft import absent, draft
@@ -27,32 +29,12 @@ _MAX_MARKS = 50
 _DARK_DBM = -30.0  # modules say -40 or less where there is no light
 _OFF_A = 1e-4  # a laser that is on takes milliamperes
 _STATED: Final = ("limit.high", "limit.low", "warning.high", "warning.low")
-_POSSIBLE: Final = {
-    "system.temperature": (-100.0, 250.0),
-    "hardware.optic.rx_power": (-60.0, 40.0),
-    "hardware.optic.tx_power": (-60.0, 40.0),
-    "hardware.voltage": (-1000.0, 1000.0),
-}
 _PORT: Final = re.compile(r"(?P<kind>[A-Za-z]{2,}|[0-9]{1,3}GE)-?(?P<number>[0-9]+(?:[/:.][0-9]+)*)(?![0-9/:.])")
 _EXCUSES: Final = frozenset({"hardware.fault", "reboot"})
-
-
-class _Reading(NamedTuple):
-    """What a limited reading is called, and the label that names it; ``off`` is what it says where nothing is on."""
-
-    name: str
-    key: str
-    off: float | None = None
-
-
-_READINGS: Final = {
-    "system.temperature": _Reading("temperature", "sensor"),
-    "hardware.voltage": _Reading("voltage", "sensor"),
-    "hardware.fan.speed": _Reading("speed of fan", "fan"),
-    "hardware.optic.rx_power": _Reading("received power of optic", "optic", _DARK_DBM),
-    "hardware.optic.tx_power": _Reading("sent power of optic", "optic", _DARK_DBM),
-    "hardware.optic.bias": _Reading("laser current of optic", "optic", _OFF_A),
-}
+_READINGS: Final = tuple(metric.name for metric in CATALOGUE if f"{metric.name}.{_STATED[0]}" in BY_NAME)
+"""What a device may state limits of."""
+_OFF: Final = {"dBm": _DARK_DBM, "A": _OFF_A}
+"""What a laser shows where nothing is on, by unit."""
 _STATES: Final = {"hardware.fan.up": ("fan", "fan"), "hardware.power_supply.up": ("power supply", "power_supply")}
 
 
@@ -190,8 +172,9 @@ class HardwareLimit:
         )
 
     def _reading(self, case: Case, series: Series, known: dict[str, Series]) -> Finding:
-        reading, unit = _READINGS[series.metric], series.trait.unit
-        name = f"{reading.name} {label(series.object, reading.key) or series.object}".strip()
+        unit = series.trait.unit
+        part = label(series.object, BY_NAME[series.metric].labels[0])
+        name = f"{words_of(series.metric)} {part or series.object}".strip()
         series = _sound(series.between(case.window.begin_ns, case.window.end_ns))
         finding = replace(draft(self, case, series), unit=unit)
         limits = _limits(series.metric, known)
@@ -204,7 +187,7 @@ class HardwareLimit:
         if (short := self._short(finding, series, name)) is not None:
             return short
         value = series.values
-        off = reading.off
+        off = _OFF.get(unit)
         if off is not None and bool((value <= off).all()):
             what = "the laser is off" if series.metric.endswith("bias") else "there is no light"
             reason = f"{name}: {what} the whole time, as at a port that is not used"
@@ -343,7 +326,7 @@ def _end(past: _Past) -> str:
 
 def _switched_off(metric: str, past: _Past) -> bool:
     """Whether a sending laser fell to nothing: somebody shut the port, or the module; what is sick is dim."""
-    off = _READINGS[metric].off
+    off = _OFF.get(BY_NAME[metric].unit)
     return off is not None and not metric.endswith("rx_power") and not past.high and past.worst <= off
 
 
@@ -383,9 +366,11 @@ def _one_begins_with(kind: str, other: str) -> bool:
 
 
 def _sound(series: Series) -> Series:
-    """The readings that can be."""
+    """The readings that can be: at the ends of a range from below 0 a sensor shows that it has nothing to say."""
     series = series.finite()
-    low, high = next((_POSSIBLE[key] for key in _POSSIBLE if series.metric.startswith(key)), (-math.inf, math.inf))
+    low, high = series.trait.low, series.trait.high
+    if low is None or high is None or low >= 0:
+        return series
     good = (series.values > low) & (series.values < high)
     return series if bool(good.all()) else replace(series, time_ns=series.time_ns[good], value=series.value[good])
 

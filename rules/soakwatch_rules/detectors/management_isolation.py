@@ -15,12 +15,12 @@ from soakwatch_model.label import label
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.draft import absent, draft
+from soakwatch_rules.events.boots import LIVES
 from soakwatch_rules.imported_baseline import BASELINE_DOUBT, imported_baseline
 from soakwatch_rules.load.forwarding import Forwarding, alive_without_management, lost_share
 from soakwatch_rules.load.pressure import Pressure, pressure, seconds
 from soakwatch_rules.management.gap_cause import (
     DEVICE,
-    LIVES,
     MONITOR,
     PATH,
     PLANNED,

@@ -15,7 +15,7 @@ from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.label import label
 from soakwatch_model.series import Series
 from soakwatch_rules.draft import draft
-from soakwatch_rules.management.pauses import CPU, LEAST_PAIRS, Comparison, Pauses, compare, pauses_of
+from soakwatch_rules.management.pauses import CPU_FORMS, LEAST_PAIRS, Comparison, Pauses, compare, pauses_of
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.peers import finite_numbers
 from soakwatch_rules.rule import RuleSpec
@@ -88,7 +88,7 @@ class ObserverCost:
     name: ClassVar[str] = "observer_cost"
     version: ClassVar[int] = 2
     summary: ClassVar[str] = "the monitor's own polls took too much of the device's CPU"
-    metrics: ClassVar[tuple[str, ...]] = (COST, _PROCESS, _CORES, _TOOK, *CPU)
+    metrics: ClassVar[tuple[str, ...]] = (COST, _PROCESS, _CORES, _TOOK, *CPU_FORMS)
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec(

@@ -35,8 +35,12 @@ from soakwatch_rules.sampling import spacing, unseen
 from soakwatch_rules.traits import Family, Guide, Traits, Words
 from soakwatch_rules.wording.words import counted, duration, moment, some, whole
 
-_UP, _UPTIME, _FLAPS = "network.session.up", "network.session.uptime", "network.session.flaps"
-_PREFIXES, _ROLE, _TOPOLOGY = "network.session.prefixes", "network.session.role", "network.topology.changes"
+_UP = "network.session.up"
+_UPTIME = "network.session.uptime"
+_FLAPS = "network.session.flaps"
+_PREFIXES = "network.session.prefixes"
+_ROLE = "network.session.role"
+_TOPOLOGY = "network.topology.changes"
 _NEAR_NS = 60 * 10**9  # a device's log and what is polled date the same thing so far apart at most
 _MOST = 20  # findings on single sessions; the others are told together
 

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from soakwatch_model.metric_entry import BOOT
+from soakwatch_model.metric_queries import telling
 from soakwatch_model.series import Series
 from soakwatch_rules.events.incidents import Witness
 from soakwatch_rules.wording.words import duration, moment
 
+LIVES = telling(BOOT)
+"""What tells one boot of a device from the next: the boot's id, its time, the uptime."""
 MOVED_S = 60.0
 """A time of boot that moved by less is a clock that is slewed, or a boot time that was computed anew."""
 _WRAP_S = 2**32 / 100  # TimeTicks: hundredths of a second in 32 bits, 497 days
+
+
+def reboots_in(best: Mapping[str, Series | None]) -> list[Witness]:
+    """Reboots as the best series of each of ``LIVES`` shows them."""
+    witnesses, _, _ = reboots(best["system.boot.id"], best["system.boot.time"], best["system.uptime"])
+    return witnesses
 
 
 def reboots(

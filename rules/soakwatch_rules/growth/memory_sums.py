@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from soakwatch_model.case import Case
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, Outcome
+from soakwatch_model.metric_entry import HOST_MEMORY
+from soakwatch_model.metric_queries import telling
 from soakwatch_model.series import Series
 from soakwatch_rules.rule import Rule
 from soakwatch_rules.wording.growth import near_limit
@@ -22,11 +24,9 @@ Floats = NDArray[np.float64]
 PARTS: Final = ("process.memory.pss", "process.memory.usage")
 """What a process holds, by the measure that counts shared pages least."""
 
+_COMMITTED: Final = "system.memory.committed"
 SUMS: Final[Mapping[str, tuple[float, float]]] = {
-    "system.memory.usage": (0.7, 1.2),
-    "system.memory.available": (0.7, 1.2),
-    "system.memory.utilization": (0.7, 1.2),
-    "system.memory.committed": (0.7, 2.0),
+    name: (0.7, 2.0 if name == _COMMITTED else 1.2) for name in telling(HOST_MEMORY)
 }
 """How much of a sum one byte of its processes makes, at least and at most: shared pages are counted in each process,
 page tables and kernel memory in none, and memory is promised before it is used. The slope of least squares is held

@@ -12,7 +12,7 @@ from soakwatch_model.case import Case, Ledger, Silence
 from soakwatch_model.event import Event
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
-from soakwatch_rules.events.boots import reboots
+from soakwatch_rules.events.boots import LIVES, reboots_in
 from soakwatch_rules.load.forwarding import Forwarding, lost_share
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.silences import of_monitor, silent_all, speaks_of, unheard
@@ -20,7 +20,6 @@ from soakwatch_rules.wording.words import quantity
 
 TOTAL: Final = "system.cpu.utilization"
 UP: Final = "reach.up"
-LIVES: Final = ("system.boot.id", "system.boot.time", "system.uptime")
 _BEFORE_S = 60.0  # the CPU's last reading is at most so old, or three of its own distances
 
 MONITOR, PLANNED, REBOOT, DEVICE, PATH, UNKNOWN = "monitor", "planned", "reboot", "device", "path", "unknown"
@@ -48,7 +47,7 @@ def causes(case: Case, busy: float, hit: float) -> Callable[[Ledger, Silence], E
     cut = [s.between(case.window.begin_ns, case.window.end_ns).finite() for s in case.series]
     best = {m: max((s for s in cut if s.metric == m and len(s)), key=len, default=None) for m in (TOTAL, *LIVES)}
     with np.errstate(over="ignore", invalid="ignore"):  # absurd times of boot
-        witnesses, _, _ = reboots(*(best[m] for m in LIVES))
+        witnesses = reboots_in(best)
     reported = [(e.begin_ns, e.end_ns or e.begin_ns) for e in case.events if e.kind == "reboot" and not e.expect]
     booted = [*((w.begin_ns, w.end_ns) for w in witnesses), *reported]
     apart = None if (cpu_series := best[TOTAL]) is None else cadence(cpu_series)

@@ -17,13 +17,15 @@ from numpy.typing import NDArray
 
 from soakwatch_model.case import Case
 from soakwatch_model.event import Event
+from soakwatch_model.metric_queries import usual_in
 from soakwatch_model.series import Series
+from soakwatch_model.shown import CPU
 from soakwatch_model.window import Window
 from soakwatch_rules.stats.distributions import student_quantile
 
 REST: Final = "observer.rest"
 """The kind of event that says that polls of a device pause; with the detail ``pair`` it is one of a comparison."""
-CPU: Final = ("system.cpu.utilization", "system.cpu.core.utilization", "system.cpu.module.utilization")
+CPU_FORMS: Final = usual_in(CPU)
 """Forms in which devices tell how busy they are, the whole first."""
 LEAST_PAIRS: Final = 3
 _LEAST_READINGS = 2
@@ -113,9 +115,9 @@ def pauses_of(case: Case) -> Pauses | None:
 
 def compare(pauses: Pauses, series: Sequence[Series]) -> Comparison | None:
     """The CPU in the pauses and beside them, by the first form that tells it in three pairs; None where none does."""
-    for metric in CPU:
+    for metric in CPU_FORMS:
         forms = [each.finite() for each in series if each.metric == metric]
-        if metric == CPU[0]:
+        if metric == CPU_FORMS[0]:
             forms = [each for each in forms if not each.object]
         if forms and (found := _compared(pauses, forms)) is not None:
             return found

@@ -193,7 +193,7 @@ def test_plain_lines_are_few() -> None:
 def test_the_load_is_summed_over_generators() -> None:
     """Bits only where nothing else is reported; large rates with a prefix."""
     two = {("load.tx.bit.rate", "a"): 4e9, ("load.tx.bit.rate", "b"): 5e9}
-    assert load_words(replace(STATUS, load=two)) == "load 9 G bits/s sent"
+    assert load_words(replace(STATUS, load=two)) == "load 9 Gbit/s sent"
     both = {**two, ("load.request.rate", ""): 99.6}
     assert load_words(replace(STATUS, load=both)) == "load 100 requests/s"
     assert load_words(replace(STATUS, load={})) == ""

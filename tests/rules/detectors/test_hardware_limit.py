@@ -164,7 +164,7 @@ def test_light_that_is_lost_fails_unless_its_interface_was_shut() -> None:
     finding = HardwareLimit().judge(case)[0]
     assert finding.outcome is Outcome.FAIL
     assert finding.reason == (
-        "received power of optic Ethernet1/1 Lane 1 Receive Power Sensor: no light (-40 dBm, below its limit of "
+        "received optical power Ethernet1/1 Lane 1 Receive Power Sensor: no light (-40 dBm, below its limit of "
         "-14 dBm) from 1970-01-01 00:10:00 UTC to the end, 10 min"
     )
     whole = (Window(590 * S, 1200 * S),)

@@ -20,7 +20,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from soakwatch.engine.load_driver import LEVEL
-from soakwatch_model.metric import BY_NAME, COUNTER
+from soakwatch_model.flow import BACK, FAILED, LOST, OFFERED, PACKETS, REQUESTS, SENT
+from soakwatch_model.metric import BY_NAME, COUNTER, flows
 from soakwatch_model.roles import GENERATOR
 from soakwatch_model.sample import Poll, PollOutcome
 
@@ -48,20 +49,23 @@ class Basis:
     words: str
 
 
+_TX, _TX_RATE = flows(SENT, PACKETS)
+_RX, _RX_RATE = flows(BACK, PACKETS)
+_LOST, _SHARE_LOST = flows(LOST, PACKETS)
+_ANSWERED, _ANSWERS = flows(BACK, REQUESTS)
+_FAILED, _FAILURES = flows(FAILED, REQUESTS)
 _BASES = (
-    Basis(PACKET, "load.tx.packets", "load.lost.packets", "lost", "packets that the generator knows to be lost"),
-    Basis(PACKET, "load.tx.packets", "load.rx.packets", "back", "packets sent that did not come back"),
-    Basis(PACKET, "load.rx.packets", "load.lost.packets", "of came", "packets that the receiver knows to be lost"),
-    Basis(
-        PACKET, "load.tx.packet.rate", "load.rx.packet.rate", "back", "packets sent that did not come back, by rates"
-    ),
-    Basis(PACKET, "load.tx.packets", "load.loss", "share", "the generator's own share of loss"),
-    Basis(PACKET, "load.tx.packet.rate", "load.loss", "share", "the generator's own share of loss"),
-    Basis(REQUEST, "load.requests", "load.failures", "failed", "requests that failed"),
-    Basis(REQUEST, "load.request.rate", "load.failure.rate", "failed", "requests that failed, by rates"),
+    Basis(PACKET, _TX, _LOST, "lost", "packets that the generator knows to be lost"),
+    Basis(PACKET, _TX, _RX, "back", "packets sent that did not come back"),
+    Basis(PACKET, _RX, _LOST, "of came", "packets that the receiver knows to be lost"),
+    Basis(PACKET, _TX_RATE, _RX_RATE, "back", "packets sent that did not come back, by rates"),
+    Basis(PACKET, _TX, _SHARE_LOST, "share", "the generator's own share of loss"),
+    Basis(PACKET, _TX_RATE, _SHARE_LOST, "share", "the generator's own share of loss"),
+    Basis(REQUEST, _ANSWERED, _FAILED, "failed", "requests that failed"),
+    Basis(REQUEST, _ANSWERS, _FAILURES, "failed", "requests that failed, by rates"),
 )
-_SENT = ("load.tx.packets", "load.requests", "load.rx.packets")
-_WANTED = {PACKET: "load.offered.packet.rate", REQUEST: "load.offered.rate"}
+_SENT = (_TX, _ANSWERED, _RX)
+_WANTED = {PACKET: flows(OFFERED, PACKETS)[0], REQUEST: flows(OFFERED, REQUESTS)[0]}
 METRICS = frozenset(
     {metric for basis in _BASES for metric in (basis.sent, basis.told)} | set(_WANTED.values()) | {LEVEL}
 )

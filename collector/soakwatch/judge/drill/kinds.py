@@ -13,9 +13,13 @@ from soakwatch.judge.cases import stretch
 from soakwatch.judge.drill.overlay import Change, Fault, ReadOnce
 from soakwatch.record import SeriesKey
 from soakwatch.record.meta import UNPOLLED
+from soakwatch_model.flow import BACK, CONNECTIONS, FAILED, LOST, PACKETS, PORT, REQUESTS, SENT, STREAM, WHOLE
+from soakwatch_model.metric import BY_NAME, COUNTER, flows
+from soakwatch_model.metric_queries import shown_in, usual_in
 from soakwatch_model.roles import DUT, GENERATOR
 from soakwatch_model.sample import object_labels
 from soakwatch_model.series import Series
+from soakwatch_model.shown import CPU, MEMORY, PROCESS_MEMORY
 from soakwatch_model.window import Window
 from soakwatch_rules.scenarios.faults import counted, missing, risen, thinned, unread
 from soakwatch_rules.scenarios.synthetic import leak, raised
@@ -26,22 +30,26 @@ _LATEST_LEAK: Final = 0.25  # of the stretch: a leak that begins late must be st
 _LATEST: Final = 0.5
 _CARRIES: Final = 0.01  # of what was sent: an interface that carries less carries something else
 
-SENT: Final = ("load.tx.packets", "load.requests", "load.connections.opened")
-BACK: Final = (
-    *("load.rx.packets", "load.rx.bytes", "load.rx.packet.rate", "load.rx.bit.rate"),
-    *("load.port.rx.packets", "load.port.rx.packet.rate", "load.flow.rx.packets"),
-    *("load.requests", "load.request.rate", "load.connections.opened", "load.connection.rate"),
+DRIVEN: Final = tuple(
+    name
+    for side, what in ((SENT, PACKETS), (BACK, REQUESTS), (BACK, CONNECTIONS))
+    for name in flows(side, what, kind=COUNTER)
 )
+"""What counts the load: packets sent, requests answered, connections opened."""
+RETURNED: Final = tuple(name for scope in (WHOLE, PORT, STREAM) for name in flows(BACK, scope=scope))
 """What comes back of the load."""
 _LOST: Final[Mapping[str, str]] = {
-    "load.failures": "load.requests",
-    "load.connections.failed": "load.connections.opened",
-    "load.lost.packets": "load.rx.packets",
+    lost: of
+    for side, what in ((FAILED, REQUESTS), (FAILED, CONNECTIONS), (LOST, PACKETS))
+    for lost, of in zip(flows(side, what, kind=COUNTER), flows(BACK, what, kind=COUNTER), strict=True)
 }
 """What counts the lost part of what comes back."""
-_CPU: Final = ("system.cpu.utilization", "system.cpu.module.utilization", "system.cpu.core.utilization")
+_CPU: Final = usual_in(CPU)
 _PORTS: Final = "system.network.packets"
-_MEMORY: Final = ("process.memory.usage", "system.memory.usage", "system.memory.pool.usage")
+_MEMORY: Final = (
+    shown_in(PROCESS_MEMORY)[0],
+    *(name for name in usual_in(MEMORY) if BY_NAME[name].unit == "By"),
+)
 _MORE_USED: Final = ("process.memory.pss", "process.memory.uss")
 
 
@@ -205,8 +213,10 @@ def _raised(series: Series, window: Window) -> Series:
 
 
 def _traffic(ground: Ground) -> tuple[Subject, ...]:
-    back = ground.of_generators({*BACK, *_LOST, "load.loss"})
-    if not any(key.metric in SENT for key in ground.of_generators(SENT)) or not any(key.metric in BACK for key in back):
+    back = ground.of_generators({*RETURNED, *_LOST, "load.loss"})
+    if not any(key.metric in DRIVEN for key in ground.of_generators(DRIVEN)) or not any(
+        key.metric in RETURNED for key in back
+    ):
         return ()
     target = ground.devices[0] if len(ground.devices) == 1 else ground.generators[0]
     return (Subject("the load", target, (*back, *_carriers(ground))),)
@@ -256,7 +266,7 @@ def _lost(ground: Ground, subject: Subject, share: float, window: Window, seed: 
         return Fault({key: partial(lost, up=key.metric == "reach.up") for key in subject.keys})
     changes: dict[SeriesKey, Change] = {}
     for key in subject.keys:
-        if key.metric in BACK or key.metric == _PORTS:
+        if key.metric in RETURNED or key.metric == _PORTS:
             changes[key] = partial(thinned, share=share, window=window)
         elif key.metric == "load.loss":
             changes[key] = partial(_share_lost, share=share, window=window)

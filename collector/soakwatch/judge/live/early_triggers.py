@@ -10,23 +10,12 @@ from collections.abc import Mapping
 from typing import Final
 
 from soakwatch_model.flow import BACK, PACKETS, REQUESTS
-from soakwatch_model.metric import BY_NAME, COUNTER, flows
+from soakwatch_model.metric import BY_NAME, CATALOGUE, COUNTER, flows
 from soakwatch_model.sample import Poll, PollOutcome
 
 STANDSTILLS_NS: Final = (11_000_000_000, 31_000_000_000)
 """Standstills of this length trigger a judgement: rules detect standstills from 10 s and hangs from 30 s on."""
-_CHANGED: Final = frozenset(
-    {
-        "process.start_time",
-        "process.up",
-        "system.boot.id",
-        "system.memory.oom_kills",
-        "system.core.files",
-        "system.kernel.alarms",
-        "system.agent.boots",
-        "system.service.restarts",
-    }
-)
+_CHANGED: Final = frozenset(metric.name for metric in CATALOGUE if metric.urgent)
 _FELL: Final = frozenset({"system.uptime"})
 _SENT_BACK: Final[Mapping[str, bool]] = {  # whether it counts
     name: BY_NAME[name].kind == COUNTER for name in flows(BACK, PACKETS, REQUESTS)

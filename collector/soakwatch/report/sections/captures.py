@@ -20,7 +20,9 @@ ORDER = 27
 TITLE = "Flight-recorder captures"
 HEIGHT, LOW = 230, 180
 _MAX_CARDS, _MAX_ROWS, _MAX_LINES, _MAX_FINDINGS, _POINTS = 12, 200, 7, 3, 2000
-_CPU, _DROPPED, _QUEUE = "recorder.cpu.utilization", "recorder.dropped", "recorder.queue.usage"
+_CPU = "recorder.cpu.utilization"
+_DROPPED = "recorder.dropped"
+_QUEUE = "recorder.queue.usage"
 TEMPLATE = """\
 {% import "macros.html.jinja" as m with context %}
 <p class="soft">What the flight recorders captured around events, findings and CPU jumps, mostly at ten samples a second. The plots of one capture share a

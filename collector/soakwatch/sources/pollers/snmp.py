@@ -42,7 +42,9 @@ from soakwatch.sources.transport.snmp.restarts import ClockSources, Life, engine
 from soakwatch.sources.transport.snmp.session import Session, SessionOptions
 from soakwatch_agent.fingerprint import Tree
 from soakwatch_model.metric import BY_NAME, COUNTER
+from soakwatch_model.metric_queries import shown_in
 from soakwatch_model.sample import NOTHING, Answer, Event, Sample, object_text
+from soakwatch_model.shown import MEMORY
 
 SYS_DESCR, SYS_OBJECT_ID, SYS_NAME = "1.3.6.1.2.1.1.1.0", "1.3.6.1.2.1.1.2.0", "1.3.6.1.2.1.1.5.0"
 _DESCRIBED = 160  # characters of sysDescr that are shown
@@ -57,14 +59,7 @@ _WORTH_TELLING = 0.1  # share of the requests that is lost
 _TOLD_AGAIN_NS = 60 * 10**9
 _FILLED_S = 6.0  # net-snmp fills its caches within 5 s
 _GROWN_S = 70.0  # and averages over a minute (hrProcessorLoad) when it has seen one: until then their table is empty
-_MEMORY = frozenset(
-    {
-        "system.memory.usage",
-        "system.memory.utilization",
-        "system.memory.pool.usage",
-        "system.memory.pool.utilization",
-    }
-)
+_MEMORY = frozenset(shown_in(MEMORY))
 
 
 class SnmpPoller:

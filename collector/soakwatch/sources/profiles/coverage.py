@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from soakwatch.sources.profiles.model import Group, Profile
 from soakwatch_model.event_catalogue import event_kind
+from soakwatch_model.metric import CATALOGUE
+from soakwatch_model.metric_queries import shown_in, usual_in
+from soakwatch_model.shown import CPU, MEMORY
 
 NOTHING = "-"
 COLUMNS: tuple[str, ...] = (
@@ -25,14 +28,10 @@ COLUMNS: tuple[str, ...] = (
     "traps",
     "logs",
 )
-_CPU = ("system.cpu.utilization", "system.cpu.module.utilization", "system.cpu.core.utilization")
-_MEMORY = (
-    "system.memory.usage",
-    "system.memory.utilization",
-    "system.memory.pool.usage",
-    "system.memory.pool.utilization",
+_DROPS = tuple(
+    metric.name for metric in CATALOGUE if metric.drops is not None and metric.drops.place in {"queues", "forwarding"}
 )
-_DROPS = ("queue.dropped", "system.forwarding.dropped", "system.forwarding.denied")
+"""Drops that a vendor's own tables hold: those of interfaces are in the standard ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +60,8 @@ def coverage(profile: Profile, generic: Profile, *, tells_reason: bool) -> Mappi
         paths=frozenset(path.metric for path in profile.gnmi),
     )
     words = (
-        metrics.word(*_CPU),
-        metrics.word(*_MEMORY),
+        metrics.word(*usual_in(CPU)),
+        metrics.word(*shown_in(MEMORY)),
         "own" if metrics.own.intersection(_DROPS) else "interfaces",
         _queues(metrics),
         metrics.word("system.sessions"),

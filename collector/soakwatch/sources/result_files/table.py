@@ -22,13 +22,14 @@ from soakwatch.sources.tables.cells import numbers
 from soakwatch.sources.tables.columns import TIME_NAMES
 from soakwatch.sources.tables.errors import DataError
 from soakwatch.sources.tables.table import Table, table_in
-from soakwatch_model.metric import BY_NAME, COUNTER
+from soakwatch_model.flow import BACK, REQUESTS, SENT
+from soakwatch_model.metric import BY_NAME, COUNTER, GAUGE, flows
 from soakwatch_model.sample import Sample
 
 MAX_SERIES = 5_000
 _SNIFFED = 60
-_RATES = frozenset({"load.tx.packet.rate", "load.tx.bit.rate", "load.request.rate"})
-_COUNTS = frozenset({"load.tx.packets", "load.tx.bytes", "load.requests"})
+_RATES = frozenset((*flows(SENT, kind=GAUGE), *flows(BACK, REQUESTS, kind=GAUGE)))
+_COUNTS = frozenset((*flows(SENT, kind=COUNTER), *flows(BACK, REQUESTS, kind=COUNTER)))
 _COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
 _GROUPS = re.compile(r"\s*[+-]?\d{1,3}(,\d{3})+\s*")
 _POINT = re.compile(r"\s*[+-]?\d+\.\d+\s*")

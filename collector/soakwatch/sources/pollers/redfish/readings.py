@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from soakwatch.sources.hardware_readings import HardwareReadings
+from soakwatch_model.metric import BY_NAME
 
 Resource = Mapping[str, object]
 
@@ -34,7 +35,7 @@ _OF_SENSORS: Final = {
     "EnergyJoules": ("system.energy", "sensor", 1.0),
     "EnergykWh": ("system.energy", "sensor", 3.6e6),
 }
-_LIMITED: Final = frozenset({"system.temperature", "hardware.fan.speed", "hardware.voltage"})
+_LIMITED: Final = frozenset(name for name, _, _ in _OF_SENSORS.values() if f"{name}.limit.high" in BY_NAME)
 _GONE: Final = frozenset({"Absent", "UnavailableOffline"})
 
 
