@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import inspect
 import re
 import subprocess
 from pathlib import Path
@@ -12,6 +13,7 @@ import click
 import pytest
 
 from soakwatch.cli.main import COMMANDS
+from soakwatch.judge.adjudicate.order import RULINGS
 from soakwatch.plan import load_plan, plan_from_text
 from soakwatch.sinks.registry import destinations
 
@@ -61,6 +63,16 @@ def test_the_walk_of_a_sample_is_short_and_exists() -> None:
     assert [int(number) for number, _, _ in walk] == list(range(1, len(walk) + 1))
     assert 10 <= len(walk) <= 15
     assert [(file, name) for _, file, name in walk if name not in _defined(ROOT / file)] == []
+
+
+def test_the_rulings_stand_in_their_order() -> None:
+    """docs/architecture.md lists what is decided about a finding after its rule, as RULINGS has it."""
+    rows = []
+    for step in RULINGS:
+        what = (inspect.getdoc(step.decide) or "").partition("\n\n")[0].replace("\n", " ").replace("``", "`")
+        rows.append(f"| `{step.decide.__name__}` | {step.when} | {what} |")
+    listed = re.findall(r"^\| `\w+` \| (?:always|live|end) \|.*", DOCS["architecture"], re.MULTILINE)
+    assert listed == rows
 
 
 def test_the_plans_of_the_documentation_can_be_run() -> None:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import TypeVar
 
+from soakwatch_model.fact import Fact
 from soakwatch_model.window import Window
+
+F = TypeVar("F", bound=Fact)
 
 
 class Outcome(StrEnum):
@@ -90,10 +94,54 @@ class Mark:
     victim: Victim | None = None
 
 
+class Place(StrEnum):
+    """Where the words of a ruling stand in the sentence that a person reads."""
+
+    BEFORE = "before"  # the ruling, then what was said so far; the text brings its own colon or comma
+    NOTE = "note"  # what was said so far, and the ruling in brackets
+    BEHIND = "behind"  # what was said so far; the ruling
+    INSTEAD = "instead"  # the ruling alone, which says itself what was said so far
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """What is decided about a finding after its rule wrote it: ``by`` whom, the ``outcome`` from then on, and why.
+
+    ``was`` is the outcome before it; ``text`` stands at its ``place`` in the sentence that is shown. ``why`` is set
+    of an inconclusive outcome.
+    """
+
+    by: str
+    outcome: Outcome
+    why: InconclusiveReason | None
+    text: str
+    was: Outcome
+    place: Place = Place.NOTE
+
+    def beside(self, said: str) -> str:
+        """The words of the ruling beside what was said so far.
+
+        >>> note = Ruling("role", Outcome.WARN, None, "not the device", Outcome.FAIL)
+        >>> note.beside("it fell"), replace(note, text="so far:", place=Place.BEFORE).beside("it fell")
+        ('it fell (not the device)', 'so far: it fell')
+        """
+        match self.place:
+            case Place.BEFORE:
+                return f"{self.text} {said}"
+            case Place.NOTE:
+                return f"{said} ({self.text})"
+            case Place.BEHIND:
+                return f"{said}; {self.text}"
+            case Place.INSTEAD:
+                return self.text
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """What one rule says of one subject in one window, complete enough to be argued about.
 
+    Its rule writes it once; what others decide about it is appended as ``rulings``, and ``outcome``, ``why`` and
+    ``settle`` are those of the last one. ``facts`` are what others may know of it; ``numbers`` are only shown.
     ``definition`` is one sentence with the parameters filled in; ``reason`` one sentence a person understands.
     ``measured``, ``limit`` and ``interval`` (95 % unless the definition says otherwise) are in ``unit``;
     ``smallest_detectable`` is the smallest effect that this window could have shown with 80 % power, in
@@ -123,6 +171,39 @@ class Finding:
     doubts: tuple[str, ...] = ()  # known weaknesses of the method that matter here
     why: InconclusiveReason | None = None  # what makes an inconclusive finding so
     forecast: Forecast | None = None
+    facts: tuple[Fact, ...] = ()
+    rulings: tuple[Ruling, ...] = ()
+
+    @property
+    def own_outcome(self) -> Outcome:
+        """What the rule itself said, whatever was decided about it since."""
+        return self.rulings[0].was if self.rulings else self.outcome
+
+    @property
+    def sentence(self) -> str:
+        """What a person reads: the reason of the rule, and what was decided about it since."""
+        said = self.reason
+        for ruling in self.rulings:
+            said = ruling.beside(said)
+        return said
+
+    def ruled(
+        self,
+        by: str,
+        outcome: Outcome,
+        text: str,
+        *,
+        place: Place = Place.NOTE,
+        why: InconclusiveReason | None = None,
+        settle: str = "",
+    ) -> Finding:
+        """The finding with one more ruling, by which it has this outcome; its reason stays what the rule said."""
+        ruling = Ruling(by, outcome, why, text, self.outcome, place)
+        return replace(self, outcome=outcome, why=why, settle=settle, rulings=(*self.rulings, ruling))
+
+    def fact(self, kind: type[F]) -> F | None:
+        """The fact of this kind, None where the rule states none."""
+        return next((fact for fact in self.facts if isinstance(fact, kind)), None)
 
     @property
     def coverage(self) -> float | None:

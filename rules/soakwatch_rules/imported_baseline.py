@@ -1,4 +1,4 @@
-"""The baseline that an earlier run lent to this one: readings before the window, of which the load is not known."""
+"""A baseline before the window: of an earlier run, whose load is not known, or before a search for the capacity."""
 
 from __future__ import annotations
 
@@ -8,13 +8,25 @@ from soakwatch_model.case import Case
 from soakwatch_model.series import Series
 from soakwatch_rules.sampling import cadence
 
-BASELINE_DOUBT: Final = "compared with the baseline of an earlier run"
+_OWN: Final = frozenset({"baseline", "capacity"})
 _ALIKE: Final = 2.0  # noise over thirty readings can only be compared where they lie about as far apart
 
 
+def which_baseline(case: Case) -> str:
+    """The baseline before the window in words: behind a search for the capacity it is the run's own, if it has one."""
+    if {phase.name for phase in case.phases} >= _OWN:
+        return "the baseline before the search for the capacity"
+    return "the baseline of an earlier run"
+
+
+def baseline_doubt(case: Case) -> str:
+    """What is said of a comparison with it."""
+    return f"compared with {which_baseline(case)}"
+
+
 def baseline_caveat(case: Case) -> tuple[str, ...]:
-    """What is to be told where the baseline is lent."""
-    return (BASELINE_DOUBT,) if any(_before(case, series) for series in case.before.baseline) else ()
+    """The doubt where the baseline lies before the window."""
+    return (baseline_doubt(case),) if any(_before(case, series) for series in case.before.baseline) else ()
 
 
 def imported_baseline(case: Case, series: Series, *, alike: bool = False) -> Series | None:

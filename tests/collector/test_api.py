@@ -111,7 +111,7 @@ def test_what_cannot_be_judged_is_inconclusive(values: list[object], outcome: Ou
     """Nothing, one value, no number at all: inconclusive with a reason; a constant passes."""
     (finding,) = judge_series(SECONDS[: len(values)], values, "memory_growth")
     assert finding.outcome is outcome
-    assert finding.reason
+    assert finding.sentence
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_no_arrays_break_it(pairs: list[tuple[float, float]]) -> None:
         findings = judge_series(times, values, "memory_growth")
     except ValueError:
         findings = ()
-    assert all(finding.reason for finding in findings)
+    assert all(finding.sentence for finding in findings)
     assert np.array_equal(times, before[0], equal_nan=True)
     assert np.array_equal(values, before[1], equal_nan=True)
 

@@ -37,7 +37,7 @@ def verdict_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Through:
 def check_pass(verdict: Verdict) -> None:
     """Pass, as the page says; of devices that do nothing but answer nothing is told but what needs no deciding."""
     told = [
-        f"{finding.outcome.value} {finding.rule} {finding.target} {finding.metric} {finding.object}: {finding.reason}"
+        f"{finding.outcome.value} {finding.rule} {finding.target} {finding.metric} {finding.object}: {finding.sentence}"
         for n, finding in enumerate(verdict.findings)
         if finding.outcome in {Outcome.FAIL, Outcome.WARN}
         or (finding.outcome is Outcome.INCONCLUSIVE and n not in verdict.waived)

@@ -14,11 +14,12 @@ from soakwatch_model.window import Phase, Window
 from soakwatch_rules.detectors.cpu_spike import CpuSpike
 from soakwatch_rules.detectors.management_isolation import ManagementIsolation
 from soakwatch_rules.detectors.recovery import Recovery
-from soakwatch_rules.imported_baseline import BASELINE_DOUBT
+from soakwatch_rules.imported_baseline import baseline_caveat
 from soakwatch_rules.scenarios.synthetic import readings
 
 S = 10**9
 BEGIN = 100_000 * S
+LENT_DOUBT = "compared with the baseline of an earlier run"
 PEER = "peer=192.0.2.1,protocol=icmp"
 
 
@@ -50,7 +51,7 @@ def test_recovery_without_a_calm_of_its_own_takes_the_imported_one(level: float,
     """And says that it did; without it nothing is known."""
     (finding,) = Recovery().judge(stressed((LENT,), after_stress(level)))
     assert finding.outcome is outcome, finding.reason
-    assert f"{BASELINE_DOUBT}, whose load is not known here" in finding.doubts
+    assert f"{LENT_DOUBT}, whose load is not known here" in finding.doubts
     (unknown,) = Recovery().judge(stressed((), after_stress(level)))
     assert (unknown.outcome, unknown.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.NO_REFERENCE)
 
@@ -74,7 +75,7 @@ def test_recovery_prefers_its_own_calm() -> None:
     case = Case("dut", "", Window(BEGIN, index + 4200 * S), (own,), phases=phases, before=Before(baseline=(LENT,)))
     (finding,) = Recovery().judge(case)
     assert finding.outcome is Outcome.PASS
-    assert not [caveat for caveat in finding.doubts if BASELINE_DOUBT in caveat]
+    assert not [caveat for caveat in finding.doubts if LENT_DOUBT in caveat]
 
 
 def test_management_is_compared_with_the_imported_round_trip_where_the_load_was_always_high() -> None:
@@ -88,7 +89,7 @@ def test_management_is_compared_with_the_imported_round_trip_where_the_load_was_
     assert "only absolute limits were judged" in alone.doubts[0]
     (held,) = ManagementIsolation().judge(replace(case, before=Before(baseline=(series,))))
     assert held.outcome is Outcome.WARN
-    assert BASELINE_DOUBT in held.doubts
+    assert LENT_DOUBT in held.doubts
 
 
 def test_a_spike_is_compared_with_the_imported_level() -> None:
@@ -100,4 +101,15 @@ def test_a_spike_is_compared_with_the_imported_level() -> None:
         replace(case, before=Before(baseline=(noisy("system.cpu.utilization", np.full(200, 0.3), 0, 1.0),)))
     )
     assert (alone.outcome, held.outcome) == (Outcome.INCONCLUSIVE, Outcome.FAIL)
-    assert BASELINE_DOUBT in held.doubts
+    assert LENT_DOUBT in held.doubts
+
+
+def test_the_baseline_before_a_search_is_the_runs_own() -> None:
+    """Behind a search for the capacity the readings before the window are those of the run itself."""
+    lent = stressed((LENT,), after_stress(0.3))
+    assert baseline_caveat(lent) == (LENT_DOUBT,)
+    searched = (Phase("baseline", Window(0, S)), Phase("capacity", Window(S, BEGIN)), *lent.phases)
+    own = ("compared with the baseline before the search for the capacity",)
+    assert baseline_caveat(replace(lent, phases=searched)) == own
+    assert baseline_caveat(replace(lent, phases=searched[1:])) == (LENT_DOUBT,)
+    assert baseline_caveat(replace(lent, before=replace(lent.before, baseline=()))) == ()

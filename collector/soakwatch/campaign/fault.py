@@ -23,5 +23,5 @@ def fault_in(view: RecordView) -> str:
         if finding.outcome is not Outcome.INCONCLUSIVE or index in verdict.waived:
             continue
         if finding.why is InconclusiveReason.GENERATOR or finding.target in others:
-            return f"{finding.rule} on {finding.target}: {finding.reason}"
+            return f"{finding.rule} on {finding.target}: {finding.sentence}"
     return ""

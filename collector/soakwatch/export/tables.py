@@ -73,7 +73,7 @@ def _phases(view: RecordView) -> Rows:
 def _finding(state: str, finding: Finding, withdrawn_ns: int | None = None) -> tuple[Cell, ...]:
     f = finding
     return (
-        *(state, f.rule, f.version, f.outcome.value, f.target, f.metric, f.object, f.reason),
+        *(state, f.rule, f.version, f.outcome.value, f.target, f.metric, f.object, f.sentence),
         *(f.measured, f.limit, f.unit, f.window.begin_ns, f.window.end_ns, withdrawn_ns, finding_to_json(f)),
     )
 

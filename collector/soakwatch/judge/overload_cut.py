@@ -9,15 +9,12 @@ whole run: nothing of that is asked for by a search.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from soakwatch.plan.capacity import NAME
-from soakwatch_model.finding import Finding
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules.rule import Rule
 from soakwatch_rules.traits import Judges, traits_of
 
-_LENT, _OWN = "the baseline of an earlier run", "the baseline before the search for the capacity"
 _PREPARE = frozenset({"baseline", "ramp", NAME})
 
 
@@ -47,17 +44,6 @@ def around_searches(window: Window, phases: Sequence[Phase]) -> tuple[Window, ..
         stretches.append(Window(begin_ns, window.end_ns))
     judged = [stretch for stretch in stretches if not _prepares(stretch, phases)]
     return tuple(judged or stretches)
-
-
-def of_own_baseline(findings: Sequence[Finding], phases: Iterable[Phase]) -> Sequence[Finding]:
-    """Findings of a stretch behind a search: readings from before it are those of the run's own baseline, if it has
-    one, and are called so."""
-    if not {"baseline", NAME} <= {phase.name for phase in phases}:
-        return findings
-    return [
-        replace(f, reason=f.reason.replace(_LENT, _OWN), doubts=tuple(d.replace(_LENT, _OWN) for d in f.doubts))
-        for f in findings
-    ]
 
 
 def _prepares(stretch: Window, phases: Iterable[Phase]) -> bool:

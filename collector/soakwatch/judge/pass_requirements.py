@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
-from soakwatch_rules.memory_verdict import BOTH
-from soakwatch_rules.traits import traits_of
+from soakwatch_rules.traits import GrowthMethod, traits_of
 
 _OF_THE_RUN = frozenset({InconclusiveReason.CADENCE, InconclusiveReason.TOO_SHORT})
 """No sample is missing: the run as planned cannot show this. ``soakwatch check`` says so beforehand."""
@@ -44,11 +43,12 @@ class Demand:
         """
         of_many = [f for f in findings if traits_of(f.rule).inconclusive.by_majority]
         passed = Counter((f.rule, f.target) for f in of_many if f.outcome is Outcome.PASS)
+        contradicted = frozenset(_key(f) for f in findings if _by_stages(f) and f.own_outcome is Outcome.FAIL)
         undecided = Counter((f.rule, f.target) for f in of_many if f.outcome is Outcome.INCONCLUSIVE)
         return frozenset(
             index
             for index, f in enumerate(findings)
-            if self.waives(f)
+            if self.waives(f, contradicted=_key(f) in contradicted)
             or (
                 traits_of(f.rule).inconclusive.by_majority
                 and f.outcome is Outcome.INCONCLUSIVE
@@ -59,8 +59,10 @@ class Demand:
             )
         )
 
-    def waives(self, finding: Finding) -> bool:
+    def waives(self, finding: Finding, *, contradicted: bool = False) -> bool:
         """Whether this is inconclusive and not required.
+
+        ``contradicted``: it is a doubt of the shape about growth that the stages detect.
 
         >>> from soakwatch_model.window import Window
         >>> doubt = Finding("cpu_spike", 1, Outcome.INCONCLUSIVE, "dut", "", "", Window(0, 1), "", "", 9,
@@ -80,18 +82,25 @@ class Demand:
             return whole and rule not in self.named
         if why in _OF_THE_RUN:
             return why is InconclusiveReason.CADENCE or rule not in self.named
-        return why in _OF_THE_READINGS and within(finding)
+        return why in _OF_THE_READINGS and within(finding, contradicted=contradicted)
 
 
-def within(finding: Finding) -> bool:
+def _key(finding: Finding) -> tuple[str, str, str]:
+    return finding.target, finding.metric, finding.object
+
+
+def _by_stages(finding: Finding) -> bool:
+    return traits_of(finding.rule).growth is GrowthMethod.STAGES
+
+
+def within(finding: Finding, *, contradicted: bool = False) -> bool:
     """Whether the measured value is more likely within its limit than beyond it; a negative limit is one of a decrease.
 
     False for growth that the straight line or the stages detect but no shape does: the methods contradict each other.
     """
     probability = finding.numbers.get("probability")
     if probability is not None:
-        contradicted = finding.numbers.get("straight_line", 0.0) or finding.numbers.get(BOTH, 0.0)
-        return probability < _LIKELY and not contradicted
+        return probability < _LIKELY and not contradicted and not finding.numbers.get("straight_line", 0.0)
     if finding.measured is None or finding.limit is None:
         return False
     return finding.measured <= finding.limit if finding.limit >= 0 else finding.measured >= finding.limit

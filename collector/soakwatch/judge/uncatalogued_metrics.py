@@ -84,7 +84,7 @@ def inconclusive_if_unjudged(record: Traited, verdict: Verdict) -> Verdict:
         return verdict
     reason = f"nothing was judged: no rule knows {', '.join(sorted(metrics)[:_SHOWN])}; name one with --rule"
     if seen:
-        reason = f"nothing was judged: {seen[0].rule} does not apply to {seen[0].metric}: {seen[0].reason}"
+        reason = f"nothing was judged: {seen[0].rule} does not apply to {seen[0].metric}: {seen[0].sentence}"
     targets = tuple(
         replace(target, outcome=Outcome.INCONCLUSIVE, reason=reason) if target.role == DUT else target
         for target in verdict.targets

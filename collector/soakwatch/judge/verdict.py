@@ -160,9 +160,9 @@ def _of_target(
     unsure = [every[p] for p in places if every[p].outcome is Outcome.INCONCLUSIVE and p not in open_]
     warned = [f for f in judged if f.outcome is Outcome.WARN]
     if failed:
-        return TargetVerdict(name, role, Outcome.FAIL, f"{_rules(failed)}: {failed[0].reason}")
+        return TargetVerdict(name, role, Outcome.FAIL, f"{_rules(failed)}: {failed[0].sentence}")
     if unsure:
-        return TargetVerdict(name, role, Outcome.INCONCLUSIVE, f"{_rules(unsure)}: {unsure[0].reason}")
+        return TargetVerdict(name, role, Outcome.INCONCLUSIVE, f"{_rules(unsure)}: {unsure[0].sentence}")
     if not judged and role == DUT:
         return TargetVerdict(name, role, Outcome.INCONCLUSIVE, "nothing was judged: no rule found its metrics here")
     if not judged:
@@ -173,11 +173,11 @@ def _of_target(
     if role == DUT and others and not any(f.outcome in {Outcome.PASS, Outcome.WARN} for f in others):
         first = (waived or others)[0]
         what = "set-up" if any(traits_of(f.rule).judges is Judges.SETUP for f in well + warned) else "availability"
-        reason = f"only its {what} was judged: {first.rule}: {first.reason}"
+        reason = f"only its {what} was judged: {first.rule}: {first.sentence}"
         return TargetVerdict(name, role, Outcome.INCONCLUSIVE, reason)
     undecided = f"; {len(waived)} inconclusive, not required: {_rules(waived)}" if waived else ""
     if warned:
-        reason = f"{_counted(len(warned), 'warning')}, {_rules(warned)}: {warned[0].reason}{undecided}"
+        reason = f"{_counted(len(warned), 'warning')}, {_rules(warned)}: {warned[0].sentence}{undecided}"
         return TargetVerdict(name, role, Outcome.PASS, reason)
     return TargetVerdict(name, role, Outcome.PASS, f"{_counted(len(well), 'check')} passed{undecided}")
 

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import cast
 
-from soakwatch_model.finding import Finding, Forecast, InconclusiveReason, Mark, MarkKind, Outcome, Victim
+from soakwatch_model.fact import Fact, PartOfRun
+from soakwatch_model.finding import (
+    Finding,
+    Forecast,
+    InconclusiveReason,
+    Mark,
+    MarkKind,
+    Outcome,
+    Place,
+    Ruling,
+    Victim,
+)
 from soakwatch_model.window import Window
 from soakwatch_rules.crash_kinds import KERNEL
 
@@ -16,6 +28,10 @@ _MARK_KINDS = "mark_kinds"
 _VICTIMS = "mark_victims"
 """Process, pid and core file of each mark that has them, null of another; left out where no mark has."""
 _OF_THE_DEVICE = tuple(kind.words for kind in KERNEL.values() if kind.outcome is Outcome.FAIL)
+_FACTS: Mapping[str, Callable[..., Fact]] = {kind.__name__: kind for kind in (PartOfRun,)}
+"""The kinds of facts by their names in a record."""
+_NOT_JSON = ("nan", "inf", "-inf")
+"""How the floats are kept that JSON lacks."""
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
 
@@ -56,6 +72,13 @@ def finding_to_json(finding: Finding) -> str:
     }
     if any(mark.victim is not None for mark in f.marks):
         body[_VICTIMS] = [None if (v := mark.victim) is None else [v.process, v.pid, v.core_file] for mark in f.marks]
+    if f.facts:
+        body["facts"] = [_fact_out(fact) for fact in f.facts]
+    if f.rulings:
+        body["rulings"] = [
+            [r.by, r.outcome.value, None if r.why is None else r.why.value, r.text, r.was.value, r.place.value]
+            for r in f.rulings
+        ]
     return json.dumps(body, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
 
 
@@ -88,7 +111,29 @@ def finding_from_json(text: str) -> Finding:
         doubts=tuple(cast("list[str]", body["doubts"])),
         why=None if body.get("why") is None else InconclusiveReason(cast("str", body["why"])),
         forecast=_forecast(body.get("forecast")),
+        facts=tuple(_facts(body.get("facts"))),
+        rulings=tuple(_rulings(body.get("rulings"))),
     )
+
+
+def _fact_out(fact: Fact) -> Json:
+    values = {each.name: getattr(fact, each.name) for each in dataclasses.fields(fact)}
+    return [type(fact).__name__, {name: _out(v) if isinstance(v, float) else v for name, v in values.items()}]
+
+
+def _facts(body: Json) -> Iterator[Fact]:
+    """The facts; none of a record of an earlier version, and those alone whose kinds are known here."""
+    for name, values in cast("list[tuple[str, dict[str, Json]]]", body or []):
+        kind = _FACTS.get(name)
+        if kind is not None:
+            yield kind(**{key: float(v) if v in _NOT_JSON else v for key, v in values.items()})
+
+
+def _rulings(body: Json) -> Iterator[Ruling]:
+    """The rulings; none of a record of an earlier version, whose reasons hold their words."""
+    for by, outcome, why, text, was, place in cast("list[tuple[str, str, str | None, str, str, str]]", body or []):
+        reason = None if why is None else InconclusiveReason(why)
+        yield Ruling(by, Outcome(outcome), reason, text, Outcome(was), Place(place))
 
 
 def _marks(body: Mapping[str, Json]) -> tuple[Mark, ...]:

@@ -160,7 +160,7 @@ def _facts(page: Page, cause: Cause | None, finding: Finding | None, near: Room 
         if much := _how_much(finding):
             facts.append(("How much", much))
         if finding.outcome is Outcome.INCONCLUSIVE:
-            facts.append(("Reason", _short(finding.reason)))
+            facts.append(("Reason", _short(finding.sentence)))
         if finding.outcome in _HAPPENED or cause.timeline:
             facts += [("Since", _since(verdict, cause, finding)), ("Until", _until(verdict, cause, finding))]
     facts.append(("Load", under(page.load, verdict.window).removeprefix("under ") or "none recorded"))

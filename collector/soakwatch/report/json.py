@@ -23,7 +23,7 @@ from soakwatch_model.sample import object_labels
 from soakwatch_model.window import Phase
 from soakwatch_rules.causes import Cause
 
-SCHEMA = 5
+SCHEMA = 6
 
 Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
 
@@ -207,7 +207,10 @@ def finding_document(finding: Finding) -> dict[str, Json]:
         "smallest_detectable": _known(finding.smallest_detectable),
         "detectable_unit": finding.detectable_unit,
         "definition": finding.definition,
-        "reason": finding.reason,
+        "reason": finding.sentence,
+        "rulings": [
+            {"by": ruling.by, "outcome": ruling.outcome.value, "text": ruling.text} for ruling in finding.rulings
+        ],
         "why": None if finding.why is None else finding.why.value,
         "settle": finding.settle,
         "forecast": _forecast(finding.forecast),

@@ -125,11 +125,11 @@ def _tell(counts: Counter[str], case: ET.Element, tag: str | None, message: str,
 
 def _summary(findings: list[Finding]) -> str:
     more = f" (and {len(findings) - 1} more)" if len(findings) > 1 else ""
-    return findings[0].reason + more
+    return findings[0].sentence + more
 
 
 def _story(finding: Finding) -> str:
-    lines = [f"{finding.outcome.value}: {subject(finding.metric, finding.object)}", finding.reason]
+    lines = [f"{finding.outcome.value}: {subject(finding.metric, finding.object)}", finding.sentence]
     lines.append(f"definition: {finding.definition}")
     if finding.measured is not None:
         lines.append(

@@ -126,6 +126,5 @@ def figures(finding: Finding) -> list[str]:
 
 def withdrawn_text(time_ns: int, finding: Finding) -> str:
     """A warning that was reported while the run went on and did not last."""
-    return (
-        f"{finding.target} {about(finding)}: {finding.outcome.value} withdrawn at {utc(time_ns)} UTC: {finding.reason}"
-    )
+    when = f"{finding.outcome.value} withdrawn at {utc(time_ns)} UTC"
+    return f"{finding.target} {about(finding)}: {when}: {finding.sentence}"

@@ -77,7 +77,7 @@ def _cause(writer: ConsoleWriter, page: Page, cause: Cause) -> None:
         by_rule.setdefault((finding.rule, finding.outcome, finding.target), []).append(finding)
     for (rule, outcome, target), own in list(by_rule.items())[:_MAX_RULES]:
         subjects = f"{rule} ({len(own)})" if len(own) > 1 else about(own[0])
-        text = " ".join(part for part in ("" if cause.target else target, f"{subjects}: {own[0].reason}") if part)
+        text = " ".join(part for part in ("" if cause.target else target, f"{subjects}: {own[0].sentence}") if part)
         text = text if len(text) <= _MAX_REASON else f"{text[: _MAX_REASON - 1]}…"
         writer.say(head(outcome, outcome_words(own[0])), f"  {text}", indent=_INDENT, hang=_INDENT + 2)
     if len(by_rule) > _MAX_RULES:

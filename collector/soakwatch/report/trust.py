@@ -68,7 +68,7 @@ def _generator(verdict: Verdict, load: Sequence[Generator]) -> tuple[str, bool]:
     judged = [finding for finding in verdict.findings if traits_of(finding.rule).judges is Judges.GENERATOR]
     faults = [finding for finding in judged if finding.outcome in _FAULTS]
     if faults:
-        return f"the generator {faults[0].target} was not as it should be: {faults[0].reason.rstrip('.')}", False
+        return f"the generator {faults[0].target} was not as it should be: {faults[0].sentence.rstrip('.')}", False
     if any(finding.outcome is Outcome.PASS for finding in judged):
         return "the generator held its load", True
     return ("the generator was not judged" if load or judged else "no traffic generator"), True

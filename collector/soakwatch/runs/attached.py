@@ -260,7 +260,7 @@ def _covers(window: Window, begin_ns: int, end_ns: int) -> bool:
 
 
 def _reasons(findings: list[Finding]) -> str:
-    reasons = [f"{finding.rule}: {finding.reason.rstrip('.')}" for finding in findings[:_MAX_REASONS]]
+    reasons = [f"{finding.rule}: {finding.sentence.rstrip('.')}" for finding in findings[:_MAX_REASONS]]
     more = len(findings) - len(reasons)
     return "; ".join(reasons) + (f"; and {more} more" if more else "")
 

@@ -173,7 +173,7 @@ def decisive(before: Sequence[Finding], was: Outcome | None, verdict: Verdict) -
     if not bad:
         return None
     key = _key(bad[0])
-    reason = found.get(key, bad[0]).reason
+    reason = found.get(key, bad[0]).sentence
     others = len({_key(finding) for finding in bad}) - 1
     return Decisive(*key, _outcome(held.get(key)), _outcome(found.get(key)), reason, others)
 

@@ -77,5 +77,5 @@ def _finding(finding: Finding) -> dict[str, Json]:
         "target": finding.target,
         "metric": finding.metric,
         "object": finding.object,
-        "reason": finding.reason,
+        "reason": finding.sentence,
     }

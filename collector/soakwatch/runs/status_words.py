@@ -39,7 +39,7 @@ def forecast_text(finding: Finding) -> str:
 
 def finding_words(finding: Finding) -> str:
     """A live finding in one line, with its early warning."""
-    text = f"{finding.reason}; forecast: {forecast_text(finding)}" if forecast_text(finding) else finding.reason
+    text = f"{finding.sentence}; forecast: {forecast_text(finding)}" if forecast_text(finding) else finding.sentence
     return harmless(f"{title(finding)}: {text}")
 
 

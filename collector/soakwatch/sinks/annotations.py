@@ -65,7 +65,7 @@ class FindingLines:
         for finding in gone:
             head, time_ns = _finding_key(self.run, finding), finding.window.begin_ns
             if finding.outcome in SEVERITY and (head, time_ns) not in lines:
-                fields = {**_withdrawn(finding.reason), **_moment_fields(finding)}
+                fields = {**_withdrawn(finding.sentence), **_moment_fields(finding)}
                 lines[head, time_ns] = line(head, fields, time_ns)
         for head, time_ns in self._written.keys() - lines.keys():
             lines[head, time_ns] = line(head, _withdrawn(""), time_ns)
@@ -91,7 +91,7 @@ class MomentLines:
                 while (head, time_ns) in lines:
                     time_ns += 1
                 fields: dict[str, Value] = {
-                    "text": " ".join(part for part in (finding.object, finding.reason) if part),
+                    "text": " ".join(part for part in (finding.object, finding.sentence) if part),
                     "outcome": finding.outcome.value,
                     "rank": RANK[finding.outcome],
                     "at_ms": milliseconds(time_ns),
@@ -126,7 +126,7 @@ def _finding_fields(finding: Finding, *, live: bool) -> dict[str, Value]:
         "outcome": finding.outcome.value,
         "severity": SEVERITY[finding.outcome],
         "rank": RANK[finding.outcome],
-        "reason": finding.reason,
+        "reason": finding.sentence,
         "unit": finding.unit,
         "measured": finding.measured,
         "limit": finding.limit,

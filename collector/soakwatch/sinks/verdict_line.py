@@ -142,7 +142,7 @@ def _headline(view: RecordView, standing: Standing, worst: Finding | None) -> st
         last = datetime.fromtimestamp((view.last_ns or 0) * 1e-9, UTC)
         return f"{what} at {last:%H:%M} UTC: not judged; run `soakwatch judge`"
     return (metas.get("reason") if standing == "judged" else None) or (
-        worst.reason if worst else "nothing found so far"
+        worst.sentence if worst else "nothing found so far"
     )
 
 

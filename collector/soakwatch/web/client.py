@@ -181,7 +181,7 @@ def _interim_verdict(answer: Mapping[str, object]) -> InterimVerdict:
         ) from None
     failed = [listed_finding for listed_finding in findings if listed_finding.outcome is Outcome.FAIL]
     if failed:
-        return InterimVerdict(Outcome.FAIL, f"{failed[0].rule}: {failed[0].reason}", findings, until_ns)
+        return InterimVerdict(Outcome.FAIL, f"{failed[0].rule}: {failed[0].sentence}", findings, until_ns)
     return InterimVerdict(
         Outcome.INCONCLUSIVE, "the run is still going on, and nothing has failed so far", findings, until_ns
     )

@@ -132,7 +132,7 @@ def finding_data(finding: Finding) -> Mapping[str, object]:
         "rule": finding.rule,
         "target": finding.target,
         "about": subject(finding.metric, finding.object),
-        "reason": finding.reason[:_MAX_REASON],
+        "reason": finding.sentence[:_MAX_REASON],
     }
 
 

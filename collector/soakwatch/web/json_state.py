@@ -254,7 +254,7 @@ def _line(state: RunState, counts: Mapping[str, int]) -> str:
     worst = next((f for f in _sorted(state.findings) if f.outcome is Outcome.FAIL), None)
     if worst is not None:
         more = f", and {counts['fail'] - 1} more" if counts["fail"] > 1 else ""
-        return printable(f"{worst.rule} on {worst.target}: {worst.reason}{more}")
+        return printable(f"{worst.rule} on {worst.target}: {worst.sentence}{more}")
     warned, fresh = counts["warn"], _fresh(state, state.judged_ns)
     parts = [f"{warned} warning{'s' if warned > 1 else ''}"] if warned else []
     if fresh:
@@ -307,7 +307,7 @@ def _alarm(finding: Finding, known: Mapping[tuple[str, ...], tuple[str, str]]) -
         "object": f.object,
         "outcome": f.outcome.value,
         "about": printable(subject(f.metric, f.object)),
-        "reason": printable(f.reason),
+        "reason": printable(f.sentence),
         "definition": printable(f.definition),
         "measured": quantity(f.measured, f.unit),
         "limit": None if f.limit is None else quantity(f.limit, f.unit),

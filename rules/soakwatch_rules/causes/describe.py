@@ -118,8 +118,8 @@ def _headline(context: CauseContext, indexes: Sequence[int], group: Group) -> st
     if group.kind is CauseKind.GENERATOR:
         resting = sum(context.traits[index].judges is not Judges.GENERATOR for index in indexes)
         many = f", {resting} finding{'s rest' if resting != 1 else ' rests'} on its load" if resting else ""
-        return f"generator at fault{many}: {lead.reason}"
-    text = lead.reason
+        return f"generator at fault{many}: {lead.sentence}"
+    text = lead.sentence
     if group.owner is not None:
         text += f"; {group.owner.words}"
     signs = list(dict.fromkeys(words for index in indexes if (words := context.traits[index].words.effect)))

@@ -69,7 +69,7 @@ def rows_by_reason(findings: Sequence[Finding], indexes: Iterable[int]) -> tuple
     rows: dict[tuple[str, ...], list[int]] = {}
     for index in indexes:
         f = findings[index]
-        same = f.reason if f.why is None else f.why.value
+        same = f.sentence if f.why is None else f.why.value
         rows.setdefault((f.rule, f.outcome.value, same, _NUMBER.sub("#", f.settle)), []).append(index)
     return tuple(_row(findings, indexes) for indexes in rows.values())
 
@@ -78,7 +78,7 @@ def _row(findings: Sequence[Finding], indexes: list[int]) -> ReasonRow:
     own = [findings[index] for index in indexes]
     first = own[0]
     single = len(own) == 1 or first.why is InconclusiveReason.UNREAD
-    why = first.reason if single or first.why is None else first.why.value
+    why = first.sentence if single or first.why is None else first.why.value
     settles = list(dict.fromkeys(f.settle for f in own))
     settle = max(settles, key=_asked)
     if len(settles) > 1:

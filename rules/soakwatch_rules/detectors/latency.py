@@ -14,7 +14,7 @@ from soakwatch_model.label import label
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.draft import absent, draft
-from soakwatch_rules.imported_baseline import BASELINE_DOUBT, imported_baseline
+from soakwatch_rules.imported_baseline import baseline_doubt, imported_baseline, which_baseline
 from soakwatch_rules.latency.blocks import (
     EARLY,
     MIN_REFERENCE_BLOCKS,
@@ -335,7 +335,7 @@ class Latency:
                 "block_s": grid.block_s,
                 "seconds": sum(s.seconds for s in reported),
             },
-            doubts=(BASELINE_DOUBT,) if imported_baseline(case, series) is not None else (),
+            doubts=(baseline_doubt(case),) if imported_baseline(case, series) is not None else (),
         )
         if failing or late:
             s = max(
@@ -387,5 +387,5 @@ class Latency:
 
     def _usual(self, case: Case, series: Series) -> str:
         if imported_baseline(case, series) is not None:
-            return "the baseline of an earlier run"
+            return which_baseline(case)
         return "the baseline" if baselines(case) else "the early run"

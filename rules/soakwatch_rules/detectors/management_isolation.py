@@ -16,7 +16,7 @@ from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.events.boots import LIVES
-from soakwatch_rules.imported_baseline import BASELINE_DOUBT, imported_baseline
+from soakwatch_rules.imported_baseline import baseline_doubt, imported_baseline
 from soakwatch_rules.load.forwarding import Forwarding, alive_without_management, lost_share
 from soakwatch_rules.load.pressure import Pressure, pressure, seconds
 from soakwatch_rules.management.gap_cause import (
@@ -242,7 +242,7 @@ class ManagementIsolation:
         numbers |= {} if share is None or usual is None else {"lost_share_low": usual}
         numbers |= {"path_s": seconds(missing), "path_lost": total[1] - lost} if missing else {}
         doubts = (
-            *((BASELINE_DOUBT,) if borrowed else ()),
+            *((baseline_doubt(case),) if borrowed else ()),
             *self._doubts(case, under, share, usual or 0.0, alone=not borrowed),
         )
         finding = replace(finding, measured=late, numbers=finite_numbers(numbers), doubts=doubts)
@@ -327,7 +327,7 @@ class ManagementIsolation:
         borrowed = None if under.low else imported_baseline(case, series)
         if borrowed is not None:
             low = poll_latency(borrowed, None, (Window(int(borrowed.time_ns[0]), case.window.begin_ns),))
-        doubts = (*((BASELINE_DOUBT,) if borrowed is not None else ()), *_monitor(case.ledgers))
+        doubts = (*((baseline_doubt(case),) if borrowed is not None else ()), *_monitor(case.ledgers))
         finding = replace(draft(self, case, series), unit="s", doubts=doubts)
         if high is None or max(float(high.number), high.due) < _MIN_PROBES:
             reason = f"fewer than {_MIN_PROBES} polls of {source} under {under.text} ({duration(seconds(under.high))})"

@@ -14,12 +14,11 @@ from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.lives import Life, dead_seconds, lives
-from soakwatch_rules.memory_verdict import CUT, LEVELLED
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence, expected
 from soakwatch_rules.stats.stages import compare, stages, still_rising
-from soakwatch_rules.traits import Family, GrowthMethod, Guide, Marks, Traits, Words
+from soakwatch_rules.traits import CUT, LEVELLED, Family, GrowthMethod, Guide, Marks, Traits, Words
 from soakwatch_rules.wording.stage import JudgedLife, doubts_of, sentence
 from soakwatch_rules.wording.words import counted, duration
 
@@ -57,7 +56,7 @@ class MemoryGrowth:
 
     Its result is always shown, and decides where ``growth`` did not judge or could not (a window shorter than its
     ``shortest``, too few samples), and with ``decides: alone``; where ``growth`` judged the same series and finds no
-    growth, or is undecided, this is a warning that states both (``memory_verdict``). Sums of a machine are judged
+    growth, or is undecided, this is a warning that states both (the rulings on memory). Sums of a machine are judged
     together with the processes that were read (``memory_sums``).
 
     Of the monitor's own memory the first hour of each life is left out (``warm_up``): it fills caches of an hour, which

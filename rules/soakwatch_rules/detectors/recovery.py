@@ -17,7 +17,7 @@ from soakwatch_model.window import Window
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.episodes import Episode, episodes
 from soakwatch_rules.events.explanations import median_load
-from soakwatch_rules.imported_baseline import BASELINE_DOUBT, imported_baseline
+from soakwatch_rules.imported_baseline import baseline_doubt, imported_baseline
 from soakwatch_rules.lives import lives
 from soakwatch_rules.load.account import LoadAccount
 from soakwatch_rules.natural_variation import JudgedEpisode, memory_kept, weighed_against_history, without_level
@@ -258,7 +258,7 @@ class Recovery:
         if other is not None and len(other) >= _MIN_SAMPLES_BEFORE and float(np.abs(other.values).max()) <= 1e150:
             result = reference(other.values)
             if result.effective >= _MIN_EFFECTIVE:
-                return result, f"{BASELINE_DOUBT}, whose load is not known here"
+                return result, f"{baseline_doubt(case)}, whose load is not known here"
         return None, trouble
 
     def _band(self, series: Series, level: float) -> float:

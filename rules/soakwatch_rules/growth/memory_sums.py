@@ -84,8 +84,17 @@ def residue(whole: Series, parts: Sequence[Series], events: Iterable[Event], lim
     )
 
 
-def weighed_by_parts(finding: Finding, rule: Rule, case: Case, parts: Sequence[Series], own: frozenset[str]) -> Finding:
-    """The finding of a sum that is said to grow, or in doubt, judged anew without its parts by the same rule.
+@dataclass(frozen=True, slots=True)
+class WithoutParts:
+    """What a rule says of a sum without its parts, the outcome of that for the sum, and the words for it."""
+
+    finding: Finding
+    outcome: Outcome
+    text: str
+
+
+def by_parts(rule: Rule, case: Case, parts: Sequence[Series], own: frozenset[str]) -> WithoutParts | None:
+    """A sum judged anew without its parts by the same rule; None where too little of either was read.
 
     ``own`` are the objects of the parts that fail by themselves: their growth is a warning of the sum.
     """
@@ -93,7 +102,7 @@ def weighed_by_parts(finding: Finding, rule: Rule, case: Case, parts: Sequence[S
     with np.errstate(all="ignore"):
         left = residue(whole, parts, case.events, case.facts.stated.get(_LIMIT))
     if left is None:
-        return finding
+        return None
     judged = rule.judge(replace(case, series=(left.series,)))[0]
     unit, texts, outcome = whole.trait.unit, [], judged.outcome
     if judged.outcome is Outcome.PASS:
@@ -107,9 +116,9 @@ def weighed_by_parts(finding: Finding, rule: Rule, case: Case, parts: Sequence[S
                 f"{culprits} explain{'s' * (len(named) == 1)} the change of {_signed(left.change, unit)} in the run",
             ]
             outcome = Outcome.WARN if any(name in own for name, _ in named) else outcome
-    suffix = f"without its {counted(left.parts, 'process')}: {judged.reason}"
     numbers = {**judged.numbers, "parts": float(left.parts), "change_of_sum": left.change}
-    return replace(judged, outcome=outcome, reason="; ".join([*texts, suffix]), numbers=numbers)
+    text = "; ".join([*texts, f"without its {counted(left.parts, 'process')}"])
+    return WithoutParts(replace(judged, numbers=numbers), outcome, text)
 
 
 def _best(parts: Sequence[Series]) -> list[Series]:

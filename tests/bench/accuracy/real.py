@@ -95,7 +95,7 @@ def tried(trial: Trial) -> Result | None:
     return Result(
         trial,
         LETTERS[worst.outcome] if worst else "N",
-        worst.reason if worst else "nothing said",
+        worst.sentence if worst else "nothing said",
         len(labels),
         hits,
         (sum(_hit(label, marks) for label in long), len(long)),

@@ -120,7 +120,7 @@ def tried(task: tuple[str, Mapping[str, float], str, str, int]) -> Row:
             wrong += 1
             decided += letter != "I"
             if example is None or (decided == 1 and letter != "I"):
-                example = (seed, findings[0].reason if findings else "nothing said")
+                example = (seed, findings[0].sentence if findings else "nothing said")
     return Row(what, outcomes, wrong, decided, example, tuple(numbers))
 
 

@@ -147,7 +147,7 @@ def test_a_network_that_is_cut_for_five_minutes_loses_nothing(tmp_path: Path, *,
     assert values == [1000 * second for second in range(1500)]
     (finding,) = Coverage().judge(Case("dut", "", Window(T0, T0 + 1500 * SECOND), ledgers=(ledger,)))
     assert finding.outcome is Outcome.PASS
-    assert f"{lost} of them delivered late" in finding.reason
+    assert f"{lost} of them delivered late" in finding.sentence
 
 
 def test_without_a_spool_the_same_cut_is_a_gap(tmp_path: Path) -> None:

@@ -138,7 +138,7 @@ def test_the_cost_of_polls_is_found_and_no_poll_is_lost(tmp_path: Path, cost: fl
     finding = judged(tmp_path / "run")
     assert finding.outcome is outcome
     assert finding.measured == pytest.approx(cost, rel=0.05)
-    assert finding.reason.endswith("in 5 pairs of 1 min" + ("; allowed 1 %" if outcome is Outcome.WARN else ""))
+    assert finding.sentence.endswith("in 5 pairs of 1 min" + ("; allowed 1 %" if outcome is Outcome.WARN else ""))
     with RecordView.open(tmp_path / "run") as view:
         events = [stored.event for stored in view.events() if stored.event.kind == "observer.rest"]
         (ledger,) = view.ledgers(view.window())
@@ -162,4 +162,4 @@ def test_a_device_that_falls_silent_in_a_pause_is_not_taken_for_one_that_rests(t
     assert len(lost) > 300
     finding = judged(tmp_path / "run")
     assert finding.outcome is Outcome.INCONCLUSIVE
-    assert "too few of them have readings" in finding.reason
+    assert "too few of them have readings" in finding.sentence

@@ -273,7 +273,7 @@ def test_an_exported_csv_imports_to_the_same_series_and_verdict(soakwatch: Comma
             assert one.series(key).value.tolist() == two.series(key).value.tolist()
             assert one.series(key).trait == two.series(key).trait
         said = [
-            [(f.rule, f.object, f.outcome, f.reason, f.measured) for f in view.findings(live=False)]
+            [(f.rule, f.object, f.outcome, f.sentence, f.measured) for f in view.findings(live=False)]
             for view in (one, two)
         ]
     assert said[0] == said[1]

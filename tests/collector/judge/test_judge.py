@@ -106,5 +106,5 @@ def test_a_run_is_compared_with_the_earlier_runs_that_are_named(tmp_path: Path) 
     assert alone.findings == ()
     (finding,) = [f for f in compared.findings if f.target == "second"]
     assert finding.outcome is Outcome.WARN
-    assert "50" in finding.reason
+    assert "50" in finding.sentence
     assert finding.metric == "system.memory.usage"

@@ -117,7 +117,7 @@ def test_of_several_devices_nobody_knows_which(tmp_path: Path) -> None:
     verdict = judged(recorded(tmp_path / "run", 1.6, devices=2), Recovery())
     (finding,) = of_latency(verdict)
     assert (finding.outcome, finding.target) == (Outcome.WARN, "tg")
-    assert "which of the 2 devices it is due to is not known" in finding.reason
+    assert "which of the 2 devices it is due to is not known" in finding.sentence
     assert verdict.outcome is Outcome.PASS
 
 
@@ -126,7 +126,7 @@ def test_with_a_generator_at_fault_it_is_nobodys(tmp_path: Path) -> None:
     verdict = judged(recorded(tmp_path / "run", 1.6, queue_full=9), Recovery(), GeneratorHealth())
     (finding,) = of_latency(verdict)
     assert (finding.outcome, finding.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.GENERATOR)
-    assert "its queue was full 9 times" in finding.reason
+    assert "its queue was full 9 times" in finding.sentence
     (cpu,) = [f for f in verdict.findings if f.rule == "recovery" and f.metric == "system.cpu.utilization"]
     assert cpu.outcome is Outcome.PASS
     assert verdict.outcome is Outcome.INCONCLUSIVE
@@ -146,7 +146,7 @@ def test_an_event_of_the_device_is_one_for_what_comes_back_over_it(tmp_path: Pat
     verdict = judged(recorded(tmp_path / "run", 1.6, stressed=False, events=(failover,)), Recovery())
     (finding,) = of_latency(verdict)
     assert (finding.outcome, finding.target) == (Outcome.FAIL, "dut")
-    assert "after the failover" in finding.reason or "did not recover" in finding.reason
+    assert "after the failover" in finding.sentence or "did not recover" in finding.sentence
 
 
 def test_a_highest_value_since_the_begin_is_no_level(tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ def test_a_highest_value_since_the_begin_is_no_level(tmp_path: Path) -> None:
     verdict = judged(running_maximum(tmp_path / "run"), Recovery())
     (finding,) = of_latency(verdict)
     assert finding.outcome is Outcome.NOT_APPLICABLE
-    assert "the maximum since the generator started" in finding.reason
+    assert "the maximum since the generator started" in finding.sentence
     assert verdict.outcome is Outcome.PASS
 
 

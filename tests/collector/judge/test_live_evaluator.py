@@ -85,7 +85,7 @@ def test_a_trend_is_reported_after_two_evaluations_and_withdrawn_openly(device: 
         outcomes.append(",".join(f.outcome.value for f in evaluator.findings))
         if "warn" in outcomes[-1]:
             warned_at.append(device.elapsed_s)
-            assert "so far: only the end of the run decides" in only(evaluator).reason
+            assert "so far: only the end of the run decides" in only(evaluator).sentence
             assert only(evaluator).forecast is not None
         elif "inconclusive" in outcomes[-1]:
             assert only(evaluator).why is InconclusiveReason.PENDING
@@ -151,7 +151,7 @@ def test_a_short_run_has_trends_in_its_second_half(tmp_path: Path) -> None:
     device.record.close()
     assert set(outcomes[:29]) == {""}
     assert outcomes[-1] == "warn"
-    assert "it may be a warm-up" in only(evaluator).reason
+    assert "it may be a warm-up" in only(evaluator).sentence
 
 
 def test_what_was_found_stays_found(tmp_path: Path) -> None:
@@ -245,7 +245,7 @@ def test_rules_of_the_whole_run_say_what_the_record_says(tmp_path: Path, back: b
 
     known = {"process_restart", "reboot", "oom_kill", "core_dump", "coverage"}
     assert summary([f for f in evaluator.findings if f.rule in known]) == summary([f for f in final if f.rule in known])
-    assert all(f.reason.endswith("(so far)") for f in evaluator.findings)
+    assert all(f.sentence.endswith("(so far)") for f in evaluator.findings)
     assert {f.rule for f in evaluator.findings if f.outcome is Outcome.FAIL} >= {"process_restart", "reboot"}
 
 
@@ -297,4 +297,4 @@ def test_every_installed_rule_can_judge_a_live_run(tmp_path: Path) -> None:
         evaluator.evaluate()
     device.record.close()
     assert {f.rule for f in evaluator.findings} >= {"cpu_spike", "coverage", "process_restart"}
-    assert all("so far" in f.reason or "in the last hour" in f.reason or f.marks for f in evaluator.findings)
+    assert all("so far" in f.sentence or "in the last hour" in f.sentence or f.marks for f in evaluator.findings)

@@ -44,7 +44,7 @@ def test_a_leak_is_warned_of_with_its_forecast(tmp_path: Path, seeds: Sequence[i
     held = 0
     for seed in seeds:
         warned, left_s = warned_of(tmp_path / str(seed), seed)
-        assert "(so far: it may be a warm-up)" in warned.reason
+        assert "(so far: it may be a warm-up)" in warned.sentence
         assert warned.forecast is not None
         assert warned.forecast.after_s == pytest.approx(left_s, rel=0.1)
         held += warned.forecast.low_s <= left_s <= warned.forecast.high_s

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from soakwatch.api import judge_csv
 from soakwatch.cli.main import run as command
 from soakwatch.core.errors import EXIT_FAIL, EXIT_PASS
-from soakwatch.judge.memory import SHARED_KEY, shared_of, shared_text
+from soakwatch.judge.adjudicate.memory import of_shared_hosts
+from soakwatch.judge.shared_hosts import SHARED_KEY, shared_of, shared_text
 from soakwatch.judge.verdict import Verdict
 from soakwatch.plan import plan_from_text, plan_text, quick_plan
 from soakwatch.record import Record, RecordView
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.window import Window
-from soakwatch_rules.memory_verdict import of_shared_hosts
 
 Floats = NDArray[np.float64]
 MIB = 2.0**20
@@ -83,11 +83,11 @@ def test_a_healthy_night_passes_and_the_literal_method_warns(tmp_path: Path) -> 
     judged = verdict(tmp_path, night(1))
     finding = finding_of(judged, "memory_growth", "process.memory.usage", "cache")
     assert finding.outcome is Outcome.WARN
-    assert "but it does not grow at the end (rule growth: " in finding.reason
+    assert "but it does not grow at the end (rule growth: " in finding.sentence
     assert finding.numbers["change"] > 0.05
     whole = finding_of(judged, "memory_growth", "system.memory.usage")
     assert whole.outcome is Outcome.PASS
-    assert "process=cache,instance=0 (+" in whole.reason
+    assert "process=cache,instance=0 (+" in whole.sentence
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -101,7 +101,7 @@ def test_a_leaking_process_fails_and_explains_the_machine(tmp_path: Path, seed: 
     large = verdict(tmp_path, night(seed, worker=1500 * hours() / 24))
     whole = finding_of(large, "growth", "system.memory.usage")
     assert whole.outcome is Outcome.WARN
-    assert "process=worker,instance=0 (+1." in whole.reason
+    assert "process=worker,instance=0 (+1." in whole.sentence
 
 
 def test_what_no_process_explains_fails(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_what_was_freed_inside_the_run_is_reported(tmp_path: Path) -> None:
     judged = verdict(tmp_path, night(3, cache=5000 * (t / 12) * (t < 12)))
     finding = finding_of(judged, "growth", "process.memory.usage", "cache")
     assert finding.outcome is Outcome.WARN
-    assert ", released at 2023-11-15 10:" in finding.reason
+    assert ", released at 2023-11-15 10:" in finding.sentence
 
 
 def test_a_peak_near_the_limit_is_reported(tmp_path: Path) -> None:
@@ -140,8 +140,8 @@ def test_a_peak_near_the_limit_is_reported(tmp_path: Path) -> None:
     columns = night(4, cache=peak) | {"system.memory.limit": np.full(t.size, 16384 * MIB)}
     finding = finding_of(verdict(tmp_path, columns), "growth", "system.memory.usage")
     assert finding.outcome is Outcome.WARN
-    assert "system.memory.usage reached 15." in finding.reason
-    assert "of 16 GiB" in finding.reason
+    assert "system.memory.usage reached 15." in finding.sentence
+    assert "of 16 GiB" in finding.sentence
 
 
 def test_the_bar_follows_the_number_of_series(tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_a_shared_machine_is_not_the_device() -> None:
     ]
     findings = of_shared_hosts([watched, *sums], {"box"})
     assert [f.outcome for f in findings] == [Outcome.FAIL, Outcome.WARN, Outcome.WARN, Outcome.NOT_APPLICABLE]
-    assert "other programs run on this machine too" in findings[1].reason
+    assert "other programs run on this machine too" in findings[1].sentence
     assert of_shared_hosts([watched, *sums], set()) == [watched, *sums]
     alone = of_shared_hosts(sums, {"box"})
     assert [f.outcome for f in alone] == [Outcome.FAIL, Outcome.WARN, Outcome.INCONCLUSIVE]

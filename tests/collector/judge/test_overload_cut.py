@@ -8,13 +8,12 @@ import pytest
 
 from soakwatch.core.registry import rules
 from soakwatch.judge.judge import RuleUse, judge
-from soakwatch.judge.overload_cut import around_searches, of_own_baseline, sees_overload
+from soakwatch.judge.overload_cut import around_searches, sees_overload
 from soakwatch.plan.rules import planned_rules
 from soakwatch.record import Record, RecordView
-from soakwatch_model.finding import Finding, Outcome
+from soakwatch_model.finding import Outcome
 from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample, object_text
 from soakwatch_model.window import Phase, Window
-from soakwatch_rules.imported_baseline import BASELINE_DOUBT
 
 S = 10**9
 START = 1_700_000_000 * S
@@ -89,12 +88,3 @@ def test_what_a_search_loses_is_no_finding(lossy: Path) -> None:
     passed = {f.rule: f for f in verdict.findings if f.outcome is Outcome.PASS}
     assert {"loss", "drops"} <= set(passed)
     assert all(f.window.begin_ns >= START + 300 * S for f in passed.values())
-
-
-def test_the_baseline_before_a_search_is_the_runs_own() -> None:
-    """Rules take readings from before their window for lent ones; behind a search they are the run's own."""
-    finding = Finding("latency", 1, Outcome.PASS, "dut", "", "", Window(0, 1), "", "", 9, doubts=(BASELINE_DOUBT,))
-    phases = [Phase(name, Window(0, 1)) for name in ("baseline", "capacity", "soak")]
-    (told,) = of_own_baseline([finding], phases)
-    assert told.doubts == ("compared with the baseline before the search for the capacity",)
-    assert of_own_baseline([finding], phases[2:]) == [finding]

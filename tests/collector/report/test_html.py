@@ -84,7 +84,7 @@ def test_the_page_begins_with_the_verdict(page: str, night: Night) -> None:
 def test_every_finding_is_on_the_page(page: str, night: Night) -> None:
     """Each reason, and each definition of what fails the run, can be read without opening anything else."""
     text = Outline(page).text
-    assert all(finding.reason in text for finding in night[1].findings)
+    assert all(finding.sentence in text for finding in night[1].findings)
     assert all(
         finding.definition in text for finding in night[1].findings if finding.outcome is not Outcome.NOT_APPLICABLE
     )

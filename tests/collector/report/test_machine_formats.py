@@ -122,7 +122,7 @@ def test_junit_failure_lists_every_failing_finding(night: Night) -> None:
     text = render_junit(replace(night[1], findings=(first, second)))
     failure = next(iter(ET.fromstring(text).iter("failure")))
     assert failure.text is not None
-    assert all(part in failure.text for part in (first.reason, first.definition, second.reason, second.definition))
+    assert all(part in failure.text for part in (first.sentence, first.definition, second.sentence, second.definition))
 
 
 def test_a_dut_of_which_nothing_was_judged_is_an_error_in_junit() -> None:
@@ -181,7 +181,7 @@ def test_terminal_text_is_plain_where_there_is_no_terminal(night: Night) -> None
     text = shown(night[1], night, terminal=False)
     assert "\x1b" not in text
     assert not set("┃│━") & set(text)
-    assert f"    {night[1].findings[0].reason}" in text.splitlines()
+    assert f"    {night[1].findings[0].sentence}" in text.splitlines()
     assert "coverage monitor/snmp: 0 of 2,880 polls (0 %), never answered; 2,880 failed" in text.splitlines()
 
 

@@ -118,7 +118,7 @@ def test_a_pipe_gets_plain_uncut_lines(eventful: Night) -> None:
     assert "fail: leaker (dut): " in text
     assert any(line.startswith("coverage leaker/local: ") for line in text.splitlines())
     for finding in eventful[1].findings[:3]:
-        assert finding.reason in text
+        assert finding.sentence in text
 
 
 def test_letters_that_the_terminal_lacks_are_replaced(eventful: Night) -> None:

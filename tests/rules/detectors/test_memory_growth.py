@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from tests.rules.draws import seeds
 
+from soakwatch.judge.adjudicate.memory import one_verdict
 from soakwatch_model.case import Case
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.detectors.memory_growth import MemoryGrowth
-from soakwatch_rules.memory_verdict import one_verdict
 from soakwatch_rules.scenarios.synthetic import (
     LEVEL,
     PROCESS,
@@ -279,7 +279,7 @@ def test_a_life_that_restarts_cut_out_of_a_run_warns() -> None:
     assert one_verdict([whole])[0].outcome is Outcome.FAIL
     finding = one_verdict([started])[0]
     assert finding.outcome is Outcome.WARN
-    assert "only the time between two restarts" in finding.reason
+    assert "only the time between two restarts" in finding.sentence
 
 
 def test_a_rise_in_every_life_is_a_leak_that_restarts_interrupt() -> None:
@@ -300,7 +300,7 @@ def test_one_step_within_the_last_third_is_no_growth_at_the_end() -> None:
     rising = 100 + 10 * np.arange(150) / 150 + noise_ / 4
     finding = one_verdict([judge(readings(METRIC, step_, 0.2, object=PROCESS))])[0]
     assert finding.outcome is Outcome.WARN
-    assert "hardly rises any more" in finding.reason
+    assert "hardly rises any more" in finding.sentence
     assert one_verdict([judge(readings(METRIC, rising, 0.2, object=PROCESS))])[0].outcome is Outcome.FAIL
 
 

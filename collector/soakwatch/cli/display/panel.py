@@ -172,11 +172,11 @@ def _block(finding: Finding, width: int, *, whole: bool) -> list[Text]:
         return [Text(f"  {text}", style=style)]
     if whole:
         reason = textwrap.wrap(
-            harmless(finding.reason), max(width - 4, 10), max_lines=_MAX_REASON_LINES, placeholder=" …"
+            harmless(finding.sentence), max(width - 4, 10), max_lines=_MAX_REASON_LINES, placeholder=" …"
         )
         lines = [f"  {harmless(title(finding))}", *(f"    {line}" for line in reason)]
     else:
-        lines = [f"  {harmless(title(finding))}: {harmless(finding.reason)}"]
+        lines = [f"  {harmless(title(finding))}: {harmless(finding.sentence)}"]
     return [Text(line, style=style) for line in (*lines, *([f"    forecast: {forecast}"] if forecast else []))]
 
 

@@ -207,7 +207,7 @@ def seen_by(
             live_ns = noticed.get(name_of(finding))
             live_s = None if live_ns is None or live_ns < first_ns else (live_ns - made.begin_ns) * 1e-9
             after_s = max(0.0, (mark.begin_ns - made.begin_ns) * 1e-9)
-            now = Seen(finding.rule, finding.outcome, after_s, live_s, finding.reason)
+            now = Seen(finding.rule, finding.outcome, after_s, live_s, finding.sentence)
             known = seen.get(finding.rule)
             if known is None or after_s < known.after_s:
                 seen[finding.rule] = now

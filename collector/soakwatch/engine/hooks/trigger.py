@@ -63,7 +63,7 @@ class Trigger:
                 "SOAKWATCH_METRIC": self.finding.metric,
                 "SOAKWATCH_OBJECT": self.finding.object,
                 "SOAKWATCH_OUTCOME": self.finding.outcome.value,
-                "SOAKWATCH_REASON": self.finding.reason,
+                "SOAKWATCH_REASON": self.finding.sentence,
             }
         if self.verdict is not None:
             variables |= {"SOAKWATCH_OUTCOME": self.verdict.outcome.value, "SOAKWATCH_REASON": self.verdict.reason}

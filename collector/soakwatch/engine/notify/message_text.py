@@ -68,7 +68,7 @@ def failure_message(run: str, news: News, start_ns: int, where: Where, *, final:
     at_ns = max(began_ns(first), start_ns)
     after = show_seconds((at_ns - start_ns) // 10**9)
     body = [
-        f"{safe(words_of(first))}: {safe(first.reason)}",
+        f"{safe(words_of(first))}: {safe(first.sentence)}",
         f"At {utc(at_ns)} UTC, {after} after the start.",
         "The run is over, and this is its judgment." if final else LIVE,
         f"Definition: {safe(first.definition)}",
@@ -101,7 +101,7 @@ def more_message(run: str, news: News, where: Where, *, final: bool) -> Message:
     body = []
     if news.findings:
         body.append(f"{counted(len(news.findings), 'finding')} that did not fail before:")
-        body += _listed([f"{words_of(finding)}: {finding.reason}" for finding in news.findings])
+        body += _listed([f"{words_of(finding)}: {finding.sentence}" for finding in news.findings])
     if news.gone:
         body.append(f"{counted(len(news.gone), 'finding')} withdrawn:")
         body += _listed(news.gone)

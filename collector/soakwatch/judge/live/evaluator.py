@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from soakwatch.judge.adjudicate.context import ALARMS, Context, Stand, Streak
+from soakwatch.judge.adjudicate.order import adjudicate
 from soakwatch.judge.cases import CaseBuilder
-from soakwatch.judge.judge import of_role, without_load
 from soakwatch.judge.live.growth_rates import GrowthRates
-from soakwatch.judge.live.live_policy import ALARMS, Streak, earliest_s, lasting, of_trend, so_far
+from soakwatch.judge.live.live_policy import advanced, earliest_s, lasting
 from soakwatch.judge.live.recent import HOUR_NS
 from soakwatch.judge.live.run_follower import Fresh, RunFollower
 from soakwatch.judge.rates import Rate
@@ -24,7 +25,6 @@ from soakwatch.record import SeriesKey
 from soakwatch.record.findings import identity_of
 from soakwatch_model.case import Case
 from soakwatch_model.finding import Finding, Outcome
-from soakwatch_model.roles import DUT
 from soakwatch_model.window import Window
 from soakwatch_rules.rule import Rule
 from soakwatch_rules.traits import GrowthMethod, traits_of
@@ -44,7 +44,10 @@ Name = tuple[str, str, tuple[SeriesKey, ...]]
 
 @dataclass(slots=True, eq=False)
 class Subject:
-    """What one rule judges (a series, an object or a target), and its findings so far."""
+    """What one rule judges (a series, an object or a target), and its findings so far.
+
+    ``written`` are those of the rule, each with its stand; ``reported`` is what was said of them last.
+    """
 
     rule: Rule
     target: str
@@ -54,7 +57,8 @@ class Subject:
     news: bool = True  # since it was last judged
     took_s: float = 0.0
     rests_ns: int = 0  # until then news of it waits: it is costly to judge
-    findings: tuple[Finding, ...] = ()
+    written: tuple[tuple[Finding, Stand], ...] = ()
+    reported: tuple[Finding, ...] = ()
     streaks: dict[tuple[str, str], Streak] = field(default_factory=dict)
 
     @property
@@ -68,7 +72,7 @@ class Subject:
     @property
     def alarmed(self) -> bool:
         """Whether it has a failure or warning, or may have one after another evaluation."""
-        alarmed = any(finding.outcome in ALARMS for finding in self.findings)
+        alarmed = any(finding.outcome in ALARMS for finding in self.reported)
         return alarmed or any(streak.times for streak in self.streaks.values())
 
     def covers(self, finding: Finding) -> bool:
@@ -89,7 +93,7 @@ class LiveEvaluator:
     ) -> None:
         self._following, self._cpu_s = following, cpu_s
         self._rules = [rule for rule in rules if rule.manner.live != "end"]
-        self._bound = frozenset(rule.name for rule in rules if rule.manner.needs_load)
+        self._every = {rule.name: rule for rule in rules}
         self._subjects: dict[Name, Subject] = {}
         self._reported: dict[str, tuple[Finding, ...]] = {}
         self._remembered: tuple[Finding, ...] = ()
@@ -147,7 +151,7 @@ class LiveEvaluator:
             rest_s = min(subject.took_s, took_s) / (_MAX_SHARE_OF_SUBJECT * share_s) * 60  # the first look also imports
             subject.rests_ns = now_ns + min(REJUDGE_AFTER_NS, round(rest_s * 1e9)) - SLACK_NS
             subject.took_s = took_s
-        return self._news()
+        return self._news(case_builder)
 
     def _name_subjects(self, case_builder: CaseBuilder, now_ns: int) -> None:
         """Update the subjects; those known before keep their findings."""
@@ -162,7 +166,8 @@ class LiveEvaluator:
                     subject.named_ns = now_ns - zlib.crc32(subject.name.encode()) % 10 * MINUTE_NS
                     before = [s for s in self._subjects.values() if s.name == subject.name]  # it has a series more
                     if before:
-                        subject.findings, subject.streaks = before[0].findings, before[0].streaks
+                        subject.written, subject.streaks = before[0].written, before[0].streaks
+                        subject.reported = before[0].reported
                     self._recall(subject)
                 named[name] = subject
         self._subjects = named
@@ -171,7 +176,7 @@ class LiveEvaluator:
     def _recall(self, subject: Subject) -> None:
         mine = tuple(finding for finding in self._remembered if subject.covers(finding))
         if mine:
-            subject.findings = mine
+            subject.written, subject.reported = tuple((f, Stand("recalled")) for f in mine), mine
             subject.streaks = {
                 (f.metric, f.object): Streak(2, f.window.end_ns, reported=True)
                 for f in mine
@@ -209,34 +214,38 @@ class LiveEvaluator:
             return
         case = case_builder.case(rule, subject.target, subject.keys, stretch)
         if rule.manner.live == "minutes" and not subject.alarmed and not _worth_judging(rule, case):
-            subject.findings = ()  # nothing to tell; what was said before is old
+            subject.written = ()  # nothing to tell; what was said before is old
             return
-        before = {(f.metric, f.object): f for f in subject.findings}
-        findings = []
-        for judged in rule.judge(case):
-            finding = of_role(judged, case_builder.roles.get(judged.target, DUT), case_builder.devices)
+        before = {(f.metric, f.object): (f, stand) for f, stand in subject.written}
+        written = []
+        for finding in rule.judge(case):
             key = finding.metric, finding.object
             if rule.manner.live == "minutes":
-                finding, subject.streaks[key] = of_trend(finding, subject.streaks.get(key, Streak()))
+                subject.streaks[key] = advanced(subject.streaks.get(key, Streak()), finding)
+                written.append((finding, Stand("minutes", streak=subject.streaks[key])))
             elif rule.manner.live == "recent":
-                finding = so_far(finding, "recent", case_builder.window)
-                finding = lasting(before[key], finding) if key in before else finding
+                part = finding.window.begin_ns > case_builder.window.begin_ns
+                now = finding, Stand("recent", last_hour=part)
+                written.append(lasting(before[key], now) if key in before else now)
             else:
-                finding = so_far(finding, "whole", case_builder.window)
-            findings.append(finding)
+                written.append((finding, Stand("whole")))
         if rule.manner.live == "recent":
-            now = {(f.metric, f.object) for f in findings}
-            findings += [f for key, f in before.items() if key not in now and f.outcome in ALARMS]
-        subject.findings = tuple(findings)
+            found = {(f.metric, f.object) for f, _ in written}
+            gone = [each for key, each in before.items() if key not in found and each[0].outcome in ALARMS]
+            written += gone
+        subject.written = tuple(written)
 
-    def _news(self) -> Mapping[str, tuple[Finding, ...]]:
+    def _news(self, case_builder: CaseBuilder) -> Mapping[str, tuple[Finding, ...]]:
         """The findings of each subject that changed; none for a subject that is gone."""
-        every = [(subject, finding) for subject in self._subjects.values() for finding in subject.findings]
-        shown = without_load([finding for _, finding in every], self._bound)
+        every = [(subject, *each) for subject in self._subjects.values() for each in subject.written]
+        context = Context(case_builder, self._every, stands=[stand for _, _, stand in every])
+        shown = adjudicate([finding for _, finding, _ in every], context, live=True)
         now: dict[str, list[Finding]] = {}
-        for (subject, _), finding in zip(every, shown, strict=True):
+        for (subject, _, _), finding in zip(every, shown, strict=True):
             now.setdefault(subject.name, []).append(finding)
         reported = {name: tuple(findings) for name, findings in now.items()}
+        for subject in self._subjects.values():
+            subject.reported = reported.get(subject.name, ())
         changed = {
             name: findings
             for name, findings in reported.items()

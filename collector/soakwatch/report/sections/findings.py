@@ -69,7 +69,7 @@ TEMPLATE = """\
 <table>{{ m.caption("Further findings") }}<thead><tr><th>outcome</th><th>target</th><th>rule</th><th>object</th><th>result</th><th class="num">measured</th><th class="num">limit</th></tr></thead><tbody>
 {% for anchor, f, acknowledged in findings %}
 <tr id="{{ anchor }}"><td>{{ m.badge(f.outcome) }}</td><td class="name">{{ f.target }}</td><td class="keep">{{ f.rule }}</td><td class="name">{{ subject(f.metric, f.object) or "the target" }}</td>
-<td class="told">{{ f.reason }}{% if f.settle %}<div class="soft">to resolve: {{ f.settle }}</div>{% endif %}{{ m.said(acknowledged) }}</td>
+<td class="told">{{ f.sentence }}{% if f.settle %}<div class="soft">to resolve: {{ f.settle }}</div>{% endif %}{{ m.said(acknowledged) }}</td>
 <td class="num">{{ f.measured|quantity(f.unit) if f.measured is not none else "–" }}</td><td class="num">{{ f.limit|quantity(f.unit) if f.limit is not none else "–" }}</td></tr>
 {% endfor %}
 </tbody></table>
@@ -82,7 +82,7 @@ TEMPLATE = """\
 {% if shown.line %}<ol class="line">
 {% for lag, mark, zoom in shown.line %}<li>{{ m.zoomed(zoom, shown.to, m.when(mark.begin_ns)) }} <b>{{ lag }}</b> {{ mark.text }}{% if mark.end_ns and mark.end_ns > mark.begin_ns %} <span class="soft">until {{ mark.end_ns|utc }}</span>{% endif %}</li>
 {% endfor %}</ol>{% endif %}
-{% for card in shown.cards %}{{ single(card, card.finding.reason) }}{% endfor %}
+{% for card in shown.cards %}{{ single(card, card.finding.sentence) }}{% endfor %}
 {% if shown.rest %}<details class="bulk"><summary>{{ shown.resting }} {{ "more findings" if shown.cards else "findings" }} of this cause</summary><div class="scroll">{{ rows(shown.rest) }}{% if shown.resting > shown.rest|length %}<p class="soft">{{ shown.resting - shown.rest|length }} more are in verdict.json.</p>{% endif %}</div></details>{% endif %}
 </article>{% endif %}
 {% endmacro %}
@@ -102,7 +102,7 @@ TEMPLATE = """\
 <th class="num">samples</th><th class="num">smallest detectable</th></tr></thead><tbody>
 {% for f in target.passed %}
 <tr><td>{{ m.badge(f.outcome) }}</td><td class="keep">{{ f.rule }}</td><td class="name">{{ subject(f.metric, f.object) or "the target" }}</td>
-<td class="told">{{ f.reason }}{% for doubt in f.doubts %}<div class="soft">{{ doubt }}</div>{% endfor %}</td><td class="num">{{ f.measured|quantity(f.unit) if f.measured is not none else "–" }}</td>
+<td class="told">{{ f.sentence }}{% for doubt in f.doubts %}<div class="soft">{{ doubt }}</div>{% endfor %}</td><td class="num">{{ f.measured|quantity(f.unit) if f.measured is not none else "–" }}</td>
 <td class="num">{{ f.limit|quantity(f.unit) if f.limit is not none else "–" }}</td>
 <td class="num">{{ f.samples|number }}{% if f.expected %} of {{ f.expected|number }}{% endif %}</td>
 <td class="num">{{ f.smallest_detectable|quantity(f.detectable_unit) if f.smallest_detectable is not none else "–" }}</td></tr>

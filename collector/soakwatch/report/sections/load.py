@@ -81,7 +81,7 @@ def blocks(page: Page) -> Sequence[Block]:
         drawn.append(Text(f"… and {len(lines) - _BRIEF} more streams in the report", tone="soft", formats=CONSOLE))
     health = [f for f in page.verdict.findings if lines and traits_of(f.rule).judges is Judges.GENERATOR]
     drawn += [
-        Text(f"{finding.target}: {finding.reason}", outcome=finding.outcome, formats=CONSOLE)
+        Text(f"{finding.target}: {finding.sentence}", outcome=finding.outcome, formats=CONSOLE)
         for finding in health
         if finding.outcome is not Outcome.NOT_APPLICABLE
     ]

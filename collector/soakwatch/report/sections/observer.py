@@ -18,10 +18,10 @@ def blocks(page: Page) -> Sequence[Block] | None:
     """A sentence for each device that was weighed, or whose answers alone were timed; None for anybody's tables."""
     mine = [f for f in page.verdict.findings if f.rule == ObserverCost.name]
     # Not of a run that was too short.
-    judged = [f for f in mine if f.measured is not None or ";" in f.reason or "pauses" in f.numbers]
+    judged = [f for f in mine if f.measured is not None or ";" in f.sentence or "pauses" in f.numbers]
     return [Text(f"{f.target}: {_sentence(f)}") for f in sorted(judged, key=lambda f: natural(f.target))] or None
 
 
 def _sentence(finding: Finding) -> str:
     caveat = f" ({finding.doubts[0]})" if finding.doubts else ""
-    return f"{finding.reason}{caveat}"
+    return f"{finding.sentence}{caveat}"

@@ -58,7 +58,7 @@ Tree = str | int | float | bool | None | list["Tree"] | dict[str, "Tree"]
 
 def facts(page: Page) -> Mapping[str, object]:
     """Readable tables of the JSON that the record holds; text that is no JSON is shown as it is."""
-    flags = [f"{f.target}: {f.reason}" for f in page.verdict.findings if f.rule == _RULE and f.outcome in _AMISS]
+    flags = [f"{f.target}: {f.sentence}" for f in page.verdict.findings if f.rule == _RULE and f.outcome in _AMISS]
     machines = []
     changed = _changes(page)
     for target, tree in sorted(_object(page.source.meta(BEGIN_KEY)).items()):

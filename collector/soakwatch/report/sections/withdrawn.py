@@ -34,7 +34,7 @@ def blocks(page: Page) -> Sequence[Block] | None:
             f.target,
             f.rule,
             subject(f.metric, f.object) or "the target",
-            f.reason,
+            f.sentence,
         ]
         for time_ns, f in withdrawn[:_MAX_ROWS]
     ]

@@ -73,4 +73,4 @@ def _cell(findings: Sequence[Finding]) -> Cell:
         return Cell(None)
     worst = min(findings, key=lambda finding: list(Outcome).index(finding.outcome))
     count = sum(finding.outcome is worst.outcome for finding in findings)
-    return Cell(worst.outcome, count, len(findings), worst.reason[:MAX_REASON])
+    return Cell(worst.outcome, count, len(findings), worst.sentence[:MAX_REASON])

@@ -375,7 +375,7 @@ class Lives:
                 self._broken.append(
                     f"at {self.time.seconds():.0f} s the live judge fails {finding.rule} of {finding.target}"
                     f" {finding.metric} {finding.object}, and the whole judge says {said} of the same data:"
-                    f" {finding.reason}"
+                    f" {finding.sentence}"
                 )
 
 

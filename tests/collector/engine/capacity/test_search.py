@@ -48,7 +48,7 @@ def test_the_loss_of_an_overload_is_judged_by_the_capacity_that_was_found(
     phases = f"[{{capacity: {GOAL}}}, {after}]"
     ran = run(tmp_path / "run", monkeypatch, phases)
     (judged,) = [finding for finding in ran.verdict().findings if finding.rule == "overload_loss"]
-    assert judged.outcome is Outcome.PASS, judged.reason
+    assert judged.outcome is Outcome.PASS, judged.sentence
     assert judged.numbers["capacity"] == pytest.approx(6234, rel=0.01)
     assert judged.numbers["capacity_error"] == pytest.approx(0.02 / 12**0.5, rel=0.5)
 

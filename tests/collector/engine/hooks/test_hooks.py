@@ -73,7 +73,7 @@ def test_a_command_finds_the_finding_in_its_environment_and_nowhere_else(tmp_pat
         "SOAKWATCH_OBJECT": "process=bgpd",
         "SOAKWATCH_ON": "fail",
         "SOAKWATCH_OUTCOME": "fail",
-        "SOAKWATCH_REASON": FAIL.reason,
+        "SOAKWATCH_REASON": FAIL.sentence,
         "SOAKWATCH_RULE": "memory_growth",
         "SOAKWATCH_RUN": str(tmp_path / "run"),
         "SOAKWATCH_TARGET": "dut",

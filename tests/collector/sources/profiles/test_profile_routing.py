@@ -74,12 +74,12 @@ def test_a_flap_fails_with_the_peer_and_is_excused_by_an_announced_failover() ->
     """BGP says that it is down; the neighbour of OSPF leaves the table, and comes back with a later poll."""
     bgp, ospf = [f for f in judged(Device(router()), FLAP) if f.outcome is Outcome.FAIL]
     assert (bgp.object, ospf.object) == (PEER, NEIGHBOUR)
-    assert bgp.reason == "BGP session with 10.0.0.2 went down once: 1970-01-01 00:01:40 UTC for 1 min 40 s (down)"
-    assert ospf.reason.startswith("OSPF session with 10.0.1.2 went down once: 1970-01-01 00:01:40 UTC for ")
-    assert ospf.reason.endswith("(no longer listed)")
+    assert bgp.sentence == "BGP session with 10.0.0.2 went down once: 1970-01-01 00:01:40 UTC for 1 min 40 s (down)"
+    assert ospf.sentence.startswith("OSPF session with 10.0.1.2 went down once: 1970-01-01 00:01:40 UTC for ")
+    assert ospf.sentence.endswith("(no longer listed)")
     failover = Event("failover", "dut", "", 99 * S, None, {}, {"outage": 1}, 390 * S)
     (calm,) = judged(Device(router()), FLAP, (failover,))
-    assert (calm.outcome, calm.reason) == (
+    assert (calm.outcome, calm.sentence) == (
         Outcome.PASS,
         "2 sessions (1 bgp, 1 ospf): 2 announced times down, back in time",
     )
@@ -90,7 +90,7 @@ def test_a_flap_between_two_polls_is_found_by_uptime_and_count() -> None:
     short = {15: {f"{BGP}.16.10.0.0.2": 4, f"{BGP}.15.10.0.0.2": 5}}
     (found,) = [f for f in judged(Device(router()), short) if f.outcome is Outcome.FAIL]  # type: ignore[arg-type]
     assert found.object == PEER
-    assert "its uptime began anew; between two polls: the device counted 1 change" in found.reason
+    assert "its uptime began anew; between two polls: the device counted 1 change" in found.sentence
 
 
 def test_standard_tables_are_read_with_the_names_of_their_interfaces() -> None:

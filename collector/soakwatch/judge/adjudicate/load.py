@@ -1,11 +1,11 @@
-"""What the findings on the load of one run say together: of a loss that is not the device's no other rule blames it."""
+"""Rulings on a loss: of one that is not the device's no rule blames it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
-from soakwatch_model.finding import Finding, Mark, Outcome
+from soakwatch.judge.adjudicate.context import Context
+from soakwatch_model.finding import Finding, Mark, Outcome, Place
 from soakwatch_model.flow import BACK, BITS, BYTES, LOST, PACKETS
 from soakwatch_model.metric import flows
 from soakwatch_rules.traits import traits_of
@@ -17,47 +17,49 @@ _BLAMED = frozenset({Outcome.WARN, Outcome.INCONCLUSIVE})
 _METRICS = frozenset((*flows(BACK, PACKETS, BYTES, BITS), *flows(LOST)))
 
 
-def agreed(findings: Sequence[Finding]) -> list[Finding]:
-    """The findings; where ``loss`` says that the packets were lost behind or before a device, and not by it, those of
-    other rules on what came back are no graver.
+def loss_elsewhere(findings: Sequence[Finding], _: Context | None = None) -> list[Finding]:
+    """What other rules say of what came back is no graver than ``loss``, where that clears the device.
+
+    It does where the packets were lost behind or before the device, and not by it.
 
     >>> from soakwatch_model.window import Window
     >>> def finding(rule, outcome, **numbers):
     ...     metric, window = "load.rx.packets", Window(0, 60)
     ...     return Finding(rule, 1, outcome, "dut", metric, "", window, "", "it fell", 9, numbers=numbers)
     >>> loss = finding("loss", Outcome.WARN, device_out=5.0)
-    >>> [f.outcome.value for f in agreed([loss, finding("performance_decline", Outcome.FAIL)])]
+    >>> [f.outcome.value for f in loss_elsewhere([loss, finding("performance_decline", Outcome.FAIL)])]
     ['warn', 'warn']
     """
     cleared = {f.target: f for f in findings if f.rule == _LOSS and f.outcome in _BLAMED and _CLEARED in f.numbers}
-    corrected = []
-    for finding in findings:
-        by = cleared.get(finding.target)
-        judges_it = traits_of(finding.rule).of_returned_load and finding.metric in _METRICS
-        if by is None or finding.outcome is not Outcome.FAIL or not judges_it:
-            corrected.append(finding)
-            continue
-        reason = f"{finding.reason}; but the loss was not caused by the device (see loss)"
-        corrected.append(replace(finding, outcome=by.outcome, reason=reason, why=by.why, settle=by.settle))
-    return corrected
+    text = "but the loss was not caused by the device (see loss)"
+    return [
+        f.ruled("loss", by.outcome, text, place=Place.BEHIND, why=by.why, settle=by.settle)
+        if (by := cleared.get(f.target)) is not None
+        and f.outcome is Outcome.FAIL
+        and traits_of(f.rule).of_returned_load
+        and f.metric in _METRICS
+        else f
+        for f in findings
+    ]
 
 
-def of_shared_load(findings: Sequence[Finding]) -> list[Finding]:
-    """The findings; of several devices behind one load, those that stayed alive are only warned of what was lost while
-    another one died, unless their own counters fail ``drops``. Where none died, which of them lost it is not known, and
-    the loss fails all of them.
+def shared_load(findings: Sequence[Finding], _: Context | None = None) -> list[Finding]:
+    """Of several devices behind one load, those that stayed alive are only warned of what was lost while another died.
+
+    Unless their own counters fail ``drops``. Where none died, which of them lost it is not known, and the loss fails
+    all of them.
 
     >>> from soakwatch_model.finding import Mark
     >>> from soakwatch_model.window import Window
     >>> def finding(target, rule, *marks):
     ...     return Finding(rule, 1, Outcome.FAIL, target, "", "", Window(0, 60), "", "lost", 9, marks=marks)
     >>> both = [finding("a", "loss"), finding("b", "loss")]
-    >>> [f.outcome.value for f in of_shared_load([*both, finding("a", "process_restart", Mark(30, 31, ""))])]
+    >>> [f.outcome.value for f in shared_load([*both, finding("a", "process_restart", Mark(30, 31, ""))])]
     ['fail', 'warn', 'fail']
-    >>> [f.outcome.value for f in of_shared_load(both)]
+    >>> [f.outcome.value for f in shared_load(both)]
     ['fail', 'fail']
     >>> dropped = [finding("a", "process_restart", Mark(30, 31, "")), finding("b", "drops", Mark(40, 50, ""))]
-    >>> [f.outcome.value for f in of_shared_load([*both, *dropped])]
+    >>> [f.outcome.value for f in shared_load([*both, *dropped])]
     ['fail', 'fail', 'fail', 'fail']
     """
     hit = {f.target for f in findings if f.rule == _LOSS and f.outcome is Outcome.FAIL}
@@ -73,9 +75,11 @@ def of_shared_load(findings: Sequence[Finding]) -> list[Finding]:
     ]
 
 
-def of_the_management_path(findings: Sequence[Finding]) -> list[Finding]:
-    """The findings; pings that stopped while all management was silent and the load went through (``gap`` says so) were
-    lost on the way to the management address: a warning, where every stop of them lies in such a silence.
+def management_path(findings: Sequence[Finding], _: Context | None = None) -> list[Finding]:
+    """Pings that stopped while all management was silent and the load went through only warn.
+
+    They were lost on the way to the management address; ``gap`` says where the load went through. Every stop of them
+    must lie in such a silence.
 
     >>> from soakwatch_model.finding import Mark
     >>> from soakwatch_model.window import Window
@@ -83,9 +87,9 @@ def of_the_management_path(findings: Sequence[Finding]) -> list[Finding]:
     ...     marks = (Mark(10, 20, "no answer"),)
     ...     return Finding(rule, 1, outcome, "a", metric, "", Window(0, 60), "", "", 9, marks=marks, numbers=numbers)
     >>> pings, cut = finding("loss", Outcome.FAIL, "reach.lost"), {"path_s": 10.0, "unseen_s": 10.0}
-    >>> [f.outcome.value for f in of_the_management_path([pings, finding("gap", Outcome.PASS, "", **cut)])]
+    >>> [f.outcome.value for f in management_path([pings, finding("gap", Outcome.PASS, "", **cut)])]
     ['warn', 'pass']
-    >>> [f.outcome.value for f in of_the_management_path([pings, finding("gap", Outcome.PASS, "", unseen_s=10.0)])]
+    >>> [f.outcome.value for f in management_path([pings, finding("gap", Outcome.PASS, "", unseen_s=10.0)])]
     ['fail', 'pass']
     """
     cuts: dict[str, list[Mark]] = {}
@@ -104,8 +108,8 @@ def _on_the_path(loss: Finding, cuts: Sequence[Mark]) -> Finding:
         return loss
     if not all(any(_mostly_within(stop, cut) for cut in cuts) for stop in loss.marks):
         return loss
-    why = "no management answered then but traffic was forwarded: caused by the path, not the device"
-    return replace(loss, outcome=Outcome.WARN, reason=f"{loss.reason}; {why}")
+    text = "no management answered then but traffic was forwarded: caused by the path, not the device"
+    return loss.ruled("management path", Outcome.WARN, text, place=Place.BEHIND, settle=loss.settle)
 
 
 def _mostly_within(stop: Mark, cut: Mark) -> bool:
@@ -122,6 +126,5 @@ def _shared(loss: Finding, deaths: Sequence[Finding]) -> Finding:
     if not within or any(death.target == loss.target for death in within):
         return loss
     who = ", ".join(sorted({f"{death.target} ({death.rule})" for death in within}))
-    return replace(
-        loss, outcome=Outcome.WARN, reason=f"{loss.reason}; the load is shared with {who}, which failed at that time"
-    )
+    text = f"the load is shared with {who}, which failed at that time"
+    return loss.ruled("shared load", Outcome.WARN, text, place=Place.BEHIND, settle=loss.settle)

@@ -1,0 +1,151 @@
+"""Rulings on memory, of which several findings speak: one verdict is made of them.
+
+A machine's sums are weighed against the processes that make them up. Of two methods that judged one series the shape
+decides: ``memory_growth`` compares the last third with the first and cannot tell a leak from a warm-up, a step or a
+wave; ``growth`` can, where a life is long enough for it to be asked. A machine that is shared is no device.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final
+
+from soakwatch.judge.adjudicate.context import Context
+from soakwatch_model.finding import Finding, InconclusiveReason, Outcome, Place
+from soakwatch_rules.growth.memory_sums import PARTS, SUMS, by_parts
+from soakwatch_rules.rule import Rule
+from soakwatch_rules.traits import CUT, LEVELLED, GrowthMethod, traits_of
+
+_OPEN: Final = frozenset({Outcome.FAIL, Outcome.INCONCLUSIVE})
+_NOT_ASKED: Final = frozenset({InconclusiveReason.TOO_SHORT, InconclusiveReason.TOO_FEW, InconclusiveReason.NOT_BEGUN})
+_SHAPE_WORDS: Final[Mapping[Outcome, str]] = {
+    Outcome.PASS: "it does not grow at the end",
+    Outcome.WARN: "it does not grow at the end",
+    Outcome.INCONCLUSIVE: "whether it grows at the end is undecided",
+}
+Key = tuple[str, str, str]
+
+
+def memory_parts(findings: Sequence[Finding], context: Context) -> list[Finding]:
+    """A sum that is said to grow, or in doubt, is judged anew by what its processes leave of it."""
+    rules = _by_method(context, GrowthMethod.SHAPE)
+    if not _stages_decide(context):
+        rules |= _by_method(context, GrowthMethod.STAGES)
+    failed: dict[str, frozenset[str]] = {}
+    for finding in findings:
+        if _method(finding) is GrowthMethod.SHAPE and finding.metric in PARTS and finding.outcome is Outcome.FAIL:
+            failed[finding.target] = failed.get(finding.target, frozenset()) | {finding.object}
+    return [
+        _without_parts(finding, context, rules[finding.rule], failed.get(finding.target, frozenset()))
+        if finding.rule in rules and finding.metric in SUMS and finding.outcome in _OPEN and finding.samples
+        else finding
+        for finding in findings
+    ]
+
+
+def memory_shape(findings: Sequence[Finding], context: Context) -> list[Finding]:
+    """The literal method only warns of growth that ``growth`` judged and did not find.
+
+    It stays a failure where ``growth`` finds growth too, was not asked, or could not be (a life too short for it) and
+    the last third itself rises by at least half of what a straight line would: a program that starts and is warm by
+    then has not grown at the end, and a life that restarts cut out of a run is a part. A doubt of ``growth``
+    appears once, as its own: the literal method does not decide what the shape leaves open.
+    """
+    return list(findings) if _stages_decide(context) else one_verdict(findings)
+
+
+def one_verdict(findings: Sequence[Finding]) -> list[Finding]:
+    """The findings, with the literal method weighed by the shape of the same series."""
+    shapes = {key_of(f): f for f in findings if _method(f) is GrowthMethod.SHAPE}
+    return [_weighed_by_shape(f, shapes.get(key_of(f))) if _method(f) is GrowthMethod.STAGES else f for f in findings]
+
+
+def memory_of_shared_hosts(findings: Sequence[Finding], context: Context) -> list[Finding]:
+    """Growth of a whole machine only warns where other programs run on it beside what is watched."""
+    return of_shared_hosts(findings, context.shared)
+
+
+def of_shared_hosts(findings: Sequence[Finding], shared: Collection[str]) -> list[Finding]:
+    """The findings on machines that are ``shared``: other programs run there beside what is watched.
+
+    What is watched there (processes) is judged as everywhere. A machine of which no process is watched is judged by
+    ``growth`` as a device is, but not by the literal method alone, which takes every program that starts for growth.
+    """
+    watched = {f.target for f in findings if f.metric.startswith("process.")}
+    return [_of_shared(f, watched=f.target in watched) if f.target in shared else f for f in findings]
+
+
+def key_of(finding: Finding) -> Key:
+    """What a finding is about."""
+    return finding.target, finding.metric, finding.object
+
+
+def _method(finding: Finding) -> GrowthMethod | None:
+    return traits_of(finding.rule).growth
+
+
+def _by_method(context: Context, method: GrowthMethod) -> dict[str, Rule]:
+    return {name: rule for name, rule in context.rules.items() if traits_of(name).growth is method}
+
+
+def _stages_decide(context: Context) -> bool:
+    """Whether the literal method stands alone: no rule judges the shape, or the plan says that the stages decide."""
+    by_stages = _by_method(context, GrowthMethod.STAGES).values()
+    return not _by_method(context, GrowthMethod.SHAPE) or any(getattr(rule, "decides", 0.0) > 0 for rule in by_stages)
+
+
+def _without_parts(finding: Finding, context: Context, rule: Rule, failed: frozenset[str]) -> Finding:
+    cases = context.cases
+    keys = [
+        key
+        for target, keys in cases.subjects(rule)
+        if target == finding.target
+        for key in keys
+        if (key.metric, key.object) == (finding.metric, finding.object)
+    ]
+    window = next((w for w in cases.stretches(rule) if w.begin_ns <= finding.window.begin_ns < w.end_ns), None)
+    parts = cases.parts(finding.target, PARTS, window) if window is not None else ()
+    weighed = (
+        by_parts(rule, cases.case(rule, finding.target, keys, window), parts, failed)
+        if parts and window is not None
+        else None
+    )
+    if weighed is None:
+        return finding
+    left, text = weighed.finding, f"{weighed.text}:"
+    return left.ruled("memory parts", weighed.outcome, text, place=Place.BEFORE, why=left.why, settle=left.settle)
+
+
+def _weighed_by_shape(literal: Finding, shape: Finding | None) -> Finding:
+    if literal.outcome is not Outcome.FAIL or (shape is not None and shape.outcome is Outcome.FAIL):
+        return literal
+    asked = shape is not None and (shape.outcome is not Outcome.INCONCLUSIVE or shape.why not in _NOT_ASKED)
+    change = literal.numbers.get("change")
+    by = f" ({100 * change:+.1f} %)" if change is not None else ""
+    literally = f"{literal.metric} was higher in the last third than in the first{by}, but "
+    if shape is not None and asked and shape.outcome in _SHAPE_WORDS:
+        why = f"{_SHAPE_WORDS[shape.outcome]} (rule {shape.rule}: {shape.sentence})"
+    elif literal.numbers.get("lately", math.inf) < LEVELLED:
+        why = "within the last third it hardly rises any more: a warm-up or a step (too short for the rule growth)"
+    elif literal.numbers.get(CUT, 0.0) > 0:
+        why = (
+            "this is only the time between two restarts: a warm-up or a part of a sawtooth (too short for the rule "
+            "growth)"
+        )
+    else:
+        return literal
+    return literal.ruled("memory shape", Outcome.WARN, literally + why, place=Place.INSTEAD, settle=literal.settle)
+
+
+def _of_shared(finding: Finding, *, watched: bool) -> Finding:
+    method = _method(finding)
+    judged = method is GrowthMethod.STAGES or (method is GrowthMethod.SHAPE and watched)
+    if not judged or not finding.metric.startswith("system."):
+        return finding
+    text = "not the device: other programs run on this machine too"
+    if finding.outcome is Outcome.FAIL:
+        return finding.ruled("shared host", Outcome.WARN, text, settle=finding.settle)
+    if finding.outcome is Outcome.INCONCLUSIVE:
+        return finding.ruled("shared host", Outcome.NOT_APPLICABLE, text)
+    return finding

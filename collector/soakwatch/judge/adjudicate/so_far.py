@@ -1,0 +1,54 @@
+"""Ruling on a run that goes on: a finding is about the run so far, and must not claim more than that shows.
+
+* "recent" rules judge the last hour. Their findings stay until the end, with all their marks.
+* "minutes" rules judge trends, and a trend so far may be a warm-up: they only warn, when two evaluations in a row
+  agree. A warning that no longer holds is withdrawn: the record keeps it, with the time.
+* "whole" rules judge everything that happened; their result is final if nothing more happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from soakwatch.judge.adjudicate.context import ALARMS, Context, Stand, Streak
+from soakwatch_model.finding import Finding, InconclusiveReason, Outcome, Place
+from soakwatch_rules.traits import Marks, traits_of
+
+
+def so_far(findings: Sequence[Finding], context: Context) -> list[Finding]:
+    """A finding says how far it reaches; a trend is withheld until two evaluations agree, and only warns then."""
+    return [_ruled(finding, stand) for finding, stand in zip(findings, context.stands, strict=True)]
+
+
+def _ruled(finding: Finding, stand: Stand) -> Finding:
+    if stand.live == "recalled":
+        return finding
+    if stand.live == "minutes":
+        return _of_trend(finding, stand.streak)
+    said = _noted(finding, finding.outcome, "in the last hour" if stand.last_hour else "so far")
+    if not stand.found_before:
+        return said
+    text = f"{stand.found_before} found before"
+    return said.ruled("so far", said.outcome, text, place=Place.BEHIND, why=said.why, settle=said.settle)
+
+
+def _of_trend(finding: Finding, streak: Streak) -> Finding:
+    if finding.outcome not in ALARMS:
+        return _noted(finding, finding.outcome, "so far")
+    traits = traits_of(finding.rule)
+    if streak.reported:
+        trend = traits.growth is not None or traits.marks is Marks.WHOLE
+        why = "it may be a warm-up" if trend else "only the end of the run decides"
+        return _noted(finding, Outcome.WARN, f"so far: {why}")
+    short = "one evaluation is not enough to warn" if streak.times else "not sure enough to warn"
+    return finding.ruled(
+        "so far",
+        Outcome.INCONCLUSIVE,
+        f"so far: {short}",
+        why=InconclusiveReason.PENDING,
+        settle="another evaluation in ten minutes",
+    )
+
+
+def _noted(finding: Finding, outcome: Outcome, text: str) -> Finding:
+    return finding.ruled("so far", outcome, text, why=finding.why, settle=finding.settle)
