@@ -20,6 +20,7 @@ from tests.commands import Command
 
 from soakwatch.cli.main import COMMANDS
 from soakwatch.core.registry import INSTALLED, camel_case, rule_class
+from soakwatch.judge.adjudicate.order import RULINGS
 from soakwatch.report.section import all_sections
 from soakwatch.sources.profiles import load_profiles
 from soakwatch.sources.registry import poller_module
@@ -273,6 +274,72 @@ def test_only_the_record_speaks_sql() -> None:
             if not any(file.is_relative_to(folder) for folder in influxql)
         ]
     assert wrong == []
+
+
+SENTENCES = frozenset({"reason", "sentence"})
+
+
+def _reads(node: ast.AST, names: frozenset[str]) -> bool:
+    """Whether this is the value of an attribute of one of these names, or is made of one by its methods."""
+    while isinstance(node, ast.Call | ast.Attribute):
+        if isinstance(node, ast.Attribute) and node.attr in names:
+            return True
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return False
+
+
+def test_a_reason_is_read_to_be_shown() -> None:
+    """No code takes apart, compares or searches what code wrote for people: what others must know is a fact."""
+    wrong = []
+    for file in sources("rules", "collector"):
+        place = str(file.relative_to(ROOT))
+        # Errors of other programs, lines that a database refused, and the tests of rules have reasons too.
+        if any(part in place for part in ("/sources/", "/testing/", "/sinks/push.py", "rules/checks.py")):
+            continue
+        for node in nodes_of(file):
+            parts = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr != "rstrip":
+                parts = [node.func.value]
+            if any(_reads(part, SENTENCES) for part in parts):
+                wrong.append(f"{place}:{getattr(node, 'lineno', 0)}")
+    assert wrong == []
+
+
+def test_numbers_of_a_finding_are_only_shown() -> None:
+    """By name they are read by the rule that made them, by the report, and where they are stored."""
+    wrong = []
+    for file in sources("rules", "collector", "dashboards"):
+        place = str(file.relative_to(ROOT))
+        if any(part in place for part in ("/detectors/", "/report/", "/record/findings.py", "rules/checks.py")):
+            continue
+        for node in nodes_of(file):
+            read = [node.value] if isinstance(node, ast.Subscript) else []
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get":
+                read = [node.func.value]
+            elif isinstance(node, ast.Compare):
+                read = node.comparators
+            if any(isinstance(each, ast.Attribute) and each.attr == "numbers" for each in read):
+                wrong.append(f"{place}:{getattr(node, 'lineno', 0)}")
+    assert wrong == []
+
+
+def test_live_and_final_judging_go_through_one_function() -> None:
+    """Rulings are made by adjudicate alone, which both call; nothing else rules about a finding."""
+    rulings = {step.decide.__name__ for step in RULINGS}
+    home = ROOT / "collector" / "soakwatch" / "judge" / "adjudicate"
+    calls: dict[str, set[str]] = {}
+    for file in sources(*CODE):
+        if "adjudicate" not in (text := file.read_text(encoding="utf-8")) and ".ruled(" not in text:
+            continue
+        for node in nodes_of(file):
+            if isinstance(node, ast.Call):
+                name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+                calls.setdefault(name, set()).add(str(file.relative_to(ROOT / "collector")))
+            elif isinstance(node, ast.ImportFrom) and node.module and ".adjudicate." in node.module:
+                wrong = rulings & {alias.name for alias in node.names}
+                assert not wrong or file == home / "order.py", f"{file} imports {wrong}"
+    assert calls["adjudicate"] == {"soakwatch/judge/judge.py", "soakwatch/judge/live/evaluator.py"}
+    assert all(file.startswith("soakwatch/judge/adjudicate/") for file in calls["ruled"])
 
 
 def _imported(file: Path) -> set[str]:

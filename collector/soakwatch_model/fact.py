@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,5 +14,68 @@ class PartOfRun:
     lived_s: float
 
 
-Fact = PartOfRun
-"""Any of them."""
+@dataclass(frozen=True, slots=True)
+class Certainty:
+    """With which ``probability`` (0 to 1) what was measured is beyond its limit.
+
+    ``contradicted``: a straight line detects growth that no shape does, so a low probability does not clear it.
+    """
+
+    probability: float
+    contradicted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """How much grew between the first and the last third of a life.
+
+    ``per_hour`` is in the unit of the series, below zero where it falls; ``change`` is the last third against the first
+    as a share, ``tolerance`` the share that is allowed. ``levelled``: within the last third it hardly rises any more.
+    ``cut_by_restarts``: the life is a part that restarts cut out of a longer run.
+    """
+
+    per_hour: float
+    change: float | None = None
+    tolerance: float | None = None
+    levelled: bool = False
+    cut_by_restarts: bool = False
+
+
+class Stage(StrEnum):
+    """Where on its way a packet was lost. ``BEFORE`` and ``BEHIND``: the generator's own ports are not polled."""
+
+    SENDER = "sender"
+    WAY_IN = "way in"
+    BEFORE = "before the device"
+    DEVICE = "device"
+    WAY_OUT = "way out"
+    RECEIVER = "receiver"
+    BEHIND = "behind the device"
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """What did not come back: in each of ``stops`` standstills nothing at all, whatever was sent.
+
+    ``by_ports``: it was held against what the device's own interfaces counted; ``stage`` is where most of it was lost
+    then, None where no stage has half of it.
+    """
+
+    stops: int = 0
+    by_ports: bool = False
+    stage: Stage | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PathCut:
+    """The management did not answer while the load went through, and at no other time: its path was cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class PollCost:
+    """What the monitor's own polls cost was weighed, or at least how long the answers took."""
+
+
+Fact = PartOfRun | Certainty | Growth | Lost | PathCut | PollCost
+KINDS: Final[tuple[type[Fact], ...]] = (PartOfRun, Certainty, Growth, Lost, PathCut, PollCost)
+"""All of them; a record keeps facts by the names of their kinds."""

@@ -16,14 +16,8 @@ from importlib.metadata import entry_points
 from types import ModuleType
 from typing import Final
 
-STOPS: Final = "stops"
-"""The number under which a finding counts standstills: in them nothing came back, whatever was sent."""
 RISE_PER_HOUR: Final = "rise_per_hour"
 """The number under which a finding of growth keeps its rate where ``measured`` is another figure."""
-CUT: Final = "cut_by_restarts"
-"""The number of a finding of the literal method on a life that restarts cut out of a longer run."""
-LEVELLED: Final = 0.125
-"""The share of a rise that is left for the last third of what has levelled off: half of a straight line's."""
 ENTRY_POINTS: Final = "soakwatch.rules"
 """The group of entry points by which other distributions add rules."""
 _DETECTORS: Final = "soakwatch_rules.detectors"
@@ -43,7 +37,7 @@ class GrowthMethod(StrEnum):
     """How a rule judges growth; where two judged one series the shape decides over the stages."""
 
     SHAPE = "shape"  # by the shape of the whole series, which takes hours
-    STAGES = "stages"  # by the last third against the first: its rate is the number RISE_PER_HOUR
+    STAGES = "stages"  # by the last third against the first
     QUEUE = "queue"  # of what fills up
 
 

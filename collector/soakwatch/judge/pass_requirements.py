@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from soakwatch_model.fact import Certainty
 from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_rules.traits import GrowthMethod, traits_of
 
@@ -98,9 +99,9 @@ def within(finding: Finding, *, contradicted: bool = False) -> bool:
 
     False for growth that the straight line or the stages detect but no shape does: the methods contradict each other.
     """
-    probability = finding.numbers.get("probability")
-    if probability is not None:
-        return probability < _LIKELY and not contradicted and not finding.numbers.get("straight_line", 0.0)
+    certainty = finding.fact(Certainty)
+    if certainty is not None:
+        return certainty.probability < _LIKELY and not contradicted and not certainty.contradicted
     if finding.measured is None or finding.limit is None:
         return False
     return finding.measured <= finding.limit if finding.limit >= 0 else finding.measured >= finding.limit

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import cast
 
-from soakwatch_model.fact import Fact, PartOfRun
+from soakwatch_model.fact import KINDS, Certainty, Fact, Growth, Lost, Stage
 from soakwatch_model.finding import (
     Finding,
     Forecast,
@@ -28,8 +28,9 @@ _MARK_KINDS = "mark_kinds"
 _VICTIMS = "mark_victims"
 """Process, pid and core file of each mark that has them, null of another; left out where no mark has."""
 _OF_THE_DEVICE = tuple(kind.words for kind in KERNEL.values() if kind.outcome is Outcome.FAIL)
-_FACTS: Mapping[str, Callable[..., Fact]] = {kind.__name__: kind for kind in (PartOfRun,)}
+_FACTS: Mapping[str, Callable[..., Fact]] = {kind.__name__: kind for kind in KINDS}
 """The kinds of facts by their names in a record."""
+_FACTS_KEY = "facts"
 _NOT_JSON = ("nan", "inf", "-inf")
 """How the floats are kept that JSON lacks."""
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
@@ -72,8 +73,7 @@ def finding_to_json(finding: Finding) -> str:
     }
     if any(mark.victim is not None for mark in f.marks):
         body[_VICTIMS] = [None if (v := mark.victim) is None else [v.process, v.pid, v.core_file] for mark in f.marks]
-    if f.facts:
-        body["facts"] = [_fact_out(fact) for fact in f.facts]
+    body[_FACTS_KEY] = [_fact_out(fact) for fact in f.facts]
     if f.rulings:
         body["rulings"] = [
             [r.by, r.outcome.value, None if r.why is None else r.why.value, r.text, r.was.value, r.place.value]
@@ -111,7 +111,7 @@ def finding_from_json(text: str) -> Finding:
         doubts=tuple(cast("list[str]", body["doubts"])),
         why=None if body.get("why") is None else InconclusiveReason(cast("str", body["why"])),
         forecast=_forecast(body.get("forecast")),
-        facts=tuple(_facts(body.get("facts"))),
+        facts=tuple(_facts(body[_FACTS_KEY]) if _FACTS_KEY in body else _facts_of_numbers(body)),
         rulings=tuple(_rulings(body.get("rulings"))),
     )
 
@@ -122,11 +122,28 @@ def _fact_out(fact: Fact) -> Json:
 
 
 def _facts(body: Json) -> Iterator[Fact]:
-    """The facts; none of a record of an earlier version, and those alone whose kinds are known here."""
-    for name, values in cast("list[tuple[str, dict[str, Json]]]", body or []):
+    """The facts whose kinds are known here."""
+    for name, values in cast("list[tuple[str, dict[str, Json]]]", body):
         kind = _FACTS.get(name)
         if kind is not None:
-            yield kind(**{key: float(v) if v in _NOT_JSON else v for key, v in values.items()})
+            yield kind(**{key: _fact_in(key, value) for key, value in values.items()})
+
+
+def _fact_in(name: str, value: Json) -> Json:
+    if name == "stage" and isinstance(value, str):
+        return Stage(value)
+    return float(value) if isinstance(value, str) and value in _NOT_JSON else value
+
+
+def _facts_of_numbers(body: Mapping[str, Json]) -> Iterator[Fact]:
+    """The facts of a finding of an earlier version, which kept them among its numbers, for those who show it."""
+    number = {name: _number(value) for name, value in cast("Mapping[str, Json]", body["numbers"]).items()}
+    if "probability" in number:
+        yield Certainty(number["probability"], contradicted=number.get("straight_line", 0.0) > 0)
+    if "rise_per_hour" in number:
+        yield Growth(number["rise_per_hour"], number.get("change"), number.get("tolerance"))
+    if "stops" in number:
+        yield Lost(round(number["stops"]), by_ports="device_out" in number)
 
 
 def _rulings(body: Json) -> Iterator[Ruling]:

@@ -23,6 +23,7 @@ from soakwatch.report.page import Page
 from soakwatch.report.summaries import deciding
 from soakwatch.report.timeline import chain_of
 from soakwatch.report.trust import trust_words
+from soakwatch_model.fact import Growth
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.roles import DUT
 from soakwatch_rules.causes import Cause
@@ -216,7 +217,8 @@ def _how_much(finding: Finding) -> str:
     text = f"{'+' if value > 0 else '−'}{quantity(abs(value), unit)}"
     if {"mean_first", "mean_last"} <= numbers.keys():
         ends = extent(numbers["mean_first"], numbers["mean_last"], finding.unit)
-        change = f", {100 * numbers['change']:+.3g} %" if "change" in numbers else ""
+        grew = finding.fact(Growth)
+        change = "" if grew is None or grew.change is None else f", {100 * grew.change:+.3g} %"
         text += f" ({ends}{change})"
     allowed = allowed_words(finding)
     return f"{text}; {allowed}" if allowed else text

@@ -11,10 +11,11 @@ from soakwatch.judge.verdict import Verdict
 from soakwatch.report.load import Generator, figure_of
 from soakwatch.report.moments import first_failure_ns
 from soakwatch.report.summaries import deciding
+from soakwatch_model.fact import Growth
 from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.roles import DUT
 from soakwatch_model.window import Window
-from soakwatch_rules.traits import RISE_PER_HOUR, Family, GrowthMethod, plain_words, traits_of
+from soakwatch_rules.traits import Family, GrowthMethod, plain_words, traits_of
 from soakwatch_rules.wording.words import counted
 
 _REASONS: Mapping[InconclusiveReason, str] = {
@@ -106,7 +107,9 @@ def _undecided_words(verdict: Verdict, finding: Finding) -> str:
 def rate_of(finding: Finding) -> tuple[float, str] | None:
     """How fast what a finding of growth is of grows (below zero: falls), with its unit per hour; None of others."""
     growth = traits_of(finding.rule).growth
-    rate = finding.numbers.get(RISE_PER_HOUR) if growth is GrowthMethod.STAGES else finding.measured
+    grew = finding.fact(Growth)
+    measured = None if growth is GrowthMethod.STAGES else finding.measured  # theirs is a level
+    rate = measured if grew is None else grew.per_hour
     if growth is None or rate is None or not finding.metric:
         return None
     return rate, finding.unit if finding.unit.endswith("/h") else f"{finding.unit}/h"
@@ -119,8 +122,8 @@ def allowed_words(finding: Finding) -> str:
         return ""
     if finding.unit == rate[1]:
         return f"allowed {quantity(abs(finding.limit), rate[1])}"
-    tolerance = finding.numbers.get("tolerance")
-    return "" if tolerance is None else f"allowed {quantity(tolerance, '1')}"
+    grew = finding.fact(Growth)
+    return "" if grew is None or grew.tolerance is None else f"allowed {quantity(grew.tolerance, '1')}"
 
 
 def failure_words(finding: Finding) -> str:
@@ -128,8 +131,9 @@ def failure_words(finding: Finding) -> str:
     rate = rate_of(finding)
     if rate is None:
         return plain_words(finding.rule)
-    change = finding.numbers.get("change")
-    told = ["" if change is None else f"{100 * change:+.3g} %", allowed_words(finding)]
+    grew = finding.fact(Growth)
+    change = "" if grew is None or grew.change is None else f"{100 * grew.change:+.3g} %"
+    told = [change, allowed_words(finding)]
     brackets = ", ".join(part for part in told if part)
     verb = "grows" if rate[0] > 0 else "falls"
     text = f"{plain_name(finding.metric, finding.object)} {verb} by {quantity(abs(rate[0]), rate[1])}"

@@ -9,6 +9,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
+from dataclasses import fields
 from importlib import resources
 
 from soakwatch.core.formatting import iso
@@ -18,6 +19,7 @@ from soakwatch.judge.verdict import TargetVerdict, Verdict
 from soakwatch.record.seal import Checked
 from soakwatch.runs.setup_changes import Changed
 from soakwatch_model.case import Ledger
+from soakwatch_model.fact import Fact
 from soakwatch_model.finding import Finding, Forecast, Mark
 from soakwatch_model.sample import object_labels
 from soakwatch_model.window import Phase
@@ -170,6 +172,13 @@ def _numbers(numbers: Mapping[str, float]) -> dict[str, Json]:
     return {name: _known(float(value)) for name, value in sorted(numbers.items())}
 
 
+def _fact(fact: Fact) -> dict[str, Json]:
+    """A fact with the name of its kind: what programs may rely on, where the reason is for people."""
+    values: dict[str, Json] = {each.name: getattr(fact, each.name) for each in fields(fact)}
+    known = {name: _known(value) if isinstance(value, float) else value for name, value in values.items()}
+    return {"fact": type(fact).__name__} | known
+
+
 def _forecast(forecast: Forecast | None) -> Json:
     if forecast is None:
         return None
@@ -211,6 +220,7 @@ def finding_document(finding: Finding) -> dict[str, Json]:
         "rulings": [
             {"by": ruling.by, "outcome": ruling.outcome.value, "text": ruling.text} for ruling in finding.rulings
         ],
+        "facts": [_fact(fact) for fact in finding.facts],
         "why": None if finding.why is None else finding.why.value,
         "settle": finding.settle,
         "forecast": _forecast(finding.forecast),

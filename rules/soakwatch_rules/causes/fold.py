@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import combinations
 
 from soakwatch_model.event import Event
+from soakwatch_model.fact import Lost
 from soakwatch_model.finding import Finding, InconclusiveReason, MarkKind, Outcome
 from soakwatch_model.window import Phase
 from soakwatch_rules.causes.cause import Cause, CauseKind
@@ -15,7 +16,7 @@ from soakwatch_rules.causes.describe import Group, describe
 from soakwatch_rules.causes.groups import Groups
 from soakwatch_rules.causes.growth import Owner, by_grown, grown_of, owners
 from soakwatch_rules.causes.reasons import rows_by_reason
-from soakwatch_rules.traits import STOPS, Crash, Judges, Limit, Marks, traits_of
+from soakwatch_rules.traits import Crash, Judges, Limit, Marks, traits_of
 
 _WORST = list(Outcome)
 _NOTHING_SEEN = frozenset(InconclusiveReason) - {
@@ -143,7 +144,8 @@ def _join_outages(context: CauseContext, groups: Groups, free: Sequence[int]) ->
     marks = {p: context.findings[p].marks for p in free if context.traits[p].marks is not Marks.WHOLE}
     for first_index in free:
         first = context.findings[first_index]
-        if not (context.traits[first_index].standstill or first.numbers.get(STOPS, 0.0) > 0):
+        lost = first.fact(Lost)
+        if not (context.traits[first_index].standstill or (lost is not None and lost.stops > 0)):
             continue
         spans = [(m.begin_ns - context.slack_ns, (m.end_ns or m.begin_ns) + context.slack_ns) for m in first.marks]
         for other, own in marks.items():

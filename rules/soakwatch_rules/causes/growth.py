@@ -6,12 +6,13 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from soakwatch_model.fact import Growth
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.label import label
 from soakwatch_model.metric import BY_NAME
 from soakwatch_model.metric_entry import HELD_MEMORY, HOST_MEMORY
 from soakwatch_model.metric_queries import telling
-from soakwatch_rules.traits import RISE_PER_HOUR, traits_of
+from soakwatch_rules.traits import traits_of
 
 _HELD = tuple(name for name in telling(HOST_MEMORY) if BY_NAME[name].unit == "By")
 _HOST = (*_HELD, "system.memory.swap.usage")
@@ -68,9 +69,8 @@ def by_grown(findings: Sequence[Finding], indexes: Iterable[int]) -> dict[Grown,
 
 def rate_of(finding: Finding) -> float | None:
     """How fast it grows per hour, in the unit of its series; None where the finding does not tell."""
-    rate = finding.numbers.get(RISE_PER_HOUR)
-    if rate is None and finding.unit.endswith("/h"):
-        rate = finding.measured
+    grew = finding.fact(Growth)
+    rate = grew.per_hour if grew is not None else finding.measured if finding.unit.endswith("/h") else None
     return rate if rate is not None and math.isfinite(rate) else None
 
 

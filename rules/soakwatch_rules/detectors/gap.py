@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from soakwatch_model.case import Case, Ledger, Silence
+from soakwatch_model.fact import PathCut
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, MarkKind, Outcome
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.events.boots import LIVES
@@ -153,6 +154,7 @@ class Gap:
             finding,
             measured=longest,
             numbers=numbers,
+            facts=(PathCut(),) if named == [PATH] and unseen > 0 else (),
             marks=tuple(
                 Mark(
                     g.window.begin_ns,

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch_model.case import Case
+from soakwatch_model.fact import Certainty
 from soakwatch_model.finding import Finding, Forecast, InconclusiveReason, Mark, Outcome
 from soakwatch_model.series import Series, Trait
 from soakwatch_rules.draft import absent, draft
@@ -420,6 +421,7 @@ class Growth:
             detectable_unit=f"{trait.unit}/h",
             marks=tuple(marks),
             numbers={name: number for name, number in numbers.items() if math.isfinite(number)},
+            facts=(Certainty(trend.probability, contradicted=trend.guard),) if math.isfinite(trend.probability) else (),
             doubts=tuple(doubts),
             forecast=self._forecast(trend, trait, life)
             if outcome is Outcome.FAIL and judged_life.follows is None

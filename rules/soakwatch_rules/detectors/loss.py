@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch_model.case import Case
+from soakwatch_model.fact import Lost
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
 from soakwatch_model.flow import CONNECTIONS, PACKETS, REQUESTS
 from soakwatch_model.window import Window
@@ -395,7 +396,7 @@ class Loss:
         elif longest is not None:
             finding = replace(finding, measured=longest, unit="s", limit=self.seconds)
         good = {name: value for name, value in numbers.items() if math.isfinite(value)}
-        return replace(finding, numbers=good, marks=tuple(marks[:_MARKS]))
+        return replace(finding, numbers=good, marks=tuple(marks[:_MARKS]), facts=(Lost(round(numbers["stops"])),))
 
     def _conclude(self, kind: str, finding: Finding, seen: Seen, limit: float) -> Finding:
         who = f"{whose(finding.object)}: " if finding.object else ""

@@ -9,6 +9,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from soakwatch_model.case import Case
+from soakwatch_model.fact import Growth
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
@@ -18,11 +19,12 @@ from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence, expected
 from soakwatch_rules.stats.stages import compare, stages, still_rising
-from soakwatch_rules.traits import CUT, LEVELLED, Family, GrowthMethod, Guide, Marks, Traits, Words
+from soakwatch_rules.traits import Family, GrowthMethod, Guide, Marks, Traits, Words
 from soakwatch_rules.wording.stage import JudgedLife, doubts_of, sentence
 from soakwatch_rules.wording.words import counted, duration
 
 _MONITOR = "monitor"  # the role
+_LEVELLED = 0.125  # of a rise left for the last third of what has levelled off: half of a straight line's
 _CUT = 0.75  # of the window: a life that is shorter was cut by restarts
 _UNLESS_FLAT = (
     "; only a warning if the rule growth judged the series and found none, or if the last third itself does not rise"
@@ -188,11 +190,10 @@ class MemoryGrowth:
         if not judged:
             return self._undecided(finding, all_lives, apart)
         worst = max(judged, key=lambda j: (j.of.grows, j.of.rise - max(j.of.allowed, j.of.spread)))
-        finding = self._measured(finding, worst, series, len(all_lives), len(judged))
         # A rise in one part of a run may be a warm-up or a part of a sawtooth; the same in every life is a leak.
-        again = sum(j.of.grows and not j.lately < LEVELLED for j in judged) > 1
-        if worst.life.window.seconds < _CUT * window_s and not again:
-            finding = replace(finding, numbers=dict(finding.numbers) | {CUT: 1.0})
+        again = sum(j.of.grows and not j.lately < _LEVELLED for j in judged) > 1
+        cut = worst.life.window.seconds < _CUT * window_s and not again
+        finding = self._measured(finding, worst, series, len(all_lives), len(judged), cut=cut)
         if worst.of.grows:
             return replace(
                 finding, outcome=Outcome.FAIL, reason=sentence(worst, series, self.tolerance, len(all_lives))
@@ -261,7 +262,9 @@ class MemoryGrowth:
         )
         return replace(finding, reason=reason, why=InconclusiveReason.TOO_SHORT, settle=settle)
 
-    def _measured(self, finding: Finding, worst: JudgedLife, series: Series, alive: int, judged: int) -> Finding:
+    def _measured(
+        self, finding: Finding, worst: JudgedLife, series: Series, alive: int, judged: int, *, cut: bool
+    ) -> Finding:
         c, (first, middle, last) = worst.of, worst.of.stages
         sign = -1 if series.trait.growth == "down" else 1
         numbers = {
@@ -282,8 +285,10 @@ class MemoryGrowth:
             numbers["mean_middle"] = middle.mean
         if math.isfinite(worst.lately):
             numbers["lately"] = worst.lately
-        if c.first != 0:
-            numbers["change"] = (c.last - c.first) / abs(c.first)
+        change = (c.last - c.first) / abs(c.first) if c.first != 0 else None
+        numbers |= {} if change is None else {"change": change}
+        numbers |= {"cut_by_restarts": 1.0} if cut else {}
+        grew = Growth(numbers["rise_per_hour"], change, self.tolerance, worst.lately < _LEVELLED, cut)
         half, decided = self.width * c.sds[1], worst.life.window
         return replace(
             finding,
@@ -294,6 +299,7 @@ class MemoryGrowth:
             smallest_detectable=c.smallest / worst.hours,
             detectable_unit=f"{series.trait.unit}/h",
             marks=(Mark(decided.begin_ns, decided.end_ns, "the decisive lifetime"),) if alive > 1 else (),
+            facts=(grew,),
             numbers=numbers,
             doubts=doubts_of(worst, series, alive - judged, self.tolerance),
         )

@@ -11,6 +11,7 @@ from typing import ClassVar, Final, Literal
 import numpy as np
 
 from soakwatch_model.case import Case
+from soakwatch_model.fact import PollCost
 from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.label import label
 from soakwatch_model.series import Series
@@ -136,7 +137,7 @@ class ObserverCost:
         if not counted:
             if pauses is not None:
                 return (self._compared(finding, pauses, inside),)
-            return (replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=_unknown(case, inside)),)
+            return (_not_counted(finding, case, inside),)
         if window.seconds < _LEAST_S:
             reason = f"{duration(window.seconds)} are too short: the start of the sources is most of their cost"
             return (replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason),)
@@ -154,7 +155,7 @@ class ObserverCost:
 
     def _compared(self, finding: Finding, pauses: Pauses, inside: Sequence[Series]) -> Finding:
         """What the pauses show."""
-        finding = replace(finding, metric=COST, numbers={"pauses": float(len(pauses.pairs))})
+        finding = replace(finding, metric=COST, numbers={"pauses": float(len(pauses.pairs))}, facts=(PollCost(),))
         window, kept_s = duration(pauses.window_s), pauses.window_s - pauses.skipped_s
         if kept_s < pauses.renewal_s or kept_s <= 0:
             reason = (
@@ -249,6 +250,7 @@ class ObserverCost:
             limit=self.fail if over is Outcome.FAIL else self.limit,
             interval=(max(0.0, share - half), share + half),
             numbers=finite_numbers(numbers),
+            facts=(PollCost(),),
             reason=reason,
             doubts=doubts,
         )
@@ -310,7 +312,7 @@ def _with_pauses(counted: Finding, paused: Finding) -> Finding:
     return replace(counted, reason=counted.reason + told, numbers={**numbers, "paused_difference": paused.measured})
 
 
-def _unknown(case: Case, inside: Iterable[Series]) -> str:
+def _not_counted(finding: Finding, case: Case, inside: Iterable[Series]) -> Finding:
     """Why nothing is known, and what is: the time that answers took."""
     took = [
         f"polls of {label(s.object, 'source') or s.object or 'it'} took {duration(float(np.median(s.values)))}"
@@ -318,9 +320,11 @@ def _unknown(case: Case, inside: Iterable[Series]) -> str:
         if s.metric == _TOOK and len(s)
     ]
     if not took:
-        return "this target reports no CPU time of the monitor's polls"
-    return (
+        reason = "this target reports no CPU time of the monitor's polls"
+        return replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason)
+    reason = (
         f"what the polls cost {case.target} is not known: it does not count the CPU time of what answers "
         f"({some(took)}, median); "
         "use the agent or SSH, watch the daemon that answers (snmpd), or let its polls pause (observer: of the plan)"
     )
+    return replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason, facts=(PollCost(),))

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch_model.case import Case
+from soakwatch_model.fact import Certainty
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.load.throughput import Curve, Flow, curve, flows
@@ -231,6 +232,7 @@ class PerformanceDecline:
             interval=(_cut(trend.rate_low * scale), _cut(trend.rate_high * scale)),
             smallest_detectable=None if known is None else _cut((trend.allowed + known) * scale),
             numbers=numbers,
+            facts=(Certainty(trend.probability),),
         )
 
     def _conclude(self, finding: Finding, trend: Trend, fell: Fall | None, level: float) -> Finding:
@@ -270,6 +272,7 @@ class PerformanceDecline:
                 finding,
                 measured=_cut(fell.share),
                 numbers=numbers,
+                facts=(Certainty(fell.probability),),
                 reason=reason,
                 why=InconclusiveReason.NOISE,
                 settle=f"needs {duration(hours * _HOUR_S)} more",

@@ -9,6 +9,7 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 
 from soakwatch_model.case import Case
+from soakwatch_model.fact import Certainty
 from soakwatch_model.finding import Finding, Forecast, InconclusiveReason, Mark, Outcome
 from soakwatch_model.flow import PACKETS
 from soakwatch_model.series import Series
@@ -240,6 +241,7 @@ def _with_arithmetic(finding: Finding, lifetime: _Lifetime) -> Finding:
         interval=(_hourly(low.rate_low), _hourly(low.rate_high)),
         limit=_hourly(low.allowed),
         smallest_detectable=None if known is None else _hourly(low.allowed + known),
+        facts=(Certainty(low.probability),),
         numbers=dict(finding.numbers)
         | {
             "probability": low.probability,

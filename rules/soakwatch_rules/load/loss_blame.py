@@ -9,11 +9,12 @@ from dataclasses import replace
 import numpy as np
 
 from soakwatch_model.case import Case
+from soakwatch_model.fact import Lost, Stage
 from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.window import Window
 from soakwatch_rules.load.loss_account import Seen, Share
 from soakwatch_rules.load.offers import Offer
-from soakwatch_rules.load.path_ledger import PathLedger, Ports, Stage
+from soakwatch_rules.load.path_ledger import WORDS, PathLedger, Ports
 from soakwatch_rules.stats.outage import Bins
 
 _MUCH = 0.1  # of a load: without it nobody knows what the device stood
@@ -40,13 +41,13 @@ def blamed(case: Case, finding: Finding, seen: Seen, over: Sequence[Share], limi
         where = "" if ports.names else " (by the device or the path: the device's interfaces are not polled)"
         return replace(finding, reason=f"{finding.reason}{where}")
     worst = max(crossings, key=lambda c: (not c.clear, c.lost))
-    finding = replace(
-        finding, numbers=dict(finding.numbers) | {k: v for k, v in worst.numbers.items() if math.isfinite(v)}
-    )
+    stops = sum(not s.unsure for s in seen.stops)
+    numbers = dict(finding.numbers) | {k: v for k, v in worst.numbers.items() if math.isfinite(v)}
+    finding = replace(finding, numbers=numbers, facts=(Lost(stops, by_ports=True, stage=worst.stage),))
     if not worst.clear:
-        where = "" if worst.stage is None else f"lost {worst.stage}: "
+        where = "" if worst.stage is None else f"lost {WORDS[worst.stage]}: "
         return replace(finding, reason=f"{finding.reason}; {where}{worst.text}")
-    if finding.numbers["stops"] > 0 and worst.taken_in < _MUCH * worst.sent:
+    if stops > 0 and worst.taken_in < _MUCH * worst.sent:
         reason = (
             f"{finding.reason}; the device's ports received almost nothing: the ports, or the path to them, failed; "
             f"{worst.text}"
@@ -55,7 +56,7 @@ def blamed(case: Case, finding: Finding, seen: Seen, over: Sequence[Share], limi
     if all(c.behind for c in crossings):
         how = _BEHIND.get(worst.stage or Stage.BEHIND, "by the path or the generator's receiver")
         reason = f"{finding.reason}; lost after leaving the device, {how}: {worst.text}"
-        if finding.numbers["stops"] <= 0 and worst.lost < _MUCH * worst.sent:
+        if stops <= 0 and worst.lost < _MUCH * worst.sent:
             return replace(finding, outcome=Outcome.WARN, reason=reason)
         settle = "fix the path or the generator's receiver, then run again"
         return replace(

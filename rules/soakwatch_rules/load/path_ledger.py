@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from itertools import combinations
 
 from soakwatch_model.case import Case
+from soakwatch_model.fact import Stage
 from soakwatch_model.label import label
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
@@ -30,16 +30,15 @@ _MOST = 0.5  # of a loss: less does not name the stage
 _NAMED = 2  # counters of drops that are named
 
 
-class Stage(StrEnum):
-    """Where on its way a packet was lost. ``BEFORE`` and ``BEHIND``: the generator's own ports are not polled."""
-
-    SENDER = "by the generator's sender"
-    WAY_IN = "on the path to the device"
-    BEFORE = "by the generator's sender or on the path to the device"
-    DEVICE = "by the device"
-    WAY_OUT = "on the path from the device"
-    RECEIVER = "by the generator's receiver"
-    BEHIND = "on the path from the device or by the generator's receiver"
+WORDS: Mapping[Stage, str] = {
+    Stage.SENDER: "by the generator's sender",
+    Stage.WAY_IN: "on the path to the device",
+    Stage.BEFORE: "by the generator's sender or on the path to the device",
+    Stage.DEVICE: "by the device",
+    Stage.WAY_OUT: "on the path from the device",
+    Stage.RECEIVER: "by the generator's receiver",
+    Stage.BEHIND: "on the path from the device or by the generator's receiver",
+}
 
 
 @dataclass(frozen=True, slots=True)

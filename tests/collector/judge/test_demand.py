@@ -8,6 +8,7 @@ import pytest
 
 from soakwatch.judge.pass_requirements import Demand
 from soakwatch.judge.verdict import fold
+from soakwatch_model.fact import Certainty
 from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.window import Window
 
@@ -44,11 +45,11 @@ def open_finding(why: InconclusiveReason, rule: str = "growth", **changes: objec
         (open_finding(InconclusiveReason.NOISE, measured=3.0, limit=2.0), Demand(), True),
         (open_finding(InconclusiveReason.NOISE, measured=-3.0, limit=-2.0), Demand(), True),
         (
-            open_finding(InconclusiveReason.NOISE, measured=3.0, limit=2.0, numbers={"probability": 0.16}),
+            open_finding(InconclusiveReason.NOISE, measured=3.0, limit=2.0, facts=(Certainty(0.16),)),
             Demand(),
             False,
         ),
-        (open_finding(InconclusiveReason.CYCLE, measured=1.0, limit=2.0, numbers={"probability": 0.7}), Demand(), True),
+        (open_finding(InconclusiveReason.CYCLE, measured=1.0, limit=2.0, facts=(Certainty(0.7),)), Demand(), True),
         (open_finding(InconclusiveReason.NOISE, measured=1.0, limit=2.0), INSISTED, True),
     ],
 )

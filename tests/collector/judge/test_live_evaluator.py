@@ -19,6 +19,7 @@ from soakwatch.record import RecordView
 from soakwatch.testing.records import SECOND, T0
 from soakwatch_model.case import Case
 from soakwatch_model.event import Event
+from soakwatch_model.fact import Certainty
 from soakwatch_model.finding import Finding, Forecast, InconclusiveReason, Outcome
 from soakwatch_rules.detectors.cpu_spike import CpuSpike
 from soakwatch_rules.detectors.memory_growth import MemoryGrowth
@@ -64,7 +65,7 @@ class Trending:
             drafted,
             outcome=Outcome.FAIL if newest else Outcome.PASS,
             reason=f"{newest}",
-            numbers={"probability": 0.5 + 0.45 * min(newest, 1) + 0.05 * (newest == 2)},
+            facts=(Certainty(0.5 + 0.45 * min(newest, 1) + 0.05 * (newest == 2)),),
             forecast=Forecast("the limit", 3600.0, 3000.0, 4000.0),
         )
         return (finding,)

@@ -14,6 +14,7 @@ import pytest
 from soakwatch.judge.pass_requirements import Demand
 from soakwatch.judge.verdict import Verdict, fold
 from soakwatch.report.headline import headline
+from soakwatch_model.fact import Growth
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
 from soakwatch_model.window import Window
 from soakwatch_rules import detectors
@@ -78,7 +79,7 @@ def test_a_strangers_crash_leads_and_explains_what_follows() -> None:
 def test_a_strangers_growth_joins_that_of_the_same_series() -> None:
     """Its rate is worded as that of the shipped rules of growth is."""
     grown = finding("growth", metric="system.sessions.count", unit="1/h", measured=40.0)
-    other = replace(grown, rule="table_growth", measured=None, numbers={"rise_per_hour": 41.0})
+    other = replace(grown, rule="table_growth", measured=None, facts=(Growth(41.0),))
     assert [(cause.kind, set(cause.findings)) for cause in causes([grown, other])] == [(CauseKind.GROWTH, {0, 1})]
     assert "system.sessions.count grows by 4,100 %/h" in headline(verdict(other, finding("drops", Outcome.PASS)), ())
 

@@ -8,6 +8,7 @@ from typing import cast
 
 from soakwatch.record import Record
 from soakwatch_model.event import Event
+from soakwatch_model.fact import Fact
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
 from soakwatch_model.window import Window
@@ -20,11 +21,9 @@ MakeRun = Callable[..., Path]
 def finding(rule: str, outcome: Outcome, target: str = "fw", **more: object) -> Finding:
     """What a rule said, with its reason."""
     reason = str(more.pop("reason", f"{rule} says {outcome.value}"))
-    numbers = cast("dict[str, float]", more.pop("numbers", {}))
+    facts = cast("tuple[Fact, ...]", more.pop("facts", ()))
     metric, unit = str(more.pop("metric", "")), str(more.pop("unit", ""))
-    return Finding(
-        rule, 1, outcome, target, metric, "", Window(0, 1), "as defined", reason, 1, unit=unit, numbers=numbers
-    )
+    return Finding(rule, 1, outcome, target, metric, "", Window(0, 1), "as defined", reason, 1, unit=unit, facts=facts)
 
 
 def written_run(

@@ -20,6 +20,7 @@ from soakwatch.runs.compare.outcomes import matrix
 from soakwatch.runs.compare.phases import parts_of, slots_of
 from soakwatch.runs.compare.set_up import differences, setup_of
 from soakwatch.runs.compare.targets import target_map
+from soakwatch_model.fact import Growth
 from soakwatch_model.finding import Outcome
 from soakwatch_model.window import Phase, Window
 
@@ -92,9 +93,7 @@ def figures_of(*views: RecordView) -> Mapping[str, FigureRow]:
 
 def test_figures_are_of_the_whole_run_and_of_what_two_runs_have(make_run: MakeRun) -> None:
     """Means, highest values, counts and slopes, with what was never dropped left out."""
-    slope = finding(
-        "memory_growth", Outcome.PASS, metric="system.memory.usage", unit="By", numbers={"rise_per_hour": 1048576.0}
-    )
+    slope = finding("memory_growth", Outcome.PASS, metric="system.memory.usage", unit="By", facts=(Growth(1048576.0),))
     old, new = make_run("old", slope, level=20.0), make_run("new", slope, level=30.0, dropping=True)
     quiet = make_run("quiet")
     with RecordView.open(old) as first, RecordView.open(new) as second, RecordView.open(quiet) as third:

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from soakwatch_model.event import Event
+from soakwatch_model.fact import Growth
 from soakwatch_model.finding import Finding, Forecast, InconclusiveReason, Mark, MarkKind, Outcome
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules.causes import Cause, CauseKind, causes, lags, rows_by_reason
@@ -402,7 +403,7 @@ FINDINGS = st.builds(
     marks=st.lists(MARKS, max_size=4).map(tuple),
     measured=st.none() | NUMBERS,
     unit=st.sampled_from(["", "By/h"]),
-    numbers=st.dictionaries(st.sampled_from(["rise_per_hour"]), NUMBERS),
+    facts=st.lists(st.builds(Growth, NUMBERS), max_size=1).map(tuple),
     settle=st.text(alphabet="needs 0123456789.h,-e", max_size=30),
     window=st.builds(Window, TIMES, TIMES),
 )

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from soakwatch_model.case import Case
+from soakwatch_model.fact import Stage
 from soakwatch_model.finding import Outcome
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.detectors.loss import Loss
-from soakwatch_rules.load.path_ledger import PathLedger, Stage
+from soakwatch_rules.load.path_ledger import PathLedger
 from soakwatch_rules.scenarios.synthetic import readings
 
 S = 10**9

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from soakwatch.judge.adjudicate.context import Context
+from soakwatch_model.fact import Lost
 from soakwatch_model.finding import Finding, InconclusiveReason, Outcome, Place
 from soakwatch_model.metric_load import RETURNED
-from soakwatch_rules.traits import STOPS, Judges, traits_of
+from soakwatch_rules.traits import Judges, traits_of
 
 _DECIDED = frozenset({Outcome.FAIL, Outcome.WARN, Outcome.PASS})
 
@@ -38,6 +39,8 @@ def generator(findings: Sequence[Finding], context: Context) -> list[Finding]:
 
 def _whatever_was_sent(finding: Finding) -> bool:
     """Whether a finding holds with any load: from probes, or a standstill with nothing coming back."""
-    return finding.metric.startswith("reach.") or (
-        finding.outcome is Outcome.FAIL and (traits_of(finding.rule).standstill or finding.numbers.get(STOPS, 0.0) > 0)
-    )
+    if finding.outcome is not Outcome.FAIL:
+        return finding.metric.startswith("reach.")
+    lost = finding.fact(Lost)
+    stood_still = traits_of(finding.rule).standstill or (lost is not None and lost.stops > 0)
+    return stood_still or finding.metric.startswith("reach.")

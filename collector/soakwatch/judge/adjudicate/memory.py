@@ -7,15 +7,15 @@ wave; ``growth`` can, where a life is long enough for it to be asked. A machine 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from soakwatch.judge.adjudicate.context import Context
+from soakwatch_model.fact import Growth
 from soakwatch_model.finding import Finding, InconclusiveReason, Outcome, Place
 from soakwatch_rules.growth.memory_sums import PARTS, SUMS, by_parts
 from soakwatch_rules.rule import Rule
-from soakwatch_rules.traits import CUT, LEVELLED, GrowthMethod, traits_of
+from soakwatch_rules.traits import GrowthMethod, traits_of
 
 _OPEN: Final = frozenset({Outcome.FAIL, Outcome.INCONCLUSIVE})
 _NOT_ASKED: Final = frozenset({InconclusiveReason.TOO_SHORT, InconclusiveReason.TOO_FEW, InconclusiveReason.NOT_BEGUN})
@@ -121,14 +121,14 @@ def _weighed_by_shape(literal: Finding, shape: Finding | None) -> Finding:
     if literal.outcome is not Outcome.FAIL or (shape is not None and shape.outcome is Outcome.FAIL):
         return literal
     asked = shape is not None and (shape.outcome is not Outcome.INCONCLUSIVE or shape.why not in _NOT_ASKED)
-    change = literal.numbers.get("change")
-    by = f" ({100 * change:+.1f} %)" if change is not None else ""
+    grew = literal.fact(Growth)
+    by = "" if grew is None or grew.change is None else f" ({100 * grew.change:+.1f} %)"
     literally = f"{literal.metric} was higher in the last third than in the first{by}, but "
     if shape is not None and asked and shape.outcome in _SHAPE_WORDS:
         why = f"{_SHAPE_WORDS[shape.outcome]} (rule {shape.rule}: {shape.sentence})"
-    elif literal.numbers.get("lately", math.inf) < LEVELLED:
+    elif grew is not None and grew.levelled:
         why = "within the last third it hardly rises any more: a warm-up or a step (too short for the rule growth)"
-    elif literal.numbers.get(CUT, 0.0) > 0:
+    elif grew is not None and grew.cut_by_restarts:
         why = (
             "this is only the time between two restarts: a warm-up or a part of a sawtooth (too short for the rule "
             "growth)"

@@ -9,10 +9,12 @@ from typing import Final, Literal
 from soakwatch.judge.adjudicate.context import Context
 from soakwatch.judge.adjudicate.generator import generator
 from soakwatch.judge.adjudicate.lifetime import lifetime
-from soakwatch.judge.adjudicate.load import loss_elsewhere, management_path, shared_load
+from soakwatch.judge.adjudicate.loss_elsewhere import loss_elsewhere
+from soakwatch.judge.adjudicate.management_path import management_path
 from soakwatch.judge.adjudicate.memory import memory_of_shared_hosts, memory_parts, memory_shape
 from soakwatch.judge.adjudicate.required import required
 from soakwatch.judge.adjudicate.role import role
+from soakwatch.judge.adjudicate.shared_load import shared_load
 from soakwatch.judge.adjudicate.so_far import so_far
 from soakwatch_model.finding import Finding
 

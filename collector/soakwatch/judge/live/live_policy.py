@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from soakwatch.judge.adjudicate.context import ALARMS, Stand, Streak
+from soakwatch_model.fact import Certainty
 from soakwatch_model.finding import Finding, Mark, Outcome
 from soakwatch_model.window import Window
 from soakwatch_rules.rule import Rule
@@ -30,7 +31,8 @@ def advanced(streak: Streak, finding: Finding) -> Streak:
     if finding.outcome not in ALARMS:
         return Streak()
     now_ns, traits = finding.window.end_ns, traits_of(finding.rule)
-    unsure = finding.numbers.get("probability", 1.0) < SURE
+    certainty = finding.fact(Certainty)
+    unsure = certainty is not None and certainty.probability < SURE
     if streak.reported:
         return replace(streak, last_ns=now_ns)
     if unsure or (traits.growth is GrowthMethod.SHAPE and finding.samples < MIN_MINUTES):

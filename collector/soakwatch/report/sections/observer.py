@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from soakwatch.core.formatting import natural
 from soakwatch.report.blocks import Block, Text
 from soakwatch.report.page import Page
+from soakwatch_model.fact import PollCost
 from soakwatch_model.finding import Finding
 from soakwatch_rules.detectors.observer_cost import ObserverCost
 
@@ -17,8 +18,7 @@ TITLE = "Cost of the monitor"
 def blocks(page: Page) -> Sequence[Block] | None:
     """A sentence for each device that was weighed, or whose answers alone were timed; None for anybody's tables."""
     mine = [f for f in page.verdict.findings if f.rule == ObserverCost.name]
-    # Not of a run that was too short.
-    judged = [f for f in mine if f.measured is not None or ";" in f.sentence or "pauses" in f.numbers]
+    judged = [f for f in mine if f.fact(PollCost) is not None]  # not of a run that was too short
     return [Text(f"{f.target}: {_sentence(f)}") for f in sorted(judged, key=lambda f: natural(f.target))] or None
 
 

@@ -32,11 +32,11 @@ from soakwatch.runs.figures import (
     figure_text,
     fits,
 )
+from soakwatch_model.fact import Growth
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.window import Window
 from soakwatch_rules.stats.agreement import holm
 from soakwatch_rules.stats.means_ratio import LEAST_PARTS, MeansRatio, means_ratio
-from soakwatch_rules.traits import RISE_PER_HOUR, GrowthMethod, traits_of
 
 FIGURES = tuple(spec for spec in STANDARD if spec.statistic != "slope")
 """The usual figures, of the phases under load; slopes are what a rule measured."""
@@ -254,11 +254,10 @@ def _slopes(sides: Sequence[Side]) -> Iterable[FigureRow]:
     for side in sides:
         slopes = {}
         for finding in side.findings:
-            rise = finding.numbers.get(RISE_PER_HOUR)
-            by_stages = traits_of(finding.rule).growth is GrowthMethod.STAGES
-            if by_stages and rise is not None and finding.outcome is not Outcome.NOT_APPLICABLE:
+            grew = finding.fact(Growth)
+            if grew is not None and finding.outcome is not Outcome.NOT_APPLICABLE:
                 target = side.targets.shown.get(finding.target, finding.target)
-                slopes[target, finding.metric, finding.object] = (rise, f"{finding.unit}/h")
+                slopes[target, finding.metric, finding.object] = (grew.per_hour, f"{finding.unit}/h")
         by_run.append(slopes)
     keys = sorted({key for each in by_run for key in each if sum(key in other for other in by_run) > 1})
     for target, metric, name in keys[:_MOST_SLOPES]:

@@ -9,7 +9,7 @@ import pytest
 
 from soakwatch.record import finding_from_json, finding_to_json
 from soakwatch.report.json import finding_document
-from soakwatch_model.fact import PartOfRun
+from soakwatch_model.fact import Certainty, Growth, Lost, PartOfRun
 from soakwatch_model.finding import Finding, InconclusiveReason, Outcome, Place
 from soakwatch_model.window import Window
 
@@ -59,3 +59,16 @@ def test_verdict_json_has_the_sentence_and_the_rulings(place: Place) -> None:
     assert document["reason"] == ruled.sentence
     assert document["rulings"] == [{"by": "role", "outcome": "warn", "text": "not the device"}]
     assert finding_document(WRITTEN)["rulings"] == []
+
+
+def test_a_record_that_kept_facts_among_its_numbers_is_still_shown() -> None:
+    """Findings of an earlier version have none: those who show them take what their numbers say."""
+    numbers = {"probability": 0.3, "straight_line": 1.0, "rise_per_hour": -2.0, "change": 0.1, "stops": 2.0}
+    body = json.loads(finding_to_json(replace(WRITTEN, numbers=numbers)))
+    del body["facts"]
+    earlier = finding_from_json(json.dumps(body))
+    assert earlier.fact(Certainty) == Certainty(0.3, contradicted=True)
+    assert earlier.fact(Growth) == Growth(-2.0, 0.1)
+    assert earlier.fact(Lost) == Lost(2)
+    body["numbers"] = {"device_out": 3.0, "stops": 0.0}
+    assert finding_from_json(json.dumps(body)).facts == (Lost(0, by_ports=True),)

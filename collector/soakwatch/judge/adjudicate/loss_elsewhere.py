@@ -1,0 +1,42 @@
+"""Ruling: what other rules say of the load that came back is no graver than what the account of losses says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from soakwatch.judge.adjudicate.context import Context
+from soakwatch_model.fact import Lost
+from soakwatch_model.finding import Finding, Outcome, Place
+from soakwatch_model.flow import BACK, BITS, BYTES, LOST, PACKETS
+from soakwatch_model.metric import flows
+from soakwatch_rules.traits import traits_of
+
+_BLAMED = frozenset({Outcome.WARN, Outcome.INCONCLUSIVE})
+_METRICS = frozenset((*flows(BACK, PACKETS, BYTES, BITS), *flows(LOST)))
+
+
+def loss_elsewhere(findings: Sequence[Finding], _: Context | None = None) -> list[Finding]:
+    """What other rules say of what came back is no graver than ``loss``, where that clears the device.
+
+    It does where the packets were lost behind or before the device, and not by it.
+
+    >>> from soakwatch_model.window import Window
+    >>> def finding(rule, outcome, *facts):
+    ...     metric, window = "load.rx.packets", Window(0, 60)
+    ...     return Finding(rule, 1, outcome, "dut", metric, "", window, "", "it fell", 9, facts=facts)
+    >>> loss = finding("loss", Outcome.WARN, Lost(by_ports=True))
+    >>> [f.outcome.value for f in loss_elsewhere([loss, finding("performance_decline", Outcome.FAIL)])]
+    ['warn', 'warn']
+    """
+    held = ((f, f.fact(Lost)) for f in findings if f.outcome in _BLAMED)
+    cleared = {f.target: f for f, lost in held if lost is not None and lost.by_ports}
+    text = "but the loss was not caused by the device (see loss)"
+    return [
+        f.ruled("loss", by.outcome, text, place=Place.BEHIND, why=by.why, settle=by.settle)
+        if (by := cleared.get(f.target)) is not None
+        and f.outcome is Outcome.FAIL
+        and traits_of(f.rule).of_returned_load
+        and f.metric in _METRICS
+        else f
+        for f in findings
+    ]
