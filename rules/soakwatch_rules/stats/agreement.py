@@ -66,6 +66,7 @@ class Agreement:
     least_runs: int
     runs_needed: int | None
     reason: str
+    needs: str = ""  # of an undecided one: how many runs would decide it
 
     @property
     def not_worse(self) -> bool:
@@ -257,8 +258,8 @@ def _decided(cell: Agreement, tests: int = 1) -> Agreement:
         why = f"{seen}, of {runs}: a difference (p {cell.p_difference:.2g}) beyond {margin}"
         return replace(cell, outcome=outcome, runs_needed=None, reason=why)
     if change is None or cell.ratio is None:
-        why = f"{seen}, of {runs}: not decided (p {cell.p_difference:.2g}); at least {cell.least_runs} each"
-        return replace(cell, outcome=outcome, runs_needed=None, reason=why)
+        needs = f"not decided (p {cell.p_difference:.2g}); at least {cell.least_runs} each"
+        return replace(cell, outcome=outcome, runs_needed=None, reason=f"{seen}, of {runs}: {needs}", needs=needs)
     effect = abs(math.log(cell.ratio)) if cell.ratio > 0 else abs(change)
     end = math.log1p(math.copysign(cell.margin, change))
     room = abs(end) - effect
@@ -266,18 +267,16 @@ def _decided(cell: Agreement, tests: int = 1) -> Agreement:
     if cell.cv is None:
         most = _largest_cv(cell.least_runs, effect if beyond else room, level, two_sided=beyond)
         what = "prove it" if beyond else f"prove {margin}"
-        why = (
-            f"{seen}, of {runs}: {cell.least_runs} each {what} "
-            f"if the coefficient of variation of runs is at most {100 * most:.2g} %"
-        )
-        return replace(cell, outcome=outcome, runs_needed=None, reason=why)
+        needs = f"{cell.least_runs} each {what} if the coefficient of variation of runs is at most {100 * most:.2g} %"
+        return replace(cell, outcome=outcome, runs_needed=None, reason=f"{seen}, of {runs}: {needs}", needs=needs)
     needed = _runs_for(cell.cv, effect if beyond else room, level, two_sided=beyond)
     if needed is not None:
         needed = max(needed, min(cell.n_new, cell.n_earlier) + 1)
     what = "prove it" if beyond else f"prove that it is within {margin}"
     much = "no number of runs up to 10000" if needed is None else f"about {needed} each"
-    why = f"{seen}, of {runs}: not decided; {much} {what} at a coefficient of variation of {100 * cell.cv:.2g} %"
-    return replace(cell, outcome=outcome, runs_needed=needed, reason=why)
+    needs = f"{much} {what} at a coefficient of variation of {100 * cell.cv:.2g} %"
+    why = f"{seen}, of {runs}: not decided; {needs}"
+    return replace(cell, outcome=outcome, runs_needed=needed, reason=why, needs=needs)
 
 
 def _runs_for(cv: float, effect: float, level: float, *, two_sided: bool) -> int | None:

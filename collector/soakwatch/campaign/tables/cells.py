@@ -14,7 +14,7 @@ from soakwatch_model.finding import Outcome
 from soakwatch_rules.stats.repetitions import median_interval
 from soakwatch_rules.wording.words import counted
 
-NOT_RUN, EXCLUDED, RUNNING = "not run", "excluded", "running"
+NOT_RUN, EXCLUDED, RUNNING, NO_READING = "not run", "excluded", "running", "no reading"
 CONFIDENCE = 0.95
 ENDED, LOST, WAITING = "ended", "lost", "waiting"
 _WORST_FIRST = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.PASS)
@@ -28,8 +28,8 @@ class CellFigure:
     """A figure of a cell. ``by_run`` is one number for each repetition that has it; derived figures have none.
 
     ``low``..``high`` hold the median with 95 % confidence, or None where there are too few runs for that. ``reason``
-    says why there is no number, or what is missing to it; ``note`` what else a reader must know. One that is not
-    ``ranked`` is no rival of the others, such as the generator by itself.
+    says why there is no number, or what is missing to it, and ``short`` the same in a word or two; ``note`` what else
+    a reader must know. One that is not ``ranked`` is no rival of the others, such as the generator by itself.
     """
 
     unit: str = ""
@@ -42,6 +42,7 @@ class CellFigure:
     reason: str = ""
     note: str = ""
     ranked: bool = True
+    short: str = ""
 
     @property
     def values(self) -> tuple[float, ...]:
@@ -62,12 +63,13 @@ class CellFigure:
 @dataclass(frozen=True, slots=True)
 class CellVerdict:
     """The worst verdict of a cell's runs, and how many runs have which. ``outcome`` is None where none has ended;
-    ``reason`` says why, or what the worst run says."""
+    ``reason`` says why, ``short`` in a word or two; or what the worst run says."""
 
     outcome: Outcome | None
     counts: Mapping[Outcome, int]
     planned: int
     reason: str = ""
+    short: str = ""
 
     @property
     def ended(self) -> int:
@@ -121,7 +123,8 @@ def cell_verdict(runs: Sequence[CellRun]) -> CellVerdict:
     counts = {outcome: list(outcomes.values()).count(outcome) for outcome in _WORST_FIRST}
     worst = next((outcome for outcome in _WORST_FIRST if counts[outcome]), None)
     if worst is None:
-        return CellVerdict(None, {}, len(runs), _absence(runs))
+        lack = _absence(runs)
+        return CellVerdict(None, {}, len(runs), lack.text, lack.short)
     said = next(run.reason for run in runs if outcomes.get(run.repetition) is worst)
     return CellVerdict(worst, {outcome: n for outcome, n in counts.items() if n}, len(runs), said)
 
@@ -129,40 +132,54 @@ def cell_verdict(runs: Sequence[CellRun]) -> CellVerdict:
 def cell_figure(figure: Measured, runs: Sequence[CellRun], readings: Readings) -> CellFigure:
     """A figure of some repetitions: the median of those that have it, and what the others lack."""
     known: dict[int, float] = {}
-    unit, better, lacking = "", figure.better or "", list[str]()
+    unit, better, lacking = "", figure.better or "", list[_Lack]()
     for run in runs:
         read = None if run.folder is None or run.state != ENDED else readings.get(run.folder, {}).get(figure.name)
         if read is None:
             lacking.append(_absence([run]))
         elif read.value is None or not math.isfinite(read.value):
             unit, better = unit or read.unit, better or read.better
-            lacking.append(read.reason or f"no reading of {figure.spec.metric}")
+            lacking.append(_Lack(NO_READING, read.reason or f"no reading of {figure.spec.metric}"))
         elif known and read.unit != unit:
-            lacking.append(f"in {read.unit or 'no unit'} instead of {unit or 'no unit'}")
+            lacking.append(_Lack("other unit", f"in {read.unit or 'no unit'} instead of {unit or 'no unit'}"))
         else:
             known[run.repetition] = read.value
             unit, better = read.unit, figure.better or read.better
     if not known:
-        return CellFigure(unit, better, reason=_of_all(lacking) or NOT_RUN)
+        short = lacking[0].short if lacking else NOT_RUN
+        return CellFigure(unit, better, reason=_of_all(lacking) or NOT_RUN, short=short)
     interval = median_interval(tuple(known.values()), CONFIDENCE)
-    reason = f"{len(known)} of {counted(len(runs), 'run')}: {_of_all(lacking)}" if lacking else ""
-    return CellFigure(unit, better, interval.median, interval.low, interval.high, known, len(known), reason)
+    short = f"{len(known)} of {counted(len(runs), 'run')}" if lacking else ""
+    reason = f"{short}: {_of_all(lacking)}" if lacking else ""
+    return CellFigure(
+        unit, better, interval.median, interval.low, interval.high, known, len(known), reason, short=short
+    )
 
 
-def _absence(runs: Sequence[CellRun]) -> str:
+@dataclass(frozen=True, slots=True)
+class _Lack:
+    """Why a run has no number: in a word or two, and whole."""
+
+    short: str
+    text: str
+
+
+def _absence(runs: Sequence[CellRun]) -> _Lack:
     """Why runs have no numbers, by the one that says most."""
     lost = next((run for run in runs if run.state == LOST), None)
     if any(run.state == RUNNING for run in runs):
-        return RUNNING
+        return _Lack(RUNNING, RUNNING)
     if lost is not None:
-        return f"lost: {lost.reason}" if lost.reason else "lost"
+        return _Lack("lost", f"lost: {lost.reason}" if lost.reason else "lost")
     if any(run.state == ENDED for run in runs):
-        return "not judged" if all(run.verdict is None for run in runs) else "no record"
-    return NOT_RUN
+        text = "not judged" if all(run.verdict is None for run in runs) else "no record"
+        return _Lack(text, text)
+    return _Lack(NOT_RUN, NOT_RUN)
 
 
-def _of_all(reasons: Sequence[str]) -> str:
+def _of_all(lacking: Sequence[_Lack]) -> str:
     """Several reasons in one text, each once, with its number where it holds for some only."""
+    reasons = [lack.text for lack in lacking]
     each = list(dict.fromkeys(reasons))
     if len(each) < 2:
         return "".join(each)

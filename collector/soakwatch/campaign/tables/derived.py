@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import product
 
 from soakwatch.campaign.model import Cell
-from soakwatch.campaign.tables.cells import CONFIDENCE, CellData, CellFigure
+from soakwatch.campaign.tables.cells import CONFIDENCE, EXCLUDED, NO_READING, CellData, CellFigure
 from soakwatch.campaign.tables.parse import number_of
 from soakwatch.campaign.tables.spec import Ceiling, ExpectedLoss, Figure, Measured, Overload, Per, ScaleUp, Share
 from soakwatch.runs.figures import Better
@@ -32,6 +32,7 @@ def with_derived(cells: Sequence[CellData], figures: Sequence[Figure]) -> tuple[
 
 
 Known = Mapping[str, Mapping[str, CellFigure]]
+_OVER_ZERO, _NO_BASE = "over zero", "no base"
 _OPPOSITE: Mapping[Better, Better] = {"higher": "lower", "lower": "higher", "": ""}
 Derived = ScaleUp | Share | Per | ExpectedLoss
 
@@ -54,14 +55,21 @@ def combined(parts: Sequence[CellFigure], function: Callable[..., float], unit: 
     """
     lacking = next((part for part in parts if part.median is None), None)
     if lacking is not None:
-        return CellFigure(unit, reason=lacking.reason)
+        return CellFigure(unit, reason=lacking.reason, short=lacking.short)
     try:
         value = function(*(part.median for part in parts))
     except ZeroDivisionError:
-        return CellFigure(unit, reason="it would be a division by 0")
+        return CellFigure(unit, reason="it would be a division by 0", short=_OVER_ZERO)
     n = min(part.n for part in parts)
     low, high = _corners(parts, function)
-    return CellFigure(unit, "", value, low, high, {}, n, "; ".join(dict.fromkeys(p.reason for p in parts if p.reason)))
+    reason, short = _lacks(parts)
+    return CellFigure(unit, "", value, low, high, {}, n, reason, short=short)
+
+
+def _lacks(parts: Sequence[CellFigure]) -> tuple[str, str]:
+    """What is missing to a figure that is made of others, and the first of it in a word or two."""
+    lacking = [part for part in parts if part.reason]
+    return "; ".join(dict.fromkeys(part.reason for part in lacking)), lacking[0].short if lacking else ""
 
 
 def _corners(parts: Sequence[CellFigure], function: Callable[..., float]) -> tuple[float | None, float | None]:
@@ -95,12 +103,12 @@ def _scale_up(figure: ScaleUp, cell: Cell, every: Sequence[Cell], known: Known) 
     here, one = _number(cell, figure.along), _number(base, figure.along)
     of = known[cell.id][figure.of]
     if base.id == cell.id:
-        return CellFigure("", "", 1.0 if of.n else None, n=of.n, reason=of.reason)
+        return CellFigure("", "", 1.0 if of.n else None, n=of.n, reason=of.reason, short=of.short)
     start = known[base.id][figure.of]
     made = combined((of, start), lambda now, then: now / (here / one * then), "")
     if start.median is None:
         at = f"{figure.along} {base.values[figure.along]}"
-        made = replace(made, reason=f"nothing to compare with at {at}: {start.reason}")
+        made = replace(made, reason=f"nothing to compare with at {at}: {start.reason}", short=_NO_BASE)
     return replace(made, better="higher", ranked=of.ranked)
 
 
@@ -109,13 +117,16 @@ def _share(figure: Share, cell: Cell, every: Sequence[Cell], known: Known) -> Ce
     of = known[cell.id][figure.of]
     better = _OPPOSITE[of.better] if figure.cost else of.better
     if base is None:
-        return CellFigure("1", reason=f"{figure.along} {figure.to} is excluded here")
+        return CellFigure("1", reason=f"{figure.along} {figure.to} is excluded here", short=EXCLUDED)
     if base.id == cell.id:
-        return CellFigure("1", "", None if of.median is None else 1.0 - figure.cost, n=of.n, reason=of.reason)
+        share = None if of.median is None else 1.0 - figure.cost
+        return CellFigure("1", "", share, n=of.n, reason=of.reason, short=of.short)
     then = known[base.id][figure.of]
     made = combined((of, then), (lambda a, b: 1 - a / b) if figure.cost else (lambda a, b: a / b), "1")
     if then.median is None:
-        made = replace(made, reason=f"nothing to compare with at {figure.along} {figure.to}: {then.reason}")
+        made = replace(
+            made, reason=f"nothing to compare with at {figure.along} {figure.to}: {then.reason}", short=_NO_BASE
+        )
     return replace(made, better=better, ranked=of.ranked)
 
 
@@ -128,16 +139,17 @@ def _per(of: CellFigure, per: CellFigure, figure: Per) -> CellFigure:
         unit = f"{of.unit.removesuffix('/s')}/J"
     lacking = next((part for part in (of, per) if not part.by_run), None)
     if lacking is not None:
-        return CellFigure(unit, of.better, reason=lacking.reason or "it is made of a figure that runs do not have")
+        reason = lacking.reason or "it is made of a figure that runs do not have"
+        return CellFigure(unit, of.better, reason=reason, short=lacking.short or NO_READING)
     both = {run: (value, per.by_run[run]) for run, value in of.by_run.items() if run in per.by_run}
     by_run = {run: a / b for run, (a, b) in both.items() if b}
     if not by_run:
-        return CellFigure(unit, of.better, reason=f"{figure.per} is 0" if both else "no run has both figures")
+        reason, short = (f"{figure.per} is 0", _OVER_ZERO) if both else ("no run has both figures", NO_READING)
+        return CellFigure(unit, of.better, reason=reason, short=short)
     interval = median_interval(tuple(by_run.values()), CONFIDENCE)
-    reason = "; ".join(dict.fromkeys(part.reason for part in (of, per) if part.reason))
-    return CellFigure(
-        unit, of.better, interval.median, interval.low, interval.high, by_run, len(by_run), reason, "", of.ranked
-    )
+    made = CellFigure(unit, of.better, interval.median, interval.low, interval.high, by_run, len(by_run))
+    reason, short = _lacks((of, per))
+    return replace(made, reason=reason, short=short, ranked=of.ranked)
 
 
 def capacity_cell(overload: Overload, cell: Cell, every: Sequence[Cell], known: Known) -> Cell | None:
@@ -155,11 +167,11 @@ def _expected(figure: ExpectedLoss, cell: Cell, every: Sequence[Cell], known: Kn
     overload, here = figure.overload, known[cell.id]
     base = capacity_cell(overload, cell, every, known)
     if base is None:
-        return CellFigure("1", reason=f"no capacity: no {overload.along} without loss")
+        return CellFigure("1", reason=f"no capacity: no {overload.along} without loss", short="no capacity")
     offered, capacity = here[overload.offered], known[base.id][overload.received]
     below = offered.median is not None and capacity.median is not None and offered.median <= capacity.median
     if base.id == cell.id or below:
-        expected = CellFigure("1", "", 0.0, n=offered.n, reason=offered.reason)
+        expected = CellFigure("1", "", 0.0, n=offered.n, reason=offered.reason, short=offered.short)
         return _noted(replace(here[overload.loss], better=""), figure.most) if figure.excess else expected
     if not figure.excess:
         return combined((offered, capacity), lambda sent, most: 1 - most / sent, "1")

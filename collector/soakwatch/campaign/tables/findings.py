@@ -322,8 +322,8 @@ def comparison_sentence(pair: Pair, agreement: Agreement, words: str) -> str:
     elif change == 0:
         said = f"{pair.new_name} is the same as {pair.earlier_name}"
     else:
-        said = f"{pair.new_name} has {abs(change):.3g}".replace(f"{abs(change):.3g}", f"{100 * abs(change):.3g} %")
-        said += f" {'more' if change > 0 else 'less'} than {pair.earlier_name}"
+        more = "more" if change > 0 else "less"
+        said = f"{pair.new_name} has {100 * abs(change):.3g} % {more} than {pair.earlier_name}"
     if agreement.low is not None and agreement.high is not None:
         said += f" (interval {100 * (agreement.low - 1):+.3g} to {100 * (agreement.high - 1):+.3g} %)"
     n = f"{agreement.n_new} and {counted(agreement.n_earlier, 'run')}"
@@ -332,8 +332,7 @@ def comparison_sentence(pair: Pair, agreement: Agreement, words: str) -> str:
     if agreement.outcome != "undecided":
         p = agreement.p_equivalent if agreement.outcome == "equivalent" else agreement.p_difference
         return f"{words}: {said}; {agreement.outcome}, {n}, p {p:.2g} after Holm's correction"
-    more = agreement.reason.partition(": ")[2].replace("not decided; ", "")
-    return f"{words}: {said}; {n} {'proves' if n == 'one run each' else 'prove'} neither: {more}"
+    return f"{words}: {said}; {n} {'proves' if n == 'one run each' else 'prove'} neither: {agreement.needs}"
 
 
 def _meant(takes: object, cells: Sequence[CellData]) -> list[CellData]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from soakwatch.campaign.model import Axis, Cell
-from soakwatch.campaign.tables.cells import EXCLUDED, CellData, CellFigure, CellVerdict
+from soakwatch.campaign.tables.cells import EXCLUDED, NO_READING, CellData, CellFigure, CellVerdict
 from soakwatch.campaign.tables.marks import Mark, apart, marks
 from soakwatch.campaign.tables.spec import FIGURES, VERDICT, TableSpec
 
@@ -35,7 +35,16 @@ class Entry:
             return self.verdict.reason if self.verdict.outcome is None else ""
         if self.figure is None:
             return f"no figure {self.name}"
-        return (self.figure.reason or "no reading") if self.figure.median is None else ""
+        return (self.figure.reason or NO_READING) if self.figure.median is None else ""
+
+    @property
+    def short(self) -> str:
+        """Why there is nothing to show, in a word or two."""
+        if self.data is None:
+            return EXCLUDED
+        if self.verdict is not None:
+            return self.verdict.short
+        return "no figure" if self.figure is None else self.figure.short or NO_READING
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,16 +14,7 @@ from soakwatch.core.formatting import Scale, scale_of
 from soakwatch_model.finding import Outcome
 
 _DIGITS, _MOST_DECIMALS, _MOST_NOTE = 4, 6, 60
-_SHORT_WORDS, _FEW_CELLS = 2, 2
-_SHORT = {
-    "excluded": "excluded",
-    "nothing to compare": "no base",
-    "has no": "no reading",
-    "no reading": "no reading",
-    "division by 0": "over zero",
-    "not decided": "not decided",
-}
-"""What is said in a cell instead of a longer reason that holds these words."""
+_FEW_CELLS = 2
 _MOST_SHOWN = 100_000  # a number that is longer is shown in a larger unit
 
 
@@ -166,7 +157,7 @@ def _sheet(view: View, spec: TablesSpec, scales: Mapping[str, _Shown]) -> Sheet:
 def _words(entry: Entry, view: View, scales: Mapping[str, _Shown]) -> Words:
     runs = () if entry.data is None else entry.data.runs
     if entry.absent:
-        word = short_reason(entry.absent)
+        word = _cut(entry.short)
         return Words(word, why=entry.absent if word != entry.absent else "", absent=True, runs=runs)
     if entry.verdict is not None:
         return Words(entry.verdict.words, outcome=entry.verdict.outcome, runs=runs)
@@ -187,26 +178,10 @@ def _words(entry: Entry, view: View, scales: Mapping[str, _Shown]) -> Words:
         beside.append(f"{text(least)}–{text(most)}")
     if "runs" in view.shows:
         beside.append(f"n {figure.n}")
-    lacks = _cut(figure.reason.partition(": ")[0])  # such as "6 of 7 runs: ..."
+    lacks = _cut(figure.short or figure.reason)  # such as "6 of 7 runs"
     note = "; ".join(part for part in (figure.note, lacks) if part)
     why = figure.reason if lacks != figure.reason else ""
     return Words(text(figure.median), " ".join(beside), entry.mark, note, why, shade=entry.shade, runs=runs)
-
-
-def short_reason(reason: str) -> str:
-    """Why there is nothing, in a word or two; the reason itself where it is no longer.
-
-    >>> short_reason("lost: it was killed by SIGKILL"), short_reason("2 lost: it was broken off; 1 not run")
-    ('lost', 'lost')
-    >>> short_reason("no capacity: no load without loss"), short_reason("the run has no load.loss")
-    ('no capacity', 'no reading')
-    """
-    first = reason.partition(";")[0].partition(":")[0].strip()
-    words = first.split()
-    if len(words) > 1 and words[0].isdecimal():
-        words = words[1:]
-    known = next((short for sign, short in _SHORT.items() if sign in reason), "not known")
-    return " ".join(words) if len(words) <= _SHORT_WORDS else known
 
 
 def _notes(cells: Sequence[tuple[Entry, Words]]) -> tuple[str, ...]:
