@@ -222,10 +222,9 @@ def _lists_of_metrics(least: int, prefix: str, *without: str) -> list[str]:
 
 def test_what_is_known_of_metrics_stands_in_the_catalogue() -> None:
     """Lists of them elsewhere say again what it says, and come to disagree: they may only become fewer."""
-    load = _lists_of_metrics(2, "load.", "/sources/", "/testing/")
-    assert len(load) <= 24, load
+    assert _lists_of_metrics(2, "load.", "/sources/", "/testing/") == []
     every = _lists_of_metrics(3, "")
-    assert len(every) <= 96, every
+    assert len(every) <= 15, every
 
 
 RECORD = ROOT / "collector" / "soakwatch" / "record"
