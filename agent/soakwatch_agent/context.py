@@ -159,7 +159,8 @@ class ProcAt:
 
 
 class Probe(Protocol):
-    """One local source. A module ``probes/NAME.py`` holds its docstring, ``METRICS`` and ``open_probe(context)``."""
+    """One local source. A module ``probes/NAME.py`` holds its docstring and ``open_probe(context)``; its metrics name
+    it in the catalogue."""
 
     def read(self, now_ns: int) -> Answer:
         """One poll at steady time ``now_ns``; a probe may answer less often than it is polled. May raise."""

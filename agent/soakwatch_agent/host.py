@@ -10,6 +10,7 @@ from typing import Callable, Dict, Iterable, List, Optional, Tuple
 
 from soakwatch_agent import probes
 from soakwatch_agent.context import HostContext, Probe
+from soakwatch_model.metric_queries import brought_by
 from soakwatch_model.sample import Answer, Event, Fault, Sample
 
 
@@ -36,7 +37,7 @@ def source(name: str) -> Source:
         raise ValueError(f"there is no probe {name!r}: there are {', '.join(sorted(probe_names()))}")
     module = importlib.import_module(f"soakwatch_agent.probes.{name}")
     first = (module.__doc__ or "").partition("\n")[0]
-    return Source(name, first, tuple(module.METRICS), module.open_probe)
+    return Source(name, first, brought_by(name), module.open_probe)
 
 
 class Host:

@@ -49,7 +49,7 @@ class Metric:
 
     ``tells`` is what it says in common with others (``BOOT``, ``HOST_MEMORY``, ``HELD_MEMORY``), ``drops`` where and
     why a device dropped what it counts. A change of what is ``urgent`` means that something broke: it is judged at
-    once.
+    once. ``probe`` is the probe of the agent that reads it on a host; empty: none does.
     """
 
     name: str
@@ -75,6 +75,7 @@ class Metric:
     tells: str = ""
     drops: Drops | None = None
     urgent: bool = False
+    probe: str = ""
 
 
 def entry(
@@ -100,6 +101,7 @@ def entry(
     tells: str = "",
     drops: Drops | None = None,
     urgent: bool = False,
+    probe: str = "",
 ) -> Metric:
     """An entry of the catalogue; the floor of what must not grow is its quantum."""
     floor = quantum if quantum is not None and growth is not None else 0.0
@@ -127,4 +129,5 @@ def entry(
         tells=tells,
         drops=drops,
         urgent=urgent,
+        probe=probe,
     )

@@ -18,13 +18,32 @@ _WORDS = (
     ("warning.high", "{} above which the device warns"),
     ("warning.low", "{} below which the device warns"),
 )
+_ALL = tuple(name for name, _ in _WORDS)
 
 
 def _limits(
-    metric: str, unit: str, what: str, labels: tuple[str, ...], low: float | None = 0.0, high: float | None = None
+    metric: str,
+    unit: str,
+    what: str,
+    labels: tuple[str, ...],
+    low: float | None = 0.0,
+    high: float | None = None,
+    probe: str = "",
+    reads: tuple[str, ...] = (),
 ) -> tuple[Metric, ...]:
+    """The limits of a metric, those of which a ``probe`` of the agent ``reads`` are marked so."""
     return tuple(
-        entry(f"{metric}.{name}", unit, STATE, words.format(what), *labels, low=low, high=high, every=3600)
+        entry(
+            f"{metric}.{name}",
+            unit,
+            STATE,
+            words.format(what),
+            *labels,
+            low=low,
+            high=high,
+            every=3600,
+            probe=probe if name in reads else "",
+        )
         for name, words in _WORDS
     )
 
@@ -40,8 +59,18 @@ HARDWARE: tuple[Metric, ...] = (
         worse=UP,
         words="power",
         figures=Figures(220, ("system.power", "system.power / load.rx.packet.rate", "system.power / load.rx.packets")),
+        probe="power",
     ),
-    entry("system.energy", "J", COUNTER, "electric energy that a sensor has counted", "sensor", worse=UP, usual="rate"),
+    entry(
+        "system.energy",
+        "J",
+        COUNTER,
+        "electric energy that a sensor has counted",
+        "sensor",
+        worse=UP,
+        usual="rate",
+        probe="power",
+    ),
     entry(
         "hardware.fan.up",
         "1",
@@ -50,6 +79,7 @@ HARDWARE: tuple[Metric, ...] = (
         *_FAN,
         high=1.0,
         every=60,
+        probe="fans",
     ),
     entry(
         "hardware.fan.speed",
@@ -60,6 +90,7 @@ HARDWARE: tuple[Metric, ...] = (
         high=100_000.0,
         every=60,
         words="fan speed",
+        probe="fans",
     ),
     entry(
         "hardware.power_supply.up",
@@ -80,6 +111,7 @@ HARDWARE: tuple[Metric, ...] = (
         high=1000.0,
         every=60,
         words="voltage",
+        probe="fans",
     ),
     entry(
         "hardware.optic.rx_power",
@@ -106,9 +138,19 @@ HARDWARE: tuple[Metric, ...] = (
     entry(
         "hardware.optic.bias", "A", GAUGE, "bias current of a laser", *_OPTIC, high=5.0, every=60, words="laser current"
     ),
-    *_limits("system.temperature", "Cel", "temperature of a sensor", _SENSOR, _COLD, _HOT),
-    *_limits("hardware.fan.speed", "{revolution}/min", "speed of a fan", _FAN, high=100_000.0),
-    *_limits("hardware.voltage", "V", "voltage of a sensor", _SENSOR, -1000.0, 1000.0),
+    *_limits("system.temperature", "Cel", "temperature of a sensor", _SENSOR, _COLD, _HOT, "sensors", _ALL),
+    *_limits(
+        "hardware.fan.speed",
+        "{revolution}/min",
+        "speed of a fan",
+        _FAN,
+        high=100_000.0,
+        probe="fans",
+        reads=("limit.low",),
+    ),
+    *_limits(
+        "hardware.voltage", "V", "voltage of a sensor", _SENSOR, -1000.0, 1000.0, "fans", ("limit.high", "limit.low")
+    ),
     *_limits("hardware.optic.rx_power", "dBm", "received optical power", _OPTIC, _DARK, _BRIGHT),
     *_limits("hardware.optic.tx_power", "dBm", "sent optical power", _OPTIC, _DARK, _BRIGHT),
     *_limits("hardware.optic.bias", "A", "bias current of a laser", _OPTIC, high=5.0),

@@ -70,6 +70,16 @@ def telling(what: str) -> tuple[str, ...]:
     return tuple(metric.name for metric in CATALOGUE if metric.tells == what)
 
 
+@cache
+def brought_by(probe: str) -> tuple[str, ...]:
+    """The metrics that a probe of the agent reads on a host.
+
+    >>> brought_by("softnet")
+    ('system.softnet.processed', 'system.softnet.dropped', 'system.softnet.squeezed')
+    """
+    return tuple(metric.name for metric in CATALOGUE if metric.probe == probe)
+
+
 def words_of(name: str) -> str:
     """What people call a metric; its name where the catalogue has no words for it, or does not know it.
 

@@ -16,7 +16,9 @@ import numpy as np
 from soakwatch_model.case import Before, Case, Ledger, TargetFacts, Tree, Unread
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, Outcome
-from soakwatch_model.metric import BY_NAME
+from soakwatch_model.flow import CEILING, DELAY, OFFERED, PACKETS, QUALITY, REQUESTS, WHOLE
+from soakwatch_model.metric import BY_NAME, COUNTER
+from soakwatch_model.metric_load import LOAD
 from soakwatch_model.sample import object_text
 from soakwatch_model.series import Series, trait_of
 from soakwatch_model.window import Phase, Window
@@ -43,19 +45,13 @@ _VALUES: Final = {
     "protocol": "icmp",
 }
 """What the labels of an object say; an object with another label is the whole target."""
-_LOAD: Final = (
-    "load.tx.packets",
-    "load.rx.packets",
-    "load.offered.packet.rate",
-    "load.requests",
-    "load.request.rate",
-    "load.offered.rate",
-    "load.failures",
-    "load.latency",
-    "load.queue_full",
-    "load.cpu.utilization",
-    "load.ceiling.packet.rate",
+_LOAD: Final = tuple(
+    metric.name
+    for metric in LOAD
+    if (flow := metric.flow) is not None and flow.scope == WHOLE and flow.what in {PACKETS, REQUESTS, DELAY}
+    if metric.kind == COUNTER or flow.side in {OFFERED, CEILING, QUALITY}
 )
+"""What the load of a case tells: counters, what was asked for, what is the most, and the latency."""
 _MACHINE: Final[dict[str, Tree]] = {
     "cpu": {"online": "0-3", "governor": "performance", "turbo": True},
     "nics": {"eth0": {"driver": "ice", "duplex": "full", "rx_queues": 4}},

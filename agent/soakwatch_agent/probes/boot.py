@@ -6,8 +6,6 @@ from soakwatch_agent.context import HostContext, Periodic, ProbeAnswer
 from soakwatch_agent.procfs import read_line, read_text
 from soakwatch_model.sample import Answer
 
-METRICS = ("system.uptime", "system.boot.time", "system.boot.id")
-
 
 def boot_number(boot_id: str) -> int:
     """The first 48 bits of a boot id, so that a float keeps it whole.

@@ -6,8 +6,6 @@ from soakwatch_agent.context import HostContext, Periodic, ProbeAnswer
 from soakwatch_agent.procfs import read_text
 from soakwatch_model.sample import Answer
 
-METRICS = ("system.conntrack.count", "system.conntrack.limit")
-
 
 class ConntrackProbe:
     """Reads /proc/sys/net/netfilter/nf_conntrack_count and _max; reports once that a machine has no tracking."""

@@ -19,7 +19,6 @@ from soakwatch_agent.corefiles import (
 from soakwatch_agent.procfs import clean, read_line, read_text
 from soakwatch_model.sample import Answer, object_text
 
-METRICS = ("system.core.files",)
 _MAX_FOLDERS = 64
 _SETTLED_S = 10  # a file that was written to so lately may still grow
 

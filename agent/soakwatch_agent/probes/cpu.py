@@ -9,14 +9,6 @@ from soakwatch_agent.context import HostContext, Periodic, ProbeAnswer
 from soakwatch_agent.procfs import CPU_MODES, CpuStat, parse_cpu_stat, read_text
 from soakwatch_model.sample import Answer
 
-METRICS = (
-    "system.cpu.time",
-    "system.cpu.core.time",
-    "system.cpu.utilization",
-    "system.cpu.core.utilization",
-    "system.cpu.logical.count",
-    "system.context_switches",
-)
 _IDLE, _IOWAIT = CPU_MODES.index("idle"), CPU_MODES.index("iowait")
 _MAX_STEP_BACK_S = 5  # idle and iowait of a tickless kernel may step back a little; a reboot steps back to nothing
 

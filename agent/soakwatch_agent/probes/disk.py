@@ -11,7 +11,6 @@ import psutil
 from soakwatch_agent.context import HostContext, Periodic, ProbeAnswer, ProcAt
 from soakwatch_model.sample import Answer, object_text
 
-METRICS = ("system.disk.io", "system.disk.operations", "system.disk.io_time")
 _NOT_A_DISK = re.compile(r"(loop|ram|sr|fd)\d+$")
 _PARTITION = re.compile(r"((sd|hd|vd|xvd)[a-z]+\d+|(nvme\d+n\d+|mmcblk\d+|nbd\d+)p\d+)$")
 

@@ -9,15 +9,6 @@ from soakwatch_agent.hwmon import Input, inputs, read_input
 from soakwatch_model.metric import fault_of
 from soakwatch_model.sample import Answer, object_text
 
-METRICS = (
-    "hardware.fan.speed",
-    "hardware.fan.speed.limit.low",
-    "hardware.fan.up",
-    "hardware.voltage",
-    "hardware.voltage.limit.high",
-    "hardware.voltage.limit.low",
-)
-
 
 class FansProbe:
     """Reads fans and voltages each minute, but no voltages of the chip of a PC board, which nobody scaled."""

@@ -12,8 +12,6 @@ from soakwatch_agent.context import HostContext, Periodic, ProbeAnswer, ProcAt, 
 from soakwatch_agent.procfs import clean, read_text
 from soakwatch_model.sample import Answer, object_text
 
-METRICS = ("system.filesystem.usage", "system.filesystem.limit")
-
 # Asking a network filesystem whose server is gone would hang the poll for ever; images that are full by nature
 # (squashfs, iso9660) are of no interest.
 _LOCAL = frozenset(

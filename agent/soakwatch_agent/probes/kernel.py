@@ -12,7 +12,6 @@ from soakwatch_agent.kernlog import KINDS, alarm_of, parse_record
 from soakwatch_agent.procfs import clean, read_text
 from soakwatch_model.sample import Answer
 
-METRICS = ("system.kernel.alarms",)
 _MAX_RECORD = 8192  # the kernel's longest record
 _MAX_EVENTS = 100
 _MAX_RECORDS = 20_000  # a poll; the rest waits in the kernel's ring

@@ -6,8 +6,6 @@ from soakwatch_agent.context import HostContext, Periodic, ProbeAnswer
 from soakwatch_agent.procfs import parse_interrupts, read_text
 from soakwatch_model.sample import Answer
 
-METRICS = ("system.cpu.load", "system.interrupts")
-
 
 class LoadProbe:
     """Reads /proc/loadavg, and /proc/interrupts every 10 s (it is long on machines of many cores)."""

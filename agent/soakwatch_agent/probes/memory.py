@@ -8,18 +8,6 @@ from soakwatch_agent.context import HostContext, Periodic, ProbeAnswer, ProcAt
 from soakwatch_agent.procfs import parse_keyed_kib, parse_words, read_text
 from soakwatch_model.sample import Answer
 
-METRICS = (
-    "system.memory.limit",
-    "system.memory.usage",
-    "system.memory.available",
-    "system.memory.cached",
-    "system.memory.slab",
-    "system.memory.committed",
-    "system.memory.commit_limit",
-    "system.memory.swap.usage",
-    "system.memory.swap.limit",
-    "system.memory.oom_kills",
-)
 _MEMINFO = (
     ("system.memory.slab", "Slab"),
     ("system.memory.committed", "Committed_AS"),

@@ -12,7 +12,6 @@ from soakwatch_agent.context import HostContext, Periodic, ProbeAnswer, ProcAt
 from soakwatch_model.sample import Answer, object_text
 
 _LOOK_S = 60.0  # virtual functions are switched on by hand
-METRICS = ("system.network.io", "system.network.packets", "system.network.errors", "system.network.packet.dropped")
 
 
 class NetworkProbe:
@@ -38,12 +37,14 @@ class NetworkProbe:
                 continue
             seen += 1
             texts = self._texts_of(name)
-            for text, values in (
-                (texts[0], (io.bytes_recv, io.packets_recv, io.errin, io.dropin)),
-                (texts[1], (io.bytes_sent, io.packets_sent, io.errout, io.dropout)),
+            for text, octets, packets, errors, dropped in (
+                (texts[0], io.bytes_recv, io.packets_recv, io.errin, io.dropin),
+                (texts[1], io.bytes_sent, io.packets_sent, io.errout, io.dropout),
             ):
-                for metric, value in zip(METRICS, values):  # noqa: B905
-                    notes.sample(metric, text, value)
+                notes.sample("system.network.io", text, octets)
+                notes.sample("system.network.packets", text, packets)
+                notes.sample("system.network.errors", text, errors)
+                notes.sample("system.network.packet.dropped", text, dropped)
         if self._context.real:
             self._read_functions(now_ns)
         if not seen:

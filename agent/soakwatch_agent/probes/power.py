@@ -11,7 +11,6 @@ from soakwatch_agent.rapl_registers import EnergyRegister, energy_registers
 from soakwatch_model.metric import fault_of
 from soakwatch_model.sample import Answer, object_text
 
-METRICS = ("system.power", "system.energy")
 _ROOT_ONLY = (
     "the energy of the processors is counted, but only root may read it (since 2020, CVE-2020-8694): run the agent as "
     "root, or allow it: chmod a+r /sys/class/powercap/*/energy_uj"

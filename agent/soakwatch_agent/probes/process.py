@@ -16,24 +16,6 @@ from soakwatch_agent.procfs import PidStat, read_text
 from soakwatch_agent.slots import MAX_SLOTS, Slot, Slots
 from soakwatch_model.sample import Answer, object_text
 
-METRICS = (
-    "process.up",
-    "process.child",
-    "process.count",
-    "process.start_time",
-    "process.pid",
-    "process.state",
-    "process.cpu.time",
-    "process.cpu.utilization",
-    "process.memory.usage",
-    "process.memory.pss",
-    "process.memory.uss",
-    "process.memory.virtual",
-    "process.threads",
-    "process.open_files",
-    "process.open_files.limit",
-    "system.processes",
-)
 _EXPENSIVE_NS = 30 * SECOND  # PSS and USS walk the page tables under the process's own lock
 _EXPENSIVE_SHARE = 200  # ... and take at most this part of the time (0.5 %), however large the process
 

@@ -12,14 +12,6 @@ from soakwatch_agent.procfs import parse_cpuinfo, read_line, read_text
 from soakwatch_model.metric import fault_of
 from soakwatch_model.sample import Answer, object_text
 
-METRICS = (
-    "system.temperature",
-    "system.temperature.limit.high",
-    "system.temperature.limit.low",
-    "system.temperature.warning.high",
-    "system.temperature.warning.low",
-    "system.cpu.frequency",
-)
 _LIMITS = (  # the file and what it is; the first that there is counts
     ("crit", "limit.high"),
     ("emergency", "limit.high"),

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from soakwatch_agent.context import HostContext, ProbeAnswer
 from soakwatch_agent.procfs import parse_softnet, read_text
+from soakwatch_model.metric_queries import brought_by
 from soakwatch_model.sample import Answer
-
-METRICS = ("system.softnet.processed", "system.softnet.dropped", "system.softnet.squeezed")
 
 
 class SoftnetProbe:
@@ -24,7 +23,7 @@ class SoftnetProbe:
         try:
             rows = parse_softnet(read_text(self._path))
         except OSError as error:
-            for metric in METRICS:
+            for metric in brought_by("softnet"):
                 notes.fault(metric, "", f"/proc/net/softnet_stat cannot be read: {self._context.why(error)}")
             return notes.answer()
         for row in rows:

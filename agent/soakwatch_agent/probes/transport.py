@@ -6,9 +6,9 @@ from typing import Mapping
 
 from soakwatch_agent.context import HostContext, ProbeAnswer
 from soakwatch_agent.procfs import parse_paired, parse_words, read_text
+from soakwatch_model.metric_queries import brought_by
 from soakwatch_model.sample import Answer
 
-METRICS = ("system.udp.receive_errors", "system.tcp.receive_errors", "system.tcp.retransmits")
 _UDP = (("all", "InErrors"), ("buffer", "RcvbufErrors"), ("checksum", "InCsumErrors"), ("memory", "MemErrors"))
 _TCP = (("all", "InErrs"), ("checksum", "InCsumErrors"))
 _TCP_EXT = (
@@ -41,7 +41,7 @@ class TransportProbe:
         try:
             tables = parse_paired(read_text(self._snmp))
         except OSError as error:
-            for metric in METRICS:
+            for metric in brought_by("transport"):
                 notes.fault(metric, "", f"/proc/net/snmp cannot be read: {self._context.why(error)}")
             return notes.answer()
         udp, tcp, udp6 = tables.get("Udp", {}), tables.get("Tcp", {}), self._udp6()

@@ -81,6 +81,7 @@ def _facts(metric: Metric) -> list[tuple[str, str]]:
         ("traffic", f"{flow.what}, {flow.side} ({flow.scope})" if flow is not None else ""),
         ("topic", shown.topic if shown is not None else ""),
         ("figures", ", ".join(figures)),
+        ("probe", metric.probe),
         ("aligned", "runs are laid over one another by it" if metric.aligned else ""),
     )
     return [(name, text) for name, text in facts if text]

@@ -260,7 +260,7 @@ def test_every_ask_is_tried_here() -> None:
     shelf = PluginFolder("soakwatch.sources.transport.ssh.asks", "ask")
     assert set(shelf.names()) == tried
     assert all(shelf.summary(name) for name in shelf.names())
-    assert {metric for asked in all_asks(Wants()) for metric in asked.metrics} <= BY_NAME.keys()
+    assert {metric for asked in all_asks(Wants()) for metric in asked.ask.metrics} <= BY_NAME.keys()
 
 
 def test_tc() -> None:

@@ -1,6 +1,6 @@
 """The seam of a program that is asked on a Linux device: when it is there, what is run, what its output means.
 
-A module ``asks/NAME.py`` holds its docstring, ``METRICS`` (what it may answer) and ``open_ask(wants) -> Ask``.
+A module ``asks/NAME.py`` holds its docstring and ``open_ask(wants) -> Ask``.
 """
 
 from __future__ import annotations
@@ -34,6 +34,11 @@ class Wants:
 class Ask(Protocol):
     """One program. It is run with nothing on its input, at most 1 s, in a look that is due ``every_s`` seconds after
     the last; its complaints are not kept."""
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """What it may answer."""
+        ...
 
     @property
     def every_s(self) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from soakwatch.sources.transport.network_cli.parsed import Parsed, ParsedBuilder
+from soakwatch.sources.transport.network_cli.parsed import Parsed, ParsedBuilder, reports
 from soakwatch.sources.transport.network_cli.parsers.tables import RULE, pairs
 from soakwatch.sources.transport.network_cli.units import length, number, size
 
@@ -17,6 +17,7 @@ _BUSY = re.compile(r"^\s+Last (\d{1,2}) (Second|Minute)s?\s+(\S{1,8})")
 _PERFORMANCE = re.compile(r"^(Utilization|TMM Memory Used|Other Memory Used|Swap Used)\s+(\S{1,8})\s")
 
 
+@reports("system.cpu.utilization", "system.memory.usage", "system.memory.limit", "system.uptime")
 def routeros_resource(text: str) -> Parsed:
     """``/system resource print``: CPU, memory, disk, uptime, version and board."""
     draft = ParsedBuilder()
@@ -63,6 +64,7 @@ def gaia_version(text: str) -> Parsed:
     return draft.done()
 
 
+@reports("system.uptime")
 def gaia_uptime(text: str) -> Parsed:
     """``show uptime``: uptime and load."""
     draft = ParsedBuilder()
@@ -75,6 +77,7 @@ def gaia_uptime(text: str) -> Parsed:
     return draft.done()
 
 
+@reports("system.cpu.utilization", "system.memory.usage", "system.memory.limit")
 def gaia_performance(text: str) -> Parsed:
     """``cpstat os -f perf``: CPU and real memory."""
     draft = ParsedBuilder()
@@ -103,6 +106,7 @@ def cx_version(text: str) -> Parsed:
     return draft.done()
 
 
+@reports("system.cpu.utilization", "system.memory.utilization")
 def cx_resources(text: str) -> Parsed:
     """``show system resource-utilization``: CPU, memory, and each process with its memory in MiB."""
     draft = ParsedBuilder()
@@ -119,6 +123,7 @@ def cx_resources(text: str) -> Parsed:
     return draft.done()
 
 
+@reports("system.uptime")
 def cx_boot_history(text: str) -> Parsed:
     """``show boot-history``: uptime of the current boot, and what ended the one before."""
     draft = ParsedBuilder()
@@ -130,6 +135,7 @@ def cx_boot_history(text: str) -> Parsed:
     return draft.done()
 
 
+@reports("system.cpu.utilization", "system.memory.pool.utilization")
 def f5_performance(text: str) -> Parsed:
     """``show sys performance system``: CPU and memory shares, averaged by the device over its current interval."""
     draft = ParsedBuilder()
@@ -144,6 +150,7 @@ def f5_performance(text: str) -> Parsed:
     return draft.done()
 
 
+@reports("system.cpu.module.utilization")
 def f5_tmm(text: str) -> Parsed:
     """``show sys tmm-info``: each traffic microkernel's CPU over the shortest window, and longer ones."""
     draft = ParsedBuilder()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from soakwatch.sources.transport.network_cli.parsed import Parsed, ParsedBuilder
+from soakwatch.sources.transport.network_cli.parsed import Parsed, ParsedBuilder, reports
 from soakwatch.sources.transport.network_cli.parsers.tables import RULE, cisco_load, cpu_table, drop
 from soakwatch.sources.transport.network_cli.units import length
 
@@ -24,6 +24,7 @@ _STATE = re.compile(r"^\s*This host: *(.{1,60})")
 _STATEFUL = re.compile(r"^\s*(Recv|Xmit) Q:\s+(\d{1,12})\s+(\d{1,12})\s+(\d{1,20})")
 
 
+@reports("system.uptime")
 def show_version(text: str) -> Parsed:
     """Version, model, serial number and uptime. The device does not tell here why it began anew."""
     draft = ParsedBuilder()
@@ -41,6 +42,7 @@ def show_version(text: str) -> Parsed:
     return draft.done()
 
 
+@reports("system.cpu.utilization")
 def show_cpu(text: str) -> Parsed:
     """``show cpu usage`` and its detailed form: the whole, and each core. Lines on elapsed time are no load."""
     draft = ParsedBuilder()
@@ -65,6 +67,7 @@ def show_cpu(text: str) -> Parsed:
     return draft.done()
 
 
+@reports("process.cpu.utilization")
 def show_processes_cpu(text: str) -> Parsed:
     """``show processes cpu-usage``. A datapath's name holds its pid, which is cut off so that its series goes on."""
     draft = ParsedBuilder()
@@ -80,6 +83,7 @@ def show_processes_cpu(text: str) -> Parsed:
     return draft.done()
 
 
+@reports("system.memory.usage", "system.memory.limit")
 def show_memory(text: str) -> Parsed:
     """Memory in use and in all; where the device tells parts, in use is what is allocated and what is reserved."""
     draft = ParsedBuilder()
@@ -105,6 +109,7 @@ def show_memory(text: str) -> Parsed:
     return draft.done()
 
 
+@reports("process.memory.usage")
 def show_processes_memory(text: str) -> Parsed:
     """What each process holds: allocated less freed. One that frees for others holds less than nothing: left out."""
     draft = ParsedBuilder()
@@ -119,6 +124,7 @@ def show_processes_memory(text: str) -> Parsed:
     return draft.done()
 
 
+@reports("system.memory.pool.usage")
 def show_blocks(text: str) -> Parsed:
     """Pools of packet blocks: bytes in use and in all. A pool that ran empty once (LOW is 0) is told."""
     draft = ParsedBuilder()
@@ -139,6 +145,7 @@ def show_blocks(text: str) -> Parsed:
     return draft.done()
 
 
+@reports("system.forwarding.dropped", "system.forwarding.denied")
 def show_asp_drop(text: str) -> Parsed:
     """Drops of the accelerated path by section (frame, flow) and reason, whatever reasons there are.
 
@@ -168,16 +175,19 @@ def _count(text: str, table: str) -> Parsed:
     return draft.done()
 
 
+@reports("system.sessions")
 def show_conn_count(text: str) -> Parsed:
     """Connections now."""
     return _count(text, "connections")
 
 
+@reports("system.sessions")
 def show_xlate_count(text: str) -> Parsed:
     """Translations now."""
     return _count(text, "translations")
 
 
+@reports("system.sessions", "system.sessions.limit")
 def show_resource_usage(text: str) -> Parsed:
     """Tables, limits and what a limit denied, by resource (and context, on a device with several)."""
     draft = ParsedBuilder()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from soakwatch.sources.transport.network_cli.parsed import Parsed, ParsedBuilder
+from soakwatch.sources.transport.network_cli.parsed import Parsed, ParsedBuilder, reports
 from soakwatch.sources.transport.network_cli.parsers.tables import RULE
 from soakwatch.sources.transport.network_cli.units import length
 
@@ -18,6 +18,7 @@ _ENDED = re.compile(r"^\s*(\S{1,40})\s+\d{1,10}\s+(\d{1,10})\s+([YN])\s+([YN])\s
 _UNITS = {"kb": 1024, "mb": 1024**2, "bytes": 1}
 
 
+@reports("system.cpu.module.utilization")
 def display_cpu_usage(text: str) -> Parsed:
     """Each processor over the shortest window, and its longer ones. One processor alone stands for the device too."""
     draft = ParsedBuilder()
@@ -41,6 +42,7 @@ def display_cpu_usage(text: str) -> Parsed:
     return draft.done()
 
 
+@reports("system.memory.pool.usage", "system.memory.pool.limit")
 def display_memory(text: str) -> Parsed:
     """Memory of each slot; in use is what the device says is used, with its caches left out where it tells so."""
     draft = ParsedBuilder()
@@ -75,6 +77,7 @@ def display_memory(text: str) -> Parsed:
     return draft.done()
 
 
+@reports("process.memory.usage")
 def display_process_memory(text: str) -> Parsed:
     """What each process holds: code, data, stack and heap. A job number stays when its process is started again, so it
     is no pid; kernel threads hold nothing of their own."""
@@ -103,6 +106,7 @@ def display_process_log(text: str) -> Parsed:
     return draft.done()
 
 
+@reports("system.uptime")
 def display_version(text: str) -> Parsed:
     """Version, model, uptime (in whole minutes), and why it was booted last."""
     draft = ParsedBuilder()

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from soakwatch.sources.drop_reasons import refused_on_purpose
-from soakwatch.sources.transport.network_cli.parsed import Parsed, ParsedBuilder
+from soakwatch.sources.transport.network_cli.parsed import Parsed, ParsedBuilder, reports
 from soakwatch.sources.transport.network_cli.parsers.tables import RULE, Top, drop
 from soakwatch.sources.transport.network_cli.units import Length, length, size
 
@@ -45,6 +45,7 @@ def _is_json(text: str) -> bool:
     return text.lstrip()[:1] == "{"
 
 
+@reports("system.uptime", "system.memory.limit")
 def show_version(text: str) -> Parsed:
     """Version, model, serial number, uptime, memory (free memory without what caches hold)."""
     draft = ParsedBuilder()
@@ -72,6 +73,7 @@ def show_version(text: str) -> Parsed:
     return draft.done()
 
 
+@reports("system.cpu.utilization", "system.memory.usage", "process.cpu.utilization", "process.memory.usage")
 def show_processes_top(text: str) -> Parsed:
     """CPU, load, memory, and each process with its CPU and resident memory."""
     draft = ParsedBuilder()
@@ -142,6 +144,7 @@ def show_reload_cause(text: str) -> Parsed:
     return draft.done()
 
 
+@reports("system.network.packet.dropped")
 def show_interfaces_counters_discards(text: str) -> Parsed:
     """Discards of each port in both directions."""
     draft = ParsedBuilder()

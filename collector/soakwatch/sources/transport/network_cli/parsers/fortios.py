@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from soakwatch.sources.transport.network_cli.parsed import Parsed, ParsedBuilder
+from soakwatch.sources.transport.network_cli.parsed import Parsed, ParsedBuilder, reports
 from soakwatch.sources.transport.network_cli.parsers.tables import drop
 from soakwatch.sources.transport.network_cli.units import length, number
 
@@ -32,6 +32,7 @@ def get_system_status(text: str) -> Parsed:
     return draft.done()
 
 
+@reports("system.cpu.utilization", "system.memory.usage", "system.memory.limit", "system.uptime")
 def get_system_performance_status(text: str) -> Parsed:
     """CPU of the whole and of each core, memory, sessions a second, uptime (in whole minutes)."""
     draft = ParsedBuilder()
@@ -57,6 +58,7 @@ def get_system_performance_status(text: str) -> Parsed:
     return draft.done()
 
 
+@reports("process.cpu.utilization")
 def diagnose_sys_top(text: str) -> Parsed:
     """The busiest processes: CPU (of one core) only, as memory is told as a share. The list is never whole."""
     draft = ParsedBuilder()
@@ -71,6 +73,7 @@ def diagnose_sys_top(text: str) -> Parsed:
     return draft.done()
 
 
+@reports("system.sessions")
 def diagnose_sys_session_stat(text: str) -> Parsed:
     """Entries of the session table, new ones a second, and sessions lost for want of memory."""
     draft = ParsedBuilder()

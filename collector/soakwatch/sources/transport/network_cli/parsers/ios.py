@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from soakwatch.sources.transport.network_cli.parsed import Parsed, ParsedBuilder
+from soakwatch.sources.transport.network_cli.parsed import Parsed, ParsedBuilder, reports
 from soakwatch.sources.transport.network_cli.parsers.tables import RULE, cisco_load, cpu_table, drop
 from soakwatch.sources.transport.network_cli.units import length, number, size
 
@@ -21,6 +21,7 @@ _LIMIT = re.compile(r"^\s+queue limit (\d{1,12}) (packets|bytes|us|ms)")
 _QFP = re.compile(r"^(\w{2,60})\s+([\d,]{1,24})\s+([\d,]{1,24})\s*$")
 
 
+@reports("system.uptime")
 def show_version(text: str) -> Parsed:
     """Version, model, serial number, uptime (in whole minutes), and why it began anew."""
     draft = ParsedBuilder()
@@ -41,6 +42,7 @@ def show_version(text: str) -> Parsed:
     return draft.done()
 
 
+@reports("system.cpu.utilization", "process.cpu.utilization")
 def show_processes_cpu(text: str) -> Parsed:
     """The load and each process over five seconds. On IOS XE this is the IOS daemon's view of one core."""
     draft = ParsedBuilder()
@@ -52,6 +54,7 @@ def show_processes_cpu(text: str) -> Parsed:
     return draft.done()
 
 
+@reports("system.memory.usage", "system.memory.limit", "system.memory.pool.usage", "process.memory.usage")
 def show_processes_memory(text: str) -> Parsed:
     """The pools and what each process holds. The first pool (Processor) stands for the memory of the device."""
     draft = ParsedBuilder()

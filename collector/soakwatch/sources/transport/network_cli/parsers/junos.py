@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from soakwatch.sources.transport.network_cli.parsed import Parsed, ParsedBuilder
+from soakwatch.sources.transport.network_cli.parsed import Parsed, ParsedBuilder, reports
 from soakwatch.sources.transport.network_cli.parsers.tables import drop, top_of
 from soakwatch.sources.transport.network_cli.units import length, number
 
@@ -29,6 +29,7 @@ def show_version(text: str) -> Parsed:
     return draft.done()
 
 
+@reports("system.cpu.utilization", "system.memory.utilization", "system.uptime")
 def show_chassis_routing_engine(text: str) -> Parsed:
     """CPU, memory, temperature, uptime and the reason of the last reboot of each routing engine.
 
@@ -89,6 +90,7 @@ def _engine(draft: ParsedBuilder, engine: dict[str, str], *, whole: bool, alone:
         draft.fact("serial", engine.get("serial id"))
 
 
+@reports("process.cpu.utilization", "process.memory.usage")
 def show_system_processes_extensive(text: str) -> Parsed:
     """``top`` of FreeBSD: load, and each process with its CPU (weighted) and resident memory."""
     return top_of(text)
@@ -103,6 +105,7 @@ def show_system_uptime(text: str) -> Parsed:
     return draft.done()
 
 
+@reports("queue.dropped", "queue.packets")
 def show_interfaces_queue(text: str) -> Parsed:
     """Packets and drops of each egress queue of each port: tail, rate-limit and RED drops together."""
     draft = ParsedBuilder()

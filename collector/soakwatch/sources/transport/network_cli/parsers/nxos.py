@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from soakwatch.sources.transport.network_cli.parsed import Parsed, ParsedBuilder
+from soakwatch.sources.transport.network_cli.parsed import Parsed, ParsedBuilder, reports
 from soakwatch.sources.transport.network_cli.parsers.tables import RULE, cisco_load, cpu_table
 from soakwatch.sources.transport.network_cli.units import length, number
 
@@ -22,6 +22,7 @@ _HOLDS = re.compile(r"^\s*(\d{1,10})\s+(\d{1,15})\s+\d{1,15}\s+\d{1,15}\s+\S{1,4
 _CORE = re.compile(r"^\s*(\d{1,3})\s+(\d{1,3})\s+(\d{1,6})\s+(\S{1,60})\s+(\d{1,9})\s+(\S{8,10} \S{5,8})")
 
 
+@reports("system.uptime")
 def show_version(text: str) -> Parsed:
     """Version, model, serial number, uptime and the reason of the last reset."""
     draft = ParsedBuilder()
@@ -39,6 +40,7 @@ def show_version(text: str) -> Parsed:
     return draft.done()
 
 
+@reports("process.cpu.utilization")
 def show_processes_cpu(text: str) -> Parsed:
     """Each process over one or five seconds, and the whole where it is told."""
     draft = ParsedBuilder()
@@ -54,6 +56,7 @@ def show_processes_cpu(text: str) -> Parsed:
     return draft.done()
 
 
+@reports("process.memory.usage")
 def show_processes_memory(text: str) -> Parsed:
     """What each process holds: MemAlloc, in bytes."""
     draft = ParsedBuilder()
@@ -79,6 +82,7 @@ def _busy(draft: ParsedBuilder, parts: str, core: str) -> None:
         draft.fault(metric, f"core={core}" if core else "", f"{match[1]!r} is not a number")
 
 
+@reports("system.cpu.utilization", "system.memory.usage", "system.memory.limit")
 def show_system_resources(text: str) -> Parsed:
     """Load, CPU of the whole and of each core, memory."""
     draft = ParsedBuilder()
@@ -101,6 +105,7 @@ def show_system_resources(text: str) -> Parsed:
     return draft.done()
 
 
+@reports("queue.dropped")
 def show_queuing_interface(text: str) -> Parsed:
     """Packets, drops and bytes waiting of each group of each port, for unicast and multicast apart.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from soakwatch.sources.transport.network_cli.parsed import Parsed, ParsedBuilder
+from soakwatch.sources.transport.network_cli.parsed import Parsed, ParsedBuilder, reports
 from soakwatch.sources.transport.network_cli.parsers.tables import RULE, drop, pairs, top_of
 from soakwatch.sources.transport.network_cli.units import length
 
@@ -18,6 +18,7 @@ _SESSIONS = {
 }
 
 
+@reports("system.uptime")
 def show_system_info(text: str) -> Parsed:
     """Version, model, serial number and uptime of the management plane."""
     draft = ParsedBuilder()
@@ -29,11 +30,13 @@ def show_system_info(text: str) -> Parsed:
     return draft.done()
 
 
+@reports("system.cpu.utilization", "system.memory.usage", "process.cpu.utilization", "process.memory.usage")
 def show_system_resources(text: str) -> Parsed:
     """``top`` of the management plane."""
     return top_of(text)
 
 
+@reports("system.sessions", "system.sessions.limit")
 def show_session_info(text: str) -> Parsed:
     """The session table, and how fast it fills."""
     draft = ParsedBuilder()
@@ -50,6 +53,7 @@ def show_session_info(text: str) -> Parsed:
     return draft.done()
 
 
+@reports("system.forwarding.dropped", "system.forwarding.denied")
 def show_counter_global(text: str) -> Parsed:
     """Global counters of drops since the boot of the dataplane, by name."""
     draft = ParsedBuilder()
@@ -65,6 +69,7 @@ def show_counter_global(text: str) -> Parsed:
     return draft.done()
 
 
+@reports("system.cpu.module.utilization", "system.sessions.utilization")
 def show_running_resource_monitor(text: str) -> Parsed:
     """Each core of each dataplane over the last second, and how full its session table and buffers are."""
     draft = ParsedBuilder()

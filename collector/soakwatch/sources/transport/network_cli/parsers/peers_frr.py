@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from soakwatch.sources import frr_sessions
 from soakwatch.sources.frr_sessions import FrrSession
-from soakwatch.sources.transport.network_cli.parsed import Parsed, ParsedBuilder
+from soakwatch.sources.transport.network_cli.parsed import Parsed, ParsedBuilder, reports
 
 
 def show_version(text: str) -> Parsed:
@@ -20,6 +20,7 @@ def show_version(text: str) -> Parsed:
     return draft.done()
 
 
+@reports("network.session.up")
 def show_bgp_summary(text: str) -> Parsed:
     """BGP peers of all VRFs: how often each was established, since when, prefixes of each family."""
     return _parsed(text, frr_sessions.bgp)

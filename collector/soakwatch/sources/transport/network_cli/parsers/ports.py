@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from soakwatch.sources.transport.network_cli.parsed import Parsed, ParsedBuilder
+from soakwatch.sources.transport.network_cli.parsed import Parsed, ParsedBuilder, reports
 
 _HEAD = re.compile(
     r"^(?:Interface )?([A-Za-z][\w./:-]{0,60}) (?:\"[^\"]{0,60}\", )?is (.{1,40}?), +line protocol is (\w+)"
@@ -21,6 +21,7 @@ _TRAFFIC = re.compile(r"^\s*Traffic Statistics for ")
 _IN, _OUT = "receive", "transmit"
 
 
+@reports("system.network.packet.dropped")
 def show_interfaces(text: str) -> Parsed:
     """Counters, errors, drops and queue depths of each port. Lines that say other things of a port are passed over;
     those before the first port are counted as unknown."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from soakwatch.sources.transport.network_cli.parsed import Parsed, ParsedBuilder
+from soakwatch.sources.transport.network_cli.parsed import Parsed, ParsedBuilder, reports
 from soakwatch.sources.transport.network_cli.parsers.tables import RULE, pairs
 from soakwatch.sources.transport.network_cli.units import length, number
 
@@ -14,6 +14,7 @@ _POOL = re.compile(r"^(\S.{0,30}?)\s{2,}(No limit|[\d,]{1,20})\s+([\d,]{1,20})\s
 _TEMPERATURE = re.compile(r"^\s*Temperature\s*: *(\d{1,3}) ?C\b")
 
 
+@reports("system.cpu.utilization", "system.cpu.module.utilization")
 def show_system_cpu(text: str) -> Parsed:
     """The whole, the busiest core, and each group of tasks (as a share of all cores)."""
     draft = ParsedBuilder()
@@ -34,6 +35,7 @@ def show_system_cpu(text: str) -> Parsed:
     return draft.done()
 
 
+@reports("system.memory.usage", "system.memory.limit")
 def show_system_memory_pools(text: str) -> Parsed:
     """Bytes in use of each pool and of all; the limit is what is in use and what is available."""
     draft = ParsedBuilder()
@@ -55,6 +57,7 @@ def show_system_memory_pools(text: str) -> Parsed:
     return draft.done()
 
 
+@reports("system.uptime")
 def show_uptime(text: str) -> Parsed:
     """How long the system is up."""
     draft = ParsedBuilder()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from soakwatch.sources.transport.network_cli.parsed import Parsed, ParsedBuilder
+from soakwatch.sources.transport.network_cli.parsed import Parsed, ParsedBuilder, reports
 from soakwatch.sources.transport.network_cli.parsers.tables import RULE, cisco_load, pairs
 from soakwatch.sources.transport.network_cli.units import length, number
 
@@ -19,6 +19,7 @@ _QUEUE = re.compile(r"(?i:^\s*queue(?: id| index)?\s*[:=]?\s*(\w{1,12})\s*$)")
 _PORT = re.compile(r"(?i:^\s*interface:?\s+(\S{1,60}))")
 
 
+@reports("system.uptime")
 def display_version(text: str) -> Parsed:
     """Version, model and uptime (in whole minutes)."""
     draft = ParsedBuilder()
@@ -31,6 +32,7 @@ def display_version(text: str) -> Parsed:
     return draft.done()
 
 
+@reports("system.cpu.utilization")
 def display_cpu_usage(text: str) -> Parsed:
     """The load, and each task over the device's cycle (a minute, mostly). The idle task is left out."""
     draft = ParsedBuilder()
@@ -54,6 +56,7 @@ def display_cpu_usage(text: str) -> Parsed:
     return draft.done()
 
 
+@reports("system.memory.usage", "system.memory.limit")
 def display_memory_usage(text: str) -> Parsed:
     """Memory in use and in all; newer releases tell KiB."""
     draft = ParsedBuilder()

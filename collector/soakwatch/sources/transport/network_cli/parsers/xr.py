@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from soakwatch.sources.transport.network_cli.parsed import Parsed, ParsedBuilder
+from soakwatch.sources.transport.network_cli.parsed import Parsed, ParsedBuilder, reports
 from soakwatch.sources.transport.network_cli.parsers.tables import RULE, cisco_load, cpu_table, drop
 from soakwatch.sources.transport.network_cli.units import length, size
 
@@ -18,6 +18,7 @@ _NOISE = re.compile(
 )
 
 
+@reports("system.uptime")
 def show_version(text: str) -> Parsed:
     """Version, model, uptime. 64-bit releases tell no reason of a reload here."""
     draft = ParsedBuilder()
@@ -31,6 +32,7 @@ def show_version(text: str) -> Parsed:
     return draft.done()
 
 
+@reports("system.cpu.utilization", "process.cpu.utilization")
 def show_processes_cpu(text: str) -> Parsed:
     """The load and each process over one minute, the shortest window there is; of several nodes the first."""
     draft = ParsedBuilder()
@@ -42,6 +44,7 @@ def show_processes_cpu(text: str) -> Parsed:
     return draft.done()
 
 
+@reports("system.memory.pool.usage", "system.memory.pool.limit")
 def show_memory_summary(text: str) -> Parsed:
     """Physical memory of each node: in all, and in use."""
     draft = ParsedBuilder()

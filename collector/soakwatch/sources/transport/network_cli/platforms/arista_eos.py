@@ -17,7 +17,6 @@ PLATFORM = Platform(
             "show_processes_top",
             ("show processes top once | json", "show processes top once"),
             eos.show_processes_top,
-            ("system.cpu.utilization", "system.memory.usage", "process.cpu.utilization", "process.memory.usage"),
         ),
         Command(
             "show_hardware_counter_drop",
@@ -29,7 +28,6 @@ PLATFORM = Platform(
             "show_interfaces_counters_discards",
             ("show interfaces counters discards | json", "show interfaces counters discards"),
             eos.show_interfaces_counters_discards,
-            ("system.network.packet.dropped",),
             every_s=10,
         ),
         Command(
@@ -42,7 +40,6 @@ PLATFORM = Platform(
             "show_version",
             ("show version | json", "show version"),
             eos.show_version,
-            ("system.uptime", "system.memory.limit"),
             every_s=60,
         ),
         Command(

@@ -12,13 +12,11 @@ PLATFORM = Platform(
             "show_system_resource_utilization",
             ("show system resource-utilization",),
             appliances.cx_resources,
-            ("system.cpu.utilization", "system.memory.utilization"),
         ),
         Command(
             "show_boot_history",
             ("show boot-history",),
             appliances.cx_boot_history,
-            ("system.uptime",),
             every_s=60,
             tells_reason=True,
         ),

@@ -15,39 +15,32 @@ PLATFORM = Platform(
         enable="enable",
     ),
     (
-        Command("show_cpu", ("show cpu usage detailed", "show cpu usage"), asa.show_cpu, ("system.cpu.utilization",)),
-        Command(
-            "show_memory", ("show memory",), asa.show_memory, ("system.memory.usage", "system.memory.limit"), every_s=5
-        ),
-        Command(
-            "show_processes_cpu", ("show processes cpu-usage",), asa.show_processes_cpu, ("process.cpu.utilization",), 5
-        ),
+        Command("show_cpu", ("show cpu usage detailed", "show cpu usage"), asa.show_cpu),
+        Command("show_memory", ("show memory",), asa.show_memory, every_s=5),
+        Command("show_processes_cpu", ("show processes cpu-usage",), asa.show_processes_cpu, every_s=5),
         Command(
             "show_processes_memory",
             ("show processes memory",),
             asa.show_processes_memory,
-            ("process.memory.usage",),
             every_s=30,
         ),
         Command(
             "show_asp_drop",
             ("show asp drop",),
             asa.show_asp_drop,
-            ("system.forwarding.dropped", "system.forwarding.denied"),
             every_s=5,
         ),
-        Command("show_blocks", ("show blocks",), asa.show_blocks, ("system.memory.pool.usage",), every_s=10),
-        Command("show_conn_count", ("show conn count",), asa.show_conn_count, ("system.sessions",), every_s=5),
-        Command("show_xlate_count", ("show xlate count",), asa.show_xlate_count, ("system.sessions",), every_s=10),
+        Command("show_blocks", ("show blocks",), asa.show_blocks, every_s=10),
+        Command("show_conn_count", ("show conn count",), asa.show_conn_count, every_s=5),
+        Command("show_xlate_count", ("show xlate count",), asa.show_xlate_count, every_s=10),
         Command(
             "show_resource_usage",
             ("show resource usage",),
             asa.show_resource_usage,
-            ("system.sessions", "system.sessions.limit"),
             every_s=60,
         ),
-        Command("show_interface", ("show interface",), show_interfaces, ("system.network.packet.dropped",), every_s=30),
-        Command("show_version", ("show version",), asa.show_version, ("system.uptime",), every_s=60, tells_reason=True),
+        Command("show_interface", ("show interface",), show_interfaces, every_s=30),
+        Command("show_version", ("show version",), asa.show_version, every_s=60, tells_reason=True),
         Command("show_failover", ("show failover",), asa.show_failover, every_s=30),
         Command(
             "show_crashinfo",

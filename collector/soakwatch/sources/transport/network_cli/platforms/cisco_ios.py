@@ -17,20 +17,18 @@ PLATFORM = Platform(
             "show_processes_cpu",
             ("show processes cpu",),
             ios.show_processes_cpu,
-            ("system.cpu.utilization", "process.cpu.utilization"),
         ),
         Command(
             "show_processes_memory",
             ("show processes memory",),
             ios.show_processes_memory,
-            ("system.memory.usage", "system.memory.limit", "system.memory.pool.usage", "process.memory.usage"),
             every_s=10,
         ),
         Command(
             "show_interfaces",
             ("show interfaces",),
             show_interfaces,
-            ("system.network.packet.dropped", "queue.depth", "queue.dropped"),
+            also=("queue.depth", "queue.dropped"),
             every_s=10,
         ),
         Command(
@@ -52,7 +50,7 @@ PLATFORM = Platform(
             ios.show_qfp_drop,
             every_s=10,
         ),
-        Command("show_version", ("show version",), ios.show_version, ("system.uptime",), every_s=60, tells_reason=True),
+        Command("show_version", ("show version",), ios.show_version, every_s=60, tells_reason=True),
         Command(
             "show_bgp_summary",
             ("show bgp all summary", "show ip bgp summary"),

@@ -12,29 +12,22 @@ PLATFORM = Platform(
             "show_system_resources",
             ("show system resources",),
             nxos.show_system_resources,
-            ("system.cpu.utilization", "system.memory.usage", "system.memory.limit"),
         ),
-        Command(
-            "show_processes_cpu", ("show processes cpu",), nxos.show_processes_cpu, ("process.cpu.utilization",), 5
-        ),
+        Command("show_processes_cpu", ("show processes cpu",), nxos.show_processes_cpu, every_s=5),
         Command(
             "show_processes_memory",
             ("show processes memory",),
             nxos.show_processes_memory,
-            ("process.memory.usage",),
             every_s=30,
         ),
         Command(
             "show_queuing_interface",
             ("show queuing interface",),
             nxos.show_queuing_interface,
-            ("queue.dropped",),
             every_s=30,
         ),
         Command("show_cores", ("show cores",), nxos.show_cores, every_s=60),
-        Command(
-            "show_version", ("show version",), nxos.show_version, ("system.uptime",), every_s=60, tells_reason=True
-        ),
+        Command("show_version", ("show version",), nxos.show_version, every_s=60, tells_reason=True),
         Command("show_bgp_summary", ("show bgp vrf all all summary | json",), peers_json.nxos_bgp, every_s=60),
         Command("show_ospf_neighbors", ("show ip ospf neighbors vrf all | json",), peers_json.nxos_ospf, every_s=60),
         Command("show_isis_adjacency", ("show isis adjacency vrf all | json",), peers_json.nxos_isis, every_s=60),

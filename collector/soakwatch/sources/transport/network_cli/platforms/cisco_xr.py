@@ -17,14 +17,12 @@ PLATFORM = Platform(
             "show_processes_cpu",
             ("show processes cpu",),
             xr.show_processes_cpu,
-            ("system.cpu.utilization", "process.cpu.utilization"),
             every_s=5,
         ),
         Command(
             "show_memory_summary",
             ("show memory summary location all", "show memory summary"),
             xr.show_memory_summary,
-            ("system.memory.pool.usage", "system.memory.pool.limit"),
             every_s=10,
         ),
         Command(
@@ -33,11 +31,9 @@ PLATFORM = Platform(
             xr.show_drops_np_all,
             every_s=10,
         ),
-        Command(
-            "show_interfaces", ("show interfaces",), show_interfaces, ("system.network.packet.dropped",), every_s=30
-        ),
+        Command("show_interfaces", ("show interfaces",), show_interfaces, every_s=30),
         Command("show_context", ("show context location all", "show context"), xr.show_context, every_s=60),
-        Command("show_version", ("show version",), xr.show_version, ("system.uptime",), every_s=60),
+        Command("show_version", ("show version",), xr.show_version, every_s=60),
         Command(
             "show_bgp_summary",
             ("show bgp all all summary", "show bgp summary"),

@@ -12,13 +12,11 @@ PLATFORM = Platform(
             "show_sys_performance",
             ("show sys performance system",),
             appliances.f5_performance,
-            ("system.cpu.utilization", "system.memory.pool.utilization"),
         ),
         Command(
             "show_sys_tmm_info",
             ("show sys tmm-info",),
             appliances.f5_tmm,
-            ("system.cpu.module.utilization",),
             every_s=5,
         ),
         Command("show_sys_version", ("show sys version",), appliances.f5_version, every_s=3600),

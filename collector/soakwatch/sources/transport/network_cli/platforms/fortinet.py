@@ -17,13 +17,11 @@ PLATFORM = Platform(
             "get_system_performance_status",
             ("get system performance status",),
             fortios.get_system_performance_status,
-            ("system.cpu.utilization", "system.memory.usage", "system.memory.limit", "system.uptime"),
         ),
         Command(
             "diagnose_sys_top",
             ("diagnose sys top 1 200 1", "diagnose sys top 1 99"),
             fortios.diagnose_sys_top,
-            ("process.cpu.utilization",),
             every_s=10,
             stop="q",
         ),
@@ -31,7 +29,6 @@ PLATFORM = Platform(
             "diagnose_sys_session_stat",
             ("diagnose sys session stat", "diagnose sys session full-stat"),
             fortios.diagnose_sys_session_stat,
-            ("system.sessions",),
             every_s=5,
         ),
         Command(

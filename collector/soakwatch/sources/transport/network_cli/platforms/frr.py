@@ -13,7 +13,6 @@ PLATFORM = Platform(
             "show_bgp_summary",
             ("show bgp vrf all summary json",),
             peers_frr.show_bgp_summary,
-            ("network.session.up",),
             every_s=30,
         ),
         Command(

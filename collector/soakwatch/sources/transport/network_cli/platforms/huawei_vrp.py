@@ -17,13 +17,11 @@ PLATFORM = Platform(
             "display_cpu_usage",
             ("display cpu-usage", "display cpu"),
             vrp.display_cpu_usage,
-            ("system.cpu.utilization",),
         ),
         Command(
             "display_memory_usage",
             ("display memory-usage", "display memory"),
             vrp.display_memory_usage,
-            ("system.memory.usage", "system.memory.limit"),
             every_s=5,
         ),
         Command(
@@ -32,7 +30,7 @@ PLATFORM = Platform(
             vrp.display_qos_queue_statistics,
             every_s=30,
         ),
-        Command("display_version", ("display version",), vrp.display_version, ("system.uptime",), every_s=60),
+        Command("display_version", ("display version",), vrp.display_version, every_s=60),
         Command(
             "display_reset_reason",
             ("display reset-reason", "display reboot-info"),

@@ -16,21 +16,18 @@ PLATFORM = Platform(
             "show_chassis_routing_engine",
             ("show chassis routing-engine",),
             junos.show_chassis_routing_engine,
-            ("system.cpu.utilization", "system.memory.utilization", "system.uptime"),
             tells_reason=True,
         ),
         Command(
             "show_system_processes_extensive",
             ("show system processes extensive",),
             junos.show_system_processes_extensive,
-            ("process.cpu.utilization", "process.memory.usage"),
             every_s=10,
         ),
         Command(
             "show_interfaces_queue",
             ("show interfaces queue",),
             junos.show_interfaces_queue,
-            ("queue.dropped", "queue.packets"),
             every_s=30,
         ),
         Command(

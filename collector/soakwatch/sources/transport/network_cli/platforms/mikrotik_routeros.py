@@ -12,7 +12,6 @@ PLATFORM = Platform(
             "system_resource_print",
             ("/system resource print",),
             appliances.routeros_resource,
-            ("system.cpu.utilization", "system.memory.usage", "system.memory.limit", "system.uptime"),
         ),
         Command(
             "system_routerboard_print",

@@ -11,10 +11,9 @@ from soakwatch.sources.transport.ssh.ask import Ask, Wants
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """An ask by its name, with the metrics that it may answer."""
+    """An ask by its name."""
 
     name: str
-    metrics: tuple[str, ...]
     ask: Ask
 
 
@@ -23,5 +22,5 @@ def all_asks(wants: Wants) -> tuple[Asked, ...]:
     asks = []
     for name in sorted(module.name for module in pkgutil.iter_modules(__path__)):
         module = importlib.import_module(f"{__name__}.{name}")
-        asks.append(Asked(name, tuple(module.METRICS), module.open_ask(wants)))
+        asks.append(Asked(name, module.open_ask(wants)))
     return tuple(asks)

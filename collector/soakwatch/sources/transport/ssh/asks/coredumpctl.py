@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from soakwatch.sources.transport.ssh.ask import Wants, parsed, rows, whole
 from soakwatch_agent.context import ProbeAnswer
 from soakwatch_agent.procfs import clean
 
-METRICS: tuple[str, ...] = ()
 _MAX_DUMPS = 50
 
 
@@ -14,6 +15,7 @@ class Coredumpctl:
     """A dump whose file is there is told by the core folders (probe ``core``), so it is left out here. The journal of
     a device that lost power may tell old dumps late; what was listed at the first sight belongs to another run."""
 
+    metrics: ClassVar[tuple[str, ...]] = ()
     every_s = 10.0
     present = "coredumpctl --version && coredumpctl --help | grep -q json"
 

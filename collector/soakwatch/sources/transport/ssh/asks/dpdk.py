@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shlex
+from typing import ClassVar
 
 from soakwatch.sources.transport.ssh.ask import Wants, parsed, rows, whole
 from soakwatch_agent.context import ProbeAnswer
 from soakwatch_agent.procfs import clean
 from soakwatch_model.sample import object_text
 
-METRICS = ("system.forwarding.dropped",)
 _LOSS = (("imissed", "rx_missed"), ("ierrors", "rx_errors"), ("oerrors", "tx_errors"), ("rx_nombuf", "rx_no_buffer"))
 # The telemetry socket speaks SEQPACKET, which no shell and few netcats do: a Python of the device has to.
 _ASK = """\
@@ -35,6 +35,7 @@ for path in glob.glob("/var/run/dpdk/*/dpdk_telemetry.v2")[:8]:
 class Dpdk:
     """One line of JSON a port. Reading the socket needs the account of the application, or root."""
 
+    metrics: ClassVar[tuple[str, ...]] = ("system.forwarding.dropped",)
     every_s = 10.0
     present = "command -v python3 && ls /var/run/dpdk/*/dpdk_telemetry.v2"
 

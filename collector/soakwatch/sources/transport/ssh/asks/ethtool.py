@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import shlex
+from typing import ClassVar
 
 from soakwatch.sources.transport.ssh.ask import Wants, lines, whole
 from soakwatch_agent.context import ProbeAnswer
 from soakwatch_agent.procfs import clean
 from soakwatch_model.sample import object_text
 
-METRICS = ("system.forwarding.dropped",)
 # Names are each driver's own (mlx5, ixgbe, i40e, ice, ena, virtio_net, bnxt ...); these parts mean loss everywhere.
 _LOSS = re.compile(
     r"drop|discard|missed|no_dma|no_buf|nobuf|out_of_buf|alloc_(?:fail|err)|overrun|overflow|oversize|undersize|crc|fcs|"
@@ -24,6 +24,7 @@ class Ethtool:
     """Counters whose names mean loss; of the others there are thousands. A counter that is 0 is told too, so that
     its first loss is seen, but at most 200 a card, those with losses first."""
 
+    metrics: ClassVar[tuple[str, ...]] = ("system.forwarding.dropped",)
     every_s = 10.0
     present = "ethtool --version"
 

@@ -4,21 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import ClassVar
 
 from soakwatch.sources.transport.ssh.ask import Wants, lines, parsed, whole
 from soakwatch_agent.context import ProbeAnswer
 from soakwatch_agent.procfs import clean
 from soakwatch_model.sample import object_text
 
-METRICS = (
-    "system.memory.pool.usage",
-    "system.memory.pool.limit",
-    "system.sessions",
-    "network.session.up",
-    "network.session.uptime",
-    "network.session.flaps",
-    "network.session.prefixes",
-)
 _DAEMON = re.compile(r"Memory statistics for (\S+):")
 _SIZE = re.compile(r"\s*(Total heap allocated|Used ordinary blocks):\s+(>?)\s*(\d{1,15}) (bytes|KiB|MiB|GiB)")
 _UNIT = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
@@ -37,6 +29,15 @@ class Frr:
     large daemon is seen sooner in its resident memory. Established peers of each address family are sessions, and each
     peer of the default VRF is one; a peer that is shut down on purpose is not sampled."""
 
+    metrics: ClassVar[tuple[str, ...]] = (
+        "system.memory.pool.usage",
+        "system.memory.pool.limit",
+        "system.sessions",
+        "network.session.up",
+        "network.session.uptime",
+        "network.session.flaps",
+        "network.session.prefixes",
+    )
     every_s = 30.0
     present = "vtysh -c 'show version'"
 
@@ -52,7 +53,7 @@ class Frr:
             if (match := _DAEMON.search(line)) is not None:
                 daemon = match[1]
             elif (match := _SIZE.match(line)) is not None and daemon and not match[2]:
-                metric = METRICS[0] if match[1].startswith("Used") else METRICS[1]
+                metric = "system.memory.pool.usage" if match[1].startswith("Used") else "system.memory.pool.limit"
                 object_label = object_text(pool=clean(f"frr {daemon} heap"))
                 notes.sample(metric, object_label, int(match[3]) * _UNIT[match[4]])
         if bgp.strip().startswith("{"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from soakwatch.sources.frr_sessions import QUESTIONS, FrrSession
 from soakwatch.sources.session_state import context_of, family_of, role_of, state_of
 from soakwatch.sources.transport.ssh.ask import Wants
@@ -9,13 +11,6 @@ from soakwatch_agent.context import ProbeAnswer
 from soakwatch_agent.procfs import clean
 from soakwatch_model.sample import object_text
 
-METRICS = (
-    "network.session.up",
-    "network.session.uptime",
-    "network.session.flaps",
-    "network.session.prefixes",
-    "network.session.role",
-)
 _MARK = "%%%% "
 _MOST = 1000
 
@@ -24,6 +19,13 @@ class FrrSessions:
     """A neighbour that is lost disappears from most lists: one that was listed before and is not now is down. One
     that was shut down is not sampled."""
 
+    metrics: ClassVar[tuple[str, ...]] = (
+        "network.session.up",
+        "network.session.uptime",
+        "network.session.flaps",
+        "network.session.prefixes",
+        "network.session.role",
+    )
     every_s = 20.0
     present = "vtysh -c 'show version'"
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from soakwatch.sources.transport.ssh.ask import Wants, parsed, rows, whole
 from soakwatch_agent.context import ProbeAnswer
 from soakwatch_agent.procfs import clean
 from soakwatch_model.sample import object_text
 
-METRICS = ("system.network.up", "system.network.admin_up", "system.forwarding.dropped")
 # Of rtnl_link_stats64; 'dropped' and 'errors' themselves are system.network.packet.dropped and .errors.
 _REASONS = {
     "rx": ("over_errors", "length_errors", "crc_errors", "frame_errors", "fifo_errors", "missed_errors", "nohandler"),
@@ -18,6 +19,7 @@ _REASONS = {
 class Ip:
     """An interface whose state the kernel does not know (loopback, tunnels) is up if it is meant to be."""
 
+    metrics: ClassVar[tuple[str, ...]] = ("system.network.up", "system.network.admin_up", "system.forwarding.dropped")
     every_s = 5.0
     present = "ip -s -s -j link show dev lo"
 

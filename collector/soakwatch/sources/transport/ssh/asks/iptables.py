@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
+from typing import ClassVar
 
 from soakwatch.sources.transport.ssh.ask import Wants, lines
 from soakwatch_agent.context import ProbeAnswer
 from soakwatch_agent.procfs import clean
 from soakwatch_model.sample import object_text
 
-METRICS = ("system.forwarding.denied",)
 _TABLE = re.compile(r"\*(\S+)")
 _POLICY = re.compile(r":(\S+) (\S+) \[(\d{1,20}):\d+\]")
 _RULE = re.compile(r"\[(\d{1,20}):\d+\] -A (\S+) (.*?)-j (DROP|REJECT)\b")
@@ -20,6 +20,7 @@ class Iptables:
     """Of ``iptables-save -c`` and ``ip6tables-save -c``: exact, and a rule goes by its own text, not by its number.
     Where iptables only fronts nftables and ``nft`` is there, that is asked instead: the same rules are counted once."""
 
+    metrics: ClassVar[tuple[str, ...]] = ("system.forwarding.denied",)
     every_s = 10.0
     present = "iptables-save -c && { ! command -v nft || ! iptables -V | grep -q nf_tables; }"
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import shlex
+from typing import ClassVar
 
 from soakwatch.sources.transport.ssh.ask import Json, Wants, parsed
 from soakwatch_agent.context import ProbeAnswer
 from soakwatch_agent.kernlog import alarm_of
 from soakwatch_agent.procfs import clean
 
-METRICS: tuple[str, ...] = ()
 _CURSOR = re.compile(r"-- cursor: (\S{10,400})")
 _MAX_LINES = 500
 _MAX_EVENTS = 100
@@ -33,6 +33,7 @@ class Journal:
     """Nothing that was logged before the first look, and no line twice: the cursor is the journal's own. A kernel line
     is told by the kernel's log (probe ``kernel``) where that may be read; here only what the kernel log lacks is."""
 
+    metrics: ClassVar[tuple[str, ...]] = ()
     every_s = 5.0
     present = "journalctl -q -n 0 --show-cursor | grep -q cursor"
 

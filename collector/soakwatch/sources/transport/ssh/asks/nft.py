@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 from soakwatch.sources.transport.ssh.ask import Json, Wants, parsed, rows, whole
 from soakwatch_agent.context import ProbeAnswer
 from soakwatch_agent.procfs import clean
 from soakwatch_model.sample import object_text
 
-METRICS = ("system.forwarding.denied",)
 _LOSS = ("drop", "reject", "deny", "denied", "block")
 _MAX_RULES = 500
 
@@ -18,6 +18,7 @@ class Nft:
     """Of ``nft -j -t list ruleset``. A rule goes by its comment, else by its handle, which lasts until the rules are
     loaded anew; a rule without ``counter`` cannot be told."""
 
+    metrics: ClassVar[tuple[str, ...]] = ("system.forwarding.denied",)
     every_s = 10.0
     present = "nft -j -t list ruleset"
 

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import re
+from typing import ClassVar
 
 from soakwatch.sources.transport.ssh.ask import Wants, lines
 from soakwatch_agent.context import ProbeAnswer
 from soakwatch_agent.procfs import clean
 from soakwatch_model.sample import object_text
 
-METRICS = (
-    "system.forwarding.dropped",
-    "system.forwarding.denied",
-    "system.sessions",
-    "system.cpu.module.utilization",
-)
 _ON_PURPOSE = frozenset({"drop_action_of_pipeline", "drop_action_forwarding_disabled", "datapath_drop_meter"})
 _COVERAGE = re.compile(r"(?P<name>(?:datapath_drop|drop_action)_\w{1,60})\s.*total: (?P<total>\d{1,19})")
 _DATAPATH = re.compile(r"(\S+@\S+):")
@@ -29,6 +24,12 @@ class Ovs:
     """A polling thread's CPU is always busy; what counts is the share of its cycles that handled packets, since the
     look before."""
 
+    metrics: ClassVar[tuple[str, ...]] = (
+        "system.forwarding.dropped",
+        "system.forwarding.denied",
+        "system.sessions",
+        "system.cpu.module.utilization",
+    )
     every_s = 5.0
     present = "ovs-appctl version"
 
@@ -51,7 +52,7 @@ class Ovs:
             if line in _MARKS:
                 part = line
             elif part == _MARKS[0] and (match := _COVERAGE.match(line)) is not None:
-                metric = METRICS[1] if match["name"] in _ON_PURPOSE else METRICS[0]
+                metric = "system.forwarding.denied" if match["name"] in _ON_PURPOSE else "system.forwarding.dropped"
                 notes.sample(metric, object_text(place="ovs", reason=match["name"]), int(match["total"]))
             elif part == _MARKS[1] and (match := _DATAPATH.match(line)) is not None:
                 datapath = clean(match[1])

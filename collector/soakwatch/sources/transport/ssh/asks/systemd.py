@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from typing import ClassVar
 
 from soakwatch.sources.transport.ssh.ask import Wants, whole
 from soakwatch_agent.context import ProbeAnswer
 from soakwatch_agent.procfs import clean
 from soakwatch_model.sample import object_text
 
-METRICS = ("system.service.restarts",)
 _MAX_UNITS = 300
 
 
@@ -18,6 +18,7 @@ class Systemd:
     """``NRestarts`` counts since the unit was loaded; systemd sets it back to 0 when somebody starts the unit by hand.
     Without services in the plan, all that systemd would restart are asked."""
 
+    metrics: ClassVar[tuple[str, ...]] = ("system.service.restarts",)
     every_s = 10.0
     present = "systemctl show -p NRestarts init.scope"
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 from soakwatch.sources.transport.ssh.ask import Json, Wants, parsed, rows, whole
 from soakwatch_agent.context import ProbeAnswer
 from soakwatch_agent.procfs import clean
 from soakwatch_model.sample import object_text
-
-METRICS = ("queue.depth", "queue.usage", "queue.limit", "queue.dropped", "queue.packets")
 
 
 class Tc:
@@ -17,6 +16,7 @@ class Tc:
     since it was made is told as well, 0 is its reading. ``limit`` is in packets for disciplines that count packets
     (fq, fq_codel, pfifo, netem ...); where it is in bytes (bfifo, tbf) it is left out."""
 
+    metrics: ClassVar[tuple[str, ...]] = ("queue.depth", "queue.usage", "queue.limit", "queue.dropped", "queue.packets")
     every_s = 1.0
     present = "tc -s -j qdisc show dev lo"
 

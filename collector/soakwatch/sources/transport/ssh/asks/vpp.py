@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import ClassVar
 
 from soakwatch.sources.drop_reasons import refused_on_purpose
 from soakwatch.sources.transport.ssh.ask import Wants, lines, whole
@@ -10,13 +11,6 @@ from soakwatch_agent.context import ProbeAnswer
 from soakwatch_agent.procfs import clean
 from soakwatch_model.sample import object_text
 
-METRICS = (
-    "system.forwarding.dropped",
-    "system.forwarding.denied",
-    "system.memory.pool.usage",
-    "system.memory.pool.limit",
-    "exporter.gauge",
-)
 _SEVERITIES = ("error", "warn", "info")
 _USED = re.compile(r"total: (?P<total>[\d.]+)(?P<tu>[KMGT]?), used: (?P<used>[\d.]+)(?P<uu>[KMGT]?)")
 _THREAD = re.compile(r"Thread \d+ (?P<name>\S+)")
@@ -31,6 +25,13 @@ class Vpp:
     errors`` may be set back to 0 by ``clear errors``. The vector rate of each thread (packets a call) is kept as a
     gauge of an exporter."""
 
+    metrics: ClassVar[tuple[str, ...]] = (
+        "system.forwarding.dropped",
+        "system.forwarding.denied",
+        "system.memory.pool.usage",
+        "system.memory.pool.limit",
+        "exporter.gauge",
+    )
     every_s = 10.0
     present = "vppctl show version"
 
@@ -65,7 +66,11 @@ class Vpp:
                     notes.sample("exporter.gauge", name, float(match["rate"]))
         for object_label, count in dropped.items():
             reason = object_label.partition(",reason=")[2]
-            notes.sample(METRICS[1] if refused_on_purpose(reason) else METRICS[0], object_label, count)
+            notes.sample(
+                "system.forwarding.denied" if refused_on_purpose(reason) else "system.forwarding.dropped",
+                object_label,
+                count,
+            )
 
 
 def _error(line: str) -> tuple[str, int]:

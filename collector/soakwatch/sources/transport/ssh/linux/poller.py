@@ -118,7 +118,7 @@ class LinuxPoller:
             metric for name in names for metric in source(name).metrics if watched or not metric.startswith("process.")
         ]
         present = frozenset[str]() if survey is None else survey.asks
-        promised += [metric for each in self._asked if each.name in present for metric in each.metrics]
+        promised += [metric for each in self._asked if each.name in present for metric in each.ask.metrics]
         if present:
             identity["programs"] = ", ".join(sorted(present))
         notes = [*self._line.notes(), *self._observer.notes()]
@@ -274,7 +274,7 @@ class LinuxPoller:
                     trouble = printable(str(error)) if type(error) is ValueError else "its output is not understood"
                 except (KeyError, TypeError, IndexError, AttributeError):
                     trouble = "its output is not understood"
-            for metric in each.metrics:
+            for metric in each.ask.metrics:
                 if trouble is None:
                     notes.recovered(metric, "")
                 else:
