@@ -14,7 +14,6 @@ from soakwatch.record import Artifact, Record, RecordView, Span, add_outside_eve
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, Mark, MarkKind, Outcome, Victim
 from soakwatch_model.sample import Answer, Poll, PollOutcome
-from soakwatch_model.sample import Event as ProbeEvent
 from soakwatch_model.window import Window
 
 SECOND = 10**9
@@ -43,7 +42,7 @@ def test_small_values_come_back(tmp_path: Path) -> None:
         record.put_artifact("a.bin", "application/octet-stream", b"\0\1")
         planned = Event("upgrade", "dut", "", T0, None, {"a": "ü"}, {"reboot": 1}, T0 + 600 * SECOND)
         number = record.add_event("dut", planned, "plan")
-        seen = ProbeEvent("process.restart", "process=a", T0 + 3, T0 + 4, {"pid": "7"})
+        seen = Event("process.restart", "", "process=a", T0 + 3, T0 + 4, {"pid": "7"})
         record.put([Poll(source, T0, T0 + 99, 1, PollOutcome.OK, None, Answer((), (seen,), ()))])
         outside = add_outside_event(tmp_path, "dut", Event("failover", "dut", "", T0 + 9, None))
         assert [(e.id, e.origin) for e in record.events_after(number)] == [(number + 1, "probe"), (outside, "user")]

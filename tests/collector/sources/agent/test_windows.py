@@ -8,7 +8,8 @@ import pytest
 
 from soakwatch.core.event_kinds import REACH_NS
 from soakwatch.sources.pollers.agent.windows import MAX_REASONS, MAX_WAITING, QUIET_NS, RING_NS, Window, Windows
-from soakwatch_model.sample import NOTHING, Answer, Event, Sample, object_text
+from soakwatch_model.event import Event
+from soakwatch_model.sample import NOTHING, Answer, Sample, object_text
 
 S = 10**9
 NOON = 1_795_200_000 * S
@@ -136,8 +137,8 @@ def test_a_core_that_is_always_busy_or_busy_for_one_poll_is_nothing_new() -> Non
 def test_an_event_of_the_agent_itself_is_named_in_the_words_of_the_run() -> None:
     """The run reports the same event again when it is recorded: one reason, not two."""
     windows = Windows()
-    event = Event("core.dump", object_text(process="bgpd"), NOON, None, {})
-    windows.consider(Answer((), (event, Event("device.identity", "", NOON, None, {})), ()), NOON + S)
+    event = Event("core.dump", "", object_text(process="bgpd"), NOON, None, {})
+    windows.consider(Answer((), (event, Event("device.identity", "", "", NOON, None, {})), ()), NOON + S)
     windows.want(NOON, "core.dump process=bgpd")
     (window,) = drained(windows, 0, 100)
     assert window.reason == "core.dump process=bgpd"
@@ -173,7 +174,7 @@ def test_a_jump_of_the_cpu_and_an_event_ask_for_a_window_but_not_for_many() -> N
     windows = Windows()
 
     def take(second: int, share: float, *kinds: str) -> None:
-        events = tuple(Event(kind, "", second * S, None, {}) for kind in kinds)
+        events = tuple(Event(kind, "", "", second * S, None, {}) for kind in kinds)
         windows.consider(Answer((Sample("system.cpu.utilization", "", share, second * S),), events, ()), second * S)
 
     take(0, 0.9)

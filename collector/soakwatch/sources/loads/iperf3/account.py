@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from soakwatch.sources.loads.iperf3.reports import MAX_COUNT, Began, Ended, Interval, Report, Share, Unread
-from soakwatch_model.sample import Answer, Event, Fault, Sample, object_text
+from soakwatch_model.event import Event
+from soakwatch_model.sample import Answer, Fault, Sample, object_text
 
 RESTART = "generator.restart"
 _MIN_RATE_S = 0.15  # the last interval of a test may be a few packets long, and times have two digits
@@ -107,7 +108,7 @@ class Account:
         self.tests += 1
         if self.tests > 1 and (self._anew if self._own else not began.server):
             how = self.error or ("no message" if self.running else "ended")
-            self._events.append(Event(RESTART, "", at_ns, None, {"test": str(self.tests), "before": how}))
+            self._events.append(Event(RESTART, "", "", at_ns, None, {"test": str(self.tests), "before": how}))
             del self._events[:-_MAX_HELD_EVENTS]
             self._totals.clear()
             self._raw_lost = 0

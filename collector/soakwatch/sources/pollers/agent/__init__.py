@@ -34,7 +34,8 @@ from soakwatch.sources.transport.tls import Pin
 from soakwatch_agent.fingerprint import Tree
 from soakwatch_agent.framing import Frame, FrameError, Object, number, whole
 from soakwatch_agent.wire import WireError, decode
-from soakwatch_model.sample import Answer, Event, Fault, Poll, PollOutcome, Sample, object_text
+from soakwatch_model.event import Event
+from soakwatch_model.sample import Answer, Fault, Poll, PollOutcome, Sample, object_text
 
 _CLOCK_EVERY_S = 60.0
 _EXCHANGES = 5
@@ -379,7 +380,7 @@ class AgentPoller:
             ranges = body.get("ranges")
             shown = ", ".join(str(pair) for pair in ranges[-8:]) if isinstance(ranges, list) else ""
             detail = {"looks": str(lost - self._lost), "numbers": shown, "remedy": "a larger --spool-bytes"}
-            events.append(Event("source.spool.lost", _SOURCE, now_ns, now_ns, detail))
+            events.append(Event("source.spool.lost", "", _SOURCE, now_ns, now_ns, detail))
         self._lost = lost
         return samples, events
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from soakwatch.core.event_kinds import REACH_NS, WINDOW, FindingKey, is_internal, words_of
 from soakwatch.sources.abc import SourceError
 from soakwatch_agent.framing import Object
-from soakwatch_model.sample import Answer, Event, Sample, object_labels
+from soakwatch_model.event import Event
+from soakwatch_model.sample import Answer, Sample, object_labels
 
 QUIET_NS = 120_000_000_000  # from one window that is fetched to the next
 RING_NS = 600_000_000_000  # what the recorder keeps
@@ -217,7 +218,7 @@ class Windows:
         }
         if window.more:
             detail["more"] = str(window.more)
-        return Event(WINDOW, "", start, end, detail)
+        return Event(WINDOW, "", "", start, end, detail)
 
     def some(self) -> tuple[Sample, ...]:
         """The next samples for the record, a bounded number."""
