@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from soakwatch.sources.loads.iperf3.reports import MAX_COUNT, Began, Ended, Interval, Report, Share, Unread
+from soakwatch.sources.loads.iperf3.reports import MAX_COUNT, Began, Ended, IntervalReport, Report, Share, Unread
 from soakwatch_model.event import Event
 from soakwatch_model.sample import Answer, Fault, Sample, object_text
 
@@ -116,7 +116,7 @@ class Account:
         self.running, self.began, self.error, self._fresh = True, began, None, True
         self._before, self._lost_before = dict(self._totals), self._raw_lost
 
-    def _interval(self, interval: Interval, at_ns: int) -> None:
+    def _interval(self, interval: IntervalReport, at_ns: int) -> None:
         self.running = True
         self.intervals += 1
         begin_ns = max(self._last_ns + 1, at_ns - round((interval.end_s - interval.begin_s) * 1e9))
@@ -195,14 +195,14 @@ class Account:
 def times(reports: Sequence[Report], now_ns: int) -> list[int]:
     """When each was, if the last was just now.
 
-    >>> said = [Interval(0, 1, ()), Interval(1, 2, ()), Began(), Interval(0, 1, ())]
+    >>> said = [IntervalReport(0, 1, ()), IntervalReport(1, 2, ()), Began(), IntervalReport(0, 1, ())]
     >>> [round((at - 10**10) / 1e9) for at in times(said, 10**10)]
     [-2, -1, -1, 0]
     """
     placed, time_ns, later = [now_ns] * len(reports), now_ns, None
     for index in range(len(reports) - 1, -1, -1):
         item = reports[index]
-        if isinstance(item, Interval):
+        if isinstance(item, IntervalReport):
             if later is not None:
                 time_ns -= round(max(0.0, later.end_s - item.end_s) * 1e9)
             later = item
