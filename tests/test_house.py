@@ -505,6 +505,22 @@ def test_what_rules_get_and_declare_stays_small() -> None:
     assert max(sizes.values()) <= 14, sizes
 
 
+def test_there_is_one_event_and_one_window_of_time() -> None:
+    """What happens is an Event, a stretch of time a Window, everywhere; what carries more has a window in it."""
+    named: dict[str, list[str]] = {"Event": [], "Window": [], "Interval": [], "Span": [], "Stretch": []}
+    bare = []
+    for file in sources("agent", "rules", "collector"):
+        for node in nodes_of(file):
+            if not isinstance(node, ast.ClassDef):
+                continue
+            named.get(node.name.lstrip("_"), []).append(file.name)
+            fields = [part for part in node.body if isinstance(part, ast.AnnAssign)]
+            if {ast.unparse(part.target) for part in fields} == {"begin_ns", "end_ns"}:
+                bare.append(node.name)
+    assert named == {"Event": ["event.py"], "Window": ["window.py"], "Interval": [], "Span": [], "Stretch": []}
+    assert bare == ["Window"]
+
+
 def test_every_probe_brings_metrics_of_the_catalogue() -> None:
     """The file is the probe: each brings something, and what the catalogue says is read by a probe has one."""
     assert all(source(name).metrics for name in probe_names())

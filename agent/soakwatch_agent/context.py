@@ -13,7 +13,8 @@ from typing import Callable, Dict, Optional, Protocol, Tuple, Type
 import psutil
 
 from soakwatch_agent.procfs import read_line
-from soakwatch_model.sample import Answer, Event, Fault, Sample
+from soakwatch_model.event import Event
+from soakwatch_model.sample import Answer, Fault, Sample
 
 WATCH_KINDS = ("name", "glob", "cmdline", "pid", "pidfile")
 SECOND = 10**9
@@ -219,7 +220,7 @@ class ProbeAnswer:
     def event_at(self, begin_ns: int, kind: str, label: str, **detail: object) -> None:
         """Adds an event whose own time is known."""
         text = {key: str(value) for key, value in detail.items()}
-        self.events.append(Event(kind, label, begin_ns, None, text))
+        self.events.append(Event(kind, "", label, begin_ns, None, text))
 
     def fault(self, metric: str, label: str, text: str) -> None:
         """Adds a metric that could not be read, unless the same was reported before."""

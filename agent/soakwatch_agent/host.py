@@ -10,8 +10,9 @@ from typing import Callable, Dict, Iterable, List, Optional, Tuple
 
 from soakwatch_agent import probes
 from soakwatch_agent.context import HostContext, Probe
+from soakwatch_model.event import Event
 from soakwatch_model.metric_queries import brought_by
-from soakwatch_model.sample import Answer, Event, Fault, Sample
+from soakwatch_model.sample import Answer, Fault, Sample
 
 
 @dataclass(frozen=True)

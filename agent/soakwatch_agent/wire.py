@@ -11,7 +11,8 @@ from __future__ import annotations
 import json
 from typing import Dict, List, Mapping, Optional, Union
 
-from soakwatch_model.sample import Answer, Event, Fault, Poll, PollOutcome, Sample
+from soakwatch_model.event import Event
+from soakwatch_model.sample import Answer, Fault, Poll, PollOutcome, Sample
 
 VERSION = 1
 
@@ -89,7 +90,7 @@ def _poll(tree: Mapping[str, Tree]) -> Poll:
         if not isinstance(detail, dict):
             raise ValueError("the detail of an event must be an object")
         text = {key: _str(value) for key, value in detail.items()}
-        events.append(Event(_str(kind), _str(label), _int(begin), None if end is None else _int(end), text))
+        events.append(Event(_str(kind), "", _str(label), _int(begin), None if end is None else _int(end), text))
     faults = [Fault(*(_str(word) for word in _list(row))) for row in _list(tree["faults"])]
     error = tree["error"]
     return Poll(

@@ -1,4 +1,4 @@
-"""What crosses every seam of Soakwatch: Sample, Event, Fault, Answer and Poll.
+"""What crosses every seam of Soakwatch: Sample, Fault, Answer and Poll.
 
 Times are nanoseconds since 1970 UTC on the steady clock of a run (see ``soakwatch.core.clock``); durations are
 nanoseconds of a monotonic clock. A value that could not be read is a Fault, never a number.
@@ -8,9 +8,10 @@ The classes run on Python 3.9, where a dataclass with slots can have no defaults
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+
+from soakwatch_model.event import Event
 
 
 @dataclass(frozen=True)
@@ -27,22 +28,6 @@ class Sample:
     object: str
     value: float
     time_ns: int
-
-
-@dataclass(frozen=True)
-class Event:
-    """Something that happened on a target, with a start and, if it lasted, an end.
-
-    ``kind`` is a dotted word (``process.restart``, ``core.dump``, ``kernel.oom``, ``failover`` ...); ``detail``
-    carries what a person needs to find it again (pid, file, log line), all as text.
-    """
-
-    __slots__ = ("begin_ns", "detail", "end_ns", "kind", "object")
-    kind: str
-    object: str
-    begin_ns: int
-    end_ns: int | None
-    detail: Mapping[str, str]
 
 
 @dataclass(frozen=True)

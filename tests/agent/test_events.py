@@ -12,7 +12,8 @@ from soakwatch_agent.context import SECOND, HostContext, watch_of
 from soakwatch_agent.corefiles import locations_of_pattern
 from soakwatch_agent.host import Host
 from soakwatch_agent.kernlog import alarm_of
-from soakwatch_model.sample import Answer, Event
+from soakwatch_model.event import Event
+from soakwatch_model.sample import Answer
 
 _EDGE = Path(__file__).parent / "roots" / "edge-4cores" / "root"
 

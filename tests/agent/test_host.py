@@ -205,8 +205,10 @@ def test_the_modules_without_psutil_run_on_a_real_python_3_9() -> None:
         f"import soakwatch_agent.{name}\n" for name in modules
     )
     program += (
+        "from soakwatch_model.event import Event\n"
         "from soakwatch_model.sample import *\nfrom soakwatch_agent.wire import *\n"
-        "p = Poll(1, 2, 3, 4, PollOutcome.OK, None, Answer((Sample('m', '', 2**60 + 1, 3),), (), ()))\n"
+        "told = (Event('core.dump', '', 'process=a', 5, None, {'file': 'core.7'}),)\n"
+        "p = Poll(1, 2, 3, 4, PollOutcome.OK, None, Answer((Sample('m', '', 2**60 + 1, 3),), told, ()))\n"
         "assert decode(encode(p)) == p\n"
     )
     subprocess.run([old, "-I", "-c", program, str(_PACKAGE.parent), str(_MODEL.parent)], check=True, timeout=240)

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from soakwatch_agent.wire import VERSION, WireError, decode, encode
-from soakwatch_model.sample import Answer, Event, Fault, Poll, PollOutcome, Sample
+from soakwatch_model.event import Event
+from soakwatch_model.sample import Answer, Fault, Poll, PollOutcome, Sample
 
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 _TIME = st.integers(0, 2**63)
@@ -17,7 +18,9 @@ _VALUE = st.one_of(st.integers(0, 2**64), st.floats(allow_nan=False, allow_infin
 _ANSWER = st.builds(
     Answer,
     st.lists(st.builds(Sample, _TEXT, _TEXT, _VALUE, _TIME), max_size=5).map(tuple),
-    st.lists(st.builds(Event, _TEXT, _TEXT, _TIME, st.none() | _TIME, st.dictionaries(_TEXT, _TEXT))).map(tuple),
+    st.lists(st.builds(Event, _TEXT, st.just(""), _TEXT, _TIME, st.none() | _TIME, st.dictionaries(_TEXT, _TEXT))).map(
+        tuple
+    ),
     st.lists(st.builds(Fault, _TEXT, _TEXT, _TEXT), max_size=3).map(tuple),
 )
 _POLL = st.builds(Poll, _TIME, _TIME, _TIME, _TIME, st.sampled_from(PollOutcome), st.none() | _TEXT, _ANSWER)

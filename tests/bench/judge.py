@@ -30,7 +30,7 @@ from tests.bench.record import BEGIN_NS, Signal
 
 from soakwatch.judge.verdict import Verdict
 from soakwatch.record import Counts, Record, RecordView, SeriesKey, StoredEvent, StoredFault
-from soakwatch.record.bulk import Readings, Stretch
+from soakwatch.record.bulk import PollColumns, Readings
 from soakwatch.record.model import Values
 from soakwatch_model.case import Ledger
 from soakwatch_model.metric import BY_NAME
@@ -144,7 +144,7 @@ def generator(seed: int) -> list[Signal]:
     return drawn
 
 
-def stretches(drawn: list[Signal], interval_ns: int, total: int, seed: int) -> Iterator[Stretch]:
+def stretches(drawn: list[Signal], interval_ns: int, total: int, seed: int) -> Iterator[PollColumns]:
     """The polls of a run, an hour at a time; starts come some 100 µs late."""
     rng = np.random.default_rng(seed)
     size = max(1, round(3600e9 / interval_ns))
@@ -160,7 +160,7 @@ def stretches(drawn: list[Signal], interval_ns: int, total: int, seed: int) -> I
                 readings.append(
                     Readings(signal.metric, signal.object, entry.unit, entry.kind, position, time_ns[position], value)
                 )
-        yield Stretch(time_ns, np.ones(number.size, np.bool_), "", readings)
+        yield PollColumns(time_ns, np.ones(number.size, np.bool_), "", readings)
 
 
 def phases_of(minutes: int) -> list[tuple[str, int]]:
@@ -197,8 +197,8 @@ targets:
             stretches(drawn, interval_ns, total, seed), stretches(load, interval_ns, total, seed + 1), strict=True
         )
         for of_device, of_load in both:
-            record.put_stretch(local, of_device)
-            record.put_stretch(command, of_load)
+            record.put_columns(local, of_device)
+            record.put_columns(command, of_load)
         at_ns = BEGIN_NS
         for name, length in phases:
             record.begin_phase(name, at_ns)

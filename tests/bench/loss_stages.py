@@ -127,7 +127,7 @@ def _receive(count_file: str, pause: float) -> None:
                 with contextlib.suppress(TimeoutError):
                     into.recv(2048)
                     number += 1
-            count[:] = struct.pack("<q", number)
+                    count[:] = struct.pack("<q", number)
             time.sleep(0.2 * pause)
 
 
@@ -278,8 +278,9 @@ class Spaces:
                 _call("ip", "-n", space, "addr", "add", f"10.91.{position}.{last}/24", "dev", device)
                 _call("ip", "-n", space, "link", "set", device, "up")
         for position, space in enumerate(SPACES):
+            far = ("10.91.0.0/16",) if space == "snd" else ("10.91.4.0/24",)
             if position + 2 < len(SPACES):
-                _call("ip", "-n", self._name[space], "route", "add", "10.91.4.0/24", "via", f"10.91.{position + 1}.2")
+                _call("ip", "-n", self._name[space], "route", "add", *far, "via", f"10.91.{position + 1}.2")
             if position > 0:
                 back = f"10.91.{position}.1"
                 _call("ip", "-n", self._name[space], "route", "add", "10.91.0.0/16", "via", back)

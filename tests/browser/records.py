@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from soakwatch.record import Record
-from soakwatch_model.sample import NOTHING, Answer, Event, Poll, PollOutcome, Sample, object_text
+from soakwatch_model.event import Event
+from soakwatch_model.sample import NOTHING, Answer, Poll, PollOutcome, Sample, object_text
 
 BEGIN = 1_795_200_000 * 10**9
 SECOND = 10**9
@@ -65,7 +66,7 @@ def device_record(folder: Path, *, small: bool = False) -> Path:
             samples = _device_samples(second, now, [float(share) for share in calm[second][: 2 if small else CORES]])
             if small:
                 samples = tuple(sample for sample in samples if not sample.metric.startswith(("process.", "queue.")))
-            event = Event("process.restart", LEAKING, now, None, {"pid": "4711"})
+            event = Event("process.restart", "", LEAKING, now, None, {"pid": "4711"})
             answer = Answer(samples, (event,) if second == RESTART and not small else (), ())
             polls.append(
                 Poll(device, now, now, SECOND, PollOutcome.TIMEOUT, "timed out after 1 s", NOTHING)
@@ -107,7 +108,7 @@ def hostile_record(folder: Path, interfaces: int = 0, length: int = 300, *, drop
                 link = object_text(interface=name, direction="receive")
                 samples.append(Sample("system.network.packet.dropped", link, float(second * index), now))
             event = Event(
-                "process.restart", object_text(process=HOSTILE[0], instance=0), now, None, {"why": HOSTILE[1]}
+                "process.restart", "", object_text(process=HOSTILE[0], instance=0), now, None, {"why": HOSTILE[1]}
             )
             answer = Answer(tuple(samples), (event,) if second == 100 else (), ())
             failed = Poll(source, now, now, SECOND, PollOutcome.TIMEOUT, HOSTILE[2], NOTHING)

@@ -14,7 +14,8 @@ from tests.needs import needs_chromium
 from soakwatch.judge.record_verdict import judge_record
 from soakwatch.record import Record, RecordView
 from soakwatch.report.html import render_html
-from soakwatch_model.sample import NOTHING, Answer, Event, Poll, PollOutcome, Sample, object_text
+from soakwatch_model.event import Event
+from soakwatch_model.sample import NOTHING, Answer, Poll, PollOutcome, Sample, object_text
 
 BEGIN = 1_795_200_000 * 10**9
 SECOND = 10**9
@@ -60,7 +61,7 @@ def written(folder: Path) -> Path:
                 Sample("process.up", calm, 1, now),
                 Sample("system.cpu.utilization", "", float(noise.uniform(0.1, 0.2)), now),
             )
-            event = Event("process.restart", leaking, now, None, {"reason": HOSTILE})
+            event = Event("process.restart", "", leaking, now, None, {"reason": HOSTILE})
             answer = Answer(samples, (event,) if second == RESTART else (), ())
             took = Poll(device.id, now, now, 1000, PollOutcome.OK, None, answer)
             if second in SILENT:

@@ -42,7 +42,8 @@ from soakwatch.sources.transport.snmp.message import community_message as asked
 from soakwatch.sources.transport.snmp.message import parse_message, request
 from soakwatch_agent.framing import FrameError, frame_of
 from soakwatch_agent.wire import WireError, decode, encode
-from soakwatch_model.sample import Answer, Event, Fault, Poll, PollOutcome, Sample
+from soakwatch_model.event import Event
+from soakwatch_model.sample import Answer, Fault, Poll, PollOutcome, Sample
 
 REPOSITORY = Path(__file__).parents[2]
 SECOND = 10**9
@@ -268,7 +269,7 @@ def _read_syslog(data: bytes, folder: Path) -> object:
 
 def _agent_lines() -> Sequence[bytes]:
     sample = Sample("system.cpu.utilization", "core=1", 0.25, NOW)
-    event = Event("process.crash", "process=a", NOW, None, {"signal": "11"})
+    event = Event("process.crash", "", "process=a", NOW, None, {"signal": "11"})
     answer_ = Answer((sample, sample), (event,), (Fault("queue.depth", "", "not there"),))
     line = encode(Poll(1, NOW, NOW, 10**6, PollOutcome.OK, None, answer_)).encode()
     return [line, b"look 7 1 " + line, b'hello {"version": 1, "host": "a"}', b"done {}", b'error {"text": "no"}']

@@ -50,7 +50,7 @@ class _DaskFuture(Protocol):
     def result(self) -> object: ...
 
 
-class _Event(Protocol):
+class _Flag(Protocol):
     def set(self) -> object: ...
 
 
@@ -244,8 +244,8 @@ class DaskCluster:
             self._known = now_s, workers
         return workers
 
-    def _event(self, name: str) -> _Event:
-        return cast("_Event", importlib.import_module("distributed").Event(name, client=self._client))
+    def _event(self, name: str) -> _Flag:
+        return cast("_Flag", importlib.import_module("distributed").Event(name, client=self._client))
 
     # --- tasks -------------------------------------------------------------------------------------------------
 

@@ -66,7 +66,7 @@ class _Worker(Protocol):
     def get_current_task(self) -> str: ...
 
 
-class _Event(Protocol):
+class _Flag(Protocol):
     def is_set(self) -> bool: ...
 
     def set(self) -> object: ...
@@ -164,7 +164,7 @@ def _job(payload: bytes, asked: Mapping[str, str]) -> tuple[Callable[..., object
         raise ClusterError(f"the worker {_worker().address} does not have what the job needs: {error}") from None
 
 
-def _done(function: Callable[..., object], arguments: tuple[object, ...], end: _Event | None = None) -> object:
+def _done(function: Callable[..., object], arguments: tuple[object, ...], end: _Flag | None = None) -> object:
     worker = _worker()
     key = worker.get_current_task()
     next_s, ended = 0.0, False
@@ -186,8 +186,8 @@ def _done(function: Callable[..., object], arguments: tuple[object, ...], end: _
         WANTED.reset(token)
 
 
-def _event(name: str) -> _Event:
-    return cast("_Event", importlib.import_module("distributed").Event(name))
+def _event(name: str) -> _Flag:
+    return cast("_Flag", importlib.import_module("distributed").Event(name))
 
 
 def _worker() -> _Worker:

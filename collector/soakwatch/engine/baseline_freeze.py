@@ -38,7 +38,11 @@ class Freezing:
     def check(self, phasing: PhaseTimeline, now_ns: int) -> None:
         """Freeze it if a baseline phase is over."""
         now = phasing.now
-        ends = [s.end_ns for s in phasing.stretches if now is not None and s.name == PHASE and s.end_ns <= now.begin_ns]
+        ends = [
+            s.window.end_ns
+            for s in phasing.stretches
+            if now is not None and s.name == PHASE and s.window.end_ns <= now.window.begin_ns
+        ]
         if not ends or ends[-1] == self._frozen_ns or now_ns < ends[-1] + _AFTER_NS:
             return
         if self._task is None or self._task.done():

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from soakwatch.core.units import show_seconds
 from soakwatch.engine.phases import PhaseTimeline
 from soakwatch.plan import EventPlan
-from soakwatch.plan.timeline import PhaseInterval
+from soakwatch.plan.timeline import PlannedPhase
 from soakwatch_model.event import Event
+from soakwatch_model.window import Window
 
 SKIPPED = "event.skipped"
 """The kind of event that says that a planned event was left out, and why."""
@@ -56,7 +57,7 @@ class EventSchedule:
 
     def __init__(self, events: Sequence[EventPlan], phasing: PhaseTimeline, recorded: Iterable[Event] = ()) -> None:
         self._events, self._phasing = tuple(events), phasing
-        self._start_ns = phasing.stretches[0].begin_ns
+        self._start_ns = phasing.stretches[0].window.begin_ns
         self._done: dict[tuple[int, int], int] = {}  # event and base -> how many of its times are over
         for event in sorted(recorded, key=lambda recalled: recalled.begin_ns):
             self._recall(event)
@@ -69,7 +70,9 @@ class EventSchedule:
             if planned.phase is not None:  # of phases that are to come
                 ahead = self._phasing.stretches[len(self._begun()) :]
                 times += [
-                    stretch.begin_ns + round(planned.at_s * 1e9) for stretch in ahead if stretch.name == planned.phase
+                    stretch.window.begin_ns + round(planned.at_s * 1e9)
+                    for stretch in ahead
+                    if stretch.name == planned.phase
                 ]
             due += times
         return tuple(sorted(due))
@@ -102,34 +105,34 @@ class EventSchedule:
     def never(self) -> tuple[Occurrence, ...]:
         """Those that were to happen once, and did not before the run, or their phase, was over."""
         return tuple(
-            Occurrence(index, base.begin_ns, planned, base.end_ns)
+            Occurrence(index, base.window.begin_ns, planned, base.window.end_ns)
             for index, planned in enumerate(self._events)
             for base in self._bases(planned)
-            if not self._done.get((index, base.begin_ns))
+            if not self._done.get((index, base.window.begin_ns))
         )
 
-    def _bases(self, planned: EventPlan) -> Iterator[PhaseInterval]:
+    def _bases(self, planned: EventPlan) -> Iterator[PlannedPhase]:
         if planned.phase is None:
-            yield PhaseInterval("run", self._start_ns, self._phasing.end_ns)
+            yield PlannedPhase("run", Window(self._start_ns, self._phasing.end_ns))
         else:
             yield from (stretch for stretch in self._begun() if stretch.name == planned.phase)
 
-    def _begun(self) -> Sequence[PhaseInterval]:
+    def _begun(self) -> Sequence[PlannedPhase]:
         return self._phasing.stretches[: len(self._phasing.stretches) - len(self._phasing.due_ns())]
 
     def _next(self, index: int, planned: EventPlan) -> Iterator[tuple[int, int]]:
         """Base and begin of the next time from each base."""
         for base in self._bases(planned):
-            count = self._done.get((index, base.begin_ns), 0)
-            begin_ns = base.begin_ns + round(planned.at_s * 1e9)
+            count = self._done.get((index, base.window.begin_ns), 0)
+            begin_ns = base.window.begin_ns + round(planned.at_s * 1e9)
             if count:
                 if planned.every_s is None:
                     continue
                 begin_ns += count * round(planned.every_s * 1e9)
-                if begin_ns + round(planned.takes_s * 1e9) > base.end_ns:
+                if begin_ns + round(planned.takes_s * 1e9) > base.window.end_ns:
                     continue  # it would not be over in time
-            if begin_ns < base.end_ns:
-                yield base.begin_ns, begin_ns
+            if begin_ns < base.window.end_ns:
+                yield base.window.begin_ns, begin_ns
 
     def _recall(self, event: Event) -> None:
         kind = event.detail.get("event", "") if event.kind == SKIPPED else event.kind

@@ -108,5 +108,5 @@ class ObserverProbe:
         stretch = next((each for each in self._phases.stretches if each.name == self._plan.phase), None)
         if stretch is None:
             return ()
-        planned = rests(self._plan, stretch.begin_ns, self._seed)[self._done :]
-        return tuple(rest for rest in planned if rest.over_ns <= stretch.end_ns)
+        planned = rests(self._plan, stretch.window.begin_ns, self._seed)[self._done :]
+        return tuple(rest for rest in planned if rest.over_ns <= stretch.window.end_ns)

@@ -79,7 +79,7 @@ class PhaseDriver:
     async def _begin_phases(self) -> None:
         call, record = self._out.queue.call, self._out.record
         while (change := self.phases.next_change(self._now_ns())) is not None:
-            await call(record.begin_phase, change.stretch.name, change.stretch.begin_ns)
+            await call(record.begin_phase, change.stretch.name, change.stretch.window.begin_ns)
             self.phases.begun()
             self._unrecorded += [] if change.event is None else [change.event]
         while self._unrecorded:

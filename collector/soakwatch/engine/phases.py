@@ -10,12 +10,13 @@ from dataclasses import dataclass, replace
 
 from soakwatch.engine.steady_state import SteadyStateDetector
 from soakwatch.plan.phase import UNTIL_FOUND, UNTIL_LOAD, UNTIL_SETTLED, Load, PhasePlan
-from soakwatch.plan.timeline import PhaseInterval, shifted, stretches
+from soakwatch.plan.timeline import PlannedPhase, shifted, stretches
 from soakwatch_model.event import Event
 from soakwatch_model.flow import BACK, REQUESTS, SENT
 from soakwatch_model.metric import COUNTER, GAUGE, flows
 from soakwatch_model.roles import DUT, GENERATOR
 from soakwatch_model.sample import Sample
+from soakwatch_model.window import Window
 
 TURN = "phase.turn"
 """The kind of event that says why a phase ended when it did."""
@@ -28,7 +29,7 @@ _COUNTED = frozenset((*flows(SENT, kind=COUNTER), *flows(BACK, REQUESTS, kind=CO
 class PhaseChange:
     """A phase that starts, and the event that says why it starts now; None if it starts as planned."""
 
-    stretch: PhaseInterval
+    stretch: PlannedPhase
     event: Event | None = None
 
 
@@ -45,10 +46,10 @@ class PhaseTimeline:
     @property
     def end_ns(self) -> int:
         """The end of the run as it is known now."""
-        return self.stretches[-1].end_ns
+        return self.stretches[-1].window.end_ns
 
     @property
-    def now(self) -> PhaseInterval | None:
+    def now(self) -> PlannedPhase | None:
         """The phase that goes on; None before the first."""
         return self.stretches[self._begun - 1] if self._begun else None
 
@@ -66,7 +67,7 @@ class PhaseTimeline:
 
     def due_ns(self) -> tuple[int, ...]:
         """When the phases that have not begun will begin, by their time."""
-        return tuple(stretch.begin_ns for stretch in self.stretches[self._begun :])
+        return tuple(stretch.window.begin_ns for stretch in self.stretches[self._begun :])
 
     def saw(self, role: str, source: int, samples: Sequence[Sample]) -> None:
         """Samples of one poll of a target with this role."""
@@ -75,7 +76,7 @@ class PhaseTimeline:
             return
         if now.until == UNTIL_LOAD and role == GENERATOR and self._came_ns is None:
             sent_ns = self._sent_ns(source, samples)
-            self._came_ns = None if sent_ns is None else max(sent_ns, now.begin_ns)
+            self._came_ns = None if sent_ns is None else max(sent_ns, now.window.begin_ns)
         elif now.until == UNTIL_SETTLED and role == DUT:
             self._settling.take(source, samples)
 
@@ -86,7 +87,7 @@ class PhaseTimeline:
             now is not None
             and self._came_ns is None
             and now.until == f"event {event.kind}"
-            and now.begin_ns <= event.begin_ns < now.end_ns
+            and now.window.begin_ns <= event.begin_ns < now.window.end_ns
         ):
             self._came_ns = event.begin_ns
 
@@ -104,7 +105,7 @@ class PhaseTimeline:
         now = self.now
         if now is not None and now.until:
             self._see_settled(now, now_ns)
-            if self._came_ns is not None and self._came_ns < now.end_ns:
+            if self._came_ns is not None and self._came_ns < now.window.end_ns:
                 # What was polled since then is of the run; a phase that follows begins where the condition came.
                 self._came_ns = now_ns if self._begun == len(self.stretches) else self._came_ns
                 self._cut(self._came_ns)
@@ -112,7 +113,7 @@ class PhaseTimeline:
         if self._begun == len(self.stretches):
             return None
         following = self.stretches[self._begun]
-        if following.begin_ns > now_ns:
+        if following.window.begin_ns > now_ns:
             return None
         return PhaseChange(following, None if now is None or not now.until else self._change_event(now, following.name))
 
@@ -131,26 +132,28 @@ class PhaseTimeline:
         self._came_ns = None
         self._settling = SteadyStateDetector()
 
-    def _see_settled(self, now: PhaseInterval, now_ns: int) -> None:
-        if now.until == UNTIL_SETTLED and self._came_ns is None and self._settling.since(now.begin_ns):
+    def _see_settled(self, now: PlannedPhase, now_ns: int) -> None:
+        if now.until == UNTIL_SETTLED and self._came_ns is None and self._settling.since(now.window.begin_ns):
             self._came_ns = now_ns
 
     def _cut(self, end_ns: int) -> None:
         index = self._begun - 1
-        saved_ns = self.stretches[index].end_ns - end_ns
-        cut = replace(self.stretches[index], end_ns=end_ns)
+        window = self.stretches[index].window
+        saved_ns = window.end_ns - end_ns
+        cut = replace(self.stretches[index], window=Window(window.begin_ns, end_ns))
         rest = tuple(
-            replace(s, begin_ns=s.begin_ns - saved_ns, end_ns=s.end_ns - saved_ns) for s in self.stretches[index + 1 :]
+            replace(s, window=Window(s.window.begin_ns - saved_ns, s.window.end_ns - saved_ns))
+            for s in self.stretches[index + 1 :]
         )
         self.stretches = (*self.stretches[:index], cut, *rest)
 
-    def _change_event(self, now: PhaseInterval, to: str) -> Event:
+    def _change_event(self, now: PlannedPhase, to: str) -> Event:
         if self._came_ns is None:
             reason = f"{_AWAITED.get(now.until, f'no {now.until}')} within the longest time of {now.name}"
         else:
             reason = _CAME.get(now.until, f"the {now.until} was reported")
         detail = {"from": now.name, "to": to, "until": now.until, "reason": reason}
-        return Event(TURN, "", "", now.end_ns, now.end_ns, detail)
+        return Event(TURN, "", "", now.window.end_ns, now.window.end_ns, detail)
 
     def _sent_ns(self, source: int, samples: Sequence[Sample]) -> int | None:
         times_ns = [sample.time_ns for sample in samples if self._tells_load(source, sample)]

@@ -43,7 +43,8 @@ from soakwatch.sources.abc import (
     SourceUnreadyError,
     Timing,
 )
-from soakwatch_model.sample import NOTHING, Answer, Event, Poll, PollOutcome, Sample, object_text
+from soakwatch_model.event import Event
+from soakwatch_model.sample import NOTHING, Answer, Poll, PollOutcome, Sample, object_text
 
 MAX_BACKFILLED = 10_000
 """Polls that are taken at one due time of those that a source made by itself; a source is asked for the rest later."""
@@ -162,7 +163,7 @@ class _SourceFacts:
             detail["changed"] = "; ".join(
                 f"{key} was {before.get(key, 'unknown')}, is {identity.get(key, 'unknown')}" for key in keys
             )
-        return (Event(IDENTITY, self._label, now_ns, None, detail),)
+        return (Event(IDENTITY, "", self._label, now_ns, None, detail),)
 
 
 class PolledSource:

@@ -19,7 +19,8 @@ from soakwatch.core.event_kinds import CLOCK_STEP
 from soakwatch.sources.abc import Poller
 from soakwatch_agent.context import HostContext, ProcAt
 from soakwatch_agent.fingerprint import Tree, fingerprint
-from soakwatch_model.sample import Answer, Event, PollOutcome, Sample, object_text
+from soakwatch_model.event import Event
+from soakwatch_model.sample import Answer, PollOutcome, Sample, object_text
 
 CLOCK_STEP_S = 0.25
 INTERVAL_S = 5.0
@@ -91,7 +92,7 @@ class ClockSteps:
         before, self._offset_s = self._offset_s, offset_s
         if before is None or abs(offset_s - before) < CLOCK_STEP_S:
             return ()
-        return (Event(CLOCK_STEP, "", now_ns, now_ns, {"seconds": f"{offset_s - before:+.3f}"}),)
+        return (Event(CLOCK_STEP, "", "", now_ns, now_ns, {"seconds": f"{offset_s - before:+.3f}"}),)
 
 
 class SelfWatch:

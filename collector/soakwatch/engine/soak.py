@@ -33,7 +33,7 @@ from soakwatch.engine.scripts import Scripts
 from soakwatch.engine.source_sink import GeneratorLoad, PollObservers
 from soakwatch.engine.sources import Sources
 from soakwatch.judge.baseline import META as BASELINE
-from soakwatch.plan.timeline import PhaseInterval
+from soakwatch.plan.timeline import PlannedPhase
 from soakwatch.record import Record, RecordFullError
 from soakwatch.record.model import USER_ORIGIN
 from soakwatch.runs.status import SourceStatus, Status
@@ -105,7 +105,7 @@ class Soak:
         return self._driver.phases.end_ns
 
     @property
-    def stretches(self) -> tuple[PhaseInterval, ...]:
+    def stretches(self) -> tuple[PlannedPhase, ...]:
         """The phases with their times, as they were and as they are planned now."""
         return self._driver.phases.stretches
 

@@ -10,17 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch.sources.tables.errors import DataError
+from soakwatch_model.window import Window
 
 MAX_GAP_NS = 366 * 86400 * 10**9
 """So long nothing is recorded in no run: what lies further from the rest is a mistake."""
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
-    """Times without a gap of more than ``MAX_GAP_NS``: nanoseconds UTC, and the first line that has one of them."""
+class TimeCluster:
+    """Times without a gap of more than ``MAX_GAP_NS``, from the first to the last, and the first line of a table that
+    has one of them."""
 
-    begin_ns: int
-    end_ns: int
+    window: Window
     lines: int
     first_line: int
 
@@ -29,7 +30,7 @@ class Stretch:
 class TimeSpread:
     """Where the times of a table lie, of which it is told a chunk at a time."""
 
-    stretches: list[Stretch] = field(default_factory=list)
+    stretches: list[TimeCluster] = field(default_factory=list)
 
     def add(self, time_ns: NDArray[np.int64], line: NDArray[np.int64]) -> None:
         """The times of some lines, in any order."""
@@ -39,7 +40,7 @@ class TimeSpread:
         time_ns, line = time_ns[order], line[order]
         edges = [0, *(np.flatnonzero(np.diff(time_ns) > MAX_GAP_NS) + 1).tolist(), time_ns.size]
         new = [
-            Stretch(int(time_ns[begin]), int(time_ns[end - 1]), end - begin, int(line[begin:end].min()))
+            TimeCluster(Window(int(time_ns[begin]), int(time_ns[end - 1])), end - begin, int(line[begin:end].min()))
             for begin, end in pairwise(edges)
         ]
         self.stretches = _joined([*self.stretches, *new])
@@ -50,24 +51,24 @@ class TimeSpread:
             return
         stray = min(self.stretches, key=lambda stretch: stretch.lines)
         rest = max(self.stretches, key=lambda stretch: stretch.lines)
-        apart_ns = max(stray.begin_ns - rest.end_ns, rest.begin_ns - stray.end_ns)
+        apart_ns = max(stray.window.begin_ns - rest.window.end_ns, rest.window.begin_ns - stray.window.end_ns)
         raise DataError(
-            f"{where}: the time in line {stray.first_line}, {_day(stray.begin_ns)}, is {_years(apart_ns)} from"
-            f" {rest.lines} other {'line' if rest.lines == 1 else 'lines'} at {_day(rest.begin_ns)}: correct or remove"
-            " such lines, or give the format of the times with --time-format"
+            f"{where}: the time in line {stray.first_line}, {_day(stray.window.begin_ns)}, is {_years(apart_ns)} from"
+            f" {rest.lines} other {'line' if rest.lines == 1 else 'lines'} at {_day(rest.window.begin_ns)}: correct or"
+            " remove such lines, or give the format of the times with --time-format"
         )
 
 
-def _joined(stretches: list[Stretch]) -> list[Stretch]:
-    joined: list[Stretch] = []
-    for stretch in sorted(stretches, key=lambda stretch: stretch.begin_ns):
+def _joined(stretches: list[TimeCluster]) -> list[TimeCluster]:
+    joined: list[TimeCluster] = []
+    for stretch in sorted(stretches, key=lambda stretch: stretch.window.begin_ns):
         before = joined[-1] if joined else None
-        if before is None or stretch.begin_ns - before.end_ns > MAX_GAP_NS:
+        if before is None or stretch.window.begin_ns - before.window.end_ns > MAX_GAP_NS:
             joined.append(stretch)
             continue
         joined[-1] = replace(
             before,
-            end_ns=max(before.end_ns, stretch.end_ns),
+            window=Window(before.window.begin_ns, max(before.window.end_ns, stretch.window.end_ns)),
             lines=before.lines + stretch.lines,
             first_line=min(before.first_line, stretch.first_line),
         )

@@ -17,7 +17,7 @@ from soakwatch.importing.cadence import Polls, interval_of, polls_of
 from soakwatch.importing.timeline import Timeline
 from soakwatch.judge.unjudged_columns import account, measures
 from soakwatch.record import Record
-from soakwatch.record.bulk import Readings, Stretch
+from soakwatch.record.bulk import PollColumns, Readings
 from soakwatch.record.meta import GROWTH_KEY, IMPORTED_KEY, LEFT_OUT, RULES_KEY, UNPOLLED, UNREAD
 from soakwatch.record.model import USER_ORIGIN as EVENTS
 from soakwatch_model.metric import BY_NAME
@@ -78,7 +78,7 @@ def write_record(
             name_of = SOURCE if polls.regular else UNPOLLED
             source = record.source(target, name_of, label, polls.interval_ns, required=True)
             for stretch in _stretches(polls, part, due.why):
-                record.put_stretch(source, stretch)
+                record.put_columns(source, stretch)
         for phase in phases:
             record.begin_phase(phase.name, phase.window.begin_ns)
             record.end_phase(phase.window.end_ns)
@@ -153,7 +153,7 @@ def _together(imported: Iterable[Imported]) -> Iterator[tuple[str, str, list[Imp
             yield target, part.file, some
 
 
-def _stretches(polls: Polls, series: Sequence[ImportedSeries], why: str) -> Iterator[Stretch]:
+def _stretches(polls: Polls, series: Sequence[ImportedSeries], why: str) -> Iterator[PollColumns]:
     """The polls in pieces of bounded size, each with its readings."""
     size = max(1, min(_STRETCH_POLLS, _STRETCH_SAMPLES // len(series)))
     due_ns = polls.time_ns[polls.answered]
@@ -175,4 +175,4 @@ def _stretches(polls: Polls, series: Sequence[ImportedSeries], why: str) -> Iter
             readings.append(
                 Readings(item.metric, item.object, item.unit, item.kind, position, time_ns, item.value[first:last])
             )
-        yield Stretch(polls.time_ns[begin:end], polls.answered[begin:end], why, readings)
+        yield PollColumns(polls.time_ns[begin:end], polls.answered[begin:end], why, readings)

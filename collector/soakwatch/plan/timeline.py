@@ -7,36 +7,36 @@ from dataclasses import dataclass, replace
 
 from soakwatch.plan.capacity import CapacityPlan
 from soakwatch.plan.phase import Load, PhasePlan
+from soakwatch_model.window import Window
 
 
 @dataclass(frozen=True, slots=True)
-class PhaseInterval:
+class PlannedPhase:
     """One phase on the run's clock."""
 
     name: str
-    begin_ns: int
-    end_ns: int
+    window: Window
     load: Load | None = None
     until: str = ""
     search: CapacityPlan | None = None
 
 
-def stretches(phases: Iterable[PhasePlan], start_ns: int) -> tuple[PhaseInterval, ...]:
+def stretches(phases: Iterable[PhasePlan], start_ns: int) -> tuple[PlannedPhase, ...]:
     """The phases of a plan with their times, each as long as it can be."""
     begin_ns, intervals = start_ns, []
     for phase in phases:
         end_ns = begin_ns + round(phase.seconds * 1e9)
-        intervals.append(PhaseInterval(phase.name, begin_ns, end_ns, phase.load, phase.until, phase.search))
+        intervals.append(PlannedPhase(phase.name, Window(begin_ns, end_ns), phase.load, phase.until, phase.search))
         begin_ns = end_ns
     return tuple(intervals)
 
 
-def shifted(planned: Sequence[PhaseInterval], begun_ns: Sequence[int]) -> tuple[PhaseInterval, ...]:
+def shifted(planned: Sequence[PlannedPhase], begun_ns: Sequence[int]) -> tuple[PlannedPhase, ...]:
     """The phases where those that began did so at these times, and the others follow without a break."""
-    intervals: list[PhaseInterval] = []
-    for index, stretch in enumerate(planned):
-        begin_ns = begun_ns[index] if index < len(begun_ns) else intervals[-1].end_ns if intervals else stretch.begin_ns
-        intervals.append(replace(stretch, begin_ns=begin_ns, end_ns=begin_ns + stretch.end_ns - stretch.begin_ns))
-        if index + 1 < len(begun_ns):
-            intervals[index] = replace(intervals[index], end_ns=begun_ns[index + 1])
-    return tuple(intervals)
+    times: list[Window] = []
+    for index, phase in enumerate(planned):
+        window = phase.window
+        begin_ns = begun_ns[index] if index < len(begun_ns) else times[-1].end_ns if times else window.begin_ns
+        last = index + 1 >= len(begun_ns)
+        times.append(Window(begin_ns, begin_ns + window.end_ns - window.begin_ns if last else begun_ns[index + 1]))
+    return tuple(replace(phase, window=window) for phase, window in zip(planned, times, strict=True))

@@ -20,7 +20,7 @@ from soakwatch.record._files import SIDE_SUFFIXES, not_yours, record_file
 from soakwatch.record._schema import RECORD_NAME, SCHEMA_VERSION
 from soakwatch.record._sqlite_errors import RecordFullError
 from soakwatch.record.findings import finding_from_json, finding_to_json
-from soakwatch.record.model import Artifact, ArtifactEntry, Counts, SeriesKey, Source, Span, StoredEvent, StoredFault
+from soakwatch.record.model import Artifact, ArtifactEntry, Counts, SeriesKey, Source, StoredEvent, StoredFault
 from soakwatch.record.reader import RecordView
 from soakwatch.record.writer import Record, add_outside_event
 
@@ -36,7 +36,6 @@ __all__ = [
     "RecordView",
     "SeriesKey",
     "Source",
-    "Span",
     "StoredEvent",
     "StoredFault",
     "add_outside_event",

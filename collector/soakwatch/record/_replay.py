@@ -31,7 +31,7 @@ class _Readings:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Stretch:
+class _DecodedPolls:
     """Successive polls of one source, decoded."""
 
     source: int
@@ -53,7 +53,7 @@ class Replay:
             series: (metric, name) for series, metric, name in sql.execute("SELECT id, metric, object FROM series")
         }
         self._errors: dict[int, str] = dict(sql.execute("SELECT id, text FROM error").fetchall())
-        self._chunk: tuple[int, _Stretch] | None = None
+        self._chunk: tuple[int, _DecodedPolls] | None = None
 
     def after(self, cursor: str, limit: int) -> tuple[tuple[Poll, ...], str]:
         """At most ``limit`` polls of one source and the cursor behind them; no polls: all have been read."""
@@ -67,7 +67,7 @@ class Replay:
         read[stretch.source] = stretch.first_seq + high - 1
         return self._polls(stretch, low, high), cursor_text(read)
 
-    def _next_chunk(self, sources: Sequence[int], read: Mapping[int, int]) -> _Stretch | None:
+    def _next_chunk(self, sources: Sequence[int], read: Mapping[int, int]) -> _DecodedPolls | None:
         """The oldest chunk of any source that has not been read to its end."""
         rows = [
             self._sql.execute(
@@ -83,7 +83,7 @@ class Replay:
             self._chunk = chunk, self._decoded(chunk)
         return self._chunk[1]
 
-    def _next_recent(self, sources: Sequence[int], read: Mapping[int, int]) -> _Stretch | None:
+    def _next_recent(self, sources: Sequence[int], read: Mapping[int, int]) -> _DecodedPolls | None:
         """The recent polls of the source whose next unread poll arrived first."""
         rows = [
             self._sql.execute(
@@ -95,7 +95,7 @@ class Replay:
         first = min((row for row in rows if row), default=None)
         return None if first is None else self._recent(first[1])
 
-    def _decoded(self, chunk: int) -> _Stretch:
+    def _decoded(self, chunk: int) -> _DecodedPolls:
         source, first_seq, first_block, last_block, due, duration, outcome, error = self._sql.execute(
             "SELECT source, first_seq, first_block, last_block, due, duration, outcome, error FROM chunk WHERE id=?",
             (chunk,),
@@ -117,9 +117,9 @@ class Replay:
             for series, axis, data, positions in rows
         )
         ended = decode_ints(duration), decode_ints(outcome), decode_ints(error)
-        return _Stretch(source, first_seq, decode_ints(due), starts, *ended, readings)
+        return _DecodedPolls(source, first_seq, decode_ints(due), starts, *ended, readings)
 
-    def _recent(self, source: int) -> _Stretch:
+    def _recent(self, source: int) -> _DecodedPolls:
         recent = self._columns.recent(source)
         readings = []
         for series in sorted(recent.pieces):
@@ -130,9 +130,9 @@ class Replay:
             for stretch, values in typed_runs(column):
                 readings.append(_Readings(*self._names[series], column.positions[stretch], times[stretch], values))
         numbers = recent.due_ns, recent.start_ns, recent.duration_ns, recent.outcome, recent.error
-        return _Stretch(source, int(recent.seq[0]), *numbers, tuple(readings))
+        return _DecodedPolls(source, int(recent.seq[0]), *numbers, tuple(readings))
 
-    def _polls(self, stretch: _Stretch, low: int, high: int) -> tuple[Poll, ...]:
+    def _polls(self, stretch: _DecodedPolls, low: int, high: int) -> tuple[Poll, ...]:
         samples: list[list[Sample]] = [[] for _ in range(high - low)]
         for r in stretch.readings:
             begin, end = np.searchsorted(r.positions, [low, high])

@@ -14,7 +14,6 @@ from soakwatch.record._rows import last_time, sources_of, storable
 from soakwatch.record._sealing import count_recent
 from soakwatch.record.model import OUTCOME_NUMBERS, Source
 from soakwatch_model.event import Event
-from soakwatch_model.sample import Event as ProbeEvent
 from soakwatch_model.sample import Fault, Poll
 
 MAX_REASONS = 16
@@ -73,7 +72,7 @@ class WriterState:
         for fault in packed.faults:
             self._count(poll, fault)
         for event in poll.answer.events:
-            insert_event(self._sql, source.target, _seen_on(source.target, event), "probe")
+            insert_event(self._sql, source.target, event, "probe")
         polls, samples = self.recent.get(source.id, (0, 0))
         self.recent[source.id] = polls + 1, samples + packed.count
         self.polls_ns = max(self.polls_ns or poll.due_ns, poll.due_ns, poll.start_ns + poll.duration_ns)
@@ -150,7 +149,3 @@ def change_event(sql: sqlite3.Connection, path: Path, number: int, end_ns: int |
     sql.execute(
         "UPDATE event SET end_ns=?, detail=? WHERE id=?", (row[0] if end_ns is None else end_ns, detail, number)
     )
-
-
-def _seen_on(target: str, event: ProbeEvent) -> Event:
-    return Event(event.kind, target, event.object, event.begin_ns, event.end_ns, dict(event.detail))

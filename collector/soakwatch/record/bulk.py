@@ -58,7 +58,7 @@ class PollFacts:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Stretch:
+class PollColumns:
     """Successive polls: when each was due (and began, without ``facts``), shape (n,), and whether it was answered.
 
     Those that were not are gaps, ``why`` is their sentence. ``facts``, if given, says how each ended instead.
@@ -71,7 +71,7 @@ class Stretch:
     facts: PollFacts | None = None
 
 
-def write_stretch(sql: sqlite3.Connection, source: Source, stretch: Stretch) -> None:
+def write_columns(sql: sqlite3.Connection, source: Source, stretch: PollColumns) -> None:
     """Write a stretch as one chunk, inside the caller's transaction; its polls must be later than all before them."""
     chunk = sql.execute("SELECT coalesce(max(id), 0) + 1 FROM chunk").fetchone()[0]
     first_block = sql.execute("SELECT coalesce(max(id), 0) + 1 FROM block").fetchone()[0]
@@ -110,7 +110,7 @@ def write_stretch(sql: sqlite3.Connection, source: Source, stretch: Stretch) -> 
 
 
 def _axis(
-    sql: sqlite3.Connection, chunk: int, stretch: Stretch, readings: Readings, offsets: Ints, axes: dict[bytes, int]
+    sql: sqlite3.Connection, chunk: int, stretch: PollColumns, readings: Readings, offsets: Ints, axes: dict[bytes, int]
 ) -> int:
     every = np.array_equal(readings.position, np.arange(stretch.time_ns.size))
     moved = bool(offsets.any())

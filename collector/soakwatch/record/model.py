@@ -143,14 +143,6 @@ class ArtifactEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
-    """One life of the monitor: from its start to its last sign of life, UTC ns."""
-
-    begin_ns: int
-    end_ns: int
-
-
-@dataclass(frozen=True, slots=True)
 class Counts:
     """How much is in a record: samples, polls, and bytes on disk (write-ahead log included)."""
 

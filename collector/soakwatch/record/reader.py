@@ -35,7 +35,6 @@ from soakwatch.record.model import (
     PollOutcomes,
     SeriesKey,
     Source,
-    Span,
     StoredEvent,
     StoredFault,
     source_label,
@@ -331,11 +330,11 @@ class RecordView:
             raise RecordError(f"{self.path} has no artifact {name!r}")
         return artifact
 
-    def spans(self) -> tuple[Span, ...]:
-        """The lives of the monitor, in order."""
+    def spans(self) -> tuple[Window, ...]:
+        """The lives of the monitor, each from its start to its last sign of life, in order."""
         with self._reading() as sql:
             rows = sql.execute("SELECT begin_ns, end_ns FROM span ORDER BY id").fetchall()
-        return tuple(Span(*row) for row in rows)
+        return tuple(Window(*row) for row in rows)
 
     def cursor(self, sink: str) -> str:
         """How far a sink had read; "" before its first poll."""

@@ -13,7 +13,6 @@ from soakwatch.record.model import (
     PollOutcomes,
     SeriesKey,
     Source,
-    Span,
     StoredEvent,
     StoredFault,
 )
@@ -21,7 +20,7 @@ from soakwatch_model.finding import Finding
 from soakwatch_model.series import Series
 from soakwatch_model.window import Phase, Window
 
-__all__ = ["Counts", "PollOutcomes", "ReportSource", "SeriesKey", "Source", "Span", "StoredEvent", "StoredFault"]
+__all__ = ["Counts", "PollOutcomes", "ReportSource", "SeriesKey", "Source", "StoredEvent", "StoredFault"]
 
 
 class ReportSource(Protocol):
@@ -80,7 +79,7 @@ class ReportSource(Protocol):
         """Metrics that could not be read in polls that were answered."""
         ...
 
-    def spans(self) -> tuple[Span, ...]:
+    def spans(self) -> tuple[Window, ...]:
         """The lives of the monitor."""
         ...
 

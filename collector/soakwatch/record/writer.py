@@ -22,7 +22,7 @@ from soakwatch.record._schema import RECORD_NAME, SCHEMA_VERSION, migrate, versi
 from soakwatch.record._sealing import SEAL_POLLS, SEAL_SAMPLES, drop_unused_layouts, seal_oldest
 from soakwatch.record._sqlite_errors import RecordFullError, as_record_error, damaged
 from soakwatch.record._writer_state import POLL_INSERT, WriterState, change_event, insert_event
-from soakwatch.record.bulk import Stretch, write_stretch
+from soakwatch.record.bulk import PollColumns, write_columns
 from soakwatch.record.findings import finding_to_json, identity_of
 from soakwatch.record.model import Artifact, Source, StoredEvent
 from soakwatch.record.rescue import Identity, OpenFile, displaced, file_identity, moved_to_a_copy, side_files
@@ -171,10 +171,10 @@ class Record:
             sql.executemany(POLL_INSERT, self._chain.linked(rows))
         self._seal_one()
 
-    def put_stretch(self, source: Source, stretch: Stretch) -> None:
+    def put_columns(self, source: Source, stretch: PollColumns) -> None:
         """Store successive polls of a source sealed at once, for readings that are all there already."""
         with self._writing() as sql:
-            write_stretch(sql, source, stretch)
+            write_columns(sql, source, stretch)
         self._stale = True  # the state knows nothing of them
 
     def add_event(self, target: str, event: Event, origin: str) -> int:

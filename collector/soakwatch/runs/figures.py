@@ -97,7 +97,7 @@ STANDARD: tuple[FigureSpec, ...] = tuple(
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class RunParts:
     """The parts of a run that a figure is of, and what they are called in a sentence."""
 
     windows: tuple[Window, ...]
@@ -196,7 +196,7 @@ def figure_over(view: ReportSource, spec: FigureSpec, window: Window) -> float |
         over, under = figure_over(view, replace(spec, per=None), window), figure_over(view, spec.per, window)
         return over / under if over is not None and under else None
     try:
-        value = _value(view, spec, keys_of(view, spec), Stretch((window,), "in a part of the run"))
+        value = _value(view, spec, keys_of(view, spec), RunParts((window,), "in a part of the run"))
     except NoFigureError:
         return None
     return value if math.isfinite(value) else None
@@ -210,7 +210,7 @@ def figure_in_parts(
     values: list[float | None] = []
     for window in windows:
         try:
-            value = _value(read, spec, [key], Stretch((window,), "in a part of the run"))
+            value = _value(read, spec, [key], RunParts((window,), "in a part of the run"))
         except NoFigureError:
             values.append(None)
         else:
@@ -233,7 +233,7 @@ def figure_text(spec: FigureSpec, value: FigureValue) -> str:
     return quantity(value.value, value.unit)
 
 
-def stretch_of(view: ReportSource, phase: str = "") -> Stretch:
+def stretch_of(view: ReportSource, phase: str = "") -> RunParts:
     """The parts of the run that a figure with this label ``phase`` ("" where it has none) is of. Raises
     NoFigureError."""
     try:
@@ -242,16 +242,16 @@ def stretch_of(view: ReportSource, phase: str = "") -> Stretch:
         raise NoFigureError("the run holds no poll yet") from error
     phases = [each for each in view.phases() if each.window.end_ns > each.window.begin_ns]
     if phase == ALL_PHASES:
-        return Stretch((whole,), "the whole run")
+        return RunParts((whole,), "the whole run")
     names = (phase,) if phase else UNDER_LOAD
     chosen = [each for each in phases if each.name in names]
     if chosen:
         named = ", ".join(dict.fromkeys(each.name for each in chosen))
-        return Stretch(tuple(each.window for each in chosen), f"in {named}", named)
+        return RunParts(tuple(each.window for each in chosen), f"in {named}", named)
     if phase:
         known = ", ".join(dict.fromkeys(each.name for each in phases))
         raise NoFigureError(f"the run has no phase {phase}" + (f"; it has {known}" if known else ""))
-    return Stretch((whole,), "in the whole run")
+    return RunParts((whole,), "in the whole run")
 
 
 def keys_of(view: ReportSource, spec: FigureSpec) -> tuple[SeriesKey, ...]:
@@ -328,7 +328,7 @@ def _unit(spec: FigureSpec, unit: str, trait: Trait | None) -> str:
 # --- the number ------------------------------------------------------------------------------------------------------
 
 
-def _value(view: _Readings, spec: FigureSpec, keys: Sequence[SeriesKey], stretch: Stretch) -> float:
+def _value(view: _Readings, spec: FigureSpec, keys: Sequence[SeriesKey], stretch: RunParts) -> float:
     """The number. Raises NoFigureError with the reason."""
     series = []
     for key in keys:
@@ -391,14 +391,14 @@ Part = tuple[Floats, Floats]
 """Seconds since 1970 and values of the readings in one window, shapes (n,)."""
 
 
-def _read(view: _Readings, key: SeriesKey, stretch: Stretch) -> Series:
+def _read(view: _Readings, key: SeriesKey, stretch: RunParts) -> Series:
     """The readings of the stretch, with a few on both sides of it, which counters need at its edges."""
     first = view.series(key, 0, 0)
     margin = round(_MARGIN_INTERVALS * (first.cadence_s or 60.0) * 1e9)
     return view.series(key, stretch.windows[0].begin_ns - margin, stretch.windows[-1].end_ns + margin).finite()
 
 
-def _check_answered(view: _Readings, key: SeriesKey, series: Series, stretch: Stretch) -> None:
+def _check_answered(view: _Readings, key: SeriesKey, series: Series, stretch: RunParts) -> None:
     """Raises NoFigureError where less than half of the polls of a series' source were answered, and it has less than
     half of the readings that are due. Readings of another source of the target may have filled the gap."""
     source = view.source_of(key)
@@ -418,7 +418,7 @@ def _check_answered(view: _Readings, key: SeriesKey, series: Series, stretch: St
         raise NoFigureError(f"{source.label} answered {got} of {counted(due, 'poll')} {stretch.words}: less than half")
 
 
-def _readings(series: Series, stretch: Stretch) -> list[Part]:
+def _readings(series: Series, stretch: RunParts) -> list[Part]:
     """The readings of each window, counters as rates, without those that tell of the time before it."""
     rates = series.spaced().rate().finite() if series.trait.kind == "counter" else series
     early = round(_EARLY * (series.cadence_s or 0.0) * 1e9)
@@ -434,7 +434,7 @@ def _readings(series: Series, stretch: Stretch) -> list[Part]:
     return parts
 
 
-def _counted(series: Sequence[Series], stretch: Stretch, *, total: bool) -> float:
+def _counted(series: Sequence[Series], stretch: RunParts, *, total: bool) -> float:
     """What counters counted, added up: in all, or per second of the time that each of them was seen."""
     amounts = [[amount([each], w.begin_ns, w.end_ns) for w in stretch.windows] for each in series]
     known = [(sum(count for count, _ in parts), sum(seconds for _, seconds in parts)) for parts in amounts]
@@ -443,7 +443,7 @@ def _counted(series: Sequence[Series], stretch: Stretch, *, total: bool) -> floa
     return sum(count if total else count / seconds for count, seconds in known if seconds > 0)
 
 
-def _last(series: Series, stretch: Stretch) -> float:
+def _last(series: Series, stretch: RunParts) -> float:
     inside = [series.between(window.begin_ns, window.end_ns) for window in stretch.windows]
     return float([part for part in inside if len(part)][-1].value[-1])
 
@@ -468,7 +468,7 @@ def _joined(spec: FigureSpec, trait: Trait, values: Sequence[float]) -> float:
     return max(values) if spec.statistic == "max" or trait.unit in {"s", "Cel"} else sum(values) / len(values)
 
 
-def _added(series: Sequence[Series], parts: Sequence[list[Part]], stretch: Stretch) -> list[Part]:
+def _added(series: Sequence[Series], parts: Sequence[list[Part]], stretch: RunParts) -> list[Part]:
     """Several series as one: their means in common intervals, where all of them have a reading.
 
     Raises NoFigureError where they share less than half of the intervals.

@@ -23,7 +23,7 @@ from soakwatch.judge.rates import Rate, snapshot_of
 from soakwatch.judge.record_verdict import recorded_plan
 from soakwatch.plan import Plan
 from soakwatch.plan.phase import Load
-from soakwatch.plan.timeline import PhaseInterval, shifted, stretches
+from soakwatch.plan.timeline import PlannedPhase, shifted, stretches
 from soakwatch.record import RecordView, SeriesKey, StoredEvent
 from soakwatch.record.lifecycle import Lifecycle, lifecycle_of
 from soakwatch.record.model import Source, source_label
@@ -173,7 +173,7 @@ class StateReader:
         plan, last_ns = self._planned(view), view.last_ns
         planned = () if plan is None or begin_ns is None else self._stretches(view, plan, begin_ns)
         phases = _phases(view, planned, standing, now_ns)
-        end_ns = int(ended) if ended else planned[-1].end_ns if planned else None
+        end_ns = int(ended) if ended else planned[-1].window.end_ns if planned else None
         roles, sources, keys = view.roles(), view.sources(), view.keys()
         recounted = self._stalest(now_ns)
         own, own_cpu = _own(view, keys, last_ns)
@@ -234,7 +234,7 @@ class StateReader:
         return self._plan
 
     @staticmethod
-    def _stretches(view: RecordView, plan: Plan, start_ns: int) -> tuple[PhaseInterval, ...]:
+    def _stretches(view: RecordView, plan: Plan, start_ns: int) -> tuple[PlannedPhase, ...]:
         begun = [phase.window.begin_ns for phase in view.phases()]
         return shifted(stretches(plan.phases, start_ns), begun)
 
@@ -286,7 +286,7 @@ def _counted(count: _Count, due_ns: NDArray[np.int64], outcome: NDArray[np.int64
 
 
 def _phases(
-    view: RecordView, planned: Sequence[PhaseInterval], standing: Lifecycle, now_ns: int
+    view: RecordView, planned: Sequence[PlannedPhase], standing: Lifecycle, now_ns: int
 ) -> tuple[PhaseState, ...]:
     """The phases as they were, then those to come."""
     been = view.phases()
@@ -294,7 +294,7 @@ def _phases(
     for index, phase in enumerate(been):
         goes_on = index == len(been) - 1 and standing == "running"
         stretch = planned[index] if index < len(planned) else None
-        end_ns = stretch.end_ns if goes_on and stretch is not None else phase.window.end_ns
+        end_ns = stretch.window.end_ns if goes_on and stretch is not None else phase.window.end_ns
         states.append(
             PhaseState(
                 phase.name,
@@ -306,7 +306,10 @@ def _phases(
             )
         )
     if standing in {"waiting", "running"}:
-        states += [PhaseState(s.name, s.begin_ns, s.end_ns, "planned", s.load, s.until) for s in planned[len(been) :]]
+        states += [
+            PhaseState(s.name, s.window.begin_ns, s.window.end_ns, "planned", s.load, s.until)
+            for s in planned[len(been) :]
+        ]
     return tuple(states)
 
 

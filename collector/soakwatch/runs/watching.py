@@ -9,7 +9,7 @@ from pathlib import Path
 from soakwatch.core.event_kinds import ACKNOWLEDGED, CLOCK_STEP, RECORD_RESCUED, STOP, is_internal
 from soakwatch.core.units import show_seconds
 from soakwatch.plan import Plan
-from soakwatch.plan.timeline import PhaseInterval
+from soakwatch.plan.timeline import PlannedPhase
 from soakwatch.record import StoredEvent
 from soakwatch.runs.clock_steps import clock_steps, step_words
 from soakwatch.runs.state import Coming, PhaseState, RunState, SourceState, what_comes
@@ -63,14 +63,21 @@ def status_of(state: RunState, keys: str = LEAVES_IT) -> Status:
     )
 
 
-def course_words(stretches: Sequence[PhaseInterval], plan: Plan, now_ns: int) -> tuple[str, str]:
+def course_words(stretches: Sequence[PlannedPhase], plan: Plan, now_ns: int) -> tuple[str, str]:
     """Which phase of how many a run is in, and what comes next, by its phases as they are planned now."""
-    end_ns = stretches[-1].end_ns
+    end_ns = stretches[-1].window.end_ns
     phases = [
-        PhaseState(s.name, s.begin_ns, s.end_ns, "planned" if s.begin_ns > now_ns else "now", s.load, s.until)
+        PhaseState(
+            s.name,
+            s.window.begin_ns,
+            s.window.end_ns,
+            "planned" if s.window.begin_ns > now_ns else "now",
+            s.load,
+            s.until,
+        )
         for s in stretches
     ]
-    coming = what_comes(phases, plan, stretches[0].begin_ns, end_ns, now_ns)
+    coming = what_comes(phases, plan, stretches[0].window.begin_ns, end_ns, now_ns)
     return phase_position_words(phases), coming_words(coming, now_ns)
 
 

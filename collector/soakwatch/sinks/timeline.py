@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from soakwatch.record import RecordView
-from soakwatch.record.model import Span
 from soakwatch.sinks.annotations import RANK
 from soakwatch.sinks.lines import key, line
 from soakwatch.sinks.phases import Phases
@@ -28,7 +27,7 @@ VISIBLE_SHARE = 200
 _STATES = {RANK[outcome]: outcome.value for outcome in (Outcome.FAIL, Outcome.WARN, Outcome.INCONCLUSIVE)}
 Steps = Sequence[tuple[int, str]]
 """Times (UTC ns), rising, and the state from then on."""
-Stretch = tuple[int, int | None]
+Times = tuple[int, int | None]
 """Begin and end (UTC ns); None: it goes on."""
 
 
@@ -61,7 +60,7 @@ class Timeline:
         length_ns = (planned_end_ns if goes_on and planned_end_ns is not None else window.end_ns) - window.begin_ns
         visible_ns = max(1, length_ns // VISIBLE_SHARE)
         open_from_ns = None if not goes_on else phases[-1][1] if phases else window.begin_ns
-        rows: dict[tuple[str, str], set[tuple[float, Stretch]]] = {}
+        rows: dict[tuple[str, str], set[tuple[float, Times]]] = {}
         edges: dict[tuple[str, str], set[int]] = {}
         for finding in (*current, *gone):
             if finding.outcome in RANK:
@@ -105,13 +104,13 @@ class Timeline:
         ]
 
 
-def phase_steps(phases: Phases, spans: Sequence[Span], over_ns: int | None) -> Steps:
+def phase_steps(phases: Phases, spans: Sequence[Window], over_ns: int | None) -> Steps:
     """The phase from each of its begins; "no phase" between two that do not meet; "ended" at the end of the last one.
 
     ``over_ns`` is how far the record of a run that is over reaches, None while the run goes on. Where a monitor was
     killed, the phase ends with its last sign of life: ``spans`` are the lives of the monitor.
 
-    >>> phase_steps([("soak", 0, 5), ("spike", 5, 7), ("soak", 9, None)], [Span(0, 12)], 15)
+    >>> phase_steps([("soak", 0, 5), ("spike", 5, 7), ("soak", 9, None)], [Window(0, 12)], 15)
     ((0, 'soak'), (5, 'spike'), (7, 'no phase'), (9, 'soak'), (12, 'ended'))
     """
     steps: dict[int, str] = {}
@@ -125,7 +124,7 @@ def phase_steps(phases: Phases, spans: Sequence[Span], over_ns: int | None) -> S
     return tuple(sorted(steps.items()))
 
 
-def rule_steps(stretches: Iterable[tuple[float, Stretch]], begin_ns: int) -> Steps:
+def rule_steps(stretches: Iterable[tuple[float, Times]], begin_ns: int) -> Steps:
     """The worst state that holds, from the begin of the run; "ok" wherever none of the stretches is.
 
     >>> rule_steps([(1.0, (0, 9)), (3.0, (2, 4)), (2.0, (3, 6)), (2.0, (12, None))], 0)
@@ -147,7 +146,7 @@ def rule_steps(stretches: Iterable[tuple[float, Stretch]], begin_ns: int) -> Ste
     return tuple(steps)
 
 
-def shown(finding: Finding, run: Window, visible_ns: int, open_from_ns: int | None) -> list[Stretch]:
+def shown(finding: Finding, run: Window, visible_ns: int, open_from_ns: int | None) -> list[Times]:
     """Where a finding stands in its strip: at the moments that it points at, each long enough to be seen; without one,
     through its window.
 
@@ -160,7 +159,7 @@ def shown(finding: Finding, run: Window, visible_ns: int, open_from_ns: int | No
             return [(window.begin_ns, None)]
         return [(window.begin_ns, max(window.end_ns, window.begin_ns + visible_ns))]
     longest = _ends(finding)
-    parts: list[Stretch] = []
+    parts: list[Times] = []
     for begin_ns, end_ns in zip(moments.begin, moments.end, strict=True):
         until_ns = max(end_ns, longest.get(begin_ns, end_ns))
         if open_from_ns is not None and until_ns >= window.end_ns > open_from_ns and until_ns > begin_ns:

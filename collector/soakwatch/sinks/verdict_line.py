@@ -101,7 +101,7 @@ class VerdictLine:
             return None
         begun_ns = [phase.window.begin_ns for phase in view.phases()]
         planned = shifted(stretches(self._plan.phases, int(start)), begun_ns)
-        return planned[-1].end_ns if planned else None
+        return planned[-1].window.end_ns if planned else None
 
 
 def newest_answer_ns(view: RecordView, begin_ns: int) -> int | None:

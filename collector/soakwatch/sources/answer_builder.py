@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from soakwatch_model.sample import Answer, Event, Fault, Sample, object_text
+from soakwatch_model.event import Event
+from soakwatch_model.sample import Answer, Fault, Sample, object_text
 
 _MAX_FAULTS = 100  # a poll of a generator with a thousand broken flows says enough with these
 
@@ -84,4 +85,6 @@ def rests(answer: Answer) -> bool:
 def restarted(answer: Answer, now_ns: int, ordered: str) -> Answer:
     """The answer with the event that the generator came back at rest, and was ordered again to send ``ordered``."""
     detail = {"found": "at rest after it had not answered", "told": ordered}
-    return Answer(answer.samples, (*answer.events, Event("generator.restart", "", now_ns, None, detail)), answer.faults)
+    return Answer(
+        answer.samples, (*answer.events, Event("generator.restart", "", "", now_ns, None, detail)), answer.faults
+    )

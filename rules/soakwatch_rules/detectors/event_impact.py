@@ -14,7 +14,7 @@ from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
 from soakwatch_rules.draft import draft
 from soakwatch_rules.events.expectations import Unkept, unkept
-from soakwatch_rules.events.impact import Back, Impact, Stretch, impact, stretches
+from soakwatch_rules.events.impact import Back, EventScope, Impact, impact, stretches
 from soakwatch_rules.events.impact_summary import doubts, summary
 from soakwatch_rules.events.operator_events import operator_events
 from soakwatch_rules.load.traffic import Traffic, traffic
@@ -182,7 +182,7 @@ class EventImpact:
             result.append(self._of(case, kind, own, load))
         return tuple(result)
 
-    def _of(self, case: Case, kind: str, every: Sequence[tuple[Stretch, bool]], load: Traffic | None) -> Finding:
+    def _of(self, case: Case, kind: str, every: Sequence[tuple[EventScope, bool]], load: Traffic | None) -> Finding:
         own = sorted(every, key=lambda each: not each[0].event.expect)[
             :_MAX_EVENTS
         ]  # what was announced before all else
@@ -346,7 +346,7 @@ def _step_s(case: Case, load: Traffic | None) -> float:
     return max(apart, default=0.0)
 
 
-def _overlapped(places: Sequence[Stretch]) -> list[bool]:
+def _overlapped(places: Sequence[EventScope]) -> list[bool]:
     """Which of the judged stretches, in order of their start, overlap another."""
     result = [False] * len(places)
     reach_ns, last = -(2**62), 0
@@ -382,8 +382,8 @@ def _summary(kind: str, assessments: Sequence[_Assessment]) -> str:
 
 def _mark(assessment: _Assessment, load: Traffic | None) -> Mark:
     event_impact = assessment.impact
-    begin_ns = min([event_impact.event.begin_ns, *(s.begin_ns for s in event_impact.spans)])
-    end_ns = max((s.end_ns for s in event_impact.spans), default=None)
+    begin_ns = min([event_impact.event.begin_ns, *(s.window.begin_ns for s in event_impact.spans)])
+    end_ns = max((s.window.end_ns for s in event_impact.spans), default=None)
     return Mark(begin_ns, end_ns if end_ns is None or end_ns >= begin_ns else begin_ns, summary(event_impact, load))
 
 

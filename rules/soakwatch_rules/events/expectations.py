@@ -64,9 +64,9 @@ def _pieces(event_impact: Impact) -> int:
     """In how many stretches it was down: what lies within five seconds, or three readings, is one."""
     apart_s = max(_APART_S, _READINGS * max((span.error_s for span in event_impact.spans), default=0.0))
     number, last_ns = 0, 0
-    for span in sorted(event_impact.spans, key=lambda s: s.begin_ns):
-        number += not number or (span.begin_ns - last_ns) * 1e-9 > apart_s
-        last_ns = max(last_ns, span.end_ns)
+    for span in sorted(event_impact.spans, key=lambda s: s.window.begin_ns):
+        number += not number or (span.window.begin_ns - last_ns) * 1e-9 > apart_s
+        last_ns = max(last_ns, span.window.end_ns)
     return number
 
 

@@ -19,7 +19,7 @@ from soakwatch_rules.load.traffic import Traffic
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.stats.equivalence import MIN_WINDOW, Reference, reference, returned
 from soakwatch_rules.stats.flow import steps
-from soakwatch_rules.stats.outage import Outage, Span, outage, silent
+from soakwatch_rules.stats.outage import DownTime, Outage, outage, silent
 
 _MIN_SAMPLES_BEFORE = 16
 _MIN_EFFECTIVE = 4.0
@@ -32,7 +32,7 @@ _TOTAL = "system.cpu.utilization"
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class EventScope:
     """Where an event is judged: ``calm`` is the time before it, ``window`` begins shortly before it."""
 
     event: Event
@@ -45,7 +45,7 @@ class Probed:
     """What the probes of one peer tell: spans without an answer, and requests lost at a known rate (None: no count)."""
 
     name: str
-    spans: tuple[Span, ...]
+    spans: tuple[DownTime, ...]
     step_s: float
     loss_s: float | None
 
@@ -91,7 +91,7 @@ class Impact:
     ``later_ns`` is when traffic or a peer went down again, too late to be due to the event.
     """
 
-    stretch: Stretch
+    stretch: EventScope
     traffic: Outage | None
     blind: str
     probes: tuple[Probed, ...]
@@ -111,7 +111,7 @@ class Impact:
         return max(self.probes, key=lambda p: p.time_s, default=None)
 
     @property
-    def spans(self) -> tuple[Span, ...]:
+    def spans(self) -> tuple[DownTime, ...]:
         """Without traffic, as the load tells it, else as the worst peer does."""
         if self.traffic is not None:
             return self.traffic.spans
@@ -160,7 +160,7 @@ class Impact:
     @property
     def restored_s(self) -> float | None:
         """From its begin to the reading from which on nothing was down; None if nothing was, or it never came back."""
-        ends = [(span.end_ns - self.event.begin_ns) * 1e-9 for span in self.spans]
+        ends = [(span.window.end_ns - self.event.begin_ns) * 1e-9 for span in self.spans]
         return max(0.0, *ends) if ends and self.over else None
 
     @property
@@ -169,7 +169,7 @@ class Impact:
         return all(span.over for span in self.spans)
 
 
-def stretches(case: Case, events: Sequence[Event], lead_s: float, look_s: float, step_s: float) -> list[Stretch]:
+def stretches(case: Case, events: Sequence[Event], lead_s: float, look_s: float, step_s: float) -> list[EventScope]:
     """Where to look at each event: from ``lead_s`` (two readings at least) before its begin to ``look_s`` after its end
     or to its deadline, not into the next event, into a phase that begins after its deadline (another load is another
     level) or into an overload that begins after its end; the calm is as long before."""
@@ -189,11 +189,11 @@ def stretches(case: Case, events: Sequence[Event], lead_s: float, look_s: float,
         others += changes[bisect_right(changes, max(over_ns, event.deadline_ns or 0)) :][:1]
         end_ns = max(begin_ns, min([end_ns, *others]))
         calm = Window(max(case.window.begin_ns, begin_ns - look_ns), begin_ns)
-        result.append(Stretch(event, calm, Window(begin_ns, end_ns)))
+        result.append(EventScope(event, calm, Window(begin_ns, end_ns)))
     return result
 
 
-def impact(case: Case, stretch: Stretch, load: Traffic | None, tolerance: float) -> Impact:
+def impact(case: Case, stretch: EventScope, load: Traffic | None, tolerance: float) -> Impact:
     """Measures one event."""
     outage, blind = _counted(stretch, load)
     later = [] if outage is None else _later(outage.spans, stretch.event)
@@ -217,7 +217,7 @@ def impact(case: Case, stretch: Stretch, load: Traffic | None, tolerance: float)
     )
 
 
-def _counted(stretch: Stretch, load: Traffic | None) -> tuple[Outage | None, str]:
+def _counted(stretch: EventScope, load: Traffic | None) -> tuple[Outage | None, str]:
     if load is None:
         return None, "no generator reports what was sent and received"
     parted = load.parted(stretch.calm, stretch.window)
@@ -235,7 +235,7 @@ def _counted(stretch: Stretch, load: Traffic | None) -> tuple[Outage | None, str
     return measured, ""
 
 
-def _later(spans: Sequence[Span], event: Event) -> list[int]:
+def _later(spans: Sequence[DownTime], event: Event) -> list[int]:
     """When something went down again, over three minutes after all was well (and after the deadline): not by the event.
 
     Timers that an event sets off (a hold time of three minutes, a graceful restart of two) are over by then.
@@ -243,13 +243,13 @@ def _later(spans: Sequence[Span], event: Event) -> list[int]:
     until_ns = max(event.begin_ns, event.end_ns or 0) + _APART_NS
     until_ns = max(until_ns, event.deadline_ns or 0)
     for span in spans:
-        if span.begin_ns > until_ns:
-            return [span.begin_ns]
-        until_ns = max(until_ns, span.end_ns + _APART_NS)
+        if span.window.begin_ns > until_ns:
+            return [span.window.begin_ns]
+        until_ns = max(until_ns, span.window.end_ns + _APART_NS)
     return []
 
 
-def _probed(case: Case, stretch: Stretch, later: list[int]) -> Iterator[Probed]:
+def _probed(case: Case, stretch: EventScope, later: list[int]) -> Iterator[Probed]:
     """Each peer with two readings about the event that answered before it; ``later`` is told what is not due to it."""
     for up in case.series:
         good = up.between(stretch.window.begin_ns, stretch.window.end_ns).finite()
@@ -270,7 +270,7 @@ def _probed(case: Case, stretch: Stretch, later: list[int]) -> Iterator[Probed]:
         yield Probed(f"{peer} over {protocol}" if protocol else peer, spans, step_s, _lost_s(sent, lost, own_look))
 
 
-def _lost_s(sent: Series | None, lost: Series | None, stretch: Stretch) -> float | None:
+def _lost_s(sent: Series | None, lost: Series | None, stretch: EventScope) -> float | None:
     """Seconds for which requests were lost, at the rate at which they were sent."""
     if sent is None or lost is None:
         return None
@@ -281,7 +281,7 @@ def _lost_s(sent: Series | None, lost: Series | None, stretch: Stretch) -> float
     return value if math.isfinite(value) and value >= 0 else None
 
 
-def _latency(series: Sequence[Series], stretch: Stretch) -> Peak | None:
+def _latency(series: Sequence[Series], stretch: EventScope) -> Peak | None:
     """The peak of the generators' latency that rose most, without them of the round trip of a probe."""
     for metric in _PEAKS:
         peaks = [p for s in series if s.metric == metric and (p := _peak(s, stretch)) is not None]
@@ -290,7 +290,7 @@ def _latency(series: Sequence[Series], stretch: Stretch) -> Peak | None:
     return None
 
 
-def _peak(series: Series, stretch: Stretch) -> Peak | None:
+def _peak(series: Series, stretch: EventScope) -> Peak | None:
     calm = series.between(stretch.calm.begin_ns, stretch.calm.end_ns).finite().values
     after = series.between(stretch.window.begin_ns, stretch.window.end_ns).finite().values
     if not calm.size or not after.size:
@@ -315,7 +315,7 @@ class _Level:
     served: bool
 
 
-def _level(series: Series, stretch: Stretch) -> _Level | None:
+def _level(series: Series, stretch: EventScope) -> _Level | None:
     """A latency, of which a millisecond (or as much again, if that is less) does not matter, or the CPU."""
     calm = series.between(stretch.calm.begin_ns, stretch.calm.end_ns).finite()
     after = series.between(stretch.window.begin_ns, stretch.window.end_ns).finite()
@@ -335,7 +335,7 @@ def _reference(calm: Floats, after: Floats) -> Reference | None:
     return before if before.effective >= _MIN_EFFECTIVE else None
 
 
-def _back(level: _Level, tolerance: float, stretch: Stretch) -> Back:
+def _back(level: _Level, tolerance: float, stretch: EventScope) -> Back:
     """When it is proven to be back (``stats.equivalence.returned``), from the begin of the event."""
     back = returned(level.after, level.before, max(tolerance * abs(level.before.mean), level.least))
     away = back is not None and back.outside and back.residue > 0

@@ -13,13 +13,15 @@ from soakwatch_rules.load.account import LoadAccount
 from soakwatch_rules.load.offers import offers
 from soakwatch_rules.stats.flow import Steps
 from soakwatch_rules.stats.outage import Bins, settled
-from soakwatch_rules.wording.words import whole
+from soakwatch_rules.wording.words import duration, whole
 
 _WARM_UP_S = 60.0  # from the first packet of the load on: addresses are resolved, tables filled
+_SHORT, _SHORTEST_S = 0.05, 5.0  # of a short run, and at least
 _LOST = 0.5  # packets: what is lost is a whole number
-_BLOCKS = 16
+_BLOCKS, _FEWEST = 16, 4
 _STEADY = 1.5  # index of dispersion of the blocks: at random 1, in bursts more
 _LEAST = 3.0  # of a block on average: fewer show no steadiness
+_RAREST = 2.0  # drops a second: no neighbour greets so often
 _LONGEST_S = 120.0  # between two packets of a protocol that greets its neighbours (LLDP 30 s, CDP 60 s, ARP 60 s)
 
 
@@ -64,17 +66,18 @@ class Spared:
 def not_of_the_test(case: Case, taken: Steps, counted: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> str:
     """Why what a counter dropped in some steps was no traffic of the test; empty where it may have been.
 
-    All packets that the generators sent came back, and the drops lie in the first minute of the load or before it
-    (addresses are resolved then), or come all the time and evenly, as the greetings of neighbours do (LLDP, ARP). Drops
-    in bursts, or hours apart, are not excused: whose packets they were is not known. Known weakness: a device that
-    drops steadily, and whose generator is wrong about what came back.
+    All packets that the generators sent came back, and the drops lie in the first minute of the load or before it (of
+    a short run in its first twentieth: addresses are resolved then), or come all the time and evenly, as the greetings
+    of neighbours do (LLDP, ARP). Drops in bursts, or hours apart, are not excused: whose they were is not known.
+    Known weakness: a device that drops steadily, and whose generator is wrong about what came back.
     """
     rises = np.flatnonzero(counted & (np.nan_to_num(taken.count) > 0))
     spared = Spared.of(case) if rises.size else None
     if spared is None or (began_ns := spared.began_ns) is None:
         return ""
     steps = [Window(int(taken.begin_ns[i]), int(taken.end_ns[i])) for i in rises.tolist()]
-    warm_ns = began_ns + round(_WARM_UP_S * 1e9)
+    warm_up_s = min(_WARM_UP_S, max(_SHORTEST_S, _SHORT * case.window.seconds))
+    warm_ns = began_ns + round(warm_up_s * 1e9)
     early = all(step.begin_ns < warm_ns and step.end_ns <= warm_ns + step.end_ns - step.begin_ns for step in steps)
     if not early and not _steady(taken, counted, case.window):
         return ""
@@ -83,7 +86,7 @@ def not_of_the_test(case: Case, taken: Steps, counted: np.ndarray[tuple[int], np
     sent = spared.sent_without_loss(window)
     if sent is None:
         return ""
-    when = "in the first minute of the load" if early else "steadily, with or without load"
+    when = f"in the first {duration(warm_up_s)} of the load" if early else "steadily, with or without load"
     return f"{when}, and all {whole(sent)} packets sent then came back: none was of the test (ARP, LLDP, warm-up)"
 
 
@@ -91,9 +94,10 @@ def _steady(taken: Steps, counted: np.ndarray[tuple[int], np.dtype[np.bool_]], w
     """Whether drops come as evenly as chance would have it, or more so, and not too seldom."""
     count = np.where(counted, np.nan_to_num(taken.count), 0.0)
     total, seconds = float(count.sum()), window.seconds
-    if total < _LEAST * _BLOCKS or seconds / total > _LONGEST_S or total > seconds:
+    if total < _LEAST * _FEWEST or seconds / total > _LONGEST_S or total > _RAREST * seconds:
         return False
+    number = min(_BLOCKS, int(total / _LEAST))
     middles = (taken.begin_ns + taken.end_ns) // 2
-    edges = np.linspace(window.begin_ns, window.end_ns, _BLOCKS + 1)
+    edges = np.linspace(window.begin_ns, window.end_ns, number + 1)
     blocks, _ = np.histogram(middles, bins=edges, weights=count)
     return float(np.var(blocks)) <= _STEADY * float(np.mean(blocks))

@@ -46,15 +46,14 @@ class Bins:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
-    """A time known from readings: at least ``low_s``, at most ``high_s``, from ``begin_ns`` to ``end_ns`` at most.
+class DownTime:
+    """A time known from readings: at least ``low_s``, at most ``high_s``, which is all of ``window``.
 
     ``over`` is False where the last reading still was down. ``likely_s`` is where in the first and in the last reading
     the edges lie, by the share that each lost; without it the middle is taken.
     """
 
-    begin_ns: int
-    end_ns: int
+    window: Window
     low_s: float
     high_s: float
     over: bool = True
@@ -68,7 +67,7 @@ class Span:
     @property
     def down_ns(self) -> int:
         """The last time at which it surely was down: the last reading but one, for a span within one its begin."""
-        return self.end_ns - round((self.error_s if self.low_s > 0 else 2 * self.error_s) * 1e9) * self.over
+        return self.window.end_ns - round((self.error_s if self.low_s > 0 else 2 * self.error_s) * 1e9) * self.over
 
     @property
     def error_s(self) -> float:
@@ -90,7 +89,7 @@ class Outage:
     rate: float
     loss_s: float
     loss_error_s: float
-    spans: tuple[Span, ...]
+    spans: tuple[DownTime, ...]
     share: float | None
     unsent_s: float
     unseen_s: float
@@ -224,12 +223,12 @@ def settled(beyond: Floats, bins: Bins) -> Floats:
 
 def _spans(
     observed: Bins, lossy: NDArray[np.bool_], edge: NDArray[np.bool_], lost: Floats, whole: float
-) -> tuple[Span, ...]:
+) -> tuple[DownTime, ...]:
     """One for each run of ``lossy`` bins, with what the bins beside it lost that ``edge`` allows; ``whole`` is the
     share that may be lost beyond what is lost usually."""
     turn = np.diff(lossy.astype(np.int8), prepend=0, append=0)
     width, positions = observed.seconds, observed.edges_ns
-    result: list[Span] = []
+    result: list[DownTime] = []
     taken = 0  # bins that belong to the span before
     for first, after in zip(np.flatnonzero(turn > 0).tolist(), np.flatnonzero(turn < 0).tolist(), strict=True):
         inner = slice(first + 1, after - 1)
@@ -248,7 +247,7 @@ def _spans(
         )
         begin, end = int(positions[first]) - round(before * 1e9), int(positions[after]) + round(after_s * 1e9)
         low = max(0, int(positions[after - 1]) - int(positions[first + 1]))
-        result.append(Span(begin, end, low * 1e-9, (end - begin) * 1e-9, over, likely_s))
+        result.append(DownTime(Window(begin, end), low * 1e-9, (end - begin) * 1e-9, over, likely_s))
     return tuple(result)
 
 
@@ -259,7 +258,7 @@ def _within(observed: Bins, lossy: NDArray[np.bool_]) -> float | None:
     return min(1.0, float(observed.lost[inner].sum()) / sent) if sent > 0 else None
 
 
-def silent(time_ns: NDArray[np.int64], up: Floats, window: Window) -> tuple[Span, ...]:
+def silent(time_ns: NDArray[np.int64], up: Floats, window: Window) -> tuple[DownTime, ...]:
     """Where a peer did not answer: from the last answer before to the first one after, at most.
 
     >>> made = silent(np.arange(10) * 10**9, np.array([1, 1, 1, 0, 0, 0, 1, 1, 1, 1.0]), Window(0, 10**10))
@@ -274,5 +273,7 @@ def silent(time_ns: NDArray[np.int64], up: Floats, window: Window) -> tuple[Span
         begin = index[first - 1] if first else index[first]
         over = after < len(index)
         end = index[after] if over else index[-1]
-        result.append(Span(begin, end, (index[after - 1] - index[first]) * 1e-9, (end - begin) * 1e-9, over))
+        result.append(
+            DownTime(Window(begin, end), (index[after - 1] - index[first]) * 1e-9, (end - begin) * 1e-9, over)
+        )
     return tuple(result)

@@ -27,7 +27,7 @@ from soakwatch.sources.abc import BackfilledPoll, Facts, Poller, SourceError, ti
 from soakwatch.testing.records import SECOND, T0
 from soakwatch.testing.virtual import VirtualTime
 from soakwatch_model.case import Case, Ledger
-from soakwatch_model.event import Event as RunEvent
+from soakwatch_model.event import Event
 from soakwatch_model.finding import Outcome
 from soakwatch_model.sample import NOTHING, Answer, Poll, PollOutcome, Sample
 from soakwatch_model.series import Series, trait_of
@@ -346,7 +346,7 @@ def test_a_spool_that_breaks_fails_the_poll_and_quotes_nothing() -> None:
 def test_the_first_word_of_a_source_explains_nothing_and_a_change_does() -> None:
     """What a device is, is no cause of what happens then; that it became another one is."""
     with_time = [
-        RunEvent(IDENTITY, "dut", "dut/agent", T0, None, detail)
+        Event(IDENTITY, "dut", "dut/agent", T0, None, detail)
         for detail in ({"version": "1"}, {"version": "2", "changed": "version was 1, is 2"})
     ]
     window = Window(T0 - 60 * SECOND, T0 + 60 * SECOND)

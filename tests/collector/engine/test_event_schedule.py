@@ -15,7 +15,7 @@ def phasing(text: str, begun: int) -> tuple[PhaseTimeline, EventSchedule]:
     """A plan of phases and events of which some phases have begun in time."""
     plan = plan_from_text(f"targets: {{dut: {{sources: [local]}}}}\n{text}", "p.yaml")
     phases = PhaseTimeline(plan.phases, T0)
-    begins = [stretch.begin_ns for stretch in phases.stretches[:begun]]
+    begins = [stretch.window.begin_ns for stretch in phases.stretches[:begun]]
     phases = PhaseTimeline(plan.phases, T0, begins)
     return phases, EventSchedule(plan.events, phases)
 

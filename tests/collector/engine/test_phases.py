@@ -35,7 +35,7 @@ def test_the_soak_begins_when_the_generator_does() -> None:
     assert phasing.next_change(START + 3 * S) is None
     phasing.saw("generator", 1, [Sample("load.tx.packets", "", 900, START + 40 * S)])
     turn = begin(phasing, 41)
-    assert (turn.stretch.name, turn.stretch.begin_ns) == ("soak", START + 40 * S)
+    assert (turn.stretch.name, turn.stretch.window.begin_ns) == ("soak", START + 40 * S)
     assert turn.event is not None
     assert turn.event.detail["reason"] == "the generator started sending"
     assert phasing.end_ns == START + 3640 * S  # the soak keeps its length; the run saves what the baseline did not need
@@ -48,7 +48,7 @@ def test_a_generator_that_never_sends_does_not_hold_the_run() -> None:
     phasing.saw("generator", 1, [Sample("load.sending", "", 0, START + S)])
     assert phasing.next_change(START + 59 * S) is None
     turn = begin(phasing, 60)
-    assert turn.stretch.begin_ns == START + 60 * S
+    assert turn.stretch.window.begin_ns == START + 60 * S
     assert turn.event is not None
     assert turn.event.detail["reason"] == "no generator was seen sending within the longest time of baseline"
 
@@ -62,7 +62,7 @@ def test_an_event_ends_a_phase_only_while_it_lasts() -> None:
         assert phasing.next_change(START + 6 * S) is None
     phasing.heard(Event("failover", "", "", START + 100 * S, None))
     turn = begin(phasing, 101)
-    assert (turn.stretch.name, turn.stretch.begin_ns) == ("recovery", START + 100 * S)
+    assert (turn.stretch.name, turn.stretch.window.begin_ns) == ("recovery", START + 100 * S)
 
 
 def test_the_last_phase_may_end_early_too() -> None:

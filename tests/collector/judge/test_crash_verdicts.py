@@ -15,8 +15,8 @@ import pytest
 from soakwatch.cli.main import run
 from soakwatch.record import Record
 from soakwatch_agent.kernlog import KINDS
-from soakwatch_model.event import Event as PlannedEvent
-from soakwatch_model.sample import Answer, Event, Poll, PollOutcome, Sample
+from soakwatch_model.event import Event
+from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
 
 S = 10**9
 T0 = 1_790_000_000 * S
@@ -39,7 +39,7 @@ class Night:
     apart_s: int = 10
     changes: list[Change] = field(default_factory=list)
     events: list[tuple[float, str, str, dict[str, str]]] = field(default_factory=list)  # second, kind, object, detail
-    planned: list[PlannedEvent] = field(default_factory=list)
+    planned: list[Event] = field(default_factory=list)
     watched: bool = True
 
     def reports(self, at_s: float, kind: str, name: str = "", **detail: str) -> None:
@@ -50,7 +50,7 @@ class Night:
         """Something that was announced."""
         names = {name.replace("__", "."): number for name, number in expect.items()}
         begin = T0 + round(at_s * S)
-        self.planned.append(PlannedEvent("upgrade", "dut", "", begin, begin, {}, names, begin + round(within_s * S)))
+        self.planned.append(Event("upgrade", "dut", "", begin, begin, {}, names, begin + round(within_s * S)))
 
     def counts(self, metric: str, name: str, at_s: float) -> None:
         """A counter counts one more from this second on."""
@@ -86,7 +86,7 @@ class Night:
                     change(values, now)
                 due = [event for event in waiting if event[0] <= now]
                 waiting = waiting[len(due) :]
-                events = tuple(Event(k, name, T0 + round(s * S), None, detail) for s, k, name, detail in due)
+                events = tuple(Event(k, "", name, T0 + round(s * S), None, detail) for s, k, name, detail in due)
                 samples = tuple(Sample(metric, name, value, time_ns) for (metric, name), value in values.items())
                 polls.append(
                     Poll(source, time_ns, time_ns, S // 100, PollOutcome.OK, None, Answer(samples, events, ()))

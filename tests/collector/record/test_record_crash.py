@@ -18,7 +18,8 @@ import sys
 from pathlib import Path
 
 from soakwatch.record import Record, RecordView
-from soakwatch_model.sample import Answer, Event, Fault, Poll, PollOutcome, Sample
+from soakwatch_model.event import Event
+from soakwatch_model.sample import Answer, Fault, Poll, PollOutcome, Sample
 
 folder, seal_every = Path(sys.argv[1]), int(sys.argv[2])
 record = Record.open(folder) if (folder / "record.sqlite").exists() else Record.create(folder)
@@ -30,7 +31,7 @@ for at in range(first, first + 100_000):
     due = 10**18 + at * 10**9
     samples = tuple(Sample("process.memory.usage", f"process=p{n}", at * 100 + n, due) for n in range(60))
     samples += (Sample("process.memory.usage", f"process=once{at}", at, due),)
-    events = (Event("mark", "", due, None, {"at": str(at)}),)
+    events = (Event("mark", "", "", due, None, {"at": str(at)}),)
     answer = Answer(samples, events, (Fault("load.latency", "", "no"),))
     record.put([Poll(source, due, due, 1, PollOutcome.OK, None, answer)])
     print(at, flush=True)

@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 from soakwatch.core.errors import RecordError
-from soakwatch.record import Artifact, Record, RecordView, Span, add_outside_event, finding_from_json, finding_to_json
+from soakwatch.record import Artifact, Record, RecordView, add_outside_event, finding_from_json, finding_to_json
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, Mark, MarkKind, Outcome, Victim
 from soakwatch_model.sample import Answer, Poll, PollOutcome
-from soakwatch_model.sample import Event as ProbeEvent
 from soakwatch_model.window import Window
 
 SECOND = 10**9
@@ -43,7 +42,7 @@ def test_small_values_come_back(tmp_path: Path) -> None:
         record.put_artifact("a.bin", "application/octet-stream", b"\0\1")
         planned = Event("upgrade", "dut", "", T0, None, {"a": "ü"}, {"reboot": 1}, T0 + 600 * SECOND)
         number = record.add_event("dut", planned, "plan")
-        seen = ProbeEvent("process.restart", "process=a", T0 + 3, T0 + 4, {"pid": "7"})
+        seen = Event("process.restart", "", "process=a", T0 + 3, T0 + 4, {"pid": "7"})
         record.put([Poll(source, T0, T0 + 99, 1, PollOutcome.OK, None, Answer((), (seen,), ()))])
         outside = add_outside_event(tmp_path, "dut", Event("failover", "dut", "", T0 + 9, None))
         assert [(e.id, e.origin) for e in record.events_after(number)] == [(number + 1, "probe"), (outside, "user")]
@@ -65,7 +64,7 @@ def test_small_values_come_back(tmp_path: Path) -> None:
                 ("baseline", Window(T0, T0 + 50)),
                 ("soak", Window(T0 + 50, T0 + 101)),
             ]
-            assert view.spans() == (Span(T0, T0 + 7),)
+            assert view.spans() == (Window(T0, T0 + 7),)
             assert view.artifacts() == (Artifact("a.bin", "application/octet-stream", b"\0\1"),)
             upgrade, restart, failover = (stored.event for stored in view.events())
         assert upgrade == Event("upgrade", "dut", "", T0, T0 + 5, {"a": "ü"}, {"reboot": 1}, T0 + 600 * SECOND)

@@ -20,7 +20,6 @@ from soakwatch.record.model import (
     PollOutcomes,
     SeriesKey,
     Source,
-    Span,
     StoredEvent,
     StoredFault,
 )
@@ -129,8 +128,8 @@ class MemoryRecord:
     def faults(self) -> tuple[StoredFault, ...]:
         return tuple(self.troubles)
 
-    def spans(self) -> tuple[Span, ...]:
-        return (Span(BEGIN, BEGIN + self.length * 10**9),)
+    def spans(self) -> tuple[Window, ...]:
+        return (Window(BEGIN, BEGIN + self.length * 10**9),)
 
     def withdrawn(self) -> tuple[tuple[int, Finding], ...]:
         return tuple(self.gone)

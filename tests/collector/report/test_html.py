@@ -16,7 +16,7 @@ import pytest
 from tests.collector.report.conftest import MemoryRecord, short, without_series
 
 from soakwatch.judge.verdict import Verdict, fold
-from soakwatch.record.model import Span, StoredEvent
+from soakwatch.record.model import StoredEvent
 from soakwatch.report.html import render_html
 from soakwatch.report.section import all_sections
 from soakwatch.report.sections import findings, series
@@ -281,8 +281,8 @@ def test_a_monitor_that_was_resumed_says_so(make_night: Callable[[int], Night]) 
         def __getattr__(self, name: str) -> object:
             return getattr(record, name)
 
-        def spans(self) -> tuple[Span, ...]:
-            return (Span(begin, begin + 10**12), Span(begin + 2 * 10**12, begin + 3 * 10**12))
+        def spans(self) -> tuple[Window, ...]:
+            return (Window(begin, begin + 10**12), Window(begin + 2 * 10**12, begin + 3 * 10**12))
 
     assert "The monitor itself ran 2 times" in Outline(render_html(Resumed(), verdict)).text  # type: ignore[arg-type]
 

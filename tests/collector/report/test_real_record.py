@@ -8,8 +8,9 @@ from soakwatch.judge.verdict import Verdict, fold
 from soakwatch.record import Record, RecordView
 from soakwatch.record.source import ReportSource
 from soakwatch.report.html import render_html
+from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, Outcome
-from soakwatch_model.sample import NOTHING, Answer, Event, Fault, Poll, PollOutcome, Sample
+from soakwatch_model.sample import NOTHING, Answer, Fault, Poll, PollOutcome, Sample
 from soakwatch_model.window import Window
 
 BEGIN = 1_795_200_000 * 10**9
@@ -33,7 +34,7 @@ def written(folder: Path) -> Path:
                 Sample("process.memory.usage", PROCESS, 2**20 * (50 + second // 60), now),
                 Sample("system.network.packets", "interface=eth0,direction=receive", second * 1000, now),
             )
-            event = Event("process.restart", PROCESS, now, None, {"pid": "12"})
+            event = Event("process.restart", "", PROCESS, now, None, {"pid": "12"})
             fault = Fault("process.memory.pss", PROCESS, "PSS may not be read")
             answer = Answer(samples, (event,) if second == 300 else (), (fault,))
             good = Poll(local.id, now, now, 1000, PollOutcome.OK, None, answer)

@@ -31,7 +31,7 @@ from soakwatch.judge.capacity import (
     trial_words,
 )
 from soakwatch.plan.capacity import CapacityShare, loss_words
-from soakwatch.plan.timeline import PhaseInterval
+from soakwatch.plan.timeline import PlannedPhase
 from soakwatch.record import RecordFullError
 from soakwatch.record.model import MONITOR_ORIGIN
 from soakwatch_model.event import Event
@@ -56,24 +56,24 @@ class CapacityDriver:
         self._searches = list(context.searches)
         self._run: SearchRun | None = None
         self._task: asyncio.Task[None] | None = None
-        self._phase: PhaseInterval | None = None
+        self._phase: PlannedPhase | None = None
 
     @property
     def searching(self) -> bool:
         """Whether a search drives the loads now."""
         return self._task is not None and not self._task.done()
 
-    async def begin_due(self, now: PhaseInterval | None) -> bool:
+    async def begin_due(self, now: PlannedPhase | None) -> bool:
         """Begin the search of the phase that goes on now, and end the one of an earlier phase.
 
         Returns whether the search of this phase is over, so that the phase may end.
         """
-        if self._phase is not None and (now is None or now.begin_ns != self._phase.begin_ns):
+        if self._phase is not None and (now is None or now.window.begin_ns != self._phase.window.begin_ns):
             await self.cut(AT_MOST)
         if now is None or now.search is None:
             return False
         if self._phase is None:
-            earlier = self._of(now.begin_ns)
+            earlier = self._of(now.window.begin_ns)
             if earlier is not None and earlier.state is not SearchState.RUNNING:
                 return True
             self._begin(now, again=earlier is not None)
@@ -103,17 +103,17 @@ class CapacityDriver:
         level = load.share * goal.throughput
         return level, f"{load} is {level:.2%} of full: {goal_words(goal, search.unit)}"
 
-    async def note_load(self, phase: PhaseInterval, words: str) -> None:
+    async def note_load(self, phase: PlannedPhase, words: str) -> None:
         """Record which load a phase has."""
-        await self._event(LOAD, phase.begin_ns, f"{phase.name}: {words}")
+        await self._event(LOAD, phase.window.begin_ns, f"{phase.name}: {words}")
 
-    def _begin(self, phase: PhaseInterval, *, again: bool) -> None:
+    def _begin(self, phase: PlannedPhase, *, again: bool) -> None:
         # Only here, for the library takes a quarter of a second of CPU to load, and few runs search for a capacity.
         from soakwatch.engine.capacity.search import SearchRun, Surroundings
 
         assert phase.search is not None
         around = Surroundings(self._loads, self.counts, self._now_ns, self._ceilings, self._tell)
-        self._phase, self._run = phase, SearchRun(phase.search, phase.begin_ns, around)
+        self._phase, self._run = phase, SearchRun(phase.search, phase.window.begin_ns, around)
         if again:
             self._run.note(INTERRUPTED)
         self._task = asyncio.create_task(self._run.go())

@@ -28,7 +28,8 @@ from pydantic import Field
 
 from soakwatch.sources.abc import Facts, Poller, SourceConfig, SourceContext, SourceError, timing
 from soakwatch.sources.transport.ssh.access import Access
-from soakwatch_model.sample import Answer, Event, Fault, Sample, object_text
+from soakwatch_model.event import Event
+from soakwatch_model.sample import Answer, Fault, Sample, object_text
 
 if TYPE_CHECKING:
     from soakwatch.sources.transport.ssh.connection import SshLine
@@ -249,7 +250,7 @@ class Ports:
                         f"{name.replace('_', ' ')} from {getattr(before, name)} to {getattr(now, name)}"
                         for name in fell
                     )
-                    yield Event("generator.restart", object_text(port=port), now_ns, None, {"fell": shown})
+                    yield Event("generator.restart", "", object_text(port=port), now_ns, None, {"fell": shown})
             self._last[port] = now
 
     def _sending(self, packets: int, now_ns: int) -> list[Sample]:

@@ -41,9 +41,10 @@ from soakwatch.sources.transport.snmp.profile_adapter import ProfileAdapter
 from soakwatch.sources.transport.snmp.restarts import ClockSources, Life, engine_event
 from soakwatch.sources.transport.snmp.session import Session, SessionOptions
 from soakwatch_agent.fingerprint import Tree
+from soakwatch_model.event import Event
 from soakwatch_model.metric import BY_NAME, COUNTER
 from soakwatch_model.metric_queries import shown_in
-from soakwatch_model.sample import NOTHING, Answer, Event, Sample, object_text
+from soakwatch_model.sample import NOTHING, Answer, Sample, object_text
 from soakwatch_model.shown import MEMORY
 
 SYS_DESCR, SYS_OBJECT_ID, SYS_NAME = "1.3.6.1.2.1.1.1.0", "1.3.6.1.2.1.1.2.0", "1.3.6.1.2.1.1.5.0"
@@ -239,7 +240,7 @@ class SnmpPoller:
         if worth and (self._told_ns is None or now_ns - self._told_ns >= _TOLD_AGAIN_NS):
             self._told_ns = now_ns
             detail = {"share": f"{losses.share:.2f}", "lost": str(losses.lost), "requests": str(losses.sent)}
-            self._keep(Event("source.requests.lost", object_text(source="snmp"), now_ns, now_ns, detail))
+            self._keep(Event("source.requests.lost", "", object_text(source="snmp"), now_ns, now_ns, detail))
 
     def _young(self) -> bool:
         """Whether the agent has just begun: net-snmp answers 0 for counters that it has not looked at yet.
@@ -292,7 +293,7 @@ class SnmpPoller:
         """The events since the last answer; a reboot has its reason, if the device gives one."""
         reason = self._reported_facts.get("reboot_reason") if self._fresh else None
         events = [
-            Event(e.kind, e.object, e.begin_ns, e.end_ns, {**e.detail, "reboot_reason": reason})
+            Event(e.kind, "", e.object, e.begin_ns, e.end_ns, {**e.detail, "reboot_reason": reason})
             if reason and e.kind == "reboot"
             else e
             for e in self._pending

@@ -16,8 +16,9 @@ from soakwatch.sources.profiles.template import Template
 from soakwatch.sources.profiles.value import Asker, Number, Value
 from soakwatch.sources.profiles.watched import ProcessChange, ProcessRow, ProcessWatch, Running
 from soakwatch_agent.slots import Slot
+from soakwatch_model.event import Event
 from soakwatch_model.metric import BY_NAME, COUNTER
-from soakwatch_model.sample import Event, Fault, Sample, object_text
+from soakwatch_model.sample import Fault, Sample, object_text
 
 SECOND = 1_000_000_000
 PIDFILE = "a pidfile cannot be read over SNMP: watch the process by name or cmdline, or by ssh or the agent"
@@ -113,7 +114,7 @@ class _ProcessPoll:
 
     def event(self, kind: str, slot: Slot[Running], detail: Mapping[str, str]) -> None:
         """Adds what happened to a process since the previous poll."""
-        self.events.append(Event(kind, slot.label, self._now_ns, None, detail))
+        self.events.append(Event(kind, "", slot.label, self._now_ns, None, detail))
 
     def read(self, watched: ProcessWatch, values: Mapping[str, Value]) -> None:
         """Adds the readings of one watch."""

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from soakwatch.sources.profiles.expression import Expression
 from soakwatch.sources.profiles.model import Column, Group, Line, Profile
 from soakwatch.sources.profiles.value import Value
-from soakwatch_model.sample import Event, Fault, Sample
+from soakwatch_model.event import Event
+from soakwatch_model.sample import Fault, Sample
 
 
 @dataclass(frozen=True, slots=True)

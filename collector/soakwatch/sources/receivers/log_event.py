@@ -9,7 +9,8 @@ from soakwatch.sources.profiles.model import LogPattern
 from soakwatch.sources.receivers.literal import literal_of
 from soakwatch.sources.receivers.syslog_line import SEVERITIES, LogLine
 from soakwatch.sources.receivers.text import LINE, WORD, shown
-from soakwatch_model.sample import Event, object_text
+from soakwatch_model.event import Event
+from soakwatch_model.sample import object_text
 
 _SEARCHED = 600  # characters: a pattern may cost their square on a line that was written for it
 _OBJECT_GROUPS = ("interface", "process")  # groups of a pattern that name what the event is about
@@ -45,7 +46,7 @@ def event_of(line: LogLine, address: str, time_ns: int, patterns: Sequence[Searc
         severity = pattern.severity or (None if line.severity is None else SEVERITIES[line.severity])
         if severity is not None:
             detail["severity"] = severity
-        return Event(pattern.kind, _label(groups), time_ns, None, detail)
+        return Event(pattern.kind, "", _label(groups), time_ns, None, detail)
     return None
 
 

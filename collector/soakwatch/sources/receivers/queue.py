@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from soakwatch.sources.abc import SourceError
 from soakwatch.sources.receivers.sender_filter import SenderFilter
 from soakwatch.sources.receivers.storm import Storm
-from soakwatch_model.sample import Answer, Event, Sample, object_text
+from soakwatch_model.event import Event
+from soakwatch_model.sample import Answer, Sample, object_text
 
 MAX_WAITING = 50_000
 MAX_BYTES = 32 * 2**20

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from soakwatch_model.sample import Event
+from soakwatch_model.event import Event
 
 STORM = "log.storm"
 _HOUR_NS = 3_600_000_000_000
@@ -95,4 +95,4 @@ class Storm:
     def _storm_event(self, key: Key, begin_ns: int, seen: _Seen) -> Event:
         kind, label = key
         detail = {"of": kind, "suppressed": str(seen.suppressed), "kept": str(len(seen.kept))}
-        return Event(STORM, label, begin_ns, seen.last_ns, detail)
+        return Event(STORM, "", label, begin_ns, seen.last_ns, detail)

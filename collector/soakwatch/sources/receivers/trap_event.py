@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from soakwatch.sources.profiles.model import TrapPattern
 from soakwatch.sources.receivers.notification import STANDARD, Notification, Value
 from soakwatch.sources.receivers.text import WORD, octets, shown
-from soakwatch_model.sample import Event, object_text
+from soakwatch_model.event import Event
+from soakwatch_model.sample import object_text
 
 _KINDS = {
     f"{STANDARD}.1": "snmp.cold_start",  # the agent restarted: that does not prove that the device did
@@ -64,7 +65,7 @@ def event_of(
     raw = _raw(notification)
     if raw:
         detail["binds"] = raw
-    return Event(kind, label, time_ns, None, detail)
+    return Event(kind, "", label, time_ns, None, detail)
 
 
 def _interface(notification: Notification, index: str | None, known_as: Name) -> str:

@@ -18,7 +18,8 @@ from soakwatch.sources.abc import Facts, Poller, SourceConfig, SourceContext, So
 from soakwatch.sources.generator_tree import generator
 from soakwatch.sources.result_files.tail import MAX_LINE_BYTES, Piece, Tail
 from soakwatch_agent.fingerprint import Tree
-from soakwatch_model.sample import NOTHING, Answer, Event, Fault, Sample
+from soakwatch_model.event import Event
+from soakwatch_model.sample import NOTHING, Answer, Fault, Sample
 
 RESTART = "generator.restart"
 UNREAD = "load.lines.unread"
@@ -271,7 +272,9 @@ class FollowedFile:
         self._old = False
         if not self._restarts:
             return []
-        return [Event(RESTART, "", now_ns, None, {"file": str(self._config.file), "cause": "the file was rewritten"})]
+        return [
+            Event(RESTART, "", "", now_ns, None, {"file": str(self._config.file), "cause": "the file was rewritten"})
+        ]
 
     def _add(self, parsed: ParsedLines, piece: Piece, moment: Moment) -> None:
         if piece.overlong:

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import pytest
 
 from soakwatch.engine.capacity.counts import TrialCounts, UncountedError
-from soakwatch_model.sample import Answer, Event, Poll, PollOutcome, Sample
+from soakwatch_model.event import Event
+from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
 
 S = 10**9
 Readings = Mapping[str, float]

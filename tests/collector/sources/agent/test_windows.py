@@ -7,8 +7,9 @@ from itertools import pairwise
 import pytest
 
 from soakwatch.core.event_kinds import REACH_NS
-from soakwatch.sources.pollers.agent.windows import MAX_REASONS, MAX_WAITING, QUIET_NS, RING_NS, Window, Windows
-from soakwatch_model.sample import NOTHING, Answer, Event, Sample, object_text
+from soakwatch.sources.pollers.agent.windows import MAX_REASONS, MAX_WAITING, QUIET_NS, RING_NS, RecorderWindow, Windows
+from soakwatch_model.event import Event
+from soakwatch_model.sample import NOTHING, Answer, Sample, object_text
 
 S = 10**9
 NOON = 1_795_200_000 * S
@@ -24,7 +25,7 @@ def answer_at(second: int, cores: dict[int, float], every: float = 0.1) -> Answe
     return Answer(tuple(samples), (), ())
 
 
-def drained(windows: Windows, begin: int, end: int) -> list[Window]:
+def drained(windows: Windows, begin: int, end: int) -> list[RecorderWindow]:
     """The windows that fall due when they are asked for each second."""
     windows_due = (windows.due(NOON + second * S) for second in range(begin, end))
     return [window for window in windows_due if window is not None]
@@ -38,7 +39,7 @@ def test_two_events_within_reach_share_a_window_and_both_are_named() -> None:
     windows.want(NOON + 21 * S, "link.down")
     assert windows.due(NOON + REACH_NS - 1) is None
     (window,) = drained(windows, 0, 1000)
-    assert (window.begin_ns, window.end_ns) == (NOON - REACH_NS, NOON + REACH_NS)
+    assert (window.window.begin_ns, window.window.end_ns) == (NOON - REACH_NS, NOON + REACH_NS)
     assert window.reason == "failover; link.down"
     assert [moment.time_ns for moment in window.moments] == [NOON, NOON + 20 * S]
 
@@ -53,7 +54,7 @@ def test_an_event_after_the_end_of_a_window_gets_one_of_its_own_after_the_quiet_
     assert windows.due(NOON + REACH_NS + QUIET_NS - 1) is None
     second = windows.due(NOON + REACH_NS + QUIET_NS)
     assert second is not None
-    assert (second.begin_ns, second.end_ns) == (NOON + REACH_NS, NOON + REACH_NS + 60 * S)
+    assert (second.window.begin_ns, second.window.end_ns) == (NOON + REACH_NS, NOON + REACH_NS + 60 * S)
     assert second.reason == "failback; link.down"
 
 
@@ -65,13 +66,13 @@ def test_a_late_event_gets_a_window_at_its_own_time() -> None:
     windows.want(NOON + 10 * S, "warn drops")
     windows.want(NOON - 45 * S, "link.down")
     (early,) = drained(windows, 61, 1000)
-    assert (early.begin_ns, early.end_ns) == (NOON - 75 * S, NOON - REACH_NS)
+    assert (early.window.begin_ns, early.window.end_ns) == (NOON - 75 * S, NOON - REACH_NS)
 
 
 def test_a_storm_is_bounded_and_what_it_left_out_is_counted() -> None:
     """Ten events a second for an hour: a window each two minutes, a few names each, and the others are a number."""
     windows = Windows()
-    fetched: list[tuple[int, Window]] = []
+    fetched: list[tuple[int, RecorderWindow]] = []
     for second in range(3600):
         for number in range(10):
             windows.want(NOON + second * S, f"log.{(second * 10 + number) % 97}")
@@ -80,8 +81,8 @@ def test_a_storm_is_bounded_and_what_it_left_out_is_counted() -> None:
             fetched.append((NOON + second * S, window))
     assert 25 <= len(fetched) <= 31
     assert all(len(window.moments) <= MAX_REASONS for _, window in fetched)
-    assert all(asked_ns - window.begin_ns < RING_NS for asked_ns, window in fetched), "the ring still has it"
-    stretches = sorted((window.begin_ns, window.end_ns) for _, window in fetched)
+    assert all(asked_ns - window.window.begin_ns < RING_NS for asked_ns, window in fetched), "the ring still has it"
+    stretches = sorted((window.window.begin_ns, window.window.end_ns) for _, window in fetched)
     assert all(end <= begin for (_, end), (begin, _) in pairwise(stretches))
     assert sum(len(window.moments) + window.more for _, window in fetched) > 30_000
 
@@ -136,8 +137,8 @@ def test_a_core_that_is_always_busy_or_busy_for_one_poll_is_nothing_new() -> Non
 def test_an_event_of_the_agent_itself_is_named_in_the_words_of_the_run() -> None:
     """The run reports the same event again when it is recorded: one reason, not two."""
     windows = Windows()
-    event = Event("core.dump", object_text(process="bgpd"), NOON, None, {})
-    windows.consider(Answer((), (event, Event("device.identity", "", NOON, None, {})), ()), NOON + S)
+    event = Event("core.dump", "", object_text(process="bgpd"), NOON, None, {})
+    windows.consider(Answer((), (event, Event("device.identity", "", "", NOON, None, {})), ()), NOON + S)
     windows.want(NOON, "core.dump process=bgpd")
     (window,) = drained(windows, 0, 100)
     assert window.reason == "core.dump process=bgpd"
@@ -150,7 +151,10 @@ def test_at_the_end_of_a_run_each_window_is_taken_as_far_as_it_goes() -> None:
     windows.want(NOON + 50 * S, "failback")
     end_ns = NOON + 55 * S
     last = [window for _ in range(MAX_WAITING + 1) if (window := windows.last(end_ns)) is not None]
-    assert [(w.begin_ns, w.end_ns) for w in last] == [(NOON - REACH_NS, NOON + REACH_NS), (NOON + REACH_NS, end_ns)]
+    assert [(w.window.begin_ns, w.window.end_ns) for w in last] == [
+        (NOON - REACH_NS, NOON + REACH_NS),
+        (NOON + REACH_NS, end_ns),
+    ]
 
 
 def test_a_window_whose_fetching_was_cut_is_fetched_again_once() -> None:
@@ -173,7 +177,7 @@ def test_a_jump_of_the_cpu_and_an_event_ask_for_a_window_but_not_for_many() -> N
     windows = Windows()
 
     def take(second: int, share: float, *kinds: str) -> None:
-        events = tuple(Event(kind, "", second * S, None, {}) for kind in kinds)
+        events = tuple(Event(kind, "", "", second * S, None, {}) for kind in kinds)
         windows.consider(Answer((Sample("system.cpu.utilization", "", share, second * S),), events, ()), second * S)
 
     take(0, 0.9)
@@ -184,13 +188,13 @@ def test_a_jump_of_the_cpu_and_an_event_ask_for_a_window_but_not_for_many() -> N
     assert windows.due(120 * S) is None
     first = windows.due(130 * S)
     assert first is not None
-    assert (first.begin_ns, first.end_ns, first.reason) == (70 * S, 130 * S, "jump of the CPU")
+    assert (first.window.begin_ns, first.window.end_ns, first.reason) == (70 * S, 130 * S, "jump of the CPU")
     take(140, 0.1, "process.restart")
     take(230, 0.1, "core.present")
     assert windows.due(249 * S) is None
     second = windows.due(250 * S)
     assert second is not None
-    assert (second.begin_ns, second.end_ns, second.reason) == (130 * S, 170 * S, "process.restart")
+    assert (second.window.begin_ns, second.window.end_ns, second.reason) == (130 * S, 170 * S, "process.restart")
     assert windows.due(500 * S) is None
 
 

@@ -30,7 +30,7 @@ from soakwatch.sources.abc import Drivable, Identifies, Poller, SourceError
 from soakwatch.sources.loads.iperf3 import DrivenClient
 from soakwatch.testing import iperf3_double as double
 from soakwatch.testing.ports import free_port
-from soakwatch_model.sample import Event
+from soakwatch_model.event import Event
 
 
 async def driven(poller: Poller, level: float) -> DrivenClient:

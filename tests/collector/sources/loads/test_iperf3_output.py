@@ -13,7 +13,7 @@ from tests.collector.sources.loads.iperf3_kit import Figures, figures
 from soakwatch.sources.loads.iperf3.account import Account
 from soakwatch.sources.loads.iperf3.json_output import JsonReader
 from soakwatch.sources.loads.iperf3.output import AnyReader
-from soakwatch.sources.loads.iperf3.reports import Began, Ended, Interval, Report, Unread
+from soakwatch.sources.loads.iperf3.reports import Began, Ended, IntervalReport, Report, Unread
 from soakwatch.sources.loads.iperf3.text_output import TextReader
 from soakwatch.testing import iperf3_double as double
 from soakwatch_model.sample import Answer
@@ -123,8 +123,8 @@ def test_text_of_a_udp_client() -> None:
     """Datagrams are exact and give the bytes; what iperf3 heard nothing of (all zeros) is no measurement."""
     began, first, last, ended = reports_of(UDP_CLIENT)
     assert began == Began(True, 2, 1000, 4e6, False, "iperf 3.12")
-    assert isinstance(first, Interval)
-    assert isinstance(last, Interval)
+    assert isinstance(first, IntervalReport)
+    assert isinstance(last, IntervalReport)
     assert (first.begin_s, first.end_s, last.end_s) == (0, 1, 1.41)
     assert isinstance(ended, Ended)
     values = figures_of(UDP_CLIENT)
@@ -139,7 +139,7 @@ def test_text_of_a_udp_client() -> None:
 
 def test_text_of_a_udp_server_whose_client_went_away() -> None:
     """The interval that it repeats is left out, and the summary makes up for what no interval reported."""
-    assert [each.end_s for each in reports_of(UDP_SERVER) if isinstance(each, Interval)] == [1, 2]
+    assert [each.end_s for each in reports_of(UDP_SERVER) if isinstance(each, IntervalReport)] == [1, 2]
     values = figures_of(UDP_SERVER)
     assert values["load.rx.packets", ""] == 602 - 8
     assert values["load.rx.bytes", ""] == 594_000
@@ -321,7 +321,7 @@ def test_numbers_beyond_all_bounds() -> None:
     for value, expected in ((float(2**60), 2**60), (-1, None), (1e300, None), ("9", None), (True, None), (None, None)):
         total["bytes"] = value
         (interval,) = JsonReader().feed(double.event("interval", whole))
-        assert isinstance(interval, Interval)
+        assert isinstance(interval, IntervalReport)
         assert interval.whole[0].bytes == expected
     deep = "[" * 100_000
     assert isinstance(JsonReader().feed('{"event":' + deep)[0], Unread)

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from soakwatch.sources.abc import Poller, SourceContext
-from soakwatch_model.sample import Answer, Event
+from soakwatch_model.event import Event
+from soakwatch_model.sample import Answer
 
 MAX_WAIT_S = 120.0
 

@@ -13,7 +13,7 @@ from soakwatch.sources.abc import SourceError
 from soakwatch.sources.receivers.queue import MAX_WAITING, MessageQueue, ReadResult, Received
 from soakwatch.sources.receivers.storm import STORM, Storm
 from soakwatch.sources.receivers.text import octets, shown
-from soakwatch_model.sample import Event
+from soakwatch_model.event import Event
 
 SECOND = 10**9
 

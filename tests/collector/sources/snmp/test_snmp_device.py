@@ -21,7 +21,8 @@ from soakwatch.testing.snmp_faults import Faults
 from soakwatch.testing.snmp_mib import interfaces, system
 from soakwatch.testing.snmp_responder import Responder, responder
 from soakwatch.testing.snmp_usm import User
-from soakwatch_model.sample import Answer, Event
+from soakwatch_model.event import Event
+from soakwatch_model.sample import Answer
 
 PROFILE = """
 title: A made device

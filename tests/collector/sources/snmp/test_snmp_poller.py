@@ -19,8 +19,9 @@ from soakwatch.sources.pollers.snmp import SnmpPoller, start
 from soakwatch.sources.registry import poller_module
 from soakwatch.sources.transport.snmp.config import Config
 from soakwatch.testing.ports import free_port
+from soakwatch_model.event import Event
 from soakwatch_model.metric import fault_of
-from soakwatch_model.sample import Answer, Event
+from soakwatch_model.sample import Answer
 
 V3: dict[str, object] = {"version": 3, "user": "common", "auth": "env:SOAK_AUTH", "priv": "env:SOAK_PRIV"}
 

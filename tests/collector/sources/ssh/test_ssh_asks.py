@@ -15,8 +15,9 @@ from soakwatch.core.registry import PluginFolder
 from soakwatch.sources.transport.ssh.ask import Ask, Wants
 from soakwatch.sources.transport.ssh.asks import all_asks
 from soakwatch_agent.context import ProbeAnswer
+from soakwatch_model.event import Event
 from soakwatch_model.metric import BY_NAME, fault_of
-from soakwatch_model.sample import Event, object_labels
+from soakwatch_model.sample import object_labels
 
 _TC = json.dumps(
     [

@@ -27,8 +27,9 @@ from soakwatch.sources.generator_tree import generator, told_command
 from soakwatch.sources.loads.command.process import LINE_BYTES, Child, begin
 from soakwatch.sources.loads.command.tick import parse_tick
 from soakwatch_agent.fingerprint import Tree
+from soakwatch_model.event import Event
 from soakwatch_model.roles import GENERATOR
-from soakwatch_model.sample import Answer, Event, Fault, Sample
+from soakwatch_model.sample import Answer, Fault, Sample
 
 _MAX_HELD_SAMPLES = 10_000  # a command that chatters faster than it is polled cannot fill the memory
 _MAX_FAULTS = 20
@@ -120,7 +121,7 @@ class DrivenCommand:
         self._level = level
         if again and level > 0:
             cause = {"cause": f"restarted for the level {level:g}"}
-            self._events.append(Event("generator.restart", "", self._site.now_ns(), None, cause))
+            self._events.append(Event("generator.restart", "", "", self._site.now_ns(), None, cause))
 
     async def stop(self) -> None:
         """End the command, if it runs."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from soakwatch.sources.loads.iperf3.reports import MAX_COUNT, Began, Ended, Interval, Report, Share, Unread
-from soakwatch_model.sample import Answer, Event, Fault, Sample, object_text
+from soakwatch.sources.loads.iperf3.reports import MAX_COUNT, Began, Ended, IntervalReport, Report, Share, Unread
+from soakwatch_model.event import Event
+from soakwatch_model.sample import Answer, Fault, Sample, object_text
 
 RESTART = "generator.restart"
 _MIN_RATE_S = 0.15  # the last interval of a test may be a few packets long, and times have two digits
@@ -107,7 +108,7 @@ class Account:
         self.tests += 1
         if self.tests > 1 and (self._anew if self._own else not began.server):
             how = self.error or ("no message" if self.running else "ended")
-            self._events.append(Event(RESTART, "", at_ns, None, {"test": str(self.tests), "before": how}))
+            self._events.append(Event(RESTART, "", "", at_ns, None, {"test": str(self.tests), "before": how}))
             del self._events[:-_MAX_HELD_EVENTS]
             self._totals.clear()
             self._raw_lost = 0
@@ -115,7 +116,7 @@ class Account:
         self.running, self.began, self.error, self._fresh = True, began, None, True
         self._before, self._lost_before = dict(self._totals), self._raw_lost
 
-    def _interval(self, interval: Interval, at_ns: int) -> None:
+    def _interval(self, interval: IntervalReport, at_ns: int) -> None:
         self.running = True
         self.intervals += 1
         begin_ns = max(self._last_ns + 1, at_ns - round((interval.end_s - interval.begin_s) * 1e9))
@@ -194,14 +195,14 @@ class Account:
 def times(reports: Sequence[Report], now_ns: int) -> list[int]:
     """When each was, if the last was just now.
 
-    >>> said = [Interval(0, 1, ()), Interval(1, 2, ()), Began(), Interval(0, 1, ())]
+    >>> said = [IntervalReport(0, 1, ()), IntervalReport(1, 2, ()), Began(), IntervalReport(0, 1, ())]
     >>> [round((at - 10**10) / 1e9) for at in times(said, 10**10)]
     [-2, -1, -1, 0]
     """
     placed, time_ns, later = [now_ns] * len(reports), now_ns, None
     for index in range(len(reports) - 1, -1, -1):
         item = reports[index]
-        if isinstance(item, Interval):
+        if isinstance(item, IntervalReport):
             if later is not None:
                 time_ns -= round(max(0.0, later.end_s - item.end_s) * 1e9)
             later = item

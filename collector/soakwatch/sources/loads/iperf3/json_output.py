@@ -15,7 +15,7 @@ from soakwatch.sources.loads.iperf3.reports import (
     MAX_STREAMS,
     Began,
     Ended,
-    Interval,
+    IntervalReport,
     Report,
     Share,
     Unread,
@@ -143,7 +143,7 @@ class JsonReader:
         if span == self._span:
             return []  # a server whose client went away repeats its last interval
         self._span = span
-        return [Interval(*span, _with_rtt(whole, parts) or parts[:1], parts)]
+        return [IntervalReport(*span, _with_rtt(whole, parts) or parts[:1], parts)]
 
     def _ended(self, end: Object, error: str | None) -> list[Report]:
         sent, received = (

@@ -48,7 +48,7 @@ class Began:
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
+class IntervalReport:
     """One interval of a test; times are seconds since the test began. ``whole`` has one share a direction."""
 
     begin_s: float
@@ -74,7 +74,7 @@ class Unread:
     text: str
 
 
-Report = Began | Interval | Ended | Unread
+Report = Began | IntervalReport | Ended | Unread
 
 
 class Reader(Protocol):

@@ -17,7 +17,7 @@ from soakwatch.sources.loads.iperf3.reports import (
     MAX_STREAMS,
     Began,
     Ended,
-    Interval,
+    IntervalReport,
     Report,
     Share,
     Unread,
@@ -177,7 +177,7 @@ class TextReader:
         whole = tuple(share for (name, _), share in test.rows.items() if name == "SUM")
         missing = [sender for sender in (True, False) if not any(share.sender == sender for share in whole)]
         whole += tuple(share for share in streams if share.sender in missing)
-        interval = Interval(*test.span, whole, streams)
+        interval = IntervalReport(*test.span, whole, streams)
         test.end_s, test.span = test.span[1], None
         test.rows = {}
         return [interval]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from soakwatch.sources.answer_builder import AnswerBuilder
-from soakwatch.sources.loads.trex.histogram import Delay, Window, buckets, merged, put_latency, window
+from soakwatch.sources.loads.trex.histogram import Delay, LatencyDelta, buckets, merged, put_latency, window
 from soakwatch.sources.loads.trex.json_values import count, listing, mapping, number, word
 from soakwatch.sources.loads.trex.totals import put_number
 
@@ -83,7 +83,7 @@ class Probes:
             for name, part in mapping(mapping(reply).get("data")).items()
             if name.startswith("port-") and len(name) < len("port-") + _MAX_PORT_DIGITS
         }
-        parts: list[Window] = []
+        parts: list[LatencyDelta] = []
         jitters: list[float] = []
         for name, delay in now.items():
             part = window(self._before[name], delay) if name in self._before else None

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from soakwatch.sources.answer_builder import AnswerBuilder
-from soakwatch.sources.loads.trex.histogram import Delay, Window, buckets, merged, put_latency, window
+from soakwatch.sources.loads.trex.histogram import Delay, LatencyDelta, buckets, merged, put_latency, window
 from soakwatch.sources.loads.trex.json_values import count, mapping, number, total
 
 
@@ -94,7 +94,7 @@ class FlowHistory:
 
     def put(self, builder: AnswerBuilder, flows: Mapping[int, Flow]) -> list[int]:
         """The samples of these flows; returns the groups whose counters restarted since the previous poll."""
-        windows: list[Window] = []
+        windows: list[LatencyDelta] = []
         jitters: list[float] = []
         anew = []
         for group, flow in flows.items():

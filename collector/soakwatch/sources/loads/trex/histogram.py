@@ -33,7 +33,7 @@ class Delay:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class LatencyDelta:
     """The latency of the packets between two polls."""
 
     buckets: Buckets
@@ -60,7 +60,7 @@ def buckets(pairs: Mapping[str, object]) -> dict[int, int]:
     return counts
 
 
-def window(before: Delay, now: Delay) -> Window | None:
+def window(before: Delay, now: Delay) -> LatencyDelta | None:
     """What is new; None if nothing came. Counts that fell mean that the stream was restarted: then all is new.
     (But for those below 10 µs: TRex takes them from two counters at two moments.)
 
@@ -78,14 +78,14 @@ def window(before: Delay, now: Delay) -> Window | None:
         new[SECOND_US] = came - sum(new.values())
     if not new and came <= 0:
         return None
-    return Window(new, now.mean_us, max(seen) or None)
+    return LatencyDelta(new, now.mean_us, max(seen) or None)
 
 
 def _fell(before: Delay, now: Delay) -> bool:
     return before.packets is not None and now.packets is not None and now.packets < before.packets
 
 
-def merged(windows: list[Window]) -> Window:
+def merged(windows: list[LatencyDelta]) -> LatencyDelta:
     """All of some windows together; their means weigh by their packets."""
     sums: dict[int, int] = {}
     for each in windows:
@@ -94,13 +94,14 @@ def merged(windows: list[Window]) -> Window:
     means = [(each.mean_us, each.packets) for each in windows if each.mean_us is not None]
     weight = sum(packets for _, packets in means)
     mean = sum(mean * packets for mean, packets in means) / weight if weight else None
-    return Window(sums, mean, max((each.max_us for each in windows if each.max_us is not None), default=None))
+    return LatencyDelta(sums, mean, max((each.max_us for each in windows if each.max_us is not None), default=None))
 
 
-def quantile(part: Window, share: float) -> float | None:
+def quantile(part: LatencyDelta, share: float) -> float | None:
     """The latency in µs that ``share`` of the packets did not exceed; None without packets.
 
-    >>> quantile(Window({0: 50, 10: 50}, None, 15.0), 0.5), quantile(Window({0: 50, 10: 50}, None, 15.0), 0.99)
+    >>> part = LatencyDelta({0: 50, 10: 50}, None, 15.0)
+    >>> quantile(part, 0.5), quantile(part, 0.99)
     (10.0, 15.0)
     """
     wanted, passed = share * part.packets, 0
@@ -113,7 +114,7 @@ def quantile(part: Window, share: float) -> float | None:
     return None
 
 
-def put_latency(builder: AnswerBuilder, metric: str, part: Window, **labels: object) -> None:
+def put_latency(builder: AnswerBuilder, metric: str, part: LatencyDelta, **labels: object) -> None:
     """The latency of a window under ``metric``, in seconds: mean, max, and quantiles of the buckets."""
     builder.put(metric, part.mean_us, scale=1e-6, **labels, quantile="mean")
     builder.put(metric, part.max_us, scale=1e-6, **labels, quantile="max")
@@ -121,7 +122,7 @@ def put_latency(builder: AnswerBuilder, metric: str, part: Window, **labels: obj
         builder.put(metric, quantile(part, share), scale=1e-6, **labels, quantile=name)
 
 
-def _above(low: int, part: Window) -> float:
+def _above(low: int, part: LatencyDelta) -> float:
     if low >= SECOND_US:
         return max(part.max_us or 0.0, float(low))
     return low + 10.0 ** max(len(str(low)) - 1, 1)

@@ -20,7 +20,8 @@ from soakwatch.sources.loads.trex.rpc import Refusal, RefusedError, Request, Rpc
 from soakwatch.sources.loads.trex.session import Server, greet
 from soakwatch.sources.loads.trex.totals import by_port, put_port, put_state, put_whole
 from soakwatch_agent.fingerprint import Tree
-from soakwatch_model.sample import Answer, Event
+from soakwatch_model.event import Event
+from soakwatch_model.sample import Answer
 
 _BUCKETS = (
     "latency quantiles are read from TRex's histogram, whose buckets are one digit wide (10-19 us, 100-199 us ...)"
@@ -138,7 +139,7 @@ class Reader:
         before, now = self._server, await greet(self._rpc)
         if before is not None and before.handle != now.handle:
             detail = {"source": f"TRex at {self._rpc.where}", "version": now.version, "was": before.version}
-            self._events.append(Event("generator.restart", "", self._now_ns(), None, detail))
+            self._events.append(Event("generator.restart", "", "", self._now_ns(), None, detail))
             self._flows, self._probes, self._numbers, self._counted = FlowHistory(), astf.Probes(), {}, {}
             self._starved = False
         self._server = now
@@ -216,7 +217,7 @@ class Reader:
         starved = bool(count(whole.get("m_total_alloc_error")))
         if starved and not self._starved:
             detail = {"source": f"TRex at {self._rpc.where}", "errors": str(whole.get("m_total_alloc_error"))}
-            self._events.append(Event("generator.out_of_buffers", "", builder.time_ns, None, detail))
+            self._events.append(Event("generator.out_of_buffers", "", "", builder.time_ns, None, detail))
         self._starved = starved
 
     async def _put_flows(self, builder: AnswerBuilder, active: object) -> None:
@@ -242,7 +243,7 @@ class Reader:
         anew = self._flows.put(builder, chosen)
         if anew:
             detail = {"source": f"TRex at {self._rpc.where}", "flows": ", ".join(map(str, anew[:20]))}
-            self._events.append(Event("generator.cleared", "", builder.time_ns, None, detail))
+            self._events.append(Event("generator.cleared", "", "", builder.time_ns, None, detail))
 
     def _put_astf(
         self, builder: AnswerBuilder, whole: Mapping[str, object], special: Sequence[object], *, latency: bool
@@ -259,7 +260,7 @@ class Reader:
         fell = [metric for metric, value in counted.items() if value < self._counted.get(metric, 0)]
         if fell:  # the epoch of TRex says less: it changes with every start, whether counters are cleared or not
             detail = {"source": f"TRex at {self._rpc.where}", "counters": ", ".join(fell)}
-            self._events.append(Event("generator.cleared", "", builder.time_ns, None, detail))
+            self._events.append(Event("generator.cleared", "", "", builder.time_ns, None, detail))
         self._counted.update(counted)
 
 

@@ -27,14 +27,15 @@ from soakwatch.sources.pollers.agent.https_transport import HttpsTransport
 from soakwatch.sources.pollers.agent.progress import FetchProgress, run_name, settings_body
 from soakwatch.sources.pollers.agent.stream import Conversation, LinkLostError, Reply
 from soakwatch.sources.pollers.agent.transports import LocalTransport, SshTransport, Transport
-from soakwatch.sources.pollers.agent.windows import Window, Windows
+from soakwatch.sources.pollers.agent.windows import RecorderWindow, Windows
 from soakwatch.sources.transport.ssh.access import Access
 from soakwatch.sources.transport.ssh.connection import SshLine
 from soakwatch.sources.transport.tls import Pin
 from soakwatch_agent.fingerprint import Tree
 from soakwatch_agent.framing import Frame, FrameError, Object, number, whole
 from soakwatch_agent.wire import WireError, decode
-from soakwatch_model.sample import Answer, Event, Fault, Poll, PollOutcome, Sample, object_text
+from soakwatch_model.event import Event
+from soakwatch_model.sample import Answer, Fault, Poll, PollOutcome, Sample, object_text
 
 _CLOCK_EVERY_S = 60.0
 _EXCHANGES = 5
@@ -379,7 +380,7 @@ class AgentPoller:
             ranges = body.get("ranges")
             shown = ", ".join(str(pair) for pair in ranges[-8:]) if isinstance(ranges, list) else ""
             detail = {"looks": str(lost - self._lost), "numbers": shown, "remedy": "a larger --spool-bytes"}
-            events.append(Event("source.spool.lost", _SOURCE, now_ns, now_ns, detail))
+            events.append(Event("source.spool.lost", "", _SOURCE, now_ns, now_ns, detail))
         self._lost = lost
         return samples, events
 
@@ -387,20 +388,22 @@ class AgentPoller:
     def _records(self) -> bool:
         return self._config.recorder and self._hello.get("recorder") is True
 
-    async def _fetch_window(self, conversation: Conversation, window: Window) -> tuple[list[Event], list[Fault]]:
-        offset_ns = self._offset.steady_ns
+    async def _fetch_window(
+        self, conversation: Conversation, wanted: RecorderWindow
+    ) -> tuple[list[Event], list[Fault]]:
+        offset_ns, window = self._offset.steady_ns, wanted.window
         try:
             reply = await conversation.ask(
                 "window", {"from_ns": window.begin_ns + offset_ns, "to_ns": window.end_ns + offset_ns}
             )
-            event = self._windows.keep(reply.body, offset_ns, window)
+            event = self._windows.keep(reply.body, offset_ns, wanted)
         except (LinkLostError, asyncio.CancelledError):
-            self._windows.give_back(window)
+            self._windows.give_back(wanted)
             raise
         except SourceError as failure:
             return [], [_fault(str(failure))]
         if event is None:
-            return [], [_fault(f"the flight recorder has no samples around {window.reason!r}")]
+            return [], [_fault(f"the flight recorder has no samples around {wanted.reason!r}")]
         return [event], []
 
     def _why_none(self, body: Object) -> str:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from soakwatch_model.sample import Answer, Event, Poll, Sample
+from soakwatch_model.event import Event
+from soakwatch_model.sample import Answer, Poll, Sample
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,7 @@ def in_our_time(poll: Poll, offset_ns: int, interval_ns: int, origin_ns: int) ->
             tuple(
                 Event(
                     each.kind,
+                    "",
                     each.object,
                     each.begin_ns - offset_ns,
                     None if each.end_ns is None else each.end_ns - offset_ns,

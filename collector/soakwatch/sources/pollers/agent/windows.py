@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 from soakwatch.core.event_kinds import REACH_NS, WINDOW, FindingKey, is_internal, words_of
 from soakwatch.sources.abc import SourceError
 from soakwatch_agent.framing import Object
-from soakwatch_model.sample import Answer, Event, Sample, object_labels
+from soakwatch_model.event import Event
+from soakwatch_model.sample import Answer, Sample, object_labels
+from soakwatch_model.window import Window
 
 QUIET_NS = 120_000_000_000  # from one window that is fetched to the next
 RING_NS = 600_000_000_000  # what the recorder keeps
@@ -39,11 +41,10 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
-    """An interval of our time that is worth fetching; ``moments`` say when and why, ``more`` how many are not named."""
+class RecorderWindow:
+    """A window of our time that is worth fetching; ``moments`` say when and why, ``more`` how many are not named."""
 
-    begin_ns: int
-    end_ns: int
+    window: Window
     moments: tuple[Moment, ...]
     more: int = 0
     tries: int = 0
@@ -70,10 +71,9 @@ class _PendingWindow:
         else:
             self.more += 1
 
-    def cut_to(self, begin_ns: int, end_ns: int) -> Window:
-        return Window(
-            max(self.begin_ns, begin_ns), min(self.end_ns, end_ns), tuple(self.moments), self.more, self.tries
-        )
+    def cut_to(self, begin_ns: int, end_ns: int) -> RecorderWindow:
+        window = Window(max(self.begin_ns, begin_ns), min(self.end_ns, end_ns))
+        return RecorderWindow(window, tuple(self.moments), self.more, self.tries)
 
 
 @dataclass(slots=True)
@@ -112,7 +112,7 @@ class Windows:
         self._machine = _Level()
         self._cores: dict[str, _Level] = {}
         self._waits: deque[_PendingWindow] = deque()
-        self._taken: deque[tuple[int, int]] = deque(maxlen=16)  # intervals that were fetched
+        self._taken: deque[Window] = deque(maxlen=16)  # those that were fetched
         self._gone: list[str] = []
         self._now_ns: int | None = None
         self._next_ns = 0
@@ -136,7 +136,7 @@ class Windows:
         moment = Moment(when_ns, why, finding)
         now_ns = when_ns if self._now_ns is None else self._now_ns
         far = when_ns + REACH_NS <= now_ns - RING_NS or when_ns > now_ns + RING_NS
-        if far or any(start <= when_ns < end for start, end in self._taken):
+        if far or any(each.begin_ns <= when_ns < each.end_ns for each in self._taken):
             return
         waits = next((each for each in self._waits if each.begin_ns <= when_ns < each.end_ns), None)
         if waits is not None or (waits := self._lengthened(when_ns)) is not None:
@@ -146,7 +146,7 @@ class Windows:
         elif self._count + len(self._waits) < MAX_WINDOWS:
             self._add(moment)
 
-    def due(self, now_ns: int) -> Window | None:
+    def due(self, now_ns: int) -> RecorderWindow | None:
         """The window that is whole now and may be fetched; asked for once."""
         self._now_ns = now_ns
         while self._waits and self._waits[0].end_ns <= now_ns - RING_NS:
@@ -157,20 +157,21 @@ class Windows:
         self._next_ns = now_ns + QUIET_NS
         return self._took(wanted.cut_to(now_ns - RING_NS, wanted.end_ns))
 
-    def last(self, end_ns: int) -> Window | None:
+    def last(self, end_ns: int) -> RecorderWindow | None:
         """At the end of a run: the next window as far as it goes, whatever it waits for; None when there is none."""
         while self._waits:
-            window = self._waits.popleft().cut_to(end_ns - RING_NS, end_ns)
-            if window.begin_ns < window.end_ns:
-                return self._took(window)
+            cut = self._waits.popleft().cut_to(end_ns - RING_NS, end_ns)
+            if cut.window.begin_ns < cut.window.end_ns:
+                return self._took(cut)
         return None
 
-    def give_back(self, window: Window) -> None:
+    def give_back(self, fetched: RecorderWindow) -> None:
         """The connection was lost while this was fetched: once more, when it is there again."""
-        interval = window.begin_ns, window.end_ns
-        if window.tries < _TRIES - 1 and interval in self._taken:
-            self._taken.remove(interval)
-            self._waits.appendleft(_PendingWindow(*interval, list(window.moments), window.more, window.tries + 1))
+        window = fetched.window
+        if fetched.tries < _TRIES - 1 and window in self._taken:
+            self._taken.remove(window)
+            again = list(fetched.moments), fetched.more, fetched.tries + 1
+            self._waits.appendleft(_PendingWindow(window.begin_ns, window.end_ns, *again))
             self._count -= 1
             self._next_ns = 0
 
@@ -179,7 +180,7 @@ class Windows:
         gone, self._gone = tuple(self._gone), []
         return gone
 
-    def keep(self, body: Object, offset_ns: int, window: Window) -> Event | None:
+    def keep(self, body: Object, offset_ns: int, window: RecorderWindow) -> Event | None:
         """Takes the agent's answer; its samples go out with ``some``. The event says that they are there.
 
         Raises SourceError for an unreadable answer.
@@ -217,7 +218,7 @@ class Windows:
         }
         if window.more:
             detail["more"] = str(window.more)
-        return Event(WINDOW, "", start, end, detail)
+        return Event(WINDOW, "", "", start, end, detail)
 
     def some(self) -> tuple[Sample, ...]:
         """The next samples for the record, a bounded number."""
@@ -244,13 +245,14 @@ class Windows:
     def _add(self, moment: Moment) -> None:
         """A window of its own, as far as no other has it."""
         when_ns = moment.time_ns
-        others = [*self._taken, *((each.begin_ns, each.end_ns) for each in self._waits)]
+        others = [(each.begin_ns, each.end_ns) for each in self._taken]
+        others += [(each.begin_ns, each.end_ns) for each in self._waits]
         begin_ns = max([when_ns - REACH_NS, *(end for _, end in others if end <= when_ns)])
         end_ns = min([when_ns + REACH_NS, *(start for start, _ in others if start > when_ns)])
         self._waits.append(_PendingWindow(begin_ns, end_ns, [moment]))
         self._waits = deque(sorted(self._waits, key=lambda each: each.begin_ns))
 
-    def _took(self, window: Window) -> Window:
-        self._taken.append((window.begin_ns, window.end_ns))
+    def _took(self, fetched: RecorderWindow) -> RecorderWindow:
+        self._taken.append(fetched.window)
         self._count += 1
-        return window
+        return fetched

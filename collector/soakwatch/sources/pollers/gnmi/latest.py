@@ -11,8 +11,9 @@ from soakwatch.sources.pollers.gnmi.paths import Element, Plain, bare, matches, 
 from soakwatch.sources.pollers.gnmi.values import BadValueError, number
 from soakwatch.sources.profiles.model import GnmiPath
 from soakwatch.sources.session_state import context_of, family_of
+from soakwatch_model.event import Event
 from soakwatch_model.metric import BY_NAME
-from soakwatch_model.sample import Event, Fault, Sample, object_text
+from soakwatch_model.sample import Fault, Sample, object_text
 
 _FIELD = re.compile(r"\{([^{}]+)\}")
 _NATIVE = re.compile(r"/(Cisco-IOS-X[\w-]{1,60}):")
@@ -158,7 +159,7 @@ class Latest:
             return
         if key[0] == _LINK and before is not None and before.value != value and len(self._events) < _MAX_EVENTS:
             kind = "link.up" if value else "link.down"
-            self._events.append(Event(kind, key[1], came_ns, None, {"told by": "gnmi"}))
+            self._events.append(Event(kind, "", key[1], came_ns, None, {"told by": "gnmi"}))
         self._readings[key] = _Reading(value, came_ns, each.on_change, each.line)
 
 

@@ -19,7 +19,8 @@ from soakwatch.sources.transport.network_cli.session import HungError, RefusedEr
 from soakwatch.sources.transport.ssh.abc import Line
 from soakwatch.sources.transport.ssh.errors import printable
 from soakwatch_agent.fingerprint import Tree
-from soakwatch_model.sample import NOTHING, Answer, Event, Fault, Sample
+from soakwatch_model.event import Event
+from soakwatch_model.sample import NOTHING, Answer, Fault, Sample
 
 _LOGIN_S = 5.0
 _ABOUT_S = 10.0  # of one command that tells what the device is
@@ -180,7 +181,7 @@ class CliPoller:
         if reason := self._facts.get("reboot_reason"):
             event = result.events[index]
             reported = {**event.detail, "reboot_reason": reason}
-            result.events[index] = Event(event.kind, event.object, event.begin_ns, event.end_ns, reported)
+            result.events[index] = Event(event.kind, "", event.object, event.begin_ns, event.end_ns, reported)
             result.events += crash_of(reason, event.begin_ns)
 
     async def _ask(self, turn: Turn, deadline: float, now_ns: int, result: _PollResult) -> bool:
@@ -309,7 +310,7 @@ class CliPoller:
                 if notable.kind in _CRASHES:
                     self._old.setdefault(notable.kind, notable.key)
                 continue
-            events.append(Event(notable.kind, notable.object, time_ns, None, dict(notable.detail)))
+            events.append(Event(notable.kind, "", notable.object, time_ns, None, dict(notable.detail)))
         return events
 
     def _news(self, result: _PollResult) -> list[Fault]:

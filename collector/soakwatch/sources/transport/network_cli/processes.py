@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 from soakwatch.sources.abc import WatchedProcess
 from soakwatch.sources.profiles.watched import ProcessRow, ProcessWatch
 from soakwatch.sources.transport.network_cli.parsed import Process
-from soakwatch_model.sample import Event, Fault, Sample, object_text
+from soakwatch_model.event import Event
+from soakwatch_model.sample import Fault, Sample, object_text
 
 PIDFILE = "a pidfile cannot be read over a command line: watch the process by its name there"
 CUT_LIST = "it is not among the processes that the device shows, which are only the busiest"
@@ -39,7 +40,7 @@ class WatchedProcesses:
         if decides:
             known = rows if whole else {**self._previous, **rows}
             for watched in self._watches:
-                events += [Event(c.kind, c.slot.label, time_ns, None, c.detail) for c in watched.update(known)]
+                events += [Event(c.kind, "", c.slot.label, time_ns, None, c.detail) for c in watched.update(known)]
             running = [owner.row for watched in self._watches for _, owner in watched.slots.occupied]
             self._previous = {} if whole else {row.index: row for row in running}
         for watched in self._watches:

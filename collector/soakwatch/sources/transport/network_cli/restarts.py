@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from soakwatch.sources.transport.network_cli.units import Length
-from soakwatch_model.sample import Event, Sample
+from soakwatch_model.event import Event
+from soakwatch_model.sample import Sample
 
 SECOND = 1_000_000_000
 _DRIFT_S = 5.0
@@ -46,9 +47,9 @@ def life(before: Seen | None, up: Length, time_ns: int, facts: Mapping[str, str]
     detail = {"evidence": "the uptime restarted", "uptime_s": f"{up.seconds:g}"}
     if reason:
         detail["reboot_reason"] = reason
-    return now, sample, [Event("reboot", "", begin_ns, time_ns, detail), *crash_of(reason, begin_ns)]
+    return now, sample, [Event("reboot", "", "", begin_ns, time_ns, detail), *crash_of(reason, begin_ns)]
 
 
 def crash_of(reason: str, begin_ns: int) -> list[Event]:
     """``device.crash`` if the reason of a reboot is one."""
-    return [Event("device.crash", "", begin_ns, None, {"reason": reason})] if _CRASH.search(reason) else []
+    return [Event("device.crash", "", "", begin_ns, None, {"reason": reason})] if _CRASH.search(reason) else []

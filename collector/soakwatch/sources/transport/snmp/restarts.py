@@ -16,7 +16,8 @@ from soakwatch.sources.transport.snmp.clocks import (
     compare,
     wraps_at_first,
 )
-from soakwatch_model.sample import Event, Sample
+from soakwatch_model.event import Event
+from soakwatch_model.sample import Sample
 
 ENGINE_ID = "1.3.6.1.6.3.10.2.1.1.0"
 
@@ -119,7 +120,7 @@ class Life:
 def engine_event(before: bytes, after: bytes, begin_ns: int, end_ns: int) -> Event:
     """The agent's engine has another ID: it lost its memory, or it is another device."""
     detail = {"before": before.hex(), "after": after.hex()}
-    return Event("snmp.engine.changed", "", begin_ns, end_ns, detail)
+    return Event("snmp.engine.changed", "", "", begin_ns, end_ns, detail)
 
 
 def _events(before: ClockReadings, after: ClockReadings, change: Change) -> tuple[Event, ...]:
@@ -132,12 +133,12 @@ def _events(before: ClockReadings, after: ClockReadings, change: Change) -> tupl
             detail["doubt"] = (
                 "the device does not report its host's uptime: a restart of the agent alone looks the same"
             )
-        events.append(Event(change.kind, "", began_ns(before, after, uptime_s), after.time_ns, detail))
+        events.append(Event(change.kind, "", "", began_ns(before, after, uptime_s), after.time_ns, detail))
     if change.engine_changed:
         events.append(engine_event(before.engine_id, after.engine_id, before.time_ns, after.time_ns))
     if change.rolled_back:
         detail = {"before": str(before.boots), "after": str(after.boots)}
-        events.append(Event("snmp.engine.rollback", "", before.time_ns, after.time_ns, detail))
+        events.append(Event("snmp.engine.rollback", "", "", before.time_ns, after.time_ns, detail))
     return tuple(events)
 
 
