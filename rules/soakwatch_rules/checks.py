@@ -16,8 +16,8 @@ import numpy as np
 from soakwatch_model.case import Before, Case, Ledger, TargetFacts, Tree, Unread
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, Outcome
-from soakwatch_model.flow import CEILING, DELAY, OFFERED, PACKETS, QUALITY, REQUESTS, WHOLE
-from soakwatch_model.metric import BY_NAME, COUNTER
+from soakwatch_model.flow import BACK, BYTES, CEILING, DELAY, OFFERED, PACKETS, QUALITY, REQUESTS, SENT, WHOLE
+from soakwatch_model.metric import BY_NAME, COUNTER, flows
 from soakwatch_model.metric_load import LOAD
 from soakwatch_model.sample import object_text
 from soakwatch_model.series import Series, trait_of
@@ -52,6 +52,10 @@ _LOAD: Final = tuple(
     if metric.kind == COUNTER or flow.side in {OFFERED, CEILING, QUALITY}
 )
 """What the load of a case tells: counters, what was asked for, what is the most, and the latency."""
+_COUNTED: Final = (
+    *(name for side in (SENT, BACK) for name in flows(side, PACKETS, REQUESTS, kind=COUNTER)),
+    "reach.sent",
+)
 _MACHINE: Final[dict[str, Tree]] = {
     "cpu": {"online": "0-3", "governor": "performance", "turbo": True},
     "nics": {"eth0": {"driver": "ice", "duplex": "full", "rx_queues": 4}},
@@ -117,9 +121,9 @@ def _object(metric: str) -> str:
 def quiet(metric: str, n: int) -> Floats:
     """Readings of a device that is well."""
     rng, time, what = np.random.default_rng(7), np.arange(n, dtype=np.float64), trait_of(metric)
-    if metric in {"load.tx.packets", "load.rx.packets", "load.requests", "reach.sent"}:
+    if metric in _COUNTED:
         return 60_000.0 * time
-    if metric in {"load.tx.bytes", "load.rx.bytes"}:
+    if metric in (*flows(SENT, BYTES), *flows(BACK, BYTES)):
         return 7_500.0 * time
     if metric.startswith("load.") and metric.endswith("rate") and "failure" not in metric:
         level = 1250.0 if "ceiling" in metric else 1000.0

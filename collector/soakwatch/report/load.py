@@ -10,6 +10,8 @@ import numpy as np
 from soakwatch.core.formatting import natural
 from soakwatch.core.plotted import as_plotted
 from soakwatch.record.source import ReportSource, SeriesKey
+from soakwatch_model.flow import BACK, BITS, FAILED, OFFERED, PACKETS, REQUESTS, SENT
+from soakwatch_model.metric import COUNTER, GAUGE, flows
 from soakwatch_model.metric_load import WHOLE_LOAD
 from soakwatch_model.sample import object_labels, object_text
 from soakwatch_model.series import Series
@@ -186,28 +188,30 @@ def _generator(source: ReportSource, target: str, name: str, keys: list[SeriesKe
         series = [read(source.series(key)) for key in by_metric.pop(metric, [])[:1]]
         return next((entry for entry in series if len(entry.finite())), None)
 
-    def rate(metric: str, counter: str, word: str) -> Trace | None:
-        counted, series = taken(counter, lambda entry: entry.spaced().rate()), taken(metric, lambda entry: entry)
-        best = series if series is not None else counted
+    def rate(side: str, what: str, word: str) -> Trace | None:
+        found = [taken(name, lambda entry: entry.spaced().rate()) for name in flows(side, what, kind=COUNTER)]
+        found += [taken(name, lambda entry: entry) for name in flows(side, what, kind=GAUGE)]
+        best = next((series for series in reversed(found) if series is not None), None)
         return None if best is None else Trace(word, best)
 
-    steps = [source.series(key).increments() for key in by_metric.get("load.failures", [])[:1]]
+    steps = [
+        source.series(key).increments()
+        for name in flows(FAILED, REQUESTS, kind=COUNTER)
+        for key in by_metric.get(name, [])[:1]
+    ]
     failures = next((entry for entry in steps if len(entry.finite())), None)
-    offered, answered = rate("load.offered.rate", "", "offered"), rate("load.request.rate", "load.requests", "answered")
-    failed = rate("load.failure.rate", "load.failures", "failed")
+    offered, answered = rate(OFFERED, REQUESTS, "offered"), rate(BACK, REQUESTS, "answered")
+    failed = rate(FAILED, REQUESTS, "failed")
     quantiles = [(object_labels(key.object).get(_QUANTILE, ""), key) for key in by_metric.pop("load.latency", [])]
     quantiles.sort(key=lambda entry: (entry[0] == "max", natural(entry[0])))
     latencies = [Trace(f"latency {word}".rstrip(), source.series(key)) for word, key in quantiles]
-    packets = [
-        rate("load.offered.packet.rate", "", "offered packets"),
-        rate("load.tx.packet.rate", "load.tx.packets", "sent packets"),
-        rate("load.rx.packet.rate", "load.rx.packets", "received packets"),
-    ]
-    bits = [
-        rate("load.offered.bit.rate", "", "offered bits"),
-        rate("load.tx.bit.rate", "", "sent bits"),
-        rate("load.rx.bit.rate", "", "received bits"),
-    ]
+    packets, bits = (
+        [
+            rate(side, what, f"{word} {what}")
+            for side, word in ((OFFERED, "offered"), (SENT, "sent"), (BACK, "received"))
+        ]
+        for what in (PACKETS, BITS)
+    )
     loss = taken("load.loss", lambda entry: entry)
     others = [
         Trace(_word(key), as_plotted(source.series(key))[0])

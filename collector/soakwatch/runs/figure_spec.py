@@ -11,7 +11,8 @@ from soakwatch.core.errors import SoakwatchError
 from soakwatch.core.suggest import hint
 from soakwatch.plan.phase import PHASES
 from soakwatch.sources.tables.columns import IMPORTED
-from soakwatch_model.metric import BY_NAME, COUNTER, DOWN, GAUGE, STATE, UP, Metric
+from soakwatch_model.flow import BACK, PACKETS
+from soakwatch_model.metric import BY_NAME, COUNTER, DOWN, GAUGE, STATE, UP, Metric, flows
 from soakwatch_model.metric_queries import words_of
 from soakwatch_model.roles import ROLES
 
@@ -143,7 +144,7 @@ def _divided(text: str) -> tuple[str, str]:
 
 
 def _ratio_name(over: FigureSpec, under: FigureSpec) -> str:
-    if over.metric == "system.power" and under.metric in {"load.rx.packet.rate", "load.rx.packets"}:
+    if over.metric == "system.power" and under.metric in flows(BACK, PACKETS):
         place = over.name.removeprefix("power, mean")
         return f"energy per packet{place}" if place != over.name else f"{over.name}, per packet"
     return f"{over.name} / {under.name}"

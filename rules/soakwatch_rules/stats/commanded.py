@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from soakwatch_model.flow import FAILED, REQUESTS
+from soakwatch_model.metric import flows
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.stats.flow import binned
@@ -73,7 +75,7 @@ def _idle(reported: Series, waits: Sequence[Series], achieved: NDArray[np.float6
     calm = np.ones(edges.size - 1, dtype=np.bool_)
     for series in waits:
         good = series.finite()
-        if series.metric in {"load.failures", "load.failure.rate"}:
+        if series.metric in flows(FAILED, REQUESTS):
             calm &= binned([good], edges) == 0
             continue
         positions = np.searchsorted(good.time_ns, edges[1:], side="right") - 1
