@@ -12,5 +12,14 @@ class PartOfRun:
     lived_s: float
 
 
-Fact = PartOfRun
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """Readings of a series of it were set aside, for they cannot be: ``text`` says which and why in one sentence,
+    ``undecided`` why nothing passes by what is left; empty where it may."""
+
+    text: str
+    undecided: str
+
+
+Fact = PartOfRun | Aside
 """Any of them."""

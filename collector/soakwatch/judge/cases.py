@@ -22,6 +22,7 @@ from soakwatch.judge.judged_record import JudgeableRecord
 from soakwatch.judge.lifetime import lifetime
 from soakwatch.judge.overload_cut import around_searches, sees_overload
 from soakwatch.judge.planned import Planned
+from soakwatch.judge.plausible import Plausible
 from soakwatch.judge.poll_mode import poll_modes
 from soakwatch.judge.shut_ports import shut_ports
 from soakwatch.judge.tenants import tenants_in
@@ -54,7 +55,8 @@ class CaseBuilder:
         earlier: Sequence[JudgeableRecord] = (),
         tenants: Sequence[TenantPlan] = (),
     ) -> None:
-        self._record, self._earlier, self._tenants = record, tuple(earlier), tuple(tenants)
+        self.plausible = record = Plausible(record)
+        self._record, self._earlier, self._tenants = record, tuple(map(Plausible, earlier)), tuple(tenants)
         self.roles = dict(record.roles())
         self.devices = sum(role == DUT for role in self.roles.values())
         self.window = record.window()
@@ -125,7 +127,8 @@ class CaseBuilder:
 
     def use_view(self, record: JudgeableRecord) -> None:
         """Go on with another view of the same record."""
-        self._record, self._accounts, self._families, self._polling, self._shut = record, {}, {}, {}, {}
+        self._record = self.plausible = Plausible(record)
+        self._accounts, self._families, self._polling, self._shut = {}, {}, {}, {}
         self._load = self._read_load()
         self._unheard = self._read_unheard()
 

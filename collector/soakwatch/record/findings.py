@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import cast
 
-from soakwatch_model.fact import Fact, PartOfRun
+from soakwatch_model.fact import Aside, Fact, PartOfRun
 from soakwatch_model.finding import (
     Finding,
     Forecast,
@@ -28,7 +28,7 @@ _MARK_KINDS = "mark_kinds"
 _VICTIMS = "mark_victims"
 """Process, pid and core file of each mark that has them, null of another; left out where no mark has."""
 _OF_THE_DEVICE = tuple(kind.words for kind in KERNEL.values() if kind.outcome is Outcome.FAIL)
-_FACTS: Mapping[str, Callable[..., Fact]] = {kind.__name__: kind for kind in (PartOfRun,)}
+_FACTS: Mapping[str, Callable[..., Fact]] = {kind.__name__: kind for kind in (PartOfRun, Aside)}
 """The kinds of facts by their names in a record."""
 _NOT_JSON = ("nan", "inf", "-inf")
 """How the floats are kept that JSON lacks."""

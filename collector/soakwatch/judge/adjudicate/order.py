@@ -13,6 +13,7 @@ from soakwatch.judge.adjudicate.load import loss_elsewhere, management_path, sha
 from soakwatch.judge.adjudicate.memory import memory_of_shared_hosts, memory_parts, memory_shape
 from soakwatch.judge.adjudicate.required import required
 from soakwatch.judge.adjudicate.role import role
+from soakwatch.judge.adjudicate.set_aside import set_aside
 from soakwatch.judge.adjudicate.so_far import so_far
 from soakwatch_model.finding import Finding
 
@@ -30,6 +31,7 @@ class RulingStep:
 
 RULINGS: Final = (
     RulingStep(lifetime, "end"),
+    RulingStep(set_aside, "end"),
     RulingStep(role, "always"),
     RulingStep(memory_parts, "end"),
     RulingStep(memory_shape, "end"),

@@ -1,0 +1,106 @@
+"""Readings that cannot be, in the verdict of whole nights by the command: none convicts, and real bursts still do."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.bench.accuracy.garbled import drawn, tried, well
+from tests.bench.accuracy.night import Night, write_run
+
+from soakwatch.cli.main import run
+
+IF = "interface=eth1,direction=receive"
+DROPPED = "system.network.packet.dropped"
+
+
+def verdict_of(night: Night, folder: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    """What the command says of a night."""
+    write_run(night, folder / "record")
+    capsys.readouterr()
+    run(["judge", str(folder / "record"), "--json", "-"])
+    verdict: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return verdict
+
+
+def the_drops(verdict: dict[str, Any], metric: str = DROPPED) -> dict[str, Any]:
+    """The finding of the rule on drops for one counter."""
+    (found,) = [f for f in verdict["findings"] if (f["rule"], f["metric"]) == ("drops", metric)]
+    return dict(found)
+
+
+def test_no_garbled_reading_fails_a_night_and_every_burst_does() -> None:
+    nights = [tried(seed) for seed in range(5000, 5020)]
+    assert [(n.seed, n.ways, n.reason) for n in nights if (n.verdict == "fail") != bool(n.lost)] == []
+    assert sum(n.named > 0 for n in nights if n.ways) >= 10
+
+
+def test_one_reading_taken_back_is_listed_and_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    night = well(4)
+    value = night.of(DROPPED, IF)
+    value[:] = 100.0
+    value[50] += 2.0**32
+    verdict = verdict_of(night, tmp_path, capsys)
+    assert verdict["verdict"] == "pass"
+    (aside,) = verdict["set_aside"]
+    assert (aside["metric"], aside["count"], aside["undecided"]) == (DROPPED, 1, "")
+    found = the_drops(verdict)
+    text = "it cannot be (it jumped by 4,294,967,296 and was back at the next reading)"
+    assert found["outcome"] == "pass"
+    assert any(text in doubt for doubt in found["doubts"])
+
+
+def test_many_of_them_leave_it_open(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    night = well(4)
+    value = night.of(DROPPED, IF)
+    value[:] = 100.0
+    value[5:-5:12] = 0.0
+    verdict = verdict_of(night, tmp_path, capsys)
+    found = the_drops(verdict)
+    assert (verdict["verdict"], found["outcome"], found["why"]) == (
+        "inconclusive",
+        "inconclusive",
+        "could not be read",
+    )
+    assert "were set aside: they cannot be" in found["reason"]
+    assert "% of them" in found["reason"]
+
+
+def test_more_drops_than_packets_that_came_are_no_loss(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    night = well(4)
+    sent = float(np.diff(night.of("load.tx.packets")).max())
+    night.of(DROPPED, IF)[60:] += 20 * sent
+    found = the_drops(verdict_of(night, tmp_path, capsys))
+    assert found["outcome"] == "inconclusive"
+    assert "what was counted then is not known" in found["reason"]
+    night = well(4)
+    night.of(DROPPED, IF)[60:] += 0.9 * sent
+    assert the_drops(verdict_of(night, tmp_path / "less", capsys))["outcome"] == "fail"
+
+
+def test_a_counter_above_two_to_the_31_that_was_reset_lost_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    night = well(4)
+    value = night.of("queue.dropped", "queue=0")
+    value[:] = 3e9
+    value[70:] = 0.0
+    found = the_drops(verdict_of(night, tmp_path, capsys), "queue.dropped")
+    assert found["outcome"] == "pass"
+    assert "reset 1 time" in " ".join(found["doubts"])
+
+
+def test_the_record_keeps_what_the_rules_do_not_see(tmp_path: Path) -> None:
+    night, ways, _ = drawn(5000)
+    write_run(night, tmp_path / "record")
+    from soakwatch.record import RecordView
+
+    with RecordView.open(tmp_path / "record") as view:
+        kept = {key: view.series(key).values for key in view.keys(None)}
+    assert ways
+    for key, value in night.value.items():
+        (read,) = [v for k, v in kept.items() if (k.target, k.metric, k.object) == (key.target, key.metric, key.object)]
+        assert np.allclose(read, value)
