@@ -42,7 +42,7 @@ def blocks(page: Page) -> Sequence[Block] | None:
         ]
         for found in aside[:_MAX_ROWS]
     ]
-    intro = "The source showed what cannot be. No rule saw these readings; the record and the plots have them as they came."
+    intro = "The source showed what cannot be. No rule saw these readings; record and plots have them as they came."
     texts = tuple(Text(f"{found.target}  {found.text}") for found in aside)
     total = counted(sum(found.count for found in aside), "reading")
     return (
