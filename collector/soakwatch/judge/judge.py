@@ -23,7 +23,6 @@ from soakwatch_model.case import Case
 from soakwatch_model.fact import PartOfRun
 from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.roles import DUT
-from soakwatch_model.window import Window
 from soakwatch_rules.rule import Rule
 
 

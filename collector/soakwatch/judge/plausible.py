@@ -7,6 +7,7 @@ every rule and every window sees the same ones.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -21,6 +22,7 @@ from soakwatch_model.label import label
 from soakwatch_model.metric import BY_NAME, flows
 from soakwatch_model.metric_entry import COUNTER
 from soakwatch_model.roles import GENERATOR
+from soakwatch_model.sample import object_text
 from soakwatch_model.series import Series
 from soakwatch_model.set_aside import SetAside
 from soakwatch_model.window import Phase, Window
@@ -112,9 +114,15 @@ class Plausible:
 
     def of(self, case: Case) -> tuple[SetAside, ...]:
         """What was set aside of the series of a case, in its window."""
-        keys = [SeriesKey(series.target, series.metric, series.object) for series in case.series]
-        found = (self._set_aside(key, case.window) for key in keys if key in self._left)
-        return tuple(each for each in found if each is not None)
+        found = []
+        for series in case.series:
+            # what one of several generators reports of the device bears its name there
+            own = series.object.removeprefix(object_text(generator=series.target)).removeprefix(",")
+            keys = (SeriesKey(series.target, series.metric, name) for name in (series.object, own))
+            key = next((key for key in keys if key in self._left), None)
+            aside = None if key is None else self._set_aside(key, case.window)
+            found += [] if aside is None else [replace(aside, object=series.object)]
+        return tuple(found)
 
     def _set_aside(self, key: SeriesKey, window: Window | None = None) -> SetAside | None:
         readings, every = self._odd.get(key, (0, ()))
