@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 
+import numpy as np
+
 from soakwatch.core.event_kinds import SETUP_CHANGE, is_run_admin
 from soakwatch.core.fingerprints import BEGIN_KEY
 from soakwatch.core.flatten import Tree, parse_json
@@ -44,6 +46,9 @@ from soakwatch_rules.wording.words import counted
 
 Concerned = Callable[[Rule, str, Sequence[SeriesKey]], bool]
 """Whether a case is to be judged, by its rule, target and series."""
+
+_MOVES = 1.001  # times the least of its readings: a size that moved
+_FULL = 0.99  # of a size, and of the readings: what is never less than full
 
 
 class CaseBuilder:
@@ -284,8 +289,20 @@ class CaseBuilder:
         return {
             (key.target, key.metric, key.object): float(series.value[-1])
             for key, series in last.items()
-            if len(series) and series.value[-1] > 0
+            if len(series) and series.value[-1] > 0 and not self._is_what_is_used(key, series)
         }
+
+    def _is_what_is_used(self, key: SeriesKey, limit: Series) -> bool:
+        """Whether a stated size is no limit: it moves, and is what is used of it (shared memory in hrStorage)."""
+        size = limit.values
+        if size.max() <= _MOVES * size.min():
+            return False
+        for metric in (metric.name for metric in BY_NAME.values() if metric.ceiling == key.metric):
+            used = self._record.series(SeriesKey(key.target, metric, key.object)).finite()
+            _, at, own = np.intersect1d(limit.time_ns, used.time_ns, return_indices=True)
+            if at.size and float(np.mean(used.values[own] >= _FULL * size[at])) >= _FULL:
+                return True
+        return False
 
     def _events_in(self, targets: frozenset[str], window: Window) -> tuple[Event, ...]:
         """What touches a window, picked once: many cases share one, and a device that crashes all day has many."""

@@ -104,3 +104,16 @@ def test_the_record_keeps_what_the_rules_do_not_see(tmp_path: Path) -> None:
     for key, value in night.value.items():
         (read,) = [v for k, v in kept.items() if (k.target, k.metric, k.object) == (key.target, key.metric, key.object)]
         assert np.allclose(read, value)
+
+
+def test_a_pool_whose_size_is_what_is_used_has_no_limit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    night = well(4)
+    used = 2.0**20 * (1.0 + 15.0 * (np.arange(night.at_s.size) >= 60))
+    night.put("system.memory.pool.usage", used, "pool=Shared memory")
+    outcomes = {}
+    for name, size in (("used", used), ("whole", np.full(used.size, 2.0**24))):
+        night.put("system.memory.pool.limit", size, "pool=Shared memory")
+        verdict = verdict_of(night, tmp_path / name, capsys)
+        outcomes[name] = [f["outcome"] for f in verdict["findings"] if f["rule"] == "saturation"]
+    assert "fail" not in outcomes["used"]
+    assert "fail" in outcomes["whole"]
