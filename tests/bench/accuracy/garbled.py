@@ -111,6 +111,10 @@ def _reset(value: Floats, place: int, rng: np.random.Generator) -> None:
     value[place:] -= value[place - 1 if place else 0]
 
 
+def _again(value: Floats, place: int, rng: np.random.Generator) -> None:
+    value[place % 10 + 1 :: 10] = 0.0
+
+
 def _more_than_came(value: Floats, place: int, rng: np.random.Generator) -> None:
     value[place:] += 60.0 * 5e5 * float(rng.uniform(300, 3000))
 
@@ -130,8 +134,10 @@ GARBLES: Final = (
         "all 32 bits set and back", lambda k, v: _is_counter(k, v) and v.max() < 2**32, _lone(lambda _: 2.0**32 - 1)
     ),
     Garble("10^15 and back", _is_counter, _lone(lambda was: was + 1e15)),
+    Garble("10^8 and back", lambda k, v: _is_counter(k, v) and bool(v[0] > 4), _lone(lambda was: was + 1e8)),
     Garble("to 0 and back", lambda k, v: _is_counter(k, v) and bool(v[0] > 0), _lone(lambda _: 0.0)),
     Garble("to 0 twice and back", lambda k, v: _is_counter(k, v) and bool(v[0] > 0), _lone(lambda _: 0.0, 2)),
+    Garble("to 0 again and again", lambda k, v: _is_counter(k, v) and bool(v[0] > 0), _again),
     Garble("down by 2^32 and back", lambda k, v: _is_counter(k, v) and v[0] >= 2**32, _lone(lambda was: was - 2.0**32)),
     Garble("up by 2^32, stays", _is_counter, _stays),
     Garble("reset from above 2^31", lambda k, v: _is_counter(k, v) and bool(v[0] > 2**31 and v[-1] < 2**32), _reset),

@@ -9,9 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.bench.accuracy.garbled import drawn, tried, well
-from tests.bench.accuracy.night import Night, write_run
+from tests.bench.accuracy.night import Night, floats, write_run
+from tests.collector.judge.live_device import Device, evaluator_of
 
 from soakwatch.cli.main import run
+from soakwatch_model.finding import Outcome
+from soakwatch_rules.detectors.drops import Drops
+from soakwatch_rules.detectors.reboot import Reboot
 
 IF = "interface=eth1,direction=receive"
 DROPPED = "system.network.packet.dropped"
@@ -108,12 +112,29 @@ def test_the_record_keeps_what_the_rules_do_not_see(tmp_path: Path) -> None:
 
 def test_a_pool_whose_size_is_what_is_used_has_no_limit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     night = well(4)
-    used = 2.0**20 * (1.0 + 15.0 * (np.arange(night.at_s.size) >= 60))
+    used = floats(2.0**20 * (1.0 + 15.0 * (np.arange(night.at_s.size) >= 60)))
     night.put("system.memory.pool.usage", used, "pool=Shared memory")
     outcomes = {}
-    for name, size in (("used", used), ("whole", np.full(used.size, 2.0**24))):
+    for name, size in (("used", used), ("whole", floats(np.full(used.size, 2.0**24)))):
         night.put("system.memory.pool.limit", size, "pool=Shared memory")
         verdict = verdict_of(night, tmp_path / name, capsys)
         outcomes[name] = [f["outcome"] for f in verdict["findings"] if f["rule"] == "saturation"]
     assert "fail" not in outcomes["used"]
     assert "fail" in outcomes["whole"]
+
+
+def test_nor_does_one_fail_a_run_that_goes_on_at_any_minute(tmp_path: Path) -> None:
+    device = Device(tmp_path / "run")
+    device.levels["queue.dropped", "queue=0"] = lambda second: 100 + 2**32 * (second == 1200)
+    device.levels["queue.dropped", "queue=1"] = lambda second: 100 * (second != 1800)
+    device.levels["queue.dropped", "queue=2"] = lambda second: 100 + 50 * (second >= 3000)
+    device.levels["system.uptime", ""] = lambda second: (90_000.0 + second) * (second != 1800)
+    live = evaluator_of(device, Drops(), Reboot())
+    failed = []
+    for _ in range(60):
+        device.run(60)
+        live.evaluate()
+        failed.append({f.object for f in live.findings if f.outcome is Outcome.FAIL})
+    device.record.close()
+    assert failed[:50] == [set()] * 50
+    assert failed[51:] == [{"queue=2"}] * 9
