@@ -162,7 +162,10 @@ def _of_counter(series: Series, most: Floats | None, restarts: Sequence[Window])
     again = np.zeros(value.size, np.bool_)
     for restart in restarts:
         again[1:] |= (time_ns[1:] >= restart.begin_ns) & (time_ns[:-1] <= restart.end_ns)
-    pace = 1.0 if is_clock(series.metric) else _pace(steps, seconds, falls)
+    near = np.convolve(falls, np.ones(2 * _LONGEST + 1), "full")[_LONGEST : _LONGEST + falls.size] > 0
+    if int(((steps > bound) & ~near).sum()) > _LONGEST:  # this source counts faster than is known of it
+        bound = np.full(bound.size, np.inf)
+    pace = 1.0 if is_clock(series.metric) else _pace(steps, seconds, near)
     sifted = _Counter(
         is_clock(series.metric),
         (time_ns - time_ns[0]) * 1e-9,
@@ -192,9 +195,9 @@ def _most_per_s(series: Series) -> float:
     return _PER_S.get(series.trait.unit, _MOST_PER_S)
 
 
-def _pace(steps: Floats, seconds: Floats, falls: NDArray[np.bool_]) -> float:
-    """The fastest that the counter counted away from its falls; of one that falls all the time what is usual there."""
-    near = np.convolve(falls, np.ones(2 * _LONGEST + 1), "full")[_LONGEST : _LONGEST + falls.size] > 0
+def _pace(steps: Floats, seconds: Floats, near: NDArray[np.bool_]) -> float:
+    """The fastest that the counter counted where it is not ``near`` a fall; of one that falls all the time what is
+    usual there."""
     calm = ~near & (steps < _BIG)
     rates = steps[calm] / seconds[calm]
     if rates.size >= 0.5 * steps.size:
@@ -272,7 +275,7 @@ def _judge_rises(sifted: _Counter) -> None:
         if place == int(kept[-1]):
             _set_aside(sifted, place, place + 1, Way.UP_AT_END, rise, sure=False)
             continue
-        mark = next((mark for mark in _MARKS if abs(rise - mark) <= sifted.allowed(before, place)), None)
+        mark = _mark_of(rise, sifted.allowed(before, place))
         amount = rise if mark is None else mark
         _take_out(sifted, place, -amount, Way.STAYED, sure=mark is not None)
 
@@ -285,8 +288,12 @@ def _too_much(sifted: _Counter, before: int, place: int) -> bool:
 
 
 def _beyond(rise: float, allowed: float, most: float) -> bool:
-    marked = rise >= _FAR * allowed and any(abs(rise - mark) <= allowed for mark in _MARKS)
-    return rise > most or marked
+    return rise > most or _mark_of(rise, allowed) is not None
+
+
+def _mark_of(rise: float, allowed: float) -> float | None:
+    """The power of two that a rise is, but for what is usual there; None of any other, and of one that is usual."""
+    return next((mark for mark in _MARKS if abs(rise - mark) <= allowed and rise >= _FAR * allowed), None)
 
 
 def _set_aside(sifted: _Counter, first: int, close: int, way: Way, amount: float, *, sure: bool) -> None:

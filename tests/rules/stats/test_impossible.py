@@ -130,6 +130,15 @@ def test_a_step_beyond_what_can_have_come_counts_nothing_and_is_not_sure() -> No
     assert sift(series("system.network.packet.dropped", value), 10 * most).odd == ()
 
 
+def test_a_source_that_counts_faster_than_its_link_states_is_believed() -> None:
+    """Virtual interfaces state less than they carry; bits over 2**31 a minute are nothing odd."""
+    value = np.cumsum(np.full(100, 15_283_009_024, dtype=np.int64))
+    assert sift(series("system.network.io", value), np.full(100, 15e9)).odd == ()
+    once = np.arange(100, dtype=np.int64) * 10**8
+    once[50:] += 20 * 10**9
+    assert len(sift(series("system.network.io", once), np.full(100, 15e9)).odd) == 1
+
+
 def test_wraps_at_any_pace_are_no_misreadings() -> None:
     for pace in (60_000, 10**8, 10**9, 2 * 10**9):
         value = (np.arange(300, dtype=np.int64) * pace + 4 * 10**9) % 2**32
