@@ -76,6 +76,15 @@ class PollCost:
     """What the monitor's own polls cost was weighed, or at least how long the answers took."""
 
 
-Fact = PartOfRun | Certainty | Growth | Lost | PathCut | PollCost
-KINDS: Final[tuple[type[Fact], ...]] = (PartOfRun, Certainty, Growth, Lost, PathCut, PollCost)
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """Readings of a series of it were set aside, for they cannot be: ``text`` says which and why in one sentence,
+    ``undecided`` why nothing passes by what is left; empty where it may."""
+
+    text: str
+    undecided: str
+
+
+Fact = PartOfRun | Aside | Certainty | Growth | Lost | PathCut | PollCost
+KINDS: Final[tuple[type[Fact], ...]] = (PartOfRun, Aside, Certainty, Growth, Lost, PathCut, PollCost)
 """All of them; a record keeps facts by the names of their kinds."""

@@ -15,6 +15,9 @@ Growth = Literal["up", "down"]
 
 _WRAP_BITS = (32, 64)
 _MIN_STEP = 0.05  # of the usual distance
+_FASTER = 10.0  # times the fastest step elsewhere: a wrap that implies more was a reset
+_SMALL_WRAP = 65_536.0  # a counter that is reset so shortly before its wrap is rarer than one that counts in bursts
+_OFTEN = 0.25  # of the steps: a counter that falls so often wraps
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +114,11 @@ class Series:
         """What a counter counted between neighbours, at the later one's time; length n - 1.
 
         A fall is a wrap at 2**32 or 2**64 if the counter stood in the upper half before and lies in the lower half
-        after it (so the increment is below half the range); any other fall is a restart of the counter and
-        gives NaN. Wrong for a counter that wraps more than once between two readings: poll faster than that.
+        after it (so the increment is below half the range), and if that increment is no faster than ten times the
+        fastest step that did not wrap, or at most 65,536; any other fall is a restart of the counter and gives NaN. Of
+        a counter that wraps at every fourth reading or more often every such fall is one. Wrong for a counter that
+        wraps more than once between two readings: poll faster than that; and for one that was reset while it counted
+        so fast that a wrap would have been no surprise: then up to ten usual steps too many are counted.
         """
         if len(self) < 2:
             return _part(self, self.time_ns[1:], np.empty(0))
@@ -122,8 +128,15 @@ class Series:
             step = (after - before).astype(np.float64)
         else:
             step = np.where(fell, np.float64(0), (after - before).astype(np.float64))
-        for index in np.flatnonzero(fell):
+        at = np.flatnonzero(fell)
+        for index in at:
             step[index] = _wrapped(before[index].item(), after[index].item())
+        if at.size and at.size < _OFTEN * step.size:
+            seconds = np.diff(self.time_ns) * 1e-9
+            with np.errstate(invalid="ignore"):
+                fastest = float(np.nanmax(step[~fell] / seconds[~fell], initial=0.0))
+            surprise = step[at] > np.maximum(_FASTER * fastest * seconds[at], _SMALL_WRAP)
+            step[at[surprise]] = np.nan
         return _part(self, self.time_ns[1:], step)
 
     def spaced(self) -> Series:

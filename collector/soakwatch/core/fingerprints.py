@@ -26,6 +26,10 @@ VOLATILE_SECTIONS: Final = frozenset({"processes"}) | ABOUT_KEYS
 """Sections that change by themselves, or are no part of the machine: no difference."""
 VOLATILE_KEYS: Final = frozenset({"uptime", "uptime_s", "up_since", "free", "free_bytes"})
 """Keys, at any depth, of which the same holds."""
+_OF_MEMORY: Final = frozenset({"memory", "numa"})
+_BREATHING: Final = frozenset({"total_bytes", "memory_bytes"})
+"""Amounts of these sections that a virtual machine's balloon moves: it takes memory away and gives it back."""
+_BREATH = 0.5  # of the larger amount that a balloon may take
 MAX_DIFFERENCES: Final = 20
 """Paths that are listed of one difference; ``more`` says how many there are besides."""
 _ABSENT = "absent"
@@ -122,6 +126,7 @@ def differences(begin: Mapping[str, Tree], end: Mapping[str, Tree]) -> dict[str,
     """What is not the same in two trees of one target: ``old -> new`` by path.
 
     Only sections that the same source reported both times are compared: what could not be asked again is no difference.
+    On a virtual machine (``host virtual``) an amount of memory that moved by up to half is none: its balloon breathes.
 
     >>> differences({"cpu": {"governor": "performance"}}, {"cpu": {"governor": "powersave"}})
     {'cpu governor': 'performance -> powersave'}
@@ -132,12 +137,31 @@ def differences(begin: Mapping[str, Tree], end: Mapping[str, Tree]) -> dict[str,
         flatten(comparable({name: section for name, section in tree.items() if name in same}), "")
         for tree in (begin, end)
     )
+    host = begin.get("host")
+    breathes = isinstance(host, dict) and bool(host.get("virtual"))
     found: dict[str, str] = {}
     for path in [*old, *(path for path in new if path not in old)]:
         then, now = old.get(path, _ABSENT), new.get(path, _ABSENT)
+        if breathes and _of_a_balloon(path, then, now):
+            continue
         if then != now and not any(path.startswith(f"{whole} ") for whole in found):
             found[path] = f"{then[:_MAX_VALUE]} -> {now[:_MAX_VALUE]}"
     return found
+
+
+def _of_a_balloon(path: str, then: str, now: str) -> bool:
+    """Whether two readings are an amount of memory that a balloon moved.
+
+    >>> _of_a_balloon("numa node0 memory_bytes", "16603369472", "25276510208")
+    True
+    >>> _of_a_balloon("memory total_bytes", "16603369472", "8000000000"), _of_a_balloon("memory dimms", "2", "1")
+    (False, False)
+    """
+    names = path.split()
+    if names[0] not in _OF_MEMORY or names[-1] not in _BREATHING or not (then.isdecimal() and now.isdecimal()):
+        return False
+    less, more = sorted((int(then), int(now)))
+    return less >= (1 - _BREATH) * more
 
 
 def event_detail(differing: Mapping[str, str]) -> dict[str, str]:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 
+import numpy as np
+
 from soakwatch.core.event_kinds import SETUP_CHANGE, is_run_admin
 from soakwatch.core.fingerprints import BEGIN_KEY
 from soakwatch.core.flatten import Tree, parse_json
@@ -22,6 +24,7 @@ from soakwatch.judge.judged_record import JudgeableRecord
 from soakwatch.judge.lifetime import lifetime
 from soakwatch.judge.overload_cut import around_searches, sees_overload
 from soakwatch.judge.planned import Planned
+from soakwatch.judge.plausible import Plausible
 from soakwatch.judge.poll_mode import poll_modes
 from soakwatch.judge.shut_ports import shut_ports
 from soakwatch.judge.tenants import tenants_in
@@ -44,6 +47,9 @@ from soakwatch_rules.wording.words import counted
 Concerned = Callable[[Rule, str, Sequence[SeriesKey]], bool]
 """Whether a case is to be judged, by its rule, target and series."""
 
+_MOVES = 1.001  # times the least of its readings: a size that moved
+_FULL = 0.99  # of a size, and of the readings: what is never less than full
+
 
 class CaseBuilder:
     """What all cases of one record share; series are read one at a time, so memory does not grow with the record."""
@@ -54,7 +60,8 @@ class CaseBuilder:
         earlier: Sequence[JudgeableRecord] = (),
         tenants: Sequence[TenantPlan] = (),
     ) -> None:
-        self._record, self._earlier, self._tenants = record, tuple(earlier), tuple(tenants)
+        self.plausible = record = Plausible(record)
+        self._record, self._earlier, self._tenants = record, tuple(map(Plausible, earlier)), tuple(tenants)
         self.roles = dict(record.roles())
         self.devices = sum(role == DUT for role in self.roles.values())
         self.window = record.window()
@@ -125,7 +132,8 @@ class CaseBuilder:
 
     def use_view(self, record: JudgeableRecord) -> None:
         """Go on with another view of the same record."""
-        self._record, self._accounts, self._families, self._polling, self._shut = record, {}, {}, {}, {}
+        self._record = self.plausible = Plausible(record)
+        self._accounts, self._families, self._polling, self._shut = {}, {}, {}, {}
         self._load = self._read_load()
         self._unheard = self._read_unheard()
 
@@ -281,8 +289,20 @@ class CaseBuilder:
         return {
             (key.target, key.metric, key.object): float(series.value[-1])
             for key, series in last.items()
-            if len(series) and series.value[-1] > 0
+            if len(series) and series.value[-1] > 0 and not self._is_what_is_used(key, series)
         }
+
+    def _is_what_is_used(self, key: SeriesKey, limit: Series) -> bool:
+        """Whether a stated size is no limit: it moves, and is what is used of it (shared memory in hrStorage)."""
+        size = limit.values
+        if size.max() <= _MOVES * size.min():
+            return False
+        for metric in (metric.name for metric in BY_NAME.values() if metric.ceiling == key.metric):
+            used = self._record.series(SeriesKey(key.target, metric, key.object)).finite()
+            _, at, own = np.intersect1d(limit.time_ns, used.time_ns, return_indices=True)
+            if at.size and float(np.mean(used.values[own] >= _FULL * size[at])) >= _FULL:
+                return True
+        return False
 
     def _events_in(self, targets: frozenset[str], window: Window) -> tuple[Event, ...]:
         """What touches a window, picked once: many cases share one, and a device that crashes all day has many."""

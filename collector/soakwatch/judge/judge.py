@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from soakwatch.judge.adjudicate.context import Context
 from soakwatch.judge.adjudicate.order import adjudicate
+from soakwatch.judge.adjudicate.set_aside import with_aside
 from soakwatch.judge.capacity import capacity_findings, searches_of
 from soakwatch.judge.cases import CaseBuilder, Concerned
 from soakwatch.judge.judged_record import JudgeableRecord
@@ -22,7 +23,6 @@ from soakwatch_model.case import Case
 from soakwatch_model.fact import PartOfRun
 from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.roles import DUT
-from soakwatch_model.window import Window
 from soakwatch_rules.rule import Rule
 
 
@@ -66,9 +66,7 @@ def judge(
         for use in uses
         for case in case_builder.cases(use.rule, progress, concerned)
         for finding in (
-            _judged(use.rule, case, case_builder.stretches(use.rule))
-            if case_builder.begun(use.rule)
-            else (_never_begun(use.rule, case),)
+            _judged(use.rule, case, case_builder) if case_builder.begun(use.rule) else (_never_begun(use.rule, case),)
         )
     ]
     devices = sorted(target for target, role in case_builder.roles.items() if role == DUT)
@@ -108,16 +106,17 @@ def judge(
         case_builder.events,
         goes_on=goes_on,
     )
-    return replace(verdict, capacity=searches_of(record))
+    return replace(verdict, capacity=searches_of(record), set_aside=case_builder.plausible.set_aside())
 
 
-def _judged(rule: Rule, case: Case, stretches: Sequence[Window]) -> Sequence[Finding]:
-    """What the rule says of a case, with the fact that its subject was there for a part of the stretch only."""
+def _judged(rule: Rule, case: Case, case_builder: CaseBuilder) -> Sequence[Finding]:
+    """What the rule says of a case, with the facts that its subject was there for a part of the stretch only, and that
+    readings of it were set aside."""
     findings = rule.judge(case)
-    if case.window in stretches:
-        return findings
-    part = PartOfRun(case.window.seconds)
-    return [replace(finding, facts=(*finding.facts, part)) for finding in findings]
+    if case.window not in case_builder.stretches(rule):
+        part = PartOfRun(case.window.seconds)
+        findings = tuple(replace(finding, facts=(*finding.facts, part)) for finding in findings)
+    return with_aside(findings, case_builder.plausible.of(case))
 
 
 def _never_begun(rule: Rule, case: Case) -> Finding:

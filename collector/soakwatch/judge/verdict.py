@@ -14,6 +14,7 @@ from soakwatch_model.case import Ledger
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.roles import DUT
+from soakwatch_model.set_aside import SetAside
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules.causes import Cause, causes
 from soakwatch_rules.traits import Judges, traits_of
@@ -52,7 +53,7 @@ class Verdict:
     ``waived`` are the indexes of inconclusive findings that do not block a pass. ``preliminary`` says that the run
     goes on: it may have failed already, and cannot have passed. ``labels`` are those of the run, text by name;
     ``capacity`` are its searches for the capacity. ``checked`` is what came of checking the record, None where it was
-    not (a run that goes on).
+    not (a run that goes on). ``set_aside`` are the readings that cannot be and that no rule saw, by series.
     """
 
     run: str
@@ -69,6 +70,7 @@ class Verdict:
     labels: Mapping[str, str] = field(default_factory=dict)
     capacity: tuple[CapacitySearch, ...] = ()
     checked: Checked | None = None
+    set_aside: tuple[SetAside, ...] = ()
 
     @property
     def words(self) -> str:

@@ -22,6 +22,7 @@ from soakwatch_model.case import Ledger
 from soakwatch_model.fact import Fact
 from soakwatch_model.finding import Finding, Forecast, Mark
 from soakwatch_model.sample import object_labels
+from soakwatch_model.set_aside import SetAside
 from soakwatch_model.window import Phase
 from soakwatch_rules.causes import Cause
 
@@ -49,6 +50,7 @@ def verdict_document(verdict: Verdict, difference: Changed | None = None) -> dic
         "capacity": [_capacity(search) for search in verdict.capacity],
         "changed": None if difference is None else _changed(difference),
         "seal": _seal(verdict.checked),
+        "set_aside": [_set_aside(found) for found in verdict.set_aside],
     }
 
 
@@ -91,6 +93,22 @@ def _changed(difference: Changed) -> dict[str, Json]:
             for change in difference.changes
         ],
         "plan": list[Json](difference.plan),
+    }
+
+
+def _set_aside(found: SetAside) -> Json:
+    """Readings of one series that cannot be, and that no rule saw."""
+    return {
+        "target": found.target,
+        "metric": found.metric,
+        "object": found.object,
+        "count": found.count,
+        "of": found.of,
+        "start": iso(found.begin_ns),
+        "end": iso(found.end_ns),
+        "why": list[Json](found.why),
+        "undecided": found.undecided,
+        "text": found.text,
     }
 
 

@@ -127,10 +127,14 @@ def floats(value: ArrayLike) -> Floats:
     return np.asarray(value, dtype=np.float64)
 
 
-def typed(key: Key, value: Floats) -> NDArray[np.float64] | NDArray[np.int64]:
-    """The readings as a source brings them: counts and identities are whole numbers."""
+def typed(key: Key, value: Floats) -> NDArray[np.float64] | NDArray[np.int64] | NDArray[np.uint64]:
+    """The readings as a source brings them: counts and identities are whole numbers, of 64 bits without a sign where
+    one needs that (2**64 is all bits set)."""
     entry = BY_NAME[key.metric]
     if (entry.kind in {COUNTER, STATE} and entry.unit != "s" and entry.quantum is None) or entry.unit == "By":
+        if float(value.max(initial=0.0)) >= 2.0**63:
+            whole = np.round(np.clip(value, 0, 2.0**64 - 2048)).astype(np.uint64)
+            return np.where(value >= 2.0**64 - 2048, np.uint64(2**64 - 1), whole)
         return np.round(value).astype(np.int64)
     return value
 

@@ -197,3 +197,20 @@ def test_what_moves_by_design_is_no_difference() -> None:
     assert differences(begin, larger) == {"nics eth0 mtu": "1500 -> 9000"}
     unbalanced = [{**tree, "processes": {"sshd": 1}} for tree in (begin, end)]
     assert differences(*unbalanced) == {"nics eth0 irqs rx": "0 -> 1"}
+
+
+def test_the_balloon_of_a_virtual_machine_is_no_difference_and_a_lost_module_is_one() -> None:
+    def host(node: int, total: int, *dimms: str, **more: Any) -> dict[str, Any]:
+        modules = [{"name": name, "size_bytes": 17179869184} for name in dimms]
+        memory = {"total_bytes": total, "dimms": modules}
+        return {"host": more, "memory": memory, "numa": {"node0": {"memory_bytes": node}}}
+
+    begin = host(16_603_369_472, 25_276_510_208, "A1", "A2", virtual="kvm")
+    assert differences(begin, host(25_276_510_208, 16_603_369_472, "A1", "A2", virtual="kvm")) == {}
+    halved = differences(begin, host(8_000_000_000, 12_000_000_000, "A1", "A2", virtual="kvm"))
+    assert list(halved) == ["memory total_bytes", "numa node0 memory_bytes"]
+    gone = differences(begin, host(16_603_369_472, 25_276_510_208, "A1", virtual="kvm"))
+    assert all(path.startswith("memory dimms A2") for path in gone)
+    assert gone
+    real = differences(host(17_000_000_000, 34_000_000_000), host(17_000_000_000, 17_000_000_000))
+    assert real == {"memory total_bytes": "34000000000 -> 17000000000"}

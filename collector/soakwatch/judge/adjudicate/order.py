@@ -14,6 +14,7 @@ from soakwatch.judge.adjudicate.management_path import management_path
 from soakwatch.judge.adjudicate.memory import memory_of_shared_hosts, memory_parts, memory_shape
 from soakwatch.judge.adjudicate.required import required
 from soakwatch.judge.adjudicate.role import role
+from soakwatch.judge.adjudicate.set_aside import set_aside
 from soakwatch.judge.adjudicate.shared_load import shared_load
 from soakwatch.judge.adjudicate.so_far import so_far
 from soakwatch_model.finding import Finding
@@ -32,6 +33,7 @@ class RulingStep:
 
 RULINGS: Final = (
     RulingStep(lifetime, "end"),
+    RulingStep(set_aside, "end"),
     RulingStep(role, "always"),
     RulingStep(memory_parts, "end"),
     RulingStep(memory_shape, "end"),

@@ -1,0 +1,43 @@
+"""Ruling: no pass by a series of which too many readings cannot be, or where something may hide behind one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from soakwatch.judge.adjudicate.context import Context
+from soakwatch_model.fact import Aside
+from soakwatch_model.finding import Finding, InconclusiveReason, Outcome, Place
+from soakwatch_model.set_aside import SetAside
+
+
+def with_aside(findings: Sequence[Finding], aside: Sequence[SetAside]) -> Sequence[Finding]:
+    """The findings of a case with what was set aside of their series, as facts and among their doubts."""
+    return [_with_own(finding, aside) for finding in findings] if aside else findings
+
+
+def _with_own(finding: Finding, aside: Sequence[SetAside]) -> Finding:
+    own = [a for a in aside if finding.metric in {"", a.metric} and finding.object in {"", a.object}]
+    if not own or finding.outcome is Outcome.NOT_APPLICABLE:
+        return finding
+    facts = tuple(Aside(found.text, found.undecided) for found in own)
+    return replace(finding, facts=(*finding.facts, *facts), doubts=(*finding.doubts, *(found.text for found in own)))
+
+
+def set_aside(findings: Sequence[Finding], _: Context) -> list[Finding]:
+    """Nothing passes by a series of which too many readings cannot be, or where something may hide behind one."""
+    return [_ruled(finding) for finding in findings]
+
+
+def _ruled(finding: Finding) -> Finding:
+    open_ = next((fact for fact in finding.facts if isinstance(fact, Aside) and fact.undecided), None)
+    if open_ is None or finding.outcome is not Outcome.PASS:
+        return finding
+    return finding.ruled(
+        "set_aside",
+        Outcome.INCONCLUSIVE,
+        f"{open_.text}, {open_.undecided}; without that:",
+        place=Place.BEFORE,
+        why=InconclusiveReason.UNREAD,
+        settle="find out why the source shows what cannot be, then run again",
+    )

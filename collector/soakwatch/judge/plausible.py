@@ -1,0 +1,223 @@
+"""A record as rules see it: without the readings that cannot be, which are counted and named.
+
+The record keeps every reading as it came. What is set aside is found once a series, over all of its readings, so that
+every rule and every window sees the same ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from soakwatch.core.formatting import share_text
+from soakwatch.judge.judged_record import JudgeableRecord
+from soakwatch.record import SeriesKey, StoredEvent, StoredFault
+from soakwatch_model.case import Case, Ledger
+from soakwatch_model.flow import PACKETS, SENT
+from soakwatch_model.label import label
+from soakwatch_model.metric import BY_NAME, flows
+from soakwatch_model.metric_entry import COUNTER
+from soakwatch_model.roles import GENERATOR
+from soakwatch_model.sample import object_text
+from soakwatch_model.series import Series
+from soakwatch_model.set_aside import SetAside
+from soakwatch_model.window import Phase, Window
+from soakwatch_rules.stats.flow import amounts
+from soakwatch_rules.stats.impossible import Odd, Sifted, is_clock, sift
+from soakwatch_rules.wording.words import whole
+
+Floats = NDArray[np.float64]
+
+_ENOUGH: Final = 0.05  # of the readings of a series; the same share that a gap may have
+_WAYS = 3  # that are named of one series
+_SPEED: Final = "system.network.speed"
+_BITS = 8.0  # of a byte
+_LEAST_BITS = 512.0  # of a packet: the least frame is 64 bytes
+_LEAST_SPEED = 1e9  # bit/s: virtual interfaces state less than they carry
+_ROOM = 2.0  # times what a link can carry: counters that are read in bursts
+_ARRIVED: Final = {"system.network.packet.dropped": "system.network.packets", "queue.dropped": "queue.packets"}
+"""What counts the packets that came to the place where others were dropped, by the metric of the drops."""
+_UNSEEN = 100.0  # times what arrived that can have been dropped before it was counted, where no generator says more
+_QUEUED = 10_000.0  # packets that can have waited there
+_BOOTED: Final = ("system.boot.id", "system.uptime")
+
+
+class Plausible:
+    """A record without the readings that cannot be."""
+
+    def __init__(self, record: JudgeableRecord) -> None:
+        self._of = record
+        self._odd: dict[SeriesKey, tuple[int, tuple[Odd, ...]]] = {}
+        self._left: dict[SeriesKey, Series] = {}  # of those that had any
+        self._restarts: dict[str, tuple[Window, ...]] = {}
+
+    # --- as a record ---------------------------------------------------------------------------------------------
+
+    def meta(self, key: str) -> str | None:
+        """A text that the run left."""
+        return self._of.meta(key)
+
+    def roles(self) -> Mapping[str, str]:
+        """Targets and their roles."""
+        return self._of.roles()
+
+    def window(self) -> Window:
+        """First due time to last sample."""
+        return self._of.window()
+
+    def phases(self) -> tuple[Phase, ...]:
+        """The phases so far."""
+        return self._of.phases()
+
+    def keys(self, metrics: Sequence[str] | None = None) -> tuple[SeriesKey, ...]:
+        """The series."""
+        return self._of.keys(metrics)
+
+    def series(self, key: SeriesKey, begin_ns: int | None = None, end_ns: int | None = None) -> Series:
+        """One of them, without what cannot be."""
+        read: Series | None = None
+        if key not in self._odd:
+            read = self._of.series(key)
+            self._odd[key] = len(read), ()  # while its neighbours are asked
+            sifted = self._sifted(key, read)
+            self._odd[key] = len(read), sifted.odd
+            if sifted.odd:
+                self._left[key] = sifted.series
+        if key in self._left:
+            return _between(self._left[key], begin_ns, end_ns)
+        if read is not None and (begin_ns, end_ns) == (None, None):
+            return read
+        return self._of.series(key, begin_ns, end_ns)
+
+    def events(self) -> tuple[StoredEvent, ...]:
+        """What happened."""
+        return self._of.events()
+
+    def faults(self) -> tuple[StoredFault, ...]:
+        """What could not be read."""
+        return self._of.faults()
+
+    def ledgers(self, window: Window) -> tuple[Ledger, ...]:
+        """The account of each source."""
+        return self._of.ledgers(window)
+
+    # --- what was set aside --------------------------------------------------------------------------------------
+
+    def set_aside(self) -> tuple[SetAside, ...]:
+        """All that was set aside of the series that were read, in the order of their names."""
+        found = (self._set_aside(key) for key in sorted(self._left))
+        return tuple(each for each in found if each is not None)
+
+    def of(self, case: Case) -> tuple[SetAside, ...]:
+        """What was set aside of the series of a case, in its window."""
+        found = []
+        for series in case.series:
+            # what one of several generators reports of the device bears its name there
+            own = series.object.removeprefix(object_text(generator=series.target)).removeprefix(",")
+            keys = (SeriesKey(series.target, series.metric, name) for name in (series.object, own))
+            key = next((key for key in keys if key in self._left), None)
+            aside = None if key is None else self._set_aside(key, case.window)
+            found += [] if aside is None else [replace(aside, object=series.object)]
+        return tuple(found)
+
+    def _set_aside(self, key: SeriesKey, window: Window | None = None) -> SetAside | None:
+        readings, every = self._odd.get(key, (0, ()))
+        odd = [o for o in every if window is None or (window.begin_ns <= o.end_ns and o.begin_ns < window.end_ns)]
+        if not odd:
+            return None
+        count, left = sum(o.count for o in odd), self._left[key]
+        if window is not None:
+            readings = count + len(left.between(window.begin_ns, window.end_ns))
+        undecided = ""
+        if count > _ENOUGH * readings:
+            undecided = f"that is {share_text(count / readings)} of them"
+        elif (left.trait.growth is not None or is_clock(key.metric)) and not all(o.sure for o in odd):
+            undecided = "what was counted then is not known"
+        why = tuple(dict.fromkeys(f"it {o.way.format(whole(o.amount))}" for o in odd))[:_WAYS]
+        return SetAside(
+            key.target, key.metric, key.object, count, readings, odd[0].begin_ns, odd[-1].end_ns, why, undecided
+        )
+
+    # --- what can have been counted ------------------------------------------------------------------------------
+
+    def _sifted(self, key: SeriesKey, series: Series) -> Sifted:
+        if len(series) < 2 or series.trait.kind == "state":
+            return Sifted(series)
+        counts = series.trait.kind == COUNTER
+        restarts = self._begun_anew(key.target) if counts and _falls(series) else ()
+        return sift(series, self._most(key, series) if counts else None, restarts)
+
+    def _most(self, key: SeriesKey, series: Series) -> Floats | None:
+        """The most that a counter can have counted up to each of its readings; None where nothing bounds it."""
+        entry = BY_NAME.get(key.metric)
+        if entry is None or entry.labels[:1] not in {("interface",), ("queue",)}:
+            return None
+        values = series.values
+        steps = np.append(0.0, np.diff(values))
+        if not float(np.max(steps, initial=0.0, where=np.isfinite(steps))) > _QUEUED:
+            return None
+        seconds = np.append(0.0, np.diff(series.time_ns) * 1e-9)
+        most = np.full(len(series), np.inf)
+        if (speed := self._speed(key)) > 0:
+            bits = _BITS if entry.unit == "By" else _LEAST_BITS
+            most = _ROOM * max(speed, _LEAST_SPEED) / bits * seconds
+        if (arrived := self._arrived(key, entry.labels[0], series)) is not None:
+            most = np.minimum(most, arrived)
+        most[0] = np.inf
+        return most
+
+    def _speed(self, key: SeriesKey) -> float:
+        """The speed of the interface in bit/s, as it states it; 0 where it does not."""
+        name = label(key.object, "interface")
+        for other in self.keys([_SPEED]):
+            if other.target == key.target and label(other.object, "interface") == name:
+                stated = self._of.series(other).finite()
+                return float(stated.values.max(initial=0.0))
+        return 0.0
+
+    def _arrived(self, key: SeriesKey, place: str, series: Series) -> Floats | None:
+        """What can have been dropped up to each reading: of what came there, or was sent by the generators, and what
+        was queued. None where nothing counts what came."""
+        metric = _ARRIVED.get(key.metric)
+        if metric is None:
+            return None
+        own = label(key.object, place)
+        came = [k for k in self.keys([metric]) if k.target == key.target and label(k.object, place) == own]
+        if not came:
+            return None
+        arrived = _around(amounts([self.series(k) for k in came], series.time_ns))
+        generators = {name for name, role in self.roles().items() if role == GENERATOR}
+        sent = [k for k in self.keys(flows(SENT, PACKETS, kind=COUNTER)) if k.target in generators]
+        if not sent:
+            return np.append(np.inf, _UNSEEN * arrived + _QUEUED)
+        return np.append(np.inf, _ROOM * (arrived + _around(amounts(map(self.series, sent), series.time_ns))) + _QUEUED)
+
+    def _begun_anew(self, target: str) -> tuple[Window, ...]:
+        """The stretches in which the device is known to have begun anew."""
+        if target not in self._restarts:
+            found: list[Window] = []
+            for key in self.keys(_BOOTED):
+                if key.target == target and not key.object:
+                    read = self.series(key).finite()
+                    fell = read.value[1:] != read.value[:-1] if key.metric == _BOOTED[0] else np.diff(read.values) < 0
+                    found += [Window(int(read.time_ns[i]), int(read.time_ns[i + 1])) for i in np.flatnonzero(fell)]
+            self._restarts[target] = tuple(found)
+        return self._restarts[target]
+
+
+def _falls(series: Series) -> bool:
+    return bool((series.value[1:] < series.value[:-1]).any())
+
+
+def _around(counted: Floats) -> Floats:
+    """Of each step with its neighbours: what is dropped may be counted a poll before or after it arrived."""
+    return np.convolve(counted, np.ones(3), "same") if counted.size >= 3 else np.full(counted.size, counted.sum())
+
+
+def _between(series: Series, begin_ns: int | None, end_ns: int | None) -> Series:
+    ends = np.iinfo(np.int64)
+    return series.between(int(ends.min) if begin_ns is None else begin_ns, int(ends.max) if end_ns is None else end_ns)

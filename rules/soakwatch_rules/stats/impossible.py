@@ -1,0 +1,369 @@
+"""Impossible readings: what a counter, a clock or a gauge cannot have shown, found in a series and set aside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from soakwatch_model.series import Series
+from soakwatch_model.window import Window
+
+Floats = NDArray[np.float64]
+
+_LONGEST = 3  # readings in a row that are wrong together; what is there for longer is believed
+_SLACK = 2.0  # times the fastest pace elsewhere that a counter may take over the readings set aside
+_FEW = 4  # a counter that stands lower may well have counted that much since it was reset
+_FAR = 20.0  # times what may have been counted: a step that large is none of the usual ones
+_STILL = 1e-3  # of 2**32: so little a gauge moves over a reading that lies 2**32 above its neighbours
+_BIG = 2.0**31
+_MARKS: Final = (2.0**31, 2.0**32, 2.0**63, 2.0**64)
+_ONES: Final = (2.0**31 - 1, 2.0**32 - 1, 2.0**63, 2.0**64)  # all bits set; up there a float knows no difference of 1
+_PER_S: Final = {"{packet}": 1e10, "By": 1e13, "s": 1e5}
+_MOST_PER_S = 1e10  # of anything else that is counted: events, requests, errors
+_AMOUNTS: Final = {"By": 1e16, "bit/s": 1e15, "By/s": 1e14, "{packet}/s": 1e11, "{packet}": 1e16}
+_ROOM = 0.5  # of the range of a gauge that a reading may lie outside of it: rounding, averages over two ticks
+
+
+class Way(StrEnum):
+    """In which way readings cannot be, as a phrase with a place for the amount."""
+
+    UP = "jumped by {} and was back at the next reading"
+    DOWN = "fell to {} and was back at the next reading"
+    UP_AT_END = "jumped by {} at the last reading"
+    DOWN_AT_END = "fell to {} at the last reading"
+    STAYED = "jumped by {}, which cannot be, and went on from there"
+    FELL = "fell by {} and went on from there"
+    SHOWN = "showed {}, which cannot be"
+
+
+@dataclass(frozen=True, slots=True)
+class Odd:
+    """Readings of one moment that cannot be: ``count`` of them from ``begin_ns`` to ``end_ns``, in which way, and by
+    how much (in the unit of the series).
+
+    ``sure`` says that what was really counted is known from the readings around them; else something may hide there.
+    """
+
+    begin_ns: int
+    end_ns: int
+    count: int
+    way: Way
+    amount: float
+    sure: bool = True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sifted:
+    """A series without the readings that cannot be, and what was set aside, in order of time."""
+
+    series: Series
+    odd: tuple[Odd, ...] = ()
+
+
+def is_clock(metric: str) -> bool:
+    """Whether a metric is a gauge that only grows, a second a second, until what it times begins anew.
+
+    >>> is_clock("system.uptime"), is_clock("system.cpu.utilization")
+    (True, False)
+    """
+    return metric.endswith(".uptime")
+
+
+def sift(series: Series, most: Floats | None = None, restarts: Sequence[Window] = ()) -> Sifted:
+    """The series without what cannot be. ``most`` is the most that can have been counted up to each reading since the
+    one before (inf where that is not known; shape of the series), ``restarts`` are stretches in which the device began
+    anew: a counter that falls in one was reset.
+
+    Set aside, of counters and of clocks (``is_clock``), which never fall and come back:
+
+    * up and back: one to three readings above those that follow, which go on where those before them ended, at no
+      more than twice the fastest pace seen elsewhere;
+    * down and back up: one to three readings (0, or anything) below those before, and the next ones go on; of a clock
+      also exactly 0 at the last reading, which no device that has just begun anew is quick enough to show;
+    * a step of 2**31, 2**32, 2**63 or 2**64 within the usual pace, or by more than ``most`` or than any device counts,
+      that is taken back, is the last reading, or stays. One that stays is taken out of all later readings.
+
+    A burst of real drops is a step that stays, of a size that can be: it is never set aside. Nor is a burst after which
+    the counter falls to where it can have come since a reset (0 -> 1000 -> 0): that was a burst and a reset. Of gauges:
+    up to three readings far outside of the metric's range, or of a size that no machine has, or beyond the readings on
+    both sides by 2**31 ... 2**64 exactly.
+
+    What it gets wrong: a counter that stands at 1 to 3, falls to 0 and is back at once was misread or was reset and
+    counted the same number again; it is set aside as unsure. A first reading of 0 cannot be known from a counter that
+    began then, so what follows counts. A garbled reading of a size that can be, before a fall to 0, counts as a burst.
+
+    >>> from soakwatch_rules.scenarios.synthetic import counter
+    >>> drops = counter("queue.dropped", np.zeros(9, dtype=np.int64), 60.0, start=100)
+    >>> drops.value[4] += 2**32
+    >>> found = sift(drops)
+    >>> len(drops) - len(found.series), found.odd[0].count, found.odd[0].way.format(found.odd[0].amount)
+    (1, 1, 'jumped by 4294967296.0 and was back at the next reading')
+    >>> drops.value[4:] = 5000
+    >>> sift(drops).odd
+    ()
+    """
+    if len(series) < 2:
+        return Sifted(series)
+    if series.trait.kind == "counter" or is_clock(series.metric):
+        return _of_counter(series, most, restarts)
+    return _of_gauge(series) if series.trait.kind == "gauge" else Sifted(series)
+
+
+# --- counters ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True, eq=False)
+class _Counter:
+    """A counter while it is sifted: finite readings, the steps between them, the pace, and the verdict on each."""
+
+    clock: bool
+    at: Floats
+    value: Floats
+    most: Floats
+    again: NDArray[np.bool_]  # at the later reading of a step during which the device began anew
+    pace: float
+    bad: NDArray[np.bool_]
+    odd: list[Odd]
+    shift: Floats
+    time_ns: NDArray[np.int64]
+
+    def allowed(self, first: int, last: int) -> float:
+        """What may have been counted between two readings."""
+        return _SLACK * self.pace * float(self.at[last] - self.at[first]) + 1.0
+
+    def could_be_reset(self, last: int) -> bool:
+        """Whether the counter can stand where it does at ``last`` had it been reset since the reading before, or stood
+        at 0 there."""
+        high = float(self.value[last])
+        return high < _FEW or high <= self.allowed(last - 1, last)
+
+    def begun_anew(self, first: int, last: int) -> bool:
+        """Whether the device is known to have begun anew between two readings."""
+        return bool(self.again[first + 1 : last + 1].any())
+
+
+def _of_counter(series: Series, most: Floats | None, restarts: Sequence[Window]) -> Sifted:
+    good = np.isfinite(series.values) if series.value.dtype.kind == "f" else np.ones(len(series), np.bool_)
+    value, time_ns = series.values[good], series.time_ns[good]
+    if value.size < 2:
+        return Sifted(series)
+    seconds = np.diff(time_ns) * 1e-9
+    with np.errstate(over="ignore", invalid="ignore"):
+        steps = np.diff(value)
+    bound = np.minimum(np.inf if most is None else most[good][1:], _most_per_s(series) * seconds)
+    falls = steps < 0
+    if not bool(falls.any()) and not bool((steps > np.minimum(bound, _BIG - 1)).any()):
+        return Sifted(series)
+    again = np.zeros(value.size, np.bool_)
+    for restart in restarts:
+        again[1:] |= (time_ns[1:] >= restart.begin_ns) & (time_ns[:-1] <= restart.end_ns)
+    near = np.convolve(falls, np.ones(2 * _LONGEST + 1), "full")[_LONGEST : _LONGEST + falls.size] > 0
+    if int(((steps > bound) & ~near).sum()) > _LONGEST:  # this source counts faster than is known of it
+        bound = np.full(bound.size, np.inf)
+    pace = 1.0 if is_clock(series.metric) else _pace(steps, seconds, near)
+    sifted = _Counter(
+        is_clock(series.metric),
+        (time_ns - time_ns[0]) * 1e-9,
+        value,
+        np.append(np.inf, bound),
+        again,
+        pace,
+        np.zeros(value.size, np.bool_),
+        [],
+        np.zeros(value.size),
+        time_ns,
+    )
+    for place in _suspects(sifted, steps, falls):
+        _judge_fall(sifted, place)
+    _judge_rises(sifted)
+    if not sifted.odd:
+        return Sifted(series)
+    kept = np.flatnonzero(good)[~sifted.bad]
+    readings = series.value[kept]
+    if sifted.shift.any():
+        readings = _shifted(readings, sifted.shift[~sifted.bad])
+    odd = tuple(sorted(sifted.odd, key=lambda each: each.begin_ns))
+    return Sifted(replace(series, time_ns=series.time_ns[kept], value=readings), odd)
+
+
+def _most_per_s(series: Series) -> float:
+    return _PER_S.get(series.trait.unit, _MOST_PER_S)
+
+
+def _pace(steps: Floats, seconds: Floats, near: NDArray[np.bool_]) -> float:
+    """The fastest that the counter counted where it is not ``near`` a fall; of one that falls all the time what is
+    usual there."""
+    calm = ~near & (steps < _BIG)
+    rates = steps[calm] / seconds[calm]
+    if rates.size >= 0.5 * steps.size:
+        return float(rates.max(initial=0.0))
+    risen = steps >= 0
+    return float(_SLACK * np.median(steps[risen] / seconds[risen])) if risen.any() else 0.0
+
+
+def _suspects(sifted: _Counter, steps: Floats, falls: NDArray[np.bool_]) -> list[int]:
+    """The readings at which the counter fell, without wraps at 2**32 at the usual pace."""
+    at = np.flatnonzero(falls) + 1
+    before, after = sifted.value[at - 1], sifted.value[at]
+    room = _SLACK * sifted.pace * (sifted.at[at] - sifted.at[at - 1]) + 1.0
+    wraps = (before >= _BIG) & (before < 2 * _BIG) & (after < _BIG) & (after - before + 2 * _BIG <= room)
+    rose = np.where(at >= 2, steps[np.maximum(at - 2, 0)], 0.0)
+    return [int(place) for place in at[~(wraps & (rose <= room))]]
+
+
+def _judge_fall(sifted: _Counter, place: int) -> None:
+    """Whether the readings before a fall were too high, or those from it on too low; else the counter was reset."""
+    if sifted.bad[place] or sifted.bad[place - 1]:
+        return
+    value = sifted.value
+    for length in range(1, _LONGEST + 1):
+        first, base = place - length, place - length - 1
+        if base < 0 or sifted.begun_anew(base, place) or bool(sifted.bad[base:place].any()):
+            break
+        if not (value[base] <= value[place] and bool((value[first:place] > value[place]).all())):
+            continue
+        rise, fall = float(value[first] - value[base]), float(value[place - 1] - value[place])
+        too_much = (
+            _too_much(sifted, base, first)
+            or float(value[first]) in _ONES
+            or _beyond(fall, sifted.allowed(place - 1, place), np.inf)
+        )
+        back = float(value[place] - value[base]) <= sifted.allowed(base, place)
+        far = rise >= _FAR * sifted.allowed(base, first) and value[base] > 0
+        went_on = not sifted.could_be_reset(place)
+        if too_much or (back and (far or went_on or value[place] == value[base] > 0)):
+            _set_aside(sifted, first, place, Way.UP, rise, sure=too_much or went_on)
+            return
+    for length in range(1, _LONGEST + 1):
+        close = place + length
+        if close >= value.size or sifted.begun_anew(place - 1, close):
+            break
+        if not (value[close] >= value[place - 1] and bool((value[place:close] < value[place - 1]).all())):
+            continue
+        back = float(value[close] - value[place - 1]) <= sifted.allowed(place - 1, close)
+        same = value[close] == value[place - 1]
+        went_on = not sifted.could_be_reset(close)
+        if back and (same or went_on):
+            _set_aside(sifted, place, close, Way.DOWN, float(value[place]), sure=went_on)
+            return
+    lost = float(value[place - 1] - value[place])
+    if sifted.clock and place == value.size - 1 and value[place] == 0 and not sifted.begun_anew(place - 1, place):
+        _set_aside(sifted, place, place + 1, Way.DOWN_AT_END, 0.0, sure=False)
+        return
+    for mark in _MARKS:
+        if 0 <= mark - lost <= sifted.allowed(place - 1, place) and not sifted.begun_anew(place - 1, place):
+            _take_out(sifted, place, mark, Way.FELL, sure=True)
+            return
+    if place == 1 and (float(value[0]) in _ONES or _beyond(lost, sifted.allowed(0, 1), float(sifted.most[1]))):
+        _set_aside(sifted, 0, 1, Way.UP, lost, sure=False)
+
+
+def _judge_rises(sifted: _Counter) -> None:
+    """Steps that no device can have counted, of those that stayed."""
+    kept = np.flatnonzero(~sifted.bad)
+    steps = np.diff(sifted.value[kept])
+    for index in np.flatnonzero(steps > np.minimum(sifted.most[kept[1:]], _BIG - 1)).tolist():
+        before, place = int(kept[index]), int(kept[index + 1])
+        if not _too_much(sifted, before, place):
+            continue
+        rise = float(steps[index])
+        if place == int(kept[-1]):
+            _set_aside(sifted, place, place + 1, Way.UP_AT_END, rise, sure=False)
+            continue
+        mark = _mark_of(rise, sifted.allowed(before, place))
+        amount = rise if mark is None else mark
+        _take_out(sifted, place, -amount, Way.STAYED, sure=mark is not None)
+
+
+def _too_much(sifted: _Counter, before: int, place: int) -> bool:
+    """Whether a rise is more than can have been counted, or one of 2**32 and the like."""
+    rise = float(sifted.value[place] - sifted.value[before])
+    bound = float(sifted.most[before + 1 : place + 1].sum())
+    return _beyond(rise, sifted.allowed(before, place), bound)
+
+
+def _beyond(rise: float, allowed: float, most: float) -> bool:
+    return rise > most or _mark_of(rise, allowed) is not None
+
+
+def _mark_of(rise: float, allowed: float) -> float | None:
+    """The power of two that a rise is, but for what is usual there; None of any other, and of one that is usual."""
+    return next((mark for mark in _MARKS if abs(rise - mark) <= allowed and rise >= _FAR * allowed), None)
+
+
+def _set_aside(sifted: _Counter, first: int, close: int, way: Way, amount: float, *, sure: bool) -> None:
+    sifted.bad[first:close] = True
+    begin_ns, end_ns = int(sifted.time_ns[first]), int(sifted.time_ns[close - 1])
+    sifted.odd.append(Odd(begin_ns, end_ns, close - first, way, amount, sure))
+
+
+def _take_out(sifted: _Counter, place: int, amount: float, way: Way, *, sure: bool) -> None:
+    """A step that stays: all later readings are moved by ``amount``."""
+    sifted.shift[place:] += amount
+    at_ns = int(sifted.time_ns[place])
+    sifted.odd.append(Odd(at_ns, at_ns, 1, way, abs(amount), sure))
+
+
+def _shifted(
+    value: NDArray[np.float64] | NDArray[np.int64] | NDArray[np.uint64], by: Floats
+) -> NDArray[np.float64] | NDArray[np.int64]:
+    """The readings moved; whole numbers stay whole where they fit."""
+    moved: Floats = value.astype(np.float64) + by
+    if value.dtype.kind == "f" or bool((np.abs(moved) >= 2.0**53).any()) or bool((value > 2**62).any()):
+        return moved
+    return np.round(value.astype(np.int64) + by.astype(np.int64)).astype(np.int64)
+
+
+# --- gauges --------------------------------------------------------------------------------------------------------
+
+
+def _of_gauge(series: Series) -> Sifted:
+    value = series.values
+    trait = series.trait
+    finite = np.isfinite(value)
+    high = _AMOUNTS.get(trait.unit, np.inf)
+    low = -np.inf
+    if trait.high is not None:
+        high = min(high, trait.high + _ROOM * abs(trait.high - (trait.low or 0.0)))
+    if trait.low is not None:
+        low = trait.low - (_ROOM * abs(trait.high - trait.low) if trait.high is not None else 0.0)
+    with np.errstate(invalid="ignore", over="ignore"):
+        outside = finite & ((value > high) | (value < low))
+        big = finite & (np.abs(value) >= _BIG - 1)
+    if not bool(outside.any()) and not bool(big.any()):
+        return Sifted(series)
+    odd = [*_stretches(series, outside), *_marked(series, big & ~outside)]
+    if not odd:
+        return Sifted(series)
+    taken = np.zeros(len(series), np.bool_)
+    for found in odd:
+        first, close = np.searchsorted(series.time_ns, [found.begin_ns, found.end_ns + 1])
+        taken[first:close] = True
+    kept = replace(series, time_ns=series.time_ns[~taken], value=series.value[~taken])
+    return Sifted(kept, tuple(sorted(odd, key=lambda each: each.begin_ns)))
+
+
+def _stretches(series: Series, outside: NDArray[np.bool_]) -> Iterator[Odd]:
+    """Short stretches outside of the range: what is there for longer is how this source counts."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], outside, [False]]).astype(np.int8))).reshape(-1, 2)
+    for first, close in edges.tolist():
+        if close - first <= _LONGEST:
+            begin_ns, end_ns = int(series.time_ns[first]), int(series.time_ns[close - 1])
+            yield Odd(begin_ns, end_ns, close - first, Way.SHOWN, float(series.value[first]), close < len(series))
+
+
+def _marked(series: Series, big: NDArray[np.bool_]) -> Iterator[Odd]:
+    """Lone readings that lie above those on both sides by 2**32, 2**63 or 2**64."""
+    value = series.values
+    for place in (np.flatnonzero(big[1:-1]) + 1).tolist():
+        before, own, after = value[place - 1 : place + 2].tolist()
+        rise, apart = own - (before + after) / 2, abs(after - before)
+        marks = [mark for mark in _MARKS[1:] if apart <= _STILL * mark]
+        if any(abs(rise - mark) <= _SLACK * apart + 1e-6 * mark for mark in marks):
+            at_ns = int(series.time_ns[place])
+            yield Odd(at_ns, at_ns, 1, Way.UP, rise)
