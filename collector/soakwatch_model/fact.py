@@ -25,6 +25,10 @@ class Certainty:
     contradicted: bool = False
 
 
+CERTAIN: Final = 0.999
+"""The probability from which a rule that leaves something open is not in doubt about what it measured."""
+
+
 @dataclass(frozen=True, slots=True)
 class Growth:
     """How much grew between the first and the last third of a life.

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from soakwatch_model.fact import Certainty
+from soakwatch_model.fact import CERTAIN, Certainty
 from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_rules.traits import GrowthMethod, traits_of
 
@@ -28,8 +28,9 @@ class Demand:
     (``required: true``, or named on the command line) always do; those in ``named`` (the plan gives them parameters)
     also if the run was too short.
 
-    Any other inconclusive finding keeps a run from passing, unless no sample that was due is missing and the run as
-    planned could not show it (cadence, length), or the measured value lies within its limit and is only uncertain.
+    Growth that is all but certain always keeps a run from passing, required or not. Any other inconclusive finding
+    keeps a run from passing, unless no sample that was due is missing and the run as planned could not show it
+    (cadence, length), or the measured value lies within its limit and is only uncertain.
     """
 
     optional: frozenset[str] = frozenset()
@@ -74,6 +75,9 @@ class Demand:
         if finding.outcome is not Outcome.INCONCLUSIVE:
             return False
         rule, why = finding.rule, finding.why
+        certainty = finding.fact(Certainty)
+        if certainty is not None and certainty.probability >= CERTAIN and traits_of(rule).growth is not None:
+            return False  # it grows, whatever it was that could not be decided
         if rule in self.optional:
             return True
         if rule in self.insisted or traits_of(rule).inconclusive.required:

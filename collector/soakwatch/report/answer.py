@@ -295,13 +295,14 @@ def _growth_left_open(verdict: Verdict) -> str:
     left = [
         f
         for f in verdict.findings
-        if f.outcome is Outcome.INCONCLUSIVE and f.settle and traits_of(f.rule).growth is GrowthMethod.SHAPE
+        if f.outcome is Outcome.INCONCLUSIVE and traits_of(f.rule).growth in {GrowthMethod.SHAPE, GrowthMethod.STAGES}
     ]
     if not left:
         return ""
     what = plain_name(left[0].metric, left[0].object)
     more = f" and {len(left) - 1} more" if len(left) > 1 else ""
-    return f"Nothing failed, but growth of {what}{more} was not decided: {left[0].settle.rstrip('.')}."
+    would = left[0].settle or left[0].sentence
+    return f"Nothing failed, but growth of {what}{more} was not decided: {would.rstrip('.')}."
 
 
 def _some(names: Sequence[str]) -> str:

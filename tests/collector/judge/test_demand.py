@@ -51,6 +51,9 @@ def open_finding(why: InconclusiveReason, rule: str = "growth", **changes: objec
         ),
         (open_finding(InconclusiveReason.CYCLE, measured=1.0, limit=2.0, facts=(Certainty(0.7),)), Demand(), True),
         (open_finding(InconclusiveReason.NOISE, measured=1.0, limit=2.0), INSISTED, True),
+        (open_finding(InconclusiveReason.TOO_SHORT, "growth", facts=(Certainty(0.999),)), OPTIONAL, True),
+        (open_finding(InconclusiveReason.TOO_SHORT, "growth", facts=(Certainty(0.998),)), OPTIONAL, False),
+        (open_finding(InconclusiveReason.TOO_SHORT, "performance_decline", facts=(Certainty(1.0),)), Demand(), False),
     ],
 )
 def test_an_inconclusive_finding_blocks_what_the_run_could_have_shown(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from soakwatch.api import judge_csv
 from soakwatch.cli.main import run as command
-from soakwatch.core.errors import EXIT_FAIL, EXIT_PASS
+from soakwatch.core.errors import EXIT_FAIL, EXIT_INCONCLUSIVE, EXIT_PASS
 from soakwatch.judge.adjudicate.memory import of_shared_hosts
 from soakwatch.judge.shared_hosts import SHARED_KEY, shared_of, shared_text
 from soakwatch.judge.verdict import Verdict
@@ -232,3 +232,23 @@ def test_the_unit_in_which_a_generator_counts_is_indifferent(
     words = ["--map", "mem=process.memory.usage,process=x:B", "--map", f"load={metric}"]
     assert command(["judge", str(tmp_path / "night.csv"), *words]) == EXIT_FAIL
     assert f"memory of x grows by {leak_mib:.0f}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("a_day", "code"), [(0.87, EXIT_INCONCLUSIVE), (0.0, EXIT_PASS)])
+def test_a_leak_in_86_minutes_is_a_suspicion(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], a_day: float, code: int
+) -> None:
+    """Two hours were not there, so nothing failed; but a straight rise of 87 % a day is no pass, and is named."""
+    seconds = np.arange(0, 86 * 60, 10.0)
+    rng = np.random.default_rng(1)
+    held = 500 * MIB * (1 + a_day * seconds / 86400 + 0.002 * rng.normal(size=seconds.size))
+    lines = [f"{1_763_200_000 + at:.0f},{value:.0f}" for at, value in zip(seconds, held, strict=True)]
+    table, judged = tmp_path / "table.csv", tmp_path / "verdict.json"
+    table.write_text("\n".join(["time,system.memory.usage", *lines]) + "\n", encoding="utf-8")
+    assert command(["judge", str(table), "--json", str(judged)]) == code
+    shown = capsys.readouterr().out
+    (found,) = (f for f in json.loads(judged.read_text())["findings"] if f["rule"] == "growth")
+    assert (found["outcome"], found["why"]) == ("inconclusive", "too short")
+    assert ("grows by" in found["reason"]) == (code == EXIT_INCONCLUSIVE)
+    assert "2 h needed" in found["reason"]
+    assert "Nothing to mend" not in shown

@@ -14,6 +14,7 @@ from tests.rules.draws import each_seed, seeds
 
 from soakwatch_model.case import Case
 from soakwatch_model.event import Event
+from soakwatch_model.fact import Certainty
 from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
@@ -214,7 +215,7 @@ def test_the_questions_that_were_asked(value: NDArray[np.float64], outcome: Outc
 
 
 def test_too_short_and_too_few() -> None:
-    """Under two hours, or under 16 readings, nothing is said, whatever the readings; the missing time is named."""
+    """Under two hours, or under 16 readings, nothing is decided, whatever the readings; the missing time is named."""
     short = judge(leak(noise(1, seconds=3600), A_DAY), 3600)
     assert (short.outcome, short.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.TOO_SHORT)
     assert short.settle == "needs 1 h more without a restart"
@@ -223,6 +224,41 @@ def test_too_short_and_too_few() -> None:
     assert "4 more samples" in few.settle
     hole = judge(noise(1).between(0, 30000 * S))
     assert (hole.outcome, hole.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.GAP)
+
+
+def test_a_leak_in_a_short_run_is_named() -> None:
+    """87 % a day over 86 minutes is undecided, for two hours were not there; its rate and its certainty are said."""
+    seconds, rate = 86 * 60, 0.87 * A_DAY
+    fast = judge(leak(noise(1, cadence_s=10, seconds=seconds, sd=0.002), rate), seconds)
+    assert (fast.outcome, fast.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.TOO_SHORT)
+    assert fast.measured == pytest.approx(rate * 3600, rel=0.2)
+    certainty = fast.fact(Certainty)
+    assert certainty is not None
+    assert certainty.probability >= 0.999
+    assert "grows by" in fast.reason
+    assert "2 h needed" in fast.reason
+    assert fast.settle == "needs 34 min more without a restart"
+
+
+@pytest.mark.parametrize(
+    ("series", "seconds"),
+    [
+        (noise(1, cadence_s=10, seconds=5160, sd=0.002), 5160),
+        (warm_up(noise(1, cadence_s=10, seconds=5160, sd=0.002), 0.3 * LEVEL, 1800), 5160),
+        (step(noise(1, cadence_s=10, seconds=5160, sd=0.002), 0.1 * LEVEL, 2000), 5160),
+        (
+            leak(noise(1, cadence_s=10, seconds=5160, sd=0.002), 0.2 * A_DAY),
+            5160,
+        ),  # 1.2 % in all: a part of a wave of a day
+        (leak(noise(1, cadence_s=10, seconds=3000, sd=0.002), 2 * A_DAY), 3000),
+    ],
+)
+def test_what_is_no_straight_rise_or_shorter_is_not_suspected(series: Series, seconds: int) -> None:
+    """A warm-up, a step, a little, and anything in less than half of what is needed."""
+    finding = judge(series, seconds)
+    assert (finding.outcome, finding.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.TOO_SHORT)
+    assert finding.measured is None
+    assert finding.facts == ()
 
 
 def test_inconclusive_names_the_hours() -> None:
