@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from soakwatch_model.case import Case
 from soakwatch_model.fact import Lost
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
-from soakwatch_model.flow import CONNECTIONS, PACKETS, REQUESTS
+from soakwatch_model.flow import BITS, BYTES, CONNECTIONS, PACKETS, REQUESTS
 from soakwatch_model.window import Window
 from soakwatch_rules.draft import draft
 from soakwatch_rules.load.loss_account import (
@@ -61,6 +61,11 @@ _ENDING = frozenset({"cooldown", "recovery"})
 _RESTING = frozenset({"baseline"})  # before the load: a generator that is not asked for its state reports nothing
 _MARKS = 50
 _CHANCE = 0.01
+_MAY_DIFFER = {
+    PACKETS: "they belong to requests",
+    BYTES: "what comes back may be of another size",
+    BITS: "what comes back may be of another size",
+}
 _MUCH_OPEN = 0.1  # of what nobody knows to have been lost: with more missing a run cannot pass
 
 
@@ -90,7 +95,8 @@ class Loss:
     Each generator has its own account, but that packets of all that are not answered requests are added up (what one
     sends may come back to another). Packets of one that is answered requests are questions and answers: they are held
     against each other where their sizes are alike, or where as many came back as were sent in eight samples in a row;
-    with sizes unknown the finding is inconclusive where a tenth or more has no counterpart, below that it warns.
+    with sizes unknown the finding is inconclusive where a tenth or more has no counterpart, below that it warns. Bytes
+    and bits, where no packets are reported, are held against each other in the same way.
     Inconclusive too where a tenth of what a generator was commanded to send neither came back nor failed.
 
     Who lost it: where the device's interfaces are read (system.network.packets), the four numbers are given: sent,
@@ -443,19 +449,20 @@ class Loss:
             return None
         part, offer = max(asked, key=lambda x: x[0].share)
         where = f" in phase {part.phase.name}" if part.phase.name else ""
-        much = f"{who}{percent(part.share)} of {part.sent:,.0f} {offer.kind}"
+        much = f"{who}{percent(part.share)} of {part.sent:,.0f} {offer.what}"
         sure = part.lost - SIGMAS * part.error >= _MUCH_OPEN * part.sent
         finding = replace(finding, measured=part.share, interval=interval_of(part), unit="1", limit=limit)
         if offer.missing == "sent":
             reason = (
-                f"{much} sent have no counterpart{where} ({max(part.lost, 0.0):,.0f}); they belong to requests, so it "
-                "is not known whether each was to come back"
+                f"{much} sent have no counterpart{where} ({max(part.lost, 0.0):,.0f}); {_MAY_DIFFER[offer.what]}, so "
+                "it is not known whether each was to come back"
             )
             if not sure:
                 # What was not seen decides before what is only in doubt: with a warning the run could pass.
                 unseen_too = seen.blind or seen.unknown > 0
                 return None if unseen_too else replace(finding, outcome=Outcome.WARN, reason=reason)
-            settle = "record load.lost.packets, or load.tx.bytes and load.rx.bytes: they tell whether they are the same"
+            more = "load.tx.bytes and load.rx.bytes" if offer.what == PACKETS else "load.tx.packets and load.rx.packets"
+            settle = f"record load.lost.packets, or {more}: they tell whether they are the same"
         elif sure:
             came = "were neither answered nor failed" if offer.kind == REQUESTS else "did not come back"
             reason = (

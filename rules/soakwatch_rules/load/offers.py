@@ -23,7 +23,7 @@ from soakwatch_model.flow import (
     SENT,
     USERS,
 )
-from soakwatch_model.metric import COUNTER, GAUGE
+from soakwatch_model.metric import BY_NAME, COUNTER, GAUGE
 from soakwatch_model.series import Series
 from soakwatch_rules.load.account import LoadAccount, Pair, drive_of
 from soakwatch_rules.load.throughput import Curve, curve
@@ -61,6 +61,12 @@ class Offer:
     on: NDArray[np.float64] | None = None
     open: Bins | None = None
     missing: str = ""
+
+    @property
+    def what(self) -> str:
+        """What is counted: the kind, or the size of what is accounted for as packets."""
+        flow = BY_NAME[self.metric].flow if self.metric in BY_NAME else None
+        return flow.what if flow is not None and flow.what in {BYTES, BITS} else self.kind
 
     @property
     def apart_s(self) -> float:
@@ -119,7 +125,11 @@ def _packets(load: LoadAccount, label: str, *, asks: bool) -> Iterator[Offer]:
         yield _share(series, sent)
     if not sent and not back and not asks:
         if size := load.pair(BYTES) or load.pair(BITS):
-            yield _between(size, label, "data sent and received", on, ratio=False)
+            between = _between(size, label, "data sent and received", on, ratio=False)
+            if not size.commanded and _one_for_one(between):
+                yield replace(between, ratio=True)
+            else:
+                yield replace(between, open=between.bins, missing="was to send" if size.commanded else "sent")
         elif came := load.back(BYTES, BITS):
             yield _alone(PACKETS, label, came, "data received", on)
 

@@ -124,6 +124,26 @@ REQUESTS_TOO: Mapping[str, Columns] = {
 }
 
 
+@pytest.mark.parametrize("unit", ["bytes", "bit.rate"])
+@pytest.mark.parametrize(
+    ("shares", "code"),
+    [((0.5, 0.5), 3), ((0.1, 0.1), 3), ((0.0, 0.5), 1), ((0.0, 0.0), 0)],
+    ids=["half all night", "a tenth all night", "half of it after midnight", "nothing"],
+)
+def test_what_does_not_come_back_is_seen_of_sizes_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], unit: str, shares: tuple[float, float], code: int
+) -> None:
+    """iperf3 reports bytes and bits only: where as many came back as were sent for a while, less of them is a loss."""
+    kept = np.where(RUN < 360, 1 - shares[0], 1 - shares[1])
+    rate = np.full(720, 1e7)
+    values = (rate, rate * kept) if unit == "bit.rate" else (np.cumsum(rate), np.cumsum(rate * kept))
+    columns = {f"load.tx.{unit}": values[0], f"load.rx.{unit}": values[1]}
+    seen, verdict = verdict_of(table(tmp_path / "sizes.csv", 60.0, columns), capsys)
+    assert seen == code, verdict["reason"]
+    if code == 3:
+        assert "what comes back may be of another size" in of(verdict, "loss", "inconclusive")[0]["reason"]
+
+
 @pytest.mark.parametrize("share", [0.01, 0.1, 0.5])
 @pytest.mark.parametrize("beside", REQUESTS_TOO)
 def test_packets_that_do_not_come_back_are_seen_whatever_else_the_generator_reports(
