@@ -39,8 +39,8 @@ _BITS = 8.0  # of a byte
 _LEAST_BITS = 512.0  # of a packet: the least frame is 64 bytes
 _LEAST_SPEED = 1e9  # bit/s: virtual interfaces state less than they carry
 _ROOM = 2.0  # times what a link can carry: counters that are read in bursts
-_ARRIVED: Final = {"system.network.packet.dropped": "system.network.packets", "queue.dropped": "queue.packets"}
-"""What counts the packets that came to the place where others were dropped, by the metric of the drops."""
+_ARRIVED: Final = {"interface": "system.network.packets", "queue": "queue.packets"}
+"""What counts the packets that came to the place where others were dropped, by the label of the place."""
 _UNSEEN = 100.0  # times what arrived that can have been dropped before it was counted, where no generator says more
 _QUEUED = 10_000.0  # packets that can have waited there
 _BOOTED: Final = ("system.boot.id", "system.uptime")
@@ -54,6 +54,7 @@ class Plausible:
         self._odd: dict[SeriesKey, tuple[int, tuple[Odd, ...]]] = {}
         self._left: dict[SeriesKey, Series] = {}  # of those that had any
         self._restarts: dict[str, tuple[Window, ...]] = {}
+        self._speeds: dict[tuple[str, str | None], float] | None = None
 
     # --- as a record ---------------------------------------------------------------------------------------------
 
@@ -154,37 +155,36 @@ class Plausible:
     def _most(self, key: SeriesKey, series: Series) -> Floats | None:
         """The most that a counter can have counted up to each of its readings; None where nothing bounds it."""
         entry = BY_NAME.get(key.metric)
-        if entry is None or entry.labels[:1] not in {("interface",), ("queue",)}:
+        if entry is None or not entry.labels or entry.labels[0] not in _ARRIVED:
             return None
         values = series.values
         steps = np.append(0.0, np.diff(values))
         if not float(np.max(steps, initial=0.0, where=np.isfinite(steps))) > _QUEUED:
             return None
-        seconds = np.append(0.0, np.diff(series.time_ns) * 1e-9)
         most = np.full(len(series), np.inf)
-        if (speed := self._speed(key)) > 0:
-            bits = _BITS if entry.unit == "By" else _LEAST_BITS
-            most = _ROOM * max(speed, _LEAST_SPEED) / bits * seconds
-        if (arrived := self._arrived(key, entry.labels[0], series)) is not None:
+        bits = _BITS if entry.unit == "By" else _LEAST_BITS
+        least = _ROOM * _LEAST_SPEED / bits * np.append(0.0, np.diff(series.time_ns) * 1e-9)
+        if bool((steps > least).any()) and (speed := self._speed(key)) > 0:
+            most = least * max(1.0, speed / _LEAST_SPEED)
+        if entry.growth is not None and (arrived := self._arrived(key, entry.labels[0], series)) is not None:
             most = np.minimum(most, arrived)
         most[0] = np.inf
         return most
 
     def _speed(self, key: SeriesKey) -> float:
         """The speed of the interface in bit/s, as it states it; 0 where it does not."""
-        name = label(key.object, "interface")
-        for other in self.keys([_SPEED]):
-            if other.target == key.target and label(other.object, "interface") == name:
-                stated = self._of.series(other).finite()
-                return float(stated.values.max(initial=0.0))
-        return 0.0
+        if self._speeds is None:
+            stated = {other: self._of.series(other).finite() for other in self.keys([_SPEED])}
+            self._speeds = {
+                (other.target, label(other.object, "interface")): float(series.values.max(initial=0.0))
+                for other, series in stated.items()
+            }
+        return self._speeds.get((key.target, label(key.object, "interface")), 0.0)
 
     def _arrived(self, key: SeriesKey, place: str, series: Series) -> Floats | None:
         """What can have been dropped up to each reading: of what came there, or was sent by the generators, and what
         was queued. None where nothing counts what came."""
-        metric = _ARRIVED.get(key.metric)
-        if metric is None:
-            return None
+        metric = _ARRIVED[place]
         own = label(key.object, place)
         came = [k for k in self.keys([metric]) if k.target == key.target and label(k.object, place) == own]
         if not came:
