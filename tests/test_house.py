@@ -521,6 +521,18 @@ def test_there_is_one_event_and_one_window_of_time() -> None:
     assert bare == ["Window"]
 
 
+def test_the_data_of_json_has_one_type() -> None:
+    """What is written or read as JSON is a Tree, which the vocabulary defines."""
+    makers = [
+        file.name
+        for file in sources("agent", "rules", "collector")
+        for node in nodes_of(file)
+        if isinstance(node, ast.Assign) and {ast.unparse(target) for target in node.targets} & {"Tree", "Json", "JSON"}
+        if not isinstance(node.value, ast.Constant)
+    ]
+    assert makers == ["tree.py"]
+
+
 def test_every_probe_brings_metrics_of_the_catalogue() -> None:
     """The file is the probe: each brings something, and what the catalogue says is read by a probe has one."""
     assert all(source(name).metrics for name in probe_names())

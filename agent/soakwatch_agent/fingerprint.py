@@ -12,13 +12,14 @@ from collections import Counter
 from typing import Dict, List, Mapping, Optional
 
 from soakwatch_agent.facts.cpu import cpu, cstates, numa
-from soakwatch_agent.facts.machine import Machine, Notes, Tree, whole
+from soakwatch_agent.facts.machine import Machine, Notes, whole
 from soakwatch_agent.facts.memory import memory
 from soakwatch_agent.facts.pci import pci_network
 from soakwatch_agent.facts.software import cgroup, modules, packages, tuned
 from soakwatch_agent.nics import nics
 from soakwatch_agent.procfs import clean, parse_pid_stat
 from soakwatch_agent.version import VERSION
+from soakwatch_model.tree import Tree
 
 __all__ = ["SYSCTLS", "Tree", "fingerprint"]
 

@@ -12,7 +12,7 @@ import json
 from dataclasses import dataclass
 from typing import Dict, Optional, Tuple
 
-from soakwatch_agent.wire import Tree
+from soakwatch_model.tree import Tree
 
 PROTOCOL = 1
 MAX_LINE = 4 * 2**20  # bytes of one line of an answer

@@ -10,7 +10,7 @@ import time
 from typing import Callable, Dict, Iterator, List, Mapping, Optional, cast
 
 from soakwatch_agent.agentclock import AgentClock
-from soakwatch_agent.fingerprint import Tree, fingerprint
+from soakwatch_agent.fingerprint import fingerprint
 from soakwatch_agent.framing import (
     DONE,
     ERROR,
@@ -30,6 +30,7 @@ from soakwatch_agent.sampler import Sampler
 from soakwatch_agent.settings import delete_settings, save_settings, settings_of
 from soakwatch_agent.spool import Spool
 from soakwatch_agent.version import VERSION
+from soakwatch_model.tree import Tree
 
 _MAX_POLLS, _MAX_BYTES, _MAX_WAIT_S = 500, 2 * 2**20, 20.0
 _BUSY_S = 60.0  # a run counts as served for this time after its last question

@@ -9,14 +9,13 @@ row.
 from __future__ import annotations
 
 import json
-from typing import Dict, List, Mapping, Optional, Union
+from typing import Dict, List, Mapping, Optional
 
 from soakwatch_model.event import Event
 from soakwatch_model.sample import Answer, Fault, Poll, PollOutcome, Sample
+from soakwatch_model.tree import Tree
 
 VERSION = 1
-
-Tree = Union[None, bool, int, float, str, List["Tree"], Dict[str, "Tree"]]
 
 
 class WireError(ValueError):

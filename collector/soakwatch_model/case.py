@@ -8,10 +8,8 @@ from dataclasses import dataclass, field
 from soakwatch_model.event import Event
 from soakwatch_model.roles import DUT
 from soakwatch_model.series import Series
+from soakwatch_model.tree import Tree
 from soakwatch_model.window import Phase, Window
-
-Tree = str | int | float | bool | None | list["Tree"] | dict[str, "Tree"]
-"""What a machine reported of itself: data of JSON."""
 
 
 @dataclass(frozen=True, slots=True)

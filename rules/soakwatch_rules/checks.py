@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from soakwatch_model.case import Before, Case, Ledger, TargetFacts, Tree, Unread
+from soakwatch_model.case import Before, Case, Ledger, TargetFacts, Unread
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.flow import BACK, BYTES, CEILING, DELAY, OFFERED, PACKETS, QUALITY, REQUESTS, SENT, WHOLE
@@ -21,6 +21,7 @@ from soakwatch_model.metric import BY_NAME, COUNTER, flows
 from soakwatch_model.metric_load import LOAD
 from soakwatch_model.sample import object_text
 from soakwatch_model.series import Series, trait_of
+from soakwatch_model.tree import Tree
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules.parameter import parameters
 from soakwatch_rules.rule import Input, Rule

@@ -14,8 +14,9 @@ import pytest
 from soakwatch_agent.facts.ethtool import asked, ethtool
 from soakwatch_agent.facts.machine import Machine, Notes
 from soakwatch_agent.facts.memory import dimms
-from soakwatch_agent.fingerprint import Tree, fingerprint
+from soakwatch_agent.fingerprint import fingerprint
 from soakwatch_agent.nics import nics
+from soakwatch_model.tree import Tree
 
 CPU = "/sys/devices/system/cpu"
 SLOT = "/sys/bus/pci/devices/0000:81:00.0"

@@ -11,8 +11,9 @@ import struct
 from collections import Counter
 from typing import Callable, Dict, List, Optional, Tuple
 
-from soakwatch_agent.facts.machine import Tree, core_list
+from soakwatch_agent.facts.machine import core_list
 from soakwatch_agent.procfs import clean
+from soakwatch_model.tree import Tree
 
 Ask = Callable[[str, bytes], bytes]
 """A question to the driver of an interface: a struct with its command, as the driver filled it. Raises OSError."""

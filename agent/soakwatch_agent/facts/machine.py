@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import Dict, Iterable, List, Optional, Union
+from typing import Dict, Iterable, List, Optional
 
 from soakwatch_agent.procfs import read_line, read_text
-
-Tree = Union[str, int, float, bool, List["Tree"], Dict[str, "Tree"]]
+from soakwatch_model.tree import Tree
 
 
 class Machine:

@@ -6,8 +6,9 @@ import re
 import struct
 from typing import Dict, Iterator, List, Optional, Tuple
 
-from soakwatch_agent.facts.machine import Machine, Notes, Tree
+from soakwatch_agent.facts.machine import Machine, Notes
 from soakwatch_agent.procfs import clean, parse_keyed_kib
+from soakwatch_model.tree import Tree
 
 _HUGE = re.compile(r"hugepages-(\d+)kB")
 _NODES = "/sys/devices/system/node"

@@ -6,7 +6,8 @@ import re
 from typing import Dict, Optional
 
 from soakwatch_agent.facts.cpu import numa_node
-from soakwatch_agent.facts.machine import Machine, Notes, Tree, whole
+from soakwatch_agent.facts.machine import Machine, Notes, whole
+from soakwatch_model.tree import Tree
 
 _DEVICES = "/sys/bus/pci/devices"
 _ADDRESS = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")

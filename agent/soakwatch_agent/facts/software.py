@@ -7,8 +7,9 @@ import subprocess
 from fnmatch import fnmatchcase
 from typing import Dict, Iterable, List, Optional, Tuple
 
-from soakwatch_agent.facts.machine import Machine, Notes, Tree
+from soakwatch_agent.facts.machine import Machine, Notes
 from soakwatch_agent.procfs import clean
+from soakwatch_model.tree import Tree
 
 _MODULES = re.compile(
     r"vfio\w*|uio\w*|igb_uio|rte_kni|openvswitch|vport_\w+|vxlan|geneve|gre|ip_gre|ip6_gre|sit|ipip|wireguard|gtp"

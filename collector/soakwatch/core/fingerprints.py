@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from soakwatch.core.flatten import Tree, flatten
+from soakwatch_model.tree import Tree, flatten
 
 BEGIN_KEY: Final = "fingerprint"
 """The meta of a record with the tree of each target as its run began, JSON by target."""

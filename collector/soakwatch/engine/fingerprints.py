@@ -12,12 +12,12 @@ from typing import Protocol
 from soakwatch.core.errors import RecordError, SoakwatchError
 from soakwatch.core.event_kinds import SETUP_CHANGE
 from soakwatch.core.fingerprints import BEGIN_KEY, END_KEY, NOTES, differences, event_detail, merged, reporters
-from soakwatch.core.flatten import Tree, parse_json
 from soakwatch.core.redaction import Redaction
 from soakwatch.engine.run_record import RunRecord
 from soakwatch.record import RecordView
 from soakwatch.sources.abc import Fingerprints, SourceError, SourceUnreadyError
 from soakwatch_model.event import Event
+from soakwatch_model.tree import Tree, parse_json
 
 ASK_S = 60.0
 """What one source may take to report what its target is, in the background."""

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from soakwatch.sources.abc import Drivable, Facts, Fingerprints, Identifies, Poller, SourceError
-from soakwatch_agent.fingerprint import Tree
 from soakwatch_model.sample import Answer, Sample
+from soakwatch_model.tree import Tree
 
 LEVEL = "load.level"
 

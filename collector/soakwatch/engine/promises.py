@@ -13,8 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from soakwatch.core.errors import RecordError
-from soakwatch.core.flatten import parse_json
 from soakwatch.record import Record, RecordView
+from soakwatch_model.tree import parse_json
 
 META = "promises"
 """The meta that holds, as JSON, the deeds of a run by name: ``begun`` or ``done``."""

@@ -18,9 +18,10 @@ from soakwatch.core.daemon_thread import in_daemon_thread
 from soakwatch.core.event_kinds import CLOCK_STEP
 from soakwatch.sources.abc import Poller
 from soakwatch_agent.context import HostContext, ProcAt
-from soakwatch_agent.fingerprint import Tree, fingerprint
+from soakwatch_agent.fingerprint import fingerprint
 from soakwatch_model.event import Event
 from soakwatch_model.sample import Answer, PollOutcome, Sample, object_text
+from soakwatch_model.tree import Tree
 
 CLOCK_STEP_S = 0.25
 INTERVAL_S = 5.0

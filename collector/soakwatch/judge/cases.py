@@ -10,7 +10,6 @@ import numpy as np
 
 from soakwatch.core.event_kinds import SETUP_CHANGE, is_run_admin
 from soakwatch.core.fingerprints import BEGIN_KEY
-from soakwatch.core.flatten import Tree, parse_json
 from soakwatch.core.formatting import source_name
 from soakwatch.core.registry import loads
 from soakwatch.judge.attribution import judged_target, labelled
@@ -37,6 +36,7 @@ from soakwatch_model.metric import BY_NAME, STATE
 from soakwatch_model.metric_load import HEARD, WHOLE_LOAD
 from soakwatch_model.roles import DUT, GENERATOR
 from soakwatch_model.series import Series
+from soakwatch_model.tree import Tree, parse_json
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules.load.path_ledger import OF_GENERATORS
 from soakwatch_rules.polling import CORE

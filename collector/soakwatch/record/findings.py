@@ -20,6 +20,7 @@ from soakwatch_model.finding import (
     Ruling,
     Victim,
 )
+from soakwatch_model.tree import Tree
 from soakwatch_model.window import Window
 from soakwatch_rules.crash_kinds import KERNEL
 
@@ -33,13 +34,12 @@ _FACTS: Mapping[str, Callable[..., Fact]] = {kind.__name__: kind for kind in KIN
 _FACTS_KEY = "facts"
 _NOT_JSON = ("nan", "inf", "-inf")
 """How the floats are kept that JSON lacks."""
-Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
 
 def finding_to_json(finding: Finding) -> str:
     """Strict JSON of a finding; the inverse of ``finding_from_json``."""
     f = finding
-    body: dict[str, Json] = {
+    body: dict[str, Tree] = {
         "rule": f.rule,
         "version": int(f.version),
         "outcome": f.outcome.value,
@@ -84,8 +84,8 @@ def finding_to_json(finding: Finding) -> str:
 
 def finding_from_json(text: str) -> Finding:
     """The finding of a text of ``finding_to_json``. Raises ValueError or KeyError for anything else."""
-    body = cast("dict[str, Json]", json.loads(text))
-    interval = cast("list[Json] | None", body["interval"])
+    body = cast("dict[str, Tree]", json.loads(text))
+    interval = cast("list[Tree] | None", body["interval"])
     begin_ns, end_ns = cast("list[int]", body["window"])
     return Finding(
         rule=cast("str", body["rule"]),
@@ -107,7 +107,7 @@ def finding_from_json(text: str) -> Finding:
         detectable_unit=cast("str", body["detectable_unit"]),
         settle=cast("str", body["settle"]),
         marks=_marks(body),
-        numbers={name: _number(value) for name, value in cast("Mapping[str, Json]", body["numbers"]).items()},
+        numbers={name: _number(value) for name, value in cast("Mapping[str, Tree]", body["numbers"]).items()},
         doubts=tuple(cast("list[str]", body["doubts"])),
         why=None if body.get("why") is None else InconclusiveReason(cast("str", body["why"])),
         forecast=_forecast(body.get("forecast")),
@@ -116,28 +116,28 @@ def finding_from_json(text: str) -> Finding:
     )
 
 
-def _fact_out(fact: Fact) -> Json:
+def _fact_out(fact: Fact) -> Tree:
     values = {each.name: getattr(fact, each.name) for each in dataclasses.fields(fact)}
     return [type(fact).__name__, {name: _out(v) if isinstance(v, float) else v for name, v in values.items()}]
 
 
-def _facts(body: Json) -> Iterator[Fact]:
+def _facts(body: Tree) -> Iterator[Fact]:
     """The facts whose kinds are known here."""
-    for name, values in cast("list[tuple[str, dict[str, Json]]]", body):
+    for name, values in cast("list[tuple[str, dict[str, Tree]]]", body):
         kind = _FACTS.get(name)
         if kind is not None:
             yield kind(**{key: _fact_in(key, value) for key, value in values.items()})
 
 
-def _fact_in(name: str, value: Json) -> Json:
+def _fact_in(name: str, value: Tree) -> Tree:
     if name == "stage" and isinstance(value, str):
         return Stage(value)
     return float(value) if isinstance(value, str) and value in _NOT_JSON else value
 
 
-def _facts_of_numbers(body: Mapping[str, Json]) -> Iterator[Fact]:
+def _facts_of_numbers(body: Mapping[str, Tree]) -> Iterator[Fact]:
     """The facts of a finding of an earlier version, which kept them among its numbers, for those who show it."""
-    number = {name: _number(value) for name, value in cast("Mapping[str, Json]", body["numbers"]).items()}
+    number = {name: _number(value) for name, value in cast("Mapping[str, Tree]", body["numbers"]).items()}
     if "probability" in number:
         yield Certainty(number["probability"], contradicted=number.get("straight_line", 0.0) > 0)
     if "rise_per_hour" in number:
@@ -146,14 +146,14 @@ def _facts_of_numbers(body: Mapping[str, Json]) -> Iterator[Fact]:
         yield Lost(round(number["stops"]), by_ports="device_out" in number)
 
 
-def _rulings(body: Json) -> Iterator[Ruling]:
+def _rulings(body: Tree) -> Iterator[Ruling]:
     """The rulings; none of a record of an earlier version, whose reasons hold their words."""
     for by, outcome, why, text, was, place in cast("list[tuple[str, str, str | None, str, str, str]]", body or []):
         reason = None if why is None else InconclusiveReason(why)
         yield Ruling(by, Outcome(outcome), reason, text, Outcome(was), Place(place))
 
 
-def _marks(body: Mapping[str, Json]) -> tuple[Mark, ...]:
+def _marks(body: Mapping[str, Tree]) -> tuple[Mark, ...]:
     """The marks; of a record of an earlier version, which kept their text only, with the kind that it says."""
     marks = cast("list[tuple[int, int | None, str]]", body["marks"])
     kinds = cast("list[tuple[str, bool]] | None", body.get(_MARK_KINDS))
@@ -183,7 +183,7 @@ def _mark_of_text(begin_ns: int, end_ns: int | None, text: str) -> Mark:
     return Mark(begin_ns, end_ns, text, kind, planned="(planned" in text)
 
 
-def _forecast(body: Json) -> Forecast | None:
+def _forecast(body: Tree) -> Forecast | None:
     if not isinstance(body, list):
         return None
     after_s, low_s, high_s, confidence = (_number(value) for value in body[1:])
@@ -196,7 +196,7 @@ def identity_of(finding: Finding) -> str:
     return json.dumps(parts, ensure_ascii=True)
 
 
-def _out(value: float | None) -> Json:
+def _out(value: float | None) -> Tree:
     if value is None:
         return None
     if isinstance(value, int):
@@ -205,11 +205,11 @@ def _out(value: float | None) -> Json:
     return number if math.isfinite(number) else str(number)
 
 
-def _in(value: Json) -> float | None:
+def _in(value: Tree) -> float | None:
     return None if value is None else _number(value)
 
 
-def _number(value: Json) -> float:
+def _number(value: Tree) -> float:
     if isinstance(value, int | float):
         return value
     return float(cast("str", value))

@@ -23,15 +23,14 @@ from soakwatch_model.fact import Fact
 from soakwatch_model.finding import Finding, Forecast, Mark
 from soakwatch_model.sample import object_labels
 from soakwatch_model.set_aside import SetAside
+from soakwatch_model.tree import Tree
 from soakwatch_model.window import Phase
 from soakwatch_rules.causes import Cause
 
 SCHEMA = 6
 
-Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
 
-
-def verdict_document(verdict: Verdict, difference: Changed | None = None) -> dict[str, Json]:
+def verdict_document(verdict: Verdict, difference: Changed | None = None) -> dict[str, Tree]:
     """The verdict as JSON-able data in the published schema; with what differs from an earlier run, if there is one."""
     return {
         "schema": SCHEMA,
@@ -39,7 +38,7 @@ def verdict_document(verdict: Verdict, difference: Changed | None = None) -> dic
         "preliminary": verdict.preliminary,
         "reason": verdict.reason,
         "run": verdict.run,
-        "labels": dict[str, Json](verdict.labels),
+        "labels": dict[str, Tree](verdict.labels),
         "start": iso(verdict.window.begin_ns),
         "end": iso(verdict.window.end_ns),
         "coverage": [_coverage(ledger) for ledger in verdict.ledgers],
@@ -69,7 +68,7 @@ def _known(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def _coverage(ledger: Ledger) -> dict[str, Json]:
+def _coverage(ledger: Ledger) -> dict[str, Tree]:
     return {
         "target": ledger.target,
         "source": ledger.source,
@@ -77,26 +76,26 @@ def _coverage(ledger: Ledger) -> dict[str, Json]:
         "due": ledger.due,
         "got": ledger.got,
         "recovered": ledger.recovered,
-        "lost": dict[str, Json](sorted(ledger.lost.items())),
+        "lost": dict[str, Tree](sorted(ledger.lost.items())),
         "coverage": _known(ledger.coverage),
         "required": ledger.required,
         "longest_gap_seconds": None if ledger.longest_gap is None else round(ledger.longest_gap.seconds, 6),
-        "errors": list[Json](ledger.errors),
+        "errors": list[Tree](ledger.errors),
     }
 
 
-def _changed(difference: Changed) -> dict[str, Json]:
+def _changed(difference: Changed) -> dict[str, Tree]:
     return {
         "run": difference.run,
         "setup": [
             {"fact": change.about, "before": change.before or None, "now": change.now or None}
             for change in difference.changes
         ],
-        "plan": list[Json](difference.plan),
+        "plan": list[Tree](difference.plan),
     }
 
 
-def _set_aside(found: SetAside) -> Json:
+def _set_aside(found: SetAside) -> Tree:
     """Readings of one series that cannot be, and that no rule saw."""
     return {
         "target": found.target,
@@ -106,13 +105,13 @@ def _set_aside(found: SetAside) -> Json:
         "of": found.of,
         "start": iso(found.begin_ns),
         "end": iso(found.end_ns),
-        "why": list[Json](found.why),
+        "why": list[Tree](found.why),
         "undecided": found.undecided,
         "text": found.text,
     }
 
 
-def _seal(checked: Checked | None) -> Json:
+def _seal(checked: Checked | None) -> Tree:
     """The seal of the record; null of one that has none and shows no change."""
     if checked is None or (checked.seal is None and not checked.changed):
         return None
@@ -126,11 +125,11 @@ def _seal(checked: Checked | None) -> Json:
     }
 
 
-def _phase(phase: Phase) -> dict[str, Json]:
+def _phase(phase: Phase) -> dict[str, Tree]:
     return {"name": phase.name, "start": iso(phase.window.begin_ns), "end": iso(phase.window.end_ns)}
 
 
-def _capacity(search: CapacitySearch) -> dict[str, Json]:
+def _capacity(search: CapacitySearch) -> dict[str, Tree]:
     """One search: loads are shares of the full load, rates in packets or requests per second."""
     return {
         "state": search.state.value,
@@ -139,7 +138,7 @@ def _capacity(search: CapacitySearch) -> dict[str, Json]:
         "end": None if search.end_ns is None else iso(search.end_ns),
         "counted": search.unit,
         "loss_by": search.basis,
-        "notes": list[Json](search.notes),
+        "notes": list[Tree](search.notes),
         "goals": [
             {
                 "loss": goal.loss,
@@ -169,11 +168,11 @@ def _capacity(search: CapacitySearch) -> dict[str, Json]:
     }
 
 
-def _target(target: TargetVerdict) -> dict[str, Json]:
+def _target(target: TargetVerdict) -> dict[str, Tree]:
     return {"verdict": target.outcome.value, "role": target.role, "reason": target.reason}
 
 
-def _mark(mark: Mark) -> dict[str, Json]:
+def _mark(mark: Mark) -> dict[str, Tree]:
     return {
         "start": iso(mark.begin_ns),
         "end": None if mark.end_ns is None else iso(mark.end_ns),
@@ -181,23 +180,23 @@ def _mark(mark: Mark) -> dict[str, Json]:
     }
 
 
-def _labels(text: str) -> dict[str, Json]:
+def _labels(text: str) -> dict[str, Tree]:
     """The labels of an object that has some; a source's name (``local``) has none."""
-    return dict[str, Json](object_labels(text)) if "=" in text else {}
+    return dict[str, Tree](object_labels(text)) if "=" in text else {}
 
 
-def _numbers(numbers: Mapping[str, float]) -> dict[str, Json]:
+def _numbers(numbers: Mapping[str, float]) -> dict[str, Tree]:
     return {name: _known(float(value)) for name, value in sorted(numbers.items())}
 
 
-def _fact(fact: Fact) -> dict[str, Json]:
+def _fact(fact: Fact) -> dict[str, Tree]:
     """A fact with the name of its kind: what programs may rely on, where the reason is for people."""
-    values: dict[str, Json] = {each.name: getattr(fact, each.name) for each in fields(fact)}
+    values: dict[str, Tree] = {each.name: getattr(fact, each.name) for each in fields(fact)}
     known = {name: _known(value) if isinstance(value, float) else value for name, value in values.items()}
     return {"fact": type(fact).__name__} | known
 
 
-def _forecast(forecast: Forecast | None) -> Json:
+def _forecast(forecast: Forecast | None) -> Tree:
     if forecast is None:
         return None
     return {
@@ -209,9 +208,9 @@ def _forecast(forecast: Forecast | None) -> Json:
     }
 
 
-def finding_document(finding: Finding) -> dict[str, Json]:
+def finding_document(finding: Finding) -> dict[str, Tree]:
     """One finding with the keys that it has in verdict.json."""
-    interval: Json = None
+    interval: Tree = None
     if finding.interval is not None:
         interval = [_known(finding.interval[0]), _known(finding.interval[1])]
     return {
@@ -242,13 +241,13 @@ def finding_document(finding: Finding) -> dict[str, Json]:
         "why": None if finding.why is None else finding.why.value,
         "settle": finding.settle,
         "forecast": _forecast(finding.forecast),
-        "doubts": list[Json](finding.doubts),
+        "doubts": list[Tree](finding.doubts),
         "marks": [_mark(mark) for mark in finding.marks],
         "numbers": _numbers(finding.numbers),
     }
 
 
-def _cause(cause: Cause) -> dict[str, Json]:
+def _cause(cause: Cause) -> dict[str, Tree]:
     return {
         "kind": cause.kind.value,
         "outcome": cause.outcome.value,
@@ -256,7 +255,7 @@ def _cause(cause: Cause) -> dict[str, Json]:
         "start": iso(cause.begin_ns),
         "end": iso(cause.end_ns),
         "headline": cause.headline,
-        "findings": list[Json](cause.findings),
+        "findings": list[Tree](cause.findings),
         "confidence": _known(cause.confidence),
         "timeline": [_mark(mark) for mark in cause.timeline],
         "owner": cause.owner,

@@ -8,14 +8,13 @@ from soakwatch.core.formatting import iso
 from soakwatch.core.labels import RELEASE, has_labels, labels_words
 from soakwatch.runs.summary import RunSummary
 from soakwatch_model.finding import Finding, Outcome
+from soakwatch_model.tree import Tree
 from soakwatch_rules.wording.words import counted
 
 _MAX_SHOWN = 8
 
-Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
 
-
-def run_document(summary: RunSummary) -> dict[str, Json]:
+def run_document(summary: RunSummary) -> dict[str, Tree]:
     """One run with keys that do not change; what is not known is null, times are ISO 8601 in UTC.
 
     ``coverage`` is the lowest share of answered polls of a required source, ``uncovered`` the name of that source.
@@ -27,7 +26,7 @@ def run_document(summary: RunSummary) -> dict[str, Json]:
         "run": line.folder.name,
         "folder": str(line.folder.absolute()),
         "name": line.name,
-        "labels": dict[str, Json](line.labels),
+        "labels": dict[str, Tree](line.labels),
         "release": summary.release or None,
         "state": line.state,
         "verdict": line.verdict,
@@ -40,7 +39,7 @@ def run_document(summary: RunSummary) -> dict[str, Json]:
         "planned_seconds": summary.planned_s,
         "coverage": summary.coverage,
         "uncovered": summary.uncovered or None,
-        "targets": dict[str, Json](summary.targets),
+        "targets": dict[str, Tree](summary.targets),
         "samples": summary.samples,
         "bytes": line.bytes,
         "seal": summary.sealed or None,
@@ -70,7 +69,7 @@ def _texts(run: RunSummary) -> dict[str, str]:
     return {RELEASE: run.release, **run.line.labels}
 
 
-def _finding(finding: Finding) -> dict[str, Json]:
+def _finding(finding: Finding) -> dict[str, Tree]:
     return {
         "outcome": finding.outcome.value,
         "rule": finding.rule,

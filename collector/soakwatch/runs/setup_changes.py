@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from difflib import unified_diff
 
 from soakwatch.core.fingerprints import comparable_trees
-from soakwatch.core.flatten import flatten, parse_json
 from soakwatch.core.labels import LABELS_KEY, labels_in
 from soakwatch.record.meta import EARLIER, SETUP, setup_of
 from soakwatch.record.source import ReportSource
+from soakwatch_model.tree import flatten, parse_json
 
 _MAX_SETUP_CHARACTERS = 2_000_000
 

@@ -28,7 +28,7 @@ from soakwatch_model.shown import CPU
 
 if TYPE_CHECKING:  # it knows rules, whose arithmetic no list of sources loads
     from soakwatch.core.event_kinds import FindingKey
-    from soakwatch_agent.fingerprint import Tree
+    from soakwatch_model.tree import Tree
 
 CPU_METRICS: Final = frozenset(usual_in(CPU))
 """How busy a device is, in the forms in which devices tell it."""

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-Tree = Mapping[str, object]
+Row = Mapping[str, object]
 _NOT_THERE = re.compile(
     r"(?i)is not running|failed to connect to any daemon|instance not found|not enabled"
     r"|% .{0,40}not (?:found|configured)"
@@ -136,23 +136,23 @@ def _loaded(text: str) -> dict[str, object] | list[object] | None:
     return found if isinstance(found, dict | list) else None
 
 
-def _each(branch: object) -> Iterator[tuple[str, Tree]]:
+def _each(branch: object) -> Iterator[tuple[str, Row]]:
     for name, row in branch.items() if isinstance(branch, Mapping) else ():
         if isinstance(row, Mapping):
             yield str(name), row
 
 
-def _trees(branch: object) -> Iterator[Tree]:
+def _trees(branch: object) -> Iterator[Row]:
     for row in branch if isinstance(branch, list) else (branch,):
         if isinstance(row, Mapping):
             yield row
 
 
-def _number(row: Tree, name: str) -> float | None:
+def _number(row: Row, name: str) -> float | None:
     value = row.get(name)
     return value if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0 else None
 
 
-def _thousandth(row: Tree, *names: str) -> float | None:
+def _thousandth(row: Row, *names: str) -> float | None:
     value = next((value for name in names if (value := _number(row, name)) is not None), None)
     return None if value is None else value / 1000

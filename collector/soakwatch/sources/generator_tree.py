@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from soakwatch.core.text import one_line
-from soakwatch_agent.fingerprint import Tree
+from soakwatch_model.tree import Tree
 
 _WORDS, _LENGTH = 64, 300
 _HIDDEN = "***"

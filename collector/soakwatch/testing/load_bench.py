@@ -11,9 +11,9 @@ from typing import Self
 
 from soakwatch.sources.abc import Drivable, Facts, Fingerprints, Identifies, Poller, SourceContext
 from soakwatch.sources.registry import poller_module
-from soakwatch_agent.fingerprint import Tree
 from soakwatch_model.roles import GENERATOR
 from soakwatch_model.sample import Answer
+from soakwatch_model.tree import Tree
 
 BEGIN_NS = 1_795_260_000_000_000_000
 """2026-11-21 11:20:00 UTC: when the bench begins, unless another time is given."""

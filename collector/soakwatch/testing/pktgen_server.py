@@ -25,7 +25,7 @@ _WRITES = re.compile(r'io\.write\("\\n(\w+ = \{\})\\n"\) io\.flush\(\)$')
 _CALL = re.compile(r"pktgen\.(\w+)\((.*)\);?$")
 _ARGUMENT = re.compile(r'"([^"]*)"|([-\d.eE+]+)')
 
-Tree = dict[str | int, object]
+LuaTable = dict[str | int, object]
 
 
 @dataclass(slots=True)
@@ -97,7 +97,7 @@ class PktgenServer:
         self._value(line)
         return ""
 
-    def _value(self, text: str) -> Tree | None:
+    def _value(self, text: str) -> LuaTable | None:
         if text == "pktgen.info":
             return {
                 "Pktgen_Version": f"{self.dialect[2:]}.07.1",
@@ -110,7 +110,7 @@ class PktgenServer:
         if call is None:
             return None
         words = [quoted or plain for quoted, plain in _ARGUMENT.findall(call[2])]
-        known: dict[str, Callable[[list[str]], Tree | None]] = {
+        known: dict[str, Callable[[list[str]], LuaTable | None]] = {
             "portStats": self._port_stats,
             "linkState": self._links,
             "isSending": self._sending,
@@ -133,7 +133,7 @@ class PktgenServer:
             chosen |= set(range(int(first), int(last or first) + 1))
         return [(number, port) for number, port in sorted(self.ports.items()) if number in chosen]
 
-    def _port_stats(self, words: list[str]) -> Tree | None:
+    def _port_stats(self, words: list[str]) -> LuaTable | None:
         new = self.dialect == "2026"
         if len(words) != (1 if new else 2):
             return None
@@ -163,7 +163,7 @@ class PktgenServer:
             }
         )
 
-    def _rates(self, port: FakePort) -> Tree:
+    def _rates(self, port: FakePort) -> LuaTable:
         sent, got = port.second() if self.dialect != "2023" else (0, 0)
         wire = (port.frame + 24) * 8
         return {
@@ -174,16 +174,16 @@ class PktgenServer:
             "mbits_rx": got * wire // 10**6,
         }
 
-    def _links(self, words: list[str]) -> Tree:
+    def _links(self, words: list[str]) -> LuaTable:
         return _counted({number: port.link for number, port in self._chosen(words[0])})
 
-    def _sending(self, words: list[str]) -> Tree:
+    def _sending(self, words: list[str]) -> LuaTable:
         return _counted({number: "y" if port.sending else "n" for number, port in self._chosen(words[0])})
 
-    def _packets(self, words: list[str]) -> Tree | None:
+    def _packets(self, words: list[str]) -> LuaTable | None:
         if self.dialect == "2026":
             return None
-        table: dict[int, Tree] = {}
+        table: dict[int, LuaTable] = {}
         for number, port in self._chosen(words[0]):
             table[number] = {"arp_pkts": 0, "dropped_pkts": 0, "tx_failed": port.more.get("tx_failed", 0)}
             if self.dialect != "2014":
@@ -208,7 +208,7 @@ class PktgenServer:
                 }
         return _counted(table)
 
-    def _info(self, words: list[str]) -> Tree | None:
+    def _info(self, words: list[str]) -> LuaTable | None:
         if self.dialect == "2014":
             return None
         return _counted(
@@ -245,8 +245,8 @@ class PktgenServer:
             port.tx = port.rx = 0
 
 
-def _counters(port: FakePort, tx: int, rx: int, *, old: bool = False) -> Tree:
-    table: Tree = {
+def _counters(port: FakePort, tx: int, rx: int, *, old: bool = False) -> LuaTable:
+    table: LuaTable = {
         "ipackets": rx,
         "opackets": tx,
         "ibytes": rx * port.frame,
@@ -261,7 +261,7 @@ def _counters(port: FakePort, tx: int, rx: int, *, old: bool = False) -> Tree:
     return table
 
 
-def _counted(table: Mapping[int, object]) -> Tree:
+def _counted(table: Mapping[int, object]) -> LuaTable:
     return {**dict(table.items()), "n": len(table)}
 
 
@@ -273,12 +273,12 @@ def _compact(value: object) -> str:
     return _quoted(value) if isinstance(value, str) else str(value)
 
 
-def printed(name: str, table: Tree) -> str:
+def printed(name: str, table: LuaTable) -> str:
     """A table as ``prints`` of Pktgen's library writes it."""
     return f"{name} = {{\n{_entries(table, 2)}}}\n"
 
 
-def _entries(table: Tree, indent: int) -> str:
+def _entries(table: LuaTable, indent: int) -> str:
     text = ""
     for key, value in table.items():
         shown = f'"{key}"' if isinstance(key, str) else str(key)

@@ -10,7 +10,7 @@ import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from soakwatch.testing.trex_parts import Group, Json, Port, bucket, latency_json
+from soakwatch.testing.trex_parts import Answered, Group, Port, bucket, latency_json
 
 NOT_FOUND, BAD_PARAMS, EXECUTE, TRY_AGAIN = -32601, -32602, -32000, -32001
 _MUL_TYPES = ("raw", "bps", "bpsl1", "pps", "percentage")
@@ -108,7 +108,7 @@ class TrexModel:
                 raise WrongError(EXECUTE, "port is not owned by you or your current executing session")
         return known[method](params)
 
-    def totals(self) -> Json:
+    def totals(self) -> Answered:
         """The totals, as they are asked for; an older server publishes them with those of the ports."""
         add = {name: sum(port.counters[name] for port in self.ports) for name in self.ports[0].counters}
         sends = sum(port.sends for port in self.ports)
@@ -137,7 +137,7 @@ class TrexModel:
             "m_total_rx_bytes": add["ibytes"],
         }
 
-    def published(self) -> list[Json]:
+    def published(self) -> list[Answered]:
         """What an older server publishes at once."""
         fields = {
             f"{name}-{number}": value
@@ -156,7 +156,7 @@ class TrexModel:
             for group, flow in self.groups.items()
             if flow.latency is not None
         }
-        parts: dict[str, Json] = {
+        parts: dict[str, Answered] = {
             "trex-global": {"ts": {"value": 1, "freq": 1}, **self.totals(), **fields, "unknown": 0}
         }
         parts |= {} if self.asks_flows else {"flow_stats": {**flows}, "latency_stats": {**latency}}
@@ -274,7 +274,7 @@ class TrexModel:
             "rx_info": {},
         }
 
-    def _port_stats(self, port: Port) -> Json:
+    def _port_stats(self, port: Port) -> Answered:
         back = port.sends * (1 - self.loss)
         rates = {"m_total_tx_pps": port.sends, "m_total_rx_pps": back}
         return {
@@ -367,7 +367,7 @@ class TrexModel:
         wanted = params["pgids"]
         assert isinstance(wanted, list)
         chosen = {str(number): self.groups[number] for number in wanted if number in self.groups}
-        latency: Json = {"g": {}}
+        latency: Answered = {"g": {}}
         for number, group in chosen.items():
             if group.latency is not None:
                 errors = {"drp": group.lost, "ooo": group.disordered}
@@ -375,7 +375,7 @@ class TrexModel:
                     "lat": {**latency_json(group), "jit": 3},
                     "er": {k: v for k, v in errors.items() if v},
                 }
-        flows: Json = {}
+        flows: Answered = {}
         for number, group in chosen.items():
             sent, came = {"0": group.sent, "1": 0}, {"0": 0, "1": group.received}
             counts = {"tp": sent, "rp": came}
@@ -395,7 +395,7 @@ class TrexModel:
 
     def _counted(self, _: Mapping[str, object]) -> object:
         numbers = {name: str(number) for number, name in enumerate(_COUNTERS)}
-        sides: Json = {
+        sides: Answered = {
             side: {numbers[name]: value for name, value in values.items() if value}
             for side, values in self.stack.items()
         }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-Json = dict[str, object]
+Answered = dict[str, object]
 
 
 @dataclass
@@ -56,7 +56,7 @@ def bucket(latency_us: float) -> int | None:
     return 0 if len(digits) < 2 else int(digits[0]) * 10 ** (len(digits) - 1)
 
 
-def latency_json(group: Group) -> Json:
+def latency_json(group: Group) -> Answered:
     """The latency of one group as TRex writes it."""
     histogram = {str(key): many for key, many in group.histogram.items()}
     return {

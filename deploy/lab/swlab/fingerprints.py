@@ -21,7 +21,7 @@ from swlab.table import columns
 from swlab.trouble import LabError, call, wait_for
 
 if TYPE_CHECKING:  # the lab's other commands need no soakwatch in this process
-    from soakwatch.core.flatten import Tree
+    from soakwatch_model.tree import Tree
 
 _WAYS: Final = ("agent", "ssh", "snmp")
 _SHOWN: Final = {"agent": "agent", "ssh": "SSH", "snmp": "SNMP"}
@@ -115,7 +115,7 @@ def compared(told: Mapping[str, Mapping[str, Tree]], facts: Sequence[Fact]) -> l
 def agreement(one: Mapping[str, Tree], other: Mapping[str, Tree]) -> tuple[int, dict[str, tuple[str, str]]]:
     """How many facts two trees have in common, and those that they do not, by path."""
     from soakwatch.core.fingerprints import comparable
-    from soakwatch.core.flatten import flatten
+    from soakwatch_model.tree import flatten
 
     flat = [flatten(comparable({k: v for k, v in tree.items() if k not in _PROGRAM}), "") for tree in (one, other)]
     paths = list(dict.fromkeys([*flat[0], *flat[1]]))
@@ -158,8 +158,8 @@ def _cut(words: str) -> str:
 
 def _told(folder: Path) -> dict[str, Mapping[str, Tree]]:
     from soakwatch.core.fingerprints import BEGIN_KEY
-    from soakwatch.core.flatten import parse_json
     from soakwatch.record import RecordView
+    from soakwatch_model.tree import parse_json
 
     with RecordView.open(folder) as view:
         trees = parse_json(view.meta(BEGIN_KEY))

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from soakwatch_model.case import Tree
+from soakwatch_model.tree import Tree
 
 Cores = frozenset[int]
 

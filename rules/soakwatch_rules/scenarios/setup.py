@@ -7,9 +7,10 @@ from typing import Final
 
 import numpy as np
 
-from soakwatch_model.case import Case, TargetFacts, Tree
+from soakwatch_model.case import Case, TargetFacts
 from soakwatch_model.event import Event
 from soakwatch_model.series import Series
+from soakwatch_model.tree import Tree
 from soakwatch_model.window import Window
 from soakwatch_rules.scenarios.shapes import times
 from soakwatch_rules.scenarios.synthetic import Scenario, Signal, Truth, readings

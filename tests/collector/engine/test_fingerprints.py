@@ -18,7 +18,7 @@ from soakwatch.engine.fingerprints import Fingerprinting, Reporter
 from soakwatch.engine.run_record import run_record
 from soakwatch.record import Record, RecordView
 from soakwatch.sources.abc import Fingerprints, SourceError, SourceUnreadyError
-from soakwatch_agent.fingerprint import Tree
+from soakwatch_model.tree import Tree
 
 HOST: dict[str, Any] = {
     "cpu": {"governor": "performance"},

@@ -16,9 +16,9 @@ import pytest
 from soakwatch.cli.main import run
 from soakwatch.record import Record
 from soakwatch.report.json import verdict_schema
-from soakwatch_model.case import Tree
 from soakwatch_model.event import Event
 from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
+from soakwatch_model.tree import Tree
 from soakwatch_rules.scenarios.setup import SOUND, card, host, link
 
 S = 10**9

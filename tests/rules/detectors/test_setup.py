@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from soakwatch_model.case import Case, TargetFacts, Tree
+from soakwatch_model.case import Case, TargetFacts
 from soakwatch_model.finding import Finding, Outcome
+from soakwatch_model.tree import Tree
 from soakwatch_model.window import Window
 from soakwatch_rules.detectors.setup import Setup
 from soakwatch_rules.machine.description import cores_of, described

@@ -9,8 +9,8 @@ import click
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from soakwatch.runs.listing import Json
     from soakwatch.runs.status import Status
+    from soakwatch_model.tree import Tree
 
 
 @click.command(
@@ -52,7 +52,7 @@ def _row(folder: Path) -> tuple[str, ...]:
     return (printable(status.run), printable(state), *times, _so_far(status), str(folder), _page(folder))
 
 
-def _document(folder: Path) -> dict[str, Json]:
+def _document(folder: Path) -> dict[str, Tree]:
     status = _status(folder)
     if isinstance(status, str):
         return {"folder": str(folder), "trouble": status}

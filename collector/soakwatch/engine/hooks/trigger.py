@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 from soakwatch.engine.scripts import stamp
 from soakwatch.judge.verdict import Verdict
-from soakwatch.report.json import Json, finding_document
+from soakwatch.report.json import finding_document
 from soakwatch_model.finding import Finding, Outcome
+from soakwatch_model.tree import Tree
 
 HELD_BACK = "held-back"
 _MAX_VALUE_LENGTH = 2000  # of a value in the environment
@@ -71,9 +72,9 @@ class Trigger:
             variables |= {"SOAKWATCH_HELD_BACK": str(sum(self.held.values())), "SOAKWATCH_REASON": _held(self.held)}
         return {name: _variable(text) for name, text in variables.items()}
 
-    def document(self) -> dict[str, Json]:
+    def document(self) -> dict[str, Tree]:
         """What is posted: ``event`` and ``run``, and beside them a finding's keys, as in verdict.json."""
-        document: dict[str, Json] = {"event": "finding" if self.finding is not None else self.on, "run": self.run}
+        document: dict[str, Tree] = {"event": "finding" if self.finding is not None else self.on, "run": self.run}
         if self.finding is not None:
             document |= finding_document(self.finding)
         if self.verdict is not None:
@@ -81,12 +82,12 @@ class Trigger:
             document |= {
                 "verdict": self.verdict.outcome.value,
                 "reason": self.verdict.reason,
-                "findings": dict[str, Json](counts),
+                "findings": dict[str, Tree](counts),
             }
         if self.held:
             document |= {
                 "count": sum(self.held.values()),
-                "rules": dict[str, Json](self.held),
+                "rules": dict[str, Tree](self.held),
                 "reason": _held(self.held),
             }
         return document

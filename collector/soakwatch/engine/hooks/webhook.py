@@ -13,9 +13,9 @@ from soakwatch.core.errors import PlanError
 from soakwatch.core.secrets import secret
 from soakwatch.engine.hooks.trigger import HookFailedError
 from soakwatch.plan.hook import WebhookPlan, is_web_address
-from soakwatch.report.json import Json
 from soakwatch.sources.transport.http_client import REQUEST_ERRORS, Cause, async_client, failure_of
 from soakwatch.sources.transport.tls import verifying
+from soakwatch_model.tree import Tree
 
 TIMEOUT_S = 10.0
 PAUSES_S = (1.0, 4.0)
@@ -34,7 +34,7 @@ def address_of(planned: WebhookPlan) -> str:
     return address
 
 
-async def post(planned: WebhookPlan, document: Mapping[str, Json], pauses_s: Sequence[float] = PAUSES_S) -> None:
+async def post(planned: WebhookPlan, document: Mapping[str, Tree], pauses_s: Sequence[float] = PAUSES_S) -> None:
     """Post it, at most ``len(pauses_s) + 1`` times. Raises HookFailedError."""
     try:
         address = await asyncio.to_thread(address_of, planned)

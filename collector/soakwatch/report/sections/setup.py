@@ -12,6 +12,7 @@ from soakwatch.core.units import show_bytes
 from soakwatch.report.blocks import CONSOLE, Block, Text
 from soakwatch.report.page import Page
 from soakwatch_model.finding import Outcome
+from soakwatch_model.tree import Tree
 
 ORDER = 46
 TITLE = "Set-up"
@@ -52,8 +53,6 @@ TEMPLATE = """\
 {% else %}<p>The record has no description of the machines.</p>
 {% endfor %}
 """
-
-Tree = str | int | float | bool | None | list["Tree"] | dict[str, "Tree"]
 
 
 def facts(page: Page) -> Mapping[str, object]:

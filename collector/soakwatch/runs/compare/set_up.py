@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from soakwatch.core.errors import SoakwatchError
 from soakwatch.core.event_kinds import IDENTITY
 from soakwatch.core.fingerprints import comparable_trees
-from soakwatch.core.flatten import Tree, flatten, parse_json
 from soakwatch.core.formatting import natural
 from soakwatch.core.yaml import parse
 from soakwatch.record import RecordView
+from soakwatch_model.tree import Tree, flatten, parse_json
 
 ABSENT = "–"
 _MAX_CHARACTERS = 300

@@ -16,9 +16,10 @@ from soakwatch.core.daemon_thread import in_daemon_thread
 from soakwatch.core.errors import PlanError
 from soakwatch.sources.abc import SourceConfig, SourceContext, SourceError
 from soakwatch_agent.context import HostContext, watch
-from soakwatch_agent.fingerprint import Tree, fingerprint
+from soakwatch_agent.fingerprint import fingerprint
 from soakwatch_agent.host import Host, probe_names
 from soakwatch_model.sample import Answer, Sample, object_text
+from soakwatch_model.tree import Tree
 
 _SELF = object_text(source="local")
 

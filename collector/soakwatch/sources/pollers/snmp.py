@@ -40,12 +40,12 @@ from soakwatch.sources.transport.snmp.fingerprint import snmp_fingerprint
 from soakwatch.sources.transport.snmp.profile_adapter import ProfileAdapter
 from soakwatch.sources.transport.snmp.restarts import ClockSources, Life, engine_event
 from soakwatch.sources.transport.snmp.session import Session, SessionOptions
-from soakwatch_agent.fingerprint import Tree
 from soakwatch_model.event import Event
 from soakwatch_model.metric import BY_NAME, COUNTER
 from soakwatch_model.metric_queries import shown_in
 from soakwatch_model.sample import NOTHING, Answer, Sample, object_text
 from soakwatch_model.shown import MEMORY
+from soakwatch_model.tree import Tree
 
 SYS_DESCR, SYS_OBJECT_ID, SYS_NAME = "1.3.6.1.2.1.1.1.0", "1.3.6.1.2.1.1.2.0", "1.3.6.1.2.1.1.5.0"
 _DESCRIBED = 160  # characters of sysDescr that are shown

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from soakwatch.sources.profiles.rows import by_column, index_key
 from soakwatch.sources.profiles.value import Asker, Value, text
-from soakwatch_agent.fingerprint import Tree
+from soakwatch_model.tree import Tree
 
 MAX_PARTS = 400
 """Parts that are asked for and reported; a chassis with more says how many it has besides."""

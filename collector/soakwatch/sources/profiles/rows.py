@@ -12,7 +12,7 @@ from soakwatch.sources.profiles.template import Template, index_part
 from soakwatch.sources.profiles.value import Value, number, text
 from soakwatch_model.sample import object_text
 
-Tree = Mapping[str, Mapping[str, Value]]
+WalkedValues = Mapping[str, Mapping[str, Value]]
 """The values of each walked OID by the rest of their OIDs."""
 
 
@@ -39,7 +39,7 @@ class Rows:
     """The rows of a group; made of what was walked, then of what the joins bring."""
 
     group: Group
-    tree: Tree
+    tree: WalkedValues
     scalars: Mapping[str, Value]
     kept: Collection[str] = ()  # OIDs that an earlier survey chose among several
     columns: dict[str, Column] = field(default_factory=dict)

@@ -17,9 +17,9 @@ from soakwatch.core.units import Seconds, show_seconds
 from soakwatch.sources.abc import Facts, Poller, SourceConfig, SourceContext, SourceError, timing
 from soakwatch.sources.generator_tree import generator
 from soakwatch.sources.result_files.tail import MAX_LINE_BYTES, Piece, Tail
-from soakwatch_agent.fingerprint import Tree
 from soakwatch_model.event import Event
 from soakwatch_model.sample import NOTHING, Answer, Fault, Sample
+from soakwatch_model.tree import Tree
 
 RESTART = "generator.restart"
 UNREAD = "load.lines.unread"

@@ -14,8 +14,8 @@ from soakwatch.sources.generator_tree import told_command
 from soakwatch.sources.result_files.lines import positive
 from soakwatch.sources.result_files.result_file import Moment, ParsedLines
 from soakwatch.sources.result_files.ticks import ANSWERED, FAILED
-from soakwatch_agent.fingerprint import Tree
 from soakwatch_model.sample import Sample
+from soakwatch_model.tree import Tree
 
 _SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _TIME = r"(\d+(?:\.\d+)?)(us|ms|s|m|h)"

@@ -17,7 +17,7 @@ from soakwatch.testing.pktgen_server import FakePort, PktgenServer, pktgen_serve
 from soakwatch.testing.trex_model import TrexModel
 from soakwatch.testing.trex_parts import Port
 from soakwatch.testing.trex_server import TrexServer, trex_server
-from soakwatch_agent.fingerprint import Tree
+from soakwatch_model.tree import Tree
 
 DATA = Path(__file__).parent / "data"
 

@@ -11,13 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch.core import flatten
 from soakwatch.core.fingerprints import differences, merged
 from soakwatch.sources.abc import Fingerprints, SourceContext, SourceUnreadyError
 from soakwatch.sources.pollers.gnmi import Config, start
 from soakwatch.sources.pollers.gnmi.paths import Plain
 from soakwatch.testing.gnmi_target import GnmiTarget, gnmi_target
-from soakwatch_agent.fingerprint import Tree
+from soakwatch_model.tree import Tree, parse_json
 
 POLLED = "/interfaces/interface[name=Ethernet1]/state/counters/in-discards"
 SYSTEM: dict[str, Plain] = {
@@ -82,9 +81,9 @@ def told(target: GnmiTarget) -> Mapping[str, Tree]:
         return asyncio.run(ask())
 
 
-def kept(tree: Mapping[str, Tree], source: str = "gnmi") -> dict[str, flatten.Tree]:
+def kept(tree: Mapping[str, Tree], source: str = "gnmi") -> dict[str, Tree]:
     """As the engine keeps it in the record."""
-    plain = flatten.parse_json(json.dumps(tree))
+    plain = parse_json(json.dumps(tree))
     assert isinstance(plain, dict)
     return merged([(source, plain)])
 

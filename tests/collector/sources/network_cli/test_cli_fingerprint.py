@@ -17,7 +17,7 @@ from soakwatch.sources.transport.network_cli.about import QUESTIONS
 from soakwatch.sources.transport.network_cli.guard import refusal
 from soakwatch.sources.transport.network_cli.parsers import inventory
 from soakwatch.testing.cli_device import CliDevice
-from soakwatch_agent.fingerprint import Tree
+from soakwatch_model.tree import Tree
 
 IOS_INVENTORY = """NAME: "Chassis", DESCR: "Cisco ISR4331 Chassis"
 PID: ISR4331/K9        , VID: V05  , SN: FDO00000AAA

@@ -9,14 +9,13 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from soakwatch.core import flatten
 from soakwatch.core.fingerprints import differences, merged
 from soakwatch.sources.abc import Fingerprints, SourceContext
 from soakwatch.sources.pollers.snmp import start
 from soakwatch.sources.transport.snmp.config import Config
 from soakwatch.testing.snmp_recording import parse_recording
 from soakwatch.testing.snmp_responder import responder
-from soakwatch_agent.fingerprint import Tree
+from soakwatch_model.tree import Tree, parse_json
 
 ENTITY = "1.3.6.1.2.1.47.1.1.1.1"
 COLUMNS = {"class": 5, "description": 2, "name": 7, "hardware": 8, "firmware": 9, "software": 10, "serial": 11}
@@ -62,9 +61,9 @@ def told(lines: list[str], version: object = "2c") -> Mapping[str, Tree]:
     return asyncio.run(main())
 
 
-def kept(tree: Mapping[str, Tree]) -> dict[str, flatten.Tree]:
+def kept(tree: Mapping[str, Tree]) -> dict[str, Tree]:
     """As the engine keeps it in the record."""
-    plain = flatten.parse_json(json.dumps(tree))
+    plain = parse_json(json.dumps(tree))
     assert isinstance(plain, dict)
     return merged([("snmp", plain)])
 

@@ -13,7 +13,6 @@ import pytest
 from tests.collector.sources.ssh.device import linux, site_for
 
 from soakwatch.core.fingerprints import comparable
-from soakwatch.core.flatten import Tree, flatten
 from soakwatch.sources.abc import Fingerprints, SourceError
 from soakwatch.sources.pollers.agent import AgentPoller
 from soakwatch.sources.pollers.agent import start as start_agent
@@ -23,6 +22,7 @@ from soakwatch.sources.transport.ssh.linux import fingerprint as module
 from soakwatch.testing.agents import LocalAgent
 from soakwatch.testing.agents import config as agent_config
 from soakwatch.testing.sshd import Sshd
+from soakwatch_model.tree import Tree, flatten
 
 DRIVERS_TELL = {"rings", "channels", "coalescing", "pause", "offloads", "rss", "firmware", "bus", "driver"}
 

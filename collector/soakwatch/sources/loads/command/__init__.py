@@ -26,10 +26,10 @@ from soakwatch.sources.abc import Facts, Poller, SourceConfig, SourceContext, So
 from soakwatch.sources.generator_tree import generator, told_command
 from soakwatch.sources.loads.command.process import LINE_BYTES, Child, begin
 from soakwatch.sources.loads.command.tick import parse_tick
-from soakwatch_agent.fingerprint import Tree
 from soakwatch_model.event import Event
 from soakwatch_model.roles import GENERATOR
 from soakwatch_model.sample import Answer, Fault, Sample
+from soakwatch_model.tree import Tree
 
 _MAX_HELD_SAMPLES = 10_000  # a command that chatters faster than it is polled cannot fill the memory
 _MAX_FAULTS = 20

@@ -37,8 +37,8 @@ from soakwatch.sources.loads.iperf3.output_file import FollowedOutput
 from soakwatch.sources.loads.iperf3.program import THREADS_SINCE, Program, find
 from soakwatch.sources.loads.iperf3.reports import Began
 from soakwatch.sources.loads.iperf3.supervisor import Supervisor
-from soakwatch_agent.fingerprint import Tree
 from soakwatch_model.sample import Answer, Sample
+from soakwatch_model.tree import Tree
 
 _OURS = re.compile(
     r"-[cstniJfkDub1PRlpVv]|--(?:client|server|time|bytes|interval|json.*|format|blockcount|daemon|udp|bitrate|"

@@ -15,8 +15,8 @@ from soakwatch.sources.loads.iperf3.account import Account
 from soakwatch.sources.loads.iperf3.output import AnyReader
 from soakwatch.sources.loads.iperf3.reports import Report, Unread
 from soakwatch.sources.result_files.tail import MAX_LINE_BYTES, Piece, Tail
-from soakwatch_agent.fingerprint import Tree
 from soakwatch_model.sample import NOTHING, Answer, Fault
+from soakwatch_model.tree import Tree
 
 _GRACE_S = 5.0
 

@@ -23,13 +23,13 @@ from pydantic import Field
 from soakwatch.sources.abc import Facts, SourceContext, SourceError, timing
 from soakwatch.sources.answer_builder import AnswerBuilder, restarted, rests
 from soakwatch.sources.generator_tree import generator
-from soakwatch.sources.loads.otg.api import OtgApi, RefusedError, Tree, otg_api
+from soakwatch.sources.loads.otg.api import OtgApi, RefusedError, otg_api
 from soakwatch.sources.loads.otg.metrics import Row, Rows, is_sending, put_flows, put_ports, put_whole, rows_of
 from soakwatch.sources.loads.otg.rates import flows_of, offered, scaled
 from soakwatch.sources.loads.otg.settings import configured
 from soakwatch.sources.transport.http import WebConfig
-from soakwatch_agent.fingerprint import Tree as Told
 from soakwatch_model.sample import Answer
+from soakwatch_model.tree import Tree
 
 _LOG = logging.getLogger("soakwatch")
 _STOP_S = 5.0
@@ -113,13 +113,13 @@ class OtgLoad:
         by = {None: "unknown so far", True: "the sum of its flows", False: "the sum of its ports"}[self._by_flows]
         return Facts({**self._identity, "the whole": by})
 
-    async def fingerprint(self) -> Mapping[str, Told]:
+    async def fingerprint(self) -> Mapping[str, Tree]:
         """See Fingerprints: versions, ports and flows of the configuration; no protocols, for they hold keys.
 
         Rates are left out where the run drives them: they change with the phases.
         """
         version = next((self._identity[name] for name in _TOLD_FIRST if name in self._identity), "")
-        config: dict[str, Told] = {name: self._identity[name] for name in _VERSIONS.values() if name in self._identity}
+        config: dict[str, Tree] = {name: self._identity[name] for name in _VERSIONS.values() if name in self._identity}
         try:
             answer = await self._api.call("GET", "/config")
         except RefusedError as refused:
@@ -128,7 +128,7 @@ class OtgLoad:
         return generator("Open Traffic Generator", version, config)
 
     async def _metrics(self, kind: str, request: Mapping[str, Tree]) -> Tree:
-        return await self._api.call("POST", "/monitor/metrics", {"choice": kind, kind: request})
+        return await self._api.call("POST", "/monitor/metrics", {"choice": kind, kind: dict(request)})
 
     async def _flow_rows(self, figures: AnswerBuilder) -> Rows | None:
         names: list[Tree] = list(self._config.flows or ())
@@ -224,7 +224,7 @@ class DrivenOtg:
         note = "rates cannot be changed in flight: loads of 0 and 100 % only"
         return Facts({**facts.identity, "rates": "fixed"}, (), (note,))
 
-    async def fingerprint(self) -> Mapping[str, Told]:
+    async def fingerprint(self) -> Mapping[str, Tree]:
         """See Fingerprints."""
         return await self._load.fingerprint()
 

@@ -7,15 +7,12 @@ The paths are those of the model since 0.13 (``/monitor/metrics``, ``/control/st
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from typing import TypeAlias
 
 from soakwatch.sources.abc import LoginRefusedError, SourceError
 from soakwatch.sources.transport.http import PeerError, WebAccess, WebConfig, shown, web_access
 from soakwatch.sources.transport.http_client import Cause
-
-Tree: TypeAlias = "Mapping[str, Tree] | list[Tree] | str | int | float | bool | None"
+from soakwatch_model.tree import Tree
 
 _REMEDY = "check that url is that of the controller's REST interface"
 _REMEDIES = {Cause.REFUSED: "nothing listens on that port; is the controller running, and the port right?"}

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from soakwatch.sources.answer_builder import AnswerBuilder, mean_by, whole
-from soakwatch.sources.loads.otg.api import Tree
+from soakwatch_model.tree import Tree
 
 MAX_ROWS = 4096
 """Ports, and flows, that are sampled at most; where there are more, the whole is unknown."""

@@ -8,15 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from soakwatch.core.text import one_line
-from soakwatch.sources.loads.otg.api import Tree
-from soakwatch_agent.fingerprint import Tree as Told
+from soakwatch_model.tree import Tree
 
 _MOST = 200  # ports, and flows
 _LENGTH = 200
 _OF_FLOW = ("size", "duration", "rate")
 
 
-def configured(answer: Tree, *, rates: bool) -> dict[str, Told]:
+def configured(answer: Tree, *, rates: bool) -> dict[str, Tree]:
     """Ports with their locations, flows with size, duration and rate; ``rates`` is false where these change.
 
     >>> flow = {"name": "f", "rate": {"choice": "pps", "pps": 5}, "size": {"choice": "fixed", "fixed": 64}}
@@ -24,7 +23,7 @@ def configured(answer: Tree, *, rates: bool) -> dict[str, Told]:
     {'ports': [{'name': 'p1', 'location': 'eth1'}], 'flows': [{'name': 'f', 'size': 'fixed 64', 'rate': 'pps 5'}]}
     """
     ports, flows = _rows(answer, "ports"), _rows(answer, "flows")
-    told: dict[str, Told] = {}
+    told: dict[str, Tree] = {}
     if ports:
         told["ports"] = [_words(port, ("name", "location")) for port in ports[:_MOST]]
     if flows:
@@ -44,7 +43,7 @@ def _rows(answer: Tree, key: str) -> list[Mapping[str, Tree]]:
     return [row for row in rows if isinstance(row, Mapping)] if isinstance(rows, list) else []
 
 
-def _words(row: Mapping[str, Tree], keys: tuple[str, ...]) -> dict[str, Told]:
+def _words(row: Mapping[str, Tree], keys: tuple[str, ...]) -> dict[str, Tree]:
     return {key: one_line(value, _LENGTH) for key in keys if isinstance(value := row.get(key), str)}
 
 

@@ -25,8 +25,8 @@ from soakwatch.sources.generator_tree import generator
 from soakwatch.sources.loads.pktgen import figures as pg
 from soakwatch.sources.loads.pktgen.console import Console, lua_string, table_line
 from soakwatch.sources.loads.pktgen.lua_text import LuaTables, Table
-from soakwatch_agent.fingerprint import Tree
 from soakwatch_model.sample import Answer
+from soakwatch_model.tree import Tree
 
 _LOG = logging.getLogger("soakwatch")
 _STOP_S = 5.0

@@ -18,8 +18,8 @@ from pydantic import Field
 from soakwatch.core.errors import PlanError
 from soakwatch.sources.abc import Facts, HostName, Poller, SourceConfig, SourceContext, SourceError, timing
 from soakwatch.sources.loads.trex.rate import RateText, rate
-from soakwatch_agent.fingerprint import Tree
 from soakwatch_model.sample import Answer
+from soakwatch_model.tree import Tree
 
 if TYPE_CHECKING:
     from soakwatch.sources.loads.trex.driver import Driver

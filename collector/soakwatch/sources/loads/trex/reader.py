@@ -19,9 +19,9 @@ from soakwatch.sources.loads.trex.published import Published
 from soakwatch.sources.loads.trex.rpc import Refusal, RefusedError, Request, Rpc
 from soakwatch.sources.loads.trex.session import Server, greet
 from soakwatch.sources.loads.trex.totals import by_port, put_port, put_state, put_whole
-from soakwatch_agent.fingerprint import Tree
 from soakwatch_model.event import Event
 from soakwatch_model.sample import Answer
+from soakwatch_model.tree import Tree
 
 _BUCKETS = (
     "latency quantiles are read from TRex's histogram, whose buckets are one digit wide (10-19 us, 100-199 us ...)"

@@ -31,11 +31,11 @@ from soakwatch.sources.pollers.agent.windows import RecorderWindow, Windows
 from soakwatch.sources.transport.ssh.access import Access
 from soakwatch.sources.transport.ssh.connection import SshLine
 from soakwatch.sources.transport.tls import Pin
-from soakwatch_agent.fingerprint import Tree
 from soakwatch_agent.framing import Frame, FrameError, Object, number, whole
 from soakwatch_agent.wire import WireError, decode
 from soakwatch_model.event import Event
 from soakwatch_model.sample import Answer, Fault, Poll, PollOutcome, Sample, object_text
+from soakwatch_model.tree import Tree
 
 _CLOCK_EVERY_S = 60.0
 _EXCHANGES = 5

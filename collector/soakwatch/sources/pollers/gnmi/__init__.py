@@ -30,7 +30,7 @@ from soakwatch_model.sample import Answer, Sample, object_text
 
 if TYPE_CHECKING:
     from soakwatch.sources.pollers.gnmi.stream import GnmiEndpoint, Stream
-    from soakwatch_agent.fingerprint import Tree
+    from soakwatch_model.tree import Tree
 
 _SILENT = 3  # intervals without an update
 _SESSIONS = ("network.session.", "network.topology.")

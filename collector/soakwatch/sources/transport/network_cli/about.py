@@ -11,7 +11,7 @@ from soakwatch.sources.transport.network_cli.parsed import Parsed
 from soakwatch.sources.transport.network_cli.parsers import inventory
 from soakwatch.sources.transport.network_cli.platform import Platform
 from soakwatch.sources.transport.network_cli.session import RefusedError
-from soakwatch_agent.fingerprint import Tree
+from soakwatch_model.tree import Tree
 
 Read = Callable[[str], dict[str, Tree]]
 _NAMES = {"version": "software", "model": "model", "serial": "serial", "failover": "failover"}

@@ -18,9 +18,9 @@ from soakwatch.sources.transport.network_cli.restarts import SECOND, Seen, crash
 from soakwatch.sources.transport.network_cli.session import HungError, RefusedError, Session
 from soakwatch.sources.transport.ssh.abc import Line
 from soakwatch.sources.transport.ssh.errors import printable
-from soakwatch_agent.fingerprint import Tree
 from soakwatch_model.event import Event
 from soakwatch_model.sample import NOTHING, Answer, Fault, Sample
+from soakwatch_model.tree import Tree
 
 _LOGIN_S = 5.0
 _ABOUT_S = 10.0  # of one command that tells what the device is

@@ -11,7 +11,7 @@ from soakwatch.sources.profiles.value import Value
 from soakwatch.sources.transport.snmp.errors import SnmpPollError
 from soakwatch.sources.transport.snmp.profile_adapter import SessionAsker
 from soakwatch.sources.transport.snmp.session import Session
-from soakwatch_agent.fingerprint import Tree
+from soakwatch_model.tree import Tree
 
 READ_S = 45.0
 """What reading the parts may take: a large chassis has thousands, and requests take turns with those of the polls."""

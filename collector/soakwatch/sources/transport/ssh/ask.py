@@ -12,9 +12,9 @@ from fnmatch import fnmatchcase
 from typing import Protocol
 
 from soakwatch_agent.context import ProbeAnswer
+from soakwatch_model.tree import Tree
 
 _MAX_LINE_LENGTH = 2000
-Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +59,12 @@ class Ask(Protocol):
         ...
 
 
-def parsed(text: str) -> Json:
+def parsed(text: str) -> Tree:
     """JSON of a program; blank output is None. Raises ValueError, in one sentence, for anything else."""
     if not text.strip():
         return None
     try:
-        reported: Json = json.loads(text)
+        reported: Tree = json.loads(text)
     except (ValueError, RecursionError):
         raise ValueError("its output is not JSON") from None
     return reported
@@ -75,12 +75,12 @@ def lines(text: str) -> list[str]:
     return [line for line in text.splitlines() if len(line) <= _MAX_LINE_LENGTH]
 
 
-def rows(reported: Json) -> list[Mapping[str, Json]]:
+def rows(reported: Tree) -> list[Mapping[str, Tree]]:
     """The objects of a JSON list; what is no object is left out."""
     return [each for each in reported if isinstance(each, dict)] if isinstance(reported, list) else []
 
 
-def whole(value: Json) -> int | None:
+def whole(value: Tree) -> int | None:
     """A counter or size of 0 or more; None for anything else.
 
     >>> whole(3), whole("3"), whole(True), whole(-1), whole(2.0)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from soakwatch.core.text import one_line
 from soakwatch.sources.transport.network_cli.parsers.tables import pairs
-from soakwatch_agent.fingerprint import Tree
+from soakwatch_model.tree import Tree
 
 Sections = dict[str, Tree]
 Row = dict[str, Tree]

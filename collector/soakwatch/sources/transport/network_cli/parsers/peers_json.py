@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 
 from soakwatch.sources.transport.network_cli.parsed import Parsed, ParsedBuilder
 
-Tree = Mapping[str, object]
+Row = Mapping[str, object]
 _MAX_DEPTH = 24
 
 
-def document(draft: ParsedBuilder, text: str) -> Tree:
+def document(draft: ParsedBuilder, text: str) -> Row:
     """The JSON object in a text; an empty one, counted as unknown, if there is none."""
     begin = text.find("{")
     try:
@@ -25,7 +25,7 @@ def document(draft: ParsedBuilder, text: str) -> Tree:
     return {}
 
 
-def rows(branch: object, name: str, above: Tree | None = None, depth: int = _MAX_DEPTH) -> Iterator[tuple[Tree, Tree]]:
+def rows(branch: object, name: str, above: Row | None = None, depth: int = _MAX_DEPTH) -> Iterator[tuple[Row, Row]]:
     """Every object under a name, wherever it stands in the tree, with the nearest values above it.
 
     A table of one row is an object, of several a list (NX-OS); each value of Junos is a list of one ``data``.
@@ -48,9 +48,9 @@ def rows(branch: object, name: str, above: Tree | None = None, depth: int = _MAX
                 yield from rows(value, name, mine, depth - 1)
 
 
-def having(branch: object, *names: str, depth: int = _MAX_DEPTH) -> Iterator[tuple[Tree, Tree]]:
+def having(branch: object, *names: str, depth: int = _MAX_DEPTH) -> Iterator[tuple[Row, Row]]:
     """Every object that has a plain value of one of the names, with the values above it."""
-    stack: list[tuple[object, Tree, int]] = [(branch, {}, depth)]
+    stack: list[tuple[object, Row, int]] = [(branch, {}, depth)]
     while stack:
         item, above, left = stack.pop()
         if not left:
@@ -73,7 +73,7 @@ def _leaf(value: object) -> str | float | None:
     return value
 
 
-def text_of(row: Tree, *names: str) -> str:
+def text_of(row: Row, *names: str) -> str:
     """The first of some values that a row has, as text."""
     for name in names:
         value = _leaf(row.get(name))
@@ -82,18 +82,18 @@ def text_of(row: Tree, *names: str) -> str:
     return ""
 
 
-def number_of(row: Tree, *names: str) -> str | float | None:
+def number_of(row: Row, *names: str) -> str | float | None:
     """The first of some values that a row has, if it is a number or a text."""
     return next((value for name in names if (value := _leaf(row.get(name))) is not None), None)
 
 
-def _inner(branch: object, *path: str) -> Tree:
+def _inner(branch: object, *path: str) -> Row:
     for name in path:
         branch = branch.get(name) if isinstance(branch, Mapping) else None
     return branch if isinstance(branch, Mapping) else {}
 
 
-def _each(branch: object) -> Iterator[tuple[str, Tree]]:
+def _each(branch: object) -> Iterator[tuple[str, Row]]:
     for name, row in branch.items() if isinstance(branch, Mapping) else ():
         if isinstance(row, Mapping):
             yield str(name), row
@@ -170,7 +170,7 @@ def eos_bfd(text: str) -> Parsed:
     return draft.done()
 
 
-def _peer_stats(neighbour: Tree) -> Iterator[Tree]:
+def _peer_stats(neighbour: Row) -> Iterator[Row]:
     direct = neighbour.get("peerStats")
     if isinstance(direct, Mapping):
         yield direct

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from soakwatch.sources.transport.network_cli.parsed import Parsed, ParsedBuilder
 from soakwatch.sources.transport.network_cli.parsers.peers_json import (
-    Tree,
+    Row,
     document,
     having,
     number_of,
@@ -17,7 +17,7 @@ from soakwatch.sources.transport.network_cli.parsers.peers_json import (
 _CHANGES = ("topology-change-count", "number-of-topology-changes")
 
 
-def _seconds(row: Tree, *names: str) -> float | None:
+def _seconds(row: Row, *names: str) -> float | None:
     """A length of time: Junos adds the seconds as an attribute of the value."""
     for name in names:
         value = row.get(name)

@@ -6,10 +6,11 @@ import re
 import shlex
 from typing import ClassVar
 
-from soakwatch.sources.transport.ssh.ask import Json, Wants, parsed
+from soakwatch.sources.transport.ssh.ask import Wants, parsed
 from soakwatch_agent.context import ProbeAnswer
 from soakwatch_agent.kernlog import alarm_of
 from soakwatch_agent.procfs import clean
+from soakwatch_model.tree import Tree
 
 _CURSOR = re.compile(r"-- cursor: (\S{10,400})")
 _MAX_LINES = 500
@@ -59,7 +60,7 @@ class Journal:
             elif self._cursor and line.startswith("{") and reported < _MAX_EVENTS:
                 reported += self._line(parsed(line), notes)
 
-    def _line(self, entry: Json, notes: ProbeAnswer) -> bool:
+    def _line(self, entry: Tree, notes: ProbeAnswer) -> bool:
         message = entry.get("MESSAGE") if isinstance(entry, dict) else None
         if not isinstance(entry, dict) or not isinstance(message, str):
             return False  # a message that is no text comes as a list of bytes

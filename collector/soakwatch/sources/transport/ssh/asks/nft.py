@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from soakwatch.sources.transport.ssh.ask import Json, Wants, parsed, rows, whole
+from soakwatch.sources.transport.ssh.ask import Wants, parsed, rows, whole
 from soakwatch_agent.context import ProbeAnswer
 from soakwatch_agent.procfs import clean
 from soakwatch_model.sample import object_text
+from soakwatch_model.tree import Tree
 
 _LOSS = ("drop", "reject", "deny", "denied", "block")
 _MAX_RULES = 500
@@ -50,7 +51,7 @@ class Nft:
             notes.sample("system.forwarding.denied", object_label, packets)
 
 
-def _of_rule(rule: Mapping[str, Json]) -> tuple[int | None, str]:
+def _of_rule(rule: Mapping[str, Tree]) -> tuple[int | None, str]:
     parts = rows(rule.get("expr"))
     if not any("drop" in each or "reject" in each for each in parts):
         return None, ""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from soakwatch.sources.transport.ssh.ask import Json, Wants, parsed, rows, whole
+from soakwatch.sources.transport.ssh.ask import Wants, parsed, rows, whole
 from soakwatch_agent.context import ProbeAnswer
 from soakwatch_agent.procfs import clean
 from soakwatch_model.sample import object_text
+from soakwatch_model.tree import Tree
 
 
 class Tc:
@@ -51,7 +52,7 @@ class Tc:
                 notes.sample("queue.limit", object_label, limit)
 
 
-def queue_name(row: Mapping[str, Json], device: str, kind: str) -> str:
+def queue_name(row: Mapping[str, Tree], device: str, kind: str) -> str:
     """``eth0 fq_codel 8001:``; a discipline that the kernel made itself (handle 0:) goes by its parent, if any."""
     handle = row.get("handle")
     parent = row.get("parent")

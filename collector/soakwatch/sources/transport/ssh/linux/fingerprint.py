@@ -14,19 +14,24 @@ import zlib
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import cast
+from typing import Final, cast
 
 import asyncssh
 
 import soakwatch_agent
+import soakwatch_model
 from soakwatch.core.daemon_thread import in_daemon_thread
 from soakwatch.sources.abc import SourceError
 from soakwatch.sources.transport.ssh.abc import Line
 from soakwatch.sources.transport.ssh.linux.fingerprint_files import files_script
 from soakwatch.sources.transport.ssh.shell import Shell
-from soakwatch_agent.fingerprint import Tree, fingerprint
+from soakwatch_agent.fingerprint import fingerprint
+from soakwatch_model.tree import Tree
 
-_MODULES = ("__init__.py", "fingerprint.py", "nics.py", "procfs.py", "version.py", "facts/*.py")
+_MODULES: Final = {
+    soakwatch_agent: ("__init__.py", "fingerprint.py", "nics.py", "procfs.py", "version.py", "facts/*.py"),
+    soakwatch_model: ("__init__.py", "tree.py"),
+}
 _MAX_OUTPUT = 4 << 20
 _CHUNK = 1 << 16
 _SHELL_S = 30.0
@@ -64,11 +69,11 @@ async def linux_fingerprint(line: Line, interfaces: tuple[str, ...] | None) -> M
 
 @cache
 def _packed() -> str:
-    folder = Path(soakwatch_agent.__file__).parent
-    files = (file for pattern in _MODULES for file in sorted(folder.glob(pattern)))
-    texts = {
-        f"soakwatch_agent/{file.relative_to(folder).as_posix()}": file.read_text(encoding="utf-8") for file in files
-    }
+    texts: dict[str, str] = {}
+    for package, patterns in _MODULES.items():
+        (folder,) = map(Path, package.__path__)
+        files = (file for pattern in patterns for file in sorted(folder.glob(pattern)))
+        texts |= {file.relative_to(folder.parent).as_posix(): file.read_text(encoding="utf-8") for file in files}
     return base64.b64encode(zlib.compress(json.dumps(texts).encode(), 9)).decode()
 
 

@@ -23,9 +23,9 @@ from soakwatch.sources.transport.ssh.linux.script import Need, details_script, f
 from soakwatch.sources.transport.ssh.linux.survey import EVERY_LOOK, SLOW, Survey, survey_of, survey_script
 from soakwatch.sources.transport.ssh.shell import Reply, Shell, part
 from soakwatch_agent.context import Periodic, ProbeAnswer, Watch
-from soakwatch_agent.fingerprint import Tree
 from soakwatch_agent.host import probe_names, source
 from soakwatch_model.sample import NOTHING, Answer, object_text
+from soakwatch_model.tree import Tree
 
 _SURVEY_S = 600.0
 _SURVEY_TIMEOUT_S = 12.0  # a program that hangs costs the survey a second

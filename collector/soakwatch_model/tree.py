@@ -1,10 +1,15 @@
-"""A set-up as flat settings, each with its path, for the comparison of two runs."""
+"""Data of JSON, and its single values, each with its path, for the comparison of two set-ups.
+
+It runs on Python 3.9, where types cannot be joined by ``|`` while the program runs.
+"""
 
 from __future__ import annotations
 
 import json
+from typing import Union
 
-Tree = str | int | float | bool | None | list["Tree"] | dict[str, "Tree"]
+Tree = Union[str, int, float, bool, None, list["Tree"], dict[str, "Tree"]]
+"""What a machine reports of itself, and whatever else is written or read as JSON."""
 _MAX_DEPTH = 12
 
 
@@ -25,7 +30,7 @@ def flatten(tree: Tree, path: str, depth: int = _MAX_DEPTH) -> dict[str, str]:
     """
     if depth and isinstance(tree, dict):
         parts = list(tree.items())
-    elif depth and isinstance(tree, list) and any(isinstance(inner, dict | list) for inner in tree):
+    elif depth and isinstance(tree, list) and any(isinstance(inner, (dict, list)) for inner in tree):
         parts = [(str(index), inner) for index, inner in enumerate(tree, 1)]
     else:
         return {path: ", ".join(map(_word, tree)) if isinstance(tree, list) else _word(tree)}
