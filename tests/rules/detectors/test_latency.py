@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from soakwatch_model.case import Case
+from soakwatch_model.case import Before, Case
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.series import Series
@@ -134,7 +134,7 @@ def test_an_earlier_baseline_is_what_is_usual() -> None:
     value = calm(2, 0.05)
     assert judge(value).outcome is Outcome.PASS
     before = readings("load.latency", calm(3), 60.0, object="quantile=p99", begin_ns=-2 * N * 60 * S)
-    finding = judge(value, baseline=(before,))
+    finding = judge(value, before=Before(baseline=(before,)))
     assert finding.outcome is Outcome.FAIL
     assert "(the baseline of an earlier run)" in finding.reason
     assert finding.doubts
