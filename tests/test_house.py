@@ -28,6 +28,7 @@ from soakwatch_agent.host import probe_names, source
 from soakwatch_model.case import Case
 from soakwatch_model.finding import Outcome
 from soakwatch_model.metric import BY_NAME
+from soakwatch_model.roles import ROLES
 from soakwatch_rules.traits import Traits
 
 ROOT = Path(__file__).parents[1]
@@ -531,6 +532,20 @@ def test_the_data_of_json_has_one_type() -> None:
         if not isinstance(node.value, ast.Constant)
     ]
     assert makers == ["tree.py"]
+
+
+def test_roles_are_those_of_the_vocabulary() -> None:
+    """No comparison and no argument spells the role of a target out."""
+    spelt = []
+    for file in sources("agent", "rules", "collector"):
+        for node in nodes_of(file):
+            given: list[ast.expr] = []
+            if isinstance(node, ast.Compare) and getattr(node.left, "attr", getattr(node.left, "id", "")) == "role":
+                given = node.comparators
+            elif isinstance(node, ast.keyword) and node.arg == "role":
+                given = [node.value]
+            spelt += [f"{file.name}:{part.lineno}" for part in given if getattr(part, "value", None) in ROLES]
+    assert not spelt, spelt
 
 
 def test_every_probe_brings_metrics_of_the_catalogue() -> None:

@@ -125,15 +125,12 @@ class Ruling:
         >>> note.beside("it fell"), replace(note, text="so far:", place=Place.BEFORE).beside("it fell")
         ('it fell (not the device)', 'so far: it fell')
         """
-        match self.place:
-            case Place.BEFORE:
-                return f"{self.text} {said}"
-            case Place.NOTE:
-                return f"{said} ({self.text})"
-            case Place.BEHIND:
-                return f"{said}; {self.text}"
-            case Place.INSTEAD:
-                return self.text
+        # no match statement: the module is parsed on Python 3.9, in the agent
+        if self.place is Place.BEFORE:
+            return f"{self.text} {said}"
+        if self.place is Place.NOTE:
+            return f"{said} ({self.text})"
+        return self.text if self.place is Place.INSTEAD else f"{said}; {self.text}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.flow import BACK, BYTES, CEILING, DELAY, OFFERED, PACKETS, QUALITY, REQUESTS, SENT, WHOLE
 from soakwatch_model.metric import BY_NAME, COUNTER, flows
 from soakwatch_model.metric_load import LOAD
+from soakwatch_model.roles import DUT, GENERATOR
 from soakwatch_model.sample import object_text
 from soakwatch_model.series import Series, trait_of
 from soakwatch_model.tree import Tree
@@ -86,7 +87,7 @@ def cases(rule: Rule, values: Values, *, due: int | None = None, begin_ns: int =
     length_ns = round(max(n, 1) * apart * 1e9)
     edges = [begin_ns + round(share * length_ns) for share in np.cumsum([0.0, *(share for _, share in _PER_PHASE)])]
     phases = tuple(Phase(_PER_PHASE[i][0], Window(edges[i], edges[i + 1])) for i in range(len(_PER_PHASE)))
-    role = "generator" if any(metric.startswith("load.") for metric in rule.metrics) else "dut"
+    role = GENERATOR if any(metric.startswith("load.") for metric in rule.metrics) else DUT
     ledgers = (Ledger("dut", "local", apart, got, got, {}, None),)
     whole = Case(
         "dut",

@@ -20,6 +20,7 @@ from soakwatch.report.curves import Curve
 from soakwatch.report.page import IDENTITIES, Page
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.metric_queries import shown_in
+from soakwatch_model.roles import DUT
 from soakwatch_model.shown import CPU, LATENCY, MEMORY, PROCESS_MEMORY
 from soakwatch_model.window import Window
 from soakwatch_rules.traits import GrowthMethod, Marks, traits_of
@@ -182,7 +183,7 @@ def _curves(page: Page, finding: Finding | None) -> list[Curve]:
     if finding is not None:
         keys = [key for key in page.judged_by(finding) if key.metric not in IDENTITIES]
     if not keys:
-        devices = {t.target for t in page.verdict.targets if t.role == "dut"}
+        devices = {t.target for t in page.verdict.targets if t.role == DUT}
         whose = {finding.target} if finding is not None and finding.target else devices
         for metric in _USUAL:
             if keys := sorted(key for key in page.keys if key.metric == metric and key.target in whose)[:1]:

@@ -12,6 +12,7 @@ import numpy as np
 from soakwatch_model.case import Case
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
+from soakwatch_model.roles import DUT
 from soakwatch_rules.draft import draft
 from soakwatch_rules.events.expectations import Unkept, unkept
 from soakwatch_rules.events.impact import Back, EventScope, Impact, impact, stretches
@@ -166,7 +167,7 @@ class EventImpact:
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
         """One finding for each kind of event; none for targets that are no device under test."""
-        if case.role != "dut":
+        if case.role != DUT:
             return ()
         case = replace(case, series=tuple(s.between(case.window.begin_ns, case.window.end_ns) for s in case.series))
         events, load = operator_events(case.events), traffic(case)

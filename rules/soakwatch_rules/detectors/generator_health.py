@@ -32,6 +32,7 @@ from soakwatch_model.flow import (
 )
 from soakwatch_model.metric import BY_NAME, COUNTER, flows
 from soakwatch_model.metric_load import HEARD
+from soakwatch_model.roles import GENERATOR
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.draft import absent, draft, faults
@@ -194,7 +195,7 @@ class GeneratorHealth:
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
         """One finding a generator; nothing for other targets."""
-        if case.role != "generator":
+        if case.role != GENERATOR:
             return ()
         cut = [s.between(case.window.begin_ns, case.window.end_ns).finite() for s in case.series]
         cut = [s for s in cut if s.metric in self.metrics]

@@ -16,6 +16,7 @@ from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
 from soakwatch_model.label import label
 from soakwatch_model.metric import BY_NAME, CATALOGUE
 from soakwatch_model.metric_queries import words_of
+from soakwatch_model.roles import DUT
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.draft import absent, draft
@@ -203,7 +204,7 @@ class HardwareLimit:
             reported = failing or [p for p in unplanned if p.critical] or unplanned
             worst = max(reported, key=lambda past: abs(past.worst - past.limit))
             finding = replace(finding, measured=worst.worst, limit=worst.limit)
-            outcome = Outcome.FAIL if failing and case.role == "dut" else Outcome.WARN
+            outcome = Outcome.FAIL if failing and case.role == DUT else Outcome.WARN
             words = some([self._sentence(series, past) for past in reported])
             return replace(finding, outcome=outcome, reason=f"{name}: {words}")
         reason = f"{name}: {_calm(value, limits, unit)}"
@@ -236,7 +237,7 @@ class HardwareLimit:
                 texts.append(f"it did not work at the first reading, {span}")
             else:
                 texts.append(f"it did not work from {moment(past.window.begin_ns)}{_end(past)}")
-        outcome = Outcome.FAIL if failing and case.role == "dut" else Outcome.WARN
+        outcome = Outcome.FAIL if failing and case.role == DUT else Outcome.WARN
         return replace(finding, outcome=outcome, reason=f"{name}: {some(texts)}")
 
     def _short(self, finding: Finding, series: Series, name: str) -> Finding | None:

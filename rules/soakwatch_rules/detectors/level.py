@@ -10,6 +10,7 @@ from typing import ClassVar, Final, Literal, NamedTuple
 from soakwatch_model.case import Case
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
 from soakwatch_model.label import label
+from soakwatch_model.roles import DUT
 from soakwatch_model.series import Series
 from soakwatch_rules.draft import draft, faults
 from soakwatch_rules.lives import lives
@@ -184,7 +185,7 @@ class Level:
     def _of_limit(self, case: Case, name: str, value: float) -> Iterator[Finding]:
         limited = _LIMITS[name]
         if limited.metric == _LATENCY:
-            if case.role != "dut":
+            if case.role != DUT:
                 return
             read = tuple(
                 s for s in case.load if s.metric == _LATENCY and label(s.object, "quantile") in _JUDGED_QUANTILES

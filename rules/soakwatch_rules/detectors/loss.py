@@ -14,6 +14,7 @@ from soakwatch_model.case import Case
 from soakwatch_model.fact import Lost
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
 from soakwatch_model.flow import BITS, BYTES, CONNECTIONS, PACKETS, REQUESTS
+from soakwatch_model.roles import DUT
 from soakwatch_model.window import Window
 from soakwatch_rules.draft import draft
 from soakwatch_rules.load.loss_account import (
@@ -192,7 +193,7 @@ class Loss:
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
         """One finding a kind (and generator, or peer); none for targets that are no device under test."""
-        if case.role != "dut":
+        if case.role != DUT:
             return ()
         groups: dict[tuple[str, str], list[Offer]] = {}
         for offer in offers(case):

@@ -12,6 +12,7 @@ import numpy as np
 from soakwatch_model.case import Case, Ledger
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, MarkKind, Outcome
 from soakwatch_model.label import label
+from soakwatch_model.roles import DUT
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.draft import absent, draft
@@ -179,7 +180,7 @@ class ManagementIsolation:
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
         """One finding a probed peer, and one for each source that polls; none for targets that are no device."""
-        if case.role != "dut":
+        if case.role != DUT:
             return ()
         case = replace(case, series=tuple(s.between(case.window.begin_ns, case.window.end_ns) for s in case.series))
         polled = [x for x in case.ledgers if x.due and x.source.rpartition("/")[2].partition(" ")[0] not in _NO_POLLS]

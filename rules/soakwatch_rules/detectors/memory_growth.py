@@ -11,6 +11,7 @@ import numpy as np
 from soakwatch_model.case import Case
 from soakwatch_model.fact import Growth
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
+from soakwatch_model.roles import MONITOR
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.draft import absent, draft
@@ -23,7 +24,6 @@ from soakwatch_rules.traits import Family, GrowthMethod, Guide, Marks, Traits, W
 from soakwatch_rules.wording.stage import JudgedLife, doubts_of, sentence
 from soakwatch_rules.wording.words import counted, duration
 
-_MONITOR = "monitor"  # the role
 _LEVELLED = 0.125  # of a rise left for the last third of what has levelled off: half of a straight line's
 _CUT = 0.75  # of the window: a life that is shorter was cut by restarts
 _UNLESS_FLAT = (
@@ -176,7 +176,7 @@ class MemoryGrowth:
         finding = draft(self, case, series)
         apart, all_lives = cadence(series), lives(series, case.window, case.events)
         dead_s, window_s = dead_seconds(series, case.window, case.events), case.window.seconds
-        if case.role == _MONITOR and self.warm_up > 0:
+        if case.role == MONITOR and self.warm_up > 0:
             all_lives = tuple(warm for life in all_lives if (warm := _after(life, self.warm_up)) is not None)
             window_s = sum(life.window.seconds for life in all_lives)
             finding = self._without_warm_up(finding, all_lives, expected(window_s, apart))

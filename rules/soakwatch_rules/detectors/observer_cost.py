@@ -14,6 +14,7 @@ from soakwatch_model.case import Case
 from soakwatch_model.fact import PollCost
 from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.label import label
+from soakwatch_model.roles import DUT
 from soakwatch_model.series import Series
 from soakwatch_rules.draft import draft
 from soakwatch_rules.management.pauses import CPU_FORMS, LEAST_PAIRS, Comparison, Pauses, compare, pauses_of
@@ -127,7 +128,7 @@ class ObserverCost:
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
         """One finding of a device; none for other targets."""
-        if case.role != "dut":
+        if case.role != DUT:
             return ()
         window = case.window
         inside = [s.between(window.begin_ns, window.end_ns).finite() for s in case.series]

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from soakwatch_model.case import Case
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
 from soakwatch_model.flow import PACKETS, REQUESTS
+from soakwatch_model.roles import DUT
 from soakwatch_model.series import Series
 from soakwatch_model.window import Phase
 from soakwatch_rules.draft import absent, draft
@@ -190,7 +191,7 @@ class OverloadLoss:
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
         """One finding, of the worst overload phase; none for targets that are no device under test."""
-        if case.role != "dut":
+        if case.role != DUT:
             return ()
         phases, flow = overloads(case), _flow(case.load)
         if not phases:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from soakwatch_model.case import Case
 from soakwatch_model.fact import Certainty
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
+from soakwatch_model.roles import DUT
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.load.throughput import Curve, Flow, curve, flows
 from soakwatch_rules.parameter import parameter
@@ -144,7 +145,7 @@ class PerformanceDecline:
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
         """One finding a throughput; none for targets that are no device under test."""
-        if case.role != "dut":
+        if case.role != DUT:
             return ()
         matches = flows(case)
         if not matches:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from soakwatch_model.case import Case
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, MarkKind, Outcome
+from soakwatch_model.roles import DUT
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.load.offered import OVERLOADS, parts
 from soakwatch_rules.load.throughput import Curve, Flow, curve, flows
@@ -163,7 +164,7 @@ class PeriodicPause:
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
         """One finding a throughput, a log of pauses, and a source that falls silent periodically."""
-        if case.role != "dut":
+        if case.role != DUT:
             return ()
         findings = [self._flow(case, flow) for flow in flows(case)]
         logs = sorted({e.object for e in case.events if e.kind == "pause" and e.target == case.target})

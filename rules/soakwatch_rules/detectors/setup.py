@@ -8,6 +8,7 @@ from typing import ClassVar, Final, Literal
 
 from soakwatch_model.case import Case
 from soakwatch_model.finding import Finding, Outcome
+from soakwatch_model.roles import GENERATOR, MONITOR
 from soakwatch_rules.draft import draft
 from soakwatch_rules.machine.cards import duplexes, links, nodes, versions
 from soakwatch_rules.machine.cores import Uneven, governors, idle_states, spread, turbo
@@ -152,7 +153,7 @@ class Setup:
     def judge(self, case: Case) -> tuple[Finding, ...]:
         """One finding for each thing that is amiss; one for the target where nothing is."""
         finding = draft(self, case)
-        if case.role == "monitor":
+        if case.role == MONITOR:
             reason = "its role is monitor: how it is set up says nothing of the device"
             return (replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason),)
         looks = {name: look for name, look in self._looks(case) if self._action(name) != "ignore"}
@@ -191,7 +192,7 @@ class Setup:
     def _looks(self, case: Case) -> Iterator[tuple[str, Look]]:
         machine = described(case.facts.fingerprint)
         polls, polled = _polling(case, machine), _polled(case)
-        wanted = "it is a generator" if case.role == "generator" else f"cores poll ({polls})" if polls else ""
+        wanted = "it is a generator" if case.role == GENERATOR else f"cores poll ({polls})" if polls else ""
         yield "pcie", links(machine)
         yield "duplex", duplexes(machine)
         yield "firmware", versions(machine)

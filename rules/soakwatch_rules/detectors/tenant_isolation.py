@@ -15,6 +15,7 @@ from soakwatch_model.case import Case
 from soakwatch_model.event import Event
 from soakwatch_model.event_catalogue import event_kind
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
+from soakwatch_model.roles import DUT
 from soakwatch_rules.draft import draft
 from soakwatch_rules.load.tenants import BY_DEVICE, Load, Measure, Served, changes, edges, served
 from soakwatch_rules.parameter import parameter
@@ -151,7 +152,7 @@ class TenantIsolation:
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
         """One finding a tenant whose load changed; one in all where none did, or where there are no two tenants."""
-        if case.role != "dut":
+        if case.role != DUT:
             return ()
         if len(case.facts.tenants) < 2:
             reason = "the plan names no two tenants, and nothing that was read belongs to any: see tenants in the plan"

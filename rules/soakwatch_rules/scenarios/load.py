@@ -8,6 +8,7 @@ import numpy as np
 
 from soakwatch_model.case import Case, Ledger
 from soakwatch_model.event import Event
+from soakwatch_model.roles import GENERATOR
 from soakwatch_model.series import Series
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules.scenarios.shapes import Floats, Shape, added, curve, phi, ramp, step, times, warm_up, wave, white
@@ -186,7 +187,7 @@ def generator(name: str, fault: str = "") -> Scenario:
         )
         window, phases = _whole(hours)
         ledgers = (_ledger(series[0]),)
-        case = Case("dut", "", window, series, phases=phases, ledgers=ledgers, load=series, role="generator")
+        case = Case("dut", "", window, series, phases=phases, ledgers=ledgers, load=series, role=GENERATOR)
         return Signal(case, Truth())
 
     return Scenario("generator", name, make, 2.0)

@@ -9,6 +9,7 @@ import numpy as np
 
 from soakwatch_model.case import Case, TargetFacts
 from soakwatch_model.event import Event
+from soakwatch_model.roles import DUT, GENERATOR
 from soakwatch_model.series import Series
 from soakwatch_model.tree import Tree
 from soakwatch_model.window import Window
@@ -103,7 +104,7 @@ def setup(
     machine: Mapping[str, Tree],
     *,
     polls: Mapping[str, str] | None = None,
-    role: str = "dut",
+    role: str = DUT,
     softirq: Sequence[float] = (),
     changed: Mapping[str, str] | None = None,
 ) -> Scenario:
@@ -139,7 +140,7 @@ _MIXED: Final[Branch] = {
 
 SCENARIOS = (
     setup("virtual machine", VIRTUAL),
-    setup("virtual machine that generates", VIRTUAL, role="generator"),
+    setup("virtual machine that generates", VIRTUAL, role=GENERATOR),
     setup("virtual machine, one queue busy", VIRTUAL, softirq=(0.4, 0.0, 0.0, 0.0)),
     setup("two cores, one receives", VIRTUAL, softirq=(0.8, 0.0)),
     setup("sound host", SOUND),
@@ -160,7 +161,7 @@ SCENARIOS = (
     setup("modules differ", _MIXED),
     setup("interrupts on the other node", host({"eth0": card(numa_node=1)})),
     setup("powersave where cores poll", host({"eth0": card()}, governor="powersave"), polls=_POLLS),
-    setup("powersave on a generator", host({"eth0": card()}, governor="schedutil"), role="generator"),
+    setup("powersave on a generator", host({"eth0": card()}, governor="schedutil"), role=GENERATOR),
     setup("governors differ", host({"eth0": card()}, governor="performance (12 cores), powersave (4 cores)")),
     setup("turbo differs", host({"eth0": card()}, turbo="on (8 cores), off (8 cores)")),
     setup("deep idle states where cores poll", _DEEP, polls=_POLLS),

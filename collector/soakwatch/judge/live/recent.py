@@ -12,12 +12,11 @@ from soakwatch.judge.live.packed_rows import PackedRows, Part
 from soakwatch.judge.live.raw_values import Floats, floats
 from soakwatch.record.follow import Owner, Table
 from soakwatch.record.merge import between, unified
+from soakwatch_model.window import Window
 
 HOUR_NS = 3_600_000_000_000
 MAX_ROWS = 36_000  # an hour at ten readings a second; of faster ones the last hour is shorter
 _BASELINE_NS = 2 * HOUR_NS  # of the baseline, the end
-
-Stretch = tuple[int, int]  # begin, end, UTC ns
 
 
 class _Ring:
@@ -30,16 +29,16 @@ class _Ring:
         self._least = np.full((2, columns), np.nan)  # in this half-hour and in the one before
         self._most = np.full((2, columns), np.nan)
 
-    def add(self, table: Table, kept: Collection[Stretch]) -> NDArray[np.bool_]:
-        """Append rows in order of time; what is older than an hour goes, but for the stretches that are kept.
+    def add(self, table: Table, kept: Collection[Window]) -> NDArray[np.bool_]:
+        """Append rows in order of time; what is older than an hour goes, but for the windows that are kept.
 
         Rows that come late are put where they belong. Returns which columns went beyond everything that the last
         half-hour, or more, had seen of them.
         """
         self._rows.add(table)
         self._rows.forget(self._rows.last_ns - HOUR_NS, MAX_ROWS)
-        for begin_ns, end_ns in kept:
-            low, high = np.searchsorted(table.time_ns, [begin_ns, end_ns])
+        for window in kept:
+            low, high = np.searchsorted(table.time_ns, [window.begin_ns, window.end_ns])
             if high > low:
                 self._kept.add(Table(table.series, table.kinds, table.time_ns[low:high], table.words[low:high]))
                 self._kept.forget(self._kept.last_ns - _BASELINE_NS, MAX_ROWS)
@@ -82,8 +81,8 @@ class Hour:
         self._rings: dict[tuple[int, tuple[int, ...], str], _Ring] = {}
         self._places: defaultdict[int, list[tuple[int, _Ring, int]]] = defaultdict(list)
 
-    def add(self, source: int, table: Table, kept: Collection[Stretch] = ()) -> set[int]:
-        """Take the readings of a table; those in the stretches ``kept`` stay for good (their last two hours).
+    def add(self, source: int, table: Table, kept: Collection[Window] = ()) -> set[int]:
+        """Take the readings of a table; those in the windows ``kept`` stay for good (their last two hours).
 
         Returns the series that went beyond what their last half-hour had seen.
         """

@@ -14,7 +14,7 @@ from soakwatch.core.event_kinds import matters
 from soakwatch.judge.live.changes import Changes
 from soakwatch.judge.live.coverage import Accounts
 from soakwatch.judge.live.minutes import Minutes
-from soakwatch.judge.live.recent import HOUR_NS, Hour, Stretch, joined
+from soakwatch.judge.live.recent import HOUR_NS, Hour, joined
 from soakwatch.record import SeriesKey, Source, StoredEvent, StoredFault
 from soakwatch.record.follow import (
     Batch,
@@ -147,8 +147,8 @@ class RunFollower:
             fresh.targets.add(fault.target)
         edges = sorted({time for _, begin, end in self._spans for time in (begin, end) if time is not None})
         self.accounts.begin(edges)
-        baseline: list[Stretch] = [
-            (begin, _FOREVER if end is None else end) for name, begin, end in self._spans if name == "baseline"
+        baseline: list[Window] = [
+            Window(begin, _FOREVER if end is None else end) for name, begin, end in self._spans if name == "baseline"
         ]
         by_number = {source.id: source for source in news.sources}
         late: set[int] = set()
@@ -167,7 +167,7 @@ class RunFollower:
         if self._last_ns is not None:
             self.hour.forget(self._last_ns - 2 * HOUR_NS)
 
-    def _take_batch(self, source: Source, batch: Batch, baseline: Sequence[Stretch], fresh: Fresh) -> None:
+    def _take_batch(self, source: Source, batch: Batch, baseline: Sequence[Window], fresh: Fresh) -> None:
         first_ns = int(batch.polls.due_ns.min())
         self.first_ns = first_ns if self.first_ns is None else min(first_ns, self.first_ns)
         hour = self.polls.setdefault(source.id, [])
