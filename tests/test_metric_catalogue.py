@@ -35,7 +35,7 @@ def test_standard_figures_are_of_the_metrics_that_ask_for_them() -> None:
     assert [spec.metric for spec in STANDARD][:2] == ["load.capacity.packet.rate", "load.capacity.rate"]
     without = {spec.metric for spec in STANDARD if not better_of(spec.metric, spec.statistic)}
     assert without == {"load.tx.packets", "load.tx.packet.rate"}
-    assert {metric.usual for metric in CATALOGUE} <= {"", *STATISTICS}
+    assert {metric.statistic for metric in CATALOGUE} <= {"", *STATISTICS}
 
 
 def test_a_metric_has_one_name() -> None:

@@ -276,7 +276,7 @@ DEVICE: tuple[Metric, ...] = (
         "CPU time that the monitor's own polls cost the device",
         "source",
         worse=UP,
-        usual="rate",
+        statistic="rate",
     ),
     entry(
         "source.poll.duration", "s", GAUGE, "how long the device took to answer one poll over its management", "source"

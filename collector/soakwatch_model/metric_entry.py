@@ -43,7 +43,7 @@ class Metric:
     tells of the traffic.
 
     ``words`` are what people call it ("memory in use"; empty: its name). ``by_load``: its level is what the load asks
-    for, and only its growth has a direction. ``usual`` is the statistic of a figure that names none, where kind and
+    for, and only its growth has a direction. ``statistic`` is that of a figure that names none, where kind and
     direction do not say it. ``shown`` is its place on the pages, ``figures`` are the standard figures of it, and
     ``aligned`` says whether runs are laid over one another by it.
 
@@ -68,7 +68,7 @@ class Metric:
     flow: Flow | None = None
     words: str = ""
     by_load: bool = False
-    usual: str = ""
+    statistic: str = ""
     shown: Shown | None = None
     figures: Figures | None = None
     aligned: bool = False
@@ -94,7 +94,7 @@ def entry(
     flow: Flow | None = None,
     words: str = "",
     by_load: bool = False,
-    usual: str = "",
+    statistic: str = "",
     shown: Shown | None = None,
     figures: Figures | None = None,
     aligned: bool = False,
@@ -122,7 +122,7 @@ def entry(
         flow=flow,
         words=words,
         by_load=by_load,
-        usual=usual,
+        statistic=statistic,
         shown=shown,
         figures=figures,
         aligned=aligned,

@@ -68,7 +68,7 @@ HARDWARE: tuple[Metric, ...] = (
         "electric energy that a sensor has counted",
         "sensor",
         worse=UP,
-        usual="rate",
+        statistic="rate",
         probe="power",
     ),
     entry(

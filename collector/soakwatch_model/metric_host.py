@@ -242,7 +242,7 @@ HOST: tuple[Metric, ...] = (
         "receive softirq ended with work left",
         "core",
         worse=UP,
-        usual="rate",
+        statistic="rate",
         probe="softnet",
     ),
     entry(
@@ -271,7 +271,7 @@ HOST: tuple[Metric, ...] = (
         COUNTER,
         "TCP segments sent again",
         worse=UP,
-        usual="rate",
+        statistic="rate",
         probe="transport",
     ),
     entry(
@@ -442,7 +442,7 @@ HOST: tuple[Metric, ...] = (
         "mode",
         quantum=0.01,
         worse=UP,
-        usual="rate",
+        statistic="rate",
         probe="process",
     ),
     entry(

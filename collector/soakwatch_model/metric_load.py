@@ -400,7 +400,7 @@ LOAD: tuple[Metric, ...] = (
         COUNTER,
         "lines of the generator's output that could not be read",
         worse=UP,
-        usual="rate",
+        statistic="rate",
     ),
     # --- its ports and flows -------------------------------------------------------------------------------
     entry(
@@ -450,7 +450,7 @@ LOAD: tuple[Metric, ...] = (
         "port",
         "direction",
         worse=UP,
-        usual="rate",
+        statistic="rate",
     ),
     entry("load.port.up", "1", STATE, "1 if the link of one port is up", "port", high=1.0, worse=DOWN),
     entry(

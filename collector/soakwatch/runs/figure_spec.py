@@ -170,7 +170,7 @@ def default_statistic(entry: Metric) -> str:
     ['rate', 'total', 'mean', 'last']
     """
     if entry.kind == COUNTER:
-        return entry.usual or ("total" if UP in (entry.growth, entry.worse) else "rate")
+        return entry.statistic or ("total" if UP in (entry.growth, entry.worse) else "rate")
     return "last" if entry.kind == STATE else "mean"
 
 
