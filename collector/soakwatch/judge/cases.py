@@ -202,6 +202,10 @@ class CaseBuilder:
         keys = [key for key in sorted(self._record.keys(metrics), key=_order) if key.target == target]
         return tuple(self._record.series(key, window.begin_ns, window.end_ns) for key in keys)
 
+    def reads(self, target: str, metric: str) -> bool:
+        """Whether anything of a target was read by this metric."""
+        return any(key.target == target for key in self._record.keys((metric,)))
+
     def _polls(self, target: str) -> Mapping[str, str]:
         if target not in self._polling:
             self._polling[target] = poll_modes(self._record, target)

@@ -33,10 +33,13 @@ def loss_elsewhere(findings: Sequence[Finding], _: Context | None = None) -> lis
     text = "but the loss was not caused by the device (see loss)"
     return [
         f.ruled("loss", by.outcome, text, place=Place.BEHIND, why=by.why, settle=by.settle)
-        if (by := cleared.get(f.target)) is not None
-        and f.outcome is Outcome.FAIL
-        and traits_of(f.rule).of_returned_load
-        and f.metric in _METRICS
+        if (by := cleared.get(f.target)) is not None and may_be_elsewhere(f)
         else f
         for f in findings
     ]
+
+
+def may_be_elsewhere(finding: Finding) -> bool:
+    """Whether a failure is about what came back of the load, which may have been lost elsewhere."""
+    judges_it = traits_of(finding.rule).of_returned_load and finding.metric in _METRICS
+    return finding.outcome is Outcome.FAIL and judges_it

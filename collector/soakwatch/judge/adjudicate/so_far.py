@@ -11,21 +11,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from soakwatch.judge.adjudicate.context import ALARMS, Context, Stand, Streak
+from soakwatch.judge.adjudicate.loss_elsewhere import may_be_elsewhere
 from soakwatch_model.finding import Finding, InconclusiveReason, Outcome, Place
+from soakwatch_rules.load.path_ledger import PORTS
 from soakwatch_rules.traits import Marks, traits_of
 
 
 def so_far(findings: Sequence[Finding], context: Context) -> list[Finding]:
-    """A finding says how far it reaches; a trend is withheld until two evaluations agree, and only warns then."""
-    return [_ruled(finding, stand) for finding, stand in zip(findings, context.stands, strict=True)]
+    """A finding says how far it reaches; what the end of the run may decide otherwise is withheld, or only warns.
+
+    A trend is withheld until two evaluations agree, and only warns then. What came back, where the device's own ports
+    are read, only warns: the account of losses, which is made at the end, may say that the device did not lose it.
+    """
+    return [_ruled(finding, stand, context) for finding, stand in zip(findings, context.stands, strict=True)]
 
 
-def _ruled(finding: Finding, stand: Stand) -> Finding:
+def _ruled(finding: Finding, stand: Stand, context: Context) -> Finding:
     if stand.live == "recalled":
         return finding
     if stand.live == "minutes":
         return _of_trend(finding, stand.streak)
-    said = _noted(finding, finding.outcome, "in the last hour" if stand.last_hour else "so far")
+    reach = "in the last hour" if stand.last_hour else "so far"
+    if may_be_elsewhere(finding) and context.cases.reads(finding.target, PORTS):
+        said = _noted(finding, Outcome.WARN, f"{reach}; only the end of the run decides whether the device lost it")
+    else:
+        said = _noted(finding, finding.outcome, reach)
     if not stand.found_before:
         return said
     text = f"{stand.found_before} found before"

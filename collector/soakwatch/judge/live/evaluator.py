@@ -17,7 +17,7 @@ from soakwatch.judge.adjudicate.context import ALARMS, Context, Stand, Streak
 from soakwatch.judge.adjudicate.order import adjudicate
 from soakwatch.judge.cases import CaseBuilder
 from soakwatch.judge.live.growth_rates import GrowthRates
-from soakwatch.judge.live.live_policy import advanced, earliest_s, lasting
+from soakwatch.judge.live.live_policy import advanced, earliest_s, lasting, lasts
 from soakwatch.judge.live.recent import HOUR_NS
 from soakwatch.judge.live.run_follower import Fresh, RunFollower
 from soakwatch.judge.rates import Rate
@@ -231,7 +231,7 @@ class LiveEvaluator:
                 written.append((finding, Stand("whole")))
         if rule.manner.live == "recent":
             found = {(f.metric, f.object) for f, _ in written}
-            gone = [each for key, each in before.items() if key not in found and each[0].outcome in ALARMS]
+            gone = [each for key, each in before.items() if key not in found and lasts(each[0])]
             written += gone
         subject.written = tuple(written)
 

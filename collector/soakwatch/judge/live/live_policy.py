@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from soakwatch.judge.adjudicate.context import ALARMS, Stand, Streak
 from soakwatch_model.fact import Certainty
-from soakwatch_model.finding import Finding, Mark, Outcome
+from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
 from soakwatch_model.window import Window
 from soakwatch_rules.rule import Rule
 from soakwatch_rules.traits import GrowthMethod, traits_of
@@ -17,6 +17,7 @@ MIN_MINUTES = 96  # minutes with samples from which growth is warned of
 APART_NS = 300_000_000_000  # evaluations of a trend closer than this count as one
 
 _MAX_MARKS = 200
+_WORST_FIRST = tuple(Outcome)
 
 
 def earliest_s(rule: Rule, planned_s: float | None) -> float:
@@ -42,26 +43,38 @@ def advanced(streak: Streak, finding: Finding) -> Streak:
     return streak
 
 
+def lasts(finding: Finding) -> bool:
+    """Whether what was found in an hour stays found: a failure, a warning, and that a generator was at fault then."""
+    return finding.outcome in ALARMS or finding.why is InconclusiveReason.GENERATOR
+
+
 def lasting(before: tuple[Finding, Stand], now: tuple[Finding, Stand]) -> tuple[Finding, Stand]:
-    """What was found in an hour that has gone stays found: both findings as one, with the marks of both."""
+    """What was found in an hour that has gone stays found: both findings as one, with the marks of both.
+
+    What is still seen, whole, and is no longer sure stands as it is seen now: more of it has come.
+    """
     (old, old_stand), (new, stand) = before, now
-    if old.outcome not in ALARMS:
+    if not lasts(old):
         return now
     if new.outcome not in ALARMS:
-        return before
+        return now if new.outcome is Outcome.INCONCLUSIVE and _seen_again(old, new) else before
     gone = [mark for mark in old.marks if mark.begin_ns < new.window.begin_ns]
     over_ns = max((mark.end_ns or mark.begin_ns for mark in gone), default=new.window.begin_ns - 1)
     seen = [mark for mark in new.marks if mark.begin_ns > over_ns]  # the others are cut by the begin of the hour
-    worse, known = (
-        (old, old_stand)
-        if old.outcome is Outcome.FAIL and new.outcome is not Outcome.FAIL
-        else (
-            new,
-            replace(stand, found_before=len(gone)),
-        )
-    )
+    worse, known = new, replace(stand, found_before=len(gone))
+    if _WORST_FIRST.index(old.outcome) < _WORST_FIRST.index(new.outcome):
+        worse, known = old, old_stand
     window = Window(old.window.begin_ns, new.window.end_ns)
     return replace(worse, marks=_bounded((*gone, *seen)), window=window), known
+
+
+def _seen_again(old: Finding, new: Finding) -> bool:
+    """Whether each moment of a finding is, in part at least, one of a later finding."""
+    seen = [(mark.begin_ns, mark.end_ns or mark.begin_ns) for mark in new.marks]
+    return bool(old.marks) and all(
+        any(begin_ns <= (mark.end_ns or mark.begin_ns) and mark.begin_ns <= end_ns for begin_ns, end_ns in seen)
+        for mark in old.marks
+    )
 
 
 def _bounded(marks: tuple[Mark, ...]) -> tuple[Mark, ...]:
