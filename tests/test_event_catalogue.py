@@ -16,8 +16,8 @@ from soakwatch.core.event_kinds import is_internal, is_run_admin, matters
 from soakwatch.core.registry import INSTALLED
 from soakwatch.sources.receivers import trap_event
 from soakwatch_agent.kernlog import KINDS as ALARMS
+from soakwatch_model.crash_kinds import KERNEL
 from soakwatch_model.event_catalogue import BY_NAME, CATALOGUE, FAMILIES, Origin, event_kind
-from soakwatch_rules.crash_kinds import KERNEL
 from soakwatch_rules.traits import traits_of
 
 ROOT = Path(__file__).parents[1]

@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import cast
 
+from soakwatch_model.crash_kinds import KERNEL
 from soakwatch_model.fact import KINDS, Certainty, Fact, Growth, Lost, Stage
 from soakwatch_model.finding import (
     Finding,
@@ -22,7 +23,6 @@ from soakwatch_model.finding import (
 )
 from soakwatch_model.tree import Tree
 from soakwatch_model.window import Window
-from soakwatch_rules.crash_kinds import KERNEL
 
 _MARK_KINDS = "mark_kinds"
 """What each mark is, in the order of ``marks``; records of earlier versions do not have it."""

@@ -12,11 +12,11 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from soakwatch_model.case import Case
+from soakwatch_model.crash_kinds import KERNEL
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, MarkKind, Outcome, Victim
 from soakwatch_model.label import label
 from soakwatch_model.series import Series
-from soakwatch_rules.crash_kinds import KERNEL
 from soakwatch_rules.draft import draft, faults
 from soakwatch_rules.events.incidents import Incident, counts, deduplicated, incidents, witnessed
 from soakwatch_rules.events.intents import Intent, intents, reckon

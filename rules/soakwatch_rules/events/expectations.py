@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from soakwatch_model.case import Case, Ledger
-from soakwatch_rules.crash_kinds import KERNEL
+from soakwatch_model.crash_kinds import KERNEL
 from soakwatch_rules.events.impact import Impact
 from soakwatch_rules.wording.words import counted, moment
 
