@@ -24,11 +24,10 @@ from soakwatch.engine.references import NOTHING, References
 from soakwatch.engine.self_monitor import CLOCK_STEP_S
 from soakwatch.judge.calibration import recorded_ceilings, together
 from soakwatch.judge.capacity import searches_of
-from soakwatch.judge.planned import PLANNED_KEY, planned_text
+from soakwatch.judge.planned import PLANNED_KEY, SHARED_KEY, planned_text, shared_text
 from soakwatch.judge.poll_mode import META as POLL_MODE
 from soakwatch.judge.poll_mode import planned_text as poll_mode_text
 from soakwatch.judge.record_verdict import recorded_plan
-from soakwatch.judge.shared_hosts import SHARED_KEY, shared_text
 from soakwatch.plan import Plan, plan_text
 from soakwatch.plan.kept_scripts import scripts_to_keep
 from soakwatch.record import Record, RecordView, SeriesKey

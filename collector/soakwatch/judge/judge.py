@@ -15,7 +15,7 @@ from soakwatch.judge.capacity import capacity_findings, searches_of
 from soakwatch.judge.cases import CaseBuilder, Concerned
 from soakwatch.judge.judged_record import JudgeableRecord
 from soakwatch.judge.pass_requirements import Demand
-from soakwatch.judge.shared_hosts import shared_of
+from soakwatch.judge.planned import shared_of
 from soakwatch.judge.unjudged_columns import unjudged_columns
 from soakwatch.judge.verdict import Verdict, fold
 from soakwatch.plan.tenants import TenantPlan

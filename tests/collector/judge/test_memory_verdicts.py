@@ -14,7 +14,7 @@ from soakwatch.api import judge_csv
 from soakwatch.cli.main import run as command
 from soakwatch.core.errors import EXIT_FAIL, EXIT_INCONCLUSIVE, EXIT_PASS
 from soakwatch.judge.adjudicate.memory import of_shared_hosts
-from soakwatch.judge.shared_hosts import SHARED_KEY, shared_of, shared_text
+from soakwatch.judge.planned import SHARED_KEY, shared_of, shared_text
 from soakwatch.judge.verdict import Verdict
 from soakwatch.plan import plan_from_text, plan_text, quick_plan
 from soakwatch.record import Record, RecordView
