@@ -90,7 +90,7 @@ class Plausible:
                 self._left[key] = sifted.series
         if key in self._left:
             return _between(self._left[key], begin_ns, end_ns)
-        if read is not None and (begin_ns, end_ns) == (None, None):
+        if read is not None and _holds_all(read, begin_ns, end_ns):
             return read
         return self._of.series(key, begin_ns, end_ns)
 
@@ -207,6 +207,13 @@ class Plausible:
                     found += [Window(int(read.time_ns[i]), int(read.time_ns[i + 1])) for i in np.flatnonzero(fell)]
             self._restarts[target] = tuple(found)
         return self._restarts[target]
+
+
+def _holds_all(series: Series, begin_ns: int | None, end_ns: int | None) -> bool:
+    """Whether a stretch has all readings of a series."""
+    if not len(series):
+        return True
+    return (begin_ns is None or begin_ns <= series.time_ns[0]) and (end_ns is None or series.time_ns[-1] < end_ns)
 
 
 def _falls(series: Series) -> bool:

@@ -360,10 +360,11 @@ def _stretches(series: Series, outside: NDArray[np.bool_]) -> Iterator[Odd]:
 def _marked(series: Series, big: NDArray[np.bool_]) -> Iterator[Odd]:
     """Lone readings that lie above those on both sides by 2**32, 2**63 or 2**64."""
     value = series.values
-    for place in (np.flatnonzero(big[1:-1]) + 1).tolist():
-        before, own, after = value[place - 1 : place + 2].tolist()
-        rise, apart = own - (before + after) / 2, abs(after - before)
-        marks = [mark for mark in _MARKS[1:] if apart <= _STILL * mark]
-        if any(abs(rise - mark) <= _SLACK * apart + 1e-6 * mark for mark in marks):
-            at_ns = int(series.time_ns[place])
-            yield Odd(at_ns, at_ns, 1, Way.UP, rise)
+    with np.errstate(invalid="ignore", over="ignore"):
+        rise, apart = value[1:-1] - (value[:-2] + value[2:]) / 2, np.abs(value[2:] - value[:-2])
+        found = np.zeros(rise.size, np.bool_)
+        for mark in _MARKS[1:]:
+            found |= (np.abs(rise - mark) <= _SLACK * apart + 1e-6 * mark) & (apart <= _STILL * mark)
+    for place in np.flatnonzero(found & big[1:-1]).tolist():
+        at_ns = int(series.time_ns[place + 1])
+        yield Odd(at_ns, at_ns, 1, Way.UP, float(rise[place]))
