@@ -165,7 +165,7 @@ def test_what_holds_a_fault_is_gone_from_the_scripts_group_before_the_script_end
     wait_until(lambda: named(name), "it is started again")
     long = one("kill", DrillPlan(processes=(VictimPlan(name, start),)), 600.0)
     held = made_and_left(long, tmp_path / "bin")
-    assert not named(name)
+    wait_until(lambda: not named(name), "it is killed")
     left(end_script(long, held), tmp_path / "bin")
     wait_until(lambda: named(name), "it is started again, though the drill was ended early")
     for fault in (one("cpu", DrillPlan(cpu=True), 600.0), one("leak", DrillPlan(memory=4 << 20), 600.0)):
