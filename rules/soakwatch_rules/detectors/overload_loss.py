@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch_model.case import Case
+from soakwatch_model.fact import Stage
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
 from soakwatch_model.flow import PACKETS, REQUESTS
 from soakwatch_model.roles import DUT
@@ -19,9 +20,9 @@ from soakwatch_model.window import Phase
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.load.account import LoadAccount
 from soakwatch_rules.load.offered import OVERLOADS, overloads, own_loss, parts
-from soakwatch_rules.load.path_ledger import DROPPED, PORTS, PathLedger, Ports
+from soakwatch_rules.load.path_ledger import BEHIND, DROPPED, PORTS, PathLedger, Ports
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import RuleSpec
+from soakwatch_rules.rule import Input, RuleSpec
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.stats.capacity import NOTHING, Capacity, carried, excess
 from soakwatch_rules.stats.flow import binned
@@ -142,6 +143,7 @@ class OverloadLoss:
     manner: ClassVar[RuleSpec] = RuleSpec(
         "a phase named stress or spike, packets sent and received, and the capacity (stated, or shown in other phases)",
         needs_load=True,
+        inputs=frozenset({Input.GENERATOR_PORTS}),
         live="end",
     )
     traits: ClassVar[Traits] = Traits(
@@ -273,9 +275,8 @@ class OverloadLoss:
         behind = max(0.0, crossed.let_out - crossed.back) / max(crossed.sent, NOTHING)
         if self._conclude(finding, worst.without(behind), known, unit).outcome is Outcome.FAIL:
             return result
-        reason = (
-            f"{finding.reason}; lost after leaving the device, by the path or the generator's receiver: {crossed.text}"
-        )
+        how = BEHIND.get(crossed.stage or Stage.BEHIND, "by the path or the generator's receiver")
+        reason = f"{finding.reason}; lost after leaving the device, {how}: {crossed.text}"
         return replace(result, outcome=Outcome.WARN, reason=reason)
 
     def _shown(self, case: Case, flow: _Flow, bin_s: float) -> Capacity | None:

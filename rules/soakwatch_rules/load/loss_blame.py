@@ -14,12 +14,11 @@ from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.window import Window
 from soakwatch_rules.load.loss_account import Seen, Share
 from soakwatch_rules.load.offers import Offer
-from soakwatch_rules.load.path_ledger import WORDS, PathLedger, Ports
+from soakwatch_rules.load.path_ledger import BEHIND, WORDS, PathLedger, Ports
 from soakwatch_rules.stats.outage import Bins
 
 _MUCH = 0.1  # of a load: without it nobody knows what the device stood
 _READINGS = 3
-_BEHIND = {Stage.WAY_OUT: "on the path back", Stage.RECEIVER: "by the generator's receiver"}
 _UNEVEN = 0.02  # of a load: what two sets of counters may differ by that are read at other moments
 
 
@@ -54,7 +53,7 @@ def blamed(case: Case, finding: Finding, seen: Seen, over: Sequence[Share], limi
         )
         return replace(finding, reason=reason)
     if all(c.behind for c in crossings):
-        how = _BEHIND.get(worst.stage or Stage.BEHIND, "by the path or the generator's receiver")
+        how = BEHIND.get(worst.stage or Stage.BEHIND, "by the path or the generator's receiver")
         reason = f"{finding.reason}; lost after leaving the device, {how}: {worst.text}"
         if stops <= 0 and worst.lost < _MUCH * worst.sent:
             return replace(finding, outcome=Outcome.WARN, reason=reason)

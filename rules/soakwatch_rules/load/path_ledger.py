@@ -39,6 +39,8 @@ WORDS: Mapping[Stage, str] = {
     Stage.RECEIVER: "by the generator's receiver",
     Stage.BEHIND: "on the path from the device or by the generator's receiver",
 }
+BEHIND: Mapping[Stage, str] = {Stage.WAY_OUT: "on the path back", Stage.RECEIVER: "by the generator's receiver"}
+"""Where a packet was lost that had left the device."""
 
 
 @dataclass(frozen=True, slots=True)
