@@ -84,7 +84,8 @@ def sift(series: Series, most: Floats | None = None, restarts: Sequence[Window] 
     * up and back: one to three readings above those that follow, which go on where those before them ended, at no
       more than twice the fastest pace seen elsewhere;
     * down and back up: one to three readings (0, or anything) below those before, and the next ones go on; of a clock
-      also exactly 0 at the last reading, which no device that has just begun anew is quick enough to show;
+      also exactly 0 at the last reading, which no device that has just begun anew is quick enough to show, and a first
+      reading from which it gains more than the time that passed;
     * a step of 2**31, 2**32, 2**63 or 2**64 within the usual pace, or by more than ``most`` or than any device counts,
       that is taken back, is the last reading, or stays. One that stays is taken out of all later readings.
 
@@ -156,8 +157,9 @@ def _of_counter(series: Series, most: Floats | None, restarts: Sequence[Window])
     with np.errstate(over="ignore", invalid="ignore"):
         steps = np.diff(value)
     bound = np.minimum(np.inf if most is None else most[good][1:], _most_per_s(series) * seconds)
-    falls = steps < 0
-    if not bool(falls.any()) and not bool((steps > np.minimum(bound, _BIG - 1)).any()):
+    falls, clock = steps < 0, is_clock(series.metric)
+    gained = clock and float(steps[0]) > _SLACK * float(seconds[0]) + 1.0
+    if not gained and not bool(falls.any()) and not bool((steps > np.minimum(bound, _BIG - 1)).any()):
         return Sifted(series)
     again = np.zeros(value.size, np.bool_)
     for restart in restarts:
@@ -165,9 +167,9 @@ def _of_counter(series: Series, most: Floats | None, restarts: Sequence[Window])
     near = np.convolve(falls, np.ones(2 * _LONGEST + 1), "full")[_LONGEST : _LONGEST + falls.size] > 0
     if int(((steps > bound) & ~near).sum()) > _LONGEST:  # this source counts faster than is known of it
         bound = np.full(bound.size, np.inf)
-    pace = 1.0 if is_clock(series.metric) else _pace(steps, seconds, near)
+    pace = 1.0 if clock else _pace(steps, seconds, near)
     sifted = _Counter(
-        is_clock(series.metric),
+        clock,
         (time_ns - time_ns[0]) * 1e-9,
         value,
         np.append(np.inf, bound),
@@ -180,6 +182,8 @@ def _of_counter(series: Series, most: Floats | None, restarts: Sequence[Window])
     )
     for place in _suspects(sifted, steps, falls):
         _judge_fall(sifted, place)
+    if clock:
+        _judge_start(sifted)
     _judge_rises(sifted)
     if not sifted.odd:
         return Sifted(series)
@@ -261,6 +265,16 @@ def _judge_fall(sifted: _Counter, place: int) -> None:
             return
     if place == 1 and (float(value[0]) in _ONES or _beyond(lost, sifted.allowed(0, 1), float(sifted.most[1]))):
         _set_aside(sifted, 0, 1, Way.UP, lost, sure=False)
+
+
+def _judge_start(sifted: _Counter) -> None:
+    """Whether the first reading of a clock was too low: none gains more than the time that passes."""
+    kept = np.flatnonzero(~sifted.bad)
+    if kept.size < 2:
+        return
+    first, second = int(kept[0]), int(kept[1])
+    if float(sifted.value[second] - sifted.value[first]) > sifted.allowed(first, second):
+        _set_aside(sifted, first, first + 1, Way.SHOWN, float(sifted.value[first]), sure=True)
 
 
 def _judge_rises(sifted: _Counter) -> None:

@@ -155,6 +155,18 @@ def test_a_32_bit_counter_that_was_reset_did_not_wrap() -> None:
     assert counted(series("queue.dropped", value)) == 12
 
 
+@pytest.mark.parametrize("days", [1, 10, 94])
+def test_a_first_uptime_of_0_of_a_device_that_ran_for_days_is_no_start(days: int) -> None:
+    """A clock cannot gain a day within a minute; a device that had just started goes on second by second."""
+    value = floats(86400.0 * days + 60.0 * np.arange(30))
+    value[0] = 0.0
+    found = sift(series("system.uptime", value))
+    assert [odd.begin_ns for odd in found.odd] == [0]
+    assert len(found.series) == 29
+    assert found.series.values[0] == value[1]
+    assert not sift(series("system.uptime", floats(60.0 * np.arange(30)))).odd
+
+
 def test_an_uptime_of_0_that_is_back_is_no_restart_and_a_real_one_stays() -> None:
     value = floats(50_000.0 + 60.0 * np.arange(60))
     read = series("system.uptime", value)
