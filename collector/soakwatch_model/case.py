@@ -65,8 +65,8 @@ class Tenant:
 @dataclass(frozen=True, slots=True)
 class Unread:
     """A metric that could not be read though its source answered: of an object, of all that have some labels of it
-    (``protocol=ospf``), or of all (""); first and last told in [begin_ns, end_ns], with the reason. Of a generator that
-    reported nothing at all ``metric`` is empty."""
+    (``protocol=ospf``), or of all (""); first and last reported in [begin_ns, end_ns], with the reason. Of a generator
+    that reported nothing at all ``metric`` is empty."""
 
     metric: str
     object: str
@@ -112,8 +112,8 @@ class Case:
     ``series`` holds what the rule's ``metrics`` named and the record has, cut to the window, in the order of
     ``metrics``; it may be empty. ``events`` touch the window and belong to the target (or to none). ``load`` is
     what the generators reported. ``unread`` are the metrics that could not be read, and why. ``role`` is the target's
-    (dut, generator, monitor); ``devices`` is the number of targets of role dut, among which the load cannot be told
-    apart. ``family`` is the number of cases that this rule judges in the run, this one among them: with many, some are
+    (dut, generator, monitor); ``devices`` is the number of targets of role dut, which share the load.
+    ``family`` is the number of cases that this rule judges in the run, this one among them: with many, some are
     wrong by chance.
     """
 

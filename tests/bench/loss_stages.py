@@ -174,10 +174,13 @@ def _wire(one: str, two: str, pause: float) -> None:
         time.sleep(0.2 * pause)
 
 
-def _greet(interface: str, often: bool) -> None:
-    """LLDP frames, which no program takes: the kernel counts each as dropped on receive."""
+def _greet(interface: str, runs: str, often: bool) -> None:
+    """LLDP frames, which no program takes: the kernel counts each as dropped on receive. Two seconds after the run's
+    record is there, so that the counter has been read before."""
     with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as out:
         out.bind((interface, 0))
+        while not any(Path(runs).glob("*/record.sqlite")):
+            time.sleep(0.05)
         time.sleep(2)
         while True:
             out.send(bytes.fromhex("0180c200000e") + bytes.fromhex("020000000001") + b"\x88\xcc" + bytes(46))
@@ -317,7 +320,7 @@ class Spaces:
             self.start("dut", "relay", target, pause)
             target = "10.91.2.2"
         if "LLDP" in way.how:
-            self.start("pin", "greet", "out", int("each" in way.how))
+            self.start("pin", "greet", "out", folder / "runs", int("each" in way.how))
         sender = self.start("snd", "send", files[0], target)
         pids = (0, 0) if way.blind else (sender.pid, receiver.pid)
         words = [sys.executable, __file__, "--part", "figures", *map(str, (*files, *pids))]
@@ -379,7 +382,7 @@ def _parts(words: Sequence[str]) -> None:
         case "wire":
             _wire(rest[0], rest[1], float(rest[2]))
         case "greet":
-            _greet(rest[0], often=bool(int(rest[1])))
+            _greet(rest[0], rest[1], often=bool(int(rest[2])))
         case "figures":
             _figures(rest[0], rest[1], int(rest[2]), int(rest[3]))
 

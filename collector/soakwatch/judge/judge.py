@@ -116,7 +116,8 @@ def _judged(rule: Rule, case: Case, case_builder: CaseBuilder) -> Sequence[Findi
     if case.window not in case_builder.stretches(rule):
         part = PartOfRun(case.window.seconds)
         findings = tuple(replace(finding, facts=(*finding.facts, part)) for finding in findings)
-    return with_aside(findings, case_builder.plausible.of(case))
+    plausible = case_builder.plausible
+    return with_aside(findings, plausible.of(case), plausible.of_load(case))
 
 
 def _never_begun(rule: Rule, case: Case) -> Finding:

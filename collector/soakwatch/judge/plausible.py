@@ -6,7 +6,7 @@ every rule and every window sees the same ones.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -115,13 +115,22 @@ class Plausible:
 
     def of(self, case: Case) -> tuple[SetAside, ...]:
         """What was set aside of the series of a case, in its window."""
+        return self._of_series(case.series, case.window)
+
+    def of_load(self, case: Case) -> tuple[SetAside, ...]:
+        """What was set aside of the load of a case, in its window."""
+        return self._of_series(case.load, case.window)
+
+    def _of_series(self, every: Iterable[Series], window: Window) -> tuple[SetAside, ...]:
+        if not self._left:
+            return ()
         found = []
-        for series in case.series:
+        for series in every:
             # what one of several generators reports of the device bears its name there
             own = series.object.removeprefix(object_text(generator=series.target)).removeprefix(",")
             keys = (SeriesKey(series.target, series.metric, name) for name in (series.object, own))
             key = next((key for key in keys if key in self._left), None)
-            aside = None if key is None else self._set_aside(key, case.window)
+            aside = None if key is None else self._set_aside(key, window)
             found += [] if aside is None else [replace(aside, object=series.object)]
         return tuple(found)
 
@@ -136,12 +145,19 @@ class Plausible:
         undecided = ""
         if count > _ENOUGH * readings:
             undecided = f"that is {share_text(count / readings)} of them"
-        elif (left.trait.growth is not None or is_clock(key.metric)) and not all(o.sure for o in odd):
+        elif self._decides(key, left) and not all(o.sure for o in odd):
             undecided = "what was counted then is not known"
         why = tuple(dict.fromkeys(f"it {o.way.format(whole(o.amount))}" for o in odd))[:_WAYS]
         return SetAside(
             key.target, key.metric, key.object, count, readings, odd[0].begin_ns, odd[-1].end_ns, why, undecided
         )
+
+    @staticmethod
+    def _decides(key: SeriesKey, left: Series) -> bool:
+        """Whether a single reading of a series may decide: what may not grow, when it booted, what the load counted."""
+        entry = BY_NAME.get(key.metric)
+        counted = entry is not None and entry.flow is not None and entry.kind == COUNTER
+        return counted or left.trait.growth is not None or is_clock(key.metric)
 
     # --- what can have been counted ------------------------------------------------------------------------------
 

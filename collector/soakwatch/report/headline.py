@@ -133,8 +133,8 @@ def failure_words(finding: Finding) -> str:
         return plain_words(finding.rule)
     grew = finding.fact(Growth)
     change = "" if grew is None or grew.change is None else f"{100 * grew.change:+.3g} %"
-    told = [change, allowed_words(finding)]
-    brackets = ", ".join(part for part in told if part)
+    words = [change, allowed_words(finding)]
+    brackets = ", ".join(part for part in words if part)
     verb = "grows" if rate[0] > 0 else "falls"
     text = f"{plain_name(finding.metric, finding.object)} {verb} by {quantity(abs(rate[0]), rate[1])}"
     return f"{text} ({brackets})" if brackets else text

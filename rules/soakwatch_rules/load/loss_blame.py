@@ -68,6 +68,8 @@ def blamed(case: Case, finding: Finding, seen: Seen, over: Sequence[Share], limi
             finding, outcome=Outcome.INCONCLUSIVE, reason=reason, why=InconclusiveReason.GENERATOR, settle=settle
         )
     how = ", on the path to it" if worst.stage is Stage.WAY_IN else ""
+    if worst.dropped is None:
+        how = ", or at its own ports, whose drops are not polled"
     reason = f"{finding.reason}; lost before reaching the device{how}: {worst.text}"
     settle = "poll the device's counters of missed packets, or check the path to it"
     return replace(

@@ -47,9 +47,9 @@ BEHIND: Mapping[Stage, str] = {Stage.WAY_OUT: "on the path back", Stage.RECEIVER
 class PathLedger:
     """What was counted at each stage of the way while ``sent`` was sent and ``back`` came back.
 
-    ``left`` and ``arrived`` are what the generators' own ports sent and received, None where they are not polled;
-    ``dropped`` what the device counted as dropped, ``dropped_by`` the largest of these counters, ``missed`` what the
-    generators' machines counted as dropped on receive.
+    ``left`` and ``arrived`` are what the generators' own ports sent and received, ``dropped`` what the device counted
+    as dropped, ``missed`` what the generators' machines counted as dropped on receive; each None where it is not
+    polled. ``dropped_by`` are the largest of the device's counters.
     """
 
     sent: float
@@ -59,7 +59,7 @@ class PathLedger:
     dropped: float | None
     left: float | None = None
     arrived: float | None = None
-    missed: float = 0.0
+    missed: float | None = None
     dropped_by: tuple[str, ...] = ()
 
     @property
@@ -87,16 +87,21 @@ class PathLedger:
         if self.arrived is None:
             lost[Stage.BEHIND] = self.let_out - self.back
         else:
-            missed = min(max(0.0, self.let_out - self.arrived), self.missed)
+            missed = min(max(0.0, self.let_out - self.arrived), self.missed or 0.0)
             lost[Stage.WAY_OUT] = self.let_out - self.arrived - missed
             lost[Stage.RECEIVER] = self.arrived - self.back + missed
         return {stage: max(0.0, amount) for stage, amount in lost.items()}
 
     @property
     def stage(self) -> Stage | None:
-        """Where most of it was lost; None where no stage has half of it."""
+        """Where most of it was lost; None where no stage has half of it, or where what a port drops at its door is not
+        polled: then it may have been lost there as well as on the path to it."""
         stage, most = max(self.lost_at.items(), key=lambda entry: entry[1])
-        return stage if most >= _MOST * self.lost > 0 else None
+        if not most >= _MOST * self.lost > 0:
+            return None
+        if stage in {Stage.WAY_IN, Stage.BEFORE} and self.dropped is None:
+            return None
+        return Stage.BEHIND if stage is Stage.WAY_OUT and self.missed is None else stage
 
     @property
     def clear(self) -> bool:
@@ -144,32 +149,28 @@ class Ports:
         self.names = own.names
         self.apart_s = own.apart_s
         self._own = own
-        self._dropped = [s for s in case.series if s.metric in DROPPED and len(s.finite()) > 1]
-        self._tally = Tally(self._dropped) if self._dropped else None
+        dropped = [s for s in case.series if s.metric in DROPPED and len(s.finite()) > 1]
+        self._dropped = [(f"{s.metric} {s.object}".strip(), Tally([s])) for s in dropped]
         self._generators = _Side(case.load, case.window, sent)
         missed = [s for s in case.load if s.metric in OF_GENERATORS and s.metric != PORTS and len(s.finite()) > 1]
-        self._missed = Tally([s for s in missed if label(s.object, "direction") != "transmit"])
+        missed = [s for s in missed if label(s.object, "direction") != "transmit"]
+        self._missed = Tally(missed) if missed else None
 
     def crossing(self, window: Window, sent: float, back: float) -> PathLedger | None:
         """What crossed in a stretch; None where the device's ports were not read for most of it."""
         if not self.names or (crossed := self._own.between(window)) is None:
             return None
         taken_in, let_out = crossed
-        dropped = None if self._tally is None else self._tally.between(window.begin_ns, window.end_ns)[0]
+        counts = [(tally.between(window.begin_ns, window.end_ns)[0], name) for name, tally in self._dropped]
+        dropped = sum(count for count, _ in counts) if counts else None
+        named = tuple(name for count, name in sorted(counts, key=lambda entry: -entry[0])[:_NAMED] if count > 0)
         arrived, left = self._generators.between(window) or (None, None)
         if left is not None and left < _CARRIES * sent:
             left = None  # the machine that is polled is not the one that sends
         if arrived is not None and arrived < _CARRIES * back:
             arrived = None
-        missed = self._missed.between(window.begin_ns, window.end_ns)[0]
-        named = self._largest(window) if dropped else ()
+        missed = None if self._missed is None else self._missed.between(window.begin_ns, window.end_ns)[0]
         return PathLedger(sent, taken_in, let_out, back, dropped, left, arrived, missed, named)
-
-    def _largest(self, window: Window) -> tuple[str, ...]:
-        """The counters that dropped most, by name."""
-        counts = [(Tally([s]).between(window.begin_ns, window.end_ns)[0], s) for s in self._dropped]
-        counts = sorted(((n, s) for n, s in counts if n > 0), key=lambda entry: -entry[0])
-        return tuple(f"{series.metric} {series.object}".strip() for _, series in counts[:_NAMED])
 
 
 class _Side:

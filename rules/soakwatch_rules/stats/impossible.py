@@ -87,7 +87,8 @@ def sift(series: Series, most: Floats | None = None, restarts: Sequence[Window] 
       also exactly 0 at the last reading, which no device that has just begun anew is quick enough to show, and a first
       reading from which it gains more than the time that passed;
     * a step of 2**31, 2**32, 2**63 or 2**64 within the usual pace, or by more than ``most`` or than any device counts,
-      that is taken back, is the last reading, or stays. One that stays is taken out of all later readings.
+      that is taken back, is the last reading, or stays. One that stays is taken out of all later readings; of a counter
+      of traffic, where it is no power of two, what was counted in it is not known (``increments`` has NaN there).
 
     A burst of real drops is a step that stays, of a size that can be: it is never set aside. Nor is a burst after which
     the counter falls to where it can have come since a reset (0 -> 1000 -> 0): that was a burst and a reset. Of gauges:
@@ -123,6 +124,7 @@ class _Counter:
     """A counter while it is sifted: finite readings, the steps between them, the pace, and the verdict on each."""
 
     clock: bool
+    traffic: bool  # what goes through: nothing counted is as wrong as too much
     at: Floats
     value: Floats
     most: Floats
@@ -170,6 +172,7 @@ def _of_counter(series: Series, most: Floats | None, restarts: Sequence[Window])
     pace = 1.0 if clock else _pace(steps, seconds, near)
     sifted = _Counter(
         clock,
+        not clock and series.trait.growth is None,
         (time_ns - time_ns[0]) * 1e-9,
         value,
         np.append(np.inf, bound),
@@ -292,6 +295,8 @@ def _judge_rises(sifted: _Counter) -> None:
         mark = _mark_of(rise, sifted.allowed(before, place))
         amount = rise if mark is None else mark
         _take_out(sifted, place, -amount, Way.STAYED, sure=mark is not None)
+        if mark is None and sifted.traffic and sifted.value[before] > _FEW:
+            sifted.shift[place:] -= 1.0  # a fall by 1 is no count: what went through then is not known
 
 
 def _too_much(sifted: _Counter, before: int, place: int) -> bool:

@@ -123,6 +123,10 @@ def _stays(value: Floats, place: int, rng: np.random.Generator) -> None:
     value[place:] += 2.0**32
 
 
+def _leaps(value: Floats, place: int, rng: np.random.Generator) -> None:
+    value[place:] += 1e15 * float(rng.uniform(0.1, 1))
+
+
 def _drops(key: Key, value: Floats) -> bool:
     return key.metric in _DROPS
 
@@ -140,6 +144,7 @@ GARBLES: Final = (
     Garble("to 0 again and again", lambda k, v: _is_counter(k, v) and bool(v[0] > 0), _again),
     Garble("down by 2^32 and back", lambda k, v: _is_counter(k, v) and v[0] >= 2**32, _lone(lambda was: was - 2.0**32)),
     Garble("up by 2^32, stays", _is_counter, _stays),
+    Garble("up by 10^14 and more, stays", _is_counter, _leaps),
     Garble("reset from above 2^31", lambda k, v: _is_counter(k, v) and bool(v[0] > 2**31 and v[-1] < 2**32), _reset),
     Garble("more than came", lambda k, _: k.metric in _DROPS[:1], _more_than_came),
     Garble("memory up by 2^32 and back", lambda k, _: "memory.usage" in k.metric, _lone(lambda was: was + 2.0**32)),

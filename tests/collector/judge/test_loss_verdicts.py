@@ -417,6 +417,23 @@ def test_who_lost_it(
         assert {"sent", "device_in", "device_out", "received", "device_dropped"} <= finding["numbers"].keys()
 
 
+@pytest.mark.parametrize(("at", "share", "code"), [(2, 1.0, 0), (2, 0.9999, 1), (7200, 1.0, 1)])
+def test_one_drop_two_seconds_after_the_start_of_a_load_of_which_nothing_was_lost_warns(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], at: int, share: float, code: int
+) -> None:
+    """It was none of the test's packets: an address was not resolved yet. Later, or with a loss, nothing says so."""
+
+    def device(second: float) -> Readings:
+        dropped = ("system.network.packet.dropped", "interface=e0,direction=receive", int(second > at))
+        return [dropped if each[0] == dropped[0] else each for each in polled()(second) or []]
+
+    pollers = [("dut", "snmp", 10, device), ("tg", "csv", 10, sends(share=share))]
+    seen, verdict = verdict_of(recorded(tmp_path / "run", HOURS, pollers), capsys)
+    assert seen == code, verdict["reason"]
+    (finding,) = [f for f in verdict["findings"] if f["rule"] == "drops" and f["outcome"] in {"warn", "fail"}]
+    assert ("none was of the test" in finding["reason"]) is (code == 0)
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_a_failover_at_which_nothing_was_lost_does_not_fail(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], seed: int

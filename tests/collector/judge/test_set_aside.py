@@ -97,6 +97,21 @@ def test_a_counter_above_two_to_the_31_that_was_reset_lost_nothing(
     assert "reset 1 time" in " ".join(found["doubts"])
 
 
+@pytest.mark.parametrize("metric", ["load.tx.packets", "load.rx.packets"])
+def test_a_leap_of_the_generators_own_counters_is_no_loss_and_no_pass(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], metric: str
+) -> None:
+    """What was sent or came back in that minute is not known: nothing was lost, or all of it."""
+    night = well(4)
+    night.of(metric)[60:] += 7e14
+    verdict = verdict_of(night, tmp_path, capsys)
+    assert verdict["verdict"] == "inconclusive"
+    (loss,) = [f for f in verdict["findings"] if f["rule"] == "loss" and f["target"] == "fw"]
+    assert loss["outcome"] == "inconclusive"
+    assert f"readings of {metric} was set aside" in loss["reason"]
+    assert "what was counted then is not known" in loss["reason"]
+
+
 def test_the_record_keeps_what_the_rules_do_not_see(tmp_path: Path) -> None:
     night, ways, _ = drawn(5000)
     write_run(night, tmp_path / "record")

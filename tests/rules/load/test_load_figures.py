@@ -139,7 +139,7 @@ def test_each_generator_says_for_itself_what_it_was_set_to_do() -> None:
 
 
 def test_a_generator_held_to_a_rate_of_packets_is_judged_by_the_rate_that_it_reports() -> None:
-    """It was told to send 1000 packets a second and sends half of that; it counts none of them."""
+    """It is set to 1000 packets a second and sends half of that; it counts none of them."""
     load = (
         readings("load.offered.packet.rate", np.full(N, 1000.0), 1.0),
         readings("load.tx.packet.rate", np.full(N, 500.0), 1.0),

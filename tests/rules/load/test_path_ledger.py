@@ -29,7 +29,11 @@ N = 600
         (PathLedger(1000, 1000, 1000, 900, 3), Stage.BEHIND),
         (PathLedger(1000, 900, 900, 900, 0, left=900, arrived=900), Stage.SENDER),
         (PathLedger(1000, 900, 900, 900, 0, left=1000, arrived=900), Stage.WAY_IN),
-        (PathLedger(1000, 1000, 1000, 900, 0, left=1000, arrived=900), Stage.WAY_OUT),
+        (PathLedger(1000, 1000, 1000, 900, 0, left=1000, arrived=900, missed=0), Stage.WAY_OUT),
+        (PathLedger(1000, 1000, 1000, 900, 0, left=1000, arrived=900), Stage.BEHIND),  # its drops are not polled
+        (PathLedger(1000, 900, 900, 900, None), None),  # nor are the device's: its ring may have been full
+        (PathLedger(1000, 900, 900, 900, None, left=1000, arrived=900), None),
+        (PathLedger(1000, 900, 900, 900, None, left=900, arrived=900), Stage.SENDER),
         (PathLedger(1000, 1000, 1000, 900, 0, left=1000, arrived=1000), Stage.RECEIVER),
         (PathLedger(1000, 1000, 1000, 900, 0, left=1000, arrived=900, missed=100), Stage.RECEIVER),
         (PathLedger(1000, 970, 940, 900, 0, left=1000, arrived=900), None),  # a third of it at each of three
@@ -59,6 +63,10 @@ def way(*shares: float) -> tuple[tuple[Series, ...], tuple[Series, ...]]:
         labels = f"interface={name},direction={direction}"
         return replace(readings("system.network.packets", counts.round(), 1.0, object=labels), target=target)
 
+    def none(name: str, target: str) -> Series:
+        labels, counts = f"interface={name},direction=receive", np.zeros(N)
+        return replace(readings("system.network.packet.dropped", counts, 1.0, object=labels), target=target)
+
     load = (
         replace(readings("load.tx.packets", sent, 1.0), target="tg"),
         replace(readings("load.rx.packets", received, 1.0), target="tg"),
@@ -66,12 +74,14 @@ def way(*shares: float) -> tuple[tuple[Series, ...], tuple[Series, ...]]:
         port("p0", "receive", few, "tg"),
         port("p1", "receive", reached + few, "tg"),
         port("p1", "transmit", few, "tg"),
+        none("p1", "tg"),
     )
     device = (
         port("e0", "receive", taken_in + few, "dut"),
         port("e0", "transmit", few, "dut"),
         port("e1", "transmit", let_out + few, "dut"),
         port("e1", "receive", few, "dut"),
+        none("e0", "dut"),
     )
     return load, device
 

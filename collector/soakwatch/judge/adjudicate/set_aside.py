@@ -8,16 +8,21 @@ from dataclasses import replace
 from soakwatch.judge.adjudicate.context import Context
 from soakwatch_model.fact import Aside
 from soakwatch_model.finding import Finding, InconclusiveReason, Outcome, Place
+from soakwatch_model.metric_load import WHOLE_LOAD
 from soakwatch_model.set_aside import SetAside
 
 
-def with_aside(findings: Sequence[Finding], aside: Sequence[SetAside]) -> Sequence[Finding]:
-    """The findings of a case with what was set aside of their series, as facts and among their doubts."""
-    return [_with_own(finding, aside) for finding in findings] if aside else findings
+def with_aside(
+    findings: Sequence[Finding], aside: Sequence[SetAside], of_load: Sequence[SetAside]
+) -> Sequence[Finding]:
+    """The findings of a case with what was set aside of their series, as facts and among their doubts; those about the
+    load with what was set aside of any figure of it, for its account rests on all of them."""
+    return [_with_own(finding, aside, of_load) for finding in findings] if aside or of_load else findings
 
 
-def _with_own(finding: Finding, aside: Sequence[SetAside]) -> Finding:
+def _with_own(finding: Finding, aside: Sequence[SetAside], of_load: Sequence[SetAside]) -> Finding:
     own = [a for a in aside if finding.metric in {"", a.metric} and finding.object in {"", a.object}]
+    own += [a for a in of_load if finding.metric in WHOLE_LOAD and a not in own]
     if not own or finding.outcome is Outcome.NOT_APPLICABLE:
         return finding
     facts = tuple(Aside(found.text, found.undecided) for found in own)
