@@ -90,8 +90,7 @@ class Growth:
        explains nine tenths of a run of up to two days, and more than any line with a bend.
 
     A run of half of ``shortest`` and more decides nothing either; but a straight rise of 3 % of the level with 99.9 %
-    probability and 4 is named, with its rate: such a doubt keeps the run from passing. (Of 120 leaks of 60 to 200 % a
-    day over 65 to 110 minutes 117 were named, of 240 warm-ups and logarithms none.)
+    probability is named, with its rate: such a doubt keeps the run from passing.
 
     Any life that fails fails, unless a longer life of the same had been as high and passed: a restart cuts sawteeth and
     warm-ups. All lives of a quarter of the window and more must pass. Rates per hour in the metric's unit; the interval
