@@ -20,7 +20,8 @@ from soakwatch_rules.lives import Life, dead_seconds, lives
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence, expected
-from soakwatch_rules.stats.blocks import MIN_SAMPLES, blocks
+from soakwatch_rules.stats.blocks import MIN_SAMPLES, blocks, opened
+from soakwatch_rules.stats.level import net_change
 from soakwatch_rules.stats.tolerance import Thresholds, Tolerance
 from soakwatch_rules.stats.trend import judge_trend
 from soakwatch_rules.stats.trend_answer import Trend
@@ -31,7 +32,8 @@ from soakwatch_rules.wording.words import counted, duration, quantity
 Floats = NDArray[np.float64]
 
 _GUARD = 0.05  # risk of the straight line's bound
-_LOWEST, _LOWEST_NEED = 24, 5  # stretches, and readings in each
+_LOWEST, _LOWEST_NEED = 48, 4  # stretches, and readings in each
+_JOB = 0.2  # of the life, that a job lasts at most
 _CLEARLY = 0.99
 _JOBS = frozenset({"bump", "bump and leak", "cycle", "stairs"})  # shapes of jobs that take memory for a while
 _SUSPECT = 0.5  # of the shortest life, from which a straight rise is named
@@ -334,23 +336,33 @@ class Growth:
         return GrowthOfLife(life, without_load, raw, follows)
 
     def _by_the_lowest(self, judged_life: GrowthOfLife, time_s: Floats, value: Floats, family: int) -> GrowthOfLife:
-        """The answer of the lowest reading of each of 24 stretches, where it decides clearly what the means leave open:
-        jobs that take memory for a while lift the means and leave the lowest alone, a leak lifts both."""
-        open_ = (
-            judged_life.raw.outcome is Outcome.INCONCLUSIVE
-            and judged_life.raw.why is InconclusiveReason.NOISE
-            and judged_life.raw.mode == "mean"
-        )
-        jobs = judged_life.raw.outcome is Outcome.PASS and judged_life.raw.shape in _JOBS
-        if not (open_ or jobs) or value.size < _LOWEST_NEED * _LOWEST:
+        """The answer of what lies below the jobs: of the lowest reading of each of 48 stretches, without what rises for
+        up to a fifth of the life.
+
+        Jobs that take memory for a while lift the means and leave the lowest alone, a leak lifts both. Asked where the
+        means leave it open, where jobs explain it, and where it ends higher than allowed.
+        """
+        raw = judged_life.raw
+        open_ = raw.outcome is Outcome.INCONCLUSIVE and raw.why is InconclusiveReason.NOISE
+        risen = net_change(value) > raw.allowed * judged_life.life.window.seconds
+        jobs = raw.outcome is Outcome.PASS and (raw.shape in _JOBS or (risen and raw.waived != "released"))
+        if not (open_ or jobs) or raw.mode != "mean" or value.size < _LOWEST_NEED * _LOWEST:
             return judged_life
         end_s = judged_life.life.window.seconds
         cut = blocks(time_s, value, begin_s=0.0, end_s=end_s, number=_LOWEST, statistic="min")
         if cut.missing > 0:
             return judged_life
-        trend = self._trend(cut.time_s, cut.value, judged_life.life, judged_life.life.series.trait, family)
-        grows = trend.outcome is Outcome.FAIL and trend.guard and trend.probability >= _CLEARLY
-        clear = grows or (open_ and trend.outcome is Outcome.PASS)
+        low = opened(cut.value, round(_JOB * _LOWEST))
+        trend = self._trend(cut.time_s, low, judged_life.life, judged_life.life.series.trait, family)
+        if trend.outcome is Outcome.FAIL:
+            if trend.probability < (self._bar(family) if trend.guard else max(_CLEARLY, self._bar(family))):
+                trend = replace(trend, outcome=Outcome.INCONCLUSIVE, why=InconclusiveReason.NOISE)
+            clear = trend.outcome is Outcome.FAIL or risen
+        else:
+            clear = open_ and trend.outcome is Outcome.PASS
+            if clear:  # what rises late may have just begun: only the lowest as they are say that nothing does
+                trend = self._trend(cut.time_s, cut.value, judged_life.life, judged_life.life.series.trait, family)
+                clear = trend.outcome is Outcome.PASS
         return GrowthOfLife(judged_life.life, trend, trend, lowest=True) if clear else judged_life
 
     def _bar(self, family: int) -> float:

@@ -18,7 +18,7 @@ from soakwatch_rules.load.throughput import Curve, Flow, curve, flows
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.stats.blocks import blocks, how_many
-from soakwatch_rules.stats.cycles import DAY_S, of_a_day
+from soakwatch_rules.stats.daily import DAY_S, of_a_day
 from soakwatch_rules.stats.decline import Fall, fall, late_fall
 from soakwatch_rules.stats.standstill import Stop, stops_of_rate
 from soakwatch_rules.stats.trend import judge_trend
@@ -184,7 +184,7 @@ class PerformanceDecline:
                 why=InconclusiveReason.NO_REFERENCE,
                 settle="check that the load reached the device",
             )
-        trend = judge_trend(seconds, -value, allowed=self.tolerance * level / span, span_s=(0.0, span), floors=False)
+        trend = judge_trend(seconds, -value, allowed=self.tolerance * level / span, span_s=(0.0, span), sawtooth=False)
         parts = blocks(seconds, value, begin_s=0.0, end_s=span, number=how_many(n))
         fell = fall(parts.value, self.tolerance)
         doubts = [*self._doubts(flow, plain, relative)]

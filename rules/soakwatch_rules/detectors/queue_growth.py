@@ -192,10 +192,10 @@ class QueueGrowth:
             allowed = Tolerance(self.tolerance, _DAY_S, floor).per_second(trait.ceiling, window.seconds)
         value = sign * series.values
         low = judge_trend(
-            seconds, value, allowed=allowed, span_s=span, quantum=trait.quantum, statistic="min", floors=False
+            seconds, value, allowed=allowed, span_s=span, quantum=trait.quantum, statistic="min", sawtooth=False
         )
         middle = judge_trend(
-            seconds, value, allowed=allowed, span_s=span, quantum=trait.quantum, statistic="median", floors=False
+            seconds, value, allowed=allowed, span_s=span, quantum=trait.quantum, statistic="median", sawtooth=False
         )
         return _Lifetime(window, series, low, middle, span[1])
 

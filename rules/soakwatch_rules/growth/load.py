@@ -13,7 +13,7 @@ from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.series import Series, Trait
 from soakwatch_rules.lives import Life
 from soakwatch_rules.stats.blocks import blocks, how_many
-from soakwatch_rules.stats.cycles import DAY_S, of_a_day
+from soakwatch_rules.stats.daily import DAY_S, of_a_day
 from soakwatch_rules.stats.following import Following, explained, holds
 from soakwatch_rules.stats.trend_answer import Trend
 from soakwatch_rules.wording.growth import hourly, per_hour

@@ -16,6 +16,7 @@ from soakwatch_model.metric_entry import HOST_MEMORY
 from soakwatch_model.metric_queries import telling
 from soakwatch_model.series import Series
 from soakwatch_rules.rule import Rule
+from soakwatch_rules.stats.level import net_change
 from soakwatch_rules.wording.growth import near_limit
 from soakwatch_rules.wording.words import counted, quantity
 
@@ -74,12 +75,12 @@ def residue(whole: Series, parts: Sequence[Series], events: Iterable[Event], lim
     left = value - min(max(each, low), high) * (total - float(np.median(total)))
     # its own limit is the sum's, not what is left of it
     trait = replace(whole.trait, quantum=None, ceiling=None, high=None)
-    changes = [(series.object, _change(column)) for series, column in zip(chosen, columns, strict=True)]
+    changes = [(series.object, net_change(column)) for series, column in zip(chosen, columns, strict=True)]
     changes.sort(key=lambda item: -item[1])
     return Residue(
         replace(whole, value=sign * left, trait=trait),
         len(chosen),
-        _change(value),
+        net_change(value),
         tuple(changes),
     )
 
@@ -145,12 +146,6 @@ def _on(positions: NDArray[np.int64], part: Series, deaths: Sequence[Event]) -> 
         if any(begin < when <= end for when in mine):
             result[(positions > begin) & (positions < end)] = 0.0
     return result
-
-
-def _change(value: Floats) -> float:
-    """From the first sixteenth to the last."""
-    some = max(1, value.size // 16)
-    return float(np.median(value[-some:]) - np.median(value[:some]))
 
 
 def _signed(value: float, unit: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -102,10 +103,31 @@ def winsorised(value: Floats) -> Floats:
     padded = np.pad(value, half, mode="edge")
     middle = np.median(np.lib.stride_tricks.sliding_window_view(padded, 2 * half + 1), axis=1)
     off = value - middle
-    sigma = MAD * float(np.median(np.abs(off)))
+    steps = np.diff(value)
+    pace = float(np.median(steps))
+    # a steady rise is its own running median: its noise shows between neighbours only
+    between = float(np.median(np.abs(steps - pace))) / math.sqrt(2)
+    sigma = MAD * max(float(np.median(np.abs(off))), between)
     if not sigma > 0:
         return value
-    drawn: Floats = middle + np.clip(off, -_SIGMAS * sigma, _SIGMAS * sigma)
+    # beside an abrupt fall the running median of what climbs is late by up to half a window
+    most = _SIGMAS * sigma + half * abs(pace)
+    drawn: Floats = middle + np.clip(off, -most, most)
     drawn[:2] = value[:2]
     drawn[value.size - half :] = value[value.size - half :]
     return drawn
+
+
+def opened(value: Floats, width: int, least: int = 3) -> Floats:
+    """The highest level below which no stretch of ``width`` values falls: what rises for less than that is taken off.
+
+    The opening of mathematical morphology (J. Serra, Image Analysis and Mathematical Morphology, 1982): the running
+    minimum, and of that the running maximum. A steady rise and a step stay as they are; at both ends stretches of
+    ``least`` values count too, so what rises shortly before the end stays.
+    """
+    windows = np.lib.stride_tricks.sliding_window_view
+    beyond = np.full(width - least, np.inf)
+    low = windows(np.concatenate([beyond, value, beyond]), width).min(axis=1)
+    none = np.full(least - 1, -np.inf)
+    result: Floats = windows(np.concatenate([none, low, none]), width).max(axis=1)
+    return result

@@ -36,6 +36,12 @@ def level_before_growth(value: NDArray[np.float64]) -> float:
     return min(middle, max(middle - max(rise, 0.0) / 2, float(value.min())))
 
 
+def net_change(value: NDArray[np.float64]) -> float:
+    """The change over a series: the median of its last sixteenth less that of its first."""
+    some = max(1, value.size // 16)
+    return float(np.median(value[-some:]) - np.median(value[:some]))
+
+
 def robust_slope(seconds: NDArray[np.float64], value: NDArray[np.float64]) -> float | None:
     """The median slope of all pairs of readings, in the unit per second; None with fewer than three readings.
 

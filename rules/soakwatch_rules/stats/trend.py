@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from soakwatch_model.finding import InconclusiveReason, Outcome
 from soakwatch_rules.stats.ar1 import Slope, hours_more, power, slope
 from soakwatch_rules.stats.blocks import MIN_SAMPLES, Blocks, Statistic, blocks, how_many, winsorised
-from soakwatch_rules.stats.cycles import Cycles, Release, cycles, freed, released
-from soakwatch_rules.stats.floors import MIN_FLOORS, jumped, of_floors, rose
+from soakwatch_rules.stats.cycles import Cycles, cycles
 from soakwatch_rules.stats.level import level_before_growth
 from soakwatch_rules.stats.mixture import Mixture, mixture
+from soakwatch_rules.stats.releases import Release, freed, released
 from soakwatch_rules.stats.tolerance import Thresholds, Tolerance
 from soakwatch_rules.stats.trend_answer import Line, Trend, scaled_back
 
@@ -23,7 +23,6 @@ Floats = NDArray[np.float64]
 
 _GUARDED: Final = 48  # blocks of the straight line
 _TAIL: Final = 12  # blocks after a bend that give a line of their own
-_MIN_CYCLES_AR1: Final = 12
 _SHORT_S: Final = 6 * 3600.0  # shorter windows need more certainty to pass
 _SOME: Final = 4096  # readings that tell the quantum
 _DITHERED: Final = 0.2  # quanta of spread within a sixteenth of the run
@@ -31,11 +30,11 @@ _RISEN: Final = 1.5  # quanta of growth that must have shown
 _EXACT: Final = 1e-6  # of the largest reading: what a fit can be trusted to
 _ROUNDED: Final = 1 + 1e-9
 _MISSING: Final = 0.5
-_FINE: Final = 0.02  # of a sawtooth's height: what its floors vary by at least
-_UNEVEN: Final = 0.1  # of a sawtooth's height: what two floors may differ by
+_UNEVEN: Final = 0.1  # of a sawtooth's height: what two peaks may differ by
+_BEYOND: Final = 0.5  # of a sawtooth's height above its highest peak: no sawtooth any more
+_RIM: Final = 32  # parts of the run, the last of which tells where it ends
 _EVENS: Final = 0.5
 _LATEST: Final = 0.82  # of the run: growth that begins later was not seen for long enough
-_STEADY: Final = 0.75  # of the first rise of three floors, that the second has at least
 _HALF: Final = 0.5
 _WAVE: Final = 2.0  # times what is worth a verdict: a wave that swings by less is not asked whether it is growth
 _LONG_SINCE: Final = 0.25  # of the run, that is judged since a release
@@ -67,14 +66,14 @@ def judge_trend(
     span_s: tuple[float, float] | None = None,
     quantum: float | None = None,
     statistic: Statistic = "mean",
-    floors: bool = True,
+    sawtooth: bool = True,
     thresholds: Thresholds | None = None,
 ) -> Trend:
     """Judges finite readings at strictly increasing times; growth is upwards. Never raises on data.
 
     ``allowed`` is growth per second, or a tolerance of the level. ``span_s`` is the window on the axis of ``time_s``
     (default: from the first reading to one distance after the last), ``quantum`` what the source states as its smallest
-    step, ``statistic`` what a block stands for, ``floors`` whether a sawtooth is judged by the floors of its cycles.
+    step, ``statistic`` what a block stands for, ``sawtooth`` whether one is looked for and taken out.
     """
     begin_s, end_s = span_s if span_s is not None else _span(time_s)
     size = float(np.max(np.abs(value), initial=0.0)) or 1.0
@@ -89,8 +88,9 @@ def judge_trend(
             (quantum or 0.0) / size,
             statistic,
             thresholds or Thresholds(),
+            sawtooth,
         )
-        return scaled_back(asked.answer(floors=floors), size, begin_s)
+        return scaled_back(asked.answer(), size, begin_s)
 
 
 def may_grow(time_s: Floats, value: Floats, allowed_per_s: float) -> bool:
@@ -118,9 +118,10 @@ class _Question:
     quantum: float
     statistic: Statistic
     thresholds: Thresholds
+    sawtooth: bool
 
-    def answer(self, *, floors: bool) -> Trend:
-        """Too few, constant, too thin, by the floors of its cycles, or by its blocks."""
+    def answer(self) -> Trend:
+        """Too few, constant, too thin, without the sawtooth that it is, or by its blocks."""
         if self.value.size < MIN_SAMPLES or not self.span_s > 0:
             level = float(np.median(self.value)) if self.value.size else 0.0
             allowed = self.tolerance.per_second(level, self.span_s)
@@ -150,9 +151,9 @@ class _Question:
         if float(np.ptp(self.value)) == 0:
             return self._constant(blank)
         match = None
-        if floors:
+        if self.sawtooth:
             match = cycles(self.time_s, self.value, begin_s=0.0, end_s=self.span_s, quantum=self._step())
-        return self._by_blocks(blank, whole) if match is None else self._by_floors(blank, whole, match)
+        return self._by_blocks(blank, whole) if match is None else self._by_cycles(match)
 
     def _constant(self, blank: Trend) -> Trend:
         hidden = max(self.quantum - self.tolerance.floor, 0.0) / self.span_s
@@ -172,86 +173,37 @@ class _Question:
         hours = (self.quantum / trend.allowed - self.span_s) / 3600 if trend.allowed > 0 else None
         return replace(trend, outcome=Outcome.INCONCLUSIVE, why=InconclusiveReason.RESOLUTION, hours_needed=hours)
 
-    def _by_floors(self, blank: Trend, whole: Blocks, cycles: Cycles) -> Trend:
-        count = cycles.floor.size
-        trend = replace(blank, mode="floor", shape="sawtooth", weight=1.0, cycles=int(cycles.falls.size), blocks=count)
-        height = float(np.percentile(self.value, 98) - np.median(cycles.floor))
-        if count < MIN_FLOORS:
-            return self._by_few(trend, cycles, height) or self._by_blocks(blank, whole)
-        fit = slope(cycles.time_s, cycles.floor, remember=count >= _MIN_CYCLES_AR1)
-        half, wanted = count // 2, self.thresholds
-        lately = float(cycles.floor[-1] - cycles.floor[half]) / float(cycles.time_s[-1] - cycles.time_s[half])
-        rises = fit.low(wanted.guard) > trend.allowed and lately > trend.allowed
-        trend = replace(trend, smallest_detectable=fit.detectable(wanted.guard), correlation=fit.correlation)
-        trend = replace(trend, line=_line(fit, cycles.time_s, cycles.floor + height))
-        if count < MIN_SAMPLES:
-            few = of_floors(cycles.time_s / self.span_s, cycles.floor, trend.allowed * self.span_s, _FINE * height)
-            trend = replace(
-                trend,
-                probability=few.probability,
-                rate=few.rate / self.span_s,
-                rate_low=few.low / self.span_s,
-                rate_high=few.high / self.span_s,
-                guard=rises and few.straight >= wanted.guarded,
-            )
-            trend = self._decided(trend, few.probability, few.probability, fit, None)
-            if trend.outcome is Outcome.PASS and jumped(cycles, trend.allowed, _UNEVEN * height):
-                hours = self.span_s / 3600
-                # a step and a leak are as likely
-                return replace(
-                    trend,
-                    outcome=Outcome.INCONCLUSIVE,
-                    why=InconclusiveReason.CYCLE,
-                    hours_needed=hours,
-                    probability=_EVENS,
-                )
-            return self._small(self._risen(trend, cycles, height), cycles.floor, height)
-        # the floors are taken as evenly spaced over the run
-        parts = mixture(cycles.floor, resolution=_EXACT, shifts=count >= 24)
-        trend, free, goes_on = _with_parts(trend, parts, self.span_s, wanted.guard)
-        trend = replace(trend, shape="sawtooth", weight=1.0, bend_s=None, guard=rises and goes_on >= wanted.guarded)
-        trend = self._decided(trend, free, goes_on, fit, parts)
-        return self._small(self._risen(trend, cycles, height), cycles.floor, height)
+    def _by_cycles(self, match: Cycles) -> Trend:
+        """The answer of what is left without the sawtooth; its line is raised to the peaks."""
+        rest = replace(self, value=match.taken_out(self.time_s, self.value), quantum=self._step(), sawtooth=False)
+        trend = self._open_end(rest.answer(), rest, match)
+        line = None if trend.line is None else replace(trend.line, centre=trend.line.centre + match.height)
+        return replace(trend, mode="sawtooth", cycles=int(match.falls.size), line=line)
 
-    def _risen(self, trend: Trend, cycles: Cycles, height: float) -> Trend:
-        """A failure only where the floors rose by more than sawteeth that beat with the blocks would show."""
-        proven = trend.outcome is not Outcome.FAIL or rose(cycles, height, trend.allowed, straight=trend.guard)
-        return (
-            trend
-            if proven
-            else replace(
-                trend, outcome=Outcome.INCONCLUSIVE, why=InconclusiveReason.NOISE, guard=False, hours_needed=None
-            )
-        )
-
-    def _by_few(self, trend: Trend, cycles: Cycles, height: float) -> Trend | None:
-        """Two or three floors have no spread: they stand if the last lies no more than is allowed above the
-        one before (the first may be one of a warm-up). Three that rise twice by more than that, and the second time by
-        three quarters of the first and more, grow: a warm-up would slow down.
-
-        A floor varies by some of the sawtooth's height from cycle to cycle; that much cannot be seen.
-        """
-        count = cycles.floor.size
-        trend = replace(trend, why=InconclusiveReason.CYCLE, hours_needed=self.span_s / 3600 * (MIN_FLOORS / count - 1))
-        if count < 2:
-            return None
-        apart = float(cycles.time_s[-1] - cycles.time_s[-2])
-        rise = float(cycles.floor[-1] - cycles.floor[-2])
-        hidden = _UNEVEN * height
-        slope_ = rise / apart
-        trend = replace(
+    def _open_end(self, trend: Trend, rest: _Question, match: Cycles) -> Trend:
+        """The last climb has not fallen yet, and cycles differ: up to the usual peak it decides nothing, what came
+        before it does; up to half of a fall beyond the highest peak it proves no growth by itself."""
+        last = self.value[-max(1, self.value.size // _RIM) :]
+        beyond = float(np.median(last)) - match.peak
+        if trend.outcome is Outcome.PASS or beyond > _BEYOND * match.height:
+            return trend
+        end_s = float(match.falls[-1])
+        doubt = replace(
             trend,
-            rate=slope_,
-            rate_low=slope_ - hidden / apart,
-            rate_high=slope_ + hidden / apart,
-            smallest_detectable=0.5 * hidden / apart if count > 2 else None,
+            outcome=Outcome.INCONCLUSIVE,
+            why=InconclusiveReason.CYCLE,
+            hours_needed=match.longest / 3600,
+            climbing=True,
         )
-        if rise > trend.allowed * apart + hidden:
-            before, length = float(cycles.floor[1] - cycles.floor[0]), float(cycles.time_s[1] - cycles.time_s[0])
-            steady = count > 2 and before > trend.allowed * length + hidden and slope_ >= _STEADY * before / length
-            failed = replace(trend, outcome=Outcome.FAIL, why=None, probability=self.thresholds.fail, hours_needed=None)
-            return failed if steady else trend
-        return replace(trend, outcome=Outcome.PASS, why=None, probability=0.0, hours_needed=None, waived="cycles")
+        if end_s < _HALF * self.span_s:
+            return doubt if trend.outcome is Outcome.FAIL else trend
+        seen = self.time_s < end_s
+        before = replace(rest, time_s=rest.time_s[seen], value=rest.value[seen], span_s=end_s).answer()
+        if trend.outcome is Outcome.FAIL and before.outcome is Outcome.FAIL:
+            return trend
+        if beyond <= _UNEVEN * match.height:
+            return before
+        return doubt if trend.outcome is Outcome.FAIL else trend
 
     def _worth(self, trend: Trend) -> float:
         """The movement within the run that is worth a verdict: what is allowed in the run; in half a horizon and more
@@ -260,7 +212,7 @@ class _Question:
         long = self.span_s >= _HALF * self.tolerance.horizon_s
         return max(within, self.tolerance.share * abs(trend.level)) if long else within
 
-    def _small(self, trend: Trend, value: Floats, hidden: float = 0.0) -> Trend:
+    def _small(self, trend: Trend, value: Floats) -> Trend:
         """A doubt about less than is allowed in the run (per horizon where growth is unlikely: half of a small wave is
         no leak) is none that is worth a verdict."""
         if (
@@ -271,7 +223,7 @@ class _Question:
             return trend
         means = [float(np.mean(part)) for part in np.array_split(value, min(_STRETCHES, value.size))]
         small = self._worth(trend) if trend.probability <= self.thresholds.free else trend.allowed * self.span_s
-        if trend.probability >= _EVENS or max(means) - min(means) > small + _FINE * hidden:
+        if trend.probability >= _EVENS or max(means) - min(means) > small:
             return trend
         return replace(trend, outcome=Outcome.PASS, why=None, hours_needed=None, waived="small")
 
@@ -305,8 +257,14 @@ class _Question:
         since = self.time_s >= begin_s
         if trend.outcome is not Outcome.INCONCLUSIVE or self.span_s - begin_s < _LONG_SINCE * self.span_s:
             return trend
-        rest = replace(self, time_s=self.time_s[since] - begin_s, value=self.value[since], span_s=self.span_s - begin_s)
-        if rest.answer(floors=False).outcome is not Outcome.PASS:
+        rest = replace(
+            self,
+            time_s=self.time_s[since] - begin_s,
+            value=self.value[since],
+            span_s=self.span_s - begin_s,
+            sawtooth=False,
+        )
+        if rest.answer().outcome is not Outcome.PASS:
             return trend
         return replace(trend, outcome=Outcome.PASS, why=None, hours_needed=None, waived="freed")
 

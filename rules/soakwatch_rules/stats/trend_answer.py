@@ -9,12 +9,11 @@ from typing import Literal
 import numpy as np
 
 from soakwatch_model.finding import InconclusiveReason, Outcome
-from soakwatch_rules.stats.cycles import Release
+from soakwatch_rules.stats.releases import Release
 
-Mode = Literal["constant", "mean", "floor", "none"]
-Waived = Literal["", "small", "wave", "cycles", "released", "freed"]
-"""Why a doubt passes: all movement is small, a wave came back, the few floors of a sawtooth stand, all was released, or
-it stands since."""
+Mode = Literal["constant", "mean", "sawtooth", "none"]
+Waived = Literal["", "small", "wave", "released", "freed"]
+"""Why a doubt passes: all movement is small, a wave came back, all was released, or it stands since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +37,8 @@ class Trend:
     ``hours_needed`` would settle an inconclusive answer (None: no length of run would).
     ``weight`` is that of ``shape``, ``bend_s`` where it bends (None where it does not). ``line`` runs through the
     blocks after the bend of a shape that grows (None where they are too few); a sawtooth's is raised to its peaks.
+    ``cycles`` are the falls of a sawtooth that was taken out; ``climbing``: only its last climb, which has not fallen
+    yet, leaves the answer open.
     ``waived`` says why an answer that shapes alone would leave open passes, ``release`` the highest abrupt fall that
     took back what had grown before it.
     """
@@ -61,6 +62,7 @@ class Trend:
     blocks: int = 0
     missing: float = 0.0
     cycles: int = 0
+    climbing: bool = False
     correlation: float = 0.0
     line: Line | None = None
     waived: Waived = ""

@@ -8,7 +8,6 @@ import numpy as np
 
 from soakwatch_model.finding import InconclusiveReason, Outcome
 from soakwatch_model.series import Series, Trait
-from soakwatch_rules.stats.floors import MIN_FLOORS
 from soakwatch_rules.stats.following import Following
 from soakwatch_rules.stats.trend_answer import Trend
 from soakwatch_rules.wording.words import counted, duration, moment, quantity
@@ -38,7 +37,6 @@ _SHAPES = {
     "cycle": "a cycle",
     "cycle and leak": "a cycle and steady growth",
     "accelerating leak": "accelerating growth",
-    "sawtooth": "a sawtooth, judged by its minima",
 }
 
 
@@ -54,11 +52,12 @@ def hourly(per_second: float, trait: Trait) -> str:
 
 
 def shape_of(trend: Trend) -> str:
-    """The shape with its weight and, where it bends, when."""
+    """The shape with its weight, and the sawtooth that was taken out before."""
     text = _SHAPES.get(trend.shape, trend.shape)
     if not trend.rate_low > trend.allowed:  # a slope that may be nothing is no leak
         text = text.replace("steady growth", "a straight line")
-    return f"{text} ({100 * trend.weight:.0f} % likely)" if trend.shape != "sawtooth" else text
+    under = f" under a sawtooth of {counted(trend.cycles, 'fall')}" if trend.mode == "sawtooth" else ""
+    return f"{text} ({100 * trend.weight:.0f} % likely){under}"
 
 
 def rate_of(trend: Trend, trait: Trait) -> str:
@@ -88,14 +87,13 @@ def sentence(metric: str, trend: Trend, trait: Trait, span_s: float, follows: Fo
         return f"{what} changes by {rate} at the end; allowed {allowed} (probability of more: {odds}); shape: {shape}"
     if trend.why is InconclusiveReason.NO_REFERENCE:
         return f"{what} {change} by {rate} at the end; allowed {allowed}; shape: {shape}"
-    if trend.why is InconclusiveReason.CYCLE and _few_cycles(trend):
+    if trend.why is InconclusiveReason.CYCLE and trend.climbing:
         return (
-            f"{what} is a sawtooth of only {counted(trend.blocks, 'whole cycle')} in {duration(span_s)}: too few to "
-            "see whether "
-            "its minima rise"
+            f"{what} is a sawtooth of {counted(trend.cycles, 'fall')}, and has climbed to a new peak since the last: a "
+            "late fall cannot be distinguished from growth"
         )
     if trend.why is InconclusiveReason.CYCLE:
-        moves = " is a sawtooth whose minima move" if trend.mode == "floor" else " moves"
+        moves = " is a sawtooth whose minima move" if trend.mode == "sawtooth" else " moves"
         return (
             f"{what}{moves} like a cycle as long as the run, which cannot be distinguished from growth; shape: {shape}"
         )
@@ -104,10 +102,6 @@ def sentence(metric: str, trend: Trend, trait: Trait, span_s: float, follows: Fo
     if trend.why is InconclusiveReason.RESOLUTION:
         return f"{what} has a resolution too coarse to show a change of {allowed} (the limit)"
     return f"{what} changes by {rate} at the end; allowed {allowed} (probability of more: {odds}); shape: {shape}"
-
-
-def _few_cycles(trend: Trend) -> bool:
-    return trend.mode == "floor" and trend.blocks < MIN_FLOORS
 
 
 def released_words(series: Series, height: float, at_ns: int) -> str:
@@ -137,7 +131,6 @@ _WAIVED = {
     "small": "the shape is uncertain, but the total change in the run is below the limit",
     "wave": "a wave about as long as the run was seen only once: it ended where it had been one period before, but "
     "growth that started within the last period cannot be distinguished from it",
-    "cycles": "judged by two or three minima of a long sawtooth: growth below a tenth of its height cannot be detected",
     "freed": "judged from the release on: earlier growth was freed",
     "released": "grows since a release that took back all earlier growth, at the same rate: a sawtooth seen once",
 }
@@ -152,8 +145,8 @@ def settle_of(trend: Trend) -> str:
     if trend.why is InconclusiveReason.GAP:
         return "needs samples in at least half of the window"
     if trend.why is InconclusiveReason.CYCLE:
-        if _few_cycles(trend):
-            return f"needs 4 whole cycles, about {more or 'four times the run'} more"
+        if trend.climbing:
+            return f"needs the next fall of the sawtooth, about {more or 'a cycle'} more"
         return f"needs a run of more than two cycles, at least {more or 'twice as long'} more"
     if trend.why is InconclusiveReason.NO_REFERENCE:
         return "needs a steady load, or one that goes up and down"
@@ -175,8 +168,8 @@ def doubts_of(trend: Trend, span_s: float) -> tuple[str, ...]:
         doubts.append("it may be a warm-up: one that takes longer than a third of the run looks like growth")
     if trend.outcome is Outcome.FAIL and span_s < 2 * _DAY:
         doubts.append("a cycle of a day or longer was not seen twice and may look like growth")
-    if trend.mode == "floor":
-        doubts.append("judged by the minimum of each cycle of a sawtooth, not by its peaks")
+    if trend.mode == "sawtooth":
+        doubts.append("judged without the sawtooth: what each of its falls took back was taken out of the climb before")
     if trend.outcome is Outcome.PASS and trend.waived:
         doubts.append(_WAIVED[trend.waived])
     if trend.missing > 0.1:

@@ -13,7 +13,7 @@ from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.detectors.growth import Growth
 from soakwatch_rules.scenarios.synthetic import PROCESS, readings
-from soakwatch_rules.stats.cycles import of_a_day
+from soakwatch_rules.stats.daily import of_a_day
 from soakwatch_rules.stats.following import holds
 
 S = 10**9
@@ -45,26 +45,53 @@ def teeth(period_s: float, height: float = 0.3, time_s: Floats = T) -> Floats:
 
 @pytest.mark.parametrize("cycles", [4, 6, 11, 30])
 def test_a_leak_under_a_sawtooth_fails_among_many_series(cycles: int) -> None:
-    """The floors' straight line decides, where few floors cannot reach the bar of seventy series by their shapes."""
+    """What is left without the sawtooth decides, also where the bar is that of seventy series."""
     period = DAY / cycles
     clean, grown = judged(memory(teeth(period)), family=70), judged(memory(teeth(period) + 0.2 * T / DAY), family=70)
     assert clean.outcome is Outcome.PASS, clean.reason
     assert grown.outcome is Outcome.FAIL, grown.reason
 
 
-def test_three_floors_fail_only_if_they_rise_twice() -> None:
-    """Three cycles: equal rises are growth, a second rise that is smaller is a warm-up."""
+def test_three_cycles_on_a_warm_up_are_no_leak() -> None:
+    """Three cycles: what rises beneath them to the end is growth, what slows down is a warm-up."""
     period = DAY / 3.2
     steady, warm = teeth(period) + 0.3 * T / DAY, teeth(period) + 0.3 * (1 - np.exp(-T / (0.2 * DAY)))
     assert judged(memory(steady), family=20).outcome is Outcome.FAIL
     assert judged(memory(np.asarray(warm)), family=20).outcome is not Outcome.FAIL
 
 
-def test_two_floors_state_no_smallest_growth() -> None:
-    """Two cycles can pass, but nothing can fail by them: then no growth is named as one that would."""
-    finding = judged(memory(teeth(DAY / 2.3)))
+def test_under_two_cycles_a_leak_of_the_size_stated_fails() -> None:
+    """The growth that a pass names as one that would have failed does fail."""
+    clean = teeth(DAY / 2.3)
+    finding = judged(memory(clean))
     assert finding.outcome is Outcome.PASS, finding.reason
-    assert finding.smallest_detectable is None
+    assert finding.smallest_detectable is not None
+    stated = finding.smallest_detectable * 24 / (512 * MIB)
+    assert judged(memory(clean + stated * T / DAY)).outcome is Outcome.FAIL
+
+
+def test_a_wave_of_a_day_under_a_sawtooth_is_no_leak() -> None:
+    """Three teeth of 3 % on a wave of a day of 2 %, at eight phases: the floors rise for half of a day."""
+    for phase in np.arange(8) / 8:
+        wave = 0.02 * np.sin(2 * np.pi * (T / DAY + phase))
+        assert judged(memory(teeth(6 * 3600.0, 0.03) + wave), family=53).outcome is not Outcome.FAIL, phase
+
+
+def test_a_leak_behind_two_small_dips_fails() -> None:
+    """80 MiB for 14 hours with two dips of half a MiB, then 98 MiB at the end; and the same with dips in the climb."""
+    dip = sum(-0.006 * np.maximum(1 - (T - at) / 4000, 0) * (at <= T) for at in (12000.0, 30000.0))
+    late = 0.24 * np.maximum(T / DAY - 0.6, 0) / 0.4
+    assert judged(memory(np.asarray(1 + dip + late))).outcome is Outcome.FAIL
+    assert judged(memory(np.asarray(1 + dip + 0.3 * T / DAY))).outcome is Outcome.FAIL
+
+
+def test_a_leak_beside_a_job_fails() -> None:
+    """A steady rise is its own running median, so the job beside it has to be told by the noise between blocks."""
+    for begin in (0.2, 0.45, 0.7):
+        since = T / DAY - begin
+        job = np.where((since >= 0) & (since < 0.1), 2 * since, 0.0)
+        assert judged(memory(np.asarray(1 + 0.2 * T / DAY + job))).outcome is Outcome.FAIL, begin
+        assert judged(memory(np.asarray(1 + job))).outcome is Outcome.PASS, begin
 
 
 def test_sawteeth_that_beat_with_the_cadence_do_not_grow() -> None:

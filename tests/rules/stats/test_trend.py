@@ -15,8 +15,9 @@ from tests.rules.draws import seeds
 from soakwatch_model.finding import InconclusiveReason, Outcome
 from soakwatch_rules.stats.ar1 import Slope, hours_more, power, slope
 from soakwatch_rules.stats.blocks import blocks, how_many, winsorised
-from soakwatch_rules.stats.cycles import cycles, released
+from soakwatch_rules.stats.cycles import cycles
 from soakwatch_rules.stats.mixture import mixture
+from soakwatch_rules.stats.releases import released
 from soakwatch_rules.stats.shapes import FAMILIES, RHO, table, whitened
 from soakwatch_rules.stats.tolerance import Tolerance
 from soakwatch_rules.stats.trend import judge_trend, may_grow
@@ -185,19 +186,42 @@ def test_the_slope_at_the_end_and_its_interval(draws: range) -> None:
     assert 0.35 < float(np.mean(above)) < 0.65
 
 
-def test_a_sawtooth_is_cut_at_its_falls() -> None:
-    """Six ramps from 10 to 20 have six falls at most, and floors near 10."""
-    value = 10 + 10 * ((T / 14400) % 1.0)
+@pytest.mark.parametrize("growth", [0.0, 2.0, 8.0])
+def test_a_sawtooth_is_taken_out(growth: float) -> None:
+    """Six ramps from 10 to 20 have five falls of 10, and what is left moves as their floors do, to the very end."""
+    rise = growth * T / DAY
+    cycle = cycles(T, 10 + 10 * ((T / 14400) % 1.0) + rise, begin_s=0.0, end_s=DAY)
+    assert cycle is not None
+    assert cycle.falls.tolist() == [14400.0 * i for i in range(1, 6)]
+    assert np.allclose(cycle.heights, 10, atol=0.3)
+    left = cycle.taken_out(T, 10 + 10 * ((T / 14400) % 1.0) + rise)
+    assert np.allclose(left, 10 + rise, atol=0.5 + growth / 6)
+    assert cycles(T, flat(1), begin_s=0.0, end_s=DAY) is None
+
+
+def test_a_sawtooth_that_has_ended_leaves_what_comes_after_it_alone() -> None:
+    """Three teeth in the first half, and a straight climb of the same pace for half a day: that is no tooth."""
+    value = np.where(T < DAY / 2, 10 + 10 * ((T / 14400) % 1.0), 10 + 10 * (T - DAY / 2) / 14400)
     cycle = cycles(T, value, begin_s=0.0, end_s=DAY)
     assert cycle is not None
-    assert cycle.falls.size == 5
-    assert np.allclose(cycle.floor, 10.1, atol=0.3)
-    assert cycles(T, flat(1), begin_s=0.0, end_s=DAY) is None
+    late = DAY / 2 < T
+    assert np.array_equal(cycle.taken_out(T, value)[late], value[late])
+    assert judged(value + flat(2) - 100).outcome is Outcome.FAIL
+
+
+def test_a_few_dips_in_what_climbs_are_no_sawtooth() -> None:
+    """What the falls took back is less than what remains: growth is judged with them in it."""
+    for after in (0.0, 0.6):
+        climb = 30 * np.maximum(T / DAY - after, 0) / (1 - after)
+        dips = sum(-2.0 * np.maximum(1 - np.abs(T - at * DAY) / 3600, 0) * (at * DAY <= T) for at in (0.2, 0.35, 0.5))
+        value = np.asarray(100 + climb + dips, dtype=np.float64)
+        assert cycles(T, value, begin_s=0.0, end_s=DAY) is None
+        assert judged(value + flat(3, 0.1) - 100).outcome is Outcome.FAIL
 
 
 @pytest.mark.parametrize("turned", ["upside down", "bumps", "flips"])
 def test_what_is_no_sawtooth(turned: str) -> None:
-    """Abrupt rises with slow falls, bumps, and levels that flip are not judged by their floors."""
+    """Abrupt rises with slow falls, bumps, and levels that flip are judged as they are."""
     teeth = (T / 14400) % 1.0
     turns = {"upside down": -teeth, "bumps": (teeth > 0.9) * 1.0, "flips": (teeth > 0.5) * 1.0}
     value = np.asarray(100 + 10 * turns[turned], dtype=np.float64)
@@ -295,15 +319,24 @@ def test_a_cycle_as_long_as_the_run_is_reported() -> None:
 
 
 def test_few_cycles_of_a_sawtooth() -> None:
-    """Two long ramps whose floors stay pass with a caveat; with floors that rise they are inconclusive and name the
-    hours; eight pass by their floors."""
-    teeth = flat(4, 0.3) + 20 * ((T / 32000) % 1.0)
-    assert (judged(teeth).outcome, judged(teeth).waived) == (Outcome.PASS, "cycles")
-    trend = judged(teeth + 20 * T / DAY)
-    assert (trend.outcome, trend.why, trend.mode) == (Outcome.INCONCLUSIVE, InconclusiveReason.CYCLE, "floor")
-    assert trend.hours_needed is not None
-    assert trend.hours_needed > 0
-    assert judged(flat(4, 0.3) + 20 * ((T / 10800 + 0.5) % 1.0)).outcome is Outcome.PASS
+    """Two long ramps pass where nothing grows beneath them; what grows beneath them fails; so with eight."""
+    for period, phase in ((32000, 0.0), (10800, 0.5)):
+        teeth = flat(4, 0.3) + 20 * ((T / period + phase) % 1.0)
+        assert judged(teeth).outcome is Outcome.PASS
+        assert (judged(teeth).mode, judged(teeth + 20 * T / DAY).mode) == ("sawtooth", "sawtooth")
+        assert judged(teeth + 20 * T / DAY).outcome is Outcome.FAIL
+        assert judged(teeth + 30 * np.maximum(T / DAY - 0.6, 0)).outcome is not Outcome.PASS
+
+
+def test_the_last_climb_of_a_sawtooth_proves_no_growth() -> None:
+    """It has not fallen yet: up to the usual peak it is nothing, a little above it a doubt that says what is needed."""
+    period = DAY / 5
+    for faster, outcome in ((1.0, Outcome.PASS), (1.05, Outcome.PASS), (1.4, Outcome.INCONCLUSIVE)):
+        pace = np.where(4 * period <= T, faster, 1.0)
+        trend = judged(flat(4, 0.2) + 20 * pace * ((T / period) % 1.0))
+        assert trend.outcome is outcome, faster
+        assert trend.climbing is (outcome is Outcome.INCONCLUSIVE)
+    assert trend.hours_needed == pytest.approx(period / 3600, rel=0.02)
 
 
 def test_may_grow_is_on_the_safe_side() -> None:

@@ -1,0 +1,32 @@
+"""Whether a series moves as one sine of a day."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+DAY_S: Final = 86400.0
+_MIN_BLOCKS_OF_A_DAY: Final = 16
+_UNEXPLAINED: Final = 0.1  # of the variance
+_BENDS: Final = 9
+
+
+def of_a_day(seconds: NDArray[np.float64], value: NDArray[np.float64]) -> bool:
+    """Whether one sine of a day explains nearly all of it, more than a straight line does, and no less than a line with
+    one bend, which has as many parameters: what begins to grow in mid-run looks like half of a sine, too."""
+    if value.size < _MIN_BLOCKS_OF_A_DAY:
+        return False
+    turn = 2 * np.pi * seconds / DAY_S
+    ones, whole = np.ones(value.size), float(np.sum((value - value.mean()) ** 2))
+
+    def left(*columns: NDArray[np.float64]) -> float:
+        basis = np.stack([ones, *columns], axis=1)
+        return float(np.sum((value - basis @ np.linalg.lstsq(basis, value, rcond=None)[0]) ** 2))
+
+    sine = left(np.sin(turn), np.cos(turn))
+    if not whole > 0 or sine >= _UNEXPLAINED * whole or sine >= left(seconds) / 2:
+        return False
+    bends = np.linspace(seconds[0], seconds[-1], _BENDS + 2)[1:-1]
+    return sine <= min(left(seconds, np.maximum(seconds - index, 0.0)) for index in bends.tolist())

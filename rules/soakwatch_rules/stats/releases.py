@@ -1,0 +1,97 @@
+"""What was released within a run: abrupt falls that last, of which growth since then may be a part."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from soakwatch_rules.stats.falls import abrupt, climb_of, off_line, places, steepness
+
+Floats = NDArray[np.float64]
+
+_LASTING: Final = 0.75  # of a fall, by which the medians before and after it differ
+_CLIMB: Final = 0.5  # correlation with time of what climbs
+_BLURRED: Final = 3.0  # blocks of climb by which two peaks may differ
+_CLIMBED: Final = 0.05  # of the run, that a climb before a release takes at least
+_MADE_UP: Final = 0.5  # of a release, that had grown before it in the run
+_RARE: Final = 2  # releases; more are a habit
+_ALIKE: Final = 0.5  # of the climb after a release, that the climb before it has at least
+_STRAIGHT: Final = 0.25  # of a release: what a straight line may leave of the climb before it
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A lasting abrupt fall: its block, its height, and whether it took all that had come before at the same pace."""
+
+    index: int
+    height: float
+    whole: bool
+
+
+def released(value: Floats, allowed: float = 0.0) -> Release | None:
+    """The last lasting abrupt fall whose height the end has not regained, None where there is none.
+
+    What grows since then may be the climb of a long sawtooth: a cache flush, a rotation, a full collection. Heights are
+    medians of a sixteenth of the blocks, so that a single block is neither a peak nor a fall, and a job that came and
+    went is no fall; ``allowed`` is the growth a block by which a later peak may be higher. The release was ``whole`` if
+    it fell as low as the run had been before it (but for what is allowed), from a climb at least half as steep as the
+    one after it: then it is a sawtooth that was seen once.
+    """
+    jump, _ = abrupt(value, 0.0)
+    if not jump > 0:
+        return None
+    some = max(3, value.size // 16)
+    for fall in places(value, -jump)[::-1].tolist():
+        if fall < 4:
+            continue
+        # the fall itself may take two blocks, which belong to neither side
+        before = float(np.median(value[max(0, fall - 1 - some) : fall - 1]))
+        after = float(np.median(value[fall : fall + some]))
+        if before - after < _LASTING * jump or _came_at_once(value, fall, before - after, some):
+            continue
+        pace = max(steepness(value[fall:]), 0.0)
+        if float(np.median(value[-some:])) > before + allowed * (value.size - fall) + _BLURRED * pace:
+            return None
+        low = value[fall : fall + 3].min() <= value[: fall - 1].min() + allowed * value.size
+        climb = value[: fall - 1]
+        steep = steepness(climb) >= _ALIKE * pace and off_line(climb) <= _STRAIGHT * (before - after)
+        return Release(fall, before - after, bool(low) and steep)
+    return None
+
+
+def _came_at_once(value: Floats, fall: int, height: float, some: int) -> bool:
+    """Whether what fell had come as abruptly shortly before: the end of a job, which says nothing of what climbs."""
+    earlier = value[max(0, fall - 1 - 3 * some) : fall - 1]
+    ups = np.diff(earlier)
+    if not ups.size or float(ups.max()) < _ALIKE * height:
+        return False
+    up = int(np.argmax(ups))
+    rise = float(np.median(earlier[up + 1 :][:some]) - np.median(earlier[: up + 1][-some:]))
+    return rise >= _LASTING * height
+
+
+def freed(value: Floats) -> Release | None:
+    """The highest lasting abrupt fall that took back what had grown before it; None where there is none.
+
+    For what grew without a sawtooth's habit: at most two such falls, each after a climb of a twentieth of the run that
+    made up most of it.
+    """
+    jump, _ = abrupt(value, 0.0)
+    if not jump > 0:
+        return None
+    some, matches = max(3, value.size // 32), []
+    begin = 0
+    for fall in places(value, -jump).tolist():
+        climb = value[begin : max(fall - 1, begin)]
+        begin = fall + 1
+        if climb.size < max(_CLIMBED * value.size, 3) or fall + 1 >= value.size:
+            continue
+        before, after = float(np.median(climb[-some:])), float(np.median(value[fall + 1 : fall + 1 + some]))
+        height = before - after
+        rise = before - float(np.median(climb[:some]))
+        if height >= _LASTING * jump and rise >= _MADE_UP * height and climb_of(climb) >= _CLIMB:
+            matches.append(Release(fall, height, whole=True))
+    return max(matches, key=lambda cycle: cycle.height) if 0 < len(matches) <= _RARE else None
