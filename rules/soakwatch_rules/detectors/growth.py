@@ -52,11 +52,12 @@ class Growth:
     1. Each life (between restarts) of at least ``shortest`` and 16 readings is cut into at most 96 equal times; of
        each the mean without the lowest and the highest 15 %, drawn back to 4 robust sigmas around a running median.
        The level is the median without half of the run's growth (Theil-Sen).
-    2. A sawtooth (two abrupt falls or more) is judged by the floor of its cycles: from 4 cycles on over constant, leak,
-       step, warm-up and plateau, as below from 16, and by their straight line as in 4. It fails only if the floors rose
-       by more than it climbs in one of 480 blocks (by twice that, if the line does not agree). Two or three floors pass
-       if the last lies no more than is allowed, and a tenth of the sawtooth's height, above the one before; three fail
-       if both rises are larger and the second is at least three quarters of the first.
+    2. A sawtooth (two abrupt falls or more, after climbs that are straight, which together take back at least what
+       remains at the end) is taken out: of each cycle a straight climb as high as the fall after it, so that what is
+       left moves as the floors do. The first cycle, whose begin was not seen, and the last, which has not fallen yet,
+       climb as is usual; after 1.5 times the longest cycle without a fall the sawtooth has ended, and what comes after
+       it is left as it is. Up to the highest peak (and a tenth of a fall) the last climb decides nothing, what came
+       before it does; up to half of a fall above that it does not fail by itself.
     3. Shapes are averaged: constant, leak, step, warm-up (exponential or stretched), two warm-ups, plateau, ramp
        between plateaus, late leak, two slopes, bump, half of a wave, cycle, and step, one or two warm-ups, bump or
        cycle with a leak, each with one more step or none; also the best two to six steps at any places. Errors remember
@@ -85,9 +86,11 @@ class Growth:
     8. A series of which a load explains ``follow`` (least squares on time and load; of all its movement, where it
        follows by five standard errors) is judged without the load's part, and both are reported; it has to follow in
        both halves and in the last third. Growth beside a load that only rises, and could explain it, is inconclusive.
-    9. What noise leaves open, or passes by a shape that jobs have (bump, cycle, stairs), is asked again of the lowest
-       reading in each of 24 stretches, and failed from P >= .99 with 4: jobs that take memory for a while leave the
-       lowest alone. A failure is inconclusive where a life of under 12 h rose by under 2 % in all (under 6 h: 3 %, or
+    9. What noise leaves open, what passes by a shape that jobs have (bump, cycle, stairs), and what passes though it
+       ended higher than allowed, is asked again of the lowest reading in each of 48 stretches, without what rises for
+       up to a fifth of the life (morphological opening): jobs that take memory for a while leave that alone. It fails
+       with 4 as above, without 4 from P >= .99; growth that is only likely there is a doubt. It passes only if the
+       lowest readings as they are pass too. A failure is inconclusive where a life of under 12 h rose by under 2 % in all (under 6 h: 3 %, or
        if restarts cut it out of a longer run, what a daily wave of 5 % lifts it by), or where one sine of a day
        explains nine tenths of a run of up to two days, and more than any line with a bend.
 
@@ -97,8 +100,7 @@ class Growth:
     Any life that fails fails, unless a longer life of the same had been as high and passed: a restart cuts sawteeth and
     warm-ups. All lives of a quarter of the window and more must pass. Rates per hour in the metric's unit; the interval
     is 5 to 95 %. ``smallest_detectable`` is the growth that fails with at least 80 % probability in a straight leak:
-    allowed + 5 standard errors of the straight line (more with many series, and with few independent readings); two
-    cycles of a sawtooth have none.
+    allowed + 5 standard errors of the straight line (more with many series, and with few independent readings).
 
     How often wrong: ``soakwatch rules growth`` prints the table, 300 synthetic signals a shape. Over all healthy shapes
     0.35 % failed on average (most of half of a wave: 21 %), of leaks that have to fail 0.12 % passed or stayed open. It
@@ -136,7 +138,7 @@ class Growth:
     """
 
     name: ClassVar[str] = "growth"
-    version: ClassVar[int] = 6
+    version: ClassVar[int] = 7
     summary: ClassVar[str] = "grows faster than allowed at the end of the soak"
     metrics: ClassVar[tuple[str, ...]] = (
         "process.memory.usage",
