@@ -83,6 +83,7 @@ BLOCKS: Mapping[str, Callable[[], str]] = {
     "soakwatch rules --guide": lambda: _whole_table("rules", "--guide"),
     "soakwatch figures": lambda: _of_releases("figures", "last"),
     "soakwatch trend": lambda: _of_releases("trend"),
+    "soakwatch metrics --rules": lambda: _whole_table("metrics", "--rules"),
     "soakwatch metrics --events": lambda: _whole_table("metrics", "--events"),
     "soakwatch profiles --table": lambda: _whole_table("profiles", "--table"),
 }

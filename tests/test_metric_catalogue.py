@@ -7,11 +7,22 @@ from click.testing import CliRunner
 
 from soakwatch.cli.commands.metrics import command
 from soakwatch.core.plain_names import plain_name
+from soakwatch.core.registry import INSTALLED, rule_class
 from soakwatch.report.topics import TOPICS
 from soakwatch.runs.figure_spec import STATISTICS, better_of, name_of, parse_figure
 from soakwatch.runs.figures import STANDARD
 from soakwatch_model.metric import BY_NAME, CATALOGUE
-from soakwatch_model.metric_queries import drop_counters, shown_in, turns_of, usual_in
+from soakwatch_model.metric_entry import FAILS, GOES_OFF, SURGES, WARNS
+from soakwatch_model.metric_queries import (
+    bad_direction,
+    changing,
+    drop_counters,
+    shown_in,
+    trending,
+    turns_of,
+    usual_in,
+    why_unjudged,
+)
 
 
 def test_every_metric_of_a_topic_is_on_the_page() -> None:
@@ -52,6 +63,31 @@ def test_a_direction_that_is_bad_is_said_once() -> None:
     """What may not grow needs no second direction, and where both stand they agree."""
     assert [m.name for m in CATALOGUE if m.growth is not None and m.worse is not None] == []
     assert all(m.growth is not None for m in CATALOGUE if m.by_load)
+
+
+def test_every_metric_is_judged_or_says_why_not() -> None:
+    """No row of the table of metrics and rules is empty, and none says both."""
+    judged = {metric for rule in INSTALLED.rules.names() for metric in rule_class(rule).metrics}
+    silent = [m.name for m in CATALOGUE if m.name not in judged and not why_unjudged(m.name)]
+    assert silent == [], "name the rule that judges it, or say with unjudged= why none does"
+    assert [m.name for m in CATALOGUE if m.name in judged and m.unjudged] == []
+
+
+def test_what_the_generic_rules_judge_has_a_direction() -> None:
+    """A trend needs one, and so does a surge; a state that goes off is one that is worse when it is down."""
+    assert [name for name in (*trending(), *changing(SURGES, GOES_OFF)) if not bad_direction(name)] == []
+    said = {*(m.trend for m in CATALOGUE if m.trend), *(m.change.outcome for m in CATALOGUE if m.change is not None)}
+    assert said == {FAILS, WARNS}
+
+
+def test_the_table_of_rules_says_what_only_warns() -> None:
+    """A metric has the rules that judge it, or a reason; a generic rule that never fails a device by it is marked."""
+    shown = CliRunner().invoke(command, ["--rules"]).output.splitlines()
+    rows = {line.split()[0]: line.split(maxsplit=1)[1] for line in shown}
+    assert len(rows) == len(CATALOGUE) + 1
+    assert rows["system.power"] == "trend (warns)"
+    assert rows["system.network.up"] == "change"
+    assert rows["system.sessions.limit"] == "none: the limit of system.sessions"
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from functools import cache
 
 from soakwatch_model.flow import WHOLE
 from soakwatch_model.metric_device import DEVICE
-from soakwatch_model.metric_entry import COUNTER, DOWN, GAUGE, STATE, UP, Metric, entry
+from soakwatch_model.metric_entry import COUNTER, DOWN, GAUGE, OWN, STATE, UP, Metric, entry
 from soakwatch_model.metric_hardware import HARDWARE
 from soakwatch_model.metric_host import HOST
 from soakwatch_model.metric_load import LOAD
@@ -47,7 +47,7 @@ CATALOGUE: tuple[Metric, ...] = (
     *DEVICE,
     *HARDWARE,
     # --- the monitor itself --------------------------------------------------------------------------------
-    entry("monitor.cpu.time", "s", COUNTER, "CPU time of the collector", shown=Shown(MONITOR_CPU)),
+    entry("monitor.cpu.time", "s", COUNTER, "CPU time of the collector", shown=Shown(MONITOR_CPU), unjudged=OWN),
     entry(
         "monitor.memory.usage",
         "By",
@@ -82,10 +82,11 @@ CATALOGUE: tuple[Metric, ...] = (
         GAUGE,
         "how late the collector's event loop ran at worst since the poll before",
         shown=Shown(MONITOR_LAG),
+        unjudged=OWN,
     ),
-    entry("monitor.record.size", "By", GAUGE, "bytes of the record on disk"),
-    entry("monitor.disk.free", "By", GAUGE, "free space where the record lies", growth=None),
-    entry("monitor.polls", "{poll}", COUNTER, "polls by how they ended", "outcome"),
+    entry("monitor.record.size", "By", GAUGE, "bytes of the record on disk", unjudged=OWN),
+    entry("monitor.disk.free", "By", GAUGE, "free space where the record lies", growth=None, unjudged=OWN),
+    entry("monitor.polls", "{poll}", COUNTER, "polls by how they ended", "outcome", unjudged=OWN),
     entry(
         "monitor.sink.lag",
         "s",
@@ -93,11 +94,28 @@ CATALOGUE: tuple[Metric, ...] = (
         "age of the oldest sample that a sink has not written yet",
         "sink",
         shown=Shown(MONITOR_LAG),
+        unjudged=OWN,
     ),
-    entry("monitor.sink.backlog", "{poll}", GAUGE, "recorded polls that a sink has not written yet", "sink"),
-    entry("monitor.sink.written", "{line}", COUNTER, "lines that a sink has written", "sink"),
-    entry("monitor.sink.rejected", "{line}", COUNTER, "lines that a sink's database refused for good", "sink"),
-    entry("monitor.clock.offset", "s", GAUGE, "wall clock less steady clock: a step is a jump here", low=None),
+    entry(
+        "monitor.sink.backlog", "{poll}", GAUGE, "recorded polls that a sink has not written yet", "sink", unjudged=OWN
+    ),
+    entry("monitor.sink.written", "{line}", COUNTER, "lines that a sink has written", "sink", unjudged=OWN),
+    entry(
+        "monitor.sink.rejected",
+        "{line}",
+        COUNTER,
+        "lines that a sink's database refused for good",
+        "sink",
+        unjudged=OWN,
+    ),
+    entry(
+        "monitor.clock.offset",
+        "s",
+        GAUGE,
+        "wall clock less steady clock: a step is a jump here",
+        low=None,
+        unjudged=OWN,
+    ),
 )
 
 BY_NAME: dict[str, Metric] = {metric.name: metric for metric in CATALOGUE}

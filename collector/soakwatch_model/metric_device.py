@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 from soakwatch_model.metric_entry import (
+    CACHE,
     COUNTER,
+    COUNTS,
     DOWN,
+    FAILS,
+    FALLS,
     GAUGE,
+    GOES_OFF,
     HOST_MEMORY,
+    OWN,
     REASONS,
     REFUSED,
     STATE,
+    SURGES,
     UP,
+    WARNS,
     Drops,
     Metric,
+    Sign,
     entry,
 )
 from soakwatch_model.shown import CPU, LATENCY, LOSS, MEMORY, QUEUES, SESSIONS, Figures, Shown
 
 _IF = "interface"
 _POOL = ("pool",)
+_CLOSER = "the close look of the flight recorder at a moment that other metrics judge"
+_UNMAPPED = "no profile maps it: its bad direction is not known"
 _REACH = ("peer", "protocol")
 _SESSION = ("protocol", "peer", "context")
 
@@ -35,6 +46,7 @@ DEVICE: tuple[Metric, ...] = (
         worse=UP,
         shown=Shown(CPU, 2, usual=True),
         aligned=True,
+        trend=FAILS,
     ),
     entry(
         "system.cpu.module.average",
@@ -47,6 +59,7 @@ DEVICE: tuple[Metric, ...] = (
         quantum=0.01,
         worse=UP,
         shown=Shown(CPU, 3),
+        trend=WARNS,
     ),
     entry(
         "system.memory.utilization",
@@ -93,8 +106,16 @@ DEVICE: tuple[Metric, ...] = (
         GAUGE,
         "what a pool holds that is page cache or buffers, or counts them in: it fills up and is no leak",
         *_POOL,
+        unjudged=CACHE,
     ),
-    entry("system.memory.cache.limit", "By", STATE, "size of the memory behind such a pool", *_POOL),
+    entry(
+        "system.memory.cache.limit",
+        "By",
+        STATE,
+        "size of the memory behind such a pool",
+        *_POOL,
+        unjudged="a size: nothing to judge",
+    ),
     entry(
         "system.memory.pool.largest_free",
         "By",
@@ -106,9 +127,26 @@ DEVICE: tuple[Metric, ...] = (
     ),
     entry("system.memory.pool.failures", "{failure}", COUNTER, "allocations refused by a pool", *_POOL, growth=UP),
     # --- interfaces and drops -------------------------------------------------------------------------------
-    entry("system.network.up", "1", STATE, "1 while an interface is up, 0 while it is not", _IF, high=1.0, worse=DOWN),
-    entry("system.network.admin_up", "1", STATE, "1 while an interface is meant to be up", _IF, high=1.0),
-    entry("system.network.speed", "bit/s", STATE, "speed of an interface", _IF, high=1e13),
+    entry(
+        "system.network.up",
+        "1",
+        STATE,
+        "1 while an interface is up, 0 while it is not",
+        _IF,
+        high=1.0,
+        worse=DOWN,
+        change=Sign(GOES_OFF, FAILS),
+    ),
+    entry(
+        "system.network.admin_up",
+        "1",
+        STATE,
+        "1 while an interface is meant to be up",
+        _IF,
+        high=1.0,
+        unjudged="what was asked of an interface: it excuses one that is down",
+    ),
+    entry("system.network.speed", "bit/s", STATE, "speed of an interface", _IF, high=1e13, change=Sign(FALLS, WARNS)),
     entry(
         "system.network.cast.packets",
         "{packet}",
@@ -117,10 +155,33 @@ DEVICE: tuple[Metric, ...] = (
         _IF,
         "direction",
         "cast",
+        unjudged="a part of system.network.packets, which is judged",
     ),
-    entry("system.network.unknown_protocols", "{packet}", COUNTER, "packets of an unknown protocol", _IF),
-    entry("system.network.changed", "s", STATE, "uptime at which an interface last changed its state", _IF),
-    entry("system.network.counters_since", "s", STATE, "uptime at which an interface's counters were reset", _IF),
+    entry(
+        "system.network.unknown_protocols",
+        "{packet}",
+        COUNTER,
+        "packets of an unknown protocol",
+        _IF,
+        worse=UP,
+        change=Sign(SURGES, WARNS),
+    ),
+    entry(
+        "system.network.changed",
+        "s",
+        STATE,
+        "uptime at which an interface last changed its state",
+        _IF,
+        unjudged="context of system.network.up, which is judged",
+    ),
+    entry(
+        "system.network.counters_since",
+        "s",
+        STATE,
+        "uptime at which an interface's counters were reset",
+        _IF,
+        unjudged="explains why counters began anew",
+    ),
     entry(
         "system.forwarding.dropped",
         "{packet}",
@@ -153,9 +214,17 @@ DEVICE: tuple[Metric, ...] = (
         "place",
         "reason",
         drops=Drops("forwarding", REFUSED),
+        unjudged="refused on purpose, and follows what was sent",
     ),
     entry("queue.usage", "By", GAUGE, "bytes waiting in a queue", "queue", growth=UP, shown=Shown(QUEUES, 2)),
-    entry("queue.packets", "{packet}", COUNTER, "packets that went through a queue", "queue"),
+    entry(
+        "queue.packets",
+        "{packet}",
+        COUNTER,
+        "packets that went through a queue",
+        "queue",
+        unjudged="traffic of one class follows the load; queue.dropped is judged",
+    ),
     # --- sessions -------------------------------------------------------------------------------------------
     entry(
         "system.sessions",
@@ -184,7 +253,13 @@ DEVICE: tuple[Metric, ...] = (
         shown=Shown(SESSIONS, 3),
     ),
     entry(
-        "system.sessions.rate", "{session}/s", GAUGE, "new sessions per second, as the device says", "table", worse=DOWN
+        "system.sessions.rate",
+        "{session}/s",
+        GAUGE,
+        "new sessions per second, as the device says",
+        "table",
+        worse=DOWN,
+        trend=WARNS,
     ),
     # --- state of the network -------------------------------------------------------------------------------
     # protocol: bgp ospf ospf3 isis bfd lacp vrrp hsrp stp tunnel; context: VRF, instance or interface, else "default"
@@ -229,11 +304,23 @@ DEVICE: tuple[Metric, ...] = (
         "context",
     ),
     # --- life -----------------------------------------------------------------------------------------------
-    entry("system.agent.uptime", "s", GAUGE, "time since the device's SNMP agent started"),
+    entry("system.agent.uptime", "s", GAUGE, "time since the device's SNMP agent started", change=Sign(FALLS, WARNS)),
     entry(
-        "system.agent.boots", "{boot}", STATE, "how often the SNMP engine has started (snmpEngineBoots)", urgent=True
+        "system.agent.boots",
+        "{boot}",
+        STATE,
+        "how often the SNMP engine has started (snmpEngineBoots)",
+        urgent=True,
+        change=Sign(COUNTS, WARNS),
     ),
-    entry("system.module.uptime", "s", GAUGE, "time since one card or module started", "module"),
+    entry(
+        "system.module.uptime",
+        "s",
+        GAUGE,
+        "time since one card or module started",
+        "module",
+        change=Sign(FALLS, FAILS),
+    ),
     entry(
         "system.service.restarts",
         "{restart}",
@@ -242,6 +329,7 @@ DEVICE: tuple[Metric, ...] = (
         "service",
         worse=UP,
         urgent=True,
+        change=Sign(COUNTS, FAILS),
     ),
     # --- reach ----------------------------------------------------------------------------------------------
     entry("reach.up", "1", STATE, "1 while a peer answers, 0 while it does not", *_REACH, high=1.0, worse=DOWN),
@@ -253,6 +341,7 @@ DEVICE: tuple[Metric, ...] = (
         *_REACH,
         worse=UP,
         shown=Shown(LATENCY, 3, usual=True),
+        trend=WARNS,
     ),
     entry("reach.sent", "{packet}", COUNTER, "requests sent to a peer since the source started", *_REACH),
     entry(
@@ -264,10 +353,34 @@ DEVICE: tuple[Metric, ...] = (
         growth=UP,
         shown=Shown(LOSS, 6),
     ),
-    entry("reach.status", "1", STATE, "status code of the last answer over HTTP", *_REACH),
+    entry(
+        "reach.status",
+        "1",
+        STATE,
+        "status code of the last answer over HTTP",
+        *_REACH,
+        unjudged="context of reach.up, which is judged",
+    ),
     # --- whatever an exporter reports -----------------------------------------------------------------------
-    entry("exporter.gauge", "1", GAUGE, "a gauge of an exporter that no profile maps", "name", "labels", low=None),
-    entry("exporter.counter", "1", COUNTER, "a counter of an exporter that no profile maps", "name", "labels"),
+    entry(
+        "exporter.gauge",
+        "1",
+        GAUGE,
+        "a gauge of an exporter that no profile maps",
+        "name",
+        "labels",
+        low=None,
+        unjudged=_UNMAPPED,
+    ),
+    entry(
+        "exporter.counter",
+        "1",
+        COUNTER,
+        "a counter of an exporter that no profile maps",
+        "name",
+        "labels",
+        unjudged=_UNMAPPED,
+    ),
     # --- what the polls themselves cost and miss ------------------------------------------------------------
     entry(
         "source.device.cpu.time",
@@ -281,9 +394,19 @@ DEVICE: tuple[Metric, ...] = (
     entry(
         "source.poll.duration", "s", GAUGE, "how long the device took to answer one poll over its management", "source"
     ),
-    entry("source.clock.offset", "s", GAUGE, "the device's clock less the collector's", "source", low=None),
-    entry("source.spool.usage", "By", GAUGE, "bytes that wait in the agent's spool", "source"),
-    entry("source.spool.lost", "{look}", COUNTER, "polls that the agent's full spool dropped", "source", growth=UP),
+    entry(
+        "source.clock.offset", "s", GAUGE, "the device's clock less the collector's", "source", low=None, unjudged=OWN
+    ),
+    entry("source.spool.usage", "By", GAUGE, "bytes that wait in the agent's spool", "source", unjudged=OWN),
+    entry(
+        "source.spool.lost",
+        "{look}",
+        COUNTER,
+        "polls that the agent's full spool dropped",
+        "source",
+        growth=UP,
+        unjudged="the polls that it dropped are missing: coverage judges them",
+    ),
     # --- the agent's flight recorder: apart from the polls' series, since its readings are finer -----------
     entry(
         "recorder.cpu.utilization",
@@ -292,9 +415,32 @@ DEVICE: tuple[Metric, ...] = (
         "busy share of a core, or of all, over a tenth of a second",
         "core",
         high=1.0,
+        unjudged=_CLOSER,
     ),
-    entry("recorder.dropped", "{packet}", COUNTER, "packets dropped, by place, each tenth of a second", "place"),
-    entry("recorder.queue.usage", "By", GAUGE, "memory of all socket queues of a protocol", "queue"),
-    entry("source.messages", "{message}", COUNTER, "messages received, by fate", "source", "fate"),
-    entry("source.log.lines", "{line}", COUNTER, "lines of a log received, by severity", "source", "severity"),
+    entry(
+        "recorder.dropped",
+        "{packet}",
+        COUNTER,
+        "packets dropped, by place, each tenth of a second",
+        "place",
+        unjudged=_CLOSER,
+    ),
+    entry(
+        "recorder.queue.usage",
+        "By",
+        GAUGE,
+        "memory of all socket queues of a protocol",
+        "queue",
+        unjudged=_CLOSER,
+    ),
+    entry("source.messages", "{message}", COUNTER, "messages received, by fate", "source", "fate", unjudged=OWN),
+    entry(
+        "source.log.lines",
+        "{line}",
+        COUNTER,
+        "lines of a log received, by severity",
+        "source",
+        "severity",
+        unjudged=OWN,
+    ),
 )

@@ -17,6 +17,18 @@ DOWN = "down"  # lasting fall is bad (free memory)
 BOOT, HOST_MEMORY, HELD_MEMORY = "boot", "memory of a host", "memory of a process"
 """What several metrics say in ways of their own: which boot it is, what a host has in use, what a process holds."""
 
+FAILS, WARNS = "fail", "warn"
+"""What the generic rules may say at worst of a metric: it fails the device, or is only told."""
+
+GOES_OFF, FALLS, COUNTS, STOPS, SURGES = "goes off", "falls", "counts", "stops", "surges"
+"""How a metric tells of a fault: a switch that goes off, an age or a speed that falls, each count of a counter, traffic
+that stops while the load goes on, a rate or a level that becomes many times what it was."""
+
+OWN = "the monitor's own: it says nothing of a device"
+"""Why no rule judges what the monitor tells of itself."""
+CACHE = "page cache fills up by design"
+"""Why no rule judges what a machine keeps of its disks."""
+
 FULL, REASONS, REFUSED = "full", "reasons", "refused"
 """Why packets were dropped: no room or time for them, the reasons that the counter names, or on purpose."""
 
@@ -27,6 +39,14 @@ class Drops:
 
     place: str
     why: str = FULL
+
+
+@dataclass(frozen=True)
+class Sign:
+    """Which sign of a fault the generic rule ``change`` looks for in a metric, and what it may say of it at worst."""
+
+    how: str
+    outcome: str = FAILS
 
 
 @dataclass(frozen=True)
@@ -50,6 +70,10 @@ class Metric:
     ``tells`` is what it says in common with others (``BOOT``, ``HOST_MEMORY``, ``HELD_MEMORY``), ``drops`` where and
     why a device dropped what it counts. A change of what is ``urgent`` means that something broke: it is judged at
     once. ``probe`` is the probe of the agent that reads it on a host; empty: none does.
+
+    ``trend`` says what the generic rule ``trend`` may say at worst where it moves steadily in its bad direction
+    (``FAILS``, ``WARNS``; empty: it is not judged so), ``change`` the same of a lasting change. ``unjudged`` says why
+    no rule judges it.
     """
 
     name: str
@@ -76,6 +100,9 @@ class Metric:
     drops: Drops | None = None
     urgent: bool = False
     probe: str = ""
+    trend: str = ""
+    change: Sign | None = None
+    unjudged: str = ""
 
 
 def entry(
@@ -102,6 +129,9 @@ def entry(
     drops: Drops | None = None,
     urgent: bool = False,
     probe: str = "",
+    trend: str = "",
+    change: Sign | None = None,
+    unjudged: str = "",
 ) -> Metric:
     """An entry of the catalogue; the floor of what must not grow is its quantum."""
     floor = quantum if quantum is not None and growth is not None else 0.0
@@ -130,4 +160,7 @@ def entry(
         drops=drops,
         urgent=urgent,
         probe=probe,
+        trend=trend,
+        change=change,
+        unjudged=unjudged,
     )

@@ -6,7 +6,7 @@ shutdown), ``warning`` where the maker only warns.
 
 from __future__ import annotations
 
-from soakwatch_model.metric_entry import COUNTER, GAUGE, STATE, UP, Metric, entry
+from soakwatch_model.metric_entry import COUNTER, GAUGE, STATE, UP, WARNS, Metric, entry
 from soakwatch_model.shown import Figures
 
 _FAN, _SUPPLY, _OPTIC, _SENSOR = ("fan",), ("power_supply",), ("optic",), ("sensor",)
@@ -60,6 +60,7 @@ HARDWARE: tuple[Metric, ...] = (
         words="power",
         figures=Figures(220, ("system.power", "system.power / load.rx.packet.rate", "system.power / load.rx.packets")),
         probe="power",
+        trend=WARNS,
     ),
     entry(
         "system.energy",
@@ -70,6 +71,7 @@ HARDWARE: tuple[Metric, ...] = (
         worse=UP,
         statistic="rate",
         probe="power",
+        unjudged="counts system.power, which is judged",
     ),
     entry(
         "hardware.fan.up",

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from soakwatch_model.metric_entry import (
     BOOT,
+    CACHE,
     COUNTER,
     DOWN,
+    FAILS,
     GAUGE,
     HELD_MEMORY,
     HOST_MEMORY,
     STATE,
+    STOPS,
+    SURGES,
     UP,
+    WARNS,
     Drops,
     Metric,
+    Sign,
     entry,
 )
 from soakwatch_model.shown import (
@@ -28,11 +34,19 @@ from soakwatch_model.shown import (
 )
 
 _PROCESS = ("process", "instance")
+_WORK = "counts the work of the machine: no direction is bad"
 
 HOST: tuple[Metric, ...] = (
     # --- CPU -----------------------------------------------------------------------------------------------
     entry(
-        "system.cpu.time", "s", COUNTER, "CPU time of all cores by mode, since boot", "mode", quantum=0.01, probe="cpu"
+        "system.cpu.time",
+        "s",
+        COUNTER,
+        "CPU time of all cores by mode, since boot",
+        "mode",
+        quantum=0.01,
+        probe="cpu",
+        unjudged="says the same as system.cpu.utilization",
     ),
     entry(
         "system.cpu.core.time",
@@ -57,6 +71,7 @@ HOST: tuple[Metric, ...] = (
         figures=Figures(180, ("system.cpu.utilization", "max(system.cpu.utilization)")),
         aligned=True,
         probe="cpu",
+        trend=FAILS,
     ),
     entry(
         "system.cpu.core.utilization",
@@ -69,8 +84,18 @@ HOST: tuple[Metric, ...] = (
         words="CPU core",
         shown=Shown(CPU, usual=True),
         probe="cpu",
+        trend=WARNS,
     ),
-    entry("system.cpu.frequency", "Hz", GAUGE, "current clock of one core", "core", every=10, probe="sensors"),
+    entry(
+        "system.cpu.frequency",
+        "Hz",
+        GAUGE,
+        "current clock of one core",
+        "core",
+        every=10,
+        probe="sensors",
+        unjudged="the governor moves it with the work",
+    ),
     entry(
         "system.cpu.load",
         "{process}",
@@ -79,9 +104,17 @@ HOST: tuple[Metric, ...] = (
         "minutes",
         worse=UP,
         probe="load",
+        trend=WARNS,
     ),
     entry("system.cpu.logical.count", "{cpu}", STATE, "cores online", probe="cpu"),
-    entry("system.context_switches", "{switch}", COUNTER, "context switches since boot", probe="cpu"),
+    entry(
+        "system.context_switches",
+        "{switch}",
+        COUNTER,
+        "context switches since boot",
+        probe="cpu",
+        unjudged=_WORK,
+    ),
     entry(
         "system.interrupts",
         "{interrupt}",
@@ -90,6 +123,7 @@ HOST: tuple[Metric, ...] = (
         "core",
         every=10,
         probe="load",
+        unjudged=_WORK,
     ),
     entry(
         "system.processes",
@@ -129,8 +163,24 @@ HOST: tuple[Metric, ...] = (
         tells=HOST_MEMORY,
         probe="memory",
     ),
-    entry("system.memory.cached", "By", GAUGE, "page cache and reclaimable slab", quantum=4096, probe="memory"),
-    entry("system.memory.slab", "By", GAUGE, "kernel slab, reclaimable or not", quantum=4096, probe="memory"),
+    entry(
+        "system.memory.cached",
+        "By",
+        GAUGE,
+        "page cache and reclaimable slab",
+        quantum=4096,
+        probe="memory",
+        unjudged=CACHE,
+    ),
+    entry(
+        "system.memory.slab",
+        "By",
+        GAUGE,
+        "kernel slab, reclaimable or not",
+        quantum=4096,
+        probe="memory",
+        unjudged="a part of system.memory.usage, which is judged",
+    ),
     entry(
         "system.memory.committed",
         "By",
@@ -144,7 +194,13 @@ HOST: tuple[Metric, ...] = (
         probe="memory",
     ),
     entry(
-        "system.memory.commit_limit", "By", GAUGE, "address space that may be promised", quantum=4096, probe="memory"
+        "system.memory.commit_limit",
+        "By",
+        GAUGE,
+        "address space that may be promised",
+        quantum=4096,
+        probe="memory",
+        unjudged="the kernel derives it from other sizes",
     ),
     entry(
         "system.memory.swap.usage",
@@ -180,6 +236,7 @@ HOST: tuple[Metric, ...] = (
         words="traffic",
         shown=Shown(THROUGHPUT, 6, usual=True),
         probe="network",
+        change=Sign(STOPS, FAILS),
     ),
     entry(
         "system.network.packets",
@@ -191,6 +248,7 @@ HOST: tuple[Metric, ...] = (
         words="packets",
         shown=Shown(THROUGHPUT, 7),
         probe="network",
+        change=Sign(STOPS, FAILS),
     ),
     entry(
         "system.network.errors",
@@ -223,6 +281,7 @@ HOST: tuple[Metric, ...] = (
         "packets handled by a core's receive softirq",
         "core",
         probe="softnet",
+        unjudged=_WORK,
     ),
     entry(
         "system.softnet.dropped",
@@ -244,6 +303,7 @@ HOST: tuple[Metric, ...] = (
         worse=UP,
         statistic="rate",
         probe="softnet",
+        change=Sign(SURGES, WARNS),
     ),
     entry(
         "system.udp.receive_errors",
@@ -273,6 +333,7 @@ HOST: tuple[Metric, ...] = (
         worse=UP,
         statistic="rate",
         probe="transport",
+        change=Sign(SURGES, FAILS),
     ),
     entry(
         "system.conntrack.count",
@@ -317,11 +378,35 @@ HOST: tuple[Metric, ...] = (
         drops=Drops("queues"),
     ),
     # --- disk ----------------------------------------------------------------------------------------------
-    entry("system.disk.io", "By", COUNTER, "bytes through a disk", "device", "direction", probe="disk"),
     entry(
-        "system.disk.operations", "{operation}", COUNTER, "operations of a disk", "device", "direction", probe="disk"
+        "system.disk.io",
+        "By",
+        COUNTER,
+        "bytes through a disk",
+        "device",
+        "direction",
+        probe="disk",
+        unjudged=_WORK,
     ),
-    entry("system.disk.io_time", "s", COUNTER, "time a disk was busy", "device", probe="disk"),
+    entry(
+        "system.disk.operations",
+        "{operation}",
+        COUNTER,
+        "operations of a disk",
+        "device",
+        "direction",
+        probe="disk",
+        unjudged=_WORK,
+    ),
+    entry(
+        "system.disk.io_time",
+        "s",
+        COUNTER,
+        "time a disk was busy",
+        "device",
+        probe="disk",
+        unjudged=_WORK,
+    ),
     entry(
         "system.filesystem.usage",
         "By",
@@ -357,6 +442,7 @@ HOST: tuple[Metric, ...] = (
         worse=UP,
         words="temperature",
         probe="sensors",
+        trend=FAILS,
     ),
     # --- life and crashes ----------------------------------------------------------------------------------
     entry(
@@ -432,6 +518,7 @@ HOST: tuple[Metric, ...] = (
         "state letter of the process as its character code (82 = R, 90 = Z)",
         *_PROCESS,
         probe="process",
+        unjudged="context of process.up, which says whether it lives",
     ),
     entry(
         "process.cpu.time",
@@ -457,6 +544,7 @@ HOST: tuple[Metric, ...] = (
         figures=Figures(210),
         aligned=True,
         probe="process",
+        trend=WARNS,
     ),
     entry(
         "process.memory.usage",
@@ -503,7 +591,16 @@ HOST: tuple[Metric, ...] = (
         tells=HELD_MEMORY,
         probe="process",
     ),
-    entry("process.memory.virtual", "By", GAUGE, "address space", *_PROCESS, quantum=4096, probe="process"),
+    entry(
+        "process.memory.virtual",
+        "By",
+        GAUGE,
+        "address space",
+        *_PROCESS,
+        quantum=4096,
+        probe="process",
+        unjudged="address space is not memory",
+    ),
     entry(
         "process.threads",
         "{thread}",

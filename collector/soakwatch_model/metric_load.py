@@ -33,8 +33,25 @@ from soakwatch_model.flow import (
     WHOLE,
     Flow,
 )
-from soakwatch_model.metric_entry import COUNTER, DOWN, GAUGE, STATE, UP, Metric, entry
+from soakwatch_model.metric_entry import (
+    COUNTER,
+    DOWN,
+    FAILS,
+    GAUGE,
+    GOES_OFF,
+    STATE,
+    STOPS,
+    SURGES,
+    UP,
+    WARNS,
+    Metric,
+    Sign,
+    entry,
+)
 from soakwatch_model.shown import CPU, LATENCY, LOSS, THROUGHPUT, Figures, Shown
+
+_SENT = "what was sent: generator_health judges that in sum"
+_SEARCH = "what a search for the capacity found: the search itself says so"
 
 LOAD: tuple[Metric, ...] = (
     # --- requests (a transaction is a request) -------------------------------------------------------------
@@ -103,6 +120,7 @@ LOAD: tuple[Metric, ...] = (
         GAUGE,
         "users that the generator simulates at the moment",
         flow=Flow(DRIVE, USERS),
+        unjudged="what the generator was told to simulate",
     ),
     # --- connections ---------------------------------------------------------------------------------------
     entry(
@@ -274,6 +292,7 @@ LOAD: tuple[Metric, ...] = (
         words="capacity",
         figures=Figures(10),
         flow=Flow(CAPACITY, PACKETS),
+        unjudged=_SEARCH,
     ),
     entry(
         "load.capacity.rate",
@@ -286,6 +305,7 @@ LOAD: tuple[Metric, ...] = (
         words="capacity",
         figures=Figures(20),
         flow=Flow(CAPACITY, REQUESTS),
+        unjudged=_SEARCH,
     ),
     entry(
         "load.capacity.level",
@@ -297,6 +317,7 @@ LOAD: tuple[Metric, ...] = (
         worse=DOWN,
         words="capacity, share of full load",
         figures=Figures(30),
+        unjudged=_SEARCH,
     ),
     entry(
         "load.lost.packets",
@@ -317,6 +338,7 @@ LOAD: tuple[Metric, ...] = (
         "packets that came out of order, since the generator started",
         worse=UP,
         flow=Flow(QUALITY, ORDER),
+        change=Sign(SURGES, WARNS),
     ),
     entry(
         "load.loss",
@@ -336,6 +358,7 @@ LOAD: tuple[Metric, ...] = (
         GAUGE,
         "packets sent less received so far, those under way included: may go down again",
         low=None,
+        unjudged="loss counts what was sent and received itself",
     ),
     entry(
         "load.retransmits",
@@ -344,6 +367,7 @@ LOAD: tuple[Metric, ...] = (
         "TCP segments sent again since the generator started",
         worse=UP,
         flow=Flow(QUALITY, REPEATS),
+        change=Sign(SURGES, FAILS),
     ),
     # --- time ----------------------------------------------------------------------------------------------
     entry(
@@ -360,6 +384,7 @@ LOAD: tuple[Metric, ...] = (
             90, ("load.latency", "max(load.latency)", 'load.latency{quantile="p50"}', 'load.latency{quantile="mean"}')
         ),
         aligned=True,
+        trend=FAILS,
     ),
     entry(
         "load.jitter",
@@ -369,6 +394,8 @@ LOAD: tuple[Metric, ...] = (
         worse=UP,
         flow=Flow(QUALITY, JITTER),
         words="jitter",
+        trend=WARNS,
+        change=Sign(SURGES, FAILS),
     ),
     # --- the generator's own health ------------------------------------------------------------------------
     entry(
@@ -401,10 +428,17 @@ LOAD: tuple[Metric, ...] = (
         "lines of the generator's output that could not be read",
         worse=UP,
         statistic="rate",
+        unjudged="how the monitor read the generator: coverage judges what is missing",
     ),
     # --- its ports and flows -------------------------------------------------------------------------------
     entry(
-        "load.port.tx.packets", "{packet}", COUNTER, "packets sent by one port", "port", flow=Flow(SENT, PACKETS, PORT)
+        "load.port.tx.packets",
+        "{packet}",
+        COUNTER,
+        "packets sent by one port",
+        "port",
+        flow=Flow(SENT, PACKETS, PORT),
+        unjudged=_SENT,
     ),
     entry(
         "load.port.rx.packets",
@@ -414,8 +448,17 @@ LOAD: tuple[Metric, ...] = (
         "port",
         flow=Flow(BACK, PACKETS, PORT),
         worse=DOWN,
+        change=Sign(STOPS, FAILS),
     ),
-    entry("load.port.tx.bytes", "By", COUNTER, "bytes sent by one port", "port", flow=Flow(SENT, BYTES, PORT)),
+    entry(
+        "load.port.tx.bytes",
+        "By",
+        COUNTER,
+        "bytes sent by one port",
+        "port",
+        flow=Flow(SENT, BYTES, PORT),
+        unjudged=_SENT,
+    ),
     entry(
         "load.port.rx.bytes",
         "By",
@@ -424,6 +467,7 @@ LOAD: tuple[Metric, ...] = (
         "port",
         flow=Flow(BACK, BYTES, PORT),
         worse=DOWN,
+        change=Sign(STOPS, FAILS),
     ),
     entry(
         "load.port.tx.packet.rate",
@@ -432,6 +476,7 @@ LOAD: tuple[Metric, ...] = (
         "packets sent per second by one port",
         "port",
         flow=Flow(SENT, PACKETS, PORT),
+        unjudged=_SENT,
     ),
     entry(
         "load.port.rx.packet.rate",
@@ -441,6 +486,7 @@ LOAD: tuple[Metric, ...] = (
         "port",
         flow=Flow(BACK, PACKETS, PORT),
         worse=DOWN,
+        change=Sign(STOPS, FAILS),
     ),
     entry(
         "load.port.errors",
@@ -451,8 +497,18 @@ LOAD: tuple[Metric, ...] = (
         "direction",
         worse=UP,
         statistic="rate",
+        change=Sign(SURGES, WARNS),
     ),
-    entry("load.port.up", "1", STATE, "1 if the link of one port is up", "port", high=1.0, worse=DOWN),
+    entry(
+        "load.port.up",
+        "1",
+        STATE,
+        "1 if the link of one port is up",
+        "port",
+        high=1.0,
+        worse=DOWN,
+        change=Sign(GOES_OFF, FAILS),
+    ),
     entry(
         "load.flow.tx.packets",
         "{packet}",
@@ -460,6 +516,7 @@ LOAD: tuple[Metric, ...] = (
         "packets sent of one flow",
         "flow",
         flow=Flow(SENT, PACKETS, STREAM),
+        unjudged=_SENT,
     ),
     entry(
         "load.flow.rx.packets",
@@ -469,6 +526,7 @@ LOAD: tuple[Metric, ...] = (
         "flow",
         worse=DOWN,
         flow=Flow(BACK, PACKETS, STREAM),
+        change=Sign(STOPS, FAILS),
     ),
     entry(
         "load.flow.loss",
@@ -480,6 +538,7 @@ LOAD: tuple[Metric, ...] = (
         worse=UP,
         flow=Flow(LOST, PACKETS, STREAM),
         shown=Shown(LOSS, 5),
+        change=Sign(SURGES, FAILS),
     ),
     entry(
         "load.flow.latency",
@@ -491,6 +550,7 @@ LOAD: tuple[Metric, ...] = (
         worse=UP,
         flow=Flow(QUALITY, DELAY, STREAM),
         shown=Shown(LATENCY, 2),
+        trend=FAILS,
     ),
     entry(
         "load.flow.jitter",
@@ -500,6 +560,8 @@ LOAD: tuple[Metric, ...] = (
         "flow",
         worse=UP,
         flow=Flow(QUALITY, JITTER, STREAM),
+        trend=WARNS,
+        change=Sign(SURGES, WARNS),
     ),
 )
 

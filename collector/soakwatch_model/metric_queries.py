@@ -80,6 +80,49 @@ def brought_by(probe: str) -> tuple[str, ...]:
     return tuple(metric.name for metric in CATALOGUE if metric.probe == probe)
 
 
+@cache
+def trending(*outcomes: str) -> tuple[str, ...]:
+    """The metrics that the generic rule ``trend`` judges; those of which it says at worst one of ``outcomes``.
+
+    >>> "system.temperature" in trending(), "system.temperature" in trending("warn")
+    (True, False)
+    """
+    return tuple(metric.name for metric in CATALOGUE if metric.trend and (not outcomes or metric.trend in outcomes))
+
+
+@cache
+def changing(*how: str) -> tuple[str, ...]:
+    """The metrics that the generic rule ``change`` judges; those that tell of a fault in one of some ways.
+
+    >>> from soakwatch_model.metric_entry import GOES_OFF
+    >>> changing(GOES_OFF)
+    ('load.port.up', 'system.network.up')
+    """
+    changes = ((metric.name, metric.change) for metric in CATALOGUE)
+    return tuple(name for name, change in changes if change is not None and (not how or change.how in how))
+
+
+def bad_direction(name: str) -> str:
+    """Which way a metric is worse: ``up``, ``down``, or empty where no way is, or nobody knows it.
+
+    >>> bad_direction("system.temperature"), bad_direction("system.memory.available"), bad_direction("system.disk.io")
+    ('up', 'down', '')
+    """
+    entry = BY_NAME.get(name)
+    return "" if entry is None else entry.growth or entry.worse or ""
+
+
+def why_unjudged(name: str) -> str:
+    """Why no rule judges a metric, where the catalogue says so: its own reason, or whose limit it is.
+
+    >>> why_unjudged("system.sessions.limit"), why_unjudged("system.sessions")
+    ('the limit of system.sessions', '')
+    """
+    own = BY_NAME[name].unjudged
+    limited = [metric.name for metric in CATALOGUE if metric.ceiling == name]
+    return own or (f"the limit of {limited[0]}" if limited else "")
+
+
 def words_of(name: str) -> str:
     """What people call a metric; its name where the catalogue has no words for it, or does not know it.
 

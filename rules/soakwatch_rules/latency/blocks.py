@@ -71,8 +71,8 @@ def grid_of(case: Case, series: Series, block_s: float) -> Grid:
             load = np.interp(np.arange(number), np.flatnonzero(known), load[known])
         else:
             load = np.full(number, np.nan)
-    judged = _judged(case, series, edges)
-    reference, early = _reference(case, edges, judged & np.isfinite(value))
+    judged = judged_blocks(case, series, edges)
+    reference, early = usual_blocks(case, edges, judged & np.isfinite(value))
     return Grid(edges, value, load, judged, reference, early)
 
 
@@ -101,7 +101,7 @@ def baselines(case: Case) -> list[Window]:
     return [p.window for p in case.phases if p.name == _BASELINE]
 
 
-def _judged(case: Case, series: Series, edges: NDArray[np.int64]) -> Flags:
+def judged_blocks(case: Case, series: Series, edges: NDArray[np.int64]) -> Flags:
     """Blocks outside of overloads, ramps, ways back from an overload, and what was announced."""
     begin, end = edges[:-1], edges[1:]
     judged = np.ones(begin.size, dtype=bool)
@@ -121,7 +121,7 @@ def _judged(case: Case, series: Series, edges: NDArray[np.int64]) -> Flags:
     return judged
 
 
-def _reference(case: Case, edges: NDArray[np.int64], usable: Flags) -> tuple[Flags, bool]:
+def usual_blocks(case: Case, edges: NDArray[np.int64], usable: Flags) -> tuple[Flags, bool]:
     """Blocks that tell what is usual: those of the baseline phase, else (then True) the early ones of the soak."""
     begin, end = edges[:-1], edges[1:]
     calm = np.zeros(usable.size, dtype=bool)

@@ -8,10 +8,13 @@ from fnmatch import fnmatchcase
 import click
 
 from soakwatch.core.errors import SoakwatchError
+from soakwatch.core.registry import INSTALLED, rule_class
 from soakwatch.core.suggest import hint
 from soakwatch.core.tables import show_table
 from soakwatch_model.event_catalogue import CATALOGUE as EVENTS
 from soakwatch_model.metric import BY_NAME, CATALOGUE, Metric
+from soakwatch_model.metric_entry import WARNS
+from soakwatch_model.metric_queries import why_unjudged
 
 
 @click.command(
@@ -21,11 +24,13 @@ Examples:
   soakwatch metrics memory
   soakwatch metrics load.rx.packets
   soakwatch metrics 'process.*'
+  soakwatch metrics --rules network
   soakwatch metrics --events kernel"""
 )
 @click.argument("pattern", required=False)
 @click.option("--events", is_flag=True, help="List the kinds of events instead.")
-def command(pattern: str | None, *, events: bool) -> None:
+@click.option("--rules", is_flag=True, help="List which rules judge each metric, or why none does.")
+def command(pattern: str | None, *, events: bool, rules: bool) -> None:
     """List the metrics, or the kinds of events; PATTERN is a glob, or a part of the name. Of the whole name of a
     metric all is shown that is known of it.
 
@@ -43,11 +48,14 @@ def command(pattern: str | None, *, events: bool) -> None:
         ]
         show_table(("event", "about the", "from", "notes", "meaning"), rows)
         return
-    if pattern in BY_NAME:
+    if pattern in BY_NAME and not rules:
         show_table(("metric", pattern), _facts(BY_NAME[pattern]))
         return
     metrics = {metric.name: metric for metric in CATALOGUE}
     matching = [metrics[name] for name in _matching("metric", pattern, list(metrics))]
+    if rules:
+        show_table(("metric", "judged by"), [(m.name, _judged_by(m)) for m in matching])
+        return
     show_table(
         ("metric", "unit", "kind", "growth", "labels", "meaning"),
         [(m.name, m.unit, m.kind, m.growth or "-", ",".join(m.labels) or "-", m.about) for m in matching],
@@ -78,6 +86,7 @@ def _facts(metric: Metric) -> list[tuple[str, str]]:
         ("bad growth", metric.growth),
         ("worse", metric.worse),
         ("limit", metric.ceiling),
+        ("judged by", _judged_by(metric)),
         ("traffic", f"{flow.what}, {flow.side} ({flow.scope})" if flow is not None else ""),
         ("topic", shown.topic if shown is not None else ""),
         ("figures", ", ".join(figures)),
@@ -85,3 +94,15 @@ def _facts(metric: Metric) -> list[tuple[str, str]]:
         ("aligned", "runs are laid over one another by it" if metric.aligned else ""),
     )
     return [(name, text) for name, text in facts if text]
+
+
+def _judged_by(metric: Metric) -> str:
+    """The rules that look at a metric, or why none does; of a generic rule also whether it only warns."""
+    own = metric.change.outcome if metric.change is not None else ""
+    at_worst = {"trend": metric.trend, "change": own}
+    found = [
+        f"{name} (warns)" if at_worst.get(name) == WARNS else name
+        for name in INSTALLED.rules.names()
+        if metric.name in rule_class(name).metrics
+    ]
+    return ", ".join(found) or f"none: {why_unjudged(metric.name)}"

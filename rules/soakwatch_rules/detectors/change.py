@@ -1,0 +1,432 @@
+"""Change: a link that is down, a card that restarted, a port that went silent, a rate that became many times as high"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from soakwatch_model.case import Case
+from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
+from soakwatch_model.label import label
+from soakwatch_model.metric import BY_NAME
+from soakwatch_model.metric_entry import COUNTS, FAILS, FALLS, GOES_OFF, STOPS, SURGES, Sign
+from soakwatch_model.metric_queries import changing, words_of
+from soakwatch_model.series import Series
+from soakwatch_model.window import Window
+from soakwatch_rules.draft import absent, draft
+from soakwatch_rules.events.excuses import excuse
+from soakwatch_rules.latency.blocks import judged_blocks, usual_blocks
+from soakwatch_rules.load.account import LoadAccount
+from soakwatch_rules.parameter import parameter
+from soakwatch_rules.rule import Input, RuleSpec
+from soakwatch_rules.sampling import cadence, unseen
+from soakwatch_rules.spans import overlap_s
+from soakwatch_rules.stats.hysteresis import stretches
+from soakwatch_rules.stats.stretched import Paced, block_length, paced, runs_of
+from soakwatch_rules.traits import Guide, Traits, Words
+from soakwatch_rules.wording.names import name_of, thing_of
+from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+_WRAP_S: Final = 2**32 / 100  # TimeTicks
+_NEAR_WRAP: Final = 0.02  # of it
+_MAX_MARKS: Final = 50
+_LEAST_BLOCKS: Final = 12
+_SILENT: Final = 0.01  # of the usual pace: keepalives go on
+_BUSY: Final = 0.1  # of the usual pace: more is traffic
+_ALWAYS: Final = 0.95  # of the blocks before: what carries traffic all the time
+_OFTEN: Final = 3  # silences of one port: with more its traffic comes and goes
+_LONGER: Final = 4.0  # times as long as it is silent it carried traffic before
+_EARLY: Final = 0.25  # of the run: so long is enough
+_CARRIES: Final = 1.0  # a second: less is a few keepalives
+_GOES_ON: Final = 0.5  # of the load before: it goes on
+_MORE_LOAD: Final = 1.1  # times the highest load of the usual blocks
+_COUNTED: Final = 10.0  # counts of a block: below that they are single events
+_LEAST_OF: Final = {"s": 1e-4, "1": 1e-3}
+"""By unit, the level of a gauge below which it is nothing (a jitter of 100 µs, a loss of 0.1 %)."""
+_HIGH: Final = 0.95  # quantile of the usual blocks
+_WARN_BLOCKS: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Fault:
+    """One change: when, what a sentence says of it, what excuses it, and whether it is grave enough to fail."""
+
+    begin_ns: int
+    end_ns: int | None
+    text: str
+    excused: str = ""
+    grave: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Fails if something changed for the worse, lastingly, that no rule of its own watches. The catalogue says of each
+    metric which sign counts (``soakwatch metrics NAME``) and whether it fails or only warns.
+
+    * a switch that goes off (a link): down for ``down`` or ``flaps`` times where it was up before. What was never up,
+      and what was shut, is not in use.
+    * an age that falls: a card or an agent that started anew, by each restart; a speed that fell for two readings. A
+      wrap of TimeTicks (497 days) is none.
+    * a count of a service manager: ``restarts`` and more fail, fewer warn.
+    * traffic that stops: a port or flow that carried more than 1/s in 95 % of its blocks before (for a quarter of the
+      run, or four times as long as it is silent) and now at most 1 % of its usual pace, for ``silent``, while the load
+      goes on at half of what it was (with no load known, and where that happens more than three times, it only warns).
+    * a rate or level that becomes ``factor`` times as high as 95 % of the usual blocks (those of the baseline phase,
+      else the first quarter): for ``share`` of what is judged, or ``ending`` of it and to the end; shorter ones (three
+      blocks and more) warn. Blocks are 5 min, three readings, at most 288 in a run. Counters need ten counts a block,
+      a jitter 0.1 ms and a loss 0.1 % before they are multiplied. It only warns where the load was higher than in any
+      usual block, or no load is known, since retransmissions follow the load more than in proportion.
+
+    What lies within ten minutes of an intervention, within what was announced, or beside a reboot is excused and told.
+    Overloads, ramps and the way back from an overload are not judged for traffic that stops and rates that surge.
+
+    How often wrong: nothing is tested against noise, so many series add no chance failures: each sign is a state that
+    the device tells, or tenfold the highest of a quarter of the run for a tenth of it; `soakwatch rules change` shows
+    the measured table. Known weaknesses: a link that is down between two readings only; traffic that another port takes
+    over after a failover that nobody recorded; a rate that was tenfold from the start; a port whose traffic comes in
+    bursts is not judged.
+
+    Neighbours: ``session_flap`` sessions, ``process_restart`` watched processes, ``reboot`` the device, ``drops`` what
+    it counts as lost, ``loss`` the load in sum, ``latency`` answers, ``step_change`` levels, ``trend`` slow changes.
+
+    Parameters: ``down``, ``flaps``, ``restarts``, ``silent``, ``factor``, ``share``, ``ending`` (below).
+
+    >>> import numpy as np
+    >>> from soakwatch_model.case import Case
+    >>> from soakwatch_model.window import Window
+    >>> from soakwatch_rules.scenarios.synthetic import readings
+    >>> up = np.where((np.arange(1440) > 700) & (np.arange(1440) < 820), 0.0, 1.0)
+    >>> series = readings("system.network.up", up, 60.0, object="interface=eth1")
+    >>> finding = Change().judge(Case("dut", series.object, Window(0, 86400 * 10**9), (series,)))[0]
+    >>> finding.outcome.value, finding.reason
+    ('fail', 'eth1 was down once: 1970-01-01 11:41:00 UTC for 1 h 59 min')
+
+    References: RFC 2863 (ifOperStatus), RFC 3418 and RFC 2579 (sysUpTime, TimeTicks), systemd.service(5) (NRestarts);
+    V. Barnett, T. Lewis, Outliers in statistical data, 1994 (quantiles as a reference that outliers do not move).
+    """
+
+    name: ClassVar[str] = "change"
+    version: ClassVar[int] = 1
+    summary: ClassVar[str] = "a link, card, service, port or rate changed for the worse"
+    metrics: ClassVar[tuple[str, ...]] = changing()
+    scope: ClassVar[Literal["object", "metric", "target"]] = "metric"
+    phases: ClassVar[tuple[str, ...]] = ()
+    manner: ClassVar[RuleSpec] = RuleSpec(
+        "two readings of a state; 12 blocks of 5 min (three readings) of traffic or of a rate",
+        shortest_s=3600.0,
+        live="end",
+        inputs=frozenset({Input.SHUT_PORTS}),
+    )
+    traits: ClassVar[Traits] = Traits(
+        words=Words("something changed for the worse", "a state or rate changed"),
+        rank=160,
+        guide=Guide(
+            fails_when=(
+                "A link that was up is down for a minute, a card or service restarts, a port falls silent while the "
+                "load goes on, or a rate is tenfold for a tenth of the run."
+            ),
+            misses="What changes between two polls only, and what was so from the start.",
+            knob="change: {down: 5m, factor: 20}",
+            next_step=(
+                "Read the log of the device at the moment; look at the other end of the link, or at what the traffic "
+                "took instead."
+            ),
+        ),
+    )
+
+    down: float = parameter(60.0, "s", "how long a link may be down", "a link that is trained anew takes seconds")
+    flaps: float = parameter(3.0, "{time}", "times down from which it fails however short", "once may be a cable")
+    restarts: float = parameter(3.0, "{restart}", "restarts by a service manager that fail; fewer warn", "a crash loop")
+    silent: float = parameter(1800.0, "s", "how long a port that carries traffic may be silent", "no rehash takes that")
+    factor: float = parameter(10.0, "1", "how many times the usual a rate may be", "no daily cycle is tenfold")
+    share: float = parameter(0.1, "1", "share of the judged time for which it may be more", "a job of 2 h a day")
+    ending: float = parameter(0.05, "1", "the same if it lasts to the end of the run", "an hour of a day")
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for parameters outside their range."""
+        if not 0 <= self.down < math.inf or not 0 < self.silent < math.inf:
+            raise ValueError("change: down and silent must be durations, such as 60s and 30m")
+        if not 1 <= self.flaps < math.inf or not 1 <= self.restarts < math.inf:
+            raise ValueError("change: flaps and restarts must be 1 or more")
+        if not 1 < self.factor < math.inf:
+            raise ValueError(f"change: factor is {self.factor:g}: use more than 1, such as 10")
+        if not 0 < self.ending <= self.share < 1:
+            raise ValueError("change: use 0 < ending <= share < 1, such as 5% and 10%")
+
+    def definition(self) -> str:
+        """The definition with its parameters."""
+        return (
+            f"fails: a link that was up and is down for {duration(self.down)} or {self.flaps:g} times; a card that "
+            f"starts anew; {self.restarts:g} restarts by a service manager; traffic that stops for "
+            f"{duration(self.silent)} while the load goes on; a rate or level above {self.factor:g} times the highest "
+            f"usual one for {100 * self.share:g} % of the judged time ({100 * self.ending:g} % if it lasts to the "
+            "end) at no higher load; announced changes are excused, and some metrics only warn"
+        )
+
+    def judge(self, case: Case) -> tuple[Finding, ...]:
+        """One finding a series."""
+        if not case.series:
+            return (absent(self, case, "state, port or rate that may change"),)
+        return tuple(self._of(case, series) for series in case.series)
+
+    def _of(self, case: Case, series: Series) -> Finding:
+        entry = BY_NAME.get(series.metric)
+        sign = entry.change if entry is not None and entry.change is not None else Sign(SURGES)
+        series = series.between(case.window.begin_ns, case.window.end_ns).finite()
+        finding = draft(self, case, series)
+        with np.errstate(all="ignore"):
+            if sign.how in {STOPS, SURGES}:
+                return self._of_blocks(case, finding, series, sign)
+            hidden = unseen(series.time_ns, case.window)
+            judged = _OF_STATES[sign.how](self, case, series)
+        if hidden and not judged:
+            few = InconclusiveReason.TOO_FEW if len(series) < 2 else InconclusiveReason.GAP
+            return replace(finding, reason=hidden, why=few, settle="needs samples from start to end of the run")
+        calm = "was never in use" if sign.how == GOES_OFF and not bool(np.any(series.values > 0.5)) else _CALM[sign.how]
+        return self._said(finding, series, sign, judged, f"{_name(series)} {calm}")
+
+    def gone_off(self, case: Case, series: Series) -> list[_Fault]:
+        """Each time that a switch that was on is off."""
+        on, times = series.values > 0.5, series.time_ns
+        if not on.any():
+            return []
+        first = int(np.argmax(on))
+        found = []
+        slack_ns = _slack(series)
+        shut = case.facts.shut.get(label(series.object, "interface") or "", ())
+        for begin, end in stretches((~on[first:]).astype(np.float64), 1.0, 1.0).tolist():
+            begin_ns = int(times[first + begin])
+            end_ns = int(times[first + end]) if first + end < times.size else None
+            last_ns = end_ns or int(times[-1])
+            down = Window(begin_ns, max(last_ns, begin_ns + 1))
+            text = f"{moment(begin_ns)} {'to the end' if end_ns is None else f'for {duration(down.seconds)}'}"
+            excused = excuse(case.events, series, begin_ns, slack_ns)
+            if overlap_s(down, shut) > 0.5 * down.seconds:
+                excused = "it was shut"
+            grave = (int(times[first + end - 1]) - begin_ns) * 1e-9 >= self.down - 1e-9 and end - begin > 1
+            found.append(_Fault(begin_ns, end_ns, text, excused, grave))
+        open_ = [fault for fault in found if not fault.excused]
+        if len(open_) >= self.flaps:
+            found = [replace(fault, grave=True) for fault in found]
+        return found
+
+    def fallen(self, case: Case, series: Series) -> list[_Fault]:
+        """Each time that an age began anew, or a speed fell for two readings."""
+        value, times = series.values, series.time_ns
+        age = series.trait.unit == "s"
+        apart = np.diff(times) * 1e-9
+        slack_s = np.maximum(5.0, 0.1 * apart)
+        fell = np.flatnonzero(value[1:] < value[:-1] - (slack_s if age else 0.0)) + 1
+        found = []
+        for index in fell.tolist():
+            before, after, gap_s = float(value[index - 1]), float(value[index]), float(apart[index - 1])
+            time_ns = int(times[index])
+            if age and before > (1 - _NEAR_WRAP) * _WRAP_S and abs(before + gap_s - _WRAP_S - after) < 60 + 0.1 * gap_s:
+                continue
+            lasts = index + 1 >= value.size or value[index + 1] < before
+            if not age and not (after > 0 and lasts):
+                continue
+            if age:
+                time_ns = max(int(times[index - 1]), time_ns - round(min(after, gap_s) * 1e9))
+            unit = series.trait.unit
+            text = f"{moment(time_ns)} ({quantity(before, unit)} to {quantity(after, unit)})"
+            excused = excuse(case.events, series, time_ns, _slack(series))
+            # what began anew cannot be older than the time since the reading before
+            found.append(_Fault(time_ns, None, text, excused, not age or after <= gap_s + float(slack_s[index - 1])))
+        return found
+
+    def counts(self, case: Case, series: Series) -> list[_Fault]:
+        """Each count of a counter."""
+        steps = series.increments() if series.trait.kind == "counter" else _steps(series)
+        found = []
+        for index in np.flatnonzero(steps.values > 0.5).tolist():
+            time_ns, number = int(steps.time_ns[index]), round(float(steps.values[index]))
+            text = moment(time_ns) + (f" ({number})" if number > 1 else "")
+            excused = excuse(case.events, series, time_ns, _slack(series))
+            found += [_Fault(time_ns, None, text, excused, grave=False)] * min(number, 1000)
+        grave = sum(not fault.excused for fault in found) >= self.restarts
+        return [replace(fault, grave=grave) for fault in found]
+
+    def _of_blocks(self, case: Case, finding: Finding, series: Series, sign: Sign) -> Finding:
+        apart = cadence(series)
+        if apart is None:
+            return _too_few(finding, f"{counted(len(series), 'sample')}: too few to know what is usual")
+        cut = paced(series, case.window.begin_ns, case.window.end_ns, block_length(case.window.seconds, apart, 300.0))
+        edges = np.append(cut.begins_ns, cut.begin_ns + cut.block_ns * cut.value.size)
+        known = np.isfinite(cut.value) & judged_blocks(case, series, edges)
+        usual, _ = usual_blocks(case, edges, known)
+        if int(known.sum()) < _LEAST_BLOCKS:
+            read = counted(int(known.sum()), "block")
+            return _too_few(finding, f"{read} of {duration(cut.block_s)} with samples, {_LEAST_BLOCKS} needed")
+        if finding.expected is not None and 2 * len(series) < finding.expected:
+            text = f"{len(series)} of {finding.expected} expected samples, less than half"
+            settle = "needs at least half of the expected samples"
+            return replace(finding, reason=text, why=InconclusiveReason.GAP, settle=settle)
+        find = self.stopped if sign.how == STOPS else self.surged
+        faults, limit, calm = find(case, series, cut, known, usual)
+        counter = series.trait.kind == "counter"
+        unit = f"{series.trait.unit}/s" if counter else series.trait.unit
+        high = float(np.max(cut.value[known]))
+        finding = replace(finding, unit=unit, limit=limit, measured=high if sign.how == SURGES else None)
+        return self._said(finding, series, sign, faults, f"{_name(series)} {calm}")
+
+    def stopped(
+        self, case: Case, series: Series, cut: Paced, known: Flags, usual: Flags
+    ) -> tuple[list[_Fault], float | None, str]:
+        """Each time that what carried traffic all the time is silent."""
+        pace = float(np.median(cut.value[usual])) if usual.any() else 0.0
+        if pace < _CARRIES:
+            return [], None, "carried next to nothing when the run began: nothing that could stop"
+        silent = cut.value <= _SILENT * pace
+        found: list[_Fault] = []
+        calm = f"never stopped for {duration(self.silent)}"
+        if not bool((silent & known).any()):
+            return found, _SILENT * pace, calm
+        load = _load_of(case, cut)
+        shut = case.facts.shut.get(label(series.object, "interface") or "", ())
+        silences = runs_of(-cut.value, known, -_SILENT * pace, -2 * _SILENT * pace)
+        silences = [(begin, end) for begin, end in silences if (end - begin) * cut.block_s >= self.silent]
+        for begin, end in silences:
+            before = known[:begin] & ~silent[:begin]
+            busy = cut.value[:begin][known[:begin]] > _BUSY * pace
+            stretch = Window(int(cut.begins_ns[begin]), int(cut.begins_ns[end - 1]) + cut.block_ns)
+            since = min(_LONGER * (end - begin), _EARLY * cut.value.size)
+            if int(before.sum()) < since or float(busy.mean()) < _ALWAYS:
+                continue
+            now = load[begin:end][np.isfinite(load[begin:end])]
+            then = load[:begin][before & np.isfinite(load[:begin])]
+            goes_on = bool(now.size and then.size and np.median(now) >= _GOES_ON * np.median(then))
+            if now.size and not goes_on:
+                continue  # the load stopped, not the port
+            ends = end >= cut.value.size
+            how_long = _how_long(stretch, to_end=ends)
+            rate = quantity(pace, f"{series.trait.unit.removesuffix('/s')}/s")
+            text = f"{how_long}, after {rate}" + ("" if goes_on else "; the load is not known")
+            excused = excuse(case.events, series, stretch.begin_ns, cut.block_ns)
+            if overlap_s(stretch, shut) > 0.5 * stretch.seconds:
+                excused = "it was shut"
+            found.append(_Fault(stretch.begin_ns, None if ends else stretch.end_ns, text, excused, goes_on))
+        if len(silences) > _OFTEN:  # its traffic comes and goes by itself
+            found = [replace(fault, grave=False) for fault in found]
+        return found, _SILENT * pace, calm
+
+    def surged(
+        self, case: Case, series: Series, cut: Paced, known: Flags, usual: Flags
+    ) -> tuple[list[_Fault], float | None, str]:
+        """Each time that a rate or level is many times as high as it was."""
+        counter = series.trait.kind == "counter"
+        least = _COUNTED / cut.block_s if counter else _LEAST_OF.get(series.trait.unit, 0.0)
+        high = max(float(np.quantile(cut.value[usual], _HIGH)), least) if usual.any() else least
+        limit, judged = self.factor * high, int(known.sum())
+        found: list[_Fault] = []
+        calm = f"never was {self.factor:g} times what is usual for {_WARN_BLOCKS} blocks"
+        if int((known & (cut.value > limit)).sum()) < _WARN_BLOCKS:
+            return found, limit, calm
+        load = _load_of(case, cut)
+        known_load = load[usual & np.isfinite(load)]
+        for begin, end in runs_of(cut.value, known, limit, limit / 2):
+            blocks = int(known[begin:end].sum())
+            to_end = not bool(known[end:].any())
+            stretch = Window(int(cut.begins_ns[begin]), int(cut.begins_ns[end - 1]) + cut.block_ns)
+            if blocks < _WARN_BLOCKS:
+                continue
+            now = load[begin:end][np.isfinite(load[begin:end])]
+            more = bool(now.size and known_load.size and np.median(now) > _MORE_LOAD * known_load.max())
+            value = float(np.median(cut.value[begin:end][known[begin:end]]))
+            unit = f"{series.trait.unit}/s" if counter else series.trait.unit
+            how_long = _how_long(stretch, to_end=to_end)
+            times = f"{value / high:.0f} times the usual {quantity(high, unit)}"
+            text = f"{quantity(value, unit)} {how_long}, {times}"
+            text += "; the load was higher than before" if more else "" if now.size else "; the load is not known"
+            long = blocks >= (self.ending if to_end else self.share) * judged
+            grave = long and bool(now.size) and not more
+            excused = excuse(case.events, series, stretch.begin_ns, cut.block_ns)
+            found.append(_Fault(stretch.begin_ns, None if to_end else stretch.end_ns, text, excused, grave))
+        return found, limit, calm
+
+    def _said(self, finding: Finding, series: Series, sign: Sign, faults: Sequence[_Fault], calm: str) -> Finding:
+        """What is said of the changes of a series; ``calm`` where there is none."""
+        own = [fault for fault in faults if not fault.excused]
+        planned = [fault for fault in faults if fault.excused]
+        marks = tuple(
+            Mark(f.begin_ns, f.end_ns, f"{_name(series)} {_WHAT[sign.how]}", planned=bool(f.excused)) for f in faults
+        )
+        numbers = {"changes": float(len(own)), "excused": float(len(planned))}
+        finding = replace(finding, marks=marks[:_MAX_MARKS], numbers=numbers)
+        if sign.how not in {STOPS, SURGES}:
+            limit = self.restarts - 1 if sign.how == COUNTS else 0.0
+            finding = replace(finding, measured=float(len(own)), limit=limit, unit="{change}")
+        excused = f"{counted(len(planned), 'change')} excused ({some([f.excused for f in planned])})"
+        if not own:
+            reason = f"{calm}; {excused}" if planned else calm
+            return replace(finding, outcome=Outcome.PASS, reason=reason)
+        often = {1: "once", 2: "twice"}.get(len(own), f"{len(own)} times")
+        reason = f"{_name(series)} {_WHAT[sign.how]} {often}: {some([f.text for f in own])}"
+        reason += f"; {excused}" if planned else ""
+        if sign.outcome != FAILS:
+            reason += f"; {words_of(series.metric)} only warns"
+        fails = sign.outcome == FAILS and any(fault.grave for fault in own)
+        return replace(finding, outcome=Outcome.FAIL if fails else Outcome.WARN, reason=reason)
+
+
+_OF_STATES: Final[dict[str, Callable[[Change, Case, Series], list[_Fault]]]] = {
+    GOES_OFF: Change.gone_off,
+    FALLS: Change.fallen,
+    COUNTS: Change.counts,
+}
+_WHAT: Final = {
+    GOES_OFF: "was down",
+    FALLS: "fell back",
+    COUNTS: "restarted",
+    STOPS: "carried nothing",
+    SURGES: "surged",
+}
+_CALM: Final = {GOES_OFF: "did not go down", FALLS: "never fell back", COUNTS: "did not restart"}
+
+
+def _name(series: Series) -> str:
+    """The thing that it is about; of traffic, rates and levels also what is counted of it."""
+    thing = thing_of(series)
+    entry = BY_NAME.get(series.metric)
+    alone = entry is not None and entry.change is not None and entry.change.how not in {STOPS, SURGES}
+    return thing if alone and thing else name_of(series)
+
+
+def _how_long(stretch: Window, *, to_end: bool) -> str:
+    return f"from {moment(stretch.begin_ns)} {'to the end' if to_end else f'for {duration(stretch.seconds)}'}"
+
+
+def _slack(series: Series) -> int:
+    """What was done may show at the next reading only, and is written down within a minute or two."""
+    return round(max(120.0, 2 * (cadence(series) or 0.0)) * 1e9)
+
+
+def _steps(series: Series) -> Series:
+    steps = np.diff(series.values)
+    return replace(series, time_ns=series.time_ns[1:], value=steps) if len(series) else series
+
+
+def _too_few(finding: Finding, reason: str) -> Finding:
+    return replace(
+        finding,
+        reason=reason,
+        why=InconclusiveReason.TOO_SHORT if finding.samples > 2 else InconclusiveReason.TOO_FEW,
+        settle=f"needs {_LEAST_BLOCKS} blocks of 5 min, three samples each",
+    )
+
+
+def _load_of(case: Case, cut: Paced) -> Floats:
+    """What was asked of the device in each block, all generators together; NaN where nobody says."""
+    total = np.full(cut.value.size, np.nan)
+    for series in LoadAccount.of(case.load).demand():
+        own = paced(series.finite(), cut.begin_ns, cut.begin_ns + cut.block_ns * cut.value.size, cut.block_s).value
+        total = np.where(np.isfinite(own), np.nan_to_num(total) + own, total)
+    return total

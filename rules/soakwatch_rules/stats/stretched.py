@@ -1,0 +1,87 @@
+"""Stretched: a series in blocks of time, and the stretches of blocks that lie far from what was usual before."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from soakwatch_model.series import Series
+from soakwatch_rules.stats.hysteresis import stretches
+from soakwatch_rules.stats.slowdown import block_medians
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+_MOST: Final = 288  # blocks of a run: five minutes of a day
+_READINGS: Final = 3  # of a block
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Paced:
+    """Blocks of one length from ``begin_ns`` on: what a counter counted in each per second, or the median of a gauge;
+    NaN where too little was read."""
+
+    begin_ns: int
+    block_ns: int
+    value: Floats
+
+    @property
+    def block_s(self) -> float:
+        """The length of a block in seconds."""
+        return self.block_ns * 1e-9
+
+    @property
+    def begins_ns(self) -> NDArray[np.int64]:
+        """When each block begins."""
+        return self.begin_ns + self.block_ns * np.arange(self.value.size, dtype=np.int64)
+
+
+def block_length(seconds: float, apart_s: float, least_s: float) -> float:
+    """How long the blocks of a window are: three readings, ``least_s``, and at most 288 of them."""
+    return max(least_s, _READINGS * apart_s, seconds / _MOST)
+
+
+def paced(series: Series, begin_ns: int, end_ns: int, block_s: float) -> Paced:
+    """A series in blocks; of a counter its pace, across which a restart of the counter counts nothing.
+
+    A block needs readings over half of it. A counter's block has what was counted between its first reading and the
+    first of the next one, so that nothing is lost between two blocks.
+
+    >>> from soakwatch_rules.scenarios.synthetic import readings
+    >>> counted = readings("system.tcp.retransmits", np.arange(12.0) * 10, 10.0)
+    >>> paced(counted, 0, 120 * 10**9, 40.0).value.tolist()
+    [1.0, 1.0, 1.0]
+    """
+    block_ns = max(round(block_s * 1e9), 1)
+    number = max((end_ns - begin_ns) // block_ns, 1)
+    edges = begin_ns + block_ns * np.arange(number + 1, dtype=np.int64)
+    result = np.full(number, np.nan)
+    if len(series) < 2:
+        return Paced(begin_ns, block_ns, result)
+    places = np.searchsorted(series.time_ns, edges)
+    if series.trait.kind != "counter":
+        part = slice(int(places[0]), int(places[-1]))
+        indices = (series.time_ns[part] - begin_ns) // block_ns
+        return Paced(begin_ns, block_ns, block_medians(indices, series.values[part], number, 1))
+    steps = series.increments().values
+    total = np.concatenate([[0.0], np.cumsum(np.nan_to_num(steps))])
+    at = np.minimum(places, len(series) - 1)
+    seconds = np.diff(series.time_ns[at]) * 1e-9
+    seen = seconds >= 0.5 * block_s
+    result[seen] = np.diff(total[at])[seen] / seconds[seen]
+    return Paced(begin_ns, block_ns, result)
+
+
+def runs_of(value: Floats, known: Flags, enter: float, leave: float) -> list[tuple[int, int]]:
+    """The stretches of blocks from one that reaches ``enter`` to the last before one below ``leave``, first and behind
+    the last; blocks that are not known part none.
+
+    >>> runs_of(np.array([0.0, 9.0, 6.0, np.nan, 9.0, 0.0]), np.array([1, 1, 1, 0, 1, 1]) > 0, 8.0, 5.0)
+    [(1, 5)]
+    """
+    places = np.flatnonzero(known)
+    pairs = stretches(value[places], enter, leave).tolist()
+    return [(int(places[begin]), int(places[end - 1]) + 1) for begin, end in pairs]
