@@ -1,0 +1,320 @@
+"""Trend: what moves steadily the wrong way through the whole run, and no rule of its own watches"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from soakwatch_model.case import Case
+from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
+from soakwatch_model.metric import BY_NAME, DOWN
+from soakwatch_model.metric_entry import FAILS
+from soakwatch_model.metric_queries import bad_direction, trending, words_of
+from soakwatch_model.series import Series
+from soakwatch_rules.draft import absent, draft
+from soakwatch_rules.growth.load import load_followed
+from soakwatch_rules.lives import Life, lives
+from soakwatch_rules.load.account import LoadAccount
+from soakwatch_rules.parameter import parameter
+from soakwatch_rules.rule import RuleSpec
+from soakwatch_rules.sampling import cadence
+from soakwatch_rules.stats.ar1 import slope
+from soakwatch_rules.stats.blocks import blocks
+from soakwatch_rules.stats.cycles import DAY_S, of_a_day
+from soakwatch_rules.stats.steady import Rise, rise_of
+from soakwatch_rules.stats.tolerance import Thresholds, Tolerance
+from soakwatch_rules.stats.trend import judge_trend
+from soakwatch_rules.traits import Guide, Marks, Traits, Words
+from soakwatch_rules.wording.names import name_of
+from soakwatch_rules.wording.words import counted, duration, quantity
+
+Floats = NDArray[np.float64]
+
+_BLOCKS: Final = 48
+_SCREEN: Final = 0.5  # of the least rise: below that nothing more is asked
+_FOLLOWS: Final = 0.5  # of the movement, that a load explains
+_PART_OF_A_DAY: Final = 0.65  # of a day: a shorter run may rise with it
+_WARM: Final = "Cel"
+_UNKNOWN: Final = 0.5  # of the blocks
+_FLOORS: Final = {"s": 1e-4, "{process}": 1.0, "W": 10.0, "{session}/s": 1.0}
+"""By unit, the rise that is nothing, however large a share it is."""
+_STEADY_LOAD: Final = 0.05  # of its mean, by which a load may spread
+_LIKELY: Final = 0.95  # probability from which a doubt is told
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What is said of one life: the ends of its rise in the bad direction, and why it does not fail where it might."""
+
+    outcome: Outcome
+    rise: Rise
+    life: Life
+    probability: float
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """Fails if a level moves steadily in its bad direction through the whole run: CPU that creeps up, a board that gets
+    hotter, answers that get slower. The catalogue says of each metric which direction is bad and whether it fails or
+    only warns (``soakwatch metrics NAME``).
+
+    Each life (between reboots; of a process between its restarts) of ``shortest`` and more is cut into 48 blocks, each
+    the mean without 15 % at both ends. The rise is 1.5 times the difference of the medians of the outer thirds. One of
+    less than half of the least that counts passes at once: ``points`` of a share, ``kelvin`` of a temperature, else
+    ``share`` of what it was at the begin (and 0.1 ms, one process, 10 W, one session a second). What remains is judged:
+
+    1. The part that a load explains (half of the movement and more, in each part of the life) is taken out.
+    2. The rise must be steady: it goes on in the second half by a quarter of the whole, its highest eighth is the last,
+       and four of five pairs of eighths rise.
+    3. The shapes of ``growth`` (warm-ups, steps, bumps, waves, plateaus, lines; errors that remember) must say with a
+       risk of ``risk``/m that it rises at the end by more than the least that counts in a run, or their larger half
+       (.75) where the AR(1)-corrected straight line says so with that risk; m is the number of series that the rule
+       judges in the run (Bonferroni), so that all of them together fail a healthy night with at most ``risk``.
+    4. Only warned of: a rise in less than two thirds of a day where the load is not known to be steady, and of a
+       temperature in any such run (a daily wave); one that a sine of a day explains; one beside a load that rises too.
+
+    How often wrong: `soakwatch rules trend` shows the measured table. Known weaknesses: half of a wave of some days
+    with no load known looks like a trend; a creep that begins in the last third, or came in few steps, passes (the
+    latter is one of ``step_change``); one that a load hides, which falls meanwhile.
+
+    Neighbours: ``growth`` and ``memory_growth`` judge what fills up, ``performance_decline`` throughput, ``latency``
+    answers that became slow and stayed so, ``step_change`` steps, ``hardware_limit`` limits that the device states.
+
+    Parameters: ``points``, ``kelvin``, ``share``, ``risk``, ``shortest`` (below).
+
+    >>> from soakwatch_model.case import Case
+    >>> from soakwatch_model.window import Window
+    >>> from soakwatch_rules.scenarios.synthetic import readings
+    >>> busy = 0.05 + 0.01 * np.random.default_rng(1).standard_normal(1440)
+    >>> for rise in (0.0, 0.24):
+    ...     series = readings("system.cpu.utilization", busy + np.linspace(0.0, rise, 1440), 60.0)
+    ...     finding = Trend().judge(Case("dut", "", Window(0, 86400 * 10**9), (series,)))[0]
+    ...     print(finding.outcome, "-", finding.reason.partition(";")[0])
+    pass - CPU did not rise by 5 points
+    fail - CPU rose steadily from 4.65 % to 29 % in 24 h (1 points/h)
+
+    References: as of ``growth`` (shape averaging by BIC; Bonferroni, O. Dunn 1961); M. Kendall, A new measure of rank
+    correlation, Biometrika 30, 1938; H. Theil 1950.
+    """
+
+    name: ClassVar[str] = "trend"
+    version: ClassVar[int] = 1
+    summary: ClassVar[str] = "a level moved steadily the wrong way through the run"
+    metrics: ClassVar[tuple[str, ...]] = trending()
+    scope: ClassVar[Literal["object", "metric", "target"]] = "metric"
+    phases: ClassVar[tuple[str, ...]] = ("soak",)
+    manner: ClassVar[RuleSpec] = RuleSpec(
+        "24 blocks over 6 h without a restart, and half of the samples", shortest_s=21600.0, live="end"
+    )
+    traits: ClassVar[Traits] = Traits(
+        words=Words("a level moved steadily the wrong way", "a level that crept"),
+        rank=170,
+        marks=Marks.WHOLE,
+        guide=Guide(
+            fails_when=(
+                "CPU rises by 10 points, a temperature by 10 K, a latency by half, steadily through the run and beside "
+                "what the load explains."
+            ),
+            misses="Runs under 6 h, a creep that begins in the last third, and one that a daily wave hides.",
+            knob="trend: {points: 15%, share: 100%}",
+            next_step=(
+                "Compare a profile of the first hour with one of the last; see which process, table or timer grew with "
+                "it, and whether the room got warmer."
+            ),
+        ),
+    )
+
+    points: float = parameter(
+        0.10, "1", "rise of a share (CPU) in the run that counts", "a twentieth is daily variation"
+    )
+    kelvin: float = parameter(10.0, "Cel", "rise of a temperature in the run that counts", "a room varies by five")
+    share: float = parameter(0.5, "1", "rise of all else, as a share of the begin", "finds a doubled latency")
+    risk: float = parameter(0.005, "1", "risk of one false failure in a healthy run", "one night in two hundred")
+    shortest: float = parameter(21600.0, "s", "shortest time without a restart that is judged", "warm-ups take hours")
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for parameters outside their range."""
+        if not 0 < self.points < 1 or not 0 < self.kelvin < math.inf or not 0 < self.share < math.inf:
+            raise ValueError("trend: points, kelvin and share must be above 0, such as 10%, 10 and 50%")
+        if not 0 < self.risk < 0.25:
+            raise ValueError(f"trend: risk is {self.risk}: use a share above 0 and below 25%")
+        if not 0 < self.shortest < math.inf:
+            raise ValueError("trend: shortest must be a duration, such as 6h")
+
+    def definition(self) -> str:
+        """The definition with its parameters."""
+        return (
+            f"a rise (a fall, where that is bad) of {100 * self.points:g} points, {self.kelvin:g} K or "
+            f"{100 * self.share:g} % of the begin, all through the run of at least {duration(self.shortest)} and still "
+            f"at its end, beside what the load explains, with a risk of {100 * self.risk:g} % over all series of the "
+            "run; in less than 16 h it only warns unless the load is steady, and some metrics only warn"
+        )
+
+    def judge(self, case: Case) -> tuple[Finding, ...]:
+        """One finding a series."""
+        if not case.series:
+            return (absent(self, case, "level that may creep"),)
+        return tuple(self._of(case, series) for series in case.series)
+
+    def _of(self, case: Case, series: Series) -> Finding:
+        series = series.between(case.window.begin_ns, case.window.end_ns).finite()
+        finding, apart = replace(draft(self, case, series), unit=series.trait.unit), cadence(series)
+        value = series.values
+        if apart is None or len(series) < _BLOCKS // 2 or float(np.max(np.abs(value))) > 1e150:
+            reason = f"{counted(len(series), 'sample')} of {name_of(series)}: too few to see a trend"
+            return replace(finding, reason=reason, why=InconclusiveReason.TOO_FEW, settle=f"needs {_BLOCKS} samples")
+        of_lives = lives(series, case.window, case.events)
+        judged = [
+            life for life in of_lives if life.window.seconds >= self.shortest and len(life.series) >= _BLOCKS // 2
+        ]
+        if not judged:
+            longest = max((life.window.seconds for life in of_lives), default=0.0)
+            reason = (
+                f"{name_of(series)}: at most {duration(longest)} without a restart, {duration(self.shortest)} needed"
+            )
+            settle = f"needs {duration(self.shortest)} without a restart"
+            return replace(finding, reason=reason, why=InconclusiveReason.TOO_SHORT, settle=settle)
+        if finding.expected is not None and 2 * len(series) < finding.expected:
+            reason = f"{len(series)} of {finding.expected} expected samples, less than half"
+            settle = "needs at least half of the expected samples"
+            return replace(finding, reason=reason, why=InconclusiveReason.GAP, settle=settle)
+        with np.errstate(all="ignore"):
+            told = [self._of_life(case, series, life) for life in judged]
+        worst = max(told, key=lambda each: (_RANK[each.outcome], each.rise.height))
+        return self._said(finding, series, worst)
+
+    def _least(self, series: Series, first: float) -> float:
+        """The rise that counts, of a level that begins at ``first``."""
+        if series.trait.unit == _WARM:
+            return self.kelvin
+        if series.trait.unit == "1":
+            return self.points
+        return max(self.share * abs(first), _FLOORS.get(series.trait.unit, 0.0))
+
+    def _of_life(self, case: Case, series: Series, life: Life) -> Told:
+        sign = -1.0 if bad_direction(series.metric) == DOWN else 1.0
+        value = sign * life.series.values
+        seconds = (life.series.time_ns - life.window.begin_ns) * 1e-9
+        number = min(_BLOCKS, value.size)
+        cut = blocks(seconds, value, begin_s=0.0, end_s=life.window.seconds, number=number)
+        rise = rise_of(cut.value)
+        if cut.missing > _UNKNOWN or rise.height < _SCREEN * self._least(series, rise.first):
+            return Told(Outcome.PASS, rise, life, 0.0, "")
+        load = tuple(each for each in case.load if each.target != series.target or each.metric != series.metric)
+        straight = ""
+        if (found := load_followed(seconds, value, life, load, _FOLLOWS)) is not None:
+            follows, rest = found
+            cut = blocks(seconds, rest, begin_s=0.0, end_s=life.window.seconds, number=number)
+            if follows.straight:
+                straight = f"{words_of(follows.metric)} rises too, and would explain it"
+            else:
+                value, rise = rest, rise_of(cut.value)
+        least = self._least(series, rise.first)
+        if rise.height < least or not rise.steady:
+            return Told(Outcome.PASS, rise, life, 0.0, "")
+        risk = self.risk / max(case.family, 1)
+        wanted = Thresholds(fail=1 - risk, guard=risk, fail_short=1 - risk)
+        answer = judge_trend(
+            seconds,
+            value,
+            allowed=Tolerance(0.0, DAY_S, least),
+            span_s=(0.0, life.window.seconds),
+            quantum=series.trait.quantum,
+            floors=False,
+            thresholds=wanted,
+        )
+        if answer.outcome is not Outcome.FAIL:
+            doubt = Outcome.WARN if answer.probability >= _LIKELY else Outcome.PASS
+            return Told(doubt, rise, life, answer.probability, "its shape leaves a doubt")
+        doubt_text = straight or self._wave(case, series, life, cut.time_s, cut.value)
+        return Told(Outcome.WARN if doubt_text else Outcome.FAIL, rise, life, answer.probability, doubt_text)
+
+    def _wave(self, case: Case, series: Series, life: Life, time_s: Floats, value: Floats) -> str:
+        """Why a rise may be a part of a daily wave; empty where it is none."""
+        span_s = life.window.seconds
+        if span_s < _PART_OF_A_DAY * DAY_S:
+            if series.trait.unit == _WARM:
+                return f"in {duration(span_s)} the room may have become warmer"
+            return "" if _load_is_steady(case) else f"in {duration(span_s)} it may be a part of a daily wave"
+        return "a sine of a day explains it as well" if span_s < 2 * DAY_S and of_a_day(time_s, value) else ""
+
+    def _said(self, finding: Finding, series: Series, told: Told) -> Finding:
+        sign = -1.0 if bad_direction(series.metric) == DOWN else 1.0
+        rise, name, unit = told.rise, name_of(series), series.trait.unit
+        least = self._least(series, rise.first)
+        span_s = told.life.window.seconds
+        finding = replace(
+            finding,
+            measured=sign * rise.height,
+            limit=sign * least,
+            smallest_detectable=_detectable(told.life, least),
+            detectable_unit=unit,
+            numbers={"first": sign * rise.first, "last": sign * rise.last, "probability": told.probability},
+        )
+        went = "fell" if sign < 0 else "rose"
+        if told.outcome is Outcome.PASS:
+            fell = "fall" if sign < 0 else "rise"
+            if rise.height < _SCREEN * least:
+                reason = f"{name} did not {fell} by {amount(_SCREEN * least, unit)}"
+            elif rise.height >= least:
+                reason = f"{name} {went} by {amount(rise.height, unit)}, but not steadily to the end of the run"
+            else:
+                reason = f"{name} did not {fell} by {amount(least, unit)} beside the load"
+            return replace(finding, outcome=Outcome.PASS, reason=reason)
+        hourly = amount(rise.height / span_s * 3600, unit)
+        reason = (
+            f"{name} {went} steadily from {quantity(sign * rise.first, unit)} to {quantity(sign * rise.last, unit)} in "
+            f"{duration(span_s)} ({hourly}/h); {amount(least, unit)} allowed"
+        )
+        entry = BY_NAME.get(series.metric)
+        only = entry is not None and entry.trend != FAILS
+        if told.why:
+            reason += f"; {told.why}"
+        if only:
+            reason += f"; {name} only warns"
+        window = told.life.window
+        text = f"{name} {went} from {quantity(sign * rise.first, unit)} to {quantity(sign * rise.last, unit)}"
+        return replace(
+            finding,
+            outcome=Outcome.WARN if only else told.outcome,
+            reason=reason,
+            marks=(Mark(window.begin_ns, window.end_ns, text),),
+        )
+
+
+_RANK: Final = {Outcome.PASS: 0, Outcome.WARN: 1, Outcome.FAIL: 2}
+
+
+def amount(height: float, unit: str) -> str:
+    """A difference as people say it: points of a share, kelvins.
+
+    >>> amount(0.05, "1"), amount(12.0, "Cel"), amount(0.002, "s")
+    ('5 points', '12 K', '2 ms')
+    """
+    if unit == "1":
+        return f"{100 * height:.2g} points"
+    return f"{height:.2g} K" if unit == _WARM else quantity(height, unit)
+
+
+def _load_is_steady(case: Case) -> bool:
+    """Whether a load is known and hardly varies."""
+    spreads = []
+    for series in LoadAccount.of(case.load).demand():
+        with np.errstate(all="ignore"):
+            value = (series.rate() if series.trait.kind == "counter" else series).finite().values
+        if value.size >= _BLOCKS:
+            parts = np.array([float(np.mean(part)) for part in np.array_split(value, _BLOCKS // 2)])
+            spreads.append(float(np.ptp(parts)) / max(float(np.abs(parts).mean()), 1e-300))
+    return bool(spreads) and max(spreads) <= 2 * _STEADY_LOAD
+
+
+def _detectable(life: Life, least: float) -> float:
+    """The rise in the run that would be seen with 80 % power by a straight line."""
+    value, seconds = life.series.values, (life.series.time_ns - life.window.begin_ns) * 1e-9
+    cut = blocks(seconds, value, begin_s=0.0, end_s=life.window.seconds, number=min(_BLOCKS, value.size))
+    return least + slope(cut.time_s, cut.value).detectable() * life.window.seconds

@@ -1,0 +1,116 @@
+"""Levels that creep the wrong way through a run, and waves, warm-ups, steps and loads that look alike."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from soakwatch_model.case import Case
+from soakwatch_model.window import Window
+from soakwatch_rules.scenarios.shapes import Floats, Shape, correlated, times
+from soakwatch_rules.scenarios.synthetic import Scenario, Signal, Truth, readings
+
+S = 10**9
+_OBJECTS = {
+    "load.latency": "quantile=0.99",
+    "system.temperature": "sensor=board",
+    "system.cpu.core.utilization": "core=3",
+    "system.cpu.load": "minutes=5",
+    "system.sessions.rate": "table=nat",
+}
+_CPU, _TEMPERATURE, _LATENCY = "system.cpu.utilization", "system.temperature", "load.latency"
+
+
+def creeping(
+    name: str,
+    metric: str,
+    level: float,
+    *shapes: Shape,
+    noise: float = 0.03,
+    load: str = "steady",
+    follows: float = 0.0,
+    hours: float = 24.0,
+) -> Scenario:
+    """A level that the shapes move by shares of it, under noise that remembers for ten minutes; it follows a load
+    (``steady``, ``wave`` of a day, ``ramp`` up by a quarter, ``none``: not known) with a power."""
+
+    def made(seed: int, length: float, apart: float) -> Signal:
+        rng, t = np.random.default_rng(seed), times(length, apart)
+        share = t / (length * 3600)
+        turn = 2 * np.pi * (t / 86400 + rng.uniform())
+        course = {"wave": 1 + 0.25 * np.sin(turn), "ramp": 1 + 0.25 * share}.get(load, np.ones(t.size))
+        value = level * course**follows * (1 + sum((shape(rng, t / 3600) for shape in shapes), np.zeros(t.size)))
+        tails = 0.3 if metric == _LATENCY else 0.0
+        value = value * (1 + correlated(10.0, noise)(rng, t / 3600)) * np.exp(tails * rng.standard_normal(t.size))
+        value = np.clip(value, 0.0, 1.0) if ".utilization" in metric else value
+        window = Window(0, round(length * 3600 * S))
+        series = readings(metric, value, apart, object=_OBJECTS.get(metric, ""))
+        known = () if load == "none" else (readings("load.offered.rate", 1000 * course, apart),)
+        return Signal(Case("dut", series.object, window, (series,), load=known), Truth())
+
+    return Scenario("creep", name, made, hours=hours, cadence_s=60.0)
+
+
+def line(height: float, begin: float = 0.0, power: float = 1.0) -> Shape:
+    """A rise by so much of the level, from a share of the run on."""
+
+    def shape(_: np.random.Generator, t: Floats) -> Floats:
+        rise: Floats = height * np.clip((t / t[-1] - begin) / (1 - begin), 0.0, 1.0) ** power
+        return rise
+
+    return shape
+
+
+def warming(height: float, hours: float) -> Shape:
+    """A warm-up with a time constant."""
+    return lambda _, t: height * (1 - np.exp(-t / hours))
+
+
+def daily(height: float) -> Shape:
+    """A wave of a day with a random phase."""
+    return lambda rng, t: height * np.sin(2 * np.pi * (t / 24 + rng.uniform()))
+
+
+def jump(height: float, at: float) -> Shape:
+    """A step at a share of the run."""
+    return lambda _, t: height * (t >= at * t[-1])
+
+
+def jobs(height: float) -> Shape:
+    """A job of 40 min each five hours."""
+    return lambda rng, t: height * ((t + 5 * rng.uniform()) % 5.0 < 2 / 3)
+
+
+SCENARIOS: tuple[Scenario, ...] = (
+    creeping("CPU flat", _CPU, 0.2),
+    creeping("CPU flat, wanders", _CPU, 0.2, correlated(90.0, 0.15)),
+    creeping("CPU under a wave of the load", _CPU, 0.3, load="wave", follows=1.0),
+    creeping("CPU under a ramp of the load", _CPU, 0.5, load="ramp", follows=1.0),
+    creeping("CPU of a day, load not known", _CPU, 0.2, daily(0.6), load="none"),
+    creeping("CPU warm-up of 2 h", _CPU, 0.2, warming(1.0, 2.0)),
+    creeping("CPU warm-up of 5 h", _CPU, 0.2, warming(1.0, 5.0)),
+    creeping("CPU step", _CPU, 0.2, jump(1.0, 0.6)),
+    creeping("CPU with jobs", _CPU, 0.2, jobs(1.5)),
+    creeping("CPU half a wave in 12 h", _CPU, 0.2, lambda _, t: -0.5 * np.cos(np.pi * t / 12), load="none", hours=12.0),
+    creeping("CPU creeps by 4 points", _CPU, 0.2, line(0.2)),
+    creeping("board warms up", _TEMPERATURE, 45.0, warming(0.4, 1.5), noise=0.005),
+    creeping("board, room of a day", _TEMPERATURE, 45.0, daily(0.09), noise=0.005),
+    creeping("board, morning of 10 h", _TEMPERATURE, 45.0, line(0.3), noise=0.005, hours=10.0),
+    creeping("p99 flat", _LATENCY, 0.004),
+    creeping("p99 under a wave of the load", _LATENCY, 0.004, load="wave", follows=2.0),
+    creeping("p99 cold at first", _LATENCY, 0.004, warming(-0.5, 0.5)),
+    creeping("run queue flat", "system.cpu.load", 3.0, noise=0.2),
+    creeping("CPU creeps by 14 points", _CPU, 0.2, line(0.7)),
+    creeping("CPU creeps by 30 points", _CPU, 0.1, line(3.0)),
+    creeping("CPU creeps ever faster", _CPU, 0.1, line(3.0, power=2.0)),
+    creeping("CPU creeps under a wave of the load", _CPU, 0.2, line(1.5), load="wave", follows=1.0),
+    creeping("CPU creeps, load not known", _CPU, 0.2, line(0.9), load="none"),
+    creeping("CPU creeps in 8 h", _CPU, 0.2, line(0.8), hours=8.0),
+    creeping("CPU creeps in 8 h, load not known", _CPU, 0.2, line(0.8), load="none", hours=8.0),
+    creeping("board creeps by 16 K", _TEMPERATURE, 45.0, line(0.36), noise=0.005),
+    creeping("board creeps under a room of a day", _TEMPERATURE, 45.0, line(0.5), daily(0.04), noise=0.005),
+    creeping("p99 creeps by 75 %", _LATENCY, 0.004, line(0.75)),
+    creeping("p99 creeps by 150 %", _LATENCY, 0.004, line(1.5)),
+    creeping("core creeps by 30 points", "system.cpu.core.utilization", 0.2, line(1.5)),
+    creeping("run queue doubles", "system.cpu.load", 3.0, line(1.2), noise=0.1),
+    creeping("sessions a second fall", "system.sessions.rate", 400.0, line(-0.7)),
+)
