@@ -199,7 +199,7 @@ class Trend:
     def _of_life(self, case: Case, series: Series, life: Life) -> Told:
         sign = -1.0 if bad_direction(series.metric) == DOWN else 1.0
         value = sign * life.series.values
-        seconds = (life.series.time_ns - life.window.begin_ns) * 1e-9
+        seconds = _seconds(life)
         number = min(_BLOCKS, value.size)
         cut = blocks(seconds, value, begin_s=0.0, end_s=life.window.seconds, number=number)
         rise = rise_of(cut.value)
@@ -315,6 +315,11 @@ def _load_is_steady(case: Case) -> bool:
 
 def _detectable(life: Life, least: float) -> float:
     """The rise in the run that would be seen with 80 % power by a straight line."""
-    value, seconds = life.series.values, (life.series.time_ns - life.window.begin_ns) * 1e-9
+    value, seconds = life.series.values, _seconds(life)
     cut = blocks(seconds, value, begin_s=0.0, end_s=life.window.seconds, number=min(_BLOCKS, value.size))
     return least + slope(cut.time_s, cut.value).detectable() * life.window.seconds
+
+
+def _seconds(life: Life) -> Floats:
+    """The times of the readings since the life began."""
+    return (life.series.time_ns - life.window.begin_ns).astype(np.float64) * 1e-9

@@ -9,6 +9,7 @@ import numpy as np
 from soakwatch_model.case import Case, TargetFacts
 from soakwatch_model.event import Event
 from soakwatch_model.window import Window
+from soakwatch_rules.scenarios.objects import object_of
 from soakwatch_rules.scenarios.shapes import Floats, times
 from soakwatch_rules.scenarios.synthetic import Scenario, Signal, Truth, readings
 
@@ -16,13 +17,6 @@ S = 10**9
 Made = Callable[[np.random.Generator, Floats], Floats]
 """Readings from the share of the run that is over (0 to 1)."""
 
-_OBJECTS = {
-    "system.network.up": "interface=eth3",
-    "system.module.uptime": "module=linecard 2",
-    "system.service.restarts": "service=bgpd",
-    "system.network.packets": "interface=eth3,direction=receive",
-    "load.flow.rx.packets": "flow=voice",
-}
 _WAVE = 0.25  # of the load, over a day
 
 
@@ -46,7 +40,7 @@ def changing(
         offered = 1000 * (1 + (_WAVE * np.sin(2 * np.pi * (share + rng.uniform())) if load == "wave" else 0 * share))
         if load == "stops":
             offered = np.where((share > 0.5) & (share < 0.75), 0.0, offered)
-        series = readings(metric, make(rng, share), apart, object=_OBJECTS.get(metric, ""))
+        series = readings(metric, make(rng, share), apart, object=object_of(metric))
         known = () if load == "none" else (readings("load.offered.rate", offered, apart),)
         events = (Event(event, "dut", "", round(at * window.end_ns), None),) if event else ()
         stretch = () if shut is None else (Window(*(round(edge * window.end_ns) for edge in shut)),)
@@ -89,11 +83,11 @@ def _counted(pace: float, *silent: float, bits: int = 0, few: float = 0.0, burst
     """A counter of so many a minute, silent but for a few in some stretches."""
 
     def make(rng: np.random.Generator, share: Floats) -> Floats:
-        each = np.where(_between(share, *silent), few, pace)
+        each: Floats = np.where(_between(share, *silent), few, pace)
         if bursts:
-            each = each * (rng.random(share.size // 60 + 1) < 0.4).repeat(60)[: share.size]
-        total: Floats = np.cumsum(rng.poisson(each)) + 2.0**31
-        return total % 2.0**bits if bits else total
+            each = np.where((rng.random(share.size // 60 + 1) < 0.4).repeat(60)[: share.size], each, 0.0)
+        total: Floats = np.cumsum(rng.poisson(each)).astype(np.float64) + np.float64(2**31)
+        return np.mod(total, 2.0**bits) if bits else total
 
     return make
 
@@ -120,8 +114,12 @@ def _jitter(factor: float = 1.0, begin: float = 1.0, end: float = 1.0, *, spikes
     return make
 
 
-_UP, _AGE, _RESTARTS = "system.network.up", "system.module.uptime", "system.service.restarts"
-_PACKETS, _AGAIN, _JITTER = "system.network.packets", "system.tcp.retransmits", "load.jitter"
+_UP = "system.network.up"
+_AGE = "system.module.uptime"
+_RESTARTS = "system.service.restarts"
+_PACKETS = "system.network.packets"
+_AGAIN = "system.tcp.retransmits"
+_JITTER = "load.jitter"
 
 SCENARIOS: tuple[Scenario, ...] = (
     changing("link stands", _UP, _up()),

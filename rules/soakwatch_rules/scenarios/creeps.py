@@ -6,18 +6,17 @@ import numpy as np
 
 from soakwatch_model.case import Case
 from soakwatch_model.window import Window
+from soakwatch_rules.scenarios.objects import object_of
 from soakwatch_rules.scenarios.shapes import Floats, Shape, correlated, times
 from soakwatch_rules.scenarios.synthetic import Scenario, Signal, Truth, readings
 
 S = 10**9
-_OBJECTS = {
-    "load.latency": "quantile=0.99",
-    "system.temperature": "sensor=board",
-    "system.cpu.core.utilization": "core=3",
-    "system.cpu.load": "minutes=5",
-    "system.sessions.rate": "table=nat",
-}
-_CPU, _TEMPERATURE, _LATENCY = "system.cpu.utilization", "system.temperature", "load.latency"
+_CPU = "system.cpu.utilization"
+_CORE = "system.cpu.core.utilization"
+_QUEUE = "system.cpu.load"
+_TEMPERATURE = "system.temperature"
+_LATENCY = "load.latency"
+_SESSIONS = "system.sessions.rate"
 
 
 def creeping(
@@ -43,7 +42,7 @@ def creeping(
         value = value * (1 + correlated(10.0, noise)(rng, t / 3600)) * np.exp(tails * rng.standard_normal(t.size))
         value = np.clip(value, 0.0, 1.0) if ".utilization" in metric else value
         window = Window(0, round(length * 3600 * S))
-        series = readings(metric, value, apart, object=_OBJECTS.get(metric, ""))
+        series = readings(metric, value, apart, object=object_of(metric))
         known = () if load == "none" else (readings("load.offered.rate", 1000 * course, apart),)
         return Signal(Case("dut", series.object, window, (series,), load=known), Truth())
 
@@ -62,7 +61,12 @@ def line(height: float, begin: float = 0.0, power: float = 1.0) -> Shape:
 
 def warming(height: float, hours: float) -> Shape:
     """A warm-up with a time constant."""
-    return lambda _, t: height * (1 - np.exp(-t / hours))
+
+    def shape(_: np.random.Generator, t: Floats) -> Floats:
+        warm: Floats = height * (1 - np.exp(-t / hours))
+        return warm
+
+    return shape
 
 
 def daily(height: float) -> Shape:
@@ -72,12 +76,12 @@ def daily(height: float) -> Shape:
 
 def jump(height: float, at: float) -> Shape:
     """A step at a share of the run."""
-    return lambda _, t: height * (t >= at * t[-1])
+    return lambda _, t: np.where(t >= at * t[-1], height, 0.0)
 
 
 def jobs(height: float) -> Shape:
     """A job of 40 min each five hours."""
-    return lambda rng, t: height * ((t + 5 * rng.uniform()) % 5.0 < 2 / 3)
+    return lambda rng, t: np.where((t + 5 * rng.uniform()) % 5.0 < 2 / 3, height, 0.0)
 
 
 SCENARIOS: tuple[Scenario, ...] = (
@@ -98,7 +102,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     creeping("p99 flat", _LATENCY, 0.004),
     creeping("p99 under a wave of the load", _LATENCY, 0.004, load="wave", follows=2.0),
     creeping("p99 cold at first", _LATENCY, 0.004, warming(-0.5, 0.5)),
-    creeping("run queue flat", "system.cpu.load", 3.0, noise=0.2),
+    creeping("run queue flat", _QUEUE, 3.0, noise=0.2),
     creeping("CPU creeps by 14 points", _CPU, 0.2, line(0.7)),
     creeping("CPU creeps by 30 points", _CPU, 0.1, line(3.0)),
     creeping("CPU creeps ever faster", _CPU, 0.1, line(3.0, power=2.0)),
@@ -110,7 +114,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     creeping("board creeps under a room of a day", _TEMPERATURE, 45.0, line(0.5), daily(0.04), noise=0.005),
     creeping("p99 creeps by 75 %", _LATENCY, 0.004, line(0.75)),
     creeping("p99 creeps by 150 %", _LATENCY, 0.004, line(1.5)),
-    creeping("core creeps by 30 points", "system.cpu.core.utilization", 0.2, line(1.5)),
-    creeping("run queue doubles", "system.cpu.load", 3.0, line(1.2), noise=0.1),
-    creeping("sessions a second fall", "system.sessions.rate", 400.0, line(-0.7)),
+    creeping("core creeps by 30 points", _CORE, 0.2, line(1.5)),
+    creeping("run queue doubles", _QUEUE, 3.0, line(1.2), noise=0.1),
+    creeping("sessions a second fall", _SESSIONS, 400.0, line(-0.7)),
 )

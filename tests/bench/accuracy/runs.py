@@ -4,9 +4,10 @@
     python tests/bench/accuracy/runs.py --healthy 0 --sick 60 --only latency --each
     python tests/bench/accuracy/runs.py --healthy 1 --seed 17 --keep runs/seed-17     keeps the record or the table
 
-Each run is drawn from its seed (``lives.py``); a sick one is a healthy one to which something is done (``sick.py``,
-``sick_traffic.py``). Small ones become a long table half of the time, judged by ``soakwatch import`` and ``soakwatch
-judge``; the others a record, judged by ``soakwatch judge``. What is read is the verdict.json that the command writes.
+Each run is drawn from its seed (``lives.py``, ``telemetry.py``); a sick one is a healthy one to which something is done
+(``sick.py``, ``sick_traffic.py``, ``sick_changes.py``). Small ones become a long table half of the time, judged by
+``soakwatch import`` and ``soakwatch judge``; the others a record, judged by ``soakwatch judge``. What is read is the
+verdict.json that the command writes.
 Asserts nothing.
 """
 

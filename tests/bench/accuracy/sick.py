@@ -7,6 +7,7 @@ import math
 import numpy as np
 from tests.bench.accuracy.lives import restart
 from tests.bench.accuracy.night import DUT, TG, Floats, Key, Night, Source, rewired
+from tests.bench.accuracy.sick_changes import CHANGES
 from tests.bench.accuracy.sick_traffic import (
     back_stops,
     dropping,
@@ -311,4 +312,5 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
         cpu_at_the_top(180.0),
         cpu_at_the_top(900.0),
     ),
+    "changes": CHANGES,
 }

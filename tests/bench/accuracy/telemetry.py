@@ -1,0 +1,87 @@
+"""What healthy devices tell beside memory and load: temperatures, links, cards, services, retransmissions, jitter.
+
+Drawn from a generator of its own, so that what a seed made before it still makes.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.signal import lfilter
+from tests.bench.accuracy.night import Floats, Night, floats
+
+
+def telemetry(night: Night, shape: Floats) -> None:
+    """Series that the generic rules judge, with daily waves, warm-ups, what follows the load, and announced changes."""
+    rng = np.random.default_rng([16, night.seed])
+    if rng.random() < 0.3:
+        return
+    night.traits.add("telemetry")
+    _temperatures(night, rng, shape)
+    _states(night, rng)
+    _rates(night, rng, shape)
+
+
+def _wander(rng: np.random.Generator, night: Night, sd: float, correlation_s: float) -> Floats:
+    """Noise that remembers."""
+    phi = math.exp(-night.cadence_s / correlation_s)
+    fresh = rng.normal(0.0, 1.0, night.at_s.size)
+    return np.asarray(sd * lfilter([math.sqrt(1 - phi * phi)], [1.0, -phi], fresh), dtype=np.float64)
+
+
+def _daily(rng: np.random.Generator, night: Night, size: float) -> Floats:
+    return floats(size * np.sin(2 * math.pi * (night.at_s / 86400 + rng.uniform())))
+
+
+def _temperatures(night: Night, rng: np.random.Generator, shape: Floats) -> None:
+    for sensor in ("cpu", "board", "psu")[: int(rng.integers(1, 4))]:
+        level = rng.uniform(32, 60)
+        warm = rng.uniform(0, 18) * (1 - np.exp(-night.at_s / rng.uniform(300.0, 7200.0)))
+        room = _daily(rng, night, rng.uniform(0, 4))
+        value = level + warm + room + rng.uniform(0, 20) * (shape - 1) + _wander(rng, night, 0.6, 900.0)
+        night.put("system.temperature", np.round(value * 2) / 2, f"sensor={sensor}")
+
+
+def _states(night: Night, rng: np.random.Generator) -> None:
+    """Links, one of them never used, one perhaps taken down by an announced failover; cards and services."""
+    n = night.at_s.size
+    ports = int(rng.integers(1, 5))
+    for port in range(ports):
+        up = np.full(n, float(port < ports - 1 or ports == 1))
+        name = f"interface=ge{port}"
+        if port == 0 and rng.random() < 0.15 and night.hours > 2:
+            night.traits.add("announced failover")
+            begin = rng.uniform(0.3, 0.8) * night.length_s
+            lasts = rng.uniform(30.0, 900.0)
+            up[(night.at_s >= begin) & (night.at_s < begin + lasts)] = 0.0
+            night.announce("failover", begin - 20.0, begin + lasts + 2 * night.cadence_s, {})
+        night.put("system.network.up", up, name)
+        night.put("system.network.speed", np.full(n, 1e10), name)
+    for card in range(int(rng.integers(0, 3))):
+        age = rng.uniform(1e4, 2**32 / 100)  # one in many comes round at 497 days
+        night.put("system.module.uptime", np.floor((age + night.at_s) % (2**32 / 100)), f"module={card}")
+    for service in ("bgpd", "snmpd", "dhcpd")[: int(rng.integers(0, 4))]:
+        count = float(rng.integers(0, 3)) + (night.at_s > rng.uniform(0.2, 0.9) * night.length_s) * (
+            rng.random() < 0.03
+        )
+        night.put("system.service.restarts", floats(count), f"service={service}")
+
+
+def _rates(night: Night, rng: np.random.Generator, shape: Floats) -> None:
+    """What follows the load more than in proportion, in bursts and with heavy tails; the run queue."""
+    pace = math.exp(rng.uniform(math.log(0.01), math.log(5.0)))
+    daily = np.exp(_daily(rng, night, rng.uniform(0, 0.8)) + _wander(rng, night, rng.uniform(0.05, 0.4), 1200.0))
+    bursts = np.where(rng.random(night.at_s.size) < 0.002, rng.uniform(5, 60), 1.0)
+    each = pace * night.cadence_s * daily * np.maximum(shape, 0.0) ** rng.uniform(0, 3) * bursts
+    again = np.cumsum(rng.poisson(each)).astype(float)
+    if night.has("load.latency"):
+        jitter = math.exp(rng.uniform(math.log(2e-5), math.log(3e-3))) * np.maximum(shape, 0.05) ** 2
+        tails = np.exp(rng.uniform(0.1, 0.7) * rng.standard_normal(night.at_s.size) + _wander(rng, night, 0.1, 1800.0))
+        night.put("load.jitter", jitter * tails)
+        night.put("load.retransmits", np.round(again / 2))
+    night.put("system.tcp.retransmits", again)
+    queue = rng.uniform(0.2, 6.0) * shape * np.exp(_wander(rng, night, rng.uniform(0.05, 0.3), 300.0))
+    night.put("system.cpu.load", np.round(queue, 2), "minutes=5")
+    if rng.random() < 0.3:
+        night.put("system.softnet.squeezed", np.cumsum(rng.poisson(0.2 * each)).astype(float), "core=0")
