@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field, fields
 from typing import NamedTuple
+
+Former = Mapping[str, Mapping[str, str]]
+"""Names that a parameter had, each with its words of then and what they are now: plans in records have them."""
+_NONE: Former = {}
 
 
 class Parameter(NamedTuple):
@@ -18,6 +23,7 @@ class Parameter(NamedTuple):
     about: str
     origin: str
     words: tuple[str, ...] = ()
+    former: Former = _NONE
 
     @property
     def shown(self) -> str:
@@ -25,9 +31,11 @@ class Parameter(NamedTuple):
         return self.words[int(self.default)] if self.words else ""
 
 
-def parameter(default: float, unit: str, about: str, origin: str = "", words: tuple[str, ...] = ()) -> float:
+def parameter(
+    default: float, unit: str, about: str, origin: str = "", words: tuple[str, ...] = (), former: Former = _NONE
+) -> float:
     """A field of a rule's dataclass that a plan may set; typed as its default's type."""
-    reported = {"unit": unit, "about": about, "origin": origin, "words": words}
+    reported = {"unit": unit, "about": about, "origin": origin, "words": words, "former": former}
     value: float = field(default=default, metadata=reported)
     return value
 
@@ -38,7 +46,7 @@ def parameters(rule: type) -> tuple[Parameter, ...]:
     Raises TypeError if ``rule`` is not a dataclass.
     """
     return tuple(
-        Parameter(f.name, f.default, *(f.metadata[key] for key in ("unit", "about", "origin", "words")))  # type: ignore[arg-type]
+        Parameter(f.name, f.default, *(f.metadata[key] for key in ("unit", "about", "origin", "words", "former")))  # type: ignore[arg-type]
         for f in fields(rule)
         if "unit" in f.metadata
     )

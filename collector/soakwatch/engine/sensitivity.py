@@ -67,7 +67,7 @@ def sensitivity(
             sentence = growth_sentence(
                 renewed_s(check, metrics & set(by_stages.metrics)),
                 judged_s(plan, by_stages.phases),
-                _number(by_stages, "least", 8),
+                _number(by_stages, "needed", 8),
                 _number(by_stages, "tolerance", 0.05),
             )
             sentences.append((who, sentence))
@@ -101,7 +101,7 @@ def smallest_leak(plan: Plan, checks: Iterable[SourceCheck], registry: Registry 
         judged = [
             sample.value
             for check in checks
-            if window_s / renewed_s(check, {metric}) >= 3 * _number(rule, "least", 8)
+            if window_s / renewed_s(check, {metric}) >= 3 * _number(rule, "needed", 8)
             for sample in check.samples
             if sample.metric == metric
         ]

@@ -20,7 +20,7 @@ from soakwatch.judge.uncatalogued_metrics import (
 )
 from soakwatch.judge.verdict import Verdict
 from soakwatch.plan import Plan, plan_from_text
-from soakwatch.plan.rules import RulePlan, planned_rules, read_rules
+from soakwatch.plan.rules import RulePlan, planned_rules, read_rules, with_parameters
 from soakwatch.plan.tenants import TenantPlan, tenants_of
 from soakwatch.record import Record, RecordView
 from soakwatch.record.lifecycle import lifecycle_of
@@ -62,10 +62,13 @@ def recorded_tenants(view: RecordView) -> tuple[TenantPlan, ...]:
     return tenants
 
 
-def rules_for(view: RecordView, plan: Plan | None = None, only: Sequence[str] = ()) -> list[RuleUse]:
-    """The rules by which a record is judged: those of its own plan or of another one, or only some of them."""
+def rules_for(
+    view: RecordView, plan: Plan | None = None, only: Sequence[str] = (), given: Sequence[RulePlan] = ()
+) -> list[RuleUse]:
+    """The rules by which a record is judged: those of its own plan or of another one, or only some of them; what is
+    ``given`` of a rule goes before what the plan says."""
     only = only or (named_rules(view) if plan is None else ())
-    plans = recorded_rules(view) if plan is None else plan.rules
+    plans = with_parameters(recorded_rules(view) if plan is None else plan.rules, given)
     demanded = {rule.name for rule in plans if rule.required}
     required = {rule.name: rule.required for rule in plans} | dict.fromkeys(only, True)
     held = traits(view) if only and view.meta(IMPORTED_KEY) is not None else {}
@@ -90,9 +93,10 @@ def judge_record(
     earlier: Sequence[RecordView] = (),
     *,
     ended: bool = False,
+    given: Sequence[RulePlan] = (),
 ) -> Verdict:
-    """The verdict of a record under its own plan or another one, or only some of its rules; compared with ``earlier``
-    runs.
+    """The verdict of a record under its own plan or another one, or only some of its rules, with parameters that are
+    ``given`` beside the plan; compared with ``earlier`` runs.
 
     While the record is being written and the run has not ended, the verdict is preliminary; ``ended`` says that it
     has, and is about to be sealed. Any other record is checked: of one that was changed the verdict is inconclusive.
@@ -105,7 +109,7 @@ def judge_record(
     for other in earlier:
         if words := other.check().words:
             raise RecordError(f"{other.path} was {words}: nothing can be compared with it")
-    uses = rules_for(view, plan, only)
+    uses = rules_for(view, plan, only, given)
     tenants = recorded_tenants(view) if plan is None else plan.tenants
     goes_on = not ended and lifecycle_of(view.metas(), view.path) == "running"
     verdict = inconclusive_if_unjudged(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, cast
 
 from soakwatch.core.errors import PlanError
@@ -62,6 +62,28 @@ def read_rules(document: Document, registry: Registry) -> tuple[tuple[RulePlan, 
     return tuple(plans), problems
 
 
+def rule_plan(name: str, values: Mapping[str, object]) -> RulePlan:
+    """What is given of a rule outside of a plan, as a plan writes it. Raises PlanError.
+
+    >>> rule_plan("memory_growth", {"method": "stages"}).parameters
+    {'method': 1.0}
+    """
+    known = {parameter.name: parameter for parameter in parameters(rule_class(name))}
+    try:
+        return RulePlan(name, parameters={key: parameter_value(known[key], value) for key, value in values.items()})
+    except (KeyError, ValueError) as error:
+        raise PlanError(f"{name}: {error}") from None
+
+
+def with_parameters(plans: Sequence[RulePlan], given: Sequence[RulePlan]) -> tuple[RulePlan, ...]:
+    """The plans of rules with what is given beside them, which goes before; a rule that is given is on."""
+    by_name = {plan.name: plan for plan in plans}
+    for more in given:
+        plan = by_name.get(more.name, more)
+        by_name[more.name] = replace(plan, on=True, parameters={**plan.parameters, **more.parameters})
+    return tuple(by_name.values())
+
+
 def _parameters(
     document: Document, path: Path, name: str, rule: type[Rule], given: Mapping[str, Plain]
 ) -> tuple[RulePlan, list[Problem]]:
@@ -69,20 +91,23 @@ def _parameters(
     values: dict[str, float] = {}
     problems: list[Problem] = []
     required: bool | None = None
-    for key, value in given.items():
+    for name_in_plan, value_in_plan in given.items():
+        key, value = _today(known, name_in_plan, value_in_plan)
         if key == REQUIRED:
             if isinstance(value, bool):
                 required = value
             else:
-                problems.append(document.problem((*path, key), f"{key}: expected true or false, found {shown(value)}"))
+                problems.append(
+                    document.problem((*path, name_in_plan), f"{key}: expected true or false, found {shown(value)}")
+                )
         elif key not in known:
             message = f"unknown parameter {key!r} of {name}{hint(key, [*known, REQUIRED])}"
-            problems.append(document.problem((*path, key), message, key=True))
+            problems.append(document.problem((*path, name_in_plan), message, key=True))
         else:
             try:
                 values[key] = parameter_value(known[key], value)
             except ValueError as error:
-                problems.append(document.problem((*path, key), f"{key}: {error}"))
+                problems.append(document.problem((*path, name_in_plan), f"{key}: {error}"))
     if not problems:
         try:
             _build(rule, values)
@@ -90,6 +115,15 @@ def _parameters(
             problems.append(document.problem(path, f"{name}: {error}"))
     plan = RulePlan(name, True, required, values, document.where(path, key=True))  # noqa: FBT003
     return plan, problems
+
+
+def _today(known: Mapping[str, Parameter], key: str, value: Plain) -> tuple[str, Plain]:
+    """A parameter under the name and word that it has now: plans in records keep those of their time."""
+    for parameter in known.values():
+        words = parameter.former.get(key)
+        if words is not None and isinstance(value, str):
+            return parameter.name, words.get(value, value)
+    return key, value
 
 
 def parameter_value(parameter: Parameter, value: object) -> float:

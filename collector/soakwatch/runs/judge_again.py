@@ -15,6 +15,7 @@ from soakwatch.core.errors import RecordError, SoakwatchError
 from soakwatch.judge.record_verdict import judge_record
 from soakwatch.judge.verdict import Verdict
 from soakwatch.plan import Plan, plan_from_text
+from soakwatch.plan.rules import RulePlan
 from soakwatch.record import RECORD_NAME, SIDE_SUFFIXES, RecordView, record_file
 from soakwatch.record.writer_lock import is_written
 from soakwatch.runs.catalog import find_run
@@ -36,11 +37,12 @@ class RecordName:
 @dataclass(frozen=True, slots=True)
 class Rules:
     """What records are judged by: ``plan`` is the text of a plan, None for each record's own, ``origin`` its name in
-    errors; ``only`` are names of rules, () for all."""
+    errors; ``only`` are names of rules, () for all; ``given`` are parameters that go before those of the plan."""
 
     plan: str | None = None
     origin: str = ""
     only: tuple[str, ...] = ()
+    given: tuple[RulePlan, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +140,7 @@ def judge_again(job: JudgeAgain, folder: Path) -> JudgedAgain:
     try:
         with RecordView.open(folder / job.file) as view:
             before = _verdict_in(view)
-            verdict = judge_record(view, _plan(job.rules), job.rules.only)
+            verdict = judge_record(view, _plan(job.rules), job.rules.only, given=job.rules.given)
             same = before in {None, verdict.outcome}
             return JudgedAgain(
                 run=verdict.run,

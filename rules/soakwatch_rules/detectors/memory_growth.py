@@ -15,19 +15,27 @@ from soakwatch_model.roles import MONITOR
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.draft import absent, draft
+from soakwatch_rules.events.explanations import explanations
 from soakwatch_rules.lives import Life, dead_seconds, lives
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence, expected
-from soakwatch_rules.stats.stages import compare, stages, still_rising
+from soakwatch_rules.stats.rises import Rise, beyond_a_start, rise_of
+from soakwatch_rules.stats.stages import Comparison, compare, stages, still_rising
 from soakwatch_rules.traits import Family, GrowthMethod, Guide, Marks, Traits, Words
 from soakwatch_rules.wording.stage import JudgedLife, doubts_of, sentence
 from soakwatch_rules.wording.words import counted, duration
 
+SHAPE, STAGES = 0.0, 1.0  # what ``method`` chooses between
 _LEVELLED = 0.125  # of a rise left for the last third of what has levelled off: half of a straight line's
 _CUT = 0.75  # of the window: a life that is shorter was cut by restarts
+_EXPLAINS_S = 60.0  # a change of the load takes hold within a minute
+_CHANGED = 0.1  # of the load: memory that rises with it is none of its own
+_OF_THE_RUN = " in the run (of available memory: lies below it), whatever the shape between them"
 _UNLESS_FLAT = (
-    "; only a warning if the rule growth judged the series and found none, or if the last third itself does not rise"
+    "; only a warning if the rule growth judged the series and found none, or if the last third itself does not rise, "
+    "unless it holds 1.8 times the first (2.5 times what rose from the first sample on) and neither a phase nor the "
+    "load explains it"
 )
 
 
@@ -57,16 +65,23 @@ class MemoryGrowth:
     growth as a warning.
 
     Its result is always shown, and decides where ``growth`` did not judge or could not (a window shorter than its
-    ``shortest``, too few samples), and with ``decides: alone``; where ``growth`` judged the same series and finds no
-    growth, or is undecided, this is a warning that states both (the rulings on memory). Sums of a machine are judged
-    together with the processes that were read (``memory_sums``).
+    ``shortest``, too few samples); where ``growth`` judged the same series and finds no growth, or is undecided, this
+    is a warning that states both (the rulings on memory). Sums of a machine are judged together with the processes that
+    were read (``memory_sums``). A life too short for ``growth`` only warns where the last third does not rise itself (a
+    program that is warm by then), unless the last third holds 1.8 times the first, which no start-up leaves (2.5
+    times where it rose from the first reading on), and no phase, event or change of the load began then; what is
+    given back at the end of a life is judged up to there.
+
+    With ``method: stages`` it decides alone, by the words of the method as they stand: committed and available memory
+    (downwards) each by itself, as they were read, half of ``least`` samples a third (24 hourly polls decide, and a lost
+    one costs nothing), the tolerance for the whole run. What ``growth`` says of such a series then only warns.
 
     Of the monitor's own memory the first hour of each life is left out (``warm_up``): it fills caches of an hour, which
     says nothing of a leak. What grows after that is judged as everywhere, and only warns.
 
     Neighbours: ``process_restart`` reports the restarts between the lives, ``oom_kill`` memory that ran out.
 
-    Parameters: ``tolerance``, ``width``, ``least``, ``stage``, ``warm_up``, ``decides`` (below).
+    Parameters: ``tolerance``, ``width``, ``least``, ``stage``, ``warm_up``, ``method`` (below).
 
     >>> import numpy as np
     >>> from soakwatch_model.case import Case
@@ -87,7 +102,7 @@ class MemoryGrowth:
     """
 
     name: ClassVar[str] = "memory_growth"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     summary: ClassVar[str] = "memory was higher in the last third of the soak than in the first"
     metrics: ClassVar[tuple[str, ...]] = (
         "process.memory.usage",
@@ -102,7 +117,9 @@ class MemoryGrowth:
     scope: ClassVar[Literal["object", "metric", "target"]] = "metric"
     phases: ClassVar[tuple[str, ...]] = ("soak",)
     manner: ClassVar[RuleSpec] = RuleSpec(
-        "8 samples and 10 s in the first and in the last third of a lifetime, half of those expected", live="minutes"
+        "8 samples and 10 s in the first and in the last third of a lifetime (4 with method: stages), half of those "
+        "expected",
+        live="minutes",
     )
     traits: ClassVar[Traits] = Traits(
         words=Words("memory keeps growing"),
@@ -115,7 +132,7 @@ class MemoryGrowth:
             misses=(
                 "Leaks smaller than that; a warm-up or a cache that fills looks the same, so short soaks alarm on them."
             ),
-            knob="memory_growth: {tolerance: 10%}",
+            knob="memory_growth: {tolerance: 10%, method: stages}",
             next_step=(
                 "Run it for 2 h or more, so that the rule growth can tell a leak from a warm-up; take a heap "
                 "profile at both ends and compare."
@@ -126,18 +143,19 @@ class MemoryGrowth:
     tolerance: float = parameter(0.05, "1", "allowed growth of the mean", "the method's definition")
     width: float = parameter(1.0, "{sd}", "half width of a stage's interval", "the method's definition")
     least: float = parameter(
-        8.0, "{reading}", "samples that the first and the last stage need each", "half of 16 blocks"
+        8.0, "{reading}", "samples that the first and the last stage need each (stages: half)", "half of 16 blocks"
     )
     stage: float = parameter(10.0, "s", "shortest stage that is compared", "less is a starting program, not a soak")
     warm_up: float = parameter(
         3600.0, "s", "first part of a life of the monitor that is not judged", "the monitor keeps the last hour at hand"
     )
-    decides: float = parameter(
-        0.0,
+    method: float = parameter(
+        SHAPE,
         "{way}",
-        "which rule decides if growth judged the series too",
+        "what decides: the shape (rule growth), where it can, or the stages alone, as the method is worded",
         "a warm-up is not a leak",
-        ("with growth", "alone"),
+        ("shape", "stages"),
+        {"decides": {"with growth": "shape", "alone": "stages"}},
     )
 
     def __post_init__(self) -> None:
@@ -148,20 +166,31 @@ class MemoryGrowth:
             raise ValueError(f"memory_growth: width is {self.width} standard deviations: use more than 0, up to 3")
         if not 2 <= self.least < math.inf:
             raise ValueError(f"memory_growth: least is {self.least}: use 2 or more samples per stage")
-        if not 0 <= self.decides <= 1:
-            raise ValueError("memory_growth: decides must be 0 (with growth) or 1 (alone)")
+        if self.method not in {SHAPE, STAGES}:
+            raise ValueError("memory_growth: method must be 0 (shape) or 1 (stages)")
         if not 0 <= self.stage < math.inf:
             raise ValueError(f"memory_growth: stage is {self.stage}: use a duration of 0 or more, such as 10s")
         if not 0 <= self.warm_up < math.inf:
             raise ValueError(f"memory_growth: warm_up is {self.warm_up}: use a duration of 0 or more, such as 1h")
 
+    @property
+    def alone(self) -> bool:
+        """Whether the stages decide by themselves."""
+        return self.method == STAGES
+
+    @property
+    def needed(self) -> int:
+        """Samples that the first and the last stage need each."""
+        return math.ceil(self.least / 2) if self.alone else math.ceil(self.least)
+
     def definition(self) -> str:
         """The definition with its parameters."""
         return (
             f"growth if, between two restarts, the intervals mean ± {self.width:g} sd of the first and the last third "
-            f"(by time) do not overlap and the last mean exceeds the first by more than {100 * self.tolerance:g} %; "
-            f"each third needs {self.least:g} samples and {duration(self.stage)}, each lifetime and all together half "
-            f"of those expected{'' if self.decides else _UNLESS_FLAT}; of the monitor's own memory the first "
+            f"(by time) do not overlap and the last mean exceeds the first by more than {100 * self.tolerance:g} %"
+            f"{_OF_THE_RUN if self.alone else ''}; each third needs {self.needed} samples and "
+            f"{duration(self.stage)}, each lifetime and all together half of those expected"
+            f"{'' if self.alone else _UNLESS_FLAT}; of the monitor's own memory the first "
             f"{duration(self.warm_up)} of each lifetime is left out"
         )
 
@@ -186,12 +215,12 @@ class MemoryGrowth:
             due = expected(case.window.seconds - dead_s, apart)
             finding = replace(finding, expected=None if due is None else max(due, finding.samples))
         with np.errstate(all="ignore"):
-            judged = [c for life in all_lives if (c := self._compare(life, apart)) is not None]
+            judged = [c for life in all_lives if (c := self._compare(case, life, apart)) is not None]
         if not judged:
             return self._undecided(finding, all_lives, apart)
         worst = max(judged, key=lambda j: (j.of.grows, j.of.rise - max(j.of.allowed, j.of.spread)))
         # A rise in one part of a run may be a warm-up or a part of a sawtooth; the same in every life is a leak.
-        again = sum(j.of.grows and not j.lately < _LEVELLED for j in judged) > 1
+        again = sum(j.of.grows and not j.levelled for j in judged) > 1
         cut = worst.life.window.seconds < _CUT * window_s and not again
         finding = self._measured(finding, worst, series, len(all_lives), len(judged), cut=cut)
         if worst.of.grows:
@@ -220,28 +249,35 @@ class MemoryGrowth:
             return replace(finding, expected=None if due is None else max(due, samples))
         return replace(finding, reason=first, why=InconclusiveReason.TOO_SHORT, settle="needs a longer run")
 
-    def _compare(self, life: Life, apart: float | None) -> JudgedLife | None:
+    def _compare(self, case: Case, life: Life, apart: float | None) -> JudgedLife | None:
         window, series = life.window, life.series
         due = expected(window.seconds, apart)
         if due is not None and 2 * len(series) < due:
             return None
         parts = stages(series.time_ns, series.values, window.begin_ns, window.end_ns)
-        if min(parts[0].n, parts[2].n) < self.least or window.seconds < 3 * self.stage:
+        if min(parts[0].n, parts[2].n) < self.needed or window.seconds < 3 * self.stage:
             return None
         down, quantum = series.trait.growth == "down", series.trait.quantum
         compared = compare(parts, down=down, tolerance=self.tolerance, width=self.width, quantum=quantum)
         if compared is None:
             return None
-        sixth, twelfth = (
-            still_rising(
-                stages(series.time_ns, series.values, window.begin_ns, window.end_ns, part), compared, down=down
-            )
-            for part in (6, 12)
-        )
-        return JudgedLife(life, compared, float(np.fmin(sixth, 2 * twelfth)))
+        if not compared.grows:
+            return JudgedLife(life, compared)
+        lately = _lately(series, window, compared)
+        rise = rise_of(series.time_ns, series.values, window.begin_ns, window.end_ns, down=down)
+        if rise is None or not lately < _LEVELLED:
+            return JudgedLife(life, compared, lately, levelled=lately < _LEVELLED)
+        if rise.released_ns is not None:
+            held = Window(window.begin_ns, rise.released_ns)
+            until = stages(series.time_ns, series.values, held.begin_ns, held.end_ns)
+            whole = compare(until, down=down, tolerance=self.tolerance, width=self.width, quantum=quantum)
+            if whole is not None and whole.grows:
+                lately = _lately(series, held, whole)
+        large = beyond_a_start(compared.first, compared.last, rise, down=down) and not _explained(case, series, rise)
+        return JudgedLife(life, compared, lately, levelled=lately < _LEVELLED and not large)
 
     def _undecided(self, finding: Finding, lifetimes: tuple[Life, ...], apart: float | None) -> Finding:
-        needed = 3 * self.least
+        needed = 3 * self.needed
         most = max((len(life.series) for life in lifetimes), default=0)
         between = " between restarts" if len(lifetimes) > 1 else ""
         reason = f"only {counted(most, 'sample')}{between}; {needed:g} needed"
@@ -288,7 +324,7 @@ class MemoryGrowth:
         change = (c.last - c.first) / abs(c.first) if c.first != 0 else None
         numbers |= {} if change is None else {"change": change}
         numbers |= {"cut_by_restarts": 1.0} if cut else {}
-        grew = Growth(numbers["rise_per_hour"], change, self.tolerance, worst.lately < _LEVELLED, cut)
+        grew = Growth(numbers["rise_per_hour"], change, self.tolerance, worst.levelled, cut)
         half, decided = self.width * c.sds[1], worst.life.window
         return replace(
             finding,
@@ -303,6 +339,23 @@ class MemoryGrowth:
             numbers=numbers,
             doubts=doubts_of(worst, series, alive - judged, self.tolerance),
         )
+
+
+def _lately(series: Series, window: Window, of: Comparison) -> float:
+    """The rise within the last third, or twice that within the last sixth where this is less, as a share of it all."""
+    down = series.trait.growth == "down"
+    sixth, twelfth = (
+        still_rising(stages(series.time_ns, series.values, window.begin_ns, window.end_ns, part), of, down=down)
+        for part in (6, 12)
+    )
+    return float(np.fmin(sixth, 2 * twelfth))
+
+
+def _explained(case: Case, series: Series, rise: Rise) -> bool:
+    """Whether an event, a phase or a change of the load came where half of the rise was made."""
+    slack_ns = max(round(_EXPLAINS_S * 1e9), round(3e9 * (cadence(series) or 1.0)))
+    slack_ns = min(slack_ns, round(0.05 * case.window.seconds * 1e9))
+    return bool(explanations(case, series, rise.half_ns, slack_ns, _CHANGED, 2 * _EXPLAINS_S))
 
 
 def _after(life: Life, seconds: float) -> Life | None:

@@ -19,12 +19,13 @@ class JudgedLife:
 
     ``lately`` is the rise within the last third (from its first half to its second) as a share of the whole rise, or
     twice that within the last sixth where this is less: a quarter for a straight line, next to nothing for a warm-up, a
-    cache that is full, or a step; NaN where not known.
+    cache that is full, or a step; NaN where not known. ``levelled``: it has come to rest by then, as a start-up does.
     """
 
     life: Life
     of: Comparison
     lately: float = math.nan
+    levelled: bool = False
 
     @property
     def hours(self) -> float:
@@ -33,11 +34,12 @@ class JudgedLife:
 
 
 def sentence(judged: JudgedLife, series: Series, tolerance: float, several: int = 1) -> str:
-    """Both means with their spread, the change and its rate, what is allowed, and why that is growth or none.
+    """Both means with their spread, the change and its rate, and why that is growth or none: whether the intervals
+    overlap, whether the last lies above the first (of what runs out: below), and what is allowed.
 
     With ``several`` lifetimes it says which one.
     """
-    c, unit, allowed = judged.of, series.trait.unit, f"allowed {100 * tolerance:g} %"
+    c, unit = judged.of, series.trait.unit
     change = f"{100 * (c.last - c.first) / abs(c.first):+.3g} %" if c.first else f"{quantity(c.last, unit)} from zero"
     rate = quantity(abs(c.last - c.first) / judged.hours, f"{unit}/h")
     verb = "went" if c.last == c.first else "grew" if c.last > c.first else "fell"
@@ -45,16 +47,21 @@ def sentence(judged: JudgedLife, series: Series, tolerance: float, several: int 
         f"{verb} from {plus_minus(c.first, c.sds[0], unit)} (first third) to {plus_minus(c.last, c.sds[1], unit)} "
         f"(last third): {change}, about {rate}"
     )
-    if c.grows:
-        why = allowed
-    elif c.rise > c.allowed:
-        why = f"{allowed}, but the intervals overlap"
-    elif c.rise <= 0:
-        why = "no growth"
-    else:
-        why = f"within the allowed {100 * tolerance:g} %"
+    why = _answers(c, "below" if series.trait.growth == "down" else "above", tolerance)
     which = f", in the lifetime from {moment(judged.life.window.begin_ns)}" if several > 1 else ""
     return f"{series.metric} {means}; {why}{which}"
+
+
+def _answers(c: Comparison, beyond: str, tolerance: float) -> str:
+    """The two questions of the method, each with its answer, and the tolerance."""
+    overlap = "the intervals overlap" if c.crosses else "the intervals do not overlap"
+    if c.rise <= 0:
+        return f"no growth: the last does not lie {beyond} the first; {overlap}"
+    allowed = f"the allowed {100 * tolerance:g} % over the run"
+    if c.rise <= c.allowed:
+        return f"no growth: the last lies {beyond} the first within {allowed}; {overlap}"
+    more = f"the last lies {beyond} the first, by more than {allowed}"
+    return f"{overlap} and {more}" if c.grows else f"{more}, but {overlap}: no growth"
 
 
 def doubts_of(judged: JudgedLife, series: Series, short: int, tolerance: float) -> tuple[str, ...]:

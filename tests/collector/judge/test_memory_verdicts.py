@@ -115,7 +115,7 @@ def test_what_no_process_explains_fails(tmp_path: Path) -> None:
 
 def test_the_literal_method_decides_where_it_is_asked_to(tmp_path: Path) -> None:
     """By its parameter, by itself on the command line, and where the run is too short for the shape."""
-    assert verdict(tmp_path, night(1), memory_growth={"decides": "alone"}).outcome is Outcome.FAIL
+    assert verdict(tmp_path, night(1), memory_growth={"method": "stages"}).outcome is Outcome.FAIL
     path = str(written(tmp_path, night(1)))
     assert command(["judge", path, "--rule", "memory_growth"]) == EXIT_FAIL
     short = verdict(tmp_path, {"process.memory.usage{process=web}": (200 + 60 * hours(1.5)) * MIB})

@@ -14,7 +14,10 @@ from soakwatch.importing.command_line import given_options, is_table, options_of
 from soakwatch.sinks.addresses import HELP, is_database
 
 if TYPE_CHECKING:
+    from soakwatch.plan.rules import RulePlan
     from soakwatch.record import RecordView
+
+_STAGES = "memory_growth"
 
 
 @click.command(
@@ -22,7 +25,9 @@ if TYPE_CHECKING:
 Examples:
   soakwatch judge last
   soakwatch judge runs/20261121T200000Z-fw-7.2 --plan stricter.yaml
-  soakwatch judge last --set rules.memory_growth.decides=alone --set rules.level.temperature=80
+  soakwatch judge last --method stages
+  soakwatch judge memory.csv --method stages
+  soakwatch judge last --set rules.memory_growth.tolerance=2% --set rules.level.temperature=80
   soakwatch judge mailed-record.sqlite --rule memory_growth --json verdict.json
   soakwatch judge fw-7.2.tar.gz
   soakwatch judge runs --plan stricter.yaml --jobs 4
@@ -61,6 +66,13 @@ Of several records: 2 if one could not be judged, else 1 if one fails, else 3 if
     type=click.Path(path_type=Path),
     help="Write verdict.json to this file ('-': print it); of several records a line of JSON each, as they come.",
 )
+@click.option(
+    "--method",
+    type=click.Choice(["shape", "stages"]),
+    show_default="the plan's, else shape",
+    help="What decides whether memory grows: its shape (rule growth), or the mean and spread of the last third of the "
+    "run against those of the first, alone (memory_growth: {method: stages}).",
+)
 @runs_option()
 @on_option
 @click.option(
@@ -82,6 +94,7 @@ def command(
     values: tuple[str, ...],
     names: tuple[str, ...],
     json_file: Path | None,
+    method: str | None,
     runs_folder: Path,
     on: str | None,
     jobs: int | None,
@@ -96,8 +109,8 @@ def command(
     from soakwatch.runs.judge_again import folder_of_records
 
     if len(runs) > 1 or on is not None or jobs is not None or folder_of_records(runs[0]):
-        return _many(runs, plan, values, names, json_file, runs_folder, on, jobs, against, given)
-    return _one(runs[0], plan, values, names, json_file, runs_folder, against, given)
+        return _many(runs, plan, values, names, json_file, method, runs_folder, on, jobs, against, given)
+    return _one(runs[0], plan, values, names, json_file, method, runs_folder, against, given)
 
 
 def _many(
@@ -106,6 +119,7 @@ def _many(
     values: tuple[str, ...],
     names: tuple[str, ...],
     json_file: Path | None,
+    method: str | None,
     runs_folder: Path,
     on: str | None,
     jobs: int | None,
@@ -133,7 +147,7 @@ def _many(
     if values and plan is None:
         raise click.UsageError("--set changes the plan of one RUN, or that of --plan: name one for several records")
     given_plan = None if plan is None else load_plan(plan, device=False, values=values)
-    rules = Rules(None if given_plan is None else plan_text(given_plan), str(plan or ""), names)
+    rules = Rules(None if given_plan is None else plan_text(given_plan), str(plan or ""), names, _given(method, names))
     records = records_in(runs, runs_folder)
     with executor_for(on, jobs if jobs is None else min(jobs, len(records))) as executor:
         return judge_many(executor, records, rules, json_file)
@@ -145,6 +159,7 @@ def _one(
     values: tuple[str, ...],
     names: tuple[str, ...],
     json_file: Path | None,
+    method: str | None,
     runs_folder: Path,
     against: tuple[str, ...],
     given: Mapping[str, object],
@@ -174,7 +189,14 @@ def _one(
         earlier = [stack.enter_context(RecordView.open(find_run(other, runs_folder))) for other in against]
         console = CommandConsole()
         with console.status("judging") as shown:
-            verdict = judge_record(view, given_plan, names, lambda text: shown.update(f"judging: {text}"), earlier)
+            verdict = judge_record(
+                view,
+                given_plan,
+                names,
+                lambda text: shown.update(f"judging: {text}"),
+                earlier,
+                given=_given(method, names),
+            )
         before = earlier[0] if earlier else None
         if json_file is not None and str(json_file) == "-":
             click.echo(render_json(verdict, changed(view, before)), nl=False)
@@ -183,6 +205,17 @@ def _one(
             json_file.write_text(render_json(verdict, changed(view, before)), encoding="utf-8")
         print_verdict(view, verdict, console, before)
     return verdict.exit_code
+
+
+def _given(method: str | None, names: tuple[str, ...]) -> tuple[RulePlan, ...]:
+    """The parameters that ``--method`` stands for."""
+    from soakwatch.plan.rules import rule_plan
+
+    if method is None:
+        return ()
+    if names and _STAGES not in names:
+        raise click.UsageError(f"--method is of the rule {_STAGES}, which --rule leaves out")
+    return (rule_plan(_STAGES, {"method": method}),)
 
 
 @contextmanager

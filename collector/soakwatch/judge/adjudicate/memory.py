@@ -11,12 +11,13 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from soakwatch.judge.adjudicate.context import Context
-from soakwatch_model.fact import Growth
+from soakwatch_model.fact import CERTAIN, Certainty, Growth
 from soakwatch_model.finding import Finding, InconclusiveReason, Outcome, Place
 from soakwatch_rules.growth.memory_sums import PARTS, SUMS, by_parts
 from soakwatch_rules.rule import Rule
 from soakwatch_rules.traits import GrowthMethod, traits_of
 
+_DECIDED: Final = frozenset({Outcome.PASS, Outcome.FAIL})
 _OPEN: Final = frozenset({Outcome.FAIL, Outcome.INCONCLUSIVE})
 _NOT_ASKED: Final = frozenset({InconclusiveReason.TOO_SHORT, InconclusiveReason.TOO_FEW, InconclusiveReason.NOT_BEGUN})
 _SHAPE_WORDS: Final[Mapping[Outcome, str]] = {
@@ -45,20 +46,29 @@ def memory_parts(findings: Sequence[Finding], context: Context) -> list[Finding]
 
 
 def memory_shape(findings: Sequence[Finding], context: Context) -> list[Finding]:
-    """The literal method only warns of growth that ``growth`` judged and did not find.
+    """The literal method only warns of growth that ``growth`` judged and did not find; with ``method: stages`` it is
+    the other way round: ``growth`` at most warns of a series that the literal method decided.
 
     It stays a failure where ``growth`` finds growth too, was not asked, or could not be (a life too short for it) and
     the last third itself rises by at least half of what a straight line would: a program that starts and is warm by
     then has not grown at the end, and a life that restarts cut out of a run is a part. A doubt of ``growth``
     appears once, as its own: the literal method does not decide what the shape leaves open.
     """
-    return list(findings) if _stages_decide(context) else one_verdict(findings)
+    if _stages_decide(context):
+        return by_stages_alone(findings)
+    return one_verdict(findings)
 
 
 def one_verdict(findings: Sequence[Finding]) -> list[Finding]:
     """The findings, with the literal method weighed by the shape of the same series."""
     shapes = {key_of(f): f for f in findings if _method(f) is GrowthMethod.SHAPE}
     return [_weighed_by_shape(f, shapes.get(key_of(f))) if _method(f) is GrowthMethod.STAGES else f for f in findings]
+
+
+def by_stages_alone(findings: Sequence[Finding]) -> list[Finding]:
+    """The findings, with ``growth`` weighed by what the literal method decided of the same series."""
+    decided = {key_of(f): f for f in findings if _method(f) is GrowthMethod.STAGES and f.outcome in _DECIDED}
+    return [_weighed_by_stages(f, decided.get(key_of(f))) if _method(f) is GrowthMethod.SHAPE else f for f in findings]
 
 
 def memory_of_shared_hosts(findings: Sequence[Finding], context: Context) -> list[Finding]:
@@ -92,7 +102,7 @@ def _by_method(context: Context, method: GrowthMethod) -> dict[str, Rule]:
 def _stages_decide(context: Context) -> bool:
     """Whether the literal method stands alone: no rule judges the shape, or the plan says that the stages decide."""
     by_stages = _by_method(context, GrowthMethod.STAGES).values()
-    return not _by_method(context, GrowthMethod.SHAPE) or any(getattr(rule, "decides", 0.0) > 0 for rule in by_stages)
+    return not _by_method(context, GrowthMethod.SHAPE) or any(getattr(rule, "alone", False) for rule in by_stages)
 
 
 def _without_parts(finding: Finding, context: Context, rule: Rule, failed: frozenset[str]) -> Finding:
@@ -136,6 +146,16 @@ def _weighed_by_shape(literal: Finding, shape: Finding | None) -> Finding:
     else:
         return literal
     return literal.ruled("memory shape", Outcome.WARN, literally + why, place=Place.INSTEAD, settle=literal.settle)
+
+
+def _weighed_by_stages(shape: Finding, literal: Finding | None) -> Finding:
+    if literal is None or shape.outcome not in _OPEN or literal.outcome is shape.outcome:
+        return shape
+    text = f"memory is judged by its stages here (rule {literal.rule}, method: stages), which decided"
+    certainty = shape.fact(Certainty)
+    suspected = shape.outcome is Outcome.FAIL or (certainty is not None and certainty.probability >= CERTAIN)
+    outcome = Outcome.WARN if suspected else Outcome.NOT_APPLICABLE
+    return shape.ruled("memory shape", outcome, text, settle=shape.settle)
 
 
 def _of_shared(finding: Finding, *, watched: bool) -> Finding:
