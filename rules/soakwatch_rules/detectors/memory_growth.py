@@ -15,8 +15,9 @@ from soakwatch_model.roles import MONITOR
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.draft import absent, draft
-from soakwatch_rules.events.explanations import explanations
+from soakwatch_rules.events.explanations import explanations, load_around
 from soakwatch_rules.lives import Life, dead_seconds, lives
+from soakwatch_rules.load.account import LoadAccount
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence, expected
@@ -30,6 +31,7 @@ SHAPE, STAGES = 0.0, 1.0  # what ``method`` chooses between
 _LEVELLED = 0.125  # of a rise left for the last third of what has levelled off: half of a straight line's
 _CUT = 0.75  # of the window: a life that is shorter was cut by restarts
 _EXPLAINS_S = 60.0  # a change of the load takes hold within a minute
+_SLACK = 0.05  # of a run, at most
 _CHANGED = 0.1  # of the load: memory that rises with it is none of its own
 _OF_THE_RUN = " in the run (of available memory: lies below it), whatever the shape between them"
 _UNLESS_FLAT = (
@@ -354,8 +356,11 @@ def _lately(series: Series, window: Window, of: Comparison) -> float:
 def _explained(case: Case, series: Series, rise: Rise) -> bool:
     """Whether an event, a phase or a change of the load came where half of the rise was made."""
     slack_ns = max(round(_EXPLAINS_S * 1e9), round(3e9 * (cadence(series) or 1.0)))
-    slack_ns = min(slack_ns, round(0.05 * case.window.seconds * 1e9))
-    return bool(explanations(case, series, rise.half_ns, slack_ns, _CHANGED, 2 * _EXPLAINS_S))
+    slack_ns = min(slack_ns, round(_SLACK * case.window.seconds * 1e9))
+    if explanations(case, series, rise.half_ns, slack_ns, _CHANGED, 2 * _EXPLAINS_S):
+        return True
+    asked = (load_around(load, rise.half_ns, slack_ns, 2 * _EXPLAINS_S) for load in LoadAccount.of(case.load).demand())
+    return any(None not in {a, b} and (b or 0.0) > (1 + _CHANGED) * (a or 0.0) for a, b in asked)
 
 
 def _after(life: Life, seconds: float) -> Life | None:

@@ -203,6 +203,46 @@ def test_a_program_that_is_warm_by_its_last_third_is_no_failure_of_a_short_run(t
         assert (judged.outcome is Outcome.FAIL) == (outcome is Outcome.FAIL)
 
 
+_STEP = (570 * 0.45, 1.09)  # when, and by how much
+
+
+@pytest.mark.parametrize(
+    ("course", "outcome"),
+    [
+        ("doubles in a minute and stays", Outcome.FAIL),
+        ("the same as the load begins", Outcome.WARN),
+        ("leaks until it is full", Outcome.FAIL),
+        ("leaks, and is ended", Outcome.FAIL),
+        ("trebles as it starts", Outcome.WARN),
+        ("a cache of thrice its size fills", Outcome.WARN),
+        ("a cache fills, and the program is ended", Outcome.WARN),
+    ],
+)
+def test_what_no_start_up_does_fails_a_run_of_ten_minutes(tmp_path: Path, course: str, outcome: Outcome) -> None:
+    """Too short for the shape: where the rise begins, how large it is and what came then tell a leak from a start."""
+    t, rng = np.arange(570.0), np.random.default_rng(3)
+    later = np.clip((t - _STEP[0]) / 60, 0, 1) * _STEP[1]
+    rises = {
+        "doubles in a minute and stays": later,
+        "the same as the load begins": later,
+        "leaks until it is full": 20 * np.minimum(t / 350, 1),
+        "leaks, and is ended": 0.6 * t / 570 * (t < 545),
+        "trebles as it starts": 2 * (1 - np.exp(-t / 95)),
+        "a cache of thrice its size fills": 2 * np.minimum(t / 340, 1),
+        "a cache fills, and the program is ended": 0.6 * np.minimum(t / 340, 1) * (t < 555),
+    }
+    columns = {"system.memory.usage": 900 * MIB * (1 + rises[course]) * (1 + rng.normal(0, 0.003, t.size))}
+    if course == "the same as the load begins":
+        columns["load.request.rate"] = 200 + 800 * np.clip((t - _STEP[0]) / 10, 0, 1) + rng.normal(0, 5, t.size)
+    lines = [",".join([f"{1_763_200_000 + t[i]:.0f}", *(f"{v[i]:.0f}" for v in columns.values())]) for i in range(570)]
+    table, file = tmp_path / "short.csv", tmp_path / "verdict.json"
+    table.write_text("\n".join([",".join(["time", *columns]), *lines]) + "\n", encoding="utf-8")
+    code = command(["judge", str(table), "--json", str(file)])
+    said = [f for f in json.loads(file.read_text())["findings"] if f["rule"] == "memory_growth"]
+    assert [f["outcome"] for f in said] == [outcome.value]
+    assert (code == EXIT_FAIL) == (outcome is Outcome.FAIL)
+
+
 @pytest.mark.parametrize("leak_mib", [2.0, 4.0])
 @pytest.mark.parametrize(
     ("metric", "per_s"),

@@ -28,7 +28,8 @@ def hours(step_s: int, length_h: float = 24.0) -> Floats:
 
 def thirds(at_h: Floats, *per_cent: float) -> Floats:
     """Three levels, one a third of a day."""
-    return np.asarray(per_cent)[np.minimum((at_h / 8).astype(int), 2)]
+    level: Floats = np.asarray(per_cent, dtype=np.float64)[np.minimum((at_h / 8).astype(np.int64), 2)]
+    return level
 
 
 def of_both(committed_per_cent: Floats) -> dict[str, Floats]:
