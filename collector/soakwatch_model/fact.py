@@ -89,6 +89,13 @@ class Aside:
     undecided: str
 
 
-Fact = PartOfRun | Aside | Certainty | Growth | Lost | PathCut | PollCost
-KINDS: Final[tuple[type[Fact], ...]] = (PartOfRun, Aside, Certainty, Growth, Lost, PathCut, PollCost)
+@dataclass(frozen=True, slots=True)
+class Sparse:
+    """The samples lie too far apart for the rule; what they do show is that nothing lasted ``seconds`` or longer."""
+
+    seconds: float
+
+
+Fact = PartOfRun | Aside | Certainty | Growth | Lost | PathCut | PollCost | Sparse
+KINDS: Final[tuple[type[Fact], ...]] = (PartOfRun, Aside, Certainty, Growth, Lost, PathCut, PollCost, Sparse)
 """All of them; a record keeps facts by the names of their kinds."""

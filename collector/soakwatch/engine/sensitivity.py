@@ -159,7 +159,10 @@ def spike_sentence(interval_s: float, duration_s: float, held_s: float, coarsest
     every = f"polls every {show_seconds(interval_s)}"
     sure = sure_spike_s(interval_s, held_s)
     if interval_s > coarsest_s:
-        return f"cpu_spike is undecided: {every} are further apart than {show_seconds(coarsest_s)}; poll more often"
+        return (
+            f"cpu_spike is undecided: {every} are further apart than {show_seconds(coarsest_s)}, so that a spike of a "
+            f"minute between two of them is not seen, only what lasts {show_seconds(2 * interval_s)}; poll more often"
+        )
     if sure > duration_s:
         return f"cpu_spike is undecided: with {every} a spike must last {show_seconds(sure)}, longer than the run"
     return f"cpu_spike, {every}: spikes of {show_seconds(sure)} and longer are always seen, shorter ones perhaps not"

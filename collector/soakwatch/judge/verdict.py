@@ -12,6 +12,7 @@ from soakwatch.judge.pass_requirements import Demand
 from soakwatch.record.seal import Checked
 from soakwatch_model.case import Ledger
 from soakwatch_model.event import Event
+from soakwatch_model.fact import Sparse
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.roles import DUT
 from soakwatch_model.set_aside import SetAside
@@ -172,7 +173,8 @@ def _of_target(
     waived = [f for f in judged if f.outcome is Outcome.INCONCLUSIVE]
     well = [f for f in judged if f.outcome is Outcome.PASS]
     others = [f for f in findings if traits_of(f.rule).judges is Judges.DEVICE]
-    if role == DUT and others and not any(f.outcome in {Outcome.PASS, Outcome.WARN} for f in others):
+    sparse = [f for f in waived if f.fact(Sparse) is not None]
+    if role == DUT and others and not any(f.outcome in {Outcome.PASS, Outcome.WARN} for f in others) and not sparse:
         first = (waived or others)[0]
         what = "set-up" if any(traits_of(f.rule).judges is Judges.SETUP for f in well + warned) else "availability"
         reason = f"only its {what} was judged: {first.rule}: {first.sentence}"
@@ -181,7 +183,8 @@ def _of_target(
     if warned:
         reason = f"{_counted(len(warned), 'warning')}, {_rules(warned)}: {warned[0].sentence}{undecided}"
         return TargetVerdict(name, role, Outcome.PASS, reason)
-    return TargetVerdict(name, role, Outcome.PASS, f"{_counted(len(well), 'check')} passed{undecided}")
+    shown = f"; as far as polls so rare show it: {sparse[0].rule}: {sparse[0].sentence}" if sparse else ""
+    return TargetVerdict(name, role, Outcome.PASS, f"{_counted(len(well), 'check')} passed{undecided}{shown}")
 
 
 def _rules(findings: list[Finding]) -> str:

@@ -25,6 +25,7 @@ from soakwatch_rules.stats.saturation import Windows, cover
 from soakwatch_rules.stats.spikes import MIN_SAMPLES, busy_throughout
 from soakwatch_rules.stats.tally import Tally
 from soakwatch_rules.traits import Family, Guide, Marks, Traits, Words
+from soakwatch_rules.wording.plateau import sparse
 from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
 
 _TOTAL = "system.cpu.utilization"
@@ -70,8 +71,8 @@ class CpuSaturation:
     """Warns if all cores, or one, were saturated for minutes; fails if packets were dropped meanwhile.
 
     Saturated is every time within a window of ``seconds`` whose mean utilisation is at least ``enter``. A mean does
-    not depend on how often it was sampled. A window counts if samples cover nine tenths of it; a sample covers the
-    time since the previous one, at most three intervals.
+    not depend on how often it was sampled; where samples lie further apart, a window is as long as their distance. It
+    counts if samples cover nine tenths of it; a sample covers the time since the previous one, at most three intervals.
 
     Drops are what the target's drop counters (softnet backlog, interfaces, queues, receive buffers) counted within a
     saturated stretch. A counter that always counts a little is not evidence: n drops count if n > 2·m + 3·sqrt(m),
@@ -176,7 +177,7 @@ class CpuSaturation:
         enough = [s for s in loads if len(s) >= MIN_SAMPLES]
         polls = _polling(enough, case, self.enter)
         judged = [s for s in enough if s not in polls]
-        tops = list(_tops(judged, self.seconds, self.enter))
+        tops = list(_tops(judged, max(self.seconds, apart), self.enter))
         stretches = list(_saturated(case, tops, [s for s in cut if s.metric in _DROPS]))
         asked, unasked = [f for f in stretches if f.planned], [f for f in stretches if not f.planned]
         worst = max((f.window.seconds for f in unasked), default=0.0)
@@ -184,7 +185,7 @@ class CpuSaturation:
             finding,
             measured=worst,
             marks=tuple(f.mark() for f in stretches[:_MAX_MARKS]),
-            smallest_detectable=self.seconds + apart,
+            smallest_detectable=max(self.seconds, apart) + apart,
             detectable_unit="s",
             doubts=tuple(_doubts(polls, loads, cut)),
             numbers={
@@ -228,10 +229,12 @@ class CpuSaturation:
                 finding, reason=reason, why=InconclusiveReason.GAP, settle="needs at least half of the expected samples"
             )
         if apart > 1.05 * self.seconds:
-            reason = f"a sample every {duration(apart)} cannot show a saturation shorter than {duration(2 * apart)}"
-            return replace(
-                finding, reason=reason, why=InconclusiveReason.CADENCE, settle=f"poll every {duration(self.seconds)}"
+            seen, facts = sparse(n, apart, max(float(s.values.max()) for s in judged), self.enter)
+            reason = (
+                f"a sample every {duration(apart)} cannot show a saturation shorter than {duration(2 * apart)}; {seen}"
             )
+            settle = f"poll every {duration(self.seconds)}"
+            return replace(finding, reason=reason, why=InconclusiveReason.CADENCE, settle=settle, facts=facts)
         highest = quantity(finding.numbers["highest_mean"], "1")
         planned = f", {counted(len(asked), 'planned saturation')}" if asked else ""
         reason = f"not saturated{planned}: highest mean over {duration(self.seconds)} {highest}"

@@ -31,7 +31,7 @@ from soakwatch_rules.stats.spikes import (
     shortest,
 )
 from soakwatch_rules.traits import Family, Guide, Marks, Traits, Words
-from soakwatch_rules.wording.plateau import GAP, SortedPlateaus, doubts_of, mark_of
+from soakwatch_rules.wording.plateau import GAP, SortedPlateaus, doubts_of, mark_of, sparse
 from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
 
 _PLANNED_SLACK_S = 5.0
@@ -124,9 +124,13 @@ class CpuSpike:
         family=Family.CPU,
         guide=Guide(
             fails_when=(
-                "The CPU jumps to 95 % or more, far above its own level, for at least 10 s outside stress phases."
+                "The CPU jumps to 95 % or more (99.9 % counts like 100 %), far above its own level, for at least 10 s "
+                "outside stress phases."
             ),
-            misses="Jumps of sources that average over a minute, and a CPU that was busy from the start.",
+            misses=(
+                "Jumps of sources that average over a minute, what comes and goes between two polls (a minute between "
+                "hourly ones), and a CPU that was busy from the start (at 97 %, say): nothing can rise from there."
+            ),
             knob="cpu_spike: {enter: 98%, seconds: 30s}",
             next_step=(
                 "See what ran at that second: the flight recorder's capture, cron jobs and log lines around the moment."
@@ -224,9 +228,8 @@ class CpuSpike:
         elif float(np.median(value)) >= self.enter:
             return replace(
                 finding,
-                reason=f"CPU was at {middle} from the start: saturated, or a busy-polling (DPDK) core; there is no "
-                "baseline, "
-                "and nothing says that it is in poll mode",
+                reason=f"CPU was at {middle} from the start: saturated, or a busy-polling (DPDK) core; no spike can "
+                "rise from there, there is no baseline, and nothing says that it is in poll mode",
                 why=InconclusiveReason.NO_REFERENCE,
                 settle="add a baseline phase without load, or name the cores in the plan (poll_mode: [2, 3])",
             )
@@ -339,9 +342,11 @@ class CpuSpike:
                 finding, reason=reason, why=InconclusiveReason.GAP, settle="needs at least half of the expected samples"
             )
         if apart > _UNEVEN * self.coarsest:
-            reason = f"a sample every {duration(apart)} cannot show a spike shorter than {duration(2 * apart)}"
+            seen, facts = sparse(n, apart, finding.numbers["highest"], self.enter)
+            reason = f"a sample every {duration(apart)} cannot show a spike shorter than {duration(2 * apart)}; {seen}"
             return replace(
                 finding,
+                facts=facts,
                 reason=reason,
                 why=InconclusiveReason.CADENCE,
                 settle=f"poll every {duration(self.seconds / 2)}",

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 _GAP = 3.0  # median distances: what a reading speaks for at most
 _SEEN = 0.9  # share of a window that readings must speak for
+_TOUCH_S = 1e-6  # windows that are so far apart touch
 _ROUNDED = 1e-9  # a mean is a difference of sums
 
 
@@ -57,7 +58,7 @@ class Windows:
         positions = np.sort(self._begin[mean >= level - _ROUNDED])
         if not positions.size:
             return []
-        first = np.flatnonzero(np.append(True, np.diff(positions) > self._seconds))
+        first = np.flatnonzero(np.append(True, np.diff(positions) > self._seconds + _TOUCH_S))
         last = np.append(first[1:], positions.size) - 1
         zero_ns = int(self._time_ns[0])
         return [

@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from soakwatch_model.fact import Sparse
 from soakwatch_model.finding import Mark
 from soakwatch_model.series import Series
 from soakwatch_rules.stats.habit import Habit
@@ -43,6 +44,15 @@ class SortedPlateaus:
         every = f", every {duration(most.every_s)}" if most.every_s is not None else ""
         longest = max(lasted for _, lasted in self.habits)
         return f"at its maximum {counted(most.number, 'time')} for up to {duration(longest)}{every}"
+
+
+def sparse(number: int, apart: float, highest: float, enter: float) -> tuple[str, tuple[Sparse, ...]]:
+    """What samples show of the top that lie too far apart: in words, and as a fact where none of them reached it."""
+    hidden = f"one of a minute between two polls, {duration(apart)} apart, is not seen"
+    if highest >= enter:
+        return hidden, ()
+    none = f"none of {counted(number, 'sample')} reached {quantity(enter, '1')} (highest {quantity(highest, '1')})"
+    return f"{hidden}; {none}", (Sparse(2 * apart),)
 
 
 def mark_of(plateau: Plateau, series: Series, cover_s: Floats) -> Mark:
