@@ -21,7 +21,7 @@ Examples:
 Figures are of the phases under load, else of the whole run. Changes are told by phase time: the phases under load that
 both runs have are cut into about 24 parts, and their means compared, with neighbours known to be alike (AR(1), Holm).
 That proves that these two runs differ; whether two releases do takes several runs of each:
-'soakwatch campaign', or 'soakwatch judge RUN --rule run_difference --against RUN --against RUN'."""
+'soakwatch campaign', or 'soakwatch judge RUN --against RUN --against RUN', which says how many runs are enough."""
 )
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True)
 @click.option("--against", metavar="RUN", help="Reference run.  [default: the first RUN]")

@@ -43,6 +43,10 @@ Examples:
 Several records: a line for each verdict that changes, with the finding that changes it, and the counts. A FOLDER
 stands for every record below it. The records are not changed. docs/cluster.md says how a cluster is set up.
 \b
+--method stages judges memory by the first and the last third of the run alone: growth if mean ± sd of both do not
+overlap and the last lies above the first by more than 5 % over the run (available memory: below). With several
+--against, the verdict says how many runs there are, how much they vary at most, and how many more are enough.
+\b
 The verdict is computed from the record alone: the same record and rules give the same verdict, bit for bit.
 A table is judged by every rule whose metrics it contains; rules given with --rule also judge its other columns
 ('soakwatch import --help' explains how columns are mapped).
