@@ -86,13 +86,14 @@ class Growth:
     8. A series of which a load explains ``follow`` (least squares on time and load; of all its movement, where it
        follows by five standard errors) is judged without the load's part, and both are reported; it has to follow in
        both halves and in the last third. Growth beside a load that only rises, and could explain it, is inconclusive.
-    9. What noise leaves open, what passes by a shape that jobs have (bump, cycle, stairs), and what passes though it
-       ended higher than allowed, is asked again of the lowest reading in each of 48 stretches, without what rises for
-       up to a fifth of the life (morphological opening): jobs that take memory for a while leave that alone. It fails
-       with 4 as above, without 4 from P >= .99; growth that is only likely there is a doubt. It passes only if the
-       lowest readings as they are pass too. A failure is inconclusive where a life of under 12 h rose by under 2 % in all (under 6 h: 3 %, or
-       if restarts cut it out of a longer run, what a daily wave of 5 % lifts it by), or where one sine of a day
-       explains nine tenths of a run of up to two days, and more than any line with a bend.
+    9. What noise leaves open, what passes by a shape that jobs have (bump, cycle, stairs), and what passes though
+       it ended higher than allowed, is asked again of the lowest reading in each of 48 stretches, without what
+       rises for up to a fifth of the life (morphological opening): jobs that take memory for a while leave that
+       alone. It fails with 4 as above, without 4 from P >= .99; growth that is only likely there is a doubt. It
+       passes only if the lowest readings as they are pass too. A failure is inconclusive where a life of under 12 h
+       rose by under 2 % in all (under 6 h: 3 %, or if restarts cut it out of a longer run, what a daily wave of 5 %
+       lifts it by), or where one sine of a day explains nine tenths of a run of up to two days, and more than any
+       line with a bend.
 
     A run of half of ``shortest`` and more decides nothing either; but a straight rise of 3 % of the level with 99.9 %
     probability is named, with its rate: such a doubt keeps the run from passing.

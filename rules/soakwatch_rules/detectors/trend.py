@@ -24,7 +24,7 @@ from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.stats.ar1 import slope
 from soakwatch_rules.stats.blocks import blocks
-from soakwatch_rules.stats.cycles import DAY_S, of_a_day
+from soakwatch_rules.stats.daily import DAY_S, of_a_day
 from soakwatch_rules.stats.steady import Rise, rise_of
 from soakwatch_rules.stats.tolerance import Thresholds, Tolerance
 from soakwatch_rules.stats.trend import judge_trend
@@ -225,7 +225,7 @@ class Trend:
             allowed=Tolerance(0.0, DAY_S, least),
             span_s=(0.0, life.window.seconds),
             quantum=series.trait.quantum,
-            floors=False,
+            sawtooth=False,
             thresholds=wanted,
         )
         if answer.outcome is not Outcome.FAIL:
