@@ -71,6 +71,13 @@ class Lost:
 
 
 @dataclass(frozen=True, slots=True)
+class Repeated:
+    """It fails because it happened ``times`` again and again, where each time by itself would not fail."""
+
+    times: int
+
+
+@dataclass(frozen=True, slots=True)
 class PathCut:
     """The management did not answer while the load went through, and at no other time: its path was cut."""
 
@@ -96,6 +103,6 @@ class Sparse:
     seconds: float
 
 
-Fact = PartOfRun | Aside | Certainty | Growth | Lost | PathCut | PollCost | Sparse
-KINDS: Final[tuple[type[Fact], ...]] = (PartOfRun, Aside, Certainty, Growth, Lost, PathCut, PollCost, Sparse)
+Fact = PartOfRun | Aside | Certainty | Growth | Lost | PathCut | PollCost | Repeated | Sparse
+KINDS: Final[tuple[type[Fact], ...]] = (PartOfRun, Aside, Certainty, Growth, Lost, PathCut, PollCost, Repeated, Sparse)
 """All of them; a record keeps facts by the names of their kinds."""

@@ -1,9 +1,8 @@
-"""Periodic pauses: a device that stops for a moment, again and again."""
+"""Pauses: a device that stops for a moment, once or again and again."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, NamedTuple
 
@@ -12,19 +11,32 @@ from numpy.typing import NDArray
 
 from soakwatch_model.case import Case
 from soakwatch_model.event import Event
+from soakwatch_model.fact import Repeated
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, MarkKind, Outcome
 from soakwatch_model.roles import DUT
 from soakwatch_rules.draft import absent, draft
+from soakwatch_rules.load.asked import NOTHING, Asked, Demand
 from soakwatch_rules.load.offered import OVERLOADS, parts
+from soakwatch_rules.load.pauses import Pause, beat_of, beat_text, moments, since, told
 from soakwatch_rules.load.throughput import Curve, Flow, curve, flows
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.stats.level import robust
-from soakwatch_rules.stats.pauses import MIN_INTERVALS, STILL, Dip, Rhythm, dips, level_without, rhythm, standstills
+from soakwatch_rules.stats.pauses import (
+    MIN_EVEN,
+    MIN_INTERVALS,
+    STILL,
+    Dip,
+    Rhythm,
+    dips,
+    level_without,
+    rhythm,
+    standstills,
+)
 from soakwatch_rules.stats.standstill import stops_of_rate
 from soakwatch_rules.traits import Family, Guide, Marks, Traits, Words
-from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
+from soakwatch_rules.wording.words import counted, duration, quantity
 
 _MIN_SAMPLES = 16  # readings of one level
 _MARKS = 50
@@ -35,28 +47,26 @@ _POWER_SIGMAS = 0.84  # one-sided, 80 %
 _MIN_STANDSTILL = 8  # readings of a standstill
 _SHORT = 0.05  # of the readings: a standstill so short would be found
 _CHANGING = frozenset({"ramp", "cooldown"})
-
-
-class _Pause(NamedTuple):
-    begin_ns: int
-    end_ns: int
-    lost_s: float
-    planned: bool = False
+_FINE_S = 10.0  # readings so close show a stop by itself: no load of a day dips for seconds, again and again
+_SLACK, _MOST_SLACK = 3.0, 0.25  # sigmas of a reading by which a pause is known; of the limit
+_SHARE = 0.01  # of the time: two nines
 
 
 class _Seen(NamedTuple):
-    pauses: list[_Pause]
+    pauses: list[Pause]
     readings: int
     deep: float
     sigma: float
     ends: int  # dips open at an edge of a phase
     still: int  # readings that stand still where only long standstills are seen, and are in none
-    quiet: int  # dips in which the generator sent less as well
+    quiet: int  # pauses in which the generator sent less as well
+    set_to: int  # dips in which it was set to send less
+    sent: int  # dips in which it sent less, and that came back
 
 
 @dataclass(frozen=True, slots=True)
 class PeriodicPause:
-    """Says whether the throughput paused, and whether it did so periodically.
+    """Says whether the throughput paused, and in which rhythm if it keeps one.
 
     A pause is a run of readings of throughput (load.request.rate, else the rates of load.requests; load.rx.packets)
     that lie below the level by at least max(``depth``, ``sigmas`` robust sigmas), until the first that is less than
@@ -70,11 +80,18 @@ class PeriodicPause:
     step is no pause; after a standstill a quarter of the level is back). Events of kind pause (a garbage collector's
     log) are judged likewise, each object by itself; silences of a source only if they are periodic, which warns.
 
+    What was asked (``load.asked``): a dip is no pause where the generator was set to send less meanwhile, in whatever
+    unit it says so (rates, bits, its level, users), or where packets that wait for no answer were sent less and all
+    came back. Where neither is known only a stop (80 % and more) can fail: a load of a day dips by itself.
+
     Periodic: at least 8 intervals whose interquartile range is below 0.6 medians and which chance makes as even in
-    less than 1 % (``stats.pauses.rhythm``); period = median interval. Pauses beyond ``tolerated`` warn, periodic or
-    not; one of ``longest`` or more fails. A short pause is a weakness worth knowing, and most devices have some
-    reason for it; from ten seconds on the service was not available by the usual definition, however rarely. With
-    several devices under test it is unknown which one paused: it warns at most.
+    less than 1 %, or at least 4 that chance makes in less than 0.01 % (``stats.pauses.rhythm``); period = median
+    interval; of all pauses, else of those of ``repeated`` and more. Pauses beyond ``tolerated`` warn. One of
+    ``longest`` or more fails: from ten seconds on the service was not available by the usual definition, however
+    rarely. Pauses of ``repeated`` or more that keep a period fail, and so do more than 8 that together take over 1 % of
+    the time: each is felt, and there will be more. Fewer, or shorter ones, are a weakness worth knowing, and most
+    devices have some reason for it; so are pauses that a program logs. With several devices under test it is unknown
+    which one paused: it warns at most.
 
     Times are seconds, ``depth`` a ratio. How often wrong, measured on 100 seeds of 2 h at 1 s, noise 2 %: pauses where
     none was: 0 % on white and correlated noise, waves, steps and declines; Poisson pauses called periodic: 0 % (of just
@@ -84,15 +101,15 @@ class PeriodicPause:
     (period 3604.9). Standstills in white, lognormal (sd 1, 2) and Poisson (mean .02 to 3) noise: 1 in 1800 series of
     7200. Outages of four databases, 0, 29, 97 and 189 s without an operation: reported as 0, 31, 103 and 222 s. Known
     weaknesses: readings must be averages over their interval; a pause shorter than its share ``depth`` of a reading is
-    not seen (a pass states the shortest); a period takes 9 pauses, so 24 h show periods of up to 2.6 h; a slump longer
-    than half an hour becomes the level; a load that stops as planned looks the same where what was sent is not known;
+    not seen (a pass states the shortest); a period takes 5 to 9 pauses, so 24 h show periods of up to 4.8 h; a slump
+    longer than half an hour becomes the level; a load that stops looks the same where what was to be sent is not known;
     noise of sd 30 % and more that is correlated over 30 readings reaches 0 for long in 7 % of such series, and does
     stand still; several interleaved rhythms look irregular.
 
     Neighbours: ``loss`` judges one long stop, and one for good, ``hang`` a device that answers nothing,
     ``performance_decline`` one that goes on slowly, ``gap`` silences, ``event_impact`` one that an event brought.
 
-    Parameters: ``depth``, ``sigmas``, ``longest``, ``tolerated`` (below).
+    Parameters: ``depth``, ``sigmas``, ``longest``, ``repeated``, ``tolerated`` (below).
 
     >>> import numpy as np
     >>> from soakwatch_model.window import Window
@@ -109,8 +126,8 @@ class PeriodicPause:
     """
 
     name: ClassVar[str] = "periodic_pause"
-    version: ClassVar[int] = 3
-    summary: ClassVar[str] = "throughput paused repeatedly"
+    version: ClassVar[int] = 4
+    summary: ClassVar[str] = "throughput paused"
     metrics: ClassVar[tuple[str, ...]] = ()
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ("soak",)
@@ -126,9 +143,9 @@ class PeriodicPause:
         of_returned_load=True,
         family=Family.TRAFFIC,
         guide=Guide(
-            fails_when="Throughput pauses again and again, for 10 s or more in all; shorter pauses warn.",
+            fails_when="Throughput pauses for 10 s or more once, or for 1 s or more in a rhythm; other pauses warn.",
             misses="Pauses shorter than the distance of two readings.",
-            knob="periodic_pause: {depth: 50%, tolerated: 5s}",
+            knob="periodic_pause: {repeated: 5s, longest: 30s, tolerated: 2s}",
             next_step=(
                 "Match the period with timers of the device: garbage collection, table ageing, log rotation, "
                 "statistics."
@@ -141,6 +158,12 @@ class PeriodicPause:
         5.0, "{sigma}", "robust sigmas by which a pause lowers a sample", "4 sigmas: false alarms in 2 to 3 % of hours"
     )
     longest: float = parameter(10.0, "s", "lost seconds from which a pause fails", "ITU-T Y.1540: unavailable")
+    repeated: float = parameter(
+        1.0,
+        "s",
+        "lost seconds from which pauses that come again and again fail",
+        "RFC 6298: TCP sends again after 1 s, so connections notice each of them",
+    )
     tolerated: float = parameter(
         0.0, "s", "lost seconds up to which a pause passes", "none, unless pauses are expected"
     )
@@ -149,17 +172,18 @@ class PeriodicPause:
         """Raises ValueError for parameters outside their range."""
         if not (0 < self.depth < 1 and 0 <= self.sigmas < math.inf):
             raise ValueError("periodic_pause: use 0 < depth < 1 (0.3 is 30 %) and sigmas of 0 or more")
-        if not (0 <= self.tolerated <= self.longest and self.longest > 0):
-            raise ValueError("periodic_pause: use 0 <= tolerated <= longest, in seconds")
+        if not (0 <= self.tolerated <= self.longest and self.longest > 0 and self.repeated > 0):
+            raise ValueError("periodic_pause: use 0 <= tolerated <= longest and repeated above 0, in seconds")
 
     def definition(self) -> str:
         """The definition with its parameters."""
         return (
             f"a pause is throughput below its running level by {100 * self.depth:g} % and {self.sigmas:g} robust "
             f"sigmas, or a standstill (8 or more samples below 5 %, beyond chance), or an event of kind "
-            f"pause; more than {self.tolerated:g} lost seconds warn, {self.longest:g} or more "
-            "fail; periodic are 8 or more intervals with an interquartile range below 0.6 medians, more even than "
-            "chance (1 %)"
+            f"pause, unless less was asked meanwhile; more than {self.tolerated:g} lost seconds warn; "
+            f"{self.longest:g} or more fail, and so do {self.repeated:g} or more each that keep a period or take over "
+            "1 % of the time; a period is 8 or more intervals with an interquartile range below 0.6 medians, more even "
+            "than chance (1 %), or 4 or more that chance makes in 0.01 %"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
@@ -179,9 +203,9 @@ class PeriodicPause:
         finding = replace(finding, unit="s", limit=self.longest, detectable_unit="s")
         plain = curve(flow.series)
         shown = plain.per(flow.commanded[0]) if flow.commanded else None
-        sent = curve(flow.sent[0]) if flow.sent else None
+        demand = Demand.of(case, flow)
         counts = shown is None and flow.series.trait.unit.startswith("{")
-        seen = self._seen(case, shown or plain, apart or 1.0, sent, commanded=shown is not None, counts=counts)
+        seen = self._seen(case, shown or plain, apart or 1.0, demand, commanded=shown is not None, counts=counts)
         if seen is None or apart is None:
             short = duration(_MIN_SAMPLES * apart) if apart else f"{_MIN_SAMPLES} samples"
             reason = f"fewer than {_MIN_SAMPLES} samples of throughput in each phase"
@@ -191,8 +215,14 @@ class PeriodicPause:
         doubts = [f"{scatter}: only standstills are detected, not shorter pauses"] if noisy else []
         if seen.still:
             doubts.append(f"{counted(seen.still, 'sample')} at or below 5 % of the level, alone or few, not counted")
-        if shown is None:
-            doubts.append("the commanded load is not known: pauses of the generator look the same")
+        if shown is None and not demand.known:
+            doubts.append(
+                "what the generator was set to send is not known: a load that pauses by itself looks the same"
+            )
+        if seen.set_to:
+            doubts.append(f"{counted(seen.set_to, 'dip')} not counted: the generator was set to send less")
+        if seen.sent:
+            doubts.append(f"{counted(seen.sent, 'dip')} not counted: the generator sent less, and all of it came back")
         if seen.quiet:
             doubts.append(f"in {counted(seen.quiet, 'pause')} the generator also sent less and may be the cause")
         if seen.ends:
@@ -224,11 +254,12 @@ class PeriodicPause:
         return result
 
     def _seen(
-        self, case: Case, shown: Curve, apart: float, sent: Curve | None, *, commanded: bool, counts: bool
+        self, case: Case, shown: Curve, apart: float, demand: Demand, *, commanded: bool, counts: bool
     ) -> _Seen | None:
-        pauses: list[_Pause] = []
+        pauses: list[Pause] = []
         asked = _asked(case)
         readings, deepest, widest, ends, still, quiet = 0, 0.0, 0.0, 0, 0, 0
+        less = {Asked.SET_TO_LESS: 0, Asked.SENT_LESS: 0}
         for part in parts(case):
             if part.name in OVERLOADS or (part.name in _CHANGING and not commanded):
                 continue
@@ -259,16 +290,24 @@ class PeriodicPause:
                     ends += 1
                     continue
                 begin_ns, end_ns = int(shown.begin_ns[low + dip.open]), int(shown.end_ns[low + dip.close - 1])
-                pauses.append(_Pause(begin_ns, end_ns, dip.lost_s, _planned(asked, begin_ns, end_ns)))
-                quiet += sent is not None and _sent_less(sent, begin_ns, end_ns, deep)
-        return _Seen(pauses, readings, deepest, widest, ends, still, quiet) if readings else None
+                left = 1 - float(np.mean(below[dip.open : dip.close]))
+                why = demand.during(begin_ns, end_ns, left, min(deep, 1 - STILL))
+                if why in less and not (commanded and why is Asked.SET_TO_LESS):
+                    less[why] += 1
+                    continue
+                sure = commanded or why is Asked.AS_MUCH or dip.depth >= 1 - NOTHING
+                pauses.append(Pause(begin_ns, end_ns, dip.lost_s, _planned(asked, begin_ns, end_ns), sure))
+                quiet += demand.sent_less(begin_ns, end_ns, deep)
+        if not readings:
+            return None
+        return _Seen(pauses, readings, deepest, widest, ends, still, quiet, *less.values())
 
     def _log(self, case: Case, object_name: str) -> Finding:
         own = [e for e in case.events if e.kind == "pause" and (e.target, e.object) == (case.target, object_name)]
         pauses, asked = [], _asked(case)
         for e in sorted(own, key=lambda e: e.begin_ns):
             end_ns = max(e.begin_ns, e.end_ns if e.end_ns is not None else e.begin_ns)
-            pauses.append(_Pause(e.begin_ns, end_ns, (end_ns - e.begin_ns) * 1e-9, _planned(asked, e.begin_ns, end_ns)))
+            pauses.append(Pause(e.begin_ns, end_ns, (end_ns - e.begin_ns) * 1e-9, _planned(asked, e.begin_ns, end_ns)))
         finding = replace(draft(self, case), object=object_name, samples=len(own), unit="s", limit=self.longest)
         return self._conclude(case, finding, pauses, 0.0, {}, "logged ")
 
@@ -276,7 +315,7 @@ class PeriodicPause:
         result = []
         for ledger in case.ledgers:
             positions = [s.window.begin_ns for s in ledger.silences]
-            beat = rhythm(_since(positions))
+            beat = rhythm(since(positions))
             if beat is None or not beat.periodic:
                 continue
             marks = tuple(
@@ -295,8 +334,8 @@ class PeriodicPause:
                     measured=longest,
                     limit=self.longest,
                     marks=marks[:_MARKS],
-                    reason=f"{ledger.source} fell silent {counted(len(positions), 'time')}, {_beat(beat)}, for up to "
-                    f"{duration(longest)}; this concerns management, not traffic",
+                    reason=f"{ledger.source} fell silent {counted(len(positions), 'time')}, {beat_text(beat)}, "
+                    f"for up to {duration(longest)}; this concerns management, not traffic",
                     numbers={"pauses": float(len(positions)), "period_s": beat.period_s, "spread": beat.spread},
                 )
             )
@@ -306,13 +345,12 @@ class PeriodicPause:
         self,
         case: Case,
         finding: Finding,
-        pauses: list[_Pause],
+        pauses: list[Pause],
         apart: float,
         numbers: dict[str, float],
         kind: str = "",
     ) -> Finding:
         counting = [p for p in pauses if not p.planned and p.lost_s > self.tolerated]
-        beat = rhythm(_since([p.begin_ns + (p.end_ns - p.begin_ns) // 2 for p in counting]))
         planned = sum(p.planned for p in pauses)
         worst = max((p.lost_s for p in pauses if not p.planned), default=0.0)
         numbers = numbers | {
@@ -321,8 +359,13 @@ class PeriodicPause:
             "tolerated_pauses": float(len(pauses) - planned - len(counting)),
             "lost_s": sum(p.lost_s for p in counting),
         }
-        periodic = beat is not None and beat.periodic
-        if beat is not None and periodic:
+        slack = min(_SLACK * numbers.get("sigma", 0.0) * apart, _MOST_SLACK * self.repeated)
+        long = [p for p in counting if p.lost_s >= self.repeated - slack]
+        beat = beat_of(counting, apart)
+        steady = beat if len(long) == len(counting) else beat_of(long, apart)
+        which = "" if beat else f", {counted(len(long), 'pause')} of {duration(self.repeated)} or longer"
+        beat = beat or steady
+        if beat is not None:
             numbers |= {
                 "period_s": beat.period_s,
                 "period_low_s": beat.low_s,
@@ -336,25 +379,43 @@ class PeriodicPause:
             for p in pauses
         )
         doubts = list(finding.doubts)
-        if beat is not None and periodic and beat.period_s < 4 * apart:
+        if beat is not None and beat.period_s < 4 * apart:
             doubts.append(
                 f"the period is shorter than four samples ({duration(apart)} apart): the true one may be shorter"
             )
+        unsure = sum(not p.sure for p in counting)
+        if unsure:
+            doubts.append(f"in {counted(unsure, 'pause')} some still came back, so the load itself may have dipped")
         finding = replace(finding, measured=worst, marks=marks[:_MARKS], numbers=numbers, doubts=tuple(doubts))
         if not counting:
             small = numbers["tolerated_pauses"]
             more = f"; {counted(int(small), 'pause')} of up to {duration(worst)} tolerated" if small else ""
             more += f"; {counted(planned, 'pause')} in planned events" if planned else ""
             return replace(finding, outcome=Outcome.PASS, reason=f"no {kind}pause{more}")
-        text = some([f"{moment(p.begin_ns)} ({duration(p.lost_s)})" for p in counting])
-        few = "too few to show a rhythm" if len(counting) <= MIN_INTERVALS else "irregular"
-        how = _beat(beat) if beat is not None and periodic else few
-        reason = f"{counted(len(counting), f'{kind}pause')}, {how}, longest {duration(worst)}, "
-        reason += f"{duration(numbers['lost_s'])} lost in total: {text}"
-        if worst >= self.longest and case.devices > 1:
+        reason = told(counting, kind)
+        if beat is not None:
+            reason += f"{which}, {beat_text(beat)}"
+        reason += moments(counting)
+        said = max((p.lost_s for p in counting if p.sure), default=0.0) >= self.longest
+        if said:
+            reason += f"; one of {duration(self.longest)} or longer fails"
+        elif not kind and (again := self._again(case, long, steady, apart)):
+            finding = replace(finding, limit=self.repeated, facts=(*finding.facts, Repeated(len(long))))
+            reason, said = f"{reason}; {again}", True
+        if said and case.devices > 1:
             reason += f"; {case.devices} devices share the load: which of them paused is not known"
-        fails = worst >= self.longest and case.devices < 2
+        fails = said and case.devices < 2
         return replace(finding, outcome=Outcome.FAIL if fails else Outcome.WARN, reason=reason)
+
+    def _again(self, case: Case, long: list[Pause], beat: Rhythm | None, apart: float) -> str:
+        """Why pauses of ``repeated`` lost seconds each are a failure together; empty where they are none."""
+        sure = [p for p in long if p.sure or apart <= _FINE_S]
+        if beat is not None and 2 * len(sure) > len(long) > MIN_EVEN:
+            return f"pauses of {duration(self.repeated)} or longer that keep a period fail"
+        share = sum(p.lost_s for p in long if p.sure) / max(case.window.seconds, 1e-9)
+        if len(long) > MIN_INTERVALS and share > _SHARE:
+            return f"pauses of {duration(self.repeated)} or longer take {100 * share:.2g} % of the time, over 1 %"
+        return ""
 
 
 def _stood(shown: Curve, low: int, high: int, seconds: float, *, counts: bool) -> NDArray[np.bool_]:
@@ -375,13 +436,6 @@ def _between(rate: NDArray[np.float64], dip: Dip, deep: float, level: float) -> 
     return fell and float(np.median(after)) > (1 - deep / 2) * level
 
 
-def _sent_less(sent: Curve, begin_ns: int, end_ns: int, deep: float) -> bool:
-    inside = (sent.end_ns > begin_ns) & (sent.begin_ns < end_ns)
-    if not inside.any():
-        return False
-    return float(sent.rate[inside].min()) < (1 - deep) * float(np.median(sent.rate))
-
-
 def _planned(planned: list[Event], begin_ns: int, end_ns: int) -> bool:
     """Whether it touches a planned event, until its deadline."""
     for event in planned:
@@ -394,19 +448,3 @@ def _planned(planned: list[Event], begin_ns: int, end_ns: int) -> bool:
 def _asked(case: Case) -> list[Event]:
     """The planned events: few among all that happened."""
     return [event for event in case.events if event.expect and event.target in {"", case.target}]
-
-
-def _since(at_ns: Sequence[int]) -> NDArray[np.float64]:
-    """Times in seconds since the first, exactly whatever the date."""
-    first = min(at_ns, default=0)
-    return np.array([(time_ns - first) * 1e-9 for time_ns in at_ns])
-
-
-def _beat(beat: Rhythm) -> str:
-    timer = round(beat.period_s / 60)
-    close = timer > 0 and abs(beat.period_s - 60 * timer) <= 0.005 * beat.period_s
-    like = f", like a timer of {timer} min" if close and beat.spread < 0.05 else ""
-    return (
-        f"every {beat.period_s:.4g} s (95 %: {beat.low_s:.4g} to {beat.high_s:.4g} s; middle half of the "
-        f"intervals within {100 * beat.spread:.0f} %{like})"
-    )

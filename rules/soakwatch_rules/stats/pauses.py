@@ -15,6 +15,10 @@ from soakwatch_rules.stats.level import MAD_TO_SIGMA
 
 MIN_INTERVALS = 8
 """Intervals that a rhythm takes."""
+MIN_EVEN = 4
+"""Intervals that a rhythm takes which is so even that chance makes it in less than ``SURELY``."""
+SURELY = 0.0001
+_FINE = 20  # steps of an interval: coarser ones are even by themselves
 REGULAR = 0.6
 """Interquartile range of the intervals / their median below which events are periodic; of Poisson events it is 1.58."""
 CHANCE = 0.01
@@ -52,12 +56,13 @@ class Dip:
     depth: float
 
 
-def rhythm(at_s: NDArray[np.float64], *, least: int = MIN_INTERVALS, regular: float = REGULAR) -> Rhythm | None:
+def rhythm(at_s: NDArray[np.float64], *, apart_s: float | None = None) -> Rhythm | None:
     """The rhythm of events at these times (any order; equal times are one event); None with under two of them.
 
-    Periodic if there are ``least`` intervals, their interquartile range is below ``regular`` medians, and intervals of
-    independent events (exponential ones) would be as even in less than 1 %: the range alone calls 7 % of nine Poisson
-    events periodic, both together 0.9 % (4000 seeds), and jitter of 10 % is still found always.
+    Periodic if there are 8 intervals, their interquartile range is below 0.6 medians, and intervals of independent
+    events (exponential ones) would be as even in less than 1 %: the range alone calls 7 % of nine Poisson events
+    periodic, both together 0.9 % (4000 seeds), and jitter of 10 % is still found always. Where the times are known to
+    ``apart_s``, 4 intervals are enough which chance makes as even in less than 0.01 %, of at least 20 such steps each.
 
     >>> made = rhythm(np.array([0.0, 61, 119, 180, 241, 300, 362, 420, 480]))
     >>> made.periodic, made.period_s
@@ -70,7 +75,9 @@ def rhythm(at_s: NDArray[np.float64], *, least: int = MIN_INTERVALS, regular: fl
     low, middle, high = (float(q) for q in np.quantile(apart, (0.25, 0.5, 0.75)))
     spread = (high - low) / middle
     error = _PER_MEDIAN * MAD_TO_SIGMA * float(np.median(np.abs(apart - middle))) / apart.size**0.5
-    periodic = apart.size >= least and spread < regular and by_chance(apart) < CHANCE
+    few = apart_s is not None and apart.size >= MIN_EVEN and middle >= _FINE * apart_s
+    chance = CHANCE if apart.size >= MIN_INTERVALS else SURELY if few else 0.0
+    periodic = spread < REGULAR and chance > 0 and by_chance(apart) < chance
     wide = _NORMAL_97 * error
     return Rhythm(int(apart.size), middle, max(0.0, middle - wide), middle + wide, spread, periodic)
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from soakwatch_model.case import Case, Ledger, Silence
 from soakwatch_model.event import Event
+from soakwatch_model.fact import Repeated
 from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.series import Series
 from soakwatch_model.window import Phase, Window
@@ -45,9 +46,10 @@ def judge(case: Case, rule: PeriodicPause | None = None) -> Finding:
 
 
 def test_a_rhythm_is_found_with_its_period() -> None:
-    """Twenty pauses of one second each minute warn and give 60 s; their marks are the readings."""
+    """Twenty pauses of one second each minute fail and give 60 s; their marks are the readings."""
     finding = judge(run(stopped(rate(), list(range(30, 1200, 60)))))
-    assert finding.outcome is Outcome.WARN
+    assert finding.outcome is Outcome.FAIL
+    assert finding.fact(Repeated) == Repeated(20)
     assert finding.numbers["pauses"] == 20
     assert finding.numbers["period_s"] == pytest.approx(60.0)
     assert finding.numbers["lost_s"] == pytest.approx(20, rel=0.03)
@@ -66,15 +68,64 @@ def test_a_slump_is_found_wherever_the_run_ends(after: int) -> None:
         assert finding.measured == pytest.approx(970 * 0.9, rel=0.03)
 
 
-def test_eight_pauses_are_too_few_for_a_rhythm() -> None:
-    """Nine evenly spaced pauses are a rhythm, eight are not; random ones never are."""
-    assert "period_s" in judge(run(stopped(rate(), list(range(100, 1000, 100))))).numbers
-    eight = judge(run(stopped(rate(), list(range(100, 900, 100)))))
-    assert eight.outcome is Outcome.WARN
-    assert "period_s" not in eight.numbers
-    assert "too few" in eight.reason
+def test_how_many_pauses_a_rhythm_takes() -> None:
+    """Five exactly even ones are a rhythm, four are not; eight with jitter are none, nine are; random ones never."""
+    assert "period_s" in judge(run(stopped(rate(), list(range(100, 600, 100))))).numbers
+    four = judge(run(stopped(rate(), list(range(100, 500, 100)))))
+    assert four.outcome is Outcome.WARN
+    assert "period_s" not in four.numbers
+    assert "every" not in four.reason
+    jitter = [100, 187, 310, 395, 513, 582, 709, 790, 904]
+    assert "period_s" in judge(run(stopped(rate(), jitter))).numbers
+    assert "period_s" not in judge(run(stopped(rate(), jitter[:8]))).numbers
     positions = np.cumsum(np.random.default_rng(4).exponential(60, 19)).astype(int)
-    assert "irregular" in judge(run(stopped(rate(1800), positions.tolist()))).reason
+    assert "period_s" not in judge(run(stopped(rate(1800), positions.tolist()))).numbers
+
+
+@pytest.mark.parametrize("seconds", [1, 2, 5])
+@pytest.mark.parametrize("hours", [1, 8])
+def test_stops_each_ten_minutes_fail(seconds: int, hours: int) -> None:
+    """A device that stops for a second and more each ten minutes fails, in an hour as in a night, with its period."""
+    n = hours * 3600
+    finding = judge(run(stopped(rate(n, sd=0.04), list(range(300, n, 600)), seconds)))
+    assert finding.outcome is Outcome.FAIL
+    assert finding.numbers["period_s"] == pytest.approx(600, abs=2)
+    assert "pauses of 1 s or longer that keep a period fail" in finding.reason
+    assert finding.limit == 1.0
+
+
+def test_a_plan_may_allow_them() -> None:
+    """What the plan allows again and again warns, what it tolerates passes; shorter ones than a second warn."""
+    even = run(stopped(rate(7200), list(range(300, 7200, 600)), 2))
+    assert judge(even, PeriodicPause(repeated=3.0)).outcome is Outcome.WARN
+    assert judge(even, PeriodicPause(tolerated=3.0)).outcome is Outcome.PASS
+    assert judge(run(stopped(rate(7200), list(range(300, 7200, 600)), 1, 0.5))).outcome is Outcome.WARN
+
+
+def test_a_rhythm_among_short_dips_is_found() -> None:
+    """Stops of two seconds each ten minutes among 250 sub-second dips keep their period, and fail."""
+    value = rate(14400, sd=0.02)
+    value = stopped(value, np.random.default_rng(6).choice(14400, 250, replace=False).tolist(), 1, 0.55)
+    assert "every" not in judge(run(value)).reason
+    assert judge(run(value)).outcome is Outcome.WARN
+    finding = judge(run(stopped(value, list(range(300, 14400, 600)), 2)))
+    assert finding.outcome is Outcome.FAIL
+    assert finding.numbers["period_s"] == pytest.approx(600, abs=2)
+
+
+def test_irregular_stops_fail_if_they_take_much_time() -> None:
+    """Two seconds at random each two minutes are over 1 % of the time; each twenty minutes they warn."""
+    rng = np.random.default_rng(8)
+    often, seldom = (rng.choice(21600 // 4, 21600 // every, replace=False) * 4 for every in (120, 1200))
+    assert judge(run(stopped(rate(21600), often.tolist(), 2))).outcome is Outcome.FAIL
+    assert judge(run(stopped(rate(21600), seldom.tolist(), 2))).outcome is Outcome.WARN
+
+
+def test_one_pause_is_one_pause() -> None:
+    """A single stall is told as one, and nothing of a period is said."""
+    finding = judge(run(stopped(rate(), [600], 60)))
+    assert finding.outcome is Outcome.FAIL
+    assert finding.reason == "one pause of 1 min at 1970-01-01 00:09:59 UTC; one of 10 s or longer fails"
 
 
 @pytest.mark.parametrize(("seconds", "expected"), [(3, Outcome.WARN), (9, Outcome.WARN), (12, Outcome.FAIL)])
@@ -193,6 +244,46 @@ def test_a_generator_that_sends_less_is_a_caveat() -> None:
     assert any("1 pause the generator also sent less" in caveat for caveat in finding.doubts)
 
 
+def dipping(n: int = 720) -> NDArray[np.float64]:
+    """Packets a second that a load of a real day asks for: a slow wave, and single minutes that are lower."""
+    wave = 4000 * (1 + 0.1 * np.sin(2 * np.pi * np.arange(n) / n)) * rate(n, 1.0)
+    return stopped(wave, [100, 333, 500, 640], 1, 0.5)
+
+
+@pytest.mark.parametrize(
+    "tells", ["load.offered.rate", "load.offered.packet.rate", "load.offered.bit.rate", "load.users"]
+)
+def test_a_load_that_was_set_to_dip_is_no_pause(tells: str) -> None:
+    """A load of a real day, read each minute, dips to half for single minutes, as it was set to: no pause."""
+    asked = dipping()
+    came = readings("load.rx.packets", np.append(0.0, np.cumsum(60 * asked)), 60.0)
+    window = Window(0, 720 * 60 * S)
+    told = readings(tells, np.append(asked, asked[-1:]), 60.0)
+    told = replace(told, time_ns=told.time_ns + 60 * S)  # of the minute before
+    assert judge(Case("dut", "", window, load=(came,))).outcome is Outcome.WARN, "nobody knows what was asked"
+    assert judge(Case("dut", "", window, load=(came, told))).outcome is Outcome.PASS
+    dead = np.append(0.0, np.cumsum(60 * stopped(asked, [400], 1)))
+    finding = judge(Case("dut", "", window, load=(replace(came, value=dead), told)))
+    assert finding.outcome is Outcome.FAIL
+    assert finding.numbers["pauses"] == 1
+
+
+def test_packets_that_were_sent_and_came_back_are_no_pause() -> None:
+    """Where as much comes back as is sent the dips are the load's, unless it waits for answers, or stops for good."""
+    sent = np.append(0.0, np.cumsum(60 * dipping()))
+    load = (readings("load.tx.packets", sent, 60.0), readings("load.rx.packets", sent, 60.0))
+    window = Window(0, 720 * 60 * S)
+    finding = judge(Case("dut", "", window, load=load))
+    assert finding.outcome is Outcome.PASS
+    assert any("4 dips not counted: the generator sent less" in doubt for doubt in finding.doubts)
+    open_ = readings("load.connections", np.full(721, 9.0), 60.0)
+    waits = judge(Case("dut", "", window, load=(*load, open_, readings("load.retransmits", np.arange(721.0), 60.0))))
+    assert waits.outcome is Outcome.WARN
+    assert any("the load itself may have dipped" in doubt for doubt in waits.doubts)
+    lost = np.append(0.0, np.cumsum(60 * stopped(dipping(), [200], 1, 0.4)))
+    assert judge(Case("dut", "", window, load=(load[0], replace(load[1], value=lost)))).outcome is Outcome.FAIL
+
+
 def test_planned_events_and_phases() -> None:
     """A pause in a planned event is reported; those of a stress phase are not this rule's."""
     case = run(stopped(rate(), [600], 20))
@@ -288,7 +379,9 @@ def test_level_follows_a_wave_and_not_a_stop() -> None:
     assert running_level(flat, 10.0).min() == 5.0
 
 
-@pytest.mark.parametrize(("name", "value"), [("depth", 0.0), ("depth", 1.0), ("sigmas", -1.0), ("tolerated", 11.0)])
+@pytest.mark.parametrize(
+    ("name", "value"), [("depth", 0.0), ("depth", 1.0), ("sigmas", -1.0), ("tolerated", 11.0), ("repeated", 0.0)]
+)
 def test_parameters_are_refused(name: str, value: float) -> None:
     """Depth is a share, and what is tolerated is shorter than what fails."""
     with pytest.raises(ValueError, match="periodic_pause"):

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from soakwatch.judge.adjudicate.context import ALARMS, Context, Stand, Streak
 from soakwatch.judge.adjudicate.loss_elsewhere import may_be_elsewhere
+from soakwatch_model.fact import Repeated
 from soakwatch_model.finding import Finding, InconclusiveReason, Outcome, Place
 from soakwatch_rules.load.path_ledger import PORTS
 from soakwatch_rules.traits import Marks, traits_of
@@ -21,7 +22,8 @@ def so_far(findings: Sequence[Finding], context: Context) -> list[Finding]:
     """A finding says how far it reaches; what the end of the run may decide otherwise is withheld, or only warns.
 
     A trend is withheld until two evaluations agree, and only warns then. What came back, where the device's own ports
-    are read, only warns: the account of losses, which is made at the end, may say that the device did not lose it.
+    are read, only warns: the account of losses, which is made at the end, may say that the device did not lose it. So
+    does what fails by being repeated: whether it goes on is not known.
     """
     return [_ruled(finding, stand, context) for finding, stand in zip(findings, context.stands, strict=True)]
 
@@ -34,6 +36,8 @@ def _ruled(finding: Finding, stand: Stand, context: Context) -> Finding:
     reach = "in the last hour" if stand.last_hour else "so far"
     if may_be_elsewhere(finding) and context.cases.reads(finding.target, PORTS):
         said = _noted(finding, Outcome.WARN, f"{reach}; only the end of the run decides whether the device lost it")
+    elif finding.outcome is Outcome.FAIL and finding.fact(Repeated) is not None:
+        said = _noted(finding, Outcome.WARN, f"{reach}; only the end of the run decides whether it went on")
     else:
         said = _noted(finding, finding.outcome, reach)
     if not stand.found_before:

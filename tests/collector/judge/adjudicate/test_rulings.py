@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import cast
 
 import pytest
 
+from soakwatch.judge.adjudicate.context import Context, Stand
+from soakwatch.judge.adjudicate.so_far import so_far
+from soakwatch.judge.cases import CaseBuilder
 from soakwatch.record import finding_from_json, finding_to_json
 from soakwatch.report.json import finding_document
-from soakwatch_model.fact import Certainty, Growth, Lost, PartOfRun
+from soakwatch_model.fact import Certainty, Growth, Lost, PartOfRun, Repeated
 from soakwatch_model.finding import Finding, InconclusiveReason, Outcome, Place
 from soakwatch_model.window import Window
 
@@ -72,3 +76,13 @@ def test_a_record_that_kept_facts_among_its_numbers_is_still_shown() -> None:
     assert earlier.fact(Lost) == Lost(2)
     body["numbers"] = {"device_out": 3.0, "stops": 0.0}
     assert finding_from_json(json.dumps(body)).facts == (Lost(0, by_ports=True),)
+
+
+def test_what_only_its_repetition_fails_is_left_to_the_end_of_a_run() -> None:
+    """While the run goes on it warns: the pauses of an hour need not go on."""
+    failed = replace(WRITTEN, rule="periodic_pause", facts=(Repeated(9),))
+    context = Context(cast("CaseBuilder", None), {}, stands=(Stand("whole"), Stand("whole")))
+    once, again = so_far([replace(failed, facts=()), failed], context)
+    assert once.outcome is Outcome.FAIL
+    assert again.outcome is Outcome.WARN
+    assert "only the end of the run decides whether it went on" in again.sentence

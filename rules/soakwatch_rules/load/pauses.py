@@ -1,0 +1,64 @@
+"""Pauses of a load: when, how much was lost, whether they keep a period, and how that is told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from soakwatch_rules.stats.pauses import Rhythm, rhythm
+from soakwatch_rules.wording.words import counted, duration, moment, some
+
+
+class Pause(NamedTuple):
+    """One pause, and the seconds that it lost; ``sure``: it was not the load that dipped."""
+
+    begin_ns: int
+    end_ns: int
+    lost_s: float
+    planned: bool = False
+    sure: bool = True
+
+
+def beat_of(pauses: Sequence[Pause], apart_s: float) -> Rhythm | None:
+    """The rhythm of pauses seen in readings ``apart_s`` from each other; None where they keep none."""
+    beat = rhythm(since([p.begin_ns + (p.end_ns - p.begin_ns) // 2 for p in pauses]), apart_s=apart_s)
+    return beat if beat is not None and beat.periodic else None
+
+
+def told(pauses: Sequence[Pause], kind: str = "") -> str:
+    """How many pauses of a ``kind`` (with its space), and how long.
+
+    >>> told([Pause(0, 10**9, 1.0)]), told([Pause(0, 10**9, 1.0), Pause(0, 10**9, 2.0)], "logged ")
+    ('one pause of 1 s', '2 logged pauses, longest 2 s, 3 s lost in total')
+    """
+    worst, total = max(p.lost_s for p in pauses), sum(p.lost_s for p in pauses)
+    if len(pauses) == 1:
+        return f"one {kind}pause of {duration(worst)}"
+    return f"{counted(len(pauses), f'{kind}pause')}, longest {duration(worst)}, {duration(total)} lost in total"
+
+
+def moments(pauses: Sequence[Pause]) -> str:
+    """When they were, behind what tells how many."""
+    if len(pauses) == 1:
+        return f" at {moment(pauses[0].begin_ns)}"
+    return ": " + some([f"{moment(p.begin_ns)} ({duration(p.lost_s)})" for p in pauses])
+
+
+def since(at_ns: Sequence[int]) -> NDArray[np.float64]:
+    """Times in seconds since the first, exactly whatever the date."""
+    first = min(at_ns, default=0)
+    return np.array([(time_ns - first) * 1e-9 for time_ns in at_ns])
+
+
+def beat_text(beat: Rhythm) -> str:
+    """The period of a rhythm, how well it is known, and a timer like it."""
+    timer = round(beat.period_s / 60)
+    close = timer > 0 and abs(beat.period_s - 60 * timer) <= 0.005 * beat.period_s
+    like = f", like a timer of {timer} min" if close and beat.spread < 0.05 else ""
+    return (
+        f"every {beat.period_s:.4g} s (95 %: {beat.low_s:.4g} to {beat.high_s:.4g} s; middle half of the "
+        f"intervals within {100 * beat.spread:.0f} %{like})"
+    )
