@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from soakwatch.core.units import plan_seconds
 from soakwatch.importing.build_series import Imported, ImportedSeries
 from soakwatch.importing.cadence import Polls, interval_of, polls_of
 from soakwatch.importing.timeline import Timeline
+from soakwatch.importing.unanswered import Lasts, Others
 from soakwatch.judge.unjudged_columns import account, measures
 from soakwatch.record import Record
 from soakwatch.record.bulk import PollColumns, Readings
@@ -25,6 +27,7 @@ from soakwatch_model.roles import DUT, GENERATOR
 
 SOURCE = "import"
 WHY_LOST = "the file has no line for this time"
+WHY_UNANSWERED = "no reading of it for this time, while others go on"
 _STRETCH_POLLS = 50_000
 _STRETCH_SAMPLES = 400_000
 _ALIKE = 1.25  # series whose intervals differ by less share a source
@@ -51,7 +54,8 @@ def write_record(
 ) -> tuple[str, ...]:
     """A new record of imported series in ``folder``, to be judged by ``rules`` (by all that know its metrics, where
     none is named); returns notes. ``due`` says how long readings were due; default: through all phases of the
-    ``timeline``. Raises DataError and RecordError."""
+    ``timeline``, without one to the end of the table. What was due of one target and is not there, while others go on,
+    is a poll that brought nothing; where all stop at once the monitor stopped. Raises DataError and RecordError."""
     series = [item for part in imported for item in part.series]
     begin_ns = min(int(item.time_ns[0]) for item in series)
     end_ns = max(int(item.time_ns[-1]) for item in series)
@@ -67,8 +71,14 @@ def write_record(
         for target, role in sorted(roles.items()):
             record.target(target, role)
         last_ns = 0
-        for target, file, part in _together(imported):
-            polls = polls_of([item.time_ns for item in part], due.begin_ns, due.end_ns)
+        sources = list(_together(imported))
+        others, lasts = _others(sources), _lasts(imported, roles)
+        for target, file, part in sources:
+            axes = [item.time_ns for item in part]
+            own_ns = max(int(axis[-1]) for axis in axes)
+            until_ns = lasts.due_until(target, file, own_ns, interval_of(max(axes, key=len))[0])
+            polls = polls_of(axes, due.begin_ns, until_ns if due.end_ns is None else due.end_ns)
+            unanswered = others.went_on(polls)
             label = f"{Path(file).name} every {plan_seconds(polls.interval_ns * 1e-9)}"
             if progress is not None:
                 progress(f"{target}: {label}")
@@ -77,7 +87,7 @@ def write_record(
             last_ns = max(last_ns, int(polls.time_ns[-1]))
             name_of = SOURCE if polls.regular else UNPOLLED
             source = record.source(target, name_of, label, polls.interval_ns, required=True)
-            for stretch in _stretches(polls, part, due.why):
+            for stretch in _stretches(polls, unanswered, part, due.why):
                 record.put_columns(source, stretch)
         for phase in phases:
             record.begin_phase(phase.name, phase.window.begin_ns)
@@ -153,7 +163,28 @@ def _together(imported: Iterable[Imported]) -> Iterator[tuple[str, str, list[Imp
             yield target, part.file, some
 
 
-def _stretches(polls: Polls, series: Sequence[ImportedSeries], why: str) -> Iterator[PollColumns]:
+def _others(sources: Sequence[tuple[str, str, list[ImportedSeries]]]) -> Others:
+    """What was read of all sources of the run."""
+    paced = []
+    for _, _, part in sources:
+        axes = {id(item.time_ns): item.time_ns for item in part}
+        together = next(iter(axes.values())) if len(axes) == 1 else np.unique(np.concatenate(list(axes.values())))
+        paced.append((together, interval_of(max(axes.values(), key=len))[0]))
+    return Others.of(paced)
+
+
+def _lasts(imported: Sequence[Imported], roles: Mapping[str, str]) -> Lasts:
+    last_ns: dict[tuple[str, str], int] = {}
+    for part in imported:
+        for item in part.series:
+            key = item.target, part.file
+            last_ns[key] = max(last_ns.get(key, 0), int(item.time_ns[-1]))
+    return Lasts(last_ns, frozenset(target for target, role in roles.items() if role == GENERATOR))
+
+
+def _stretches(
+    polls: Polls, unanswered: NDArray[np.bool_], series: Sequence[ImportedSeries], why: str
+) -> Iterator[PollColumns]:
     """The polls in pieces of bounded size, each with its readings."""
     size = max(1, min(_STRETCH_POLLS, _STRETCH_SAMPLES // len(series)))
     due_ns = polls.time_ns[polls.answered]
@@ -175,4 +206,11 @@ def _stretches(polls: Polls, series: Sequence[ImportedSeries], why: str) -> Iter
             readings.append(
                 Readings(item.metric, item.object, item.unit, item.kind, position, time_ns, item.value[first:last])
             )
-        yield PollColumns(polls.time_ns[begin:end], polls.answered[begin:end], why, readings)
+        yield PollColumns(
+            polls.time_ns[begin:end],
+            polls.answered[begin:end],
+            why,
+            readings,
+            unanswered=unanswered[begin:end],
+            why_unanswered=WHY_UNANSWERED,
+        )

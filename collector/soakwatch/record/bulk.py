@@ -61,7 +61,8 @@ class PollFacts:
 class PollColumns:
     """Successive polls: when each was due (and began, without ``facts``), shape (n,), and whether it was answered.
 
-    Those that were not are gaps, ``why`` is their sentence. ``facts``, if given, says how each ended instead.
+    Those that were not are gaps, ``why`` is their sentence; those of them that are ``unanswered`` were made and brought
+    nothing, ``why_unanswered``. ``facts``, if given, says how each ended instead.
     """
 
     time_ns: Ints
@@ -69,6 +70,8 @@ class PollColumns:
     why: str
     readings: Sequence[Readings]
     facts: PollFacts | None = None
+    unanswered: NDArray[np.bool_] | None = None
+    why_unanswered: str = ""
 
 
 def write_columns(sql: sqlite3.Connection, source: Source, stretch: PollColumns) -> None:
@@ -92,6 +95,9 @@ def write_columns(sql: sqlite3.Connection, source: Source, stretch: PollColumns)
     if facts is None:
         outcome = np.where(stretch.answered, OUTCOME_NUMBERS[PollOutcome.OK], OUTCOME_NUMBERS[PollOutcome.GAP])
         error = np.where(stretch.answered, 0, 0 if bool(stretch.answered.all()) else _error(sql, stretch.why))
+        if stretch.unanswered is not None and bool(stretch.unanswered.any()):
+            outcome = np.where(stretch.unanswered, OUTCOME_NUMBERS[PollOutcome.FAILED], outcome)
+            error = np.where(stretch.unanswered, _error(sql, stretch.why_unanswered), error)
     else:
         outcome = facts.outcome
         numbers = {text: _error(sql, text) for text in dict.fromkeys(facts.error) if text is not None}
