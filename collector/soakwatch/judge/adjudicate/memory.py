@@ -1,8 +1,9 @@
 """Rulings on memory, of which several findings speak: one verdict is made of them.
 
 A machine's sums are weighed against the processes that make them up. Of two methods that judged one series the shape
-decides: ``memory_growth`` compares the last third with the first and cannot tell a leak from a warm-up, a step or a
-wave; ``growth`` can, where a life is long enough for it to be asked. A machine that is shared is no device.
+decides, unless the plan leaves it to the stages: ``memory_growth`` compares the last third with the first and cannot
+tell a leak from a warm-up, a step or a wave; ``growth`` can, where a life is long enough for it to be asked. A machine
+that is shared is no device.
 """
 
 from __future__ import annotations
@@ -46,13 +47,14 @@ def memory_parts(findings: Sequence[Finding], context: Context) -> list[Finding]
 
 
 def memory_shape(findings: Sequence[Finding], context: Context) -> list[Finding]:
-    """The literal method only warns of growth that ``growth`` judged and did not find; with ``method: stages`` it is
-    the other way round: ``growth`` at most warns of a series that the literal method decided.
+    """Of two methods that judged one series one decides: the shape, or with ``method: stages`` the stages.
 
-    It stays a failure where ``growth`` finds growth too, was not asked, or could not be (a life too short for it) and
-    the last third itself rises by at least half of what a straight line would: a program that starts and is warm by
-    then has not grown at the end, and a life that restarts cut out of a run is a part. A doubt of ``growth``
-    appears once, as its own: the literal method does not decide what the shape leaves open.
+    With the stages alone ``growth`` at most warns of a series that they decided. Else the literal method only warns of
+    growth that ``growth`` judged and did not find. It stays a failure where ``growth`` finds growth too, was not asked,
+    or could not be (a life too short for it) and the last third itself rises by at least half of what a straight line
+    would, or rose as no start-up does: a program that starts and is warm by then has not grown at the end, and a life
+    that restarts cut out of a run is a part. A doubt of ``growth`` appears once, as its own: the literal method does
+    not decide what the shape leaves open.
     """
     if _stages_decide(context):
         return by_stages_alone(findings)
