@@ -32,10 +32,10 @@ from soakwatch_rules.wording.words import counted, duration, quantity
 Floats = NDArray[np.float64]
 
 _GUARD = 0.05  # risk of the straight line's bound
-_LOWEST, _LOWEST_NEED = 48, 4  # stretches, and readings in each
+_LOWEST, _LOWEST_NEED = 24, 5  # stretches, and readings in each
 _JOB = 0.2  # of the life, that a job lasts at most
 _CLEARLY = 0.99
-_JOBS = frozenset({"bump", "bump and leak", "cycle", "stairs"})  # shapes of jobs that take memory for a while
+_JOBS = frozenset({"bump", "bump and leak", "cycle", "ramp between plateaus", "stairs", "step"})  # of what jobs take
 _SUSPECT = 0.5  # of the shortest life, from which a straight rise is named
 _RISE = 0.03  # of the level, which a wave of a day does not reach in a life so short
 _BIG = 0.25  # of the window: lives that must pass each
@@ -86,14 +86,14 @@ class Growth:
     8. A series of which a load explains ``follow`` (least squares on time and load; of all its movement, where it
        follows by five standard errors) is judged without the load's part, and both are reported; it has to follow in
        both halves and in the last third. Growth beside a load that only rises, and could explain it, is inconclusive.
-    9. What noise leaves open, what passes by a shape that jobs have (bump, cycle, stairs), and what passes though
-       it ended higher than allowed, is asked again of the lowest reading in each of 48 stretches, without what
-       rises for up to a fifth of the life (morphological opening): jobs that take memory for a while leave that
-       alone. It fails with 4 as above, without 4 from P >= .99; growth that is only likely there is a doubt. It
-       passes only if the lowest readings as they are pass too. A failure is inconclusive where a life of under 12 h
-       rose by under 2 % in all (under 6 h: 3 %, or if restarts cut it out of a longer run, what a daily wave of 5 %
-       lifts it by), or where one sine of a day explains nine tenths of a run of up to two days, and more than any
-       line with a bend.
+    9. What noise leaves open, and what passes by a shape that jobs have (bump, cycle, ramp between plateaus,
+       stairs, step), is asked again of the lowest reading in each of 24 stretches, and failed from P >= .99 with 4:
+       jobs that take memory for a while leave the lowest alone. Likewise of 48 stretches, without what rises for up
+       to a fifth of the life (morphological opening): growth that is only likely there keeps what ended higher than
+       allowed from passing. A failure is inconclusive where a life of under 12 h rose by under 2 % in all (under 6
+       h: 3 %, or if restarts cut it out of a longer run, what a daily wave of 5 % lifts it by), or where one sine
+       of a day explains nine tenths of a run of six hours to two days, and more than any line with a bend or a
+       parabola.
 
     A run of half of ``shortest`` and more decides nothing either; but a straight rise of 3 % of the level with 99.9 %
     probability is named, with its rate: such a doubt keeps the run from passing.
@@ -324,11 +324,11 @@ class Growth:
         value = -value if trait.growth == "down" else value
         raw = self._trend(time_s, value, life, trait, case.family)
         if not case.load or raw.mode != "mean":
-            return self._by_the_lowest(GrowthOfLife(life, raw, raw), time_s, value, case.family)
+            return self._beneath_jobs(GrowthOfLife(life, raw, raw), time_s, value, case.family)
         with np.errstate(all="ignore"):
             load_fit = load_followed(time_s, value, life, case.load, self.follow)
         if load_fit is None:
-            return self._by_the_lowest(GrowthOfLife(life, raw, raw), time_s, value, case.family)
+            return self._beneath_jobs(GrowthOfLife(life, raw, raw), time_s, value, case.family)
         follows, rest = load_fit
         if follows.straight:
             if raw.outcome is Outcome.FAIL:
@@ -338,35 +338,35 @@ class Growth:
         without_load = self._trend(time_s, rest, life, trait, case.family)
         return GrowthOfLife(life, without_load, raw, follows)
 
-    def _by_the_lowest(self, judged_life: GrowthOfLife, time_s: Floats, value: Floats, family: int) -> GrowthOfLife:
-        """The answer of what lies below the jobs: of the lowest reading of each of 48 stretches, without what rises for
-        up to a fifth of the life.
+    def _beneath_jobs(self, judged_life: GrowthOfLife, time_s: Floats, value: Floats, family: int) -> GrowthOfLife:
+        """The answer of the lowest readings, where it decides clearly what the means leave open or explain by jobs.
 
-        Jobs that take memory for a while lift the means and leave the lowest alone, a leak lifts both. Asked where the
-        means leave it open, where jobs explain it, and where it ends higher than allowed.
+        Jobs that take memory for a while lift the means and leave the lowest alone, a leak lifts both. Of the lowest
+        reading of each of 24 stretches; and of each of 48, without what rises for up to a fifth of the life. Where the
+        life ended higher than allowed, growth that is likely beneath the jobs keeps it from passing.
         """
-        raw = judged_life.raw
+        raw, life = judged_life.raw, judged_life.life
         open_ = raw.outcome is Outcome.INCONCLUSIVE and raw.why is InconclusiveReason.NOISE
-        risen = net_change(value) > raw.allowed * judged_life.life.window.seconds
-        jobs = raw.outcome is Outcome.PASS and (raw.shape in _JOBS or (risen and raw.waived != "released"))
-        if not (open_ or jobs) or raw.mode != "mean" or value.size < _LOWEST_NEED * _LOWEST:
+        jobs = raw.outcome is Outcome.PASS and raw.shape in _JOBS and raw.waived != "released"
+        if not (open_ or jobs) or raw.mode != "mean":
             return judged_life
-        end_s = judged_life.life.window.seconds
-        cut = blocks(time_s, value, begin_s=0.0, end_s=end_s, number=_LOWEST, statistic="min")
-        if cut.missing > 0:
-            return judged_life
-        low = opened(cut.value, round(_JOB * _LOWEST))
-        trend = self._trend(cut.time_s, low, judged_life.life, judged_life.life.series.trait, family)
-        if trend.outcome is Outcome.FAIL:
-            if trend.probability < (self._bar(family) if trend.guard else max(_CLEARLY, self._bar(family))):
-                trend = replace(trend, outcome=Outcome.INCONCLUSIVE, why=InconclusiveReason.NOISE)
-            clear = trend.outcome is Outcome.FAIL or risen
-        else:
-            clear = open_ and trend.outcome is Outcome.PASS
-            if clear:  # what rises late may have just begun: only the lowest as they are say that nothing does
-                trend = self._trend(cut.time_s, cut.value, judged_life.life, judged_life.life.series.trait, family)
-                clear = trend.outcome is Outcome.PASS
-        return GrowthOfLife(judged_life.life, trend, trend, lowest=True) if clear else judged_life
+        for number, width in ((_LOWEST, 0), (2 * _LOWEST, round(2 * _JOB * _LOWEST))):
+            if value.size < _LOWEST_NEED * number:
+                break
+            cut = blocks(time_s, value, begin_s=0.0, end_s=life.window.seconds, number=number, statistic="min")
+            if cut.missing > 0:
+                break
+            low = opened(cut.value, width) if width else cut.value
+            trend = self._trend(cut.time_s, low, life, life.series.trait, family)
+            fails = trend.outcome is Outcome.FAIL
+            if fails and trend.guard and trend.probability >= _CLEARLY:
+                return GrowthOfLife(life, trend, trend, lowest=True)
+            if open_ and trend.outcome is Outcome.PASS and not width:
+                return GrowthOfLife(life, trend, trend, lowest=True)
+            if width and fails and jobs and net_change(value) > raw.allowed * life.window.seconds:
+                doubt = replace(trend, outcome=Outcome.INCONCLUSIVE, why=InconclusiveReason.NOISE)
+                return GrowthOfLife(life, doubt, doubt, lowest=True)
+        return judged_life
 
     def _bar(self, family: int) -> float:
         """The probability from which one of so many series fails, so that all together are as often wrong as one."""

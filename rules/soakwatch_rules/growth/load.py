@@ -24,7 +24,7 @@ _HALF_A_DAY_S, _QUARTER_S = 43200.0, 21600.0
 _LITTLE, _LITTLE_SHORT = 0.02, 0.03  # of the level; in up to a quarter of a day
 _WAVE = 0.05  # of the level, by which a daily wave may lift and lower it
 _CUT = 0.6  # of the run: a life that is shorter was cut by restarts
-_DAYS = (0.65, 2.0)  # runs that see a day and cannot tell it from growth
+_DAYS = (0.25, 2.0)  # runs that see enough of a day and cannot tell it from growth
 
 
 def load_followed(

@@ -22,6 +22,7 @@ _CLIMB: Final = 0.5  # correlation with time within a cycle
 _ABOVE: Final = 0.25  # of the range, between the floors and the median
 _STRAIGHT: Final = 0.25  # of its fall: what a straight line may leave of a climb
 _OVERDUE: Final = 1.5  # of the longest cycle: a sawtooth that has not fallen for so long has ended
+_HABIT: Final = 4  # falls, from which one climb may be another
 _RIM: Final = 3  # blocks on each side that tell how high a fall is
 _SHORT: Final = 3  # blocks of a stretch that tells nothing
 
@@ -69,12 +70,12 @@ class Cycles:
 def cycles(time_s: Floats, value: Floats, *, begin_s: float, end_s: float, quantum: float = 0.0) -> Cycles | None:
     """The cycles of a sawtooth, or None where there is none.
 
-    A fall takes one or two of at most 480 block means and at least max(30 % of the range, 5 robust sigmas of the steps
-    between blocks, 3 quanta). There is a sawtooth if there are two falls or more, at least 4 blocks apart (median), at
-    most half as many abrupt rises, a climb within the cycles (mean correlation with time of 0.5) that is straight (what
-    a line leaves of it is at most a quarter of the fall, in the median), a median that lies above the floors by a
-    quarter of the range, and falls that together take back at least as much as remains at the end: a few dips in what
-    climbs are no sawtooth.
+    A fall takes one or two of at most 480 block means and at least max(30 % of the range, 5 robust sigmas of the
+    steps between blocks, 3 quanta). There is a sawtooth if there are two falls or more, at least 4 blocks apart
+    (median), at most half as many abrupt rises, a climb within the cycles (mean correlation with time of 0.5) that is
+    straight (what a line leaves of it is at most a quarter of the fall, in the median, of each with two or three
+    falls), a median that lies above the floors by a quarter of the range, and falls that together take back at least
+    as much as remains at the end: a few dips in what climbs are no sawtooth.
     """
     number = min(_FINE, value.size // 2)
     if number < _MIN_BLOCKS:
@@ -103,7 +104,8 @@ def cycles(time_s: Floats, value: Floats, *, begin_s: float, end_s: float, quant
     pace = max(float(np.median([steepness(part) for part in long])), 0.0)
     heights = np.array([_height(before, after, pace) for before, after in pairwise(parts)])
     left = [off_line(part) / height if height > 0 else 0.0 for part, height in zip(parts, heights, strict=False)]
-    if float(heights.sum()) < net_change(means) or float(np.median(left)) > _STRAIGHT:
+    bent = max(left) if falls.size < _HABIT else float(np.median(left))
+    if float(heights.sum()) < net_change(means) or bent > _STRAIGHT:
         return None
     when = np.array([_moment(time_s, value, edges[max(i - 2, 0)], edges[i + 1]) for i in filled[falls].tolist()])
     climb = float(np.median(heights[1:] / np.diff(when)))

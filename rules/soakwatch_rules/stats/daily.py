@@ -15,7 +15,8 @@ _BENDS: Final = 9
 
 def of_a_day(seconds: NDArray[np.float64], value: NDArray[np.float64]) -> bool:
     """Whether one sine of a day explains nearly all of it, more than a straight line does, and no less than a line with
-    one bend, which has as many parameters: what begins to grow in mid-run looks like half of a sine, too."""
+    one bend or a parabola, which have as many parameters: what begins to grow in mid-run, and what grows faster and
+    faster, looks like a part of a sine, too."""
     if value.size < _MIN_BLOCKS_OF_A_DAY:
         return False
     turn = 2 * np.pi * seconds / DAY_S
@@ -29,4 +30,6 @@ def of_a_day(seconds: NDArray[np.float64], value: NDArray[np.float64]) -> bool:
     if not whole > 0 or sine >= _UNEXPLAINED * whole or sine >= left(seconds) / 2:
         return False
     bends = np.linspace(seconds[0], seconds[-1], _BENDS + 2)[1:-1]
-    return sine <= min(left(seconds, np.maximum(seconds - index, 0.0)) for index in bends.tolist())
+    return sine <= left(seconds, seconds**2) and sine <= min(
+        left(seconds, np.maximum(seconds - index, 0.0)) for index in bends.tolist()
+    )

@@ -19,7 +19,7 @@ _CLIMBED: Final = 0.05  # of the run, that a climb before a release takes at lea
 _MADE_UP: Final = 0.5  # of a release, that had grown before it in the run
 _RARE: Final = 2  # releases; more are a habit
 _ALIKE: Final = 0.5  # of the climb after a release, that the climb before it has at least
-_STRAIGHT: Final = 0.25  # of a release: what a straight line may leave of the climb before it
+_STRAIGHT: Final = 0.12  # of a release: what a straight line may leave of the climb before it
 
 
 @dataclass(frozen=True, slots=True)
