@@ -36,7 +36,8 @@ Floats = NDArray[np.float64]
 
 _BLOCKS: Final = 48
 _SCREEN: Final = 0.5  # of the least rise: below that nothing more is asked
-_FOLLOWS: Final = 0.5  # of the movement, that a load explains
+_FOLLOWS: Final = 0.2  # of the movement, that a load explains: its part is taken out
+_EXPLAINS: Final = 0.5  # the same of a load that only rises
 _PART_OF_A_DAY: Final = 0.65  # of a day: a shorter run may rise with it
 _WARM: Final = "Cel"
 _UNKNOWN: Final = 0.5  # of the blocks
@@ -68,7 +69,7 @@ class Trend:
     less than half of the least that counts passes at once: ``points`` of a share, ``kelvin`` of a temperature, else
     ``share`` of what it was at the begin (and 0.1 ms, one process, 10 W, one session a second). What remains is judged:
 
-    1. The part that a load explains (half of the movement and more, in each part of the life) is taken out.
+    1. The part that a load explains (a fifth of the movement and more, in each part of the life) is taken out.
     2. The rise must be steady: it goes on in the second half by a quarter of the whole, its highest eighth is the last,
        and four of five pairs of eighths rise.
     3. The shapes of ``growth`` (warm-ups, steps, bumps, waves, plateaus, lines; errors that remember) must say with a
@@ -209,22 +210,21 @@ class Trend:
         straight = ""
         if (found := load_followed(seconds, value, life, load, _FOLLOWS)) is not None:
             follows, rest = found
-            cut = blocks(seconds, rest, begin_s=0.0, end_s=life.window.seconds, number=number)
-            if follows.straight:
+            if not follows.straight:
+                cut = blocks(seconds, rest, begin_s=0.0, end_s=life.window.seconds, number=number)
+                rise = rise_of(cut.value)
+            elif follows.share >= _EXPLAINS:
                 straight = f"{words_of(follows.metric)} rises too, and would explain it"
-            else:
-                value, rise = rest, rise_of(cut.value)
         least = self._least(series, rise.first)
         if rise.height < least or not rise.steady:
             return Told(Outcome.PASS, rise, life, 0.0, "")
         risk = self.risk / max(case.family, 1)
         wanted = Thresholds(fail=1 - risk, guard=risk, fail_short=1 - risk)
         answer = judge_trend(
-            seconds,
-            value,
+            cut.time_s,
+            cut.value,
             allowed=Tolerance(0.0, DAY_S, least),
             span_s=(0.0, life.window.seconds),
-            quantum=series.trait.quantum,
             sawtooth=False,
             thresholds=wanted,
         )
