@@ -79,7 +79,8 @@ class Trend:
     4. Only warned of: a rise in less than two thirds of a day where the load is not known to be steady, and of a
        temperature in any such run (a daily wave); one that a sine of a day explains; one beside a load that rises too.
 
-    How often wrong: `soakwatch rules trend` shows the measured table. Known weaknesses: half of a wave of some days
+    How often wrong: `soakwatch rules trend` shows the measured table. Known weaknesses: CPU that creeps to its top and
+    stays there is no longer steady (``cpu_saturation`` tells it); half of a wave of some days
     with no load known looks like a trend; a creep that begins in the last third, or came in few steps, passes (the
     latter is one of ``step_change``); one that a load hides, which falls meanwhile.
 

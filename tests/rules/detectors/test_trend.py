@@ -122,18 +122,18 @@ p99 flat                            | P
 p99 under a wave of the load        | P
 p99 cold at first                   | P
 run queue flat                      | P
-CPU creeps by 14 points             | FW
-CPU creeps by 30 points             | F
-CPU creeps ever faster              | F
+CPU creeps by 14 points             | FWp
+CPU creeps by 30 points             | Fp
+CPU creeps ever faster              | Fw
 CPU creeps under a wave of the load | FWp
-CPU creeps, load not known          | FW
-CPU creeps in 8 h                   | F
-CPU creeps in 8 h, load not known   | W
+CPU creeps, load not known          | FWp
+CPU creeps in 8 h                   | Fwp
+CPU creeps in 8 h, load not known   | Wp
 board creeps by 16 K                | FW
 board creeps under a room of a day  | FWp
 p99 creeps by 75 %                  | FWp
-p99 creeps by 150 %                 | F
-core creeps by 30 points            | W
-run queue doubles                   | W
+p99 creeps by 150 %                 | Fp
+core creeps by 30 points            | Wp
+run queue doubles                   | Wp
 sessions a second fall              | W
 """
