@@ -168,7 +168,7 @@ class MemoryGrowth:
             raise ValueError(f"memory_growth: width is {self.width} standard deviations: use more than 0, up to 3")
         if not 2 <= self.least < math.inf:
             raise ValueError(f"memory_growth: least is {self.least}: use 2 or more samples per stage")
-        if self.method not in {SHAPE, STAGES}:
+        if not SHAPE <= self.method <= STAGES:
             raise ValueError("memory_growth: method must be 0 (shape) or 1 (stages)")
         if not 0 <= self.stage < math.inf:
             raise ValueError(f"memory_growth: stage is {self.stage}: use a duration of 0 or more, such as 10s")
@@ -178,19 +178,19 @@ class MemoryGrowth:
     @property
     def alone(self) -> bool:
         """Whether the stages decide by themselves."""
-        return self.method == STAGES
+        return self.method > SHAPE
 
     @property
-    def needed(self) -> int:
+    def needed(self) -> float:
         """Samples that the first and the last stage need each."""
-        return math.ceil(self.least / 2) if self.alone else math.ceil(self.least)
+        return self.least / 2 if self.alone else self.least
 
     def definition(self) -> str:
         """The definition with its parameters."""
         return (
             f"growth if, between two restarts, the intervals mean ± {self.width:g} sd of the first and the last third "
             f"(by time) do not overlap and the last mean exceeds the first by more than {100 * self.tolerance:g} %"
-            f"{_OF_THE_RUN if self.alone else ''}; each third needs {self.needed} samples and "
+            f"{_OF_THE_RUN if self.alone else ''}; each third needs {self.needed:g} samples and "
             f"{duration(self.stage)}, each lifetime and all together half of those expected"
             f"{'' if self.alone else _UNLESS_FLAT}; of the monitor's own memory the first "
             f"{duration(self.warm_up)} of each lifetime is left out"
