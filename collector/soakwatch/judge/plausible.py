@@ -200,9 +200,11 @@ class Plausible:
     def _arrived(self, key: SeriesKey, place: str, series: Series) -> Floats | None:
         """What can have been dropped up to each reading: of what came there, or was sent by the generators, and what
         was queued. None where nothing counts what came."""
-        metric = _ARRIVED[place]
         own = label(key.object, place)
-        came = [k for k in self.keys([metric]) if k.target == key.target and label(k.object, place) == own]
+        of_place = [k for k in self.keys([_ARRIVED[place]]) if k.target == key.target and label(k.object, place) == own]
+        # what no counter of its own tells came in through some port
+        ports = [k for k in self.keys([_ARRIVED["interface"]]) if k.target == key.target]
+        came = of_place or [k for k in ports if label(k.object, "direction") == "receive"] or ports
         if not came:
             return None
         arrived = _around(amounts([self.series(k) for k in came], series.time_ns))

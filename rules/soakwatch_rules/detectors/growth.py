@@ -253,7 +253,8 @@ class Growth:
         if failed:
             worst = max(failed, key=excess)
             result = self._conclude(finding, worst, Outcome.FAIL, series, lifetimes, judged)
-            return part_of_a_wave(result, worst.trend, worst.life, series, case.window.seconds)
+            seen = series if worst.left is None else worst.left  # a wave of the load is none of what is left of it
+            return part_of_a_wave(result, worst.trend, worst.life, seen, case.window.seconds)
         big = [j for j in judged if j.life.window.seconds >= _BIG * case.window.seconds] or judged
         open_ = [j for j in big if j.trend.outcome is not Outcome.PASS]
         if open_:
@@ -336,7 +337,8 @@ class Growth:
                 return GrowthOfLife(life, raw, raw, follows)
             return GrowthOfLife(life, raw, raw)
         without_load = self._trend(time_s, rest, life, trait, case.family)
-        return GrowthOfLife(life, without_load, raw, follows)
+        sign = -1.0 if trait.growth == "down" else 1.0
+        return GrowthOfLife(life, without_load, raw, follows, left=replace(life.series, value=sign * rest))
 
     def _beneath_jobs(self, judged_life: GrowthOfLife, time_s: Floats, value: Floats, family: int) -> GrowthOfLife:
         """The answer of the lowest readings, where it decides clearly what the means leave open or explain by jobs.

@@ -24,7 +24,8 @@ _FREED: Final = 0.25  # of the level: a release worth a warning
 class GrowthOfLife:
     """One life with its answer, the ``raw`` one with the load's part left in, and what it follows.
 
-    ``lowest``: judged by the lowest reading of each stretch; ``cut``: its growth is part of what a longer life showed.
+    ``lowest``: judged by the lowest reading of each stretch; ``cut``: its growth is part of what a longer life showed;
+    ``left``: the readings without the load's part, where they were judged.
     """
 
     life: Life
@@ -33,6 +34,7 @@ class GrowthOfLife:
     follows: Following | None = None
     lowest: bool = False
     cut: bool = False
+    left: Series | None = None
 
 
 def been_there(judged_life: GrowthOfLife, judged: Sequence[GrowthOfLife]) -> bool:

@@ -83,6 +83,7 @@ def sift(series: Series, most: Floats | None = None, restarts: Sequence[Window] 
 
     * up and back: one to three readings above those that follow, which go on where those before them ended, at no
       more than twice the fastest pace seen elsewhere;
+    * all bits set (2**31 - 1, 2**32 - 1, 2**64) at the first or the last reading, whatever it is next to;
     * down and back up: one to three readings (0, or anything) below those before, and the next ones go on; of a clock
       also exactly 0 at the last reading, which no device that has just begun anew is quick enough to show, and a first
       reading from which it gains more than the time that passed;
@@ -161,7 +162,9 @@ def _of_counter(series: Series, most: Floats | None, restarts: Sequence[Window])
     bound = np.minimum(np.inf if most is None else most[good][1:], _most_per_s(series) * seconds)
     falls, clock = steps < 0, is_clock(series.metric)
     gained = clock and float(steps[0]) > _SLACK * float(seconds[0]) + 1.0
-    if not gained and not bool(falls.any()) and not bool((steps > np.minimum(bound, _BIG - 1)).any()):
+    filled = float(value[-1]) in _ONES and float(value[-2]) != float(value[-1])
+    far = gained or filled or bool(falls.any())
+    if not far and not bool((steps > np.minimum(bound, _BIG - 1)).any()):
         return Sifted(series)
     again = np.zeros(value.size, np.bool_)
     for restart in restarts:
@@ -219,6 +222,7 @@ def _suspects(sifted: _Counter, steps: Floats, falls: NDArray[np.bool_]) -> list
     before, after = sifted.value[at - 1], sifted.value[at]
     room = _SLACK * sifted.pace * (sifted.at[at] - sifted.at[at - 1]) + 1.0
     wraps = (before >= _BIG) & (before < 2 * _BIG) & (after < _BIG) & (after - before + 2 * _BIG <= room)
+    wraps &= before != 2 * _BIG - 1  # all bits set: no counter that wraps was read just there
     rose = np.where(at >= 2, steps[np.maximum(at - 2, 0)], 0.0)
     return [int(place) for place in at[~(wraps & (rose <= room))]]
 
@@ -228,6 +232,9 @@ def _judge_fall(sifted: _Counter, place: int) -> None:
     if sifted.bad[place] or sifted.bad[place - 1]:
         return
     value = sifted.value
+    if place == value.size - 1 and float(value[place]) in _ONES:
+        _set_aside(sifted, place, place + 1, Way.DOWN_AT_END, float(value[place]), sure=False)
+        return
     for length in range(1, _LONGEST + 1):
         first, base = place - length, place - length - 1
         if base < 0 or sifted.begun_anew(base, place) or bool(sifted.bad[base:place].any()):
@@ -262,11 +269,14 @@ def _judge_fall(sifted: _Counter, place: int) -> None:
     if sifted.clock and place == value.size - 1 and value[place] == 0 and not sifted.begun_anew(place - 1, place):
         _set_aside(sifted, place, place + 1, Way.DOWN_AT_END, 0.0, sure=False)
         return
+    if place == 1 and float(value[0]) in _ONES and not sifted.begun_anew(0, 1):
+        _set_aside(sifted, 0, 1, Way.UP, lost, sure=False)
+        return
     for mark in _MARKS:
         if 0 <= mark - lost <= sifted.allowed(place - 1, place) and not sifted.begun_anew(place - 1, place):
             _take_out(sifted, place, mark, Way.FELL, sure=True)
             return
-    if place == 1 and (float(value[0]) in _ONES or _beyond(lost, sifted.allowed(0, 1), float(sifted.most[1]))):
+    if place == 1 and _beyond(lost, sifted.allowed(0, 1), float(sifted.most[1])):
         _set_aside(sifted, 0, 1, Way.UP, lost, sure=False)
 
 
@@ -284,6 +294,10 @@ def _judge_rises(sifted: _Counter) -> None:
     """Steps that no device can have counted, of those that stayed."""
     kept = np.flatnonzero(~sifted.bad)
     steps = np.diff(sifted.value[kept])
+    if kept.size > 1 and float(sifted.value[kept[-1]]) in _ONES and float(steps[-1]) > 0:
+        last = int(kept[-1])
+        _set_aside(sifted, last, last + 1, Way.UP_AT_END, float(steps[-1]), sure=False)
+        kept, steps = kept[:-1], steps[:-1]
     for index in np.flatnonzero(steps > np.minimum(sifted.most[kept[1:]], _BIG - 1)).tolist():
         before, place = int(kept[index]), int(kept[index + 1])
         if not _too_much(sifted, before, place):

@@ -64,6 +64,23 @@ def test_the_first_and_the_last_reading_count_nothing_either(to: int) -> None:
         assert counted(found.series) == 0
 
 
+@pytest.mark.parametrize("start", [5 * 10**9, 3 * 10**9, 10**6])
+def test_all_bits_set_at_an_end_is_no_wrap_and_no_count(start: int) -> None:
+    """Also where it is next to what the counter shows, above it or below it."""
+    for to in (2**32 - 1, 2**64 - 1):
+        for place in (0, -1):
+            value = traffic(start).astype(np.uint64)
+            value[place] = to
+            found = sift(series("load.rx.packets", value))
+            assert [odd.count for odd in found.odd] == [1]
+            assert counted(found.series) == 98 * 60_000
+
+
+def test_a_wrap_beside_all_bits_set_stays_a_wrap() -> None:
+    value = (traffic(2**32 - 30 * 60_000) % 2**32).astype(np.int64)
+    assert sift(series("load.rx.packets", value)).odd == ()
+
+
 def test_a_burst_that_stays_is_never_set_aside_whatever_its_size() -> None:
     rng = np.random.default_rng(1)
     for _ in range(500):
