@@ -212,7 +212,8 @@ class Plausible:
         sent = [k for k in self.keys(flows(SENT, PACKETS, kind=COUNTER)) if k.target in generators]
         if not sent:
             return np.append(np.inf, _UNSEEN * arrived + _QUEUED)
-        return np.append(np.inf, _ROOM * (arrived + _around(amounts(map(self.series, sent), series.time_ns))) + _QUEUED)
+        offered = _around(amounts(map(self.series, sent), series.time_ns))
+        return np.append(np.inf, _ROOM * np.maximum(arrived, offered) + _QUEUED)
 
     def _begun_anew(self, target: str) -> tuple[Window, ...]:
         """The stretches in which the device is known to have begun anew."""

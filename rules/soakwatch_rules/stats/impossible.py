@@ -162,7 +162,7 @@ def _of_counter(series: Series, most: Floats | None, restarts: Sequence[Window])
     bound = np.minimum(np.inf if most is None else most[good][1:], _most_per_s(series) * seconds)
     falls, clock = steps < 0, is_clock(series.metric)
     gained = clock and float(steps[0]) > _SLACK * float(seconds[0]) + 1.0
-    filled = float(value[-1]) in _ONES and float(value[-2]) != float(value[-1])
+    filled = any(float(value[end]) in _ONES and value[end] != value[by] for end, by in ((0, 1), (-1, -2)))
     far = gained or filled or bool(falls.any())
     if not far and not bool((steps > np.minimum(bound, _BIG - 1)).any()):
         return Sifted(series)
@@ -298,6 +298,9 @@ def _judge_rises(sifted: _Counter) -> None:
         last = int(kept[-1])
         _set_aside(sifted, last, last + 1, Way.UP_AT_END, float(steps[-1]), sure=False)
         kept, steps = kept[:-1], steps[:-1]
+    if kept.size > 1 and kept[0] == 0 and float(sifted.value[0]) in _ONES and float(steps[0]) > 0:
+        _set_aside(sifted, 0, 1, Way.SHOWN, float(sifted.value[0]), sure=False)
+        kept, steps = kept[1:], steps[1:]
     for index in np.flatnonzero(steps > np.minimum(sifted.most[kept[1:]], _BIG - 1)).tolist():
         before, place = int(kept[index]), int(kept[index + 1])
         if not _too_much(sifted, before, place):
