@@ -473,6 +473,7 @@ OTHER_WORDS = {
     "collector/soakwatch/judge/calibration.py": "keys of a file",
     "collector/soakwatch/judge/unjudged_columns.py": "words in the names of columns",
     "collector/soakwatch/cli/demo.py": "what the demo must find",
+    "collector/soakwatch/sources/profiles/shape.py": "how a column is taken",
 }
 """Where several words that are names of rules mean something else, or the very rules that a demonstration is about."""
 

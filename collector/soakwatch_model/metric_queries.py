@@ -91,15 +91,20 @@ def trending(*outcomes: str) -> tuple[str, ...]:
 
 
 @cache
-def changing(*how: str) -> tuple[str, ...]:
-    """The metrics that the generic rule ``change`` judges; those that tell of a fault in one of some ways.
+def changing(*how: str, outcome: str = "") -> tuple[str, ...]:
+    """The metrics that the generic rule ``change`` judges; those that tell of a fault in one of some ways, or of which
+    it says at worst ``outcome``.
 
     >>> from soakwatch_model.metric_entry import GOES_OFF
     >>> changing(GOES_OFF)
     ('load.port.up', 'system.network.up')
     """
     changes = ((metric.name, metric.change) for metric in CATALOGUE)
-    return tuple(name for name, change in changes if change is not None and (not how or change.how in how))
+    return tuple(
+        name
+        for name, change in changes
+        if change is not None and (not how or change.how in how) and outcome in {"", change.outcome}
+    )
 
 
 def bad_direction(name: str) -> str:

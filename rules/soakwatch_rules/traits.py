@@ -163,6 +163,8 @@ class Traits:
     of_returned_load: bool = False
     """What it says of the load that came back is no graver than what the account of losses says of the device."""
     family: Family = Family.OTHER
+    only_warns: frozenset[str] = frozenset()
+    """Metrics of which it only warns, whatever it finds."""
     guide: Guide = Guide()
 
     @property

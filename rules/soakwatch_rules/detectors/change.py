@@ -14,7 +14,7 @@ from soakwatch_model.case import Case
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
 from soakwatch_model.label import label
 from soakwatch_model.metric import BY_NAME
-from soakwatch_model.metric_entry import COUNTS, FAILS, FALLS, GOES_OFF, STOPS, SURGES, Sign
+from soakwatch_model.metric_entry import COUNTS, FALLS, GOES_OFF, STOPS, SURGES, WARNS, Sign
 from soakwatch_model.metric_queries import changing, words_of
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
@@ -128,6 +128,7 @@ class Change:
     traits: ClassVar[Traits] = Traits(
         words=Words("something changed for the worse", "a state or rate changed"),
         rank=160,
+        only_warns=frozenset(changing(outcome=WARNS)),
         guide=Guide(
             fails_when=(
                 "A link that was up is down for a minute, a card or service restarts, a port falls silent while the "
@@ -371,9 +372,9 @@ class Change:
         often = {1: "once", 2: "twice"}.get(len(own), f"{len(own)} times")
         reason = f"{_name(series)} {_WHAT[sign.how]} {often}: {some([f.text for f in own])}"
         reason += f"; {excused}" if planned else ""
-        if sign.outcome != FAILS:
+        if series.metric in self.traits.only_warns:
             reason += f"; {words_of(series.metric)} only warns"
-        fails = sign.outcome == FAILS and any(fault.grave for fault in own)
+        fails = series.metric not in self.traits.only_warns and any(fault.grave for fault in own)
         return replace(finding, outcome=Outcome.FAIL if fails else Outcome.WARN, reason=reason)
 
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from soakwatch_model.case import Case
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
-from soakwatch_model.metric import BY_NAME, DOWN
-from soakwatch_model.metric_entry import FAILS
+from soakwatch_model.metric import DOWN
+from soakwatch_model.metric_entry import WARNS
 from soakwatch_model.metric_queries import bad_direction, trending, words_of
 from soakwatch_model.series import Series
 from soakwatch_rules.draft import absent, draft
@@ -117,6 +117,7 @@ class Trend:
         words=Words("a level moved steadily the wrong way", "a level that crept"),
         rank=170,
         marks=Marks.WHOLE,
+        only_warns=frozenset(trending(WARNS)),
         guide=Guide(
             fails_when=(
                 "CPU rises by 10 points, a temperature by 10 K, a latency by half, steadily through the run and beside "
@@ -272,8 +273,7 @@ class Trend:
             f"{name} {went} steadily from {quantity(sign * rise.first, unit)} to {quantity(sign * rise.last, unit)} in "
             f"{duration(span_s)} ({hourly}/h); {amount(least, unit)} allowed"
         )
-        entry = BY_NAME.get(series.metric)
-        only = entry is not None and entry.trend != FAILS
+        only = series.metric in self.traits.only_warns
         if told.why:
             reason += f"; {told.why}"
         if only:

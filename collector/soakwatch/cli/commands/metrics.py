@@ -13,8 +13,8 @@ from soakwatch.core.suggest import hint
 from soakwatch.core.tables import show_table
 from soakwatch_model.event_catalogue import CATALOGUE as EVENTS
 from soakwatch_model.metric import BY_NAME, CATALOGUE, Metric
-from soakwatch_model.metric_entry import WARNS
 from soakwatch_model.metric_queries import why_unjudged
+from soakwatch_rules.traits import traits_of
 
 
 @click.command(
@@ -98,10 +98,8 @@ def _facts(metric: Metric) -> list[tuple[str, str]]:
 
 def _judged_by(metric: Metric) -> str:
     """The rules that look at a metric, or why none does; of a generic rule also whether it only warns."""
-    own = metric.change.outcome if metric.change is not None else ""
-    at_worst = {"trend": metric.trend, "change": own}
     found = [
-        f"{name} (warns)" if at_worst.get(name) == WARNS else name
+        f"{name} (warns)" if metric.name in traits_of(name).only_warns else name
         for name in INSTALLED.rules.names()
         if metric.name in rule_class(name).metrics
     ]
