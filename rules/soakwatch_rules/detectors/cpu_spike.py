@@ -49,7 +49,8 @@ class CpuSpike:
     spent ``seconds`` at or above ``enter``. It is a spike if its mean lies max(``rise``, ``sigmas``·sigma) above the
     device's own level. Level and sigma are median and 1.4826·MAD of the baseline phase where it has 16 readings, else
     of the ``trailing`` time (or 60 readings) before it, spikes left out (frozen while one lasts, so it never becomes
-    its own level), and without the first half of a run that just began, if that widens sigma (a start-up). Sigma is
+    its own level). Where less was read before it, sigma is also that without the first half (a start-up), or with the
+    calm readings after it: the least counts, for few readings show only short means, which scatter more. Sigma is
     that of means as long as the plateau (or a twelfth of the time before it): single readings of 35 % ± 14 swing to
     77 %, means of ten do not. Five sixths of the sigmas do for what lasts twice ``seconds``, two thirds for
     99.5 % three times as long (three readings, either). Spikes wholly inside a phase named spike or stress (give or
@@ -104,7 +105,7 @@ class CpuSpike:
     """
 
     name: ClassVar[str] = "cpu_spike"
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
     summary: ClassVar[str] = "CPU jumped to 95 % or more and stayed there"
     metrics: ClassVar[tuple[str, ...]] = (
         "system.cpu.utilization",

@@ -170,7 +170,7 @@ def plateaus(value: Floats, cover_s: Floats, shape: Shape, keep: int, level: Lev
     rest = Level(value[calm], reading_s) if np.count_nonzero(calm) >= MIN_SAMPLES else None
     plateaus: list[Plateau] = []
     for (begin, end), above_s in zip(pairs[long].tolist(), high[long].tolist(), strict=True):
-        here = level if level is not None else _before(value, begin, end, ~spiking, calm, keep, reading_s)
+        here = level if level is not None else _around(value, begin, end, ~spiking, calm, keep, reading_s)
         inside = value[begin:end]
         above = inside >= shape.enter
         top = float(np.average(inside[above], weights=cover_s[begin:end][above]))
@@ -199,20 +199,26 @@ def _scatters(mean: float, lasted_s: float, level: Level, whole_s: float, *, bri
     return beyond * whole_s / lasted_s >= _CHANCE
 
 
-def _before(
+def _around(
     value: Floats, begin: int, end: int, usable: NDArray[np.bool_], calm: NDArray[np.bool_], keep: int, apart_s: float
 ) -> Level | None:
-    """The level of what was read before a plateau; a start-up in the first half of it is left out."""
-    positions = np.flatnonzero(usable[:begin])[-keep:]
-    before = value[positions]
+    """The level of what was read before a plateau; a start-up in the first half of it is left out.
+
+    Where less than ``keep`` was read before it, what is calm after it shows how the device scatters as well: a plateau
+    that ended is no new level. Of few readings only short means can be made, and those scatter more than it does.
+    """
+    before = value[np.flatnonzero(usable[:begin])[-keep:]]
+    after = value[end:][calm[end:]][: keep - before.size]
     if before.size < MIN_SAMPLES:
-        before = np.concatenate([before, value[end:][calm[end:]][: keep - before.size]])
-        return Level(before, apart_s) if before.size >= MIN_SAMPLES else None
-    whole, late = Level(before, apart_s), before[before.size // 2 :]
-    if before.size == keep or late.size < MIN_SAMPLES:
-        return whole
-    second = Level(late, apart_s)
-    return second if second.sigma(apart_s) < whole.sigma(apart_s) else whole
+        both = np.concatenate([before, after])
+        return Level(both, apart_s) if both.size >= MIN_SAMPLES else None
+    if before.size == keep:
+        return Level(before, apart_s)
+    late = before[before.size // 2 :]
+    known = [before, late if late.size >= MIN_SAMPLES else before, np.concatenate([late, after])]
+    levels = [Level(some, apart_s) for some in known]
+    lasts_s = (end - begin) * apart_s
+    return min(levels, key=lambda level: level.sigma(lasts_s))
 
 
 def chance(lasting_s: float, apart_s: float, shape: Shape, level: float) -> float:

@@ -72,6 +72,23 @@ def test_a_wavering_plateau_is_one_spike() -> None:
     assert judge(two).numbers["spikes"] == 2
 
 
+@pytest.mark.parametrize("begins", [22, 30, 57])
+@pytest.mark.parametrize("lasting", [20, 40, 80])
+def test_a_spike_in_the_first_minute_of_a_short_table(begins: int, lasting: int) -> None:
+    """Few readings before it show only short means, which scatter: those after it say how calm the device is."""
+    fails = 0
+    for seed in range(20):
+        noise = np.random.default_rng(seed).normal(0, 0.06, 480)
+        for i in range(1, noise.size):
+            noise[i] = 0.5 * noise[i - 1] + 0.87 * noise[i]
+        calm = np.clip(0.58 + noise, 0, 1)
+        assert judge(readings(METRIC, calm, 1.0)).outcome is Outcome.PASS
+        busy_at_once = calm.copy()
+        busy_at_once[begins : begins + lasting] = 0.98
+        fails += judge(readings(METRIC, busy_at_once, 1.0)).outcome is Outcome.FAIL
+    assert fails >= 19
+
+
 @pytest.mark.parametrize("minutes", [5, 14, 16, 20, 30, 120])
 def test_a_long_spike_does_not_become_the_level(minutes: int) -> None:
     """The level is frozen while a spike lasts, so all of it counts; one that follows at once is seen as well."""
