@@ -42,6 +42,7 @@ _ROOM = 2.0  # times what a link can carry: counters that are read in bursts
 _ARRIVED: Final = {"interface": "system.network.packets", "queue": "queue.packets"}
 """What counts the packets that came to the place where others were dropped, by the label of the place."""
 _UNSEEN = 100.0  # times what arrived that can have been dropped before it was counted, where no generator says more
+_LEAST_S = 0.1  # that two readings are taken to lie apart
 _QUEUED = 10_000.0  # packets that can have waited there
 _BOOTED: Final = ("system.boot.id", "system.uptime")
 
@@ -179,7 +180,8 @@ class Plausible:
             return None
         most = np.full(len(series), np.inf)
         bits = _BITS if entry.unit == "By" else _LEAST_BITS
-        least = _ROOM * _LEAST_SPEED / bits * np.append(0.0, np.diff(series.time_ns) * 1e-9)
+        apart = np.maximum(np.diff(series.time_ns) * 1e-9, _LEAST_S)
+        least = _ROOM * _LEAST_SPEED / bits * np.append(0.0, apart)
         if bool((steps > least).any()) and (speed := self._speed(key)) > 0:
             most = least * max(1.0, speed / _LEAST_SPEED)
         if entry.growth is not None and (arrived := self._arrived(key, entry.labels[0], series)) is not None:

@@ -65,7 +65,8 @@ class Trend:
     only warns (``soakwatch metrics NAME``).
 
     Each life (between reboots; of a process between its restarts) of ``shortest`` and more is cut into 48 blocks, each
-    the mean without 15 % at both ends. The rise is 1.5 times the difference of the medians of the outer thirds. One of
+    the mean without 15 % at both ends. The rise is 1.5 times the difference of the medians of the outer thirds, no more
+    than was seen. One of
     less than half of the least that counts passes at once: ``points`` of a share, ``kelvin`` of a temperature, else
     ``share`` of what it was at the begin (and 0.1 ms, one process, 10 W, one session a second). What remains is judged:
 

@@ -36,7 +36,7 @@ def of(metric: str, value: np.ndarray[tuple[int], np.dtype[np.float64]], *events
 def test_a_creep_says_from_where_to_where_and_how_fast() -> None:
     finding = of("system.cpu.utilization", np.linspace(0.05, 0.53, N))
     assert finding.outcome is Outcome.FAIL
-    assert finding.reason == "CPU rose steadily from 4.98 % to 53 % in 24 h (2 points/h); 10 points allowed"
+    assert finding.reason == "CPU rose steadily from 5.48 % to 52.5 % in 24 h (2 points/h); 10 points allowed"
     assert finding.measured == pytest.approx(0.48, abs=0.01)
     assert (finding.limit, finding.unit) == (0.1, "1")
     assert len(finding.marks) == 1

@@ -76,6 +76,15 @@ def test_all_bits_set_at_an_end_is_no_wrap_and_no_count(start: int) -> None:
             assert counted(found.series) == 98 * 60_000
 
 
+def test_what_is_read_twice_at_one_moment_was_counted_before_it() -> None:
+    """A generator that begins anew writes its last line and its first within a nanosecond."""
+    times = np.array([0, 60, 120, 120, 180, 240], dtype=np.int64) * S
+    times[3] += 1
+    value = np.array([0, 0, 0, 787, 787, 787], dtype=np.int64)
+    lost = Series("tg", "load.lost.packets", "", trait_of("load.lost.packets"), times, value)
+    assert sift(lost).odd == ()
+
+
 def test_a_wrap_beside_all_bits_set_stays_a_wrap() -> None:
     value = (traffic(2**32 - 30 * 60_000) % 2**32).astype(np.int64)
     assert sift(series("load.rx.packets", value)).odd == ()
