@@ -99,7 +99,7 @@ class Trend:
     ...     finding = Trend().judge(Case("dut", "", Window(0, 86400 * 10**9), (series,)))[0]
     ...     print(finding.outcome, "-", finding.reason.partition(";")[0])
     pass - CPU did not rise by 5 points
-    fail - CPU rose steadily from 4.65 % to 29 % in 24 h (1 points/h)
+    fail - CPU rose steadily from 5.27 % to 28.6 % in 24 h (0.97 points/h)
 
     References: as of ``growth`` (shape averaging by BIC; Bonferroni, O. Dunn 1961); M. Kendall, A new measure of rank
     correlation, Biometrika 30, 1938; H. Theil 1950.

@@ -52,7 +52,7 @@ def paced(series: Series, begin_ns: int, end_ns: int, block_s: float) -> Paced:
 
     >>> from soakwatch_rules.scenarios.synthetic import readings
     >>> counted = readings("system.tcp.retransmits", np.arange(12.0) * 10, 10.0)
-    >>> paced(counted, 0, 120 * 10**9, 40.0).value.tolist()
+    >>> paced(counted, 0, 120 * 10**9, 40.0).value.round(9).tolist()
     [1.0, 1.0, 1.0]
     """
     block_ns = max(round(block_s * 1e9), 1)

@@ -149,7 +149,10 @@ def test_what_is_missing_between_readings_and_at_the_edges_counts(
     edges = {"from": str(T0 // S - 200), "to": str(T0 // S + 1100)}
     assert account(tmp_path / "told", **edges) == {"a": (90, 129), "b": (60, 129)}
     with RecordView.open(tmp_path / "told") as view:
-        assert view.ledgers(view.window())[0].errors == ("the database has no sample for this time",)
+        assert view.ledgers(view.window())[0].errors == (
+            "the database has no sample for this time",
+            "no reading of it for this time, while others go on",
+        )
 
 
 def test_polls_are_due_at_the_edges_that_are_given() -> None:

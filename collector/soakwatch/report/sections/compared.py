@@ -16,7 +16,7 @@ from soakwatch_model.metric import BY_NAME, COUNTER
 from soakwatch_rules.detectors.run_difference import RunDifference
 from soakwatch_rules.wording.words import counted
 
-ORDER = 25
+ORDER = 24
 TITLE = "Compared with earlier runs"
 _RULE = RunDifference.name
 _BRIEF = 20

@@ -10,7 +10,7 @@ from soakwatch.core.formatting import SYMBOLS
 from soakwatch.report.page import Page
 from soakwatch.report.panels import panels_of
 
-ORDER = 24
+ORDER = 23
 TITLE = "Overview"
 _OPEN = 4  # targets; the further ones are folded
 TEMPLATE = """\

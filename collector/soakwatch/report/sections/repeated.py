@@ -11,7 +11,7 @@ from soakwatch_model.finding import Finding
 from soakwatch_rules.detectors.run_difference import RunDifference
 from soakwatch_rules.wording.words import counted
 
-ORDER = 26
+ORDER = 25
 TITLE = "How many runs are enough"
 _RULE = RunDifference.name
 _BRIEF = 20
