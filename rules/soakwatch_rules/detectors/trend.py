@@ -65,8 +65,7 @@ class Trend:
     only warns (``soakwatch metrics NAME``).
 
     Each life (between reboots; of a process between its restarts) of ``shortest`` and more is cut into 48 blocks, each
-    the mean without 15 % at both ends. The rise is 1.5 times the difference of the medians of the outer thirds, no more
-    than was seen. One of
+    the mean without 15 % at both ends. The rise is 1.5 times the difference of the medians of the outer thirds. One of
     less than half of the least that counts passes at once: ``points`` of a share, ``kelvin`` of a temperature, else
     ``share`` of what it was at the begin (and 0.1 ms, one process, 10 W, one session a second). What remains is judged:
 
@@ -249,11 +248,12 @@ class Trend:
     def _said(self, finding: Finding, series: Series, told: Told) -> Finding:
         sign = -1.0 if bad_direction(series.metric) == DOWN else 1.0
         rise, name, unit = told.rise, name_of(series), series.trait.unit
+        begun, ended = (quantity(sign * end, unit) for end in rise.told)
         least = self._least(series, rise.first)
         span_s = told.life.window.seconds
         finding = replace(
             finding,
-            measured=sign * rise.height,
+            measured=sign * (rise.told[1] - rise.told[0]),
             limit=sign * least,
             smallest_detectable=_detectable(told.life, least),
             detectable_unit=unit,
@@ -269,9 +269,9 @@ class Trend:
             else:
                 reason = f"{name} did not {fell} by {amount(least, unit)} beside the load"
             return replace(finding, outcome=Outcome.PASS, reason=reason)
-        hourly = amount(rise.height / span_s * 3600, unit)
+        hourly = amount((rise.told[1] - rise.told[0]) / span_s * 3600, unit)
         reason = (
-            f"{name} {went} steadily from {quantity(sign * rise.first, unit)} to {quantity(sign * rise.last, unit)} in "
+            f"{name} {went} steadily from {begun} to {ended} in "
             f"{duration(span_s)} ({hourly}/h); {amount(least, unit)} allowed"
         )
         only = series.metric in self.traits.only_warns
@@ -280,7 +280,7 @@ class Trend:
         if only:
             reason += f"; {name} only warns"
         window = told.life.window
-        text = f"{name} {went} from {quantity(sign * rise.first, unit)} to {quantity(sign * rise.last, unit)}"
+        text = f"{name} {went} from {begun} to {ended}"
         return replace(
             finding,
             outcome=Outcome.WARN if only else told.outcome,

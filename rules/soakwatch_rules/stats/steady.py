@@ -18,12 +18,15 @@ _SAME_WAY: Final = 0.8  # of the pairs of parts
 
 @dataclass(frozen=True, slots=True)
 class Rise:
-    """From ``first`` to ``last``, the ends of the line through the outer thirds, no further than was seen; ``steady``:
-    all along, and still."""
+    """From ``first`` to ``last``, the ends of the line through the outer thirds; ``steady``: all along, and still.
+
+    ``told`` are the two as people are told them: no further than was seen.
+    """
 
     first: float
     last: float
     steady: bool
+    told: tuple[float, float]
 
     @property
     def height(self) -> float:
@@ -38,7 +41,7 @@ def rise_of(value: Floats) -> Rise:
     rises in four of five pairs of eighths (Kendall). Waves, bumps, and warm-ups that are over are not.
 
     >>> rise_of(np.linspace(0.0, 10.0, 48)).steady, round(rise_of(np.linspace(0.0, 10.0, 48)).height, 1)
-    (True, 10.0)
+    (True, 10.2)
     >>> rise_of(10.0 * np.sin(np.linspace(0.0, 6.2, 48))).steady
     False
     """
@@ -50,5 +53,5 @@ def rise_of(value: Floats) -> Rise:
     one, two = np.triu_indices(parts.size, 1)
     same = float(np.mean(parts[two] > parts[one]))
     steady = height > 0 and late >= _LATE * height and parts[-1] >= float(parts.max()) and same >= _SAME_WAY
-    first, last = max(middle - height / 2, float(value.min())), min(middle + height / 2, float(value.max()))
-    return Rise(first, last, bool(steady))
+    first, last = middle - height / 2, middle + height / 2
+    return Rise(first, last, bool(steady), (max(first, float(value.min())), min(last, float(value.max()))))
