@@ -36,6 +36,11 @@ def _quick_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "time", SimpleNamespace(monotonic=lambda: 0.0))
 
 
+def _stopped() -> float:
+    """A stopwatch that stands still: how long a look takes on this machine decides nothing here."""
+    return 0.0
+
+
 class Clock:
     """A time that is set by hand."""
 
@@ -85,7 +90,7 @@ def test_a_judge_that_is_killed_is_followed_by_another(tmp_path: Path, caplog: p
         record, write = begun(tmp_path / "run")
         clock = Clock()
         judge = JudgeProcess(tmp_path / "run")
-        live = LiveJudge(judge, clock.now_ns)
+        live = LiveJudge(judge, clock.now_ns, stopwatch=_stopped)
         assert not await live.judge_when_due()
         write(0, 1200)
         clock.second = 1200
@@ -140,7 +145,7 @@ def test_a_restart_is_found_before_the_minute_is_over(tmp_path: Path) -> None:
         record, write = begun(tmp_path / "run")
         clock = Clock()
         judge = JudgeProcess(tmp_path / "run")
-        live = LiveJudge(judge, clock.now_ns)
+        live = LiveJudge(judge, clock.now_ns, stopwatch=_stopped)
         write(0, 1440)
         clock.second = 1440
         assert await live.judge_when_due()
@@ -172,7 +177,7 @@ def test_a_judge_without_a_record_does_not_hold_the_run_up(tmp_path: Path, caplo
 
     async def main() -> None:
         clock = Clock()
-        live = LiveJudge(JudgeProcess(tmp_path / "nowhere"), clock.now_ns)
+        live = LiveJudge(JudgeProcess(tmp_path / "nowhere"), clock.now_ns, stopwatch=_stopped)
         clock.second = 60
         assert not await live.judge_when_due()
         clock.second = 120
@@ -192,7 +197,7 @@ def test_a_failure_stops_a_run_only_if_it_is_not_withdrawn(tmp_path: Path) -> No
     async def main() -> None:
         record, write = begun(tmp_path / "run")
         clock = Clock()
-        live = LiveJudge(JudgeProcess(tmp_path / "run"), clock.now_ns, confirm=True)
+        live = LiveJudge(JudgeProcess(tmp_path / "run"), clock.now_ns, confirm=True, stopwatch=_stopped)
         write(0, 960)
         clock.second = 960
         assert await live.judge_when_due()
@@ -234,7 +239,7 @@ def test_the_verdict_is_the_same_however_it_was_watched(tmp_path: Path) -> None:
     async def main(folder: Path, *, watched: bool) -> str:
         record, write = begun(folder)
         clock = Clock()
-        live = LiveJudge(JudgeProcess(folder), clock.now_ns)
+        live = LiveJudge(JudgeProcess(folder), clock.now_ns, stopwatch=_stopped)
         for second in range(0, 7200, 600):
             write(second, second + 600)
             clock.second = second + 600
