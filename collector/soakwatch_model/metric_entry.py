@@ -18,7 +18,7 @@ BOOT, HOST_MEMORY, HELD_MEMORY = "boot", "memory of a host", "memory of a proces
 """What several metrics say in ways of their own: which boot it is, what a host has in use, what a process holds."""
 
 FAILS, WARNS = "fail", "warn"
-"""What the generic rules may say at worst of a metric: it fails the device, or is only told."""
+"""What the generic rules may say at worst of a metric: it fails the device, or it warns."""
 
 GOES_OFF, FALLS, COUNTS, STOPS, SURGES = "goes off", "falls", "counts", "stops", "surges"
 """How a metric tells of a fault: a switch that goes off, an age or a speed that falls, each count of a counter, traffic

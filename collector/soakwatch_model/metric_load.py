@@ -120,7 +120,7 @@ LOAD: tuple[Metric, ...] = (
         GAUGE,
         "users that the generator simulates at the moment",
         flow=Flow(DRIVE, USERS),
-        unjudged="what the generator was told to simulate",
+        unjudged="the number of users that the generator is set to simulate",
     ),
     # --- connections ---------------------------------------------------------------------------------------
     entry(

@@ -108,7 +108,7 @@ def changing(*how: str, outcome: str = "") -> tuple[str, ...]:
 
 
 def bad_direction(name: str) -> str:
-    """Which way a metric is worse: ``up``, ``down``, or empty where no way is, or nobody knows it.
+    """Which way a metric is worse: ``up``, ``down``, or empty where neither is, or it is not known.
 
     >>> bad_direction("system.temperature"), bad_direction("system.memory.available"), bad_direction("system.disk.io")
     ('up', 'down', '')

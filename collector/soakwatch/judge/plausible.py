@@ -27,7 +27,7 @@ from soakwatch_model.series import Series
 from soakwatch_model.set_aside import SetAside
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules.stats.flow import amounts
-from soakwatch_rules.stats.impossible import Odd, Sifted, is_clock, sift
+from soakwatch_rules.stats.impossible import LEAST_S, Odd, Sifted, is_clock, sift
 from soakwatch_rules.wording.words import whole
 
 Floats = NDArray[np.float64]
@@ -37,12 +37,11 @@ _WAYS = 3  # that are named of one series
 _SPEED: Final = "system.network.speed"
 _BITS = 8.0  # of a byte
 _LEAST_BITS = 512.0  # of a packet: the least frame is 64 bytes
-_LEAST_SPEED = 1e9  # bit/s: virtual interfaces state less than they carry
+LEAST_SPEED = 1e9  # bit/s: virtual interfaces state less than they carry
 _ROOM = 2.0  # times what a link can carry: counters that are read in bursts
 _ARRIVED: Final = {"interface": "system.network.packets", "queue": "queue.packets"}
 """What counts the packets that came to the place where others were dropped, by the label of the place."""
 _UNSEEN = 100.0  # times what arrived that can have been dropped before it was counted, where no generator says more
-_LEAST_S = 0.1  # that two readings are taken to lie apart
 _QUEUED = 10_000.0  # packets that can have waited there
 _BOOTED: Final = ("system.boot.id", "system.uptime")
 
@@ -180,10 +179,10 @@ class Plausible:
             return None
         most = np.full(len(series), np.inf)
         bits = _BITS if entry.unit == "By" else _LEAST_BITS
-        apart = np.maximum(np.diff(series.time_ns) * 1e-9, _LEAST_S)
-        least = _ROOM * _LEAST_SPEED / bits * np.append(0.0, apart)
+        apart = np.maximum(np.diff(series.time_ns) * 1e-9, LEAST_S)
+        least = _ROOM * LEAST_SPEED / bits * np.append(0.0, apart)
         if bool((steps > least).any()) and (speed := self._speed(key)) > 0:
-            most = least * max(1.0, speed / _LEAST_SPEED)
+            most = least * max(1.0, speed / LEAST_SPEED)
         if entry.growth is not None and (arrived := self._arrived(key, entry.labels[0], series)) is not None:
             most = np.minimum(most, arrived)
         most[0] = np.inf

@@ -85,7 +85,8 @@ class Change:
       a jitter 0.1 ms and a loss 0.1 % before they are multiplied. It only warns where the load was higher than in any
       usual block, or no load is known, since retransmissions follow the load more than in proportion.
 
-    What lies within ten minutes of an intervention, within what was announced, or beside a reboot is excused and told.
+    What lies within ten minutes of an intervention, within what was announced, or beside a reboot is excused, and
+    listed.
     Overloads, ramps and the way back from an overload are not judged for traffic that stops and rates that surge.
 
     How often wrong: nothing is tested against noise, so many series add no chance failures: each sign is a state that

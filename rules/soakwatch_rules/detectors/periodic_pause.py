@@ -17,7 +17,7 @@ from soakwatch_model.roles import DUT
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.load.asked import NOTHING, Asked, Demand
 from soakwatch_rules.load.offered import OVERLOADS, parts
-from soakwatch_rules.load.pauses import Pause, beat_of, beat_text, moments, since, told
+from soakwatch_rules.load.pauses import Pause, beat_of, beat_text, moments, number_and_length, since
 from soakwatch_rules.load.throughput import Curve, Flow, curve, flows
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import RuleSpec
@@ -392,7 +392,7 @@ class PeriodicPause:
             more = f"; {counted(int(small), 'pause')} of up to {duration(worst)} tolerated" if small else ""
             more += f"; {counted(planned, 'pause')} in planned events" if planned else ""
             return replace(finding, outcome=Outcome.PASS, reason=f"no {kind}pause{more}")
-        reason = told(counting, kind)
+        reason = number_and_length(counting, kind)
         if beat is not None:
             reason += f"{which}, {beat_text(beat)}"
         reason += moments(counting)

@@ -44,11 +44,11 @@ _UNKNOWN: Final = 0.5  # of the blocks
 _FLOORS: Final = {"s": 1e-4, "{process}": 1.0, "W": 10.0, "{session}/s": 1.0}
 """By unit, the rise that is nothing, however large a share it is."""
 _STEADY_LOAD: Final = 0.05  # of its mean, by which a load may spread
-_LIKELY: Final = 0.95  # probability from which a doubt is told
+_LIKELY: Final = 0.95  # probability from which a doubt is reported
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class JudgedLife:
     """What is said of one life: the ends of its rise in the bad direction, and why it does not fail where it might."""
 
     outcome: Outcome
@@ -187,8 +187,8 @@ class Trend:
             settle = "needs at least half of the expected samples"
             return replace(finding, reason=reason, why=InconclusiveReason.GAP, settle=settle)
         with np.errstate(all="ignore"):
-            told = [self._of_life(case, series, life) for life in judged]
-        worst = max(told, key=lambda each: (_RANK[each.outcome], each.rise.height))
+            results = [self._of_life(case, series, life) for life in judged]
+        worst = max(results, key=lambda each: (_RANK[each.outcome], each.rise.height))
         return self._said(finding, series, worst)
 
     def _least(self, series: Series, first: float) -> float:
@@ -199,7 +199,7 @@ class Trend:
             return self.points
         return max(self.share * abs(first), _FLOORS.get(series.trait.unit, 0.0))
 
-    def _of_life(self, case: Case, series: Series, life: Life) -> Told:
+    def _of_life(self, case: Case, series: Series, life: Life) -> JudgedLife:
         sign = -1.0 if bad_direction(series.metric) == DOWN else 1.0
         value = sign * life.series.values
         seconds = _seconds(life)
@@ -207,7 +207,7 @@ class Trend:
         cut = blocks(seconds, value, begin_s=0.0, end_s=life.window.seconds, number=number)
         rise = rise_of(cut.value)
         if cut.missing > _UNKNOWN or rise.height < _SCREEN * self._least(series, rise.first):
-            return Told(Outcome.PASS, rise, life, 0.0, "")
+            return JudgedLife(Outcome.PASS, rise, life, 0.0, "")
         load = tuple(each for each in case.load if each.target != series.target or each.metric != series.metric)
         straight = ""
         if (found := load_followed(seconds, value, life, load, _FOLLOWS)) is not None:
@@ -219,7 +219,7 @@ class Trend:
                 straight = f"{words_of(follows.metric)} rises too, and would explain it"
         least = self._least(series, rise.first)
         if rise.height < least or not rise.steady:
-            return Told(Outcome.PASS, rise, life, 0.0, "")
+            return JudgedLife(Outcome.PASS, rise, life, 0.0, "")
         risk = self.risk / max(case.family, 1)
         wanted = Thresholds(fail=1 - risk, guard=risk, fail_short=1 - risk)
         answer = judge_trend(
@@ -232,9 +232,9 @@ class Trend:
         )
         if answer.outcome is not Outcome.FAIL:
             doubt = Outcome.WARN if answer.probability >= _LIKELY else Outcome.PASS
-            return Told(doubt, rise, life, answer.probability, "its shape leaves a doubt")
+            return JudgedLife(doubt, rise, life, answer.probability, "its shape leaves a doubt")
         doubt_text = straight or self._wave(case, series, life, cut.time_s, cut.value)
-        return Told(Outcome.WARN if doubt_text else Outcome.FAIL, rise, life, answer.probability, doubt_text)
+        return JudgedLife(Outcome.WARN if doubt_text else Outcome.FAIL, rise, life, answer.probability, doubt_text)
 
     def _wave(self, case: Case, series: Series, life: Life, time_s: Floats, value: Floats) -> str:
         """Why a rise may be a part of a daily wave; empty where it is none."""
@@ -245,22 +245,22 @@ class Trend:
             return "" if _load_is_steady(case) else f"in {duration(span_s)} it may be a part of a daily wave"
         return "a sine of a day explains it as well" if span_s < 2 * DAY_S and of_a_day(time_s, value) else ""
 
-    def _said(self, finding: Finding, series: Series, told: Told) -> Finding:
+    def _said(self, finding: Finding, series: Series, judged: JudgedLife) -> Finding:
         sign = -1.0 if bad_direction(series.metric) == DOWN else 1.0
-        rise, name, unit = told.rise, name_of(series), series.trait.unit
-        begun, ended = (quantity(sign * end, unit) for end in rise.told)
+        rise, name, unit = judged.rise, name_of(series), series.trait.unit
+        begun, ended = (quantity(sign * end, unit) for end in rise.seen)
         least = self._least(series, rise.first)
-        span_s = told.life.window.seconds
+        span_s = judged.life.window.seconds
         finding = replace(
             finding,
-            measured=sign * (rise.told[1] - rise.told[0]),
+            measured=sign * (rise.seen[1] - rise.seen[0]),
             limit=sign * least,
-            smallest_detectable=_detectable(told.life, least),
+            smallest_detectable=_detectable(judged.life, least),
             detectable_unit=unit,
-            numbers={"first": sign * rise.first, "last": sign * rise.last, "probability": told.probability},
+            numbers={"first": sign * rise.first, "last": sign * rise.last, "probability": judged.probability},
         )
         went = "fell" if sign < 0 else "rose"
-        if told.outcome is Outcome.PASS:
+        if judged.outcome is Outcome.PASS:
             fell = "fall" if sign < 0 else "rise"
             if rise.height < _SCREEN * least:
                 reason = f"{name} did not {fell} by {amount(_SCREEN * least, unit)}"
@@ -269,21 +269,21 @@ class Trend:
             else:
                 reason = f"{name} did not {fell} by {amount(least, unit)} beside the load"
             return replace(finding, outcome=Outcome.PASS, reason=reason)
-        hourly = amount((rise.told[1] - rise.told[0]) / span_s * 3600, unit)
+        hourly = amount((rise.seen[1] - rise.seen[0]) / span_s * 3600, unit)
         reason = (
             f"{name} {went} steadily from {begun} to {ended} in "
             f"{duration(span_s)} ({hourly}/h); {amount(least, unit)} allowed"
         )
         only = series.metric in self.traits.only_warns
-        if told.why:
-            reason += f"; {told.why}"
+        if judged.why:
+            reason += f"; {judged.why}"
         if only:
             reason += f"; {name} only warns"
-        window = told.life.window
+        window = judged.life.window
         text = f"{name} {went} from {begun} to {ended}"
         return replace(
             finding,
-            outcome=Outcome.WARN if only else told.outcome,
+            outcome=Outcome.WARN if only else judged.outcome,
             reason=reason,
             marks=(Mark(window.begin_ns, window.end_ns, text),),
         )

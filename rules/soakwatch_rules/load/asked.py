@@ -111,8 +111,8 @@ def _set_to(own: LoadAccount) -> tuple[Curve, ...]:
 
 
 def _counts_packets(flow: Flow) -> bool:
-    told = BY_NAME[flow.series.metric].flow if flow.series.metric in BY_NAME else None
-    return told is not None and told.what == PACKETS
+    reported = BY_NAME[flow.series.metric].flow if flow.series.metric in BY_NAME else None
+    return reported is not None and reported.what == PACKETS
 
 
 def _lowest(asked: Curve, begin_ns: int, end_ns: int) -> float | None:

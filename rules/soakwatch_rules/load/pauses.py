@@ -1,4 +1,4 @@
-"""Pauses of a load: when, how much was lost, whether they keep a period, and how that is told."""
+"""Pauses of a load: when, how much was lost, whether they keep a period, and the words for it."""
 
 from __future__ import annotations
 
@@ -28,11 +28,13 @@ def beat_of(pauses: Sequence[Pause], apart_s: float) -> Rhythm | None:
     return beat if beat is not None and beat.periodic else None
 
 
-def told(pauses: Sequence[Pause], kind: str = "") -> str:
+def number_and_length(pauses: Sequence[Pause], kind: str = "") -> str:
     """How many pauses of a ``kind`` (with its space), and how long.
 
-    >>> told([Pause(0, 10**9, 1.0)]), told([Pause(0, 10**9, 1.0), Pause(0, 10**9, 2.0)], "logged ")
-    ('one pause of 1 s', '2 logged pauses, longest 2 s, 3 s lost in total')
+    >>> number_and_length([Pause(0, 10**9, 1.0)])
+    'one pause of 1 s'
+    >>> number_and_length([Pause(0, 10**9, 1.0), Pause(0, 10**9, 2.0)], "logged ")
+    '2 logged pauses, longest 2 s, 3 s lost in total'
     """
     worst, total = max(p.lost_s for p in pauses), sum(p.lost_s for p in pauses)
     if len(pauses) == 1:

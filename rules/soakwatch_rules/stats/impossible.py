@@ -15,6 +15,8 @@ from soakwatch_model.window import Window
 
 Floats = NDArray[np.float64]
 
+LEAST_S: Final = 0.1
+"""Seconds that two readings are taken to lie apart at least: what is read at one moment was not counted in it."""
 _LONGEST = 3  # readings in a row that are wrong together; what is there for longer is believed
 _SLACK = 2.0  # times the fastest pace elsewhere that a counter may take over the readings set aside
 _FEW = 4  # a counter that stands lower may well have counted that much since it was reset
@@ -24,7 +26,6 @@ _BIG = 2.0**31
 _MARKS: Final = (2.0**31, 2.0**32, 2.0**63, 2.0**64)
 _ONES: Final = (2.0**31 - 1, 2.0**32 - 1, 2.0**63, 2.0**64)  # all bits set; up there a float knows no difference of 1
 _PER_S: Final = {"{packet}": 1e10, "By": 1e13, "s": 1e5}
-_LEAST_S = 0.1  # that two readings are taken to lie apart: what is read at one moment was not counted in it
 _MOST_PER_S = 1e10  # of anything else that is counted: events, requests, errors
 _AMOUNTS: Final = {"By": 1e16, "bit/s": 1e15, "By/s": 1e14, "{packet}/s": 1e11, "{packet}": 1e16}
 _ROOM = 0.5  # of the range of a gauge that a reading may lie outside of it: rounding, averages over two ticks
@@ -157,7 +158,7 @@ def _of_counter(series: Series, most: Floats | None, restarts: Sequence[Window])
     value, time_ns = series.values[good], series.time_ns[good]
     if value.size < 2:
         return Sifted(series)
-    seconds = np.maximum(np.diff(time_ns) * 1e-9, _LEAST_S)
+    seconds = np.maximum(np.diff(time_ns) * 1e-9, LEAST_S)
     with np.errstate(over="ignore", invalid="ignore"):
         steps = np.diff(value)
     bound = np.minimum(np.inf if most is None else most[good][1:], _most_per_s(series) * seconds)

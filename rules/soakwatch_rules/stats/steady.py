@@ -20,13 +20,13 @@ _SAME_WAY: Final = 0.8  # of the pairs of parts
 class Rise:
     """From ``first`` to ``last``, the ends of the line through the outer thirds; ``steady``: all along, and still.
 
-    ``told`` are the two as people are told them: no further than was seen.
+    ``seen`` are the two, no further than the values themselves went.
     """
 
     first: float
     last: float
     steady: bool
-    told: tuple[float, float]
+    seen: tuple[float, float]
 
     @property
     def height(self) -> float:
