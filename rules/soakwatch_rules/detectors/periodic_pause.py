@@ -50,6 +50,8 @@ _CHANGING = frozenset({"ramp", "cooldown"})
 _FINE_S = 10.0  # readings so close show a stop by itself: no load of a day dips for seconds, again and again
 _SLACK, _MOST_SLACK = 3.0, 0.25  # sigmas of a reading by which a pause is known; of the limit
 _SHARE = 0.01  # of the time: two nines
+_HALF = 0.45  # of a reading: a stop of that part of it, alone, in a throughput that else hardly moves
+_FEW, _APART = 2, 3.0  # so many are alone; what else moves is shallower so many times
 
 
 class _Seen(NamedTuple):
@@ -82,7 +84,8 @@ class PeriodicPause:
 
     What was asked (``load.asked``): a dip is no pause where the generator was set to send less meanwhile, in whatever
     unit it says so (rates, bits, its level, users), or where packets that wait for no answer were sent less and all
-    came back. Where neither is known only a stop (80 % and more) can fail: a load of a day dips by itself.
+    came back. Where neither is known only a stop can fail, for a load of a day dips by itself: 80 % and more, or one or
+    two of 45 % and more in the whole run, all else at most a third as deep (half a minute in readings of a minute).
 
     Periodic: at least 8 intervals whose interquartile range is below 0.6 medians and which chance makes as even in
     less than 1 %, or at least 4 that chance makes in less than 0.01 % (``stats.pauses.rhythm``); period = median
@@ -126,7 +129,7 @@ class PeriodicPause:
     """
 
     name: ClassVar[str] = "periodic_pause"
-    version: ClassVar[int] = 4
+    version: ClassVar[int] = 5
     summary: ClassVar[str] = "throughput paused"
     metrics: ClassVar[tuple[str, ...]] = ()
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
@@ -257,7 +260,8 @@ class PeriodicPause:
         self, case: Case, shown: Curve, apart: float, demand: Demand, *, commanded: bool, counts: bool
     ) -> _Seen | None:
         pauses: list[Pause] = []
-        asked = _asked(case)
+        depths: list[float] = []
+        asked, shallow = _asked(case), 0.0  # of what is no dip
         readings, deepest, widest, ends, still, quiet = 0, 0.0, 0.0, 0, 0, 0
         less = {Asked.SET_TO_LESS: 0, Asked.SENT_LESS: 0}
         for part in parts(case):
@@ -280,6 +284,7 @@ class PeriodicPause:
             noisy = deep >= 1  # then only what stands still is seen
             still += int(np.count_nonzero(up & ~stopped & (below >= 1 - STILL))) if noisy else 0
             seen = np.where(stopped, below, 0.0) if noisy else below
+            shallow = max(shallow, float(below[below < deep].max(initial=0.0)))
             for dip in dips(seen, np.minimum(cover_s, _GAP * apart), 1 - STILL if noisy else deep, sigma):
                 after, full = rate[dip.close :], float(level[dip.open])
                 if stopped[dip.open : dip.close].any():
@@ -297,9 +302,12 @@ class PeriodicPause:
                     continue
                 sure = commanded or why is Asked.AS_MUCH or dip.depth >= 1 - NOTHING
                 pauses.append(Pause(begin_ns, end_ns, dip.lost_s, _planned(asked, begin_ns, end_ns), sure))
+                depths.append(dip.depth)
                 quiet += demand.sent_less(begin_ns, end_ns, deep)
         if not readings:
             return None
+        if 0 < len(depths) <= _FEW and min(depths) >= max(_HALF, _APART * shallow) and not any(less.values()):
+            pauses = [pause._replace(sure=True) for pause in pauses]
         return _Seen(pauses, readings, deepest, widest, ends, still, quiet, *less.values())
 
     def _log(self, case: Case, object_name: str) -> Finding:

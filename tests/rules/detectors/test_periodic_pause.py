@@ -284,6 +284,18 @@ def test_packets_that_were_sent_and_came_back_are_no_pause() -> None:
     assert judge(Case("dut", "", window, load=(load[0], replace(load[1], value=lost)))).outcome is Outcome.FAIL
 
 
+def test_half_a_minute_of_nothing_between_readings_of_a_minute() -> None:
+    """One stop of 30 s fails though what was asked is not known, in a throughput that else hardly moves."""
+    day = 4000 * (1 + 0.05 * np.sin(2 * np.pi * np.arange(1440) / 1440)) * rate(1440, 1.0)
+    finding = judge(run(stopped(day, [700], 1, 0.5), cadence_s=60.0))
+    assert finding.outcome is Outcome.FAIL
+    assert finding.measured == pytest.approx(30, rel=0.1)
+    assert judge(run(stopped(day, [700], 2, 0.75), cadence_s=60.0)).outcome is Outcome.PASS, "a quarter is load"
+    assert judge(run(stopped(day, [200, 500, 700], 1, 0.5), cadence_s=60.0)).outcome is Outcome.WARN, "three: a habit"
+    moving = stopped(stopped(day, [100, 300, 900], 1, 0.8), [700], 1, 0.5)
+    assert judge(run(moving, cadence_s=60.0)).outcome is Outcome.WARN, "a load that dips by itself"
+
+
 def test_planned_events_and_phases() -> None:
     """A pause in a planned event is reported; those of a stress phase are not this rule's."""
     case = run(stopped(rate(), [600], 20))
