@@ -14,6 +14,15 @@ from soakwatch_agent.wire import encode
 from soakwatch_model.sample import NOTHING, Poll, PollOutcome
 
 
+def passed_over(due: int, last_due: int, step: int) -> int:
+    """How many due times lie between two of them, ns; the later one may be of a grid that was moved a little.
+
+    >>> passed_over(3_000_000, 0, 1_000_000), passed_over(1_999_995, 0, 1_000_000), passed_over(999_995, 0, 1_000_000)
+    (2, 1, 0)
+    """
+    return max((2 * (due - last_due) + step) // (2 * step) - 1, 0)
+
+
 class Sampler:
     """Polls the machine on the grid of its settings; nothing is polled until it has some."""
 
@@ -85,8 +94,8 @@ class Sampler:
                         due += step
                     self._at_once = False
                 if now >= due:
-                    if self._last_due and due - self._last_due > step * 3 // 2:
-                        self.skipped += (due - self._last_due) // step - 1
+                    if self._last_due:
+                        self.skipped += passed_over(due, self._last_due, step)
                     self._last_due = due
                     return active, due
                 self._wake.wait((due - now) / SECOND)
