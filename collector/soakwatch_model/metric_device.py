@@ -340,6 +340,7 @@ DEVICE: tuple[Metric, ...] = (
         "time to an answer of a peer",
         *_REACH,
         worse=UP,
+        words="round trip",
         shown=Shown(LATENCY, 3, usual=True),
         trend=WARNS,
     ),

@@ -25,7 +25,6 @@ from soakwatch_rules.latency.blocks import (
     baselines,
     grid_of,
     level_of,
-    name_of,
     times_of,
 )
 from soakwatch_rules.latency.slow_stretches import DOUBLED, SlowStretch, slow_stretches, without_overlap
@@ -35,6 +34,7 @@ from soakwatch_rules.sampling import cadence
 from soakwatch_rules.stats.hysteresis import stretches
 from soakwatch_rules.stats.slowdown import Slowness
 from soakwatch_rules.traits import Family, Guide, Traits, Words
+from soakwatch_rules.wording.names import name_of
 from soakwatch_rules.wording.words import counted, duration, moment, some
 
 _LIMITS: Final = {

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch_model.case import Case
-from soakwatch_model.label import label
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.load.account import LoadAccount
@@ -135,21 +134,6 @@ def usual_blocks(case: Case, edges: NDArray[np.int64], usable: Flags) -> tuple[F
     early = np.zeros(usable.size, dtype=bool)
     early[positions[: max(MIN_REFERENCE_BLOCKS, round(EARLY * positions.size))]] = True
     return early, True
-
-
-def name_of(series: Series) -> str:
-    """As an engineer calls it.
-
-    >>> import numpy as np
-    >>> from soakwatch_rules.scenarios.synthetic import readings
-    >>> name_of(readings("load.latency", np.zeros(0), 1.0, object="quantile=p99"))
-    'p99 latency'
-    """
-    if series.metric == ROUND_TRIP:
-        peer, protocol = label(series.object, "peer"), label(series.object, "protocol")
-        return f"round trip{f' to {peer}' if peer else ''}{f' ({protocol})' if protocol else ''}"
-    flow, text = label(series.object, "flow"), label(series.object, "quantile")
-    return f"{f'{text} ' if text else ''}latency{f' of flow {flow}' if flow else ''}"
 
 
 def times_of(times: float) -> str:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from soakwatch_model.label import label
 from soakwatch_model.metric_queries import words_of
 from soakwatch_model.series import Series
+
+_SAID: Final = ("quantile", "flow", "peer", "protocol")
+"""Labels that a sentence says in words of their own."""
 
 
 def thing_of(series: Series) -> str:
@@ -19,16 +24,39 @@ def thing_of(series: Series) -> str:
 
 
 def name_of(series: Series) -> str:
-    """What a series is called, and of what it is; of a latency first which.
+    """What a series is called, and of what it is; of a latency first which percentile, of a round trip to whom.
 
     >>> import numpy as np
     >>> from soakwatch_rules.scenarios.synthetic import readings
-    >>> name_of(readings("system.temperature", np.zeros(0), 1.0, object="sensor=board"))
-    'temperature of board'
-    >>> name_of(readings("load.latency", np.zeros(0), 1.0, object="quantile=0.99"))
-    '0.99 latency'
+    >>> def named(metric, object):
+    ...     return name_of(readings(metric, np.zeros(0), 1.0, object=object))
+    >>> named("system.temperature", "sensor=board"), named("load.latency", "quantile=p99")
+    ('temperature of board', 'p99 latency')
+    >>> named("load.latency", "flow=3,quantile=0.999"), named("reach.round_trip", "peer=gw,protocol=icmp")
+    ('p99.9 latency of flow 3', 'round trip to gw (icmp)')
     """
-    quantile, thing = label(series.object, "quantile"), thing_of(series)
-    which = f"{quantile} " if quantile else ""
-    rest = " ".join(thing.split()[:-1]) if quantile else thing
-    return f"{which}{words_of(series.metric)}{f' of {rest}' if rest else ''}"
+    quantile, flow, peer, protocol = (label(series.object, key) for key in _SAID)
+    keyed = (part.partition("=") for part in series.object.split(","))
+    thing = " ".join(value for key, _, value in keyed if value and key not in _SAID)
+    parts = (
+        percentile(quantile) if quantile else "",
+        words_of(series.metric),
+        f"of {thing}" if thing else "",
+        f"of flow {flow}" if flow else "",
+        f"to {peer}" if peer else "",
+        f"({protocol})" if protocol else "",
+    )
+    return " ".join(part for part in parts if part)
+
+
+def percentile(quantile: str) -> str:
+    """As engineers write it.
+
+    >>> [percentile(text) for text in ("0.5", "0.99", "p95", "max")]
+    ['p50', 'p99', 'p95', 'max']
+    """
+    try:
+        share = float(quantile)
+    except ValueError:
+        return quantile
+    return f"p{100 * share:.6g}" if 0 < share < 1 else quantile
