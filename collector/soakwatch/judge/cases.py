@@ -80,6 +80,7 @@ class CaseBuilder:
         self._machines = _machines(record)
         self._ceilings = self._read_ceilings()
         self._load = self._read_load()
+        self._loads: dict[tuple[bool, Window], tuple[Series, ...]] = {}
         self._unheard = self._read_unheard()
 
     def begun(self, rule: Rule) -> bool:
@@ -133,7 +134,7 @@ class CaseBuilder:
     def use_view(self, record: JudgeableRecord) -> None:
         """Go on with another view of the same record."""
         self._record = self.plausible = Plausible(record)
-        self._accounts, self._families, self._polling, self._shut = {}, {}, {}, {}
+        self._accounts, self._families, self._polling, self._shut, self._loads = {}, {}, {}, {}, {}
         self._load = self._read_load()
         self._unheard = self._read_unheard()
 
@@ -159,7 +160,7 @@ class CaseBuilder:
             events=self._events_in(reporters, window)
             + (self._changes(target, window) if Input.MACHINE in inputs else ()),
             ledgers=self._ledgers_in(target, whole),
-            load=tuple(series.between(window.begin_ns, window.end_ns) for series in self._load_for(inputs)),
+            load=self._load_in(inputs, window),
             before=Before(
                 tuple(labelled(series_read, target, self.roles) for series_read in calm),
                 self._in_earlier(rule, ordered[0]) if ordered and Input.EARLIER in inputs else (),
@@ -233,6 +234,14 @@ class CaseBuilder:
             series = other.series(key, window.begin_ns, window.end_ns)
             earlier += [series] if len(series) else []
         return tuple(earlier)
+
+    def _load_in(self, inputs: frozenset[Input], window: Window) -> tuple[Series, ...]:
+        """The load of a window, which most cases share."""
+        key = Input.GENERATOR_PORTS in inputs, window
+        if key not in self._loads:
+            every = self._load_for(inputs)
+            self._loads[key] = tuple(series.between(window.begin_ns, window.end_ns) for series in every)
+        return self._loads[key]
 
     def _load_for(self, inputs: frozenset[Input]) -> tuple[Series, ...]:
         """What the generators reported, with what their machines counted of it for rules that follow its way."""

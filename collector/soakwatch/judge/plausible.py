@@ -43,6 +43,8 @@ _ARRIVED: Final = {"interface": "system.network.packets", "queue": "queue.packet
 """What counts the packets that came to the place where others were dropped, by the label of the place."""
 _UNSEEN = 100.0  # times what arrived that can have been dropped before it was counted, where no generator says more
 _QUEUED = 10_000.0  # packets that can have waited there
+_KEPT_BYTES: Final = 32 * 2**20
+"""Of readings that are kept decoded, of the series that are read first: most rules read what another one read."""
 _BOOTED: Final = ("system.boot.id", "system.uptime")
 
 
@@ -53,6 +55,8 @@ class Plausible:
         self._of = record
         self._odd: dict[SeriesKey, tuple[int, tuple[Odd, ...]]] = {}
         self._left: dict[SeriesKey, Series] = {}  # of those that had any
+        self._whole: dict[SeriesKey, Series] = {}  # of others, as far as there is room
+        self._room = _KEPT_BYTES
         self._restarts: dict[str, tuple[Window, ...]] = {}
         self._speeds: dict[tuple[str, str | None], float] | None = None
 
@@ -88,8 +92,12 @@ class Plausible:
             self._odd[key] = len(read), sifted.odd
             if sifted.odd:
                 self._left[key] = sifted.series
-        if key in self._left:
-            return _between(self._left[key], begin_ns, end_ns)
+            elif read.values.nbytes <= self._room:
+                self._room -= read.values.nbytes
+                self._whole[key] = read
+        kept = self._left.get(key, self._whole.get(key))
+        if kept is not None:
+            return _between(kept, begin_ns, end_ns)
         if read is not None and _holds_all(read, begin_ns, end_ns):
             return read
         return self._of.series(key, begin_ns, end_ns)
