@@ -104,6 +104,20 @@ def test_import_then_judge_and_report(soakwatch: Command, tmp_path: Path) -> Non
     assert "imported.heap" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
+def test_what_cannot_be_compared_is_said(soakwatch: Command, tmp_path: Path) -> None:
+    """A run of other targets, and a table: one sentence, instead of a comparison of nothing that passes."""
+    (tmp_path / "data.csv").write_text(leak(), encoding="utf-8")
+    for name in ("old", "new"):
+        assert soakwatch("import", "data.csv", "--target", name, "--name", name).returncode in {0, 1, 3}
+    old = next((tmp_path / "runs").glob("*old"))
+    done = soakwatch("judge", "new", "--against", str(old))
+    assert done.returncode == 2
+    assert f"--against {old} has nothing to compare with new: its targets are old, not new" in done.stderr
+    done = soakwatch("judge", "new", "--against", "data.csv")
+    assert done.returncode == 2
+    assert "data.csv is a table: make a run of it first with 'soakwatch import data.csv'" in done.stderr
+
+
 def test_standard_input(tmp_path: Path) -> None:
     """What is piped in is judged; a record is not a table, whatever it is called."""
     command = [sys.executable, "-m", "soakwatch.cli", "judge", "-", "--rule", "memory_growth"]

@@ -172,10 +172,8 @@ def _one(
     from soakwatch.core.registry import rule_class
     from soakwatch.judge.record_verdict import judge_record
     from soakwatch.plan import load_plan, plan_from_text
-    from soakwatch.record import RecordView
     from soakwatch.report.json import render_json
     from soakwatch.report.terminal import print_verdict
-    from soakwatch.runs.catalog import find_run
     from soakwatch.runs.setup_changes import changed
     from soakwatch_rules.rule import Input
 
@@ -190,7 +188,7 @@ def _one(
             if text is None:
                 raise click.UsageError(f"--set: {run} has no plan of its own: name one with --plan")
             given_plan = plan_from_text(text, "plan of the run", values=values)
-        earlier = [stack.enter_context(RecordView.open(find_run(other, runs_folder))) for other in against]
+        earlier = [stack.enter_context(_earlier(other, view, run, runs_folder)) for other in against]
         console = CommandConsole()
         with console.status("judging") as shown:
             verdict = judge_record(
@@ -209,6 +207,24 @@ def _one(
             json_file.write_text(render_json(verdict, changed(view, before)), encoding="utf-8")
         print_verdict(view, verdict, console, before)
     return verdict.exit_code
+
+
+def _earlier(other: str, view: RecordView, run: str, runs_folder: Path) -> RecordView:
+    """A run to compare with. Raises UsageError for one that has nothing to compare."""
+    from soakwatch.record import RecordView
+    from soakwatch.runs.catalog import find_run
+
+    if is_table(other):
+        raise click.UsageError(f"--against {other} is a table: make a run of it first with 'soakwatch import {other}'")
+    earlier = RecordView.open(find_run(other, runs_folder))
+    theirs = sorted(earlier.roles())
+    if not set(theirs) & set(view.roles()):
+        earlier.close()
+        raise click.UsageError(
+            f"--against {other} has nothing to compare with {run}: its targets are "
+            f"{', '.join(theirs) or 'none'}, not {', '.join(sorted(view.roles())) or 'any'}"
+        )
+    return earlier
 
 
 def _given(method: str | None, names: tuple[str, ...]) -> tuple[RulePlan, ...]:
