@@ -80,6 +80,13 @@ def test_what_the_generic_rules_judge_has_a_direction() -> None:
     assert said == {FAILS, WARNS}
 
 
+def test_what_only_warns_says_why() -> None:
+    """Each metric of which a generic rule only warns has its reason, and no other one has."""
+    warned = {m.name for m in CATALOGUE if WARNS in {m.trend, m.change.outcome if m.change is not None else ""}}
+    assert {m.name for m in CATALOGUE if m.mild} == warned
+    assert "only warns  no packet is lost by it" in CliRunner().invoke(command, ["system.softnet.squeezed"]).output
+
+
 def test_the_table_of_rules_says_what_only_warns() -> None:
     """A metric has the rules that judge it, or a reason; a generic rule that never fails a device by it is marked."""
     shown = CliRunner().invoke(command, ["--rules"]).output.splitlines()

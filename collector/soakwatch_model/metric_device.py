@@ -60,6 +60,7 @@ DEVICE: tuple[Metric, ...] = (
         worse=UP,
         shown=Shown(CPU, 3),
         trend=WARNS,
+        mild="system.cpu.module.utilization fails",
     ),
     entry(
         "system.memory.utilization",
@@ -146,7 +147,16 @@ DEVICE: tuple[Metric, ...] = (
         high=1.0,
         unjudged="what was asked of an interface: it excuses one that is down",
     ),
-    entry("system.network.speed", "bit/s", STATE, "speed of an interface", _IF, high=1e13, change=Sign(FALLS, WARNS)),
+    entry(
+        "system.network.speed",
+        "bit/s",
+        STATE,
+        "speed of an interface",
+        _IF,
+        high=1e13,
+        change=Sign(FALLS, WARNS),
+        mild="what is lost by a slower link fails",
+    ),
     entry(
         "system.network.cast.packets",
         "{packet}",
@@ -165,6 +175,7 @@ DEVICE: tuple[Metric, ...] = (
         _IF,
         worse=UP,
         change=Sign(SURGES, WARNS),
+        mild="neighbours send them, and nothing of the load is lost",
     ),
     entry(
         "system.network.changed",
@@ -260,6 +271,7 @@ DEVICE: tuple[Metric, ...] = (
         "table",
         worse=DOWN,
         trend=WARNS,
+        mild="clients decide how many sessions they open",
     ),
     # --- state of the network -------------------------------------------------------------------------------
     # protocol: bgp ospf ospf3 isis bfd lacp vrrp hsrp stp tunnel; context: VRF, instance or interface, else "default"
@@ -304,7 +316,14 @@ DEVICE: tuple[Metric, ...] = (
         "context",
     ),
     # --- life -----------------------------------------------------------------------------------------------
-    entry("system.agent.uptime", "s", GAUGE, "time since the device's SNMP agent started", change=Sign(FALLS, WARNS)),
+    entry(
+        "system.agent.uptime",
+        "s",
+        GAUGE,
+        "time since the device's SNMP agent started",
+        change=Sign(FALLS, WARNS),
+        mild="the SNMP agent began anew, not the device",
+    ),
     entry(
         "system.agent.boots",
         "{boot}",
@@ -312,6 +331,7 @@ DEVICE: tuple[Metric, ...] = (
         "how often the SNMP engine has started (snmpEngineBoots)",
         urgent=True,
         change=Sign(COUNTS, WARNS),
+        mild="the SNMP agent began anew, not the device",
     ),
     entry(
         "system.module.uptime",
@@ -343,6 +363,7 @@ DEVICE: tuple[Metric, ...] = (
         words="round trip",
         shown=Shown(LATENCY, 3, usual=True),
         trend=WARNS,
+        mild="a busy device answers pings last",
     ),
     entry("reach.sent", "{packet}", COUNTER, "requests sent to a peer since the source started", *_REACH),
     entry(

@@ -72,8 +72,8 @@ class Metric:
     once. ``probe`` is the probe of the agent that reads it on a host; empty: none does.
 
     ``trend`` says what the generic rule ``trend`` may say at worst where it moves steadily in its bad direction
-    (``FAILS``, ``WARNS``; empty: it is not judged so), ``change`` the same of a lasting change. ``unjudged`` says why
-    no rule judges it.
+    (``FAILS``, ``WARNS``; empty: it is not judged so), ``change`` the same of a lasting change; ``mild`` says why
+    they only warn. ``unjudged`` says why no rule judges it.
     """
 
     name: str
@@ -102,6 +102,7 @@ class Metric:
     probe: str = ""
     trend: str = ""
     change: Sign | None = None
+    mild: str = ""
     unjudged: str = ""
 
 
@@ -131,6 +132,7 @@ def entry(
     probe: str = "",
     trend: str = "",
     change: Sign | None = None,
+    mild: str = "",
     unjudged: str = "",
 ) -> Metric:
     """An entry of the catalogue; the floor of what must not grow is its quantum."""
@@ -162,5 +164,6 @@ def entry(
         probe=probe,
         trend=trend,
         change=change,
+        mild=mild,
         unjudged=unjudged,
     )

@@ -61,6 +61,7 @@ HARDWARE: tuple[Metric, ...] = (
         figures=Figures(220, ("system.power", "system.power / load.rx.packet.rate", "system.power / load.rx.packets")),
         probe="power",
         trend=WARNS,
+        mild="it follows the work, and what overheats fails",
     ),
     entry(
         "system.energy",

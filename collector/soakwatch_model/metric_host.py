@@ -85,6 +85,7 @@ HOST: tuple[Metric, ...] = (
         shown=Shown(CPU, usual=True),
         probe="cpu",
         trend=WARNS,
+        mild="work moves between cores; the CPU of all together fails",
     ),
     entry(
         "system.cpu.frequency",
@@ -105,6 +106,7 @@ HOST: tuple[Metric, ...] = (
         worse=UP,
         probe="load",
         trend=WARNS,
+        mild="a queue of processes costs nothing by itself; CPU fails",
     ),
     entry("system.cpu.logical.count", "{cpu}", STATE, "cores online", probe="cpu"),
     entry(
@@ -304,6 +306,7 @@ HOST: tuple[Metric, ...] = (
         statistic="rate",
         probe="softnet",
         change=Sign(SURGES, WARNS),
+        mild="no packet is lost by it",
     ),
     entry(
         "system.udp.receive_errors",
@@ -545,6 +548,7 @@ HOST: tuple[Metric, ...] = (
         aligned=True,
         probe="process",
         trend=WARNS,
+        mild="work moves between processes; the CPU of the device fails",
     ),
     entry(
         "process.memory.usage",

@@ -339,6 +339,7 @@ LOAD: tuple[Metric, ...] = (
         worse=UP,
         flow=Flow(QUALITY, ORDER),
         change=Sign(SURGES, WARNS),
+        mild="no packet is lost by it",
     ),
     entry(
         "load.loss",
@@ -396,6 +397,7 @@ LOAD: tuple[Metric, ...] = (
         words="jitter",
         trend=WARNS,
         change=Sign(SURGES, FAILS),
+        mild="latency fails, and so does jitter of many times the usual",
     ),
     # --- the generator's own health ------------------------------------------------------------------------
     entry(
@@ -498,6 +500,7 @@ LOAD: tuple[Metric, ...] = (
         worse=UP,
         statistic="rate",
         change=Sign(SURGES, WARNS),
+        mild="the port and its cable are the generator's",
     ),
     entry(
         "load.port.up",
@@ -562,6 +565,7 @@ LOAD: tuple[Metric, ...] = (
         flow=Flow(QUALITY, JITTER, STREAM),
         trend=WARNS,
         change=Sign(SURGES, WARNS),
+        mild="jitter of the whole load fails",
     ),
 )
 

@@ -128,6 +128,15 @@ def why_unjudged(name: str) -> str:
     return own or (f"the limit of {limited[0]}" if limited else "")
 
 
+def why_mild(name: str) -> str:
+    """Why the generic rules only warn of a metric, where one of them does.
+
+    >>> why_mild("system.softnet.squeezed"), why_mild("system.cpu.utilization")
+    ('no packet is lost by it', '')
+    """
+    return BY_NAME[name].mild if name in BY_NAME else ""
+
+
 def words_of(name: str) -> str:
     """What people call a metric; its name where the catalogue has no words for it, or does not know it.
 

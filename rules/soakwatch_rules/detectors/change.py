@@ -15,7 +15,7 @@ from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
 from soakwatch_model.label import label
 from soakwatch_model.metric import BY_NAME
 from soakwatch_model.metric_entry import COUNTS, FALLS, GOES_OFF, STOPS, SURGES, WARNS, Sign
-from soakwatch_model.metric_queries import changing, words_of
+from soakwatch_model.metric_queries import changing, why_mild
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.draft import absent, draft
@@ -374,7 +374,7 @@ class Change:
         reason = f"{_name(series)} {_WHAT[sign.how]} {often}: {some([f.text for f in own])}"
         reason += f"; {excused}" if planned else ""
         if series.metric in self.traits.only_warns:
-            reason += f"; {words_of(series.metric)} only warns"
+            reason += f"; it only warns: {why_mild(series.metric)}"
         fails = series.metric not in self.traits.only_warns and any(fault.grave for fault in own)
         return replace(finding, outcome=Outcome.FAIL if fails else Outcome.WARN, reason=reason)
 

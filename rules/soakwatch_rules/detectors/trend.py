@@ -13,7 +13,7 @@ from soakwatch_model.case import Case
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
 from soakwatch_model.metric import DOWN
 from soakwatch_model.metric_entry import WARNS
-from soakwatch_model.metric_queries import bad_direction, trending, words_of
+from soakwatch_model.metric_queries import bad_direction, trending, why_mild, words_of
 from soakwatch_model.series import Series
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.growth.load import load_followed
@@ -278,7 +278,7 @@ class Trend:
         if judged.why:
             reason += f"; {judged.why}"
         if only:
-            reason += f"; {name} only warns"
+            reason += f"; it only warns: {why_mild(series.metric)}"
         window = judged.life.window
         text = f"{name} {went} from {begun} to {ended}"
         return replace(

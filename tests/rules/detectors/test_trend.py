@@ -54,7 +54,7 @@ def test_the_direction_is_that_of_the_catalogue() -> None:
 def test_a_metric_of_context_only_warns_and_says_so() -> None:
     finding = judged("core creeps by 30 points")
     assert finding.outcome is Outcome.WARN
-    assert finding.reason.endswith("CPU core of 3 only warns")
+    assert finding.reason.endswith("it only warns: work moves between cores; the CPU of all together fails")
 
 
 def test_many_series_need_more_certainty() -> None:

@@ -87,6 +87,7 @@ def _facts(metric: Metric) -> list[tuple[str, str]]:
         ("worse", metric.worse),
         ("limit", metric.ceiling),
         ("judged by", _judged_by(metric)),
+        ("only warns", metric.mild),
         ("traffic", f"{flow.what}, {flow.side} ({flow.scope})" if flow is not None else ""),
         ("topic", shown.topic if shown is not None else ""),
         ("figures", ", ".join(figures)),
