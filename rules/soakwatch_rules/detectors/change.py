@@ -64,6 +64,8 @@ class _Fault:
     text: str
     excused: str = ""
     grave: bool = True
+    lasts_s: float = 0.0
+    """How long it lasted, of what counts by its time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +82,11 @@ class Change:
       run, or four times as long as it is silent) and now at most 1 % of its usual pace, for ``silent``, while the load
       goes on at half of what it was (with no load known, and where that happens more than three times, it only warns).
     * a rate or level that becomes ``factor`` times as high as 95 % of the usual blocks (those of the baseline phase,
-      else the first quarter): for ``share`` of what is judged, or ``ending`` of it and to the end; shorter ones (three
-      blocks and more) warn. Blocks are 5 min, three readings, at most 288 in a run. Counters need ten counts a block,
-      a jitter 0.1 ms and a loss 0.1 % before they are multiplied. It only warns where the load was higher than in any
-      usual block, or no load is known, since retransmissions follow the load more than in proportion.
+      else the first quarter): for ``share`` of what is judged, all surges of three blocks and more together, or for
+      ``ending`` of it and to the end; shorter ones warn. Blocks are 5 min, three readings, at most 288 in a run.
+      Counters need ten counts a block, a jitter 0.1 ms and a loss 0.1 % before they are multiplied. It only warns where
+      the load was higher than in any usual block, or no load is known, since retransmissions follow the load more than
+      in proportion.
 
     What lies within ten minutes of an intervention, within what was announced, or beside a reboot is excused, and
     listed.
@@ -115,7 +118,7 @@ class Change:
     """
 
     name: ClassVar[str] = "change"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     summary: ClassVar[str] = "a link, card, service, port or rate changed for the worse"
     metrics: ClassVar[tuple[str, ...]] = changing()
     scope: ClassVar[Literal["object", "metric", "target"]] = "metric"
@@ -169,8 +172,8 @@ class Change:
             f"fails: a link that was up and is down for {duration(self.down)} or {self.flaps:g} times; a card that "
             f"starts anew; {self.restarts:g} restarts by a service manager; traffic that stops for "
             f"{duration(self.silent)} while the load goes on; a rate or level above {self.factor:g} times the highest "
-            f"usual one for {100 * self.share:g} % of the judged time ({100 * self.ending:g} % if it lasts to the "
-            "end) at no higher load; announced changes are excused, and some metrics only warn"
+            f"usual one for {100 * self.share:g} % of the judged time in all ({100 * self.ending:g} % if it lasts to "
+            "the end) at no higher load; announced changes are excused, and some metrics only warn"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
@@ -329,6 +332,7 @@ class Change:
         high = max(float(np.quantile(cut.value[usual], _HIGH)), least) if usual.any() else least
         limit, judged = self.factor * high, int(known.sum())
         found: list[_Fault] = []
+        unexplained: list[_Fault] = []
         calm = f"never was {self.factor:g} times what is usual for {_WARN_BLOCKS} blocks"
         if int((known & (cut.value > limit)).sum()) < _WARN_BLOCKS:
             return found, limit, calm
@@ -351,7 +355,14 @@ class Change:
             long = blocks >= (self.ending if to_end else self.share) * judged
             grave = long and bool(now.size) and not more
             excused = excuse(case.events, series, stretch.begin_ns, cut.block_ns)
-            found.append(_Fault(stretch.begin_ns, None if to_end else stretch.end_ns, text, excused, grave))
+            ends_ns = None if to_end else stretch.end_ns
+            fault = _Fault(stretch.begin_ns, ends_ns, text, excused, grave, blocks * cut.block_s)
+            found.append(fault)
+            if now.size and not more and not excused:
+                unexplained.append(fault)
+        # a rate of few counts falls back for a block again and again: how long it surged in all is what counts
+        if sum(fault.lasts_s for fault in unexplained) >= self.share * judged * cut.block_s:
+            found = [replace(fault, grave=fault.grave or fault in unexplained) for fault in found]
         return found, limit, calm
 
     def _said(self, finding: Finding, series: Series, sign: Sign, faults: Sequence[_Fault], calm: str) -> Finding:
@@ -371,6 +382,8 @@ class Change:
             reason = f"{calm}; {excused}" if planned else calm
             return replace(finding, outcome=Outcome.PASS, reason=reason)
         often = {1: "once", 2: "twice"}.get(len(own), f"{len(own)} times")
+        if sign.how == SURGES and len(own) > 1:
+            often += f", for {duration(sum(fault.lasts_s for fault in own))} in all"
         reason = f"{_name(series)} {_WHAT[sign.how]} {often}: {some([f.text for f in own])}"
         reason += f"; {excused}" if planned else ""
         if series.metric in self.traits.only_warns:

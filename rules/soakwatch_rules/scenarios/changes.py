@@ -92,12 +92,16 @@ def _counted(pace: float, *silent: float, bits: int = 0, few: float = 0.0, burst
     return make
 
 
-def _surging(pace: float, factor: float, begin: float, end: float = 1.0, wave: float = 0.0) -> Made:
-    """A counter whose pace is many times as high in a part of the run; ``wave``: a daily one, as a power of e."""
+def _surging(pace: float, factor: float, begin: float, end: float = 1.0, wave: float = 0.0, every: float = 0.0) -> Made:
+    """A counter whose pace is many times as high in a part of the run, or in two thirds of ``every`` so long stretch of
+    it; ``wave``: a daily one, as a power of e."""
 
     def make(rng: np.random.Generator, share: Floats) -> Floats:
         daily = np.exp(wave * np.sin(2 * np.pi * (share + rng.uniform())))
-        each = pace * daily * np.where(_between(share, begin, end), factor, 1.0)
+        surges = _between(share, begin, end)
+        if every:
+            surges &= (share - begin) % every < 2 / 3 * every
+        each = pace * daily * np.where(surges, factor, 1.0)
         return np.cumsum(rng.poisson(each)).astype(np.float64)
 
     return make
@@ -154,6 +158,8 @@ SCENARIOS: tuple[Scenario, ...] = (
     changing("retransmits wave fivefold", _AGAIN, _surging(12.0, 1.0, 1.0, wave=0.8), load="wave"),
     changing("retransmits x40 for 5 h", _AGAIN, _surging(12.0, 40.0, 0.5, 0.7)),
     changing("retransmits x40 for 1 h", _AGAIN, _surging(12.0, 40.0, 0.5, 0.542)),
+    changing("retransmits x40 in 9 parts of 4.5 h", _AGAIN, _surging(12.0, 40.0, 0.5, 0.6875, every=1 / 48)),
+    changing("retransmits x40 in 3 jobs of 40 min", _AGAIN, _surging(12.0, 40.0, 0.3, 0.4125, every=1 / 24)),
     changing("retransmits x4", _AGAIN, _surging(12.0, 4.0, 0.5)),
     changing("retransmits from none", _AGAIN, _surging(0.01, 9000.0, 0.6)),
     changing("retransmits x40, load not known", _AGAIN, _surging(12.0, 40.0, 0.5, 0.7), load="none"),

@@ -98,6 +98,13 @@ def test_a_surge_says_how_many_times() -> None:
     assert finding.measured > finding.limit
 
 
+def test_surges_count_together() -> None:
+    """A rate of few counts falls back for a block or two again and again: what counts is how long it surged in all."""
+    finding = judged("retransmits x40 in 9 parts of 4.5 h")
+    assert finding.outcome is Outcome.FAIL
+    assert "surged 9 times, for 3 h in all: " in finding.reason
+
+
 def test_too_little_never_passes() -> None:
     series = readings("system.tcp.retransmits", np.arange(10.0), 60.0)
     finding = Change().judge(Case("dut", "", Window(0, 600 * S), (series,)))[0]
@@ -155,6 +162,8 @@ retransmits                              | P
 retransmits wave fivefold                | P
 retransmits x40 for 5 h                  | F
 retransmits x40 for 1 h                  | W
+retransmits x40 in 9 parts of 4.5 h      | F
+retransmits x40 in 3 jobs of 40 min      | W
 retransmits x4                           | P
 retransmits from none                    | F
 retransmits x40, load not known          | W
