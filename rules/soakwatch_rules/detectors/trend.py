@@ -15,6 +15,7 @@ from soakwatch_model.metric import DOWN
 from soakwatch_model.metric_entry import WARNS
 from soakwatch_model.metric_queries import bad_direction, trending, why_mild, words_of
 from soakwatch_model.series import Series
+from soakwatch_model.window import Window
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.growth.load import load_followed
 from soakwatch_rules.lives import Life, lives
@@ -23,9 +24,10 @@ from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.stats.ar1 import slope
-from soakwatch_rules.stats.blocks import blocks
+from soakwatch_rules.stats.blocks import Blocks, blocks
+from soakwatch_rules.stats.ceiling import Ceiling, ceiling_of
 from soakwatch_rules.stats.daily import DAY_S, of_a_day
-from soakwatch_rules.stats.steady import Rise, rise_of
+from soakwatch_rules.stats.steady import Rise, rise_of, throughout
 from soakwatch_rules.stats.tolerance import Thresholds, Tolerance
 from soakwatch_rules.stats.trend import judge_trend
 from soakwatch_rules.traits import Guide, Marks, Traits, Words
@@ -45,6 +47,17 @@ _FLOORS: Final = {"s": 1e-4, "{process}": 1.0, "W": 10.0, "{session}/s": 1.0}
 """By unit, the rise that is nothing, however large a share it is."""
 _STEADY_LOAD: Final = 0.05  # of its mean, by which a load may spread
 _LIKELY: Final = 0.95  # probability from which a doubt is reported
+_EVENS: Final = 0.5  # the same of a large rise
+_LARGE: Final = 2.0  # times the least rise: more than a room and a warm-up do together
+_ENOUGH: Final = ((3.0, 0.5), (_LARGE, 0.75))
+"""Times the least rise, and the probability that is enough for one as large in every part of the run."""
+_HOT: Final = 2.5  # times the least rise of a temperature: devices are warm in hours, and a room varies by half of one
+_WHOLE: Final = 0.5  # of the risk, for the shapes of a whole life
+_OTHER: Final = 0.125  # of it, for its parts, and each of the same of a way to the ceiling
+_UNBROKEN: Final = 0.35  # of a rise, in the second half of a way to the ceiling: a warm-up slows down before it
+_FULL: Final = (0.9, 1.02)  # of a share: where its ceiling may lie (some sources read a little over 1)
+_BAND: Final = 0.02  # below the ceiling, that is at it
+_STAYS_S: Final = 0.5 * DAY_S  # no wave of a day stays at its top for longer
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +69,10 @@ class JudgedLife:
     life: Life
     probability: float
     why: str
+    ceiling: Ceiling | None = None
+    """Where it lay after ``life``, which then ends where it came to it."""
+    stayed_s: float = 0.0
+    """For how long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,16 +90,25 @@ class Trend:
     2. The rise must be steady: it goes on in the second half by a quarter of the whole, its highest eighth is the last,
        and four of five pairs of eighths rise.
     3. The shapes of ``growth`` (warm-ups, steps, bumps, waves, plateaus, lines; errors that remember) must say with a
-       risk of ``risk``/m that it rises at the end by more than the least that counts in a run, or their larger half
+       risk of ``risk``/2m that it rises at the end by more than the least that counts in a run, or their larger half
        (.75) where the AR(1)-corrected straight line says so with that risk; m is the number of series that the rule
        judges in the run (Bonferroni), so that all of them together fail a healthy night with at most ``risk``.
-    4. Only warned of: a rise in less than two thirds of a day where the load is not known to be steady, and of a
-       temperature in any such run (a daily wave); one that a sine of a day explains; one beside a load that rises too.
+    4. A large rise, of twice the least (three times), fails also where the shapes say so with .75 (.5) only, if the
+       load is known (or it is a temperature) and each of eight parts of the run and more lies higher than the one
+       before: so many that chance orders them like this with a risk of ``risk``/8m (Kendall). A temperature that rises
+       like this by two and a half times the least fails whatever its shape: devices are warm after some hours, and a
+       room that cools hides what rises.
+    5. A share that ends at its ceiling (.9 to 1.02, within two points of it) cannot rise to the end: what came before
+       it did is judged in the same way, each test with ``risk``/8m. A third of that rise must come in its second half:
+       what slows down before the ceiling is a warm-up.
+    6. Only warned of: a rise in less than two thirds of a day where the load is not known to be steady, and of a
+       temperature in any such run (a daily wave; none stays at its ceiling for half a day); one that a sine of a day
+       explains; one beside a load that rises too; one that the shapes call likely only.
 
-    How often wrong: `soakwatch rules trend` shows the measured table. Known weaknesses: CPU that creeps to its top and
-    stays there is no longer steady (``cpu_saturation`` tells it); half of a wave of some days
-    with no load known looks like a trend; a creep that begins in the last third, or came in few steps, passes (the
-    latter is one of ``step_change``); one that a load hides, which falls meanwhile.
+    How often wrong: `soakwatch rules trend` shows the measured table. Known weaknesses: what comes to a ceiling
+    and is no share; half of a wave of some days with no load known, and a warm-up with a time constant of half a run,
+    look like a trend; a creep that begins in the last third, or came in few steps, passes (the latter is one of
+    ``step_change``); one that a load hides, which falls meanwhile.
 
     Neighbours: ``growth`` and ``memory_growth`` judge what fills up, ``performance_decline`` throughput, ``latency``
     answers that became slow and stayed so, ``step_change`` steps, ``hardware_limit`` limits that the device states.
@@ -105,7 +131,7 @@ class Trend:
     """
 
     name: ClassVar[str] = "trend"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     summary: ClassVar[str] = "a level moved steadily the wrong way through the run"
     metrics: ClassVar[tuple[str, ...]] = trending()
     scope: ClassVar[Literal["object", "metric", "target"]] = "metric"
@@ -154,7 +180,8 @@ class Trend:
         return (
             f"a rise (a fall, where that is bad) of {100 * self.points:g} points, {self.kelvin:g} K or "
             f"{100 * self.share:g} % of the begin, all through the run of at least {duration(self.shortest)} and still "
-            f"at its end, beside what the load explains, with a risk of {100 * self.risk:g} % over all series of the "
+            "at its end (of a share, until it came to its ceiling), beside what the load explains, with a risk of "
+            f"{100 * self.risk:g} % over all series of the "
             "run; in less than 16 h it only warns unless the load is steady, and some metrics only warn"
         )
 
@@ -200,15 +227,31 @@ class Trend:
         return max(self.share * abs(first), _FLOORS.get(series.trait.unit, 0.0))
 
     def _of_life(self, case: Case, series: Series, life: Life) -> JudgedLife:
-        sign = -1.0 if bad_direction(series.metric) == DOWN else 1.0
-        value = sign * life.series.values
-        seconds = _seconds(life)
-        number = min(_BLOCKS, value.size)
-        cut = blocks(seconds, value, begin_s=0.0, end_s=life.window.seconds, number=number)
+        """A life as a whole, and where it ends at its ceiling the way to it."""
+        cut = _cut(series, life)
+        whole = self._of_blocks(case, series, life, cut)
+        low, high = _FULL
+        bounded = _bounded(series) and whole.outcome is not Outcome.FAIL
+        ceiling = ceiling_of(cut.value, low=low, high=high, band=_BAND) if bounded else None
+        if ceiling is None:
+            return whole
+        up_s = life.window.seconds * ceiling.first / len(cut)
+        window = Window(life.window.begin_ns, life.window.begin_ns + round(up_s * 1e9))
+        way = Life(window, life.series.between(window.begin_ns, window.end_ns))
+        if up_s < self.shortest or len(way.series) < _BLOCKS // 2:
+            return whole
+        stayed_s = life.window.seconds - up_s
+        up = self._of_blocks(case, series, way, _cut(series, way), stayed_s)
+        return replace(up, ceiling=ceiling, stayed_s=stayed_s) if _RANK[up.outcome] > _RANK[whole.outcome] else whole
+
+    def _of_blocks(self, case: Case, series: Series, life: Life, cut: Blocks, stayed_s: float = 0.0) -> JudgedLife:
+        """What a life says that is cut into blocks, and that lay at its ceiling for some time after it."""
+        value = _sign(series) * life.series.values
+        seconds, number = _seconds(life), len(cut)
         rise = rise_of(cut.value)
         if cut.missing > _UNKNOWN or rise.height < _SCREEN * self._least(series, rise.first):
             return JudgedLife(Outcome.PASS, rise, life, 0.0, "")
-        load = tuple(each for each in case.load if each.target != series.target or each.metric != series.metric)
+        load = tuple(of for of in case.load if of.target != series.target or of.metric != series.metric)
         straight = ""
         if (found := load_followed(seconds, value, life, load, _FOLLOWS)) is not None:
             follows, rest = found
@@ -218,9 +261,13 @@ class Trend:
             elif follows.share >= _EXPLAINS:
                 straight = f"{words_of(follows.metric)} rises too, and would explain it"
         least = self._least(series, rise.first)
-        if rise.height < least or not rise.steady:
+        each = self.risk / max(case.family, 1)
+        everywhere = rise.height >= _LARGE * least and throughout(cut.value, _OTHER * each)
+        hot = everywhere and series.trait.unit == _WARM and rise.height >= _HOT * least
+        steady = rise.steady and not (stayed_s and rise.late < _UNBROKEN)
+        if rise.height < least or not (steady or hot):
             return JudgedLife(Outcome.PASS, rise, life, 0.0, "")
-        risk = self.risk / max(case.family, 1)
+        risk = each * (_OTHER if stayed_s else _WHOLE)
         wanted = Thresholds(fail=1 - risk, guard=risk, fail_short=1 - risk)
         answer = judge_trend(
             cut.time_s,
@@ -230,10 +277,13 @@ class Trend:
             sawtooth=False,
             thresholds=wanted,
         )
-        if answer.outcome is not Outcome.FAIL:
-            doubt = Outcome.WARN if answer.probability >= _LIKELY else Outcome.PASS
+        times, likely = rise.height / least, answer.probability
+        enough = any(times >= least_times and likely >= chance for least_times, chance in _ENOUGH)
+        sure = hot or (everywhere and enough and _explicable(case, series))
+        if answer.outcome is not Outcome.FAIL and not sure:
+            doubt = Outcome.WARN if likely >= (_EVENS if times >= _LARGE else _LIKELY) else Outcome.PASS
             return JudgedLife(doubt, rise, life, answer.probability, "its shape leaves a doubt")
-        doubt_text = straight or self._wave(case, series, life, cut.time_s, cut.value)
+        doubt_text = straight or ("" if stayed_s > _STAYS_S else self._wave(case, series, life, cut.time_s, cut.value))
         return JudgedLife(Outcome.WARN if doubt_text else Outcome.FAIL, rise, life, answer.probability, doubt_text)
 
     def _wave(self, case: Case, series: Series, life: Life, time_s: Floats, value: Floats) -> str:
@@ -246,7 +296,7 @@ class Trend:
         return "a sine of a day explains it as well" if span_s < 2 * DAY_S and of_a_day(time_s, value) else ""
 
     def _said(self, finding: Finding, series: Series, judged: JudgedLife) -> Finding:
-        sign = -1.0 if bad_direction(series.metric) == DOWN else 1.0
+        sign = _sign(series)
         rise, name, unit = judged.rise, name_of(series), series.trait.unit
         begun, ended = (quantity(sign * end, unit) for end in rise.seen)
         least = self._least(series, rise.first)
@@ -264,15 +314,23 @@ class Trend:
             fell = "fall" if sign < 0 else "rise"
             if rise.height < _SCREEN * least:
                 reason = f"{name} did not {fell} by {amount(_SCREEN * least, unit)}"
+            elif rise.height >= least and rise.steady:
+                reason = (
+                    f"{name} {went} by {amount(rise.height, unit)}, but its shape leaves a doubt whether it still "
+                    f"{'falls' if sign < 0 else 'rises'} (probability of it: {100 * judged.probability:.0f} %)"
+                )
             elif rise.height >= least:
                 reason = f"{name} {went} by {amount(rise.height, unit)}, but not steadily to the end of the run"
             else:
                 reason = f"{name} did not {fell} by {amount(least, unit)} beside the load"
             return replace(finding, outcome=Outcome.PASS, reason=reason)
         hourly = amount((rise.seen[1] - rise.seen[0]) / span_s * 3600, unit)
+        stayed = ""
+        if judged.ceiling is not None:
+            stayed = f", and stayed at {quantity(judged.ceiling.level, unit)} for {duration(judged.stayed_s)}"
         reason = (
             f"{name} {went} steadily from {begun} to {ended} in "
-            f"{duration(span_s)} ({hourly}/h); {amount(least, unit)} allowed"
+            f"{duration(span_s)} ({hourly}/h){stayed}; {amount(least, unit)} allowed"
         )
         only = series.metric in self.traits.only_warns
         if judged.why:
@@ -301,6 +359,27 @@ def amount(height: float, unit: str) -> str:
     if unit == "1":
         return f"{100 * height:.2g} points"
     return f"{height:.2g} K" if unit == _WARM else quantity(height, unit)
+
+
+def _sign(series: Series) -> float:
+    """What turns the bad direction of a metric upwards."""
+    return -1.0 if bad_direction(series.metric) == DOWN else 1.0
+
+
+def _bounded(series: Series) -> bool:
+    """Whether it is a share that gets worse upwards: it cannot rise for ever."""
+    return series.trait.unit == "1" and _sign(series) > 0
+
+
+def _cut(series: Series, life: Life) -> Blocks:
+    """The blocks of a life, its bad direction upwards."""
+    value = _sign(series) * life.series.values
+    return blocks(_seconds(life), value, begin_s=0.0, end_s=life.window.seconds, number=min(_BLOCKS, value.size))
+
+
+def _explicable(case: Case, series: Series) -> bool:
+    """Whether what could move it is known: its load, which was asked already; a temperature follows its room, too."""
+    return series.trait.unit == _WARM or bool(LoadAccount.of(case.load).demand())
 
 
 def _load_is_steady(case: Case) -> bool:

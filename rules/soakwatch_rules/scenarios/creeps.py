@@ -30,13 +30,19 @@ def creeping(
     hours: float = 24.0,
 ) -> Scenario:
     """A level that the shapes move by shares of it, under noise that remembers for ten minutes; it follows a load
-    (``steady``, ``wave`` of a day, ``ramp`` up by a quarter, ``none``: not known) with a power."""
+    (``steady``, ``wave`` of a day, ``ramp`` up by a quarter, ``climb`` to three times as much until .6 of the run,
+    ``step`` to twice as much in the middle, ``none``: not known) with a power."""
 
     def made(seed: int, length: float, apart: float) -> Signal:
         rng, t = np.random.default_rng(seed), times(length, apart)
         share = t / (length * 3600)
         turn = 2 * np.pi * (t / 86400 + rng.uniform())
-        course = {"wave": 1 + 0.25 * np.sin(turn), "ramp": 1 + 0.25 * share}.get(load, np.ones(t.size))
+        course = {
+            "wave": 1 + 0.25 * np.sin(turn),
+            "ramp": 1 + 0.25 * share,
+            "climb": 1 + 2 * np.minimum(share / 0.6, 1.0),
+            "step": np.where(share < 0.5, 1.0, 2.0),
+        }.get(load, np.ones(t.size))
         value = level * course**follows * (1 + sum((shape(rng, t / 3600) for shape in shapes), np.zeros(t.size)))
         tails = 0.3 if metric == _LATENCY else 0.0
         value = value * (1 + correlated(10.0, noise)(rng, t / 3600)) * np.exp(tails * rng.standard_normal(t.size))
@@ -57,6 +63,11 @@ def line(height: float, begin: float = 0.0, power: float = 1.0) -> Shape:
         return rise
 
     return shape
+
+
+def climb(height: float, until: float) -> Shape:
+    """A rise by so much of the level until a share of the run, that stays."""
+    return lambda _, t: height * np.minimum(t / (until * t[-1]), 1.0)
 
 
 def warming(height: float, hours: float) -> Shape:
@@ -93,6 +104,11 @@ SCENARIOS: tuple[Scenario, ...] = (
     creeping("CPU warm-up of 2 h", _CPU, 0.2, warming(1.0, 2.0)),
     creeping("CPU warm-up of 5 h", _CPU, 0.2, warming(1.0, 5.0)),
     creeping("CPU step", _CPU, 0.2, jump(1.0, 0.6)),
+    creeping("CPU step under the load", _CPU, 0.45, load="step", follows=1.0),
+    creeping("CPU climb under the load to its top", _CPU, 0.32, load="climb", follows=1.0),
+    creeping("CPU at its top for the last 8 h", _CPU, 0.2, jump(4.0, 0.667)),
+    creeping("CPU warm-up of 5 h to its top", _CPU, 0.3, warming(2.2, 5.0)),
+    creeping("CPU climb of 6 h, then flat", _CPU, 0.3, climb(1.0, 0.25)),
     creeping("CPU with jobs", _CPU, 0.2, jobs(1.5)),
     creeping("CPU half a wave in 12 h", _CPU, 0.2, lambda _, t: -0.5 * np.cos(np.pi * t / 12), load="none", hours=12.0),
     creeping("CPU creeps by 4 points", _CPU, 0.2, line(0.2)),
@@ -108,10 +124,15 @@ SCENARIOS: tuple[Scenario, ...] = (
     creeping("CPU creeps ever faster", _CPU, 0.1, line(3.0, power=2.0)),
     creeping("CPU creeps under a wave of the load", _CPU, 0.2, line(1.5), load="wave", follows=1.0),
     creeping("CPU creeps, load not known", _CPU, 0.2, line(0.9), load="none"),
+    creeping("CPU creeps under jobs", _CPU, 0.2, line(1.2), jobs(1.5)),
+    creeping("CPU creeps to its top", _CPU, 0.2, climb(4.5, 0.6)),
+    creeping("CPU creeps to its top, load not known", _CPU, 0.2, climb(4.5, 0.6), load="none", hours=48.0),
+    creeping("CPU creeps to its top in 8 h, load not known", _CPU, 0.2, climb(4.5, 0.6), load="none", hours=14.0),
     creeping("CPU creeps in 8 h", _CPU, 0.2, line(0.8), hours=8.0),
     creeping("CPU creeps in 8 h, load not known", _CPU, 0.2, line(0.8), load="none", hours=8.0),
     creeping("board creeps by 16 K", _TEMPERATURE, 45.0, line(0.36), noise=0.005),
     creeping("board creeps under a room of a day", _TEMPERATURE, 45.0, line(0.5), daily(0.04), noise=0.005),
+    creeping("board creeps by 34 K under a room of a day", _TEMPERATURE, 45.0, line(0.75), daily(0.08), noise=0.01),
     creeping("p99 creeps by 75 %", _LATENCY, 0.004, line(0.75)),
     creeping("p99 creeps by 150 %", _LATENCY, 0.004, line(1.5)),
     creeping("core creeps by 30 points", _CORE, 0.2, line(1.5)),

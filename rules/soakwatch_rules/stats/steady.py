@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,13 +21,15 @@ _SAME_WAY: Final = 0.8  # of the pairs of parts
 class Rise:
     """From ``first`` to ``last``, the ends of the line through the outer thirds; ``steady``: all along, and still.
 
-    ``seen`` are the two, no further than the values themselves went.
+    ``seen`` are the two, no further than the values themselves went; ``late`` is the share of the rise that the second
+    half has (of a straight line a half).
     """
 
     first: float
     last: float
     steady: bool
     seen: tuple[float, float]
+    late: float
 
     @property
     def height(self) -> float:
@@ -54,4 +57,21 @@ def rise_of(value: Floats) -> Rise:
     same = float(np.mean(parts[two] > parts[one]))
     steady = height > 0 and late >= _LATE * height and parts[-1] >= float(parts.max()) and same >= _SAME_WAY
     first, last = middle - height / 2, middle + height / 2
-    return Rise(first, last, bool(steady), (max(first, float(value.min())), min(last, float(value.max()))))
+    seen = max(first, float(value.min())), min(last, float(value.max()))
+    return Rise(first, last, bool(steady), seen, late / height if height > 0 else 0.0)
+
+
+def throughout(value: Floats, risk: float) -> bool:
+    """Whether each part of evenly spaced values has a higher median than the one before, of so many parts, eight at
+    least, that chance orders them like this with at most that risk: one in the factorial of their number, the exact
+    end of Kendall's test. Noise that remembers for longer than a part does so more often.
+
+    >>> throughout(np.linspace(0.0, 1.0, 48), 1e-6), throughout(np.sin(np.linspace(0.0, 3.1, 48)), 1e-6)
+    (True, False)
+    """
+    parts = _PARTS
+    while math.factorial(parts) * risk < 1 and parts < value.size:
+        parts += 1
+    if math.factorial(parts) * risk < 1 or parts > value.size:
+        return False
+    return bool(np.all(np.diff([float(np.median(part)) for part in np.array_split(value, parts)]) > 0))

@@ -1,0 +1,45 @@
+"""Ceiling: where evenly spaced values came to the highest that they can have, and stayed there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+_LAST: Final = 6  # parts, the last of which tells where the values ended
+_AT_IT: Final = 0.9  # of the values from the first at the ceiling on
+
+
+@dataclass(frozen=True, slots=True)
+class Ceiling:
+    """The level at which values end, and the index of the first from which on they lie at it."""
+
+    level: float
+    first: int
+
+
+def ceiling_of(value: Floats, *, low: float, high: float, band: float) -> Ceiling | None:
+    """The ceiling between ``low`` and ``high`` at which evenly spaced values end; None where they end at none.
+
+    Its level is the median of the last sixth, and what lies no further than ``band`` below lies at it, with nine of ten
+    of all that come after. What comes to its last level ever more slowly (a warm-up) is at it when it is within the
+    band.
+
+    >>> busy = np.minimum(np.linspace(0.2, 1.7, 12), 0.98)
+    >>> ceiling_of(busy, low=0.9, high=1.0, band=0.05)
+    Ceiling(level=0.98, first=6)
+    >>> ceiling_of(busy / 2, low=0.9, high=1.0, band=0.05) is None
+    True
+    """
+    if not value.size:
+        return None
+    level = float(np.median(value[-max(1, value.size // _LAST) :]))
+    if not low <= level <= high:
+        return None
+    at = value >= level - band
+    share = np.cumsum(at[::-1])[::-1] / np.arange(value.size, 0, -1)
+    return Ceiling(level, int(np.argmax(at & (share >= _AT_IT))))
