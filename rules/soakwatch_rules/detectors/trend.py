@@ -24,7 +24,7 @@ from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.stats.ar1 import slope
-from soakwatch_rules.stats.blocks import Blocks, blocks
+from soakwatch_rules.stats.blocks import Blocks, blocks, without_jobs
 from soakwatch_rules.stats.ceiling import Ceiling, ceiling_of
 from soakwatch_rules.stats.daily import DAY_S, of_a_day
 from soakwatch_rules.stats.steady import Rise, rise_of, throughout
@@ -67,6 +67,8 @@ class JudgedLife:
     outcome: Outcome
     rise: Rise
     life: Life
+    cut: Blocks
+    """The blocks of its readings."""
     probability: float
     why: str
     ceiling: Ceiling | None = None
@@ -82,9 +84,10 @@ class Trend:
     only warns (``soakwatch metrics NAME``).
 
     Each life (between reboots; of a process between its restarts) of ``shortest`` and more is cut into 48 blocks, each
-    the mean without 15 % at both ends. The rise is 1.5 times the difference of the medians of the outer thirds. One of
-    less than half of the least that counts passes at once: ``points`` of a share, ``kelvin`` of a temperature, else
-    ``share`` of what it was at the begin (and 0.1 ms, one process, 10 W, one session a second). What remains is judged:
+    the mean without 15 % at both ends; jobs that take a share up for a twelfth of the life at most are left out. The
+    rise is 1.5 times the difference of the medians of the outer thirds. One of less than half of the least that counts
+    passes at once: ``points`` of a share, ``kelvin`` of a temperature, else ``share`` of what it was at the begin (and
+    0.1 ms, one process, 10 W, one session a second). What remains is judged:
 
     1. The part that a load explains (a fifth of the movement and more, in each part of the life) is taken out.
     2. The rise must be steady: it goes on in the second half by a quarter of the whole, its highest eighth is the last,
@@ -228,7 +231,7 @@ class Trend:
 
     def _of_life(self, case: Case, series: Series, life: Life) -> JudgedLife:
         """A life as a whole, and where it ends at its ceiling the way to it."""
-        cut = _cut(series, life)
+        cut = _cut(life, _sign(series) * life.series.values)
         whole = self._of_blocks(case, series, life, cut)
         low, high = _FULL
         bounded = _bounded(series) and whole.outcome is not Outcome.FAIL
@@ -241,32 +244,32 @@ class Trend:
         if up_s < self.shortest or len(way.series) < _BLOCKS // 2:
             return whole
         stayed_s = life.window.seconds - up_s
-        up = self._of_blocks(case, series, way, _cut(series, way), stayed_s)
+        up = self._of_blocks(case, series, way, _cut(way, _sign(series) * way.series.values), stayed_s)
         return replace(up, ceiling=ceiling, stayed_s=stayed_s) if _RANK[up.outcome] > _RANK[whole.outcome] else whole
 
     def _of_blocks(self, case: Case, series: Series, life: Life, cut: Blocks, stayed_s: float = 0.0) -> JudgedLife:
         """What a life says that is cut into blocks, and that lay at its ceiling for some time after it."""
-        value = _sign(series) * life.series.values
-        seconds, number = _seconds(life), len(cut)
-        rise = rise_of(cut.value)
+        read, rise = cut, rise_of(cut.value)
         if cut.missing > _UNKNOWN or rise.height < _SCREEN * self._least(series, rise.first):
-            return JudgedLife(Outcome.PASS, rise, life, 0.0, "")
+            return JudgedLife(Outcome.PASS, rise, life, cut, 0.0, "")
         load = tuple(of for of in case.load if of.target != series.target or of.metric != series.metric)
-        straight = ""
-        if (found := load_followed(seconds, value, life, load, _FOLLOWS)) is not None:
+        value, straight = _sign(series) * life.series.values, ""
+        if (found := load_followed(_seconds(life), value, life, load, _FOLLOWS)) is not None:
             follows, rest = found
             if not follows.straight:
-                cut = blocks(seconds, rest, begin_s=0.0, end_s=life.window.seconds, number=number)
-                rise = rise_of(cut.value)
+                cut = _cut(life, rest)
             elif follows.share >= _EXPLAINS:
                 straight = f"{words_of(follows.metric)} rises too, and would explain it"
+        if _bounded(series):
+            cut = replace(cut, value=without_jobs(cut.value, _SCREEN * self.points))
+        rise = rise_of(cut.value)
         least = self._least(series, rise.first)
         each = self.risk / max(case.family, 1)
         everywhere = rise.height >= _LARGE * least and throughout(cut.value, _OTHER * each)
         hot = everywhere and series.trait.unit == _WARM and rise.height >= _HOT * least
         steady = rise.steady and not (stayed_s and rise.late < _UNBROKEN)
         if rise.height < least or not (steady or hot):
-            return JudgedLife(Outcome.PASS, rise, life, 0.0, "")
+            return JudgedLife(Outcome.PASS, rise, life, read, 0.0, "")
         risk = each * (_OTHER if stayed_s else _WHOLE)
         wanted = Thresholds(fail=1 - risk, guard=risk, fail_short=1 - risk)
         answer = judge_trend(
@@ -282,9 +285,11 @@ class Trend:
         sure = hot or (everywhere and enough and _explicable(case, series))
         if answer.outcome is not Outcome.FAIL and not sure:
             doubt = Outcome.WARN if likely >= (_EVENS if times >= _LARGE else _LIKELY) else Outcome.PASS
-            return JudgedLife(doubt, rise, life, answer.probability, "its shape leaves a doubt")
+            return JudgedLife(doubt, rise, life, read, answer.probability, "its shape leaves a doubt")
         doubt_text = straight or ("" if stayed_s > _STAYS_S else self._wave(case, series, life, cut.time_s, cut.value))
-        return JudgedLife(Outcome.WARN if doubt_text else Outcome.FAIL, rise, life, answer.probability, doubt_text)
+        return JudgedLife(
+            Outcome.WARN if doubt_text else Outcome.FAIL, rise, life, read, answer.probability, doubt_text
+        )
 
     def _wave(self, case: Case, series: Series, life: Life, time_s: Floats, value: Floats) -> str:
         """Why a rise may be a part of a daily wave; empty where it is none."""
@@ -305,7 +310,7 @@ class Trend:
             finding,
             measured=sign * (rise.seen[1] - rise.seen[0]),
             limit=sign * least,
-            smallest_detectable=_detectable(judged.life, least),
+            smallest_detectable=_detectable(judged, least),
             detectable_unit=unit,
             numbers={"first": sign * rise.first, "last": sign * rise.last, "probability": judged.probability},
         )
@@ -371,10 +376,10 @@ def _bounded(series: Series) -> bool:
     return series.trait.unit == "1" and _sign(series) > 0
 
 
-def _cut(series: Series, life: Life) -> Blocks:
-    """The blocks of a life, its bad direction upwards."""
-    value = _sign(series) * life.series.values
-    return blocks(_seconds(life), value, begin_s=0.0, end_s=life.window.seconds, number=min(_BLOCKS, value.size))
+def _cut(life: Life, value: Floats) -> Blocks:
+    """The blocks of values of a life."""
+    number = min(_BLOCKS, value.size)
+    return blocks(_seconds(life), value, begin_s=0.0, end_s=life.window.seconds, number=number)
 
 
 def _explicable(case: Case, series: Series) -> bool:
@@ -394,11 +399,9 @@ def _load_is_steady(case: Case) -> bool:
     return bool(spreads) and max(spreads) <= 2 * _STEADY_LOAD
 
 
-def _detectable(life: Life, least: float) -> float:
+def _detectable(judged: JudgedLife, least: float) -> float:
     """The rise in the run that would be seen with 80 % power by a straight line."""
-    value, seconds = life.series.values, _seconds(life)
-    cut = blocks(seconds, value, begin_s=0.0, end_s=life.window.seconds, number=min(_BLOCKS, value.size))
-    return least + slope(cut.time_s, cut.value).detectable() * life.window.seconds
+    return least + slope(judged.cut.time_s, judged.cut.value).detectable() * judged.life.window.seconds
 
 
 def _seconds(life: Life) -> Floats:

@@ -18,6 +18,9 @@ _TRIM: Final = 0.15  # of a block's readings, at each end
 _FILLED: Final = 0.3  # a block with fewer than this share of the usual readings counts as missing
 _WINDOW: Final = 0.18  # of the run, for the running median
 _SIGMAS: Final = 4.0
+_JOBS: Final = 12  # parts of the run, the longest job lasts one
+_OUT_OF: Final = 6.0  # robust sigmas: noise is skewed, and has tails
+_MANY_JOBS: Final = 1 / 3
 MAD: Final = 1.4826  # median absolute deviation to standard deviation of a normal
 
 
@@ -131,3 +134,29 @@ def opened(value: Floats, width: int, least: int = 3) -> Floats:
     none = np.full(least - 1, -np.inf)
     result: Floats = windows(np.concatenate([none, low, none]), width).max(axis=1)
     return result
+
+
+def without_jobs(value: Floats, least: float) -> Floats:
+    """Values without what rises out of them for up to a twelfth of the run, by far more than their noise, and goes back
+    (backups, batch jobs): in its place lies the line between its neighbours.
+
+    What sticks out lies above the ``opened`` values (both beside the line through the outer thirds) by more than
+    ``least`` and six robust sigmas of that distance. The last three values stay: they may be growth that has just
+    begun. Where a third and more would have to go, all stay.
+
+    >>> float(without_jobs(np.where(np.arange(24) % 8 == 5, 9.0, np.arange(24.0) % 3 / 2), 1.0)[5])
+    0.25
+    """
+    width, third = max(3, value.size // _JOBS + 1), value.size // 3
+    if value.size < 2 * width:
+        return value
+    height = 1.5 * float(np.median(value[-third:]) - np.median(value[:third]))
+    flat = value - np.linspace(0.0, height, value.size)
+    off = flat - opened(flat, width)
+    middle = float(np.median(off))
+    job = off > middle + max(least, _OUT_OF * MAD * float(np.median(np.abs(off - middle))))
+    if not job.any() or job.mean() > _MANY_JOBS:
+        return value
+    places = np.arange(value.size)
+    rest: Floats = np.interp(places, places[~job], value[~job])
+    return rest
