@@ -21,6 +21,7 @@ _RISES: Final = 0.5  # abrupt rises for each abrupt fall: batches and level flip
 _CLIMB: Final = 0.5  # correlation with time within a cycle
 _ABOVE: Final = 0.25  # of the range, between the floors and the median
 _STRAIGHT: Final = 0.25  # of its fall: what a straight line may leave of a climb
+_AFTER: Final = 50  # of the readings, a share that tells how high it lies after a fall
 _OVERDUE: Final = 1.5  # of the longest cycle: a sawtooth that has not fallen for so long has ended
 _HABIT: Final = 4  # falls, from which one climb may be another
 _RIM: Final = 3  # blocks on each side that tell how high a fall is
@@ -46,6 +47,13 @@ class Cycles:
         """The usual height of a fall."""
         return float(np.median(self.heights))
 
+    def floors_rise(self, time_s: Floats, value: Floats) -> float:
+        """By how much it lies higher after the last fall than after the first: medians of a fiftieth of the time."""
+        begins = np.searchsorted(time_s, (self.falls[0], self.falls[-1])).tolist()
+        some = max(1, value.size // _AFTER)
+        first, last = (float(np.median(value[begin : begin + some])) for begin in begins)
+        return last - first
+
     def taken_out(self, time_s: Floats, value: Floats) -> Floats:
         """The readings without the sawtooth: what the floors, and so the means of its cycles, do over the run.
 
@@ -57,12 +65,14 @@ class Cycles:
         teeth, ends = np.zeros(value.size), self.falls.tolist()
         edges = np.searchsorted(time_s, self.falls)
         parts = [slice(begin, end) for begin, end in pairwise([0, *edges.tolist(), value.size])]
-        teeth[parts[0]] = np.maximum(self.heights[0] - self.climb * (ends[0] - time_s[parts[0]]), 0.0)
+        first, last = parts[0], parts[-1]
+        pace = min(self.climb, _pace(time_s[first], value[first]))
+        teeth[first] = np.maximum(self.heights[0] - pace * (ends[0] - time_s[first]), 0.0)
         for part, (begin, end), height in zip(parts[1:-1], pairwise(ends), self.heights[1:].tolist(), strict=True):
             teeth[part] = height * (time_s[part] - begin) / (end - begin)
         if float(time_s[-1]) - ends[-1] <= _OVERDUE * self.longest:
-            last = parts[-1]
-            teeth[last] = np.minimum(self.climb * (time_s[last] - ends[-1]), float(self.heights.max()))
+            pace = min(self.climb, _pace(time_s[last], value[last]))
+            teeth[last] = np.minimum(pace * (time_s[last] - ends[-1]), float(self.heights.max()))
         result: Floats = value - teeth
         return result
 
@@ -98,8 +108,9 @@ def cycles(time_s: Floats, value: Floats, *, begin_s: float, end_s: float, quant
     long = [part for part in parts if part.size >= _SHORT]
     if not long or sum(part.size * climb_of(part) for part in parts) < _CLIMB * means.size:
         return None
-    floors = [float(np.sort(part)[:2].mean()) for part in parts[1:] if part.size >= _SHORT]
-    if not floors or float(np.median(means)) < float(np.median(floors)) + _ABOVE * spread:
+    # each cycle above its own floor: the floors of a leak lie below one another, and half of them above the middle
+    above = [float(np.median(part) - np.sort(part)[:2].mean()) for part in parts[1:] if part.size >= _SHORT]
+    if not above or float(np.median(above)) < _ABOVE * spread:
         return None
     pace = max(float(np.median([steepness(part) for part in long])), 0.0)
     heights = np.array([_height(before, after, pace) for before, after in pairwise(parts)])
@@ -111,6 +122,14 @@ def cycles(time_s: Floats, value: Floats, *, begin_s: float, end_s: float, quant
     climb = float(np.median(heights[1:] / np.diff(when)))
     peak = max(float(np.sort(part)[-_RIM:].mean()) for part in parts[:-1])
     return Cycles(when, heights, climb, peak, float(np.diff([begin_s, *when.tolist()]).max()))
+
+
+def _pace(time_s: Floats, value: Floats) -> float:
+    """The slope of the straight line per second, at least 0; 0 for fewer than three readings."""
+    if value.size < _SHORT:
+        return 0.0
+    since = time_s - time_s.mean()
+    return max(float(since @ value) / float(since @ since), 0.0)
 
 
 def _height(before: Floats, after: Floats, pace: float) -> float:

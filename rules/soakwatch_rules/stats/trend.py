@@ -178,7 +178,8 @@ class _Question:
         rest = replace(self, value=match.taken_out(self.time_s, self.value), quantum=self._step(), sawtooth=False)
         trend = self._open_end(rest.answer(), rest, match)
         line = None if trend.line is None else replace(trend.line, centre=trend.line.centre + match.height)
-        return replace(trend, mode="sawtooth", cycles=int(match.falls.size), line=line)
+        level = match.floors_rise(self.time_s, self.value) <= trend.allowed * self.span_s
+        return replace(trend, mode="sawtooth", cycles=int(match.falls.size), line=line, level_floors=level)
 
     def _open_end(self, trend: Trend, rest: _Question, match: Cycles) -> Trend:
         """The last climb has not fallen yet, and cycles differ: up to the usual peak it decides nothing, what came
@@ -255,7 +256,9 @@ class _Question:
         """A doubt about what was freed is one about what came since, if that is long enough to be judged."""
         begin_s = self.span_s * (release.index + 1) / trend.blocks
         since = self.time_s >= begin_s
-        if trend.outcome is not Outcome.INCONCLUSIVE or self.span_s - begin_s < _LONG_SINCE * self.span_s:
+        if trend.outcome is not Outcome.INCONCLUSIVE or trend.probability >= _EVENS:
+            return trend
+        if self.span_s - begin_s < _LONG_SINCE * self.span_s:
             return trend
         rest = replace(
             self,
@@ -276,7 +279,7 @@ class _Question:
         begun = trend.bend_s if trend.shape in _BENDING and trend.bend_s is not None else 0.0
         late = begun >= _LATEST * self.span_s
         if late and trend.shape == "step and leak":
-            late = not self._grew(times[times < begun], value[times < begun], trend.allowed)
+            late = not self._grew(value[times < begun], trend.allowed * self.span_s / value.size)
         cycle = trend.shape == "cycle and leak" and (trend.rate_low < _WAVE * trend.allowed or self.span_s < _SHORT_S)
         cycle = cycle and parts.without("cycle and leak", trend.allowed * self.span_s) < _EVENS
         if trend.guard or not (late or cycle):
@@ -289,10 +292,12 @@ class _Question:
             hours_needed=max(hours, 0.0),
         )
 
-    def _grew(self, times: Floats, value: Floats, allowed: float) -> bool:
-        """Whether the last half of what came before a step had a slope above what is allowed."""
-        half = value.size // 2
-        return value.size >= 2 * MIN_SAMPLES and slope(times[half:], value[half:]).low(self.thresholds.guard) > allowed
+    def _grew(self, value: Floats, allowed: float) -> bool:
+        """Whether the shapes of what came before a step agree that it grew, by more than ``allowed`` a block."""
+        if value.size < 2 * MIN_SAMPLES:
+            return False
+        sure, _, goes_on = mixture(value, resolution=_EXACT, quantum=self._step()).above(allowed * value.size)
+        return min(sure, goes_on) >= self.thresholds.fail
 
     def _after_release(self, trend: Trend, value: Floats) -> Trend:
         """Growth since an abrupt release: maybe a long sawtooth, which one release that took all of it shows."""

@@ -38,7 +38,7 @@ class Trend:
     ``weight`` is that of ``shape``, ``bend_s`` where it bends (None where it does not). ``line`` runs through the
     blocks after the bend of a shape that grows (None where they are too few); a sawtooth's is raised to its peaks.
     ``cycles`` are the falls of a sawtooth that was taken out; ``climbing``: only its last climb, which has not fallen
-    yet, leaves the answer open.
+    yet, leaves the answer open; ``level_floors``: it fell as low at last as at first.
     ``waived`` says why an answer that shapes alone would leave open passes, ``release`` the highest abrupt fall that
     took back what had grown before it.
     """
@@ -63,6 +63,7 @@ class Trend:
     missing: float = 0.0
     cycles: int = 0
     climbing: bool = False
+    level_floors: bool = False
     correlation: float = 0.0
     line: Line | None = None
     waived: Waived = ""
