@@ -14,14 +14,14 @@ from soakwatch_model.fact import CERTAIN, Certainty
 from soakwatch_model.finding import Finding, Forecast, InconclusiveReason, Mark, Outcome
 from soakwatch_model.series import Series, Trait
 from soakwatch_rules.draft import absent, draft
+from soakwatch_rules.growth.beneath import beneath_jobs
 from soakwatch_rules.growth.lifetimes import GrowthOfLife, been_there, cut, excess, noted
 from soakwatch_rules.growth.load import load_followed, load_numbers, part_of_a_wave, with_load
 from soakwatch_rules.lives import Life, dead_seconds, lives
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence, expected
-from soakwatch_rules.stats.blocks import MIN_SAMPLES, blocks, opened
-from soakwatch_rules.stats.level import net_change
+from soakwatch_rules.stats.blocks import MIN_SAMPLES
 from soakwatch_rules.stats.tolerance import Thresholds, Tolerance
 from soakwatch_rules.stats.trend import judge_trend
 from soakwatch_rules.stats.trend_answer import Trend
@@ -32,10 +32,6 @@ from soakwatch_rules.wording.words import counted, duration, quantity
 Floats = NDArray[np.float64]
 
 _GUARD = 0.05  # risk of the straight line's bound
-_LOWEST, _LOWEST_NEED = 24, 5  # stretches, and readings in each
-_JOB = 0.2  # of the life, that a job lasts at most
-_CLEARLY = 0.99
-_JOBS = frozenset({"bump", "bump and leak", "cycle", "ramp between plateaus", "stairs", "step"})  # of what jobs take
 _SUSPECT = 0.5  # of the shortest life, from which a straight rise is named
 _RISE = 0.03  # of the level, which a wave of a day does not reach in a life so short
 _BIG = 0.25  # of the window: lives that must pass each
@@ -55,9 +51,9 @@ class Growth:
     2. A sawtooth (two abrupt falls or more, after climbs that are straight, which together take back at least what
        remains at the end) is taken out: of each cycle a straight climb as high as the fall after it, so that what is
        left moves as the floors do. The first cycle, whose begin was not seen, and the last, which has not fallen yet,
-       climb as is usual; after 1.5 times the longest cycle without a fall the sawtooth has ended, and what comes after
-       it is left as it is. Up to the highest peak (and a tenth of a fall) the last climb decides nothing, what came
-       before it does; up to half of a fall above that it does not fail by itself.
+       climb as is usual, or as they do if that is less; after 1.5 times the longest cycle without a fall the sawtooth
+       has ended, and what comes after it is left as it is. Up to the highest peak (and a tenth of a fall) the last
+       climb decides nothing, what came before it does; up to half of a fall above that it does not fail by itself.
     3. Shapes are averaged: constant, leak, step, warm-up (exponential or stretched), two warm-ups, plateau, ramp
        between plateaus, late leak, two slopes, bump, half of a wave, cycle, and step, one or two warm-ups, bump or
        cycle with a leak, each with one more step or none; also the best two to six steps at any places. Errors remember
@@ -69,12 +65,13 @@ class Growth:
     5. Fail at P >= 1 - (1 - ``fail``)/m, where the rule judges m series in the run (Bonferroni: the expected number of
        false failures in a run stays below 1 - ``fail``, whatever the series have in common; the bound of 4 likewise),
        or with 4 where the share of P that the shapes free to grow at the end hold is >= ``guarded``: a straight line is
-       no witness of a warm-up that is not over. Without 4 it does not fail for growth that begins in the last 18 %, nor
-       for a leak under a cycle of less than twice what is allowed (or in less than 6 h) where the other shapes do not
-       see it. Pass at P <= ``clear`` without 4, if P among the shapes free to grow at the end is <= ``free`` or the
-       readings have ruled those out (P <= a tenth of ``clear``). In less than 6 h ``fail`` is at least .98 and ``free``
-       at most .05. Everything else is inconclusive; so are growth since a release whose peak has not been regained,
-       readings whose steps hide what is allowed, and a cycle as long as the run.
+       no witness of a warm-up that is not over. Without 4 it does not fail for growth that begins in the last 18 %
+       (behind a step there: unless the shapes of what came before it agree on growth), nor for a leak under a cycle of
+       less than twice what is allowed (or in less than 6 h) where the other shapes do not see it. Pass at P <=
+       ``clear`` without 4, if P among the shapes free to grow at the end is <= ``free`` or the readings have ruled
+       those out (P <= a tenth of ``clear``). In less than 6 h ``fail`` is at least .98 and ``free`` at most .05.
+       Everything else is inconclusive; so are growth since a release whose peak has not been regained, readings whose
+       steps hide what is allowed, and a cycle as long as the run.
     6. Doubt about a small effect keeps no run from passing: it passes, with a note, where P < .5 and the means of
        sixteenths of the run differ by no more than is allowed in the run (with P <= ``free`` in half a ``horizon`` and
        more: per horizon); a wave that swings by at most twice that is not judged as growth; one that was seen whole
@@ -86,14 +83,16 @@ class Growth:
     8. A series of which a load explains ``follow`` (least squares on time and load; of all its movement, where it
        follows by five standard errors) is judged without the load's part, and both are reported; it has to follow in
        both halves and in the last third. Growth beside a load that only rises, and could explain it, is inconclusive.
-    9. What noise leaves open, and what passes by a shape that jobs have (bump, cycle, ramp between plateaus,
-       stairs, step), is asked again of the lowest reading in each of 24 stretches, and failed from P >= .99 with 4:
-       jobs that take memory for a while leave the lowest alone. Likewise of 48 stretches, without what rises for up
-       to a fifth of the life (morphological opening): growth that is only likely there keeps what ended higher than
-       allowed from passing. A failure is inconclusive where a life of under 12 h rose by under 2 % in all (under 6
-       h: 3 %, or if restarts cut it out of a longer run, what a daily wave of 5 % lifts it by), or where one sine
-       of a day explains nine tenths of a run of six hours to two days, and more than any line with a bend or a
-       parabola.
+    9. What noise leaves open or follows a release, and what passes by a shape that jobs have (bump, cycle, ramp between
+       plateaus, stairs, step), as a sawtooth or since a release, is asked again of the lowest reading in each of 24
+       stretches (not of a sawtooth), and of 48 without what rises for up to a fifth of the life (for a cycle and a half
+       of a sawtooth; morphological opening), then without the first third, if it ended higher than allowed: jobs that
+       take memory for a while leave the lowest alone. It fails from P >= .99 with 4, or with the line behind a bend;
+       since a release only if it ended higher than all of the first third, by more than allowed. What fails so without
+       being sure, or still rises in most of the last third, keeps what ended higher than allowed from passing. A
+       failure is inconclusive where a life of under 12 h rose by under 2 % in all (under 6 h: 3 %, or if restarts cut
+       it out of a longer run, what a daily wave of 5 % lifts it by), or where one sine of a day explains nine tenths of
+       a run of six hours to two days, and more than any line with a bend or a parabola.
 
     A run of half of ``shortest`` and more decides nothing either; but a straight rise of 3 % of the level with 99.9 %
     probability is named, with its rate: such a doubt keeps the run from passing.
@@ -137,7 +136,7 @@ class Growth:
     """
 
     name: ClassVar[str] = "growth"
-    version: ClassVar[int] = 7
+    version: ClassVar[int] = 8
     summary: ClassVar[str] = "grows faster than allowed at the end of the soak"
     metrics: ClassVar[tuple[str, ...]] = (
         "process.memory.usage",
@@ -339,34 +338,12 @@ class Growth:
         return GrowthOfLife(life, without_load, raw, follows, left=replace(life.series, value=sign * rest))
 
     def _beneath_jobs(self, judged_life: GrowthOfLife, time_s: Floats, value: Floats, family: int) -> GrowthOfLife:
-        """The answer of the lowest readings, where it decides clearly what the means leave open or explain by jobs.
+        life = judged_life.life
 
-        Jobs that take memory for a while lift the means and leave the lowest alone, a leak lifts both. Of the lowest
-        reading of each of 24 stretches; and of each of 48, without what rises for up to a fifth of the life. Where the
-        life ended higher than allowed, growth that is likely beneath the jobs keeps it from passing.
-        """
-        raw, life = judged_life.raw, judged_life.life
-        open_ = raw.outcome is Outcome.INCONCLUSIVE and raw.why is InconclusiveReason.NOISE
-        jobs = raw.outcome is Outcome.PASS and raw.shape in _JOBS and raw.waived != "released"
-        if not (open_ or jobs) or raw.mode != "mean":
-            return judged_life
-        for number, width in ((_LOWEST, 0), (2 * _LOWEST, round(2 * _JOB * _LOWEST))):
-            if value.size < _LOWEST_NEED * number:
-                break
-            cut = blocks(time_s, value, begin_s=0.0, end_s=life.window.seconds, number=number, statistic="min")
-            if cut.missing > 0:
-                break
-            low = opened(cut.value, width) if width else cut.value
-            trend = self._trend(cut.time_s, low, life, life.series.trait, family)
-            fails = trend.outcome is Outcome.FAIL
-            if fails and trend.guard and trend.probability >= _CLEARLY:
-                return GrowthOfLife(life, trend, trend, lowest=True)
-            if open_ and trend.outcome is Outcome.PASS and not width:
-                return GrowthOfLife(life, trend, trend, lowest=True)
-            if width and fails and jobs and net_change(value) > raw.allowed * life.window.seconds:
-                doubt = replace(trend, outcome=Outcome.INCONCLUSIVE, why=InconclusiveReason.NOISE)
-                return GrowthOfLife(life, doubt, doubt, lowest=True)
-        return judged_life
+        def ask(at_s: Floats, low: Floats, begin_s: float) -> Trend:
+            return self._trend(at_s, low, life, life.series.trait, family, begin_s)
+
+        return beneath_jobs(judged_life, time_s, value, ask)
 
     def _bar(self, family: int) -> float:
         """The probability from which one of so many series fails, so that all together are as often wrong as one."""
@@ -378,12 +355,14 @@ class Growth:
             "on (Bonferroni)"
         )
 
-    def _trend(self, time_s: Floats, value: Floats, life: Life, trait: Trait, family: int) -> Trend:
+    def _trend(
+        self, time_s: Floats, value: Floats, life: Life, trait: Trait, family: int, begin_s: float = 0.0
+    ) -> Trend:
         return judge_trend(
             time_s,
             value,
             allowed=Tolerance(self.tolerance, self.horizon, trait.floor),
-            span_s=(0.0, life.window.seconds),
+            span_s=(begin_s, life.window.seconds),
             quantum=trait.quantum,
             thresholds=Thresholds(self._bar(family), self.guarded, _GUARD / family, self.clear, self.free),
         )
@@ -416,7 +395,7 @@ class Growth:
         doubts = list(doubts_of(trend, life.window.seconds))
         if judged_life.lowest:
             doubts.append(
-                f"judged by the lowest sample of each of {_LOWEST} intervals: means cannot distinguish it from jobs"
+                f"judged by the lowest sample of each of {judged_life.lowest}: means cannot distinguish it from jobs"
             )
         if judged_life.cut:
             doubts.append("a longer lifetime reached the same level and passed: a restart cut a sawtooth or a warm-up")

@@ -24,7 +24,8 @@ _FREED: Final = 0.25  # of the level: a release worth a warning
 class GrowthOfLife:
     """One life with its answer, the ``raw`` one with the load's part left in, and what it follows.
 
-    ``lowest``: judged by the lowest reading of each stretch; ``cut``: its growth is part of what a longer life showed;
+    ``lowest``: the stretches by whose lowest readings it was judged (empty: by means); ``cut``: its growth is part of
+    what a longer life showed;
     ``left``: the readings without the load's part, where they were judged.
     """
 
@@ -32,7 +33,7 @@ class GrowthOfLife:
     trend: Trend
     raw: Trend
     follows: Following | None = None
-    lowest: bool = False
+    lowest: str = ""
     cut: bool = False
     left: Series | None = None
 

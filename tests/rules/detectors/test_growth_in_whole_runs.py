@@ -218,3 +218,76 @@ def test_a_leak_that_speeds_up_is_no_part_of_a_wave(noise: float) -> None:
     half = 0.05 * (1 - np.cos(2 * np.pi * T / (2 * DAY)))
     wave = readings("process.memory.usage", 100 * MIB * (1 + half + wander), 60.0, object=PROCESS)
     assert judged(wave, family=36).outcome is not Outcome.FAIL
+
+
+def jobs(*each: tuple[float, float, float, float]) -> Floats:
+    """Jobs of (begin, length, height, share of the length in which they climb), in shares of a day."""
+    value = np.zeros(T.size)
+    for begin, length, height, climb in each:
+        since = T / DAY - begin
+        value += height * np.where((since >= 0) & (since < length), np.minimum(1, since / (climb * length)), 0)
+    return value
+
+
+SLOW_JOBS = jobs((0.03, 0.05, 0.05, 1.0), (0.23, 0.08, 0.12, 0.5), (0.72, 0.06, 0.06, 0.9))
+"""Three that climb slowly and fall at once: a sawtooth of three falls, but for what lies between."""
+
+
+@pytest.mark.parametrize("share", [0.2, 0.4])
+def test_a_leak_beneath_slow_jobs_is_no_sawtooth(share: float) -> None:
+    """It falls after each job to where the leak has brought it, not to where it was."""
+    assert judged(memory(1 + SLOW_JOBS)).outcome is Outcome.PASS
+    for seed in (1, 2, 3):
+        found = judged(memory(1 + SLOW_JOBS + share * T / DAY, seed))
+        assert found.outcome is Outcome.FAIL, found.reason
+
+
+def test_a_job_that_climbs_hides_no_leak_behind_its_end() -> None:
+    """What it frees was its own: the leak before and after it goes on, and nothing was as high before."""
+    job = jobs((0.75, 0.15, 0.2, 0.6))
+    assert judged(memory(1 + job)).outcome is Outcome.PASS
+    for seed in (1, 2, 3):
+        found = judged(memory(1 + job + 0.15 * T / DAY, seed))
+        assert found.outcome is Outcome.FAIL, found.reason
+
+
+def test_a_leak_that_begins_late_is_found_beneath_jobs() -> None:
+    """The line behind the bend confirms it, where that of the whole run does not."""
+    ended = jobs((0.1, 0.08, 0.1, 0.1), (0.42, 0.05, 0.1, 0.2), (0.76, 0.06, 0.13, 0.1))
+    late = np.asarray(0.3 * np.maximum(T / DAY - 0.6, 0))
+    assert judged(memory(1 + ended)).outcome is Outcome.PASS
+    found = judged(memory(1 + ended + late), family=19)
+    assert found.outcome is Outcome.FAIL, found.reason
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_was_freed_does_not_excuse_what_grows(seed: int) -> None:
+    """Two climbs that were freed, and a leak that has lifted all that came since: no pass by the last part alone."""
+    climbs = jobs((0.3, 0.17, 0.12, 0.7), (0.66, 0.12, 0.16, 0.5), (0.79, 0.05, 0.08, 0.2))
+    assert judged(memory(1 + climbs, seed)).outcome is not Outcome.FAIL
+    assert judged(memory(1 + climbs + 0.2 * T / DAY, seed)).outcome is not Outcome.PASS
+
+
+def test_a_begin_that_comes_and_goes_hides_no_leak() -> None:
+    """Some levels in the first tenth, and a leak over all: it is judged from a third of the run on as well."""
+    share = T / DAY
+    start = 0.06 * (share >= 0.045) + 0.03 * (share >= 0.08) - 0.04 * (share >= 0.095) + 0.05 * (share >= 0.115)
+    assert judged(memory(1 + start), family=60).outcome is not Outcome.FAIL
+    found = judged(memory(1 + start + 0.1 * share), family=60)
+    assert found.outcome is Outcome.FAIL, found.reason
+
+
+def test_a_few_steps_do_not_explain_what_still_rises() -> None:
+    """Steps up and down at the begin, and a leak over all of it: the steps that fit best are no pass."""
+    share = T / DAY
+    start = 0.06 * (share >= 0.045) + 0.04 * (share >= 0.06) - 0.06 * (share >= 0.085) + 0.07 * (share >= 0.115)
+    steps = start + 0.02 * (share >= 0.2)
+    assert judged(memory(1 + steps), family=60).outcome is Outcome.PASS
+    assert judged(memory(1 + steps + 0.12 * share), family=60).outcome is not Outcome.PASS
+
+
+def test_a_sawtooth_whose_last_climb_is_high_passes() -> None:
+    """Three and four falls, ended in full climb: its floors are level, and the last climb is as the others were."""
+    for begin in (0.1, 0.25, 0.4):
+        series = memory(np.asarray(1 + 0.25 * ((T / (6 * 3600.0) + begin) % 1.0) * (1 + 0.1 * np.sin(T / 9000))))
+        assert judged(series).outcome is Outcome.PASS
