@@ -308,8 +308,8 @@ class Trend:
         span_s = judged.life.window.seconds
         finding = replace(
             finding,
-            measured=sign * (rise.seen[1] - rise.seen[0]),
-            limit=sign * least,
+            measured=sign * rise.seen[1],
+            limit=sign * (rise.seen[0] + least),
             smallest_detectable=_detectable(judged, least),
             detectable_unit=unit,
             numbers={"first": sign * rise.first, "last": sign * rise.last, "probability": judged.probability},

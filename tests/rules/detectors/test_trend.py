@@ -38,8 +38,9 @@ def test_a_creep_says_from_where_to_where_and_how_fast() -> None:
     finding = of("system.cpu.utilization", np.linspace(0.05, 0.53, N))
     assert finding.outcome is Outcome.FAIL
     assert finding.reason == "CPU rose steadily from 5.48 % to 52.5 % in 24 h (2 points/h); 10 points allowed"
-    assert finding.measured == pytest.approx(0.48, abs=0.01)
-    assert (finding.limit, finding.unit) == (0.1, "1")
+    # levels, as they are drawn: where it came to, and where it might have come to
+    assert finding.measured == pytest.approx(0.525, abs=0.01)
+    assert finding.limit == pytest.approx(0.155, abs=0.01)
     assert len(finding.marks) == 1
 
 
@@ -49,7 +50,8 @@ def test_the_direction_is_that_of_the_catalogue() -> None:
     assert finding.outcome is Outcome.WARN
     assert "fell steadily" in finding.reason
     assert finding.limit is not None
-    assert finding.limit < 0
+    assert finding.measured is not None
+    assert finding.measured < finding.limit < finding.numbers["first"]
 
 
 def test_a_metric_of_context_only_warns_and_says_so() -> None:
