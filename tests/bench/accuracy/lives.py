@@ -151,6 +151,12 @@ def process(night: Night, number: int) -> Floats:
     used = level * LIVES[life](night) * (1 + noise(night, night.rng.uniform(0.0005, 0.006)))
     step = 4096.0 if life != "quantised" else max(4096.0, 2.0 ** math.floor(math.log2(level / 100)))
     used = np.round(used / step) * step
+    watched(night, number, name, used, life)
+    return used
+
+
+def watched(night: Night, number: int, name: str, used: Floats, life: str) -> None:
+    """A watched process that uses so much memory, with its identity, its threads and its open files."""
     night.put("process.memory.usage", used, name, life)
     night.put("process.up", np.ones(used.size), name)
     night.put("process.pid", np.full(used.size, 1000.0 + number), name)
@@ -158,7 +164,6 @@ def process(night: Night, number: int) -> Floats:
     threads = float(night.rng.integers(4, 60))
     night.put("process.threads", floats(threads + night.rng.poisson(0.2, used.size)), name)
     night.put("process.open_files", np.round(60 + 5 * threads + night.rng.poisson(6, used.size)).astype(float), name)
-    return used
 
 
 def memory(night: Night, parts: list[Floats]) -> None:
@@ -171,13 +176,18 @@ def memory(night: Night, parts: list[Floats]) -> None:
         night.traits.add("other tenants")
         tenant = rng.choice(["sawtooth", "batches", "warm-up", "daily"])
         used = used + rng.uniform(100, 600) * MIB * LIVES[tenant](night)
-    limit = 2.0 ** math.ceil(math.log2(float(used.max()) * rng.uniform(1.3, 2.5)))
+    host_memory(night, used)
+    committed = np.round(1.4 * (total * (1 + noise(night, 0.001)) + 0.5 * own) / 4096) * 4096
+    night.put("system.memory.committed", committed, life="sum")
+
+
+def host_memory(night: Night, used: Floats) -> None:
+    """The host's memory in use and available, with a limit that leaves room."""
+    limit = 2.0 ** math.ceil(math.log2(float(used.max()) * night.rng.uniform(1.3, 2.5)))
     used = np.round(used / 4096) * 4096
     night.put("system.memory.limit", np.full(used.size, limit))
     night.put("system.memory.usage", used, life="sum")
     night.put("system.memory.available", limit - used, life="sum")
-    committed = np.round(1.4 * (total * (1 + noise(night, 0.001)) + 0.5 * own) / 4096) * 4096
-    night.put("system.memory.committed", committed, life="sum")
     night.put("system.memory.commit_limit", np.full(used.size, 2 * limit))
 
 
@@ -298,10 +308,16 @@ def tables(night: Night, shape: Floats) -> None:
             "system.filesystem.usage", np.round(np.minimum(used, 0.9 * size) / 4096) * 4096, f"mountpoint={mount}"
         )
         night.put("system.filesystem.limit", np.full(n, size), f"mountpoint={mount}")
+    uneventful(night)
+
+
+def uneventful(night: Night) -> None:
+    """What counts faults that do not happen: drops, reboots, kills for want of memory."""
+    n = night.at_s.size
     for interface in ("eth0", "eth1"):
         night.put("system.network.packet.dropped", np.zeros(n), f"interface={interface},direction=receive")
     night.put("system.uptime", 90_000.0 + night.at_s)
-    night.put("system.boot.id", np.full(n, float(rng.integers(2**40, 2**48))))
+    night.put("system.boot.id", np.full(n, float(night.rng.integers(2**40, 2**48))))
     night.put("system.memory.oom_kills", np.zeros(n))
 
 

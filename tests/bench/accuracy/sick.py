@@ -18,7 +18,7 @@ from tests.bench.accuracy.sick_traffic import (
     slower,
     stops,
 )
-from tests.bench.accuracy.truth import DEAD, LOST, Fault, Stated, Truth
+from tests.bench.accuracy.truth import DEAD, LOST, Fault, Size, Stated, Truth
 
 MEMORY = ("growth", "memory_growth")
 
@@ -81,9 +81,36 @@ def leak(times: float, course: str = "steady") -> Fault:
             0.05 / 24 * float(np.median(level))
         )  # the default tolerance; what a leak of its size does is at the limit
         small = slope < 1.2 * allowed
+        size = Size(f"leak, {course}", times, "times the smallest stated")
         if course == "host":
-            return Truth(named, gross=False, rules=MEMORY, metrics=("system.memory.",), small=small)
-        return Truth(named, gross=False, rules=MEMORY, metrics=("process.memory.",), objects=(name,), small=small)
+            return Truth(named, gross=False, rules=MEMORY, metrics=("system.memory.",), small=small, size=size)
+        return Truth(
+            named, gross=False, rules=MEMORY, metrics=("process.memory.",), objects=(name,), small=small, size=size
+        )
+
+    return make
+
+
+def grows(share: float) -> Fault:
+    """A process's memory grows by a share of its level in 24 h, over the whole run."""
+
+    def make(night: Night, stated: Stated) -> Truth | None:
+        del stated
+        names = night.objects("process.memory.usage")
+        if not names or night.hours < 11 or night.cadence_s > 60:
+            return None
+        name = str(night.rng.choice(names))
+        level = float(np.median(night.of("process.memory.usage", name)))
+        _grown(night, name, share * level * night.at_s / 86400)
+        return Truth(
+            f"memory +{100 * share:g} % a day",
+            gross=False,
+            rules=MEMORY,
+            metrics=("process.memory.",),
+            objects=(name,),
+            small=share < 0.2,
+            size=Size("memory of a process", 100 * share, "% a day"),
+        )
 
     return make
 
@@ -273,7 +300,12 @@ def cpu_at_the_top(seconds: float) -> Fault:
         night.of("system.cpu.utilization")[inside] = 1.0 - 0.002 * night.rng.random(int(inside.sum()))
         for name in night.objects("system.cpu.core.utilization"):
             night.of("system.cpu.core.utilization", name)[inside] = 1.0
-        return Truth(f"CPU at 100 % for {seconds:g} s", gross=False, rules=("cpu_spike", "cpu_saturation"))
+        return Truth(
+            f"CPU at 100 % for {seconds:g} s",
+            gross=False,
+            rules=("cpu_spike", "cpu_saturation"),
+            size=Size("CPU at 100 %", seconds, "s"),
+        )
 
     return make
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from tests.bench.accuracy.night import Night
-from tests.bench.accuracy.truth import Fault, Stated, Truth
+from tests.bench.accuracy.truth import Fault, Size, Stated, Truth
 
 _LONG_H, _FAST_S = 11.0, 60.0
 
@@ -33,7 +33,9 @@ def cpu_creep(points: float) -> Fault:
             return None
         busy = night.of("system.cpu.utilization")
         busy[:] = np.clip(busy + points * night.at_s / 86400, 0, 0.94)
-        return Truth(f"change: CPU creeps {points:g} a day", gross=False, rules=("trend",), metrics=("system.cpu.",))
+        size = Size("CPU creeps", 100 * points, "points a day")
+        kind = f"change: CPU creeps {points:g} a day"
+        return Truth(kind, gross=False, rules=("trend",), metrics=("system.cpu.",), size=size)
 
     return make
 
@@ -47,7 +49,8 @@ def hotter(kelvin: float) -> Fault:
             return None
         name = str(night.rng.choice(night.objects("system.temperature")))
         night.of("system.temperature", name)[:] += kelvin * night.at_s / 86400
-        return Truth(f"change: {kelvin:g} K a day", gross=False, rules=("trend", "hardware_limit"), objects=(name,))
+        rules, size = ("trend", "hardware_limit"), Size("temperature", kelvin, "K a day")
+        return Truth(f"change: {kelvin:g} K a day", gross=False, rules=rules, objects=(name,), size=size)
 
     return make
 
@@ -61,7 +64,8 @@ def slower_each_hour(share: float) -> Fault:
             return None
         night.of("load.latency", "quantile=0.99")[:] *= 1 + share * night.at_s / 86400
         rules = ("trend", "latency")
-        return Truth(f"change: p99 +{100 * share:g} % a day", gross=False, rules=rules, metrics=("load.latency",))
+        kind, size = f"change: p99 +{100 * share:g} % a day", Size("p99", 100 * share, "% a day")
+        return Truth(kind, gross=False, rules=rules, metrics=("load.latency",), size=size)
 
     return make
 
@@ -75,7 +79,8 @@ def link_down(hours: float) -> Fault:
         if not _fits(night, "system.network.up", 4) or inside is None or "announced failover" in night.traits:
             return None
         night.of("system.network.up", "interface=ge0")[inside] = 0.0
-        return Truth(f"change: link down {hours:g} h", gross=True, rules=("change",), metrics=("system.network.up",))
+        kind, size = f"change: link down {hours:g} h", Size("link down", hours, "h")
+        return Truth(kind, gross=True, rules=("change",), metrics=("system.network.up",), size=size)
 
     return make
 
@@ -96,7 +101,7 @@ def deaf_port(hours: float) -> Fault:
         steps[steps < 0] += 2.0**32
         packets[:] = packets[0] + np.cumsum(np.where(inside, 0.0, steps))
         rules = ("change", "loss", "drops")
-        return Truth(f"change: port deaf {hours:g} h", gross=False, rules=rules)
+        return Truth(f"change: port deaf {hours:g} h", gross=False, rules=rules, size=Size("port deaf", hours, "h"))
 
     return make
 
@@ -115,7 +120,8 @@ def again_and_again(metric: str, number: int) -> Fault:
                 value[index:] = night.at_s[index:] - night.at_s[index]
             else:
                 value[index:] += 1
-        return Truth(f"change: {metric} x{number}", gross=True, rules=("change",), objects=(name,))
+        size = Size(metric, number, "starts")
+        return Truth(f"change: {metric} x{number}", gross=True, rules=("change",), objects=(name,), size=size)
 
     return make
 
@@ -138,7 +144,8 @@ def surge(metric: str, times: float, hours: float) -> Fault:
             steps = np.diff(value, prepend=value[0])
             value[:] = value[0] + np.cumsum(np.where(inside, times, 1.0) * steps)
             small = float(steps.sum()) / night.length_s < 0.02
-        return Truth(f"change: {metric} x{times:g}", gross=False, rules=("change",), metrics=(metric,), small=small)
+        kind, size = f"change: {metric} x{times:g}", Size(metric, times, "times as much")
+        return Truth(kind, gross=False, rules=("change",), metrics=(metric,), small=small, size=size)
 
     return make
 

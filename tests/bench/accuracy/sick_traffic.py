@@ -7,7 +7,7 @@ import math
 import numpy as np
 from tests.bench.accuracy.lives import counter
 from tests.bench.accuracy.night import Floats, Mask, Night, floats
-from tests.bench.accuracy.truth import DEAD, LOST, Fault, Stated, Truth
+from tests.bench.accuracy.truth import DEAD, LOST, Fault, Size, Stated, Truth
 
 
 def lost(ratio: float, what: str) -> Fault:
@@ -16,7 +16,7 @@ def lost(ratio: float, what: str) -> Fault:
     def make(night: Night, stated: Stated) -> Truth | None:
         del stated
         since = night.at_s >= night.rng.uniform(0.05, 0.5) * night.length_s
-        kind = f"{100 * ratio:g} % of {what} lost"
+        kind, size = f"{100 * ratio:g} % of {what} lost", Size(f"{what} lost", 100 * ratio, "%")
         if what == "packets" and night.has("load.tx.packets"):
             sent = np.diff(night.of("load.tx.packets"), prepend=0.0)
             gone = np.cumsum(np.where(since, night.rng.binomial(sent.astype(np.int64), ratio), 0))
@@ -36,10 +36,11 @@ def lost(ratio: float, what: str) -> Fault:
         elif what == "pings" and night.has("reach.up"):
             pings_lost(night, since & (night.rng.random(since.size) < ratio))
             enough = since.sum() * ratio >= 10
-            return Truth(kind, gross=ratio >= 0.01 and enough, rules=DEAD, small=ratio < 0.01 or not enough)
+            small = ratio < 0.01 or not enough
+            return Truth(kind, gross=ratio >= 0.01 and enough, rules=DEAD, small=small, size=size)
         else:
             return None
-        return Truth(kind, gross=ratio >= 0.01, rules=LOST)
+        return Truth(kind, gross=ratio >= 0.01, rules=LOST, size=size)
 
     return make
 
@@ -89,9 +90,14 @@ def stops(seconds: float) -> Fault:
             return _part_of_a_poll(night, since, seconds, kind)
         if not back_stops(night, gone):
             return None
-        return Truth(kind, gross=seconds >= 10, rules=LOST, small=seconds < min(10, 0.001 * night.length_s))
+        small = seconds < min(10, 0.001 * night.length_s)
+        return Truth(kind, gross=seconds >= 10, rules=LOST, small=small, size=_standstill(seconds))
 
     return make
+
+
+def _standstill(seconds: float) -> Size:
+    return Size("traffic stops", seconds, "s")
 
 
 def _part_of_a_poll(night: Night, since: float, seconds: float, kind: str) -> Truth | None:
@@ -109,7 +115,7 @@ def _part_of_a_poll(night: Night, since: float, seconds: float, kind: str) -> Tr
                 gone[index:] = round(part * each[index])
                 port_loses(night, gone)
             seen = seconds >= 10 and part >= 0.15
-            return Truth(kind, gross=seen, rules=LOST, small=not seen)
+            return Truth(kind, gross=seen, rules=LOST, small=not seen, size=_standstill(seconds))
     return None
 
 
@@ -131,7 +137,8 @@ def latency(times: float) -> Fault:
             )
         else:
             return None
-        return Truth(f"latency x{times:g}", gross=False, rules=("latency", "step_change", "recovery", "growth"))
+        rules = ("latency", "step_change", "recovery", "growth")
+        return Truth(f"latency x{times:g}", gross=False, rules=rules, size=Size("latency", times, "times as long"))
 
     return make
 
@@ -161,7 +168,8 @@ def slower(share: float, course: str) -> Fault:
         requests = not night.has("load.tx.packets")  # packets that do not come back are lost, requests may be not asked
         unknown = requests and not night.has("load.offered.rate") and "daily load" in night.traits
         small = requests and share <= (0.3 if unknown else 0.05)
-        return Truth(kind, gross=False, rules=(*LOST, "run_difference", "level"), small=small)
+        size = Size(f"throughput lower by a {course}", 100 * share, "%")
+        return Truth(kind, gross=False, rules=(*LOST, "run_difference", "level"), small=small, size=size)
 
     return make
 

@@ -19,7 +19,7 @@ def telemetry(night: Night, shape: Floats) -> None:
         return
     night.traits.add("telemetry")
     _temperatures(night, rng, shape)
-    _states(night, rng)
+    states(night, rng)
     _rates(night, rng, shape)
 
 
@@ -43,7 +43,7 @@ def _temperatures(night: Night, rng: np.random.Generator, shape: Floats) -> None
         night.put("system.temperature", np.round(value * 2) / 2, f"sensor={sensor}")
 
 
-def _states(night: Night, rng: np.random.Generator) -> None:
+def states(night: Night, rng: np.random.Generator) -> None:
     """Links, one of them never used, one perhaps taken down by an announced failover; cards and services."""
     n = night.at_s.size
     ports = int(rng.integers(1, 5))

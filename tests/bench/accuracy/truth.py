@@ -25,11 +25,23 @@ LOST = (
 DEAD = (*LOST, "coverage", "reboot", "process_restart", "management_isolation")
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Size:
+    """How much is wrong: ``value`` in ``unit``, comparable within the ``family``, so that sizes make a curve."""
+
+    family: str
+    value: float
+    unit: str
+
+    def __str__(self) -> str:
+        return f"{self.value:g} {self.unit}"
+
+
 @dataclass(frozen=True, slots=True)
 class Truth:
     """What is wrong: ``gross`` faults have to fail. ``rules`` may name it; with ``metrics`` and ``objects`` the finding
     has to be about one of these (a metric by its first letters). ``small``: within what the rules allow by default, so
-    it is reported and not scored."""
+    it is reported and not scored. ``size``: how much is wrong, None for what is wrong or not."""
 
     kind: str
     gross: bool
@@ -37,6 +49,7 @@ class Truth:
     metrics: tuple[str, ...] = ()
     objects: tuple[str, ...] = ()
     small: bool = False
+    size: Size | None = None
 
     def named_by(self, rule: str, metric: str, name: str) -> bool:
         """Whether a finding is about the fault."""

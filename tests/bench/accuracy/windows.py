@@ -155,7 +155,7 @@ def drawn(seed: int, each: int) -> Iterator[Background]:
 # --- real ------------------------------------------------------------------------------------------------------------
 
 
-def _sources(folder: Path) -> Iterator[tuple[str, str, Floats, Floats]]:
+def memory_series(folder: Path) -> Iterator[tuple[str, str, Floats, Floats]]:
     """(set, name, seconds, readings) of series that may be a memory's."""
     for path in sorted((folder / "alibaba_mem").glob("m_*.csv*")):
         read = [
@@ -195,7 +195,7 @@ def _sources(folder: Path) -> Iterator[tuple[str, str, Floats, Floats]]:
 def real(folder: Path, each: int) -> Iterator[Background]:
     """Quiet windows: up to so many of each set, in the order of the SHA-256 of their names."""
     found: dict[str, list[Background]] = {}
-    for kind, name, time_s, value in _sources(folder):
+    for kind, name, time_s, value in memory_series(folder):
         there = np.isfinite(time_s) & np.isfinite(value)
         order = np.unique(time_s[there], return_index=True)
         at_s, read = floats(order[0]), floats(value[there][order[1]])
@@ -204,7 +204,7 @@ def real(folder: Path, each: int) -> Iterator[Background]:
         length_s = _DAY_S if at_s[-1] - at_s[0] >= _DAY_S - 600 else _DAY_S / 2
         for i in range(int((at_s[-1] - at_s[0] + 600) // length_s)):
             part = (at_s - at_s[0] >= i * length_s) & (at_s - at_s[0] < (i + 1) * length_s)
-            if part.sum() >= _FEW // 2 and _is_quiet(read[part]):
+            if part.sum() >= _FEW // 2 and is_quiet(read[part]):
                 at = (at_s[part] - at_s[0] - i * length_s) * _DAY_S / length_s
                 own = Background(kind, f"{name} {i}", at, read[part] / float(np.median(read[part])))
                 found.setdefault(kind, []).append(own)
@@ -212,14 +212,14 @@ def real(folder: Path, each: int) -> Iterator[Background]:
         yield from sorted(of_kind, key=lambda own: hashlib.sha256(own.name.encode()).digest())[:each]
 
 
-def _is_quiet(value: Floats) -> bool:
-    """Whether the thirds agree, and their halves, in a series that moves at all."""
+def is_quiet(value: Floats, bound: float = _QUIET) -> bool:
+    """Whether the thirds agree, and their halves, to a share of the median, in a series that moves at all."""
     middle = float(np.median(value))
     if not middle > 0 or float(np.ptp(value)) <= 1e-4 * middle:
         return False
     parts = [float(np.mean(part)) for part in np.array_split(value, 3)]
     medians = [float(np.median(part)) for part in np.array_split(value, 6)]
-    return max(parts) - min(parts) < _QUIET * middle and max(medians) - min(medians) < _QUIET * middle
+    return max(parts) - min(parts) < bound * middle and max(medians) - min(medians) < bound * middle
 
 
 # --- judged ----------------------------------------------------------------------------------------------------------
