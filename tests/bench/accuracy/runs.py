@@ -3,9 +3,13 @@
     python tests/bench/accuracy/runs.py --healthy 200 --sick 400 --jobs 2
     python tests/bench/accuracy/runs.py --healthy 0 --sick 60 --only latency --each
     python tests/bench/accuracy/runs.py --healthy 1 --seed 17 --keep runs/seed-17     keeps the record or the table
+    python tests/bench/accuracy/runs.py --real DATA_DIR --healthy 400 --sick 800 --sizes    on real backgrounds
+    python tests/bench/accuracy/runs.py --sick 400 --draw 20 worst     draws the twenty that were judged worst
 
 Each run is drawn from its seed (``lives.py``, ``telemetry.py``); a sick one is a healthy one to which something is done
-(``sick.py``, ``sick_traffic.py``, ``sick_changes.py``). Small ones become a long table half of the time, judged by
+(``sick.py``, ``sick_traffic.py``, ``sick_changes.py``). With ``--real`` the healthy ones are made of real series
+(``real_nights.py``), and with ``--sizes`` half of the sick ones are of faults from small to large (``sick_sizes.py``).
+Small drawn ones become a long table half of the time, judged by
 ``soakwatch import`` and ``soakwatch judge``; the others a record, judged by ``soakwatch judge``. What is read is the
 verdict.json that the command writes.
 Asserts nothing.
@@ -18,13 +22,15 @@ import contextlib
 import io
 import json
 import os
+import re
 import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 for _library in ("OMP", "OPENBLAS", "MKL"):
@@ -32,10 +38,14 @@ for _library in ("OMP", "OPENBLAS", "MKL"):
 sys.path.insert(0, str(Path(__file__).parents[3]))
 
 import numpy as np  # noqa: E402
+from tests.bench.accuracy import real_lines, real_nights  # noqa: E402
+from tests.bench.accuracy.curves import curves  # noqa: E402
 from tests.bench.accuracy.lives import healthy  # noqa: E402
 from tests.bench.accuracy.night import Night, write_run, write_table  # noqa: E402
 from tests.bench.accuracy.sick import FAULTS  # noqa: E402
-from tests.bench.accuracy.truth import Stated, Truth  # noqa: E402
+from tests.bench.accuracy.sick_sizes import SIZED  # noqa: E402
+from tests.bench.accuracy.truth import Fault, Size, Stated, Truth  # noqa: E402
+from tests.bench.accuracy.worst import Before, picture, written  # noqa: E402
 
 from soakwatch.cli.main import run as command  # noqa: E402
 
@@ -61,6 +71,17 @@ class Judged:
     false_cause: bool
     reason: str
     seconds: float
+    picture: str = ""
+
+    @property
+    def wrong(self) -> int:
+        """How wrongly it was judged: 0 for right, then a fault that fails unnamed, is left open, a healthy run that is
+        not passed, one that fails, and a fault that passes."""
+        if self.truth is None:
+            return {"pass": 0, "fail": 4}.get(self.verdict, 3)
+        if self.truth.small:
+            return 0
+        return {"pass": 5, "fail": 0 if self.named and not self.false_cause else 1}.get(self.verdict, 2)
 
     @property
     def long(self) -> bool:
@@ -76,7 +97,7 @@ class Judged:
 def judged_json(night: Night, folder: Path) -> tuple[dict[str, object], str]:
     """The verdict document of the commands, and in which form they were given the run."""
     lines = sum(int(np.isfinite(value).sum()) for value in night.value.values())
-    table = lines <= _MAX_LINES and night.seed % 2 == 0 and "polls" not in night.traits
+    table = lines <= _MAX_LINES and night.seed % 2 == 0 and not {"polls", real_nights.REAL} & night.traits
     out = folder / "verdict.json"
     if table:
         path = folder / "night.csv"
@@ -157,39 +178,66 @@ def _false_cause(truth: Truth, document: dict[str, object], findings: list[dict[
     return False
 
 
-def try_healthy(seed: int, keep: Path | None = None) -> Judged:
-    """One healthy run."""
-    night = healthy(seed)
+Draw = Callable[[int], Night]
+
+
+def _pictured(row: Judged, night: Night, before: Before | None, document: dict[str, object]) -> Judged:
+    """With its picture, where it was judged wrong and pictures are wanted."""
+    if before is None or not row.wrong:
+        return row
+    outcome = "fail" if row.verdict == "fail" else row.verdict
+    accused = [
+        (str(f["metric"]), str(f["object"])) for f in _list(document, "findings") if f["outcome"] == outcome != "pass"
+    ]
+    what = "healthy" if row.truth is None else row.truth.kind
+    title = f"seed {row.seed}, {what}: {row.outcome}"
+    return replace(row, picture=picture(night, before, row.truth, accused, title, row.reason))
+
+
+def try_healthy(seed: int, keep: Path | None = None, *, draw: Draw = healthy, pictured: bool = False) -> Judged:
+    """One healthy run, of what ``draw`` makes of the seed."""
+    night = draw(seed)
+    before = Before.of(night) if pictured else None
     with _folder(keep) as folder:
         began = time.process_time()
         document, form = judged_json(night, folder)
-        return scored(night, None, document, form, time.process_time() - began)
+        return _pictured(scored(night, None, document, form, time.process_time() - began), night, before, document)
 
 
-def try_sick(seed: int, only: str = "", keep: Path | None = None) -> Judged | None:
+def try_sick(
+    seed: int,
+    only: str = "",
+    keep: Path | None = None,
+    *,
+    draw: Draw = healthy,
+    faults_of: Mapping[str, tuple[Fault, ...]] = FAULTS,
+    pictured: bool = False,
+) -> Judged | None:
     """One sick run: the fault is drawn by the seed; None where no night near the seed can bear it."""
-    groups = list(FAULTS)
+    groups = list(faults_of)
     group = groups[seed % len(groups)]
     turn = seed // len(groups)
-    faults = [f for g in groups for f in FAULTS[g]] if only else list(FAULTS[group])
+    faults = [f for g in groups for f in faults_of[g]] if only else list(faults_of[group])
     for attempt in range(40):
         rng = np.random.default_rng([15, seed, attempt])
         fault = faults[int(rng.integers(len(faults)))] if only else faults[turn % len(faults)]
-        night = healthy(int(rng.integers(2**31)) * 2 + seed % 2)
+        night = draw(int(rng.integers(2**31)) * 2 + seed % 2)
+        before = Before.of(night) if pictured else None
         with _folder(keep) as folder:
             stated: Stated = {}
             if "leak" in fault.__qualname__:
                 if night.hours < 11 or night.cadence_s > 60:
                     continue
-                with _folder(None) as before:
-                    document, _ = judged_json(night, before)
+                with _folder(None) as healthy_before:
+                    document, _ = judged_json(night, healthy_before)
                 stated = stated_by(document)
             truth = fault(night, stated)
             if truth is None or (only and only not in truth.kind):
                 continue
             began = time.process_time()
             document, form = judged_json(night, folder)
-            return replace(scored(night, truth, document, form, time.process_time() - began), seed=seed)
+            row = scored(night, truth, document, form, time.process_time() - began)
+            return _pictured(replace(row, seed=seed), night, before, document)
     return None
 
 
@@ -203,12 +251,46 @@ def _folder(keep: Path | None) -> Iterator[Path]:
         yield Path(folder)
 
 
-def _job(kind: str, seed: int, only: str, keep: str) -> Judged | str | None:
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is tried: faults of a name, on drawn or real backgrounds (of a folder, a half of its hosts), with pictures
+    of what is judged wrong."""
+
+    only: str = ""
+    keep: str = ""
+    real: str = ""
+    half: str = "reported"
+    sizes: bool = False
+    pictured: bool = False
+
+    @property
+    def draw(self) -> Draw:
+        """What makes the healthy night of a seed."""
+        return partial(real_nights.drawn, Path(self.real), self.half) if self.real else healthy
+
+    @property
+    def faults(self) -> Mapping[str, tuple[Fault, ...]]:
+        """What is done to them, by group."""
+        return {**FAULTS, **SIZED} if self.sizes else FAULTS
+
+
+def _job(kind: str, seed: int, asked: Asked) -> Judged | str | None:
+    keep = Path(asked.keep) if asked.keep else None
     try:
-        kept_in = Path(keep) if keep else None
-        return try_healthy(seed, kept_in) if kind == "healthy" else try_sick(seed, only, kept_in)
+        if kind == "healthy":
+            return try_healthy(seed, keep, draw=asked.draw, pictured=asked.pictured)
+        return try_sick(seed, asked.only, keep, draw=asked.draw, faults_of=asked.faults, pictured=asked.pictured)
     except Exception as error:  # noqa: BLE001 - one run that breaks is a result, not the end of the bench
         return f"{kind} {seed}: {type(error).__name__}: {error}"
+
+
+def by_background(rows: list[Judged]) -> Iterator[str]:
+    """Outcomes of real nights by what they are made of: a run counts for each of its sets."""
+    mark = f"{real_nights.REAL}: "
+    sets = sorted({trait for row in rows for trait in row.traits if trait.startswith(mark)})
+    for number, name in enumerate(sets):
+        of_set = list(table_of([row for row in rows if name in row.traits], lambda _: name.removeprefix(mark)))  # noqa: B023
+        yield from of_set if number == 0 else of_set[2:]
 
 
 def table_of(rows: list[Judged], name: Callable[[Judged], str]) -> Iterator[str]:
@@ -231,6 +313,11 @@ def table_of(rows: list[Judged], name: Callable[[Judged], str]) -> Iterator[str]
 
 def _kind(row: Judged) -> str:
     return "" if row.truth is None else row.truth.kind + (" (small)" if row.truth.small else "")
+
+
+def _sized(row: Judged) -> Iterator[tuple[Size, bool]]:
+    if row.truth is not None and row.truth.size is not None:
+        yield row.truth.size, row.verdict == "fail" and row.named
 
 
 def share(rows: list[Judged], chosen: Callable[[Judged], bool]) -> str:
@@ -268,13 +355,20 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--each", action="store_true", help="a line for every run that was judged wrong")
     parser.add_argument("--keep", default="", help="folder that keeps what was judged (for one run)")
+    parser.add_argument("--real", default="", help="folder of the real sets that the runs are made of")
+    parser.add_argument("--half", default="reported", choices=("reported", "tuning", "all"), help="of the real hosts")
+    parser.add_argument("--sizes", action="store_true", help="half of the sick runs are of faults from small to large")
+    parser.add_argument("--draw", nargs=2, metavar=("N", "FOLDER"), help="draw the N that were judged worst")
     options = parser.parse_args()
+    asked = Asked(options.only, options.keep, options.real, options.half, options.sizes, options.draw is not None)
+    if options.real:
+        real_lines.lines(Path(options.real), options.half)  # read once, before the processes part
     jobs = [("healthy", options.seed + n) for n in range(options.healthy)]
     jobs += [("sick", options.seed + n) for n in range(options.sick)]
     results: list[Judged] = []
     broken: list[str] = []
     with ProcessPoolExecutor(options.jobs) as pool:
-        futures = [pool.submit(_job, kind, seed, options.only, options.keep) for kind, seed in jobs]
+        futures = [pool.submit(_job, kind, seed, asked) for kind, seed in jobs]
         for number, future in enumerate(futures):
             result = future.result()
             if isinstance(result, str):
@@ -288,14 +382,12 @@ def main() -> None:
     if well:
         print("\n## Healthy runs\n")
         print("\n".join(table_of(well, lambda row: f"{row.hours:g} h at {row.cadence_s:g} s")))
-        print("\n".join(table_of(well, lambda row: row.form)))
+        print("\n".join(by_background(well) if options.real else table_of(well, lambda row: row.form)))
     if ill:
         print("\n## Sick runs\n")
-        print(
-            "\n".join(
-                table_of(ill, lambda row: row.truth.kind + (" (small)" if row.truth.small else "") if row.truth else "")
-            )
-        )
+        print("\n".join(table_of(ill, _kind)))
+        print("\n## Detection by size\n")
+        print("\n".join(curves((size, named) for row in ill for size, named in _sized(row))))
     print(f"\n{sum(row.seconds for row in results):.0f} s CPU for {len(results)} runs")
     if options.each:
         print()
@@ -308,6 +400,12 @@ def main() -> None:
                     f"{row.seed} {row.form} {kind} ({row.hours:g} h, {row.cadence_s:g} s, {row.series} series): "
                     f"{row.outcome}{cause}, {', '.join(row.rules)}: {row.reason[:300]}"
                 )
+    if options.draw:
+        worst = sorted((row for row in results if row.picture), key=lambda row: (-row.wrong, row.seed))
+        chosen = worst[: int(options.draw[0])]
+        names = [f"{'healthy' if row.truth is None else row.truth.kind}-{row.seed}-{row.outcome}" for row in chosen]
+        plain = [re.sub(r"[^A-Za-z0-9.]+", "-", name) for name in names]
+        written(Path(options.draw[1]), [(name, row.picture) for name, row in zip(plain, chosen, strict=True)])
     for text in broken:
         print(f"broken: {text}")
 
