@@ -68,6 +68,11 @@ def _taken(night: Night, real: Sequence[Line], kind: Kind, beside: Stretch | Non
     return found
 
 
+def _origin(found: Stretch) -> str:
+    """Where a series comes from, for who looks at a run."""
+    return f"{found.line.data} {found.line.name} at {found.begin_s:.0f} s"
+
+
 def _share(found: Stretch) -> Floats:
     return floats(found.value / float(np.median(found.value)))
 
@@ -89,7 +94,7 @@ def _memory(night: Night, real: Sequence[Line]) -> None:
             own, beside = used, total
             continue
         name = f"process={('bgpd', 'snort', 'java', 'sshd', 'nginx')[number % 5]}{number // 5 or ''},instance=0"
-        watched(night, number, name, used, f"{found.line.data} {found.line.name} at {found.begin_s:.0f} s")
+        watched(night, number, name, used, _origin(found))
         beside = beside + used
     host_memory(night, own + beside)
     night.put("system.memory.committed", np.round((1.4 * beside + 0.7 * own) / 4096) * 4096, life="sum")
@@ -101,11 +106,11 @@ def _cpu(night: Night, real: Sequence[Line]) -> Stretch | None:
     if found is None:
         night.put("system.cpu.utilization", np.full(night.at_s.size, 0.2))
         return None
-    night.put("system.cpu.utilization", found.value, life=f"{found.line.data} {found.line.name}")
+    night.put("system.cpu.utilization", found.value, life=_origin(found))
     for core in range(int(night.rng.integers(0, 5))):
         other = _taken(night, real, "cpu")
         if other is not None:
-            night.put("system.cpu.core.utilization", other.value, f"core={core}", f"{other.line.data}")
+            night.put("system.cpu.core.utilization", other.value, f"core={core}", _origin(other))
     return found
 
 
@@ -123,7 +128,7 @@ def _load(night: Night, real: Sequence[Line], host: Stretch | None) -> None:
         night.traits.add("packets")
         rate = _level(night, 2e4, 2e6) * _share(found)
         sent = _each(night, rate)
-        night.put("load.tx.packets", sent, life=f"{found.line.data} {found.line.name}")
+        night.put("load.tx.packets", sent, life=_origin(found))
         night.put("load.rx.packets", sent.copy())
         night.put("load.offered.packet.rate", rate)
         ports(night, sent, sent.copy())
@@ -133,7 +138,7 @@ def _load(night: Night, real: Sequence[Line], host: Stretch | None) -> None:
             return
         night.traits.add("requests")
         rate = _level(night, 200, 8000) * _share(found)
-        night.put("load.requests", _each(night, rate), life=f"{found.line.data} {found.line.name}")
+        night.put("load.requests", _each(night, rate), life=_origin(found))
         night.put("load.request.rate", rate.copy())
         night.put("load.failures", np.zeros(rate.size))
         night.put("load.offered.rate", rate.copy())
@@ -145,9 +150,9 @@ def _load(night: Night, real: Sequence[Line], host: Stretch | None) -> None:
     if usual is not None and slow is not None:
         level = _level(night, 0.0008, 0.03)
         shown = level * _share(usual)
-        night.put("load.latency", shown, "quantile=0.5", f"{usual.line.data} {usual.line.name}")
+        night.put("load.latency", shown, "quantile=0.5", _origin(usual))
         worse = np.maximum(shown, 2.5 * level * _share(slow))
-        night.put("load.latency", worse, "quantile=0.99", f"{slow.line.data} {slow.line.name}")
+        night.put("load.latency", worse, "quantile=0.99", _origin(slow))
 
 
 def _thirds(value: Floats) -> Floats:
@@ -162,28 +167,29 @@ def _network(night: Night, real: Sequence[Line], host: Stretch | None) -> None:
         if found is not None:
             pace = _level(night, 2e3, 2e6) * _share(found)
             name = f"interface=eth0,direction={direction}"
-            night.put("system.network.io", _each(night, pace), name, f"{found.line.data} {found.line.name}")
+            night.put("system.network.io", _each(night, pace), name, _origin(found))
             if whole:
                 night.put("system.network.packets", _each(night, pace / 400), name)
 
 
 def _levels(night: Night, real: Sequence[Line]) -> None:
-    """Connections in a table, a queue, a sensor and the run queue, of the sets that have such a thing."""
-    found = _taken(night, real, "connections")
-    if found is not None:
+    """Connections in a table, a queue, a sensor and the run queue: of one or two hosts each, so not in every night."""
+
+    def perhaps(kind: Kind, share: float) -> Stretch | None:
+        return _taken(night, real, kind) if night.rng.random() < share else None
+
+    if (found := perhaps("connections", 0.3)) is not None:
         level = _level(night, 2_000, 200_000)
-        night.put("system.conntrack.count", np.round(level * _share(found)), life=found.line.name)
+        night.put("system.conntrack.count", np.round(level * _share(found)), life=_origin(found))
         night.put("system.conntrack.limit", np.full(night.at_s.size, 2.0 ** math.ceil(math.log2(level * 2.2))))
-    found = _taken(night, real, "queue")
-    if found is not None:
+    if (found := perhaps("queue", 0.4)) is not None:
         depth = np.round(night.rng.uniform(50, 1500) * found.value / float(found.value.max()))
-        night.put("queue.depth", depth, "queue=0", found.line.name)
+        night.put("queue.depth", depth, "queue=0", _origin(found))
         night.put("queue.limit", np.full(depth.size, 4096.0), "queue=0")
         night.put("queue.dropped", np.zeros(depth.size), "queue=0")
-    found = _taken(night, real, "temperature")
-    if found is not None:
+    if (found := perhaps("temperature", 0.6)) is not None:
         value = night.rng.uniform(35, 55) * _share(found)
-        night.put("system.temperature", np.round(value * 2) / 2, "sensor=cpu", found.line.name)
-    found = _taken(night, real, "run queue")
-    if found is not None:
-        night.put("system.cpu.load", np.round(night.rng.uniform(0.5, 4) * _share(found), 2), "minutes=5")
+        night.put("system.temperature", np.round(value * 2) / 2, "sensor=cpu", _origin(found))
+    if (found := perhaps("run queue", 0.6)) is not None:
+        load = np.round(night.rng.uniform(0.5, 4) * _share(found), 2)
+        night.put("system.cpu.load", load, "minutes=5", _origin(found))
