@@ -165,7 +165,7 @@ def _network(night: Night, real: Sequence[Line], host: Stretch | None) -> None:
     for direction in ("receive", "transmit"):
         found = _taken(night, real, "traffic", host if direction == "receive" else None)
         if found is not None:
-            pace = _level(night, 2e3, 2e6) * _share(found)
+            pace = _level(night, 200, 2e5) * _share(found)
             name = f"interface=eth0,direction={direction}"
             night.put("system.network.io", _each(night, pace), name, _origin(found))
             if whole:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +14,7 @@ from tests.bench.accuracy.truth import Truth
 
 from soakwatch_model.metric import BY_NAME, COUNTER
 
-_PANELS = 3
+_PANELS, _HEAD, _LETTERS = 3, 64, 125
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,17 +71,22 @@ def picture(
     keys = sorted(touched, key=rank) or [key for key in night.value if (key.metric, key.object) in accused]
     keys = keys or [key for key in night.value if key.metric in {"system.memory.usage", "load.rx.packets"}]
     begin_s = [float(night.at_s[min(touched.values())])] if touched else []
-    panels = []
+    panels, lines = [], [title, *textwrap.wrap(note, _LETTERS)[:3]]
     for number, key in enumerate(keys[:_PANELS]):
         entry = BY_NAME[key.metric]
         unit = f"{entry.unit}/s" if entry.kind == COUNTER else entry.unit
-        life = night.life.get(key, "")
-        about = f"{key.metric} {key.object}{f' ({life})' if life else ''}"[:140]
-        head = f"{title[:150]} | {about}" if number == 0 else about
-        drawn = svg(head[:200], note[:190] if number == 0 else "", night.at_s, _read(night, key), unit, begin_s)
-        panels.append(drawn.replace("<svg ", f'<svg y="{number * HIGH}" ', 1))
-    high = max(1, len(panels)) * HIGH
-    return f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDE}" height="{high}">{"".join(panels)}</svg>\n'
+        about, origin = f"{key.metric} {key.object}"[:_LETTERS], night.life.get(key, "")[:_LETTERS]
+        drawn = svg(about, origin, night.at_s, _read(night, key), unit, begin_s)
+        panels.append(drawn.replace("<svg ", f'<svg y="{_HEAD + number * HIGH}" ', 1))
+    high = _HEAD + max(1, len(panels)) * HIGH
+    text = "".join(
+        f'<text x="2" y="{14 * (number + 1)}" font-family="sans-serif" font-size="11">{escape(line)}</text>'
+        for number, line in enumerate(lines)
+    )
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDE}" height="{high}">'
+        f'<rect width="{WIDE}" height="{high}" fill="#fff"/>{text}{"".join(panels)}</svg>\n'
+    )
 
 
 def written(folder: Path, pictures: list[tuple[str, str]]) -> None:
