@@ -401,7 +401,7 @@ def main() -> None:
     if well:
         print("\n## Healthy runs\n")
         print("\n".join(table_of(well, lambda row: f"{row.hours:g} h at {row.cadence_s:g} s")))
-        print("\n".join(by_background(well) if options.real else table_of(well, lambda row: row.form)))
+        print("\n".join(["", *by_background(well)] if options.real else table_of(well, lambda row: row.form)))
     if ill:
         print("\n## Sick runs\n")
         print("\n".join(table_of(ill, _kind)))
