@@ -109,9 +109,12 @@ def _load_is_quiet(value: Floats) -> bool:
 
 
 def _latency_is_quiet(value: Floats) -> bool:
-    """Medians of sixths agree within 15 % of the median, and no reading is over ten times as long."""
-    middle = float(np.median(value))
-    return bool(value.min() > 0 and value.max() < 10 * middle and np.ptp(_sixths(value)) < 0.15 * middle)
+    """Medians of sixths agree within 15 % of the median, the last 24th is within 30 % of it, and no reading is over ten
+    times as long."""
+    middle, last = float(np.median(value)), float(np.median(np.array_split(value, 24)[-1]))
+    if not (value.min() > 0 and value.max() < 10 * middle and abs(last - middle) < 0.3 * middle):
+        return False
+    return bool(np.ptp(_sixths(value)) < 0.15 * middle)
 
 
 def _level_is_quiet(value: Floats) -> bool:
