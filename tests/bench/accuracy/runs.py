@@ -306,8 +306,10 @@ def _job(kind: str, seed: int, asked: Asked) -> Judged | str | None:
 def by_background(rows: list[Judged]) -> Iterator[str]:
     """Outcomes of real nights by what they are made of: a run counts for each of its sets."""
     mark = f"{real_nights.REAL}: "
-    sets = sorted({trait for row in rows for trait in row.traits if trait.startswith(mark)})
-    for number, name in enumerate(sets):
+    made_of = sorted({trait for row in rows for trait in row.traits if trait.startswith(mark)})
+    sets = sorted({name.partition(" of ")[2] for name in made_of})
+    yield f"Made of {len(sets)} sets: {', '.join(sets)}.\n"
+    for number, name in enumerate(made_of):
         of_set = list(table_of([row for row in rows if name in row.traits], lambda _: name.removeprefix(mark)))  # noqa: B023
         yield from of_set if number == 0 else of_set[2:]
 
