@@ -256,9 +256,7 @@ class _Question:
         """A doubt about what was freed is one about what came since, if that is long enough to be judged."""
         begin_s = self.span_s * (release.index + 1) / trend.blocks
         since = self.time_s >= begin_s
-        if trend.outcome is not Outcome.INCONCLUSIVE or trend.probability >= _EVENS:
-            return trend
-        if self.span_s - begin_s < _LONG_SINCE * self.span_s:
+        if trend.outcome is not Outcome.INCONCLUSIVE or self.span_s - begin_s < _LONG_SINCE * self.span_s:
             return trend
         rest = replace(
             self,
