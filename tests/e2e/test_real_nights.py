@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import math
 import os
 from copy import deepcopy
 from dataclasses import replace
@@ -22,6 +23,7 @@ from tests.bench.accuracy.real_nights import REAL, drawn
 from tests.bench.accuracy.runs import Asked, try_healthy, try_sick
 from tests.bench.accuracy.sick import grows
 from tests.bench.accuracy.sick_sizes import SIZED
+from tests.bench.accuracy.sick_traffic import stops
 from tests.bench.accuracy.truth import Size, Stated, Truth
 
 POLLS = floats(60.0 * np.arange(10))
@@ -129,6 +131,13 @@ def test_what_was_judged_wrong_is_drawn_with_the_begin_of_its_fault(pods: Path) 
     assert row.picture.startswith("<svg")
     assert "memory +0.1 % a day" in row.picture
     assert 'stroke="#c33"' in row.picture
+
+
+def test_a_standstill_within_an_announced_failover_is_no_fault(pods: Path) -> None:
+    night = next(night for seed in range(12) if "packets" in (night := drawn(pods, "all", seed)).traits)
+    night.announce("failover", 0.0, night.length_s, {})
+    assert stops(60.0)(deepcopy(night), {}) is None
+    assert stops(math.inf)(night, {}) is not None
 
 
 def test_every_fault_of_a_curve_that_a_night_bears_has_a_size(pods: Path) -> None:

@@ -103,6 +103,11 @@ class Night:
         begin, end = (BEGIN_NS + round(x * 1e9) for x in (begin_s, end_s))
         self.events.append(Event(kind, DUT, name, begin, end, {}, expect, end + round(120e9)))
 
+    def is_announced(self, begin_s: float, end_s: float) -> bool:
+        """Whether all of a stretch lies within one announced event: the plan excuses what is missing in it."""
+        begin, end = (BEGIN_NS + round(x * 1e9) for x in (begin_s, end_s))
+        return any(e.begin_ns <= begin and end <= max(e.end_ns or 0, e.deadline_ns or 0) for e in self.events)
+
     def source_of(self, key: Key) -> Source:
         """Which source brings a series: the first that does."""
         return next(source for source in self.sources if source.brings(key))

@@ -357,6 +357,10 @@ def summary(well: list[Judged], ill: list[Judged]) -> Iterator[str]:
     passed = share(whole, lambda r: r.verdict == "pass")
     yield f"| healthy runs of 12 h and more at 60 s or faster that PASS | {passed} | 85 % | 95 % |"
     yield f"| gross faults that FAIL | {share(gross, lambda r: r.verdict == 'fail')} | 99 % | 100 % |"
+    drawn_out = [row for row in ill if row.sized and row.truth is not None and row.truth.gross]
+    if drawn_out:
+        failed = share(drawn_out, lambda r: r.verdict == "fail")
+        yield f"| gross faults among those of the curves that FAIL | {failed} | | |"
     yield f"| sick runs that PASS | {share(scored_ill, lambda r: r.verdict == 'pass')} | 1 % | 0 |"
     for times, floor, aim in ((2, 85, 90), (3, 95, 97)):
         leaks = [row for row in scored_ill if row.truth is not None and row.truth.kind.startswith(f"leak x{times}")]

@@ -84,6 +84,8 @@ def stops(seconds: float) -> Fault:
         if math.isfinite(seconds) and seconds > 0.2 * night.length_s:
             return None
         since = night.rng.uniform(0.25, 0.75) * night.length_s
+        if math.isfinite(seconds) and night.is_announced(since, since + seconds):
+            return None
         gone = (night.at_s > since) & (night.at_s <= since + seconds)
         kind = f"traffic stops for {seconds:g} s" if math.isfinite(seconds) else "traffic stops to the end"
         if seconds < night.cadence_s:
