@@ -250,7 +250,9 @@ class Trend:
     def _of_blocks(self, case: Case, series: Series, life: Life, cut: Blocks, stayed_s: float = 0.0) -> JudgedLife:
         """What a life says that is cut into blocks, and that lay at its ceiling for some time after it."""
         read, rise = cut, rise_of(cut.value)
-        if cut.missing > _UNKNOWN or rise.height < _SCREEN * self._least(series, rise.first):
+        if cut.missing > _UNKNOWN:
+            return JudgedLife(Outcome.INCONCLUSIVE, rise, life, cut, 0.0, "")
+        if rise.height < _SCREEN * self._least(series, rise.first):
             return JudgedLife(Outcome.PASS, rise, life, cut, 0.0, "")
         load = tuple(of for of in case.load if of.target != series.target or of.metric != series.metric)
         value, straight = _sign(series) * life.series.values, ""
@@ -306,6 +308,10 @@ class Trend:
         begun, ended = (quantity(sign * end, unit) for end in rise.seen)
         least = self._least(series, rise.first)
         span_s = judged.life.window.seconds
+        if judged.outcome is Outcome.INCONCLUSIVE:
+            reason = f"{name}: no sample in {100 * judged.cut.missing:.0f} % of {duration(span_s)}"
+            settle = "needs samples in at least half of the intervals"
+            return replace(finding, reason=reason, why=InconclusiveReason.GAP, settle=settle)
         finding = replace(
             finding,
             measured=sign * rise.seen[1],
@@ -352,7 +358,7 @@ class Trend:
         )
 
 
-_RANK: Final = {Outcome.PASS: 0, Outcome.WARN: 1, Outcome.FAIL: 2}
+_RANK: Final = {Outcome.PASS: 0, Outcome.INCONCLUSIVE: 1, Outcome.WARN: 2, Outcome.FAIL: 3}
 
 
 def amount(height: float, unit: str) -> str:

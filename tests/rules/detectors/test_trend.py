@@ -179,6 +179,17 @@ def test_too_little_never_passes() -> None:
     assert (finding.outcome, finding.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.GAP)
 
 
+def test_a_life_without_most_of_its_samples_is_no_pass() -> None:
+    """The hours before a reboot were read, of those after it a third: enough of the run, and not of that life."""
+    series = readings("system.cpu.utilization", np.full(N, 0.05), 60.0)
+    read = np.arange(N) < 2 * N // 3
+    holes = replace(series, time_ns=series.time_ns[read], value=series.value[read])
+    reboot = Event("reboot", "dut", "", N // 2 * 60 * S, None)
+    finding = Trend().judge(Case("dut", "", DAY, (holes,), events=(reboot,)))[0]
+    assert (finding.outcome, finding.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.GAP)
+    assert finding.reason == "CPU: no sample in 67 % of 12 h"
+
+
 def test_the_catalogue_says_what_is_judged() -> None:
     assert Trend.metrics == trending()
 
