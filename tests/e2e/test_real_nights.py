@@ -1,4 +1,4 @@
-"""Whole runs made of real series: what is a quiet window, what a night is made of, and how its faults are told.
+"""Whole runs made of real series: what is a quiet window, what a night is made of, and which faults are done to it.
 
 The real sets are no part of the project: ``DATA_DIR`` names their folder. Without it a set of two pods is drawn.
 """

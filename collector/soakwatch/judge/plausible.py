@@ -44,7 +44,8 @@ _ARRIVED: Final = {"interface": "system.network.packets", "queue": "queue.packet
 _UNSEEN = 100.0  # times what arrived that can have been dropped before it was counted, where no generator says more
 _QUEUED = 10_000.0  # packets that can have waited there
 _KEPT_BYTES: Final = 32 * 2**20
-"""Of readings that are kept decoded, of the series that are read first: most rules read what another one read."""
+"""Of readings that are kept decoded, of the series that are read first: most rules read what another one read. Their
+times, which series of one source share, come on top."""
 _BOOTED: Final = ("system.boot.id", "system.uptime")
 
 
@@ -92,8 +93,8 @@ class Plausible:
             self._odd[key] = len(read), sifted.odd
             if sifted.odd:
                 self._left[key] = sifted.series
-            elif read.values.nbytes <= self._room:
-                self._room -= read.values.nbytes
+            elif read.value.nbytes <= self._room:
+                self._room -= read.value.nbytes
                 self._whole[key] = read
         kept = self._left.get(key, self._whole.get(key))
         if kept is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 from soakwatch_model.label import label
@@ -12,15 +13,16 @@ _SAID: Final = ("quantile", "flow", "peer", "protocol")
 """Labels that a sentence says in words of their own."""
 
 
-def thing_of(series: Series) -> str:
-    """What a series is about: what the labels of its object say.
+def thing_of(series: Series, but: Collection[str] = ()) -> str:
+    """What a series is about: what the labels of its object say, ``but`` some.
 
     >>> import numpy as np
     >>> from soakwatch_rules.scenarios.synthetic import readings
     >>> thing_of(readings("system.network.packets", np.zeros(0), 1.0, object="interface=eth1,direction=receive"))
     'eth1 receive'
     """
-    return " ".join(part.partition("=")[2] for part in series.object.split(",") if part)
+    keyed = (part.partition("=") for part in series.object.split(","))
+    return " ".join(value for key, _, value in keyed if value and key not in but)
 
 
 def name_of(series: Series) -> str:
@@ -36,8 +38,7 @@ def name_of(series: Series) -> str:
     ('p99.9 latency of flow 3', 'round trip to gw (icmp)')
     """
     quantile, flow, peer, protocol = (label(series.object, key) for key in _SAID)
-    keyed = (part.partition("=") for part in series.object.split(","))
-    thing = " ".join(value for key, _, value in keyed if value and key not in _SAID)
+    thing = thing_of(series, _SAID)
     parts = (
         percentile(quantile) if quantile else "",
         words_of(series.metric),

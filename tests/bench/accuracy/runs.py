@@ -382,7 +382,9 @@ def main() -> None:
     parser.add_argument("--keep", default="", help="folder that keeps what was judged (for one run)")
     parser.add_argument("--real", default="", help="folder of the real sets that the runs are made of")
     parser.add_argument("--half", default="reported", choices=("reported", "tuning", "all"), help="of the real hosts")
-    parser.add_argument("--sizes", action="store_true", help="half of the sick runs are of faults from small to large")
+    parser.add_argument(
+        "--sizes", action="store_true", help="three of seven sick runs are of faults from small to large"
+    )
     parser.add_argument("--draw", nargs=2, metavar=("N", "FOLDER"), help="draw the N that were judged worst")
     options = parser.parse_args()
     asked = Asked(options.only, options.keep, options.real, options.half, options.sizes, options.draw is not None)
