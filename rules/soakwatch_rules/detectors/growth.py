@@ -103,7 +103,7 @@ class Growth:
     allowed + 5 standard errors of the straight line (more with many series, and with few independent readings).
 
     How often wrong: ``soakwatch rules growth`` prints the table, 300 synthetic signals a shape. Over all healthy shapes
-    0.57 % failed on average (most of half of a wave: 22 %), of leaks that have to fail 0.20 % passed.
+    0.58 % failed on average (most of half of a wave: 22 %), of leaks that have to fail 0.15 % passed.
 
     Known weaknesses: a warm-up that takes longer than a third of the run and half of a cycle look like a leak; growth
     that begins in the last fifth, or that came in up to three steps, is mostly inconclusive; noise with a memory of
