@@ -157,9 +157,9 @@ def ways() -> Mapping[str, Way]:
     }
 
 
-def shortfalls(run: Path, code: int, *, in_doubt: bool = False) -> list[str]:
+def shortfalls(run: Path, code: int | None, *, in_doubt: bool = False) -> list[str]:
     """What a run in a folder owes and did not do, in words; nothing where it lost nothing. Its hook may not
-    have run where a kill left it ``in_doubt``."""
+    have run where a kill left it ``in_doubt``; no exit code (None) where it was killed after all was done."""
     try:
         with RecordView.open(run) as view:
             verdict, reason = view.meta("verdict"), view.meta("reason") or ""
@@ -168,7 +168,7 @@ def shortfalls(run: Path, code: int, *, in_doubt: bool = False) -> list[str]:
     if code == EXIT_INCONCLUSIVE and reason.endswith("nothing was polled"):
         return []  # the machine was too busy to begin within such a short run
     problems = []
-    if verdict is None or EXIT_CODES[Outcome(verdict)] != code:
+    if verdict is None or code not in {None, EXIT_CODES[Outcome(verdict)]}:
         problems.append(f"exit code {code} with the verdict {verdict}")
     problems += [f"no {name}" for name in REPORT_FILES.values() if not (run / name).is_file()]
     told = run / "told.txt"
