@@ -62,12 +62,15 @@ class Lost:
     """What did not come back: in each of ``stops`` standstills nothing at all, whatever was sent.
 
     ``by_ports``: it was held against what the device's own interfaces counted; ``stage`` is where most of it was lost
-    then, None where no stage has half of it.
+    then, None where no stage has half of it. ``count`` of ``what`` ("requests") were lost, None where what was sent is
+    not known.
     """
 
     stops: int = 0
     by_ports: bool = False
     stage: Stage | None = None
+    count: float | None = None
+    what: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,31 @@ class Repeated:
     """It fails because it happened ``times`` again and again, where each time by itself would not fail."""
 
     times: int
+
+
+@dataclass(frozen=True, slots=True)
+class Onset:
+    """What is found of a whole stretch began at ``begin_ns`` within it: it was flat before."""
+
+    begin_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """The process exited at ``time_ns`` and was not there again by the end."""
+
+    time_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Happened:
+    """What happened in two parts of a sentence: the ``thing`` ("ge0"; empty: the target itself), and a ``verb`` with
+    all that belongs to it ("went down 3 times"). ``broke``: the thing itself failed, so what was lost then followed.
+    """
+
+    thing: str
+    verb: str
+    broke: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +131,19 @@ class Sparse:
     seconds: float
 
 
-Fact = PartOfRun | Aside | Certainty | Growth | Lost | PathCut | PollCost | Repeated | Sparse
-KINDS: Final[tuple[type[Fact], ...]] = (PartOfRun, Aside, Certainty, Growth, Lost, PathCut, PollCost, Repeated, Sparse)
+Fact = PartOfRun | Aside | Certainty | Gone | Growth | Happened | Lost | Onset | PathCut | PollCost | Repeated | Sparse
+KINDS: Final[tuple[type[Fact], ...]] = (
+    PartOfRun,
+    Aside,
+    Certainty,
+    Gone,
+    Growth,
+    Happened,
+    Lost,
+    Onset,
+    PathCut,
+    PollCost,
+    Repeated,
+    Sparse,
+)
 """All of them; a record keeps facts by the names of their kinds."""

@@ -103,11 +103,13 @@ class Words:
     """A rule for a reader who does not know it.
 
     ``plain`` is what its failure means ("it rebooted"); empty: its name. ``effect`` is its finding as one of several
-    effects that came at once ("packets lost"); empty: it is not listed.
+    effects that came at once ("packets lost"); empty: it is not listed. ``happened`` is what happened as a sentence
+    about ``{thing}`` (a process, a port; what the object names) on ``{target}``; empty: the target, then ``plain``.
     """
 
     plain: str = ""
     effect: str = ""
+    happened: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +165,8 @@ class Traits:
     of_returned_load: bool = False
     """What it says of the load that came back is no graver than what the account of losses says of the device."""
     family: Family = Family.OTHER
+    of_shared_load: bool = False
+    """What it says of a load that several devices share is the same of each of them."""
     only_warns: frozenset[str] = frozenset()
     """Metrics of which it only warns, whatever it finds."""
     guide: Guide = Guide()
@@ -217,3 +221,15 @@ def plain_words(rule: str) -> str:
     ('it rebooted', 'my own rule')
     """
     return traits_of(rule).words.plain or rule.replace("_", " ")
+
+
+def happened_words(rule: str, thing: str, target: str) -> str:
+    """What a finding of a rule says happened: to a thing of a target, or to the target itself.
+
+    >>> happened_words("reboot", "", "fw"), happened_words("my_own_rule", "eth1", "fw")
+    ('fw rebooted', 'my own rule on fw (eth1)')
+    """
+    said = traits_of(rule).words.happened
+    if said and (thing or "{thing}" not in said):
+        return said.format(thing=thing, target=target)
+    return f"{plain_words(rule)} on {target}" + (f" ({thing})" if thing else "")

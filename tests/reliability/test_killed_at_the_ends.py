@@ -69,7 +69,7 @@ def tried(moment: str, wait_s: float, folder: Path, letters: Posts) -> list[str]
     soakwatch = command_in(folder)
     resumed = soakwatch("resume", "run", "--no-web", timeout=900)
     doubt = "may have run" in resumed.stderr
-    too_late = resumed.returncode == 2 and DONE in resumed.stderr  # all was done before the kill: nothing may be missing
+    too_late = resumed.returncode == 2 and DONE in resumed.stderr  # all had been done before the kill
     problems = shortfalls(folder / "run", None if too_late else resumed.returncode, in_doubt=doubt)
     sent, doubt = letters.paths.count(f"/{folder.name}"), "may have been sent" in resumed.stderr
     if sent != 1 and not (doubt and sent == 0):

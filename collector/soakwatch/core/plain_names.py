@@ -8,6 +8,22 @@ from soakwatch_model.sample import object_labels
 _NAMING_LABELS = ("process", "pool", "mountpoint", "device", "interface", "queue")
 
 
+def thing_name(metric: str, object_: str) -> str:
+    """The thing that a finding is about: the process, port or file system; where it names none, what is measured.
+
+    >>> thing_name("process.up", "process=authd,instance=0"), thing_name("system.cpu.utilization", "")
+    ('authd', 'CPU utilization')
+    >>> thing_name("system.filesystem.usage", "mountpoint=/var/log"), thing_name("", "")
+    ('/var/log', '')
+    """
+    labels = object_labels(object_) if "=" in object_ else {}
+    name = next((labels[key] for key in _NAMING_LABELS if key in labels), "")
+    if not name:
+        name = object_ if not labels else " ".join(labels.values())
+    instance = labels.get("instance", "0") if "process" in labels else "0"
+    return (name or (words_of(metric) if metric else "")) + (f" (instance {instance})" if instance != "0" else "")
+
+
 def plain_name(metric: str, object_: str) -> str:
     """What a series is of: the process, pool or file system by its name, without the instance of an only one.
 

@@ -9,6 +9,7 @@ from soakwatch.core.errors import EXIT_FAIL, EXIT_INCONCLUSIVE, EXIT_PASS
 from soakwatch.core.units import show_seconds
 from soakwatch.judge.capacity import CapacitySearch
 from soakwatch.judge.pass_requirements import Demand
+from soakwatch.judge.told import Told, fail_words, told_of
 from soakwatch.record.seal import Checked
 from soakwatch_model.case import Ledger
 from soakwatch_model.event import Event
@@ -74,6 +75,12 @@ class Verdict:
     set_aside: tuple[SetAside, ...] = ()
 
     @property
+    def told(self) -> tuple[Told, ...]:
+        """What failed, in the order and with the moments that every surface tells; what warned where nothing failed."""
+        outcome = Outcome.FAIL if self.outcome is Outcome.FAIL else Outcome.WARN
+        return told_of(self.findings, self.causes, outcome)
+
+    @property
     def words(self) -> str:
         """The verdict in a word, or its preliminary form before the end."""
         if not self.preliminary:
@@ -106,15 +113,17 @@ def fold(
     A run that ended before ``REACHED`` of its planned length cannot pass: the polls after its end were due. A run that
     ``goes_on`` has not ended early, but its verdict is preliminary and never a pass. A run in which nothing was judged
     is inconclusive, never pass; so is a target of role ``dut`` of which nothing was judged. Findings are ordered worst
-    first, then by target, rule and object, so that equal records give equal verdicts. Causes only group the findings:
-    they change no outcome.
+    first, then as their causes come, then by target, rule and object, so that equal records give equal verdicts.
+    Causes only group the findings: they change no outcome.
     """
     order = list(Outcome)
     ordered = tuple(sorted(findings, key=lambda f: (order.index(f.outcome), f.target, f.rule, f.metric, f.object)))
     stretches = tuple(phases)
     wanted = demand if isinstance(demand, Demand) else Demand(optional=demand)
     waived = wanted.waived(ordered)
-    ordered_causes = _required_first(causes(ordered, events, stretches), waived)
+    ordered, ordered_causes, waived = _as_told(
+        ordered, _required_first(causes(ordered, events, stretches), waived), waived
+    )
     led = {index: rank for rank, index in enumerate(index for cause in ordered_causes for index in cause.findings)}
     first = sorted(range(len(ordered)), key=lambda index: led.get(index, len(led)))
     targets = tuple(
@@ -123,6 +132,8 @@ def fold(
     )
     outcome = _worst(targets)
     headline = _headline(outcome, targets, ordered, waived)
+    if outcome is Outcome.FAIL:
+        headline = fail_words(told_of(ordered, ordered_causes, outcome), window, stretches).removesuffix(".")
     # The first poll is due up to a second after the run began, and that second was not missing at its end.
     begun_ns = min([window.begin_ns, *(stretch.window.begin_ns for stretch in stretches)])
     lasted_s = (window.end_ns - begun_ns) * 1e-9
@@ -136,6 +147,20 @@ def fold(
     return Verdict(
         run, outcome, headline, window, targets, ordered, tuple(ledgers), stretches, ordered_causes, waived, goes_on
     )
+
+
+def _as_told(
+    findings: tuple[Finding, ...], ordered_causes: tuple[Cause, ...], waived: frozenset[int]
+) -> tuple[tuple[Finding, ...], tuple[Cause, ...], frozenset[int]]:
+    """Findings of one outcome in the order of their causes, so that whoever shows the first shows what came first."""
+    led = {index: rank for rank, index in enumerate(index for cause in ordered_causes for index in cause.findings)}
+    order = list(Outcome)
+    places = sorted(
+        range(len(findings)), key=lambda p: (order.index(findings[p].outcome), led.get(p, len(findings)), p)
+    )
+    now = {place: index for index, place in enumerate(places)}
+    moved = (replace(c, findings=tuple(now[place] for place in c.findings)) for c in ordered_causes)
+    return tuple(findings[place] for place in places), tuple(moved), frozenset(now[place] for place in waived)
 
 
 def _required_first(causes: Iterable[Cause], indexes: frozenset[int]) -> tuple[Cause, ...]:
@@ -222,8 +247,5 @@ def _headline(
                 if f.target == target.target and f.outcome is outcome and index not in waived
             ]
         )
-        sentence = (
-            f"{target.target} failed {rules}" if outcome is Outcome.FAIL else f"{target.target}: {rules} inconclusive"
-        )
-        parts.append(sentence if rules else f"{target.target}: {target.reason}")
+        parts.append(f"{target.target}: {rules} inconclusive" if rules else f"{target.target}: {target.reason}")
     return "; ".join(parts) + (f"; {', '.join(well)} passed" if well else "")

@@ -14,19 +14,19 @@ from soakwatch.core.formatting import extent, quantity, span_text, utc
 from soakwatch.core.labels import labels_words
 from soakwatch.core.plain_names import plain_name
 from soakwatch.core.units import show_seconds
+from soakwatch.judge.told import Told, clause, clock, effect_words, limit_words, phase_at, rate_of, told_of
 from soakwatch.judge.verdict import Verdict
 from soakwatch.report.differences import difference_words
-from soakwatch.report.headline import allowed_words, failure_words, headline, rate_of, under
+from soakwatch.report.headline import headline, load_then, under
 from soakwatch.report.headroom import Room, nearest_limit
-from soakwatch.report.moments import failed_ns
+from soakwatch.report.load import value_at
 from soakwatch.report.page import Page
 from soakwatch.report.summaries import deciding
-from soakwatch.report.timeline import chain_of
 from soakwatch.report.trust import trust_words
 from soakwatch_model.fact import Growth
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.roles import DUT
-from soakwatch_rules.causes import Cause
+from soakwatch_rules.causes import Cause, lag
 from soakwatch_rules.traits import GrowthMethod, Marks, plain_words, traits_of
 from soakwatch_rules.wording.forecast import forecast_words
 from soakwatch_rules.wording.words import counted
@@ -51,11 +51,20 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class Then:
+    """The load at a moment: the rate of the first generator in its unit, None where it is not known, and the phase."""
+
+    rate: float | None
+    unit: str
+    phase: str
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """The answer. ``facts`` are names with texts: who, what, how much, since, until, load. ``steps`` are at most five,
     ``more_steps`` counts the others. ``finding`` is the one that decides, None where nothing failed or warned;
     ``cause`` is the index of its cause. ``proof`` is the finding whose plot proves it: the same, or what came nearest
-    to its limit."""
+    to its limit. ``since_ns`` and ``until_ns`` are those of the cause; ``then`` is the load at the moment."""
 
     outcome: Outcome
     word: str
@@ -71,6 +80,9 @@ class Answer:
     finding: Finding | None = None
     cause: int = -1
     proof: Finding | None = None
+    since_ns: int | None = None
+    until_ns: int | None = None
+    then: Then | None = None
 
     @property
     def lines(self) -> tuple[tuple[str, str], ...]:
@@ -87,7 +99,7 @@ def answer_of(page: Page) -> Answer:
     verdict = page.verdict
     index, cause = _leading(verdict)
     finding = None if cause is None else deciding(verdict, cause)
-    steps, more = _steps(page, index)
+    steps, more = _steps(page)
     near = nearest_limit(verdict.findings)
     return Answer(
         outcome=verdict.outcome,
@@ -104,6 +116,9 @@ def answer_of(page: Page) -> Answer:
         finding=finding,
         cause=index,
         proof=finding if finding is not None or near is None else near.finding,
+        since_ns=None if cause is None else cause.since_ns,
+        until_ns=None if cause is None else cause.until_ns,
+        then=None if cause is None or cause.since_ns is None else _then(page, cause.since_ns),
     )
 
 
@@ -128,7 +143,7 @@ def chain_title(answer: Answer) -> str:
     """The heading of the steps: a run that passed broke nothing."""
     if answer.outcome is Outcome.FAIL:
         return "What broke first, and what followed"
-    return "Warnings, the first first"
+    return "Warnings, in order of time"
 
 
 def _when(verdict: Verdict) -> str:
@@ -139,7 +154,7 @@ def _when(verdict: Verdict) -> str:
 
 
 def _leading(verdict: Verdict) -> tuple[int, Cause | None]:
-    """The cause that decides: the first that fails, else what is undecided and required, else the first warning."""
+    """The cause that decides: the first that is told, else what is undecided and required, else the first warning."""
     causes = list(enumerate(verdict.causes))
     for outcome in (verdict.outcome, Outcome.WARN):
         for index, cause in causes:
@@ -164,7 +179,7 @@ def _facts(page: Page, cause: Cause | None, finding: Finding | None, near: Room 
             facts.append(("Reason", _short(finding.sentence)))
         if finding.outcome in _HAPPENED or cause.timeline:
             facts += [("Since", _since(verdict, cause, finding)), ("Until", _until(verdict, cause, finding))]
-    facts.append(("Load", under(page.load, verdict.window).removeprefix("under ") or "none recorded"))
+    facts.append(("Load", _load(page, cause)))
     return (*facts, *_done_by_people(page))
 
 
@@ -220,16 +235,32 @@ def _how_much(finding: Finding) -> str:
         grew = finding.fact(Growth)
         change = "" if grew is None or grew.change is None else f", {100 * grew.change:+.3g} %"
         text += f" ({ends}{change})"
-    allowed = allowed_words(finding)
-    return f"{text}; {allowed}" if allowed else text
+    limit = limit_words(finding)
+    return f"{text}; {limit}" if limit else text
+
+
+def _then(page: Page, since_ns: int) -> Then:
+    rates = [generator.asked.series for generator in page.load if generator.asked is not None]
+    rate = value_at(rates[0], since_ns) if rates else None
+    return Then(rate, rates[0].trait.unit if rates else "", phase_at(page.verdict.phases, since_ns))
+
+
+def _load(page: Page, cause: Cause | None) -> str:
+    """The load at the moment, with the phase; where there is no moment, that of the run."""
+    since_ns = None if cause is None else cause.since_ns
+    then = load_then(page.load, since_ns)
+    if since_ns is not None and then:
+        phase = phase_at(page.verdict.phases, since_ns)
+        return f"{then}, in phase {phase}" if phase else then
+    return under(page.load, page.verdict.window).removeprefix("under ") or "none recorded"
 
 
 def _since(verdict: Verdict, cause: Cause, finding: Finding) -> str:
-    begin_ns = failed_ns(cause)
-    if begin_ns is None or traits_of(finding.rule).marks is Marks.WHOLE:
-        return f"throughout, from {_clock(verdict, finding.window.begin_ns)}"
-    after_s = max(begin_ns - verdict.window.begin_ns, 0) * 1e-9
-    return f"{_clock(verdict, begin_ns)}, after {show_seconds(after_s)}"
+    if cause.since_ns is None:
+        return f"the begin, {clock(finding.window.begin_ns, verdict.window)}"
+    after_s = max(cause.since_ns - verdict.window.begin_ns, 0) * 1e-9
+    flat = " (flat before)" if traits_of(finding.rule).marks is Marks.WHOLE else ""
+    return f"{clock(cause.since_ns, verdict.window)}, {show_seconds(after_s)} in{flat}"
 
 
 def _until(verdict: Verdict, cause: Cause, finding: Finding) -> str:
@@ -237,54 +268,40 @@ def _until(verdict: Verdict, cause: Cause, finding: Finding) -> str:
     if finding.forecast is not None and (words := forecast_words(finding.forecast)):
         return words
     if traits_of(finding.rule).marks is Marks.WHOLE:
-        return "went on at the end; no limit known"
-    last_ns = max((mark.begin_ns if mark.end_ns is None else mark.end_ns for mark in cause.timeline), default=None)
-    if last_ns is None or last_ns >= verdict.window.end_ns:
-        return "the end of the run"
-    return _clock(verdict, last_ns)
+        return "still so when the run ended"
+    return "the end of the run" if cause.until_ns is None else clock(cause.until_ns, verdict.window)
 
 
-def _clock(verdict: Verdict, time_ns: int) -> str:
-    """The time of day; with its day where the run has several."""
-    begin, end, told = utc(verdict.window.begin_ns), utc(verdict.window.end_ns), utc(time_ns)
-    return f"{told[11:] if begin[:10] == end[:10] == told[:10] else told} UTC"
+def _steps(page: Page) -> tuple[tuple[Step, ...], int]:
+    """What failed, in the order that is told everywhere, one line a cause; then what warned."""
+    verdict = page.verdict
+    failed = told_of(verdict.findings, verdict.causes, Outcome.FAIL)
+    warned = told_of(verdict.findings, verdict.causes, Outcome.WARN)
+    first_ns = next((one.since_ns for one in (*failed, *warned) if one.since_ns is not None), None)
+    steps = [_step(one, verdict, first_ns) for one in (*failed, *warned)]
+    return tuple(steps[:MAX_STEPS]), max(len(steps) - MAX_STEPS, 0)
 
 
-def _steps(page: Page, leading: int) -> tuple[tuple[Step, ...], int]:
-    """What failed or warned, by time; what went on throughout comes first where it decides, else behind."""
-    chain, verdict = chain_of(page), page.verdict
-    lasting = [
-        Step("throughout", "", cause.target or "several", _lasting(verdict, cause), cause.outcome, index)
-        for index, cause in chain.lasting
-    ]
-    moments = [
-        Step(row.when[11:19], row.lag, row.target or "several", _short(row.text), row.outcome, row.index)
-        for row in chain.rows
-        if row.cause is not None and row.cause.outcome in _HAPPENED
-    ]
-    failing = [step for step in lasting if step.outcome is Outcome.FAIL]
-    others = [step for step in lasting if step.outcome is not Outcome.FAIL]
-    if any(step.cause == leading for step in failing):
-        ordered = [*failing, *moments, *others]
-    else:
-        ordered = [*moments, *failing, *others]
-    return tuple(ordered[:MAX_STEPS]), max(len(ordered) - MAX_STEPS, 0) + chain.left_out
-
-
-def _lasting(verdict: Verdict, cause: Cause) -> str:
-    """What went on throughout: by how much, where that is one figure."""
-    decides = deciding(verdict, cause)
-    return _short(cause.headline) if rate_of(decides) is None else failure_words(decides)
+def _step(one: Told, verdict: Verdict, first_ns: int | None) -> Step:
+    led = "".join(f"; {effect_words(effect)}" for effect in one.effects)
+    text = _short(f"{clause(one.finding)}{led}" + (f" ({one.shared})" if one.shared else ""))
+    if one.since_ns is None:
+        return Step("throughout", "", one.targets[0], text, one.finding.outcome, one.causes[0])
+    ahead = first_ns is not None and one.since_ns < first_ns
+    after = "" if first_ns is None else lag(first_ns, one.since_ns)
+    after = lag(one.since_ns, first_ns or 0).replace("+", "−") if ahead else after
+    when = clock(one.since_ns, verdict.window).removesuffix(" UTC")
+    return Step(when, after, one.targets[0], text, one.finding.outcome, one.causes[0])
 
 
 def _next_step(verdict: Verdict, finding: Finding | None) -> str:
     if finding is None:
         if verdict.outcome is Outcome.INCONCLUSIVE:
             return "Give the plan a target of role dut that can be read, and run it again."
-        keep = "Keep this run to compare the next one with: soakwatch judge NEXT --against THIS."
+        keep = "To compare the next run with this one: soakwatch judge NEXT --against THIS."
         if undecided := _growth_left_open(verdict):
             return f"{undecided} {keep}"
-        return f"Nothing to mend. {keep}"
+        return f"Nothing to do. {keep}"
     if finding.outcome is Outcome.INCONCLUSIVE and finding.settle:
         return f"{finding.settle[0].upper()}{finding.settle[1:].rstrip('.')}."
     return traits_of(finding.rule).guide.next_step or f"See what the rule says: soakwatch rules {finding.rule}."

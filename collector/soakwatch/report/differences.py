@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from soakwatch.core.formatting import quantity
 from soakwatch.core.plain_names import plain_name
+from soakwatch.judge.told import rate_of
 from soakwatch.judge.verdict import Verdict
-from soakwatch.report.headline import rate_of
 from soakwatch.runs.previous import Key, PreviousRun, key_of
 from soakwatch_model.finding import Outcome
 from soakwatch_rules.wording.words import counted

@@ -16,16 +16,18 @@ def write_reports(view: RecordView, verdict: Verdict, folder: Path) -> tuple[str
     """Write report.html, verdict.json, junit.xml and report.md, each by itself: one that cannot be written keeps no
     other from being written. They are as open as the record. A sentence for each failure: its path and the reason."""
     # Bokeh and Jinja2 are not for a collector that runs for days, nor for its live judge.
+    from soakwatch.report.answer import answer_of
     from soakwatch.report.html import render_html
     from soakwatch.report.json import render_json
     from soakwatch.report.junit import render_junit
     from soakwatch.report.markdown import render_markdown
+    from soakwatch.report.page import open_page
     from soakwatch.runs.setup_changes import changed
 
     difference = changed(view, None)
     texts = {
         "html": render_html(view, verdict),
-        "json": render_json(verdict, difference),
+        "json": render_json(verdict, difference, answer_of(open_page(view, verdict))),
         "junit": render_junit(verdict, difference),
         "md": render_markdown(view, verdict),
     }

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from soakwatch.core.formatting import quantity
-from soakwatch.core.plain_names import plain_name
 from soakwatch.core.units import show_seconds
+from soakwatch.judge.told import fail_words
 from soakwatch.judge.verdict import Verdict
-from soakwatch.report.load import Generator, figure_of
-from soakwatch.report.moments import first_failure_ns
+from soakwatch.report.load import Generator, figure_of, value_at
 from soakwatch.report.summaries import deciding
-from soakwatch_model.fact import Growth
 from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.roles import DUT
 from soakwatch_model.window import Window
-from soakwatch_rules.traits import Family, GrowthMethod, plain_words, traits_of
+from soakwatch_rules.traits import Family, plain_words, traits_of
 from soakwatch_rules.wording.words import counted
 
 _REASONS: Mapping[InconclusiveReason, str] = {
@@ -46,24 +44,30 @@ def headline(verdict: Verdict, load: Sequence[Generator]) -> str:
     if verdict.checked is not None and verdict.checked.changed:
         return f"{names}: the record was changed after it was written: nothing that it says is proven."
     if verdict.outcome is Outcome.FAIL:
-        hit = _names([t.target for t in verdict.targets if t.outcome is Outcome.FAIL])
-        so_far = " so far" if verdict.preliminary else ""
-        return f"{hit} failed {_when(verdict, span)}{so_far}: {_why(verdict)}."
+        told = verdict.told
+        then = load_then(load, told[0].since_ns if told else None)
+        return ("So far: " if verdict.preliminary else "") + fail_words(told, verdict.window, verdict.phases, then)
     warned = sum(f.outcome is Outcome.WARN for f in verdict.findings)
-    result = f"no failures, {counted(warned, 'warning')}"
+    result = f"no failures, {counted(warned, 'warning')}" if warned else "no failures or warnings"
     if verdict.preliminary:
         return f"{names}: {result} so far, after {span}."
     if verdict.outcome is Outcome.PASS:
         return f"{names} passed {span}: {result}."
-    return f"{names} could not be judged over {span}: {_why(verdict)}."
+    return f"No verdict for {names} after {span}: {_why(verdict)}."
 
 
-def _when(verdict: Verdict, span: str) -> str:
-    """When the first failure was; where what failed has no moment (growth), over which time."""
-    failed_ns = first_failure_ns(verdict)
-    if failed_ns is None or failed_ns < verdict.window.begin_ns:
-        return f"over {span}"
-    return f"after {show_seconds((failed_ns - verdict.window.begin_ns) * 1e-9)} of {span}"
+def load_then(load: Sequence[Generator], time_ns: int | None) -> str:
+    """What the generators did at a moment; of one that stopped with it, what it did before. Empty where nothing is
+    known, or there is no moment."""
+    if time_ns is None:
+        return ""
+    known = [
+        quantity(value, generator.asked.series.trait.unit)
+        for generator in load
+        if generator.asked is not None and (value := value_at(generator.asked.series, time_ns)) is not None
+    ]
+    more = len(known) - 1
+    return known[0] + (f" and {counted(more, 'more load')}" if more else "") if known else ""
 
 
 def under(load: Sequence[Generator], window: Window) -> str:
@@ -81,13 +85,11 @@ def under(load: Sequence[Generator], window: Window) -> str:
 
 
 def _why(verdict: Verdict) -> str:
-    """The leading causes in plain words, each once."""
+    """Why nothing is decided: the leading causes in plain words, each once."""
     every = [c for c in verdict.causes if c.outcome is verdict.outcome]
     causes = [c for c in every if not c.waived] or every  # where nothing at all was decided
     leading = [deciding(verdict, cause) for cause in causes]
-    reasons = list(dict.fromkeys(failure_words(finding) for finding in leading))
-    if verdict.outcome is Outcome.INCONCLUSIVE:
-        reasons = list(dict.fromkeys(_undecided_words(verdict, finding) for finding in leading))
+    reasons = list(dict.fromkeys(_undecided_words(verdict, finding) for finding in leading))
     if not reasons:
         return verdict.reason.rstrip(".")
     more = len(reasons) - _MAX_NAMED
@@ -102,42 +104,6 @@ def _undecided_words(verdict: Verdict, finding: Finding) -> str:
         if any(traits_of(f.rule).family is Family.POLLS for f in open_):
             return _LOST_POLLS
     return plain_words(finding.rule) if finding.why is None else _REASONS.get(finding.why, plain_words(finding.rule))
-
-
-def rate_of(finding: Finding) -> tuple[float, str] | None:
-    """How fast what a finding of growth is of grows (below zero: falls), with its unit per hour; None of others."""
-    growth = traits_of(finding.rule).growth
-    grew = finding.fact(Growth)
-    measured = None if growth is GrowthMethod.STAGES else finding.measured  # theirs is a level
-    rate = measured if grew is None else grew.per_hour
-    if growth is None or rate is None or not finding.metric:
-        return None
-    return rate, finding.unit if finding.unit.endswith("/h") else f"{finding.unit}/h"
-
-
-def allowed_words(finding: Finding) -> str:
-    """What a rule of growth allows: a rate, or an increase over the run; empty where it does not say."""
-    rate = rate_of(finding)
-    if rate is None or not finding.limit:
-        return ""
-    if finding.unit == rate[1]:
-        return f"allowed {quantity(abs(finding.limit), rate[1])}"
-    grew = finding.fact(Growth)
-    return "" if grew is None or grew.tolerance is None else f"allowed {quantity(grew.tolerance, '1')}"
-
-
-def failure_words(finding: Finding) -> str:
-    """What failed, of what, and by how much where that is one figure: "memory of bgpd grows by 52.0 MiB/h"."""
-    rate = rate_of(finding)
-    if rate is None:
-        return plain_words(finding.rule)
-    grew = finding.fact(Growth)
-    change = "" if grew is None or grew.change is None else f"{100 * grew.change:+.3g} %"
-    words = [change, allowed_words(finding)]
-    brackets = ", ".join(part for part in words if part)
-    verb = "grows" if rate[0] > 0 else "falls"
-    text = f"{plain_name(finding.metric, finding.object)} {verb} by {quantity(abs(rate[0]), rate[1])}"
-    return f"{text} ({brackets})" if brackets else text
 
 
 def _names(names: Sequence[str]) -> str:

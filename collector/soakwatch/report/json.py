@@ -17,6 +17,7 @@ from soakwatch.core.ssh_signature import key_of
 from soakwatch.judge.capacity import CapacitySearch
 from soakwatch.judge.verdict import TargetVerdict, Verdict
 from soakwatch.record.seal import Checked
+from soakwatch.report.answer import Answer
 from soakwatch.runs.setup_changes import Changed
 from soakwatch_model.case import Ledger
 from soakwatch_model.fact import Fact
@@ -27,16 +28,20 @@ from soakwatch_model.tree import Tree
 from soakwatch_model.window import Phase
 from soakwatch_rules.causes import Cause
 
-SCHEMA = 6
+SCHEMA = 7
 
 
-def verdict_document(verdict: Verdict, difference: Changed | None = None) -> dict[str, Tree]:
-    """The verdict as JSON-able data in the published schema; with what differs from an earlier run, if there is one."""
+def verdict_document(
+    verdict: Verdict, difference: Changed | None = None, answer: Answer | None = None
+) -> dict[str, Tree]:
+    """The verdict as JSON-able data in the published schema; with what differs from an earlier run, if there is one,
+    and with the first screen of the report where its ``answer`` is given."""
     return {
         "schema": SCHEMA,
         "verdict": verdict.outcome.value,
         "preliminary": verdict.preliminary,
         "reason": verdict.reason,
+        "first": None if answer is None else _first(answer),
         "run": verdict.run,
         "labels": dict[str, Tree](verdict.labels),
         "start": iso(verdict.window.begin_ns),
@@ -53,15 +58,33 @@ def verdict_document(verdict: Verdict, difference: Changed | None = None) -> dic
     }
 
 
-def render_json(verdict: Verdict, difference: Changed | None = None) -> str:
+def render_json(verdict: Verdict, difference: Changed | None = None, answer: Answer | None = None) -> str:
     """verdict.json as text: two spaces, keys in the order of the schema, one newline at the end; always UTF-8."""
-    text = json.dumps(verdict_document(verdict, difference), indent=2, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(verdict_document(verdict, difference, answer), indent=2, ensure_ascii=False, allow_nan=False)
     return re.sub("[\ud800-\udfff]", lambda lone: f"\\u{ord(lone[0]):04x}", text) + "\n"
 
 
 def verdict_schema() -> str:
     """The published JSON Schema (2020-12) of verdict.json, as text."""
     return resources.files(__package__).joinpath("verdict.schema.json").read_text(encoding="utf-8")
+
+
+def _first(answer: Answer) -> dict[str, Tree]:
+    """What the first screen of the report says, in the same words, with its moment and load as data."""
+    finding, then = answer.finding, answer.then
+    return {
+        "sentence": answer.sentence,
+        "target": None if finding is None else finding.target,
+        "rule": None if finding is None else finding.rule,
+        "metric": None if finding is None else finding.metric,
+        "object": None if finding is None else finding.object,
+        "since": None if answer.since_ns is None else iso(answer.since_ns),
+        "until": None if answer.until_ns is None else iso(answer.until_ns),
+        "load": None if then is None or then.rate is None else {"rate": _known(then.rate), "unit": then.unit},
+        "phase": None if then is None or not then.phase else then.phase,
+        "facts": dict[str, Tree](answer.facts),
+        "next": answer.next_step,
+    }
 
 
 def _known(value: float | None) -> float | None:
@@ -254,6 +277,8 @@ def _cause(cause: Cause) -> dict[str, Tree]:
         "target": cause.target,
         "start": iso(cause.begin_ns),
         "end": iso(cause.end_ns),
+        "since": None if cause.since_ns is None else iso(cause.since_ns),
+        "until": None if cause.until_ns is None else iso(cause.until_ns),
         "headline": cause.headline,
         "findings": list[Tree](cause.findings),
         "confidence": _known(cause.confidence),

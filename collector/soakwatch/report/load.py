@@ -17,6 +17,8 @@ from soakwatch_model.sample import object_labels, object_text
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 
+_STALE = 3.5  # times the cadence: an older sample of the load does not describe a moment
+_BEFORE_NS, _LAST, _LIKE = 30 * 10**9, 5, 0.4
 _QUANTILE = "quantile"
 _UNREAD = "lines.unread"
 _NO_RATE = frozenset({_UNREAD, "queue_full", "retransmits"})
@@ -66,6 +68,12 @@ class Generator:
         ]
         moved = [trace for trace in (*self.packets, *self.bits) if "offered" not in trace.word]
         return self.answered or self.offered or next(iter((*moved, *self.packets, *self.bits, *rates)), None)
+
+    @property
+    def asked(self) -> Trace | None:
+        """What was to be sent, which no failure of the device lowers; not known: what stands for the load."""
+        to_send = next((trace for trace in (*self.packets, *self.bits) if "offered" in trace.word), None)
+        return self.offered or to_send or self.rate
 
     @property
     def counts_requests(self) -> bool:
@@ -124,6 +132,20 @@ def figure_of(trace: Trace, window: Window) -> Figure:
         return Figure(trace.word, unit, None, None, None, 0)
     values = part.values
     return Figure(trace.word, unit, float(values.min()), float(values.mean()), float(values.max()), len(part))
+
+
+def value_at(series: Series, time_ns: int) -> float | None:
+    """What describes a moment: the mean of the readings of the half minute before it, for at it the load may have
+    failed already, and one reading of few requests is noise; not across a change of more than 40 %. None where
+    there is none, or the last is older than three and a half times the cadence."""
+    part = series.finite()
+    index = int(part.time_ns.searchsorted(time_ns, side="right")) - 1
+    if index < 0 or time_ns - int(part.time_ns[index]) > _STALE * 1e9 * (series.cadence_s or 60.0):
+        return None
+    first = int(part.time_ns.searchsorted(time_ns - _BEFORE_NS))
+    near = part.values[min(first, index) : index + 1]
+    middle = float(np.median(near[-_LAST:]))
+    return float(near[np.abs(near - middle) <= _LIKE * abs(middle)].mean()) if middle else middle
 
 
 def failures_in(generator: Generator, window: Window) -> float | None:

@@ -8,10 +8,8 @@ from soakwatch_rules.causes import Cause
 
 
 def failed_ns(cause: Cause) -> int | None:
-    """The first moment of a cause that failed; where what fails has none of its own, the first that goes with it; None
-    where it has no moment."""
-    own = [mark.begin_ns for mark in cause.timeline if mark.outcome is Outcome.FAIL]
-    return min(own or [mark.begin_ns for mark in cause.timeline], default=None)
+    """The moment of a cause; None where none is known."""
+    return cause.since_ns
 
 
 def first_failure_ns(verdict: Verdict) -> int | None:

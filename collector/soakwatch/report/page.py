@@ -15,7 +15,7 @@ from soakwatch.record.source import ReportSource, SeriesKey, StoredEvent
 from soakwatch.report.acknowledged import Acknowledgement, Subject, acknowledgements, subject_of
 from soakwatch.report.captures import Capture, captures_of
 from soakwatch.report.curves import Curve, curve_of
-from soakwatch.report.load import Generator, LoadLine, generators, load_lines
+from soakwatch.report.load import Generator, LoadLine, generators, load_lines, value_at
 from soakwatch.runs.previous import PreviousRun, previous_run, written_run
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, Outcome
@@ -29,7 +29,6 @@ IDENTITIES = frozenset({"system.boot.id"})
 """Metrics whose size means nothing: they are judged, but a line of them would mean nothing."""
 _ELSEWHERE = frozenset({WINDOW, ACKNOWLEDGED, TRIAL, REPEATED})
 """Kinds of events that have sections of their own."""
-_STALE = 3.5  # times the cadence: an older sample of the load does not describe a moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +113,9 @@ class Page:
         """
         rates = []
         for generator in self.load:
-            if generator.rate is None:
+            if generator.asked is None:
                 continue
-            series = generator.rate.series
-            index = int(series.time_ns.searchsorted(time_ns, side="right")) - 1
-            fresh = index >= 0 and time_ns - int(series.time_ns[index]) <= _STALE * 1e9 * (series.cadence_s or 60.0)
-            words = quantity(float(series.values[index]), series.trait.unit) if fresh else "not known"
+            words = quantity(value_at(generator.asked.series, time_ns), generator.asked.series.trait.unit)
             rates.append(f"{generator.name}: {words}" if len(self.load) > 1 else words)
         return "; ".join(rates)
 

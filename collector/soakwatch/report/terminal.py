@@ -20,6 +20,7 @@ from soakwatch.report.sections import findings as findings_section
 from soakwatch.report.sections import verdict as verdict_section
 from soakwatch.report.summaries import undecided
 from soakwatch.report.terminal_findings import print_causes
+from soakwatch_model.finding import Outcome
 
 
 def print_verdict(
@@ -49,7 +50,8 @@ def _head(writer: ConsoleWriter, page: Page) -> None:
     window, outcome = verdict.window, verdict.outcome
     writer.say((f"{SYMBOLS[outcome]} {verdict.words}", STYLES[outcome]), (f"  {verdict.run}", "bold"), hang=2)
     writer.say((headline(verdict, page.load), "bold"))
-    writer.say(verdict.reason)
+    if outcome is not Outcome.FAIL or verdict.preliminary:  # of a failure it is the same sentence
+        writer.say(verdict.reason)
     writer.say(f"{utc(window.begin_ns)} to {utc(window.end_ns)} UTC, {show_seconds(window.seconds)}")
     if verdict.labels:
         writer.say(labels_words(verdict.labels), hang=2)

@@ -29,6 +29,8 @@ class Cause:
     findings. ``confidence`` is one less the probability that findings of so many rules would all lie together by
     chance, None where that is no question (one finding, the same series). ``owner`` is the process that holds
     ``share`` of a host's growth. ``waived``: inconclusive and not required, so it keeps no run from passing.
+    ``since_ns`` is the moment that every surface tells: the first of the finding that decides, None where none is
+    known; ``until_ns`` its last, None where it went on to the end.
     """
 
     kind: CauseKind
@@ -43,6 +45,8 @@ class Cause:
     owner: str = ""
     share: float | None = None
     waived: bool = False
+    since_ns: int | None = None
+    until_ns: int | None = None
 
     @property
     def leading(self) -> int:

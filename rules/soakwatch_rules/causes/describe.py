@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from soakwatch_model.event import Event
+from soakwatch_model.fact import Happened
 from soakwatch_model.finding import Finding, Mark, MarkKind, Outcome
 from soakwatch_model.label import label
 from soakwatch_model.window import Phase
@@ -14,6 +15,7 @@ from soakwatch_rules.causes.cause import Cause, CauseKind
 from soakwatch_rules.causes.context import CauseContext
 from soakwatch_rules.causes.growth import Owner
 from soakwatch_rules.causes.reasons import rows_by_reason
+from soakwatch_rules.causes.when import since_of, until_ns
 from soakwatch_rules.traits import Judges
 from soakwatch_rules.wording.words import duration, moment, some
 
@@ -22,6 +24,8 @@ _MAX_MARKS, _MAX_WEIGHED = 40, 30
 _MIN_CHANCE = 0.05
 """The least probability that two findings lie together by chance: many pairs are compared, and a single pair that lies
 close proves little."""
+_BROKE = 76
+"""The rank of what says that a thing itself failed: behind deaths, before what followed from it."""
 _UNWATCHED = "gap"
 """The kind of the event that says that the monitor itself was not running."""
 
@@ -63,6 +67,9 @@ def describe(context: CauseContext, group: Group) -> Cause:
     loose = group.kind in {CauseKind.UNSETTLED, CauseKind.GENERATOR}
     line = () if loose else _timeline(context, timed, group)
     targets = {finding.target for finding in own}
+    outcome = min((f.outcome for f in own), key=list(Outcome).index)
+    deciding = [f for f in own if f.outcome is outcome]
+    since = None if loose else since_of(deciding)
     return Cause(
         kind=group.kind,
         target=targets.pop() if len(targets) == 1 else "",
@@ -72,12 +79,14 @@ def describe(context: CauseContext, group: Group) -> Cause:
             default=max(f.window.end_ns for f in own),
         ),
         headline=_headline(context, indexes, group),
-        outcome=min((f.outcome for f in own), key=list(Outcome).index),
+        outcome=outcome,
         findings=tuple(indexes),
         confidence=None if loose else _confidence(context, timed, group),
         timeline=line,
         owner="" if group.owner is None else group.owner.process,
         share=None if group.owner is None else group.owner.share,
+        since_ns=since,
+        until_ns=None if since is None else until_ns(deciding[0]),
     )
 
 
@@ -108,7 +117,9 @@ def _order(context: CauseContext, index: int, first_ns: int) -> tuple[object, ..
     finding, moments, traits = context.findings[index], context.moments[index], context.traits[index]
     first = moments.begin[0] if len(moments) else finding.window.begin_ns
     later = traits.leads is not None and first > first_ns
-    return _GRAVE.index(finding.outcome), later, traits.rank, finding.metric.startswith("process."), first, index
+    said = finding.fact(Happened)
+    rank = min(traits.rank, _BROKE) if said is not None and said.broke else traits.rank
+    return _GRAVE.index(finding.outcome), later, rank, finding.metric.startswith("process."), first, index
 
 
 def _headline(context: CauseContext, indexes: Sequence[int], group: Group) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import combinations
 
 from soakwatch_model.event import Event
-from soakwatch_model.fact import Lost
+from soakwatch_model.fact import Gone, Lost
 from soakwatch_model.finding import Finding, InconclusiveReason, MarkKind, Outcome
 from soakwatch_model.window import Phase
 from soakwatch_rules.causes.cause import Cause, CauseKind
@@ -16,6 +16,7 @@ from soakwatch_rules.causes.describe import Group, describe
 from soakwatch_rules.causes.groups import Groups
 from soakwatch_rules.causes.growth import Owner, by_grown, grown_of, owners
 from soakwatch_rules.causes.reasons import rows_by_reason
+from soakwatch_rules.causes.when import since_ns
 from soakwatch_rules.traits import Crash, Judges, Limit, Marks, traits_of
 
 _WORST = list(Outcome)
@@ -64,6 +65,7 @@ def causes(
     timed = [index for index in free if len(context.moments[index]) and findings[index].why not in _NOTHING_SEEN]
     _join_moments(context, groups, timed)
     _join_outages(context, groups, free)
+    _join_gone(context, groups, free)
     _join_events(context, groups, timed, done)
     _join_phases(context, groups, [index for index in timed if index not in done], loads)
     owner = _join_growth(context, groups, free)
@@ -100,8 +102,8 @@ def _rank(cause: Cause, findings: Sequence[Finding]) -> tuple[object, ...]:
     return (
         _WORST.index(cause.outcome),
         cause.kind is CauseKind.UNSETTLED,
-        not cause.timeline,
-        _first_ns(cause, findings) if cause.timeline else -len(cause.findings),
+        cause.since_ns is None,
+        -len(cause.findings) if cause.since_ns is None else cause.since_ns,
         cause.kind is CauseKind.FINDING,
         (0, traits.rank) if traits.crash is not None else (1, 0),
         cause.target,
@@ -110,12 +112,6 @@ def _rank(cause: Cause, findings: Sequence[Finding]) -> tuple[object, ...]:
         first.object,
         cause.leading,
     )
-
-
-def _first_ns(cause: Cause, findings: Sequence[Finding]) -> int:
-    """When the first of its own moments was: its time line has those of others beside them."""
-    own = (findings[index] for index in cause.findings if findings[index].outcome is cause.outcome)
-    return min((mark.begin_ns for finding in own for mark in finding.marks), default=cause.begin_ns)
 
 
 def _join_moments(context: CauseContext, groups: Groups, timed: Sequence[int]) -> None:
@@ -160,6 +156,28 @@ def _join_outages(context: CauseContext, groups: Groups, free: Sequence[int]) ->
                 for m in own
             ):
                 groups.join((first_index, other))
+
+
+def _join_gone(context: CauseContext, groups: Groups, free: Sequence[int]) -> None:
+    """What was lost since a process exited that never came back is its effect, to the end of the run."""
+    for index in free:
+        gone = context.findings[index].fact(Gone)
+        if gone is None:
+            continue
+        effects = [
+            p
+            for p in free
+            if p != index
+            and context.findings[p].target == context.findings[index].target
+            and context.traits[p].words.effect
+            and context.traits[p].leads is None
+            and context.traits[p].growth is None
+            and (began := since_ns(context.findings[p])) is not None
+            and began >= gone.time_ns - context.unsure_ns(p)
+        ]
+        firsts = (since_ns(context.findings[p]) or 0 for p in effects)
+        if any(first <= gone.time_ns + context.slack_ns for first in firsts):
+            groups.join((index, *effects))
 
 
 def _join_covered(context: CauseContext, groups: Groups, indexes: Sequence[int]) -> None:

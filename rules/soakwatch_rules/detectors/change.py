@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch_model.case import Case
+from soakwatch_model.fact import Happened
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
 from soakwatch_model.label import label
 from soakwatch_model.metric import BY_NAME
@@ -130,7 +131,11 @@ class Change:
         inputs=frozenset({Input.SHUT_PORTS}),
     )
     traits: ClassVar[Traits] = Traits(
-        words=Words("something changed for the worse", "a state or rate changed"),
+        words=Words(
+            "something changed for the worse",
+            "a state or rate changed",
+            happened="{thing} on {target} changed for the worse",
+        ),
         rank=160,
         only_warns=frozenset(changing(outcome=WARNS)),
         guide=Guide(
@@ -388,6 +393,8 @@ class Change:
         reason += f"; {excused}" if planned else ""
         if series.metric in self.traits.only_warns:
             reason += f"; it only warns: {why_mild(series.metric)}"
+        happened = Happened(_name(series), f"{_WHAT[sign.how]} {often}", broke=sign.how in _OF_STATES)
+        finding = replace(finding, facts=(*finding.facts, happened))
         fails = series.metric not in self.traits.only_warns and any(fault.grave for fault in own)
         return replace(finding, outcome=Outcome.FAIL if fails else Outcome.WARN, reason=reason)
 

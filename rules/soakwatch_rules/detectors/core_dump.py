@@ -76,7 +76,7 @@ class CoreDump:
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec("samples of the core folder from start to end of the window", live="whole")
     traits: ClassVar[Traits] = Traits(
-        words=Words("a program crashed"),
+        words=Words("a program crashed", happened="a program crashed on {target}"),
         rank=50,
         leads=Leads(Crash.CORE, explains=("reboot",), same_death=("kernel_fault",)),
         event_kinds=("core.dump", "core.present", "process.crash", "device.crash", "watchdog"),

@@ -55,7 +55,9 @@ class Coverage:
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec("one due poll", live="whole")
     traits: ClassVar[Traits] = Traits(
-        words=Words("too many samples are missing", "management silent"),
+        words=Words(
+            "too many samples are missing", "management silent", happened="too many samples of {target} are missing"
+        ),
         rank=920,
         judges=Judges.ANSWERS,
         inconclusive=Inconclusive(any_role=True, required=True),

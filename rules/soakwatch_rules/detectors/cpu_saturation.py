@@ -121,7 +121,7 @@ class CpuSaturation:
         shortest_s=900.0,
     )
     traits: ClassVar[Traits] = Traits(
-        words=Words("CPU was saturated", "CPU saturated"),
+        words=Words("CPU was saturated", "CPU saturated", happened="the CPU of {target} was saturated"),
         rank=90,
         marks=Marks.WITNESSES,
         family=Family.CPU,

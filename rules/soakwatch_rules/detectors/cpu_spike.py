@@ -119,7 +119,7 @@ class CpuSpike:
         inputs=frozenset({Input.BASELINE}),
     )
     traits: ClassVar[Traits] = Traits(
-        words=Words("CPU spiked to its maximum", "CPU saturated"),
+        words=Words("CPU spiked to its maximum", "CPU saturated", happened="the CPU of {target} went to its maximum"),
         rank=91,
         marks=Marks.WITNESSES,
         family=Family.CPU,

@@ -108,7 +108,7 @@ class Drops:
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec("two samples, one near each end of the window; 1/ratio packets offered")
     traits: ClassVar[Traits] = Traits(
-        words=Words("packets were lost", "packets lost"),
+        words=Words("packets were lost", "packets lost", happened="{target} dropped packets"),
         rank=100,
         marks=Marks.WITNESSES,
         family=Family.TRAFFIC,

@@ -117,7 +117,7 @@ class EventImpact:
         inputs=frozenset({Input.EVENTS}),
     )
     traits: ClassVar[Traits] = Traits(
-        words=Words("an event cost more than allowed"),
+        words=Words("an event cost more than allowed", happened="{thing} on {target} cost more than allowed"),
         expected_as="outage",
         inconclusive=Inconclusive(required=True),
         guide=Guide(

@@ -76,7 +76,7 @@ class Gap:
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec("one due poll; for a cause also CPU, a second source or generator figures")
     traits: ClassVar[Traits] = Traits(
-        words=Words("a source was silent for too long", "management silent"),
+        words=Words("a source was silent for too long", "management silent", happened="{target} did not answer"),
         rank=910,
         marks=Marks.WITNESSES,
         judges=Judges.ANSWERS,

@@ -152,7 +152,9 @@ class GeneratorHealth:
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec("two samples of the generator over at least a minute", shortest_s=60.0)
     traits: ClassVar[Traits] = Traits(
-        words=Words("the traffic generator did not deliver its load"),
+        words=Words(
+            "the traffic generator did not deliver its load", happened="the traffic generator did not deliver its load"
+        ),
         rank=10,
         judges=Judges.GENERATOR,
         inconclusive=Inconclusive(any_role=True, required=True),

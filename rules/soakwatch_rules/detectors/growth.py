@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch_model.case import Case
-from soakwatch_model.fact import CERTAIN, Certainty
+from soakwatch_model.fact import CERTAIN, Certainty, Fact
 from soakwatch_model.finding import Finding, Forecast, InconclusiveReason, Mark, Outcome
 from soakwatch_model.series import Series, Trait
 from soakwatch_rules.draft import absent, draft
@@ -22,6 +23,7 @@ from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence, expected
 from soakwatch_rules.stats.blocks import MIN_SAMPLES
+from soakwatch_rules.stats.onset import onset_of
 from soakwatch_rules.stats.tolerance import Thresholds, Tolerance
 from soakwatch_rules.stats.trend import judge_trend
 from soakwatch_rules.stats.trend_answer import Trend
@@ -169,7 +171,7 @@ class Growth:
         live="minutes",
     )
     traits: ClassVar[Traits] = Traits(
-        words=Words("something keeps growing"),
+        words=Words("something keeps growing", happened="{thing} on {target} keeps growing"),
         rank=80,
         marks=Marks.WHOLE,
         growth=GrowthMethod.SHAPE,
@@ -434,12 +436,19 @@ class Growth:
             detectable_unit=f"{trait.unit}/h",
             marks=tuple(marks),
             numbers={name: number for name, number in numbers.items() if math.isfinite(number)},
-            facts=(Certainty(trend.probability, contradicted=trend.guard),) if math.isfinite(trend.probability) else (),
+            facts=tuple(self._facts(trend, outcome, life)),
             doubts=tuple(doubts),
             forecast=self._forecast(trend, trait, life)
             if outcome is Outcome.FAIL and judged_life.follows is None
             else None,
         )
+
+    def _facts(self, trend: Trend, outcome: Outcome, life: Life) -> Iterator[Fact]:
+        """How sure it is, and of what grows since when."""
+        if math.isfinite(trend.probability):
+            yield Certainty(trend.probability, contradicted=trend.guard)
+        if outcome in {Outcome.FAIL, Outcome.WARN}:
+            yield from onset_of(life.series)
 
     def _forecast(self, trend: Trend, trait: Trait, life: Life) -> Forecast | None:
         line, down = trend.line, trait.growth == "down"

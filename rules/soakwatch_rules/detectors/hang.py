@@ -121,7 +121,7 @@ class Hang:
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec("answered polls, or 16 samples of the CPU")
     traits: ClassVar[Traits] = Traits(
-        words=Words("it stopped responding or forwarding"),
+        words=Words("it stopped responding or forwarding", happened="{target} stopped responding or forwarding"),
         rank=60,
         leads=Leads(whole_device=True),
         expected_as="outage",

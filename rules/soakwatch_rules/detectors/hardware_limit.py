@@ -127,7 +127,11 @@ class HardwareLimit:
         "two readings of a sensor, and a limit of its own", shortest_s=600.0, inputs=frozenset({Input.SHUT_PORTS})
     )
     traits: ClassVar[Traits] = Traits(
-        words=Words("hardware passed its own limit", "hardware past its limit"),
+        words=Words(
+            "hardware passed its own limit",
+            "hardware past its limit",
+            happened="{thing} on {target} passed its own limit",
+        ),
         rank=70,
         expected_as="hardware.fault",
         marks=Marks.WITNESSES,

@@ -88,7 +88,7 @@ class KernelFault:
         "two samples of the kernel log, from start to end of the window", live="whole"
     )
     traits: ClassVar[Traits] = Traits(
-        words=Words("the kernel logged a fault"),
+        words=Words("the kernel logged a fault", happened="the kernel of {target} logged a fault"),
         rank=20,
         leads=Leads(Crash.KERNEL, whole_device=True, explains=("reboot", "process_restart"), same_death=("core_dump",)),
         event_kinds=tuple(KERNEL),

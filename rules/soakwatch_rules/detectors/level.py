@@ -105,7 +105,7 @@ class Level:
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec("a limit in the plan, M samples, half of those expected")
     traits: ClassVar[Traits] = Traits(
-        words=Words("a limit of the plan was exceeded"),
+        words=Words("a limit of the plan was exceeded", happened="{thing} on {target} exceeded a limit of the plan"),
         limit=Limit.PLAN,
         of_returned_load=True,
         guide=Guide(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
@@ -146,9 +146,10 @@ class Loss:
         live="end",
     )
     traits: ClassVar[Traits] = Traits(
-        words=Words("traffic was lost", "traffic lost"),
+        words=Words("traffic was lost", "traffic lost", happened="traffic through {target} was lost"),
         rank=110,
         family=Family.TRAFFIC,
+        of_shared_load=True,
         guide=Guide(
             fails_when=(
                 "More than 0.1 % of the offered packets or requests do not come back outside stress phases, or "
@@ -215,6 +216,7 @@ class Loss:
             with np.errstate(all="ignore"):
                 self._examine(case, offer, bare)
             seen.stops += bare.stops
+            seen.losing += bare.losing
             seen.unknown += bare.unknown
             seen.readings = max(seen.readings, bare.readings)
             seen.blind = seen.blind or bare.blind
@@ -301,6 +303,7 @@ class Loss:
                     seen.shares.append(phase_share)
                     if part.name == "baseline":
                         seen.base = phase_share
+            seen.losing += _losing(bins, late, counted, self._limit(offer.kind), seen)
         share = np.clip(bins.lost / np.where(bins.sent > 0, bins.sent, np.nan), -1, 1)
         lost = np.where(over & ~(share >= _TOTAL), 0.0, bins.lost)
         sent = np.where(out, np.nan, bins.sent)
@@ -403,7 +406,7 @@ class Loss:
         elif longest is not None:
             finding = replace(finding, measured=longest, unit="s", limit=self.seconds)
         good = {name: value for name, value in numbers.items() if math.isfinite(value)}
-        return replace(finding, numbers=good, marks=tuple(marks[:_MARKS]), facts=(Lost(round(numbers["stops"])),))
+        return replace(finding, numbers=good, marks=tuple(marks[:_MARKS]), facts=(_lost(kind, numbers, seen),))
 
     def _conclude(self, kind: str, finding: Finding, seen: Seen, limit: float) -> Finding:
         who = f"{whose(finding.object)}: " if finding.object else ""
@@ -426,8 +429,7 @@ class Loss:
         if reported:
             if not sure:
                 hit = sorted([*over, *worse], key=lambda x: -x.share)
-                spans = [(x.phase.window, lost_words(kind, x)) for x in hit[:_MARKS]]
-                marks = tuple(Mark(window.begin_ns, window.end_ns, text) for window, text in spans)
+                marks = tuple(_marks_of(seen.losing, [x.phase.window for x in hit], kind))
             return replace(finding, outcome=Outcome.FAIL, reason=who + "; ".join(reported), marks=marks)
         if seen.stops:
             last = seen.stops[-1]
@@ -515,3 +517,36 @@ class Loss:
 
 def _default(kind: str) -> float:
     return float(getattr(Loss(), kind))
+
+
+def _losing(
+    bins: Bins, late: NDArray[np.float64], counted: NDArray[np.bool_], limit: float, seen: Seen
+) -> list[tuple[Window, float]]:
+    """The stretches of readings in which more was lost than is allowed, and than was lost in the baseline phase."""
+    usual = 0.0 if seen.base is None else 2.0 * seen.base.share
+    with np.errstate(all="ignore"):
+        bad = counted & (late > 0) & (late > max(limit, usual) * bins.sent)
+    if not bad.any():
+        bad = counted & (late > 0)
+    edges = np.flatnonzero(np.diff(np.concatenate(([0], bad.astype(np.int8), [0]))))
+    return [
+        (Window(int(bins.edges_ns[a]), int(bins.edges_ns[b])), float(late[a:b].sum()))
+        for a, b in edges.reshape(-1, 2).tolist()
+    ]
+
+
+def _marks_of(losing: Sequence[tuple[Window, float]], phases: Sequence[Window], kind: str) -> Iterator[Mark]:
+    """The stretches in which something was lost of the phases that fail: the first, and those that lost most."""
+    inside = [
+        (span, lost)
+        for span, lost in sorted(losing, key=lambda one: one[0].begin_ns)
+        if any(span.begin_ns < phase.end_ns and span.end_ns > phase.begin_ns for phase in phases)
+    ]
+    most = sorted(inside[1:], key=lambda one: -one[1])[: _MARKS - 1]
+    for span, lost in sorted([*inside[:1], *most], key=lambda one: one[0].begin_ns):
+        yield Mark(span.begin_ns, span.end_ns, f"{lost:,.0f} {kind} lost")
+
+
+def _lost(kind: str, numbers: Mapping[str, float], seen: Seen) -> Lost:
+    """How much was lost, where what was sent is known."""
+    return Lost(round(numbers["stops"]), count=None if seen.ratio is None else numbers.get("lost"), what=kind)

@@ -136,7 +136,7 @@ class ManagementIsolation:
         inputs=frozenset({Input.BASELINE}),
     )
     traits: ClassVar[Traits] = Traits(
-        words=Words("management became slow under load"),
+        words=Words("management became slow under load", happened="the management of {target} became slow under load"),
         family=Family.POLLS,
         guide=Guide(
             fails_when=(

@@ -21,6 +21,7 @@ from soakwatch_rules.load.account import LoadAccount
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence, expected
+from soakwatch_rules.stats.onset import onset_of
 from soakwatch_rules.stats.rises import Rise, beyond_a_start, rise_of
 from soakwatch_rules.stats.stages import Comparison, compare, stages, still_rising
 from soakwatch_rules.traits import Family, GrowthMethod, Guide, Marks, Traits, Words
@@ -124,7 +125,7 @@ class MemoryGrowth:
         live="minutes",
     )
     traits: ClassVar[Traits] = Traits(
-        words=Words("memory keeps growing"),
+        words=Words("memory keeps growing", happened="memory on {target} keeps growing"),
         rank=81,
         marks=Marks.WHOLE,
         growth=GrowthMethod.STAGES,
@@ -337,7 +338,7 @@ class MemoryGrowth:
             smallest_detectable=c.smallest / worst.hours,
             detectable_unit=f"{series.trait.unit}/h",
             marks=(Mark(decided.begin_ns, decided.end_ns, "the decisive lifetime"),) if alive > 1 else (),
-            facts=(grew,),
+            facts=(grew, *(onset_of(series.between(decided.begin_ns, decided.end_ns)) if c.grows else ())),
             numbers=numbers,
             doubts=doubts_of(worst, series, alive - judged, self.tolerance),
         )

@@ -66,7 +66,7 @@ class OomKill:
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec("two samples of the counter, from start to end of the window", live="whole")
     traits: ClassVar[Traits] = Traits(
-        words=Words("it ran out of memory"),
+        words=Words("it ran out of memory", happened="{target} ran out of memory"),
         rank=40,
         leads=Leads(Crash.MEMORY),
         event_kinds=("kernel.oom",),

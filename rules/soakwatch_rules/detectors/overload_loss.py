@@ -147,7 +147,11 @@ class OverloadLoss:
         live="end",
     )
     traits: ClassVar[Traits] = Traits(
-        words=Words("it lost more under overload than allowed", "packets lost"),
+        words=Words(
+            "it lost more under overload than allowed",
+            "packets lost",
+            happened="{target} lost more under overload than allowed",
+        ),
         family=Family.TRAFFIC,
         guide=Guide(
             fails_when="In stress phases more is lost than the load beyond the capacity explains, by more than 1 %.",

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch_model.case import Case
-from soakwatch_model.fact import Certainty
+from soakwatch_model.fact import Certainty, Onset
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
 from soakwatch_model.roles import DUT
 from soakwatch_rules.draft import absent, draft
@@ -20,6 +20,7 @@ from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.stats.blocks import blocks, how_many
 from soakwatch_rules.stats.daily import DAY_S, of_a_day
 from soakwatch_rules.stats.decline import Fall, fall, late_fall
+from soakwatch_rules.stats.onset import onset_s
 from soakwatch_rules.stats.standstill import Stop, stops_of_rate
 from soakwatch_rules.stats.trend import judge_trend
 from soakwatch_rules.stats.trend_answer import Trend
@@ -109,10 +110,11 @@ class PerformanceDecline:
         live="minutes",
     )
     traits: ClassVar[Traits] = Traits(
-        words=Words("throughput declined over time", "forwarding paused"),
+        words=Words("throughput declined over time", "forwarding paused", happened="throughput of {target} declined"),
         marks=Marks.WHOLE,
         of_returned_load=True,
         family=Family.TRAFFIC,
+        of_shared_load=True,
         guide=Guide(
             fails_when="The throughput for the same offered load falls by more than 5 % over the run.",
             misses="Runs under 2 h, and declines smaller than the noise.",
@@ -215,9 +217,12 @@ class PerformanceDecline:
                 result, outcome=Outcome.INCONCLUSIVE, reason=reason, why=InconclusiveReason.CYCLE, settle=settle
             )
         if result.outcome is Outcome.FAIL:
-            begin = case.window.begin_ns + round((trend.bend_s or 0.0) * 1e9)
+            since_s = onset_s(parts.time_s, parts.value)
+            begin = case.window.begin_ns + round((since_s or 0.0) * 1e9)
             begin = min(max(begin, case.window.begin_ns), case.window.end_ns)
-            result = replace(result, marks=(Mark(begin, case.window.end_ns, "throughput declines"),))
+            since = () if since_s is None else (Onset(begin),)
+            marks = (Mark(begin, case.window.end_ns, "throughput declines"),)
+            result = replace(result, marks=marks, facts=(*result.facts, *since))
             return replace(result, outcome=Outcome.WARN) if case.devices > 1 else result
         return result
 

@@ -140,11 +140,12 @@ class PeriodicPause:
         needs_load=True,
     )
     traits: ClassVar[Traits] = Traits(
-        words=Words("throughput paused", "forwarding paused"),
+        words=Words("throughput paused", "forwarding paused", happened="throughput of {target} paused"),
         expected_as="outage",
         marks=Marks.WITNESSES,
         of_returned_load=True,
         family=Family.TRAFFIC,
+        of_shared_load=True,
         guide=Guide(
             fails_when="Throughput pauses for 10 s or more once, or for 1 s or more in a rhythm; other pauses warn.",
             misses="Pauses shorter than the distance of two readings.",

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from soakwatch_model.case import Case
 from soakwatch_model.event import Event
+from soakwatch_model.fact import Gone
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
 from soakwatch_model.label import label
 from soakwatch_model.series import Series
@@ -82,7 +83,7 @@ class ProcessRestart:
         "two samples of the process, from its first to the end of the window", live="whole"
     )
     traits: ClassVar[Traits] = Traits(
-        words=Words("a process restarted"),
+        words=Words("a process restarted", happened="{thing} on {target} restarted"),
         rank=70,
         leads=Leads(Crash.PROCESS, same_death=("core_dump", "kernel_fault", "oom_kill", "process_restart")),
         event_kinds=("process.restart", "process.exit", "process.start"),
@@ -169,6 +170,7 @@ class ProcessRestart:
             finding,
             measured=float(number),
             marks=tuple(marks),
+            facts=(Gone(gone_ns),) if gone_ns is not None else (),
             doubts=tuple(
                 f"the start time changed at {moment(i.end_ns)} together with the clock: taken for a clock step"
                 for i in stepped

@@ -102,7 +102,7 @@ class QueueGrowth:
         live="minutes",
     )
     traits: ClassVar[Traits] = Traits(
-        words=Words("a queue keeps growing"),
+        words=Words("a queue keeps growing", happened="{thing} on {target} keeps growing"),
         rank=82,
         growth=GrowthMethod.QUEUE,
         family=Family.MEMORY,

@@ -66,7 +66,7 @@ class Reboot:
         "two samples of boot id, boot time or uptime, from start to end of the window", live="whole"
     )
     traits: ClassVar[Traits] = Traits(
-        words=Words("it rebooted"),
+        words=Words("it rebooted", happened="{target} rebooted"),
         rank=30,
         leads=Leads(Crash.DEVICE, whole_device=True, explains=("process_restart",)),
         event_kinds=("reboot",),

@@ -121,7 +121,10 @@ class Recovery:
         inputs=frozenset({Input.BASELINE}),
     )
     traits: ClassVar[Traits] = Traits(
-        words=Words("it did not recover to its earlier level"),
+        words=Words(
+            "it did not recover to its earlier level",
+            happened="{thing} on {target} did not recover to its earlier level",
+        ),
         inconclusive=Inconclusive(by_majority=True),
         of_returned_load=True,
         guide=Guide(

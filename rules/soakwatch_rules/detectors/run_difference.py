@@ -118,7 +118,7 @@ class RunDifference:
         live="end",
     )
     traits: ClassVar[Traits] = Traits(
-        words=Words("it differs from earlier runs"),
+        words=Words("it differs from earlier runs", happened="{target} differs from earlier runs"),
         marks=Marks.WHOLE,
         limit=Limit.RUNS,
         guide=Guide(

@@ -147,7 +147,7 @@ class Saturation:
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec("a limit stated by the device, and two samples", live="recent")
     traits: ClassVar[Traits] = Traits(
-        words=Words("a table, queue or file system ran full"),
+        words=Words("a table, queue or file system ran full", happened="{thing} on {target} ran full"),
         limit=Limit.ROOM,
         family=Family.MEMORY,
         guide=Guide(

@@ -113,7 +113,11 @@ class SessionFlap:
         "two readings of the sessions' states, from start to end of the window", live="whole"
     )
     traits: ClassVar[Traits] = Traits(
-        words=Words("a session with a peer went down", "sessions went down"),
+        words=Words(
+            "a session with a peer went down",
+            "sessions went down",
+            happened="a session of {target} with a peer went down",
+        ),
         rank=75,
         event_kinds=("session.down", "session.up", "session.change", "session.role", "topology.change"),
         expected_as="session.down",

@@ -106,7 +106,7 @@ class StepChange:
         "four times the lasting time (2 h) without a restart, and half of the samples", shortest_s=7200, live="minutes"
     )
     traits: ClassVar[Traits] = Traits(
-        words=Words("a level jumped and stayed"),
+        words=Words("a level jumped and stayed", happened="{thing} on {target} jumped and stayed"),
         of_returned_load=True,
         guide=Guide(
             fails_when=(

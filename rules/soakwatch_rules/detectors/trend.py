@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch_model.case import Case
+from soakwatch_model.fact import Happened
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
 from soakwatch_model.metric import DOWN
 from soakwatch_model.metric_entry import WARNS
@@ -27,6 +28,7 @@ from soakwatch_rules.stats.ar1 import slope
 from soakwatch_rules.stats.blocks import Blocks, blocks, without_jobs
 from soakwatch_rules.stats.ceiling import Ceiling, ceiling_of
 from soakwatch_rules.stats.daily import DAY_S, of_a_day
+from soakwatch_rules.stats.onset import onset_of
 from soakwatch_rules.stats.steady import Rise, rise_of, throughout
 from soakwatch_rules.stats.tolerance import Thresholds, Tolerance
 from soakwatch_rules.stats.trend import judge_trend
@@ -143,7 +145,11 @@ class Trend:
         "24 blocks over 6 h without a restart, and half of the samples", shortest_s=21600.0, live="end"
     )
     traits: ClassVar[Traits] = Traits(
-        words=Words("a level moved steadily the wrong way", "a level that crept"),
+        words=Words(
+            "a level moved steadily the wrong way",
+            "a level that crept",
+            happened="{thing} on {target} went up or down all the time",
+        ),
         rank=170,
         marks=Marks.WHOLE,
         only_warns=frozenset(trending(WARNS)),
@@ -355,6 +361,7 @@ class Trend:
             outcome=Outcome.WARN if only else judged.outcome,
             reason=reason,
             marks=(Mark(window.begin_ns, window.end_ns, text),),
+            facts=(Happened(name, f"{went} steadily from {begun} to {ended}"), *onset_of(judged.life.series)),
         )
 
 

@@ -75,6 +75,7 @@ class Seen:
     base: Share | None = None
     stops: list[Standstill] = field(default_factory=list)
     unknown: float = 0.0  # lost of an unknown number sent
+    losing: list[tuple[Window, float]] = field(default_factory=list)  # readings with too much lost, and how much
     ratio: Offer | None = None
     open: list[tuple[Share, Offer]] = field(default_factory=list)  # missing of what need not have come back
     blind: str = ""

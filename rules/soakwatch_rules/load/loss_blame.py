@@ -42,7 +42,9 @@ def blamed(case: Case, finding: Finding, seen: Seen, over: Sequence[Share], limi
     worst = max(crossings, key=lambda c: (not c.clear, c.lost))
     stops = sum(not s.unsure for s in seen.stops)
     numbers = dict(finding.numbers) | {k: v for k, v in worst.numbers.items() if math.isfinite(v)}
-    finding = replace(finding, numbers=numbers, facts=(Lost(stops, by_ports=True, stage=worst.stage),))
+    known_lost = finding.fact(Lost) or Lost()
+    told = replace(known_lost, stops=stops, by_ports=True, stage=worst.stage)
+    finding = replace(finding, numbers=numbers, facts=(told,))
     if not worst.clear:
         where = "" if worst.stage is None else f"lost {WORDS[worst.stage]}: "
         return replace(finding, reason=f"{finding.reason}; {where}{worst.text}")

@@ -182,7 +182,7 @@ def test_the_command_judges_what_it_imports_and_keeps_the_verdict(
     rows = "".join(f"{T0 + 60 * n},{100_000_000 + 400_000 * n}\n" for n in range(360))
     written(tmp_path, f"time,rss\n{rows}")
     assert run(["import", "fw.csv", "--map", "rss=process.memory.usage,process=nginx:B", "--label", "release=7.2"]) == 0
-    assert "verdict fail: fw failed growth" in capsys.readouterr().out
+    assert "verdict fail: memory of nginx on fw has grown by 22.9 MiB/h" in capsys.readouterr().out
     (listed,) = list_runs(tmp_path / "runs")
     assert listed.verdict == "fail"
     with RecordView.open(tmp_path / "runs" / listed.folder.name) as view:

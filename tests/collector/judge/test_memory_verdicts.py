@@ -271,7 +271,7 @@ def test_the_unit_in_which_a_generator_counts_is_indifferent(
     (tmp_path / "night.csv").write_text(f"time,mem,load\n{rows}", encoding="utf-8")
     words = ["--map", "mem=process.memory.usage,process=x:B", "--map", f"load={metric}"]
     assert command(["judge", str(tmp_path / "night.csv"), *words]) == EXIT_FAIL
-    assert f"memory of x grows by {leak_mib:.0f}" in capsys.readouterr().out
+    assert f"memory of x on night has grown by {leak_mib:.0f}" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("a_day", "code"), [(0.87, EXIT_INCONCLUSIVE), (0.0, EXIT_PASS)])

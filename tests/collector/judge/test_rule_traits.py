@@ -73,7 +73,7 @@ def test_a_strangers_crash_leads_and_explains_what_follows() -> None:
     assert [(cause.kind, cause.findings[0]) for cause in found_causes] == [(CauseKind.INCIDENT, 2)]
     assert set(found_causes[0].findings) == {0, 1, 2}
     sentence = headline(verdict(finding("blade_loss", Outcome.FAIL, 5000), finding("drops", Outcome.PASS)), ())
-    assert sentence == "fw failed after 1 h 23 min of 24 h: a blade left the chassis."
+    assert sentence == "a blade left the chassis on fw at 1970-01-01 01:23:20 UTC (1 h 23 min in)."
 
 
 def test_a_strangers_growth_joins_that_of_the_same_series() -> None:
@@ -81,7 +81,9 @@ def test_a_strangers_growth_joins_that_of_the_same_series() -> None:
     grown = finding("growth", metric="system.sessions.count", unit="1/h", measured=40.0)
     other = replace(grown, rule="table_growth", measured=None, facts=(Growth(41.0),))
     assert [(cause.kind, set(cause.findings)) for cause in causes([grown, other])] == [(CauseKind.GROWTH, {0, 1})]
-    assert "system.sessions.count grows by 4,100 %/h" in headline(verdict(other, finding("drops", Outcome.PASS)), ())
+    assert "system.sessions.count on fw has grown by 4,100 %/h" in headline(
+        verdict(other, finding("drops", Outcome.PASS)), ()
+    )
 
 
 def test_a_strangers_account_is_always_required() -> None:

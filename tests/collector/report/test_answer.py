@@ -72,13 +72,13 @@ def facts(answer: Answer) -> Mapping[str, str]:
 def test_who_what_and_how_much(leak: Answered) -> None:
     """Target, process, rate, from where to where and what is allowed; in the sentence and in the facts."""
     answer = leak[0]
-    assert "memory of svc.py grows by 52" in answer.sentence
-    assert "allowed 5 %" in answer.sentence
+    assert "memory of svc.py on web-1 has grown by 52" in answer.sentence
+    assert "limit 5 %" in answer.sentence
     told = facts(answer)
     assert told["Who"] == "web-1"
     assert told["What"] == "memory of svc.py (memory_growth)"
-    assert re.fullmatch(r"\+5[12](\.\d)? MiB/h \(24\.\d to 30\.\d MiB, \+2\d(\.\d)? %\); allowed 5 %", told["How much"])
-    assert told["Since"] == "throughout, from 18:41:00 UTC"
+    assert re.fullmatch(r"\+5[12](\.\d)? MiB/h \(24\.\d to 30\.\d MiB, \+2\d(\.\d)? %\); limit 5 %", told["How much"])
+    assert told["Since"] == "the begin, 18:41:00 UTC"
     assert told["Until"] == "went on at the end; no limit known"
     assert told["Load"] == "798 requests/s"
 
@@ -143,7 +143,7 @@ def test_what_to_do_next(leak: Answered, tmp_path: Path) -> None:
     assert "heap profile" in leak[0].next_step
     calm = answered(process_record(tmp_path / "calm", leak_mib_h=0))[0]
     assert calm.outcome is Outcome.PASS
-    assert calm.next_step.startswith("Nothing failed, but growth of memory of svc.py and 2 more was not decided: needs")
+    assert calm.next_step.startswith("Nothing failed, but growth of memory in use and 2 more was not decided: needs")
     assert calm.steps == ()
     assert "Nearest limit" in facts(calm)
 

@@ -203,7 +203,7 @@ def test_terminal_text_names_what_failed(night: Night) -> None:
 
 def test_terminal_text_does_not_obey_names(night: Night) -> None:
     """Escape sequences and rich markup in names are shown or dropped, never obeyed."""
-    verdict = replace(hostile(night[1]), reason="[bold red]x[/] \x1b[2J")
+    verdict = replace(hostile(night[1]), outcome=Outcome.INCONCLUSIVE, reason="[bold red]x[/] \x1b[2J")
     text = shown(verdict, night, terminal=False)
     assert "\x1b" not in text
     assert "[bold red]x[/]" in text

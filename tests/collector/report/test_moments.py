@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from soakwatch.engine.notify.message_text import first_failure
 from soakwatch.judge.verdict import Verdict
 from soakwatch.record.source import ReportSource
 from soakwatch.report.html import render_html
@@ -40,20 +39,30 @@ def upgraded(night: Night, *, marked: bool = True) -> Verdict:
         Mark(UPGRADE, None, "upgrade: planned"),
         *[Mark(CRASH, None, "core_dump: core: crash of zebra", outcome=Outcome.FAIL)] * marked,
     )
-    cause = Cause(CauseKind.EVENT, "leaker", RESTART, CRASH, "after upgrade", Outcome.FAIL, (0, 1), timeline=line)
+    cause = Cause(
+        CauseKind.EVENT,
+        "leaker",
+        RESTART,
+        CRASH,
+        "after upgrade",
+        Outcome.FAIL,
+        (0, 1),
+        timeline=line,
+        since_ns=CRASH if marked else None,
+    )
     return replace(night[1], findings=findings, causes=(cause,))
 
 
 def test_the_first_failure_is_the_first_moment_that_failed_itself(night: Night) -> None:
     verdict = upgraded(night)
     assert first_failure_ns(verdict) == CRASH
-    assert first_failure(verdict) == (CRASH, "leaker after upgrade"), "the message of the end says the same"
+    assert [one.since_ns for one in verdict.told] == [CRASH], "every surface tells this one"
 
 
-def test_a_failure_without_a_moment_is_dated_by_what_goes_with_it(night: Night) -> None:
+def test_of_a_failure_without_a_moment_none_is_told(night: Night) -> None:
     verdict = upgraded(night, marked=False)
-    assert first_failure_ns(verdict) == RESTART
-    assert first_failure(verdict) == (RESTART, "leaker after upgrade")
+    assert first_failure_ns(verdict) is None
+    assert [one.since_ns for one in verdict.told] == [None]
     quiet = replace(verdict, causes=())
     assert first_failure_ns(quiet) is None
 

@@ -172,7 +172,9 @@ def _one(
     from soakwatch.core.registry import rule_class
     from soakwatch.judge.record_verdict import judge_record
     from soakwatch.plan import load_plan, plan_from_text
+    from soakwatch.report.answer import answer_of
     from soakwatch.report.json import render_json
+    from soakwatch.report.page import open_page
     from soakwatch.report.terminal import print_verdict
     from soakwatch.runs.setup_changes import changed
     from soakwatch_rules.rule import Input
@@ -200,11 +202,12 @@ def _one(
                 given=_given(method, names),
             )
         before = earlier[0] if earlier else None
-        if json_file is not None and str(json_file) == "-":
-            click.echo(render_json(verdict, changed(view, before)), nl=False)
-            return verdict.exit_code
         if json_file is not None:
-            json_file.write_text(render_json(verdict, changed(view, before)), encoding="utf-8")
+            text = render_json(verdict, changed(view, before), answer_of(open_page(view, verdict, before)))
+            if str(json_file) == "-":
+                click.echo(text, nl=False)
+                return verdict.exit_code
+            json_file.write_text(text, encoding="utf-8")
         print_verdict(view, verdict, console, before)
     return verdict.exit_code
 

@@ -54,12 +54,14 @@ def command(
     from soakwatch.core.console import CommandConsole
     from soakwatch.judge.record_verdict import judge_record
     from soakwatch.record import RecordView
+    from soakwatch.report.answer import answer_of
     from soakwatch.report.artifacts import write_files
     from soakwatch.report.files import REPORT_FILES
     from soakwatch.report.html import render_html
     from soakwatch.report.json import render_json
     from soakwatch.report.junit import render_junit
     from soakwatch.report.markdown import render_markdown
+    from soakwatch.report.page import open_page
     from soakwatch.report.terminal import print_verdict
     from soakwatch.runs.catalog import find_run
     from soakwatch.runs.setup_changes import changed
@@ -81,7 +83,7 @@ def command(
         difference = changed(view, earlier)
         render = {
             "html": lambda: render_html(view, verdict, earlier),
-            "json": lambda: render_json(verdict, difference),
+            "json": lambda: render_json(verdict, difference, answer_of(open_page(view, verdict, earlier))),
             "junit": lambda: render_junit(verdict, difference),
             "md": lambda: render_markdown(view, verdict, earlier),
         }

@@ -10,10 +10,10 @@ from soakwatch.core.formatting import printable, quantity, share_text, utc
 from soakwatch.core.units import show_seconds
 from soakwatch.engine.notify.message import Kind, Message, Tone
 from soakwatch.engine.notify.policy import News, began_ns, words_of
+from soakwatch.judge.told import first_words
 from soakwatch.judge.verdict import Verdict
 from soakwatch.plan import Plan
 from soakwatch.record.findings import identity_of
-from soakwatch.report.moments import failed_ns
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_rules.wording.forecast import forecast_words
 from soakwatch_rules.wording.words import counted, some
@@ -112,7 +112,7 @@ def more_message(run: str, news: News, where: Where, *, final: bool) -> Message:
     return _message("more", title if final else f"{title} so far", [*body, *where.lines()], "warning")
 
 
-def end_message(verdict: Verdict, start_ns: int, where: Where, attach: str, report: Path, summary: str) -> Message:
+def end_message(verdict: Verdict, where: Where, attach: str, report: Path, summary: str) -> Message:
     """The message with the verdict; ``attach`` is what is attached (see the plan), ``summary`` Markdown."""
     word = verdict.outcome.value.upper()
     window = verdict.window
@@ -120,10 +120,8 @@ def end_message(verdict: Verdict, start_ns: int, where: Where, attach: str, repo
         f"{word}: {safe(verdict.reason)}",
         f"{utc(window.begin_ns)} to {utc(window.end_ns)} UTC, {show_seconds(window.seconds)}",
     ]
-    if first := first_failure(verdict):
-        at_ns, cause_text = first
-        after = show_seconds(max(0, at_ns - start_ns) // 10**9)
-        body.append(f"First failure: {utc(at_ns)} UTC, {after} after the start: {safe(cause_text)}")
+    if verdict.outcome is Outcome.FAIL and (told := verdict.told):
+        body.append(f"First failure: {safe(first_words(told[0], window, verdict.phases))}.")
     causes = [f"{cause.outcome.value}: {cause.target} {cause.headline}" for cause in verdict.causes]
     body += _listed(causes, _CAUSES)
     message = _message(
@@ -145,17 +143,6 @@ def sample_message(run: str, report: Path | None) -> Message:
     """The message of the test command."""
     body = ["This is a test of the notifications of Soakwatch. Nothing has happened."]
     return replace(_message("test", f"Test {run}".strip(), body), report=report)
-
-
-def first_failure(verdict: Verdict) -> tuple[int, str] | None:
-    """When the first failure occurred, and its cause in words; None if nothing fails."""
-    moments = []
-    for cause in verdict.causes:
-        if cause.outcome is Outcome.FAIL:
-            at_ns = failed_ns(cause)
-            begun_ns = began_ns(verdict.findings[cause.leading]) if at_ns is None else at_ns
-            moments.append((begun_ns, f"{cause.target} {cause.headline}".strip()))
-    return min(moments, default=None)
 
 
 def _figures(finding: Finding) -> list[str]:

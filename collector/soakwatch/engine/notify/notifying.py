@@ -92,9 +92,7 @@ class Notifying:
             if END in recipient.planned.on:
                 text = text or ("" if recipient.planned.attach == "none" else _read(summary))
                 recipient.queue.post(
-                    end_message(
-                        verdict, self._start_ns, self._where(ended=True), recipient.planned.attach, report, text
-                    )
+                    end_message(verdict, self._where(ended=True), recipient.planned.attach, report, text)
                 )
             else:
                 self._send_failures(recipient, verdict.findings, final=True)

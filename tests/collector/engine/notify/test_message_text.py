@@ -13,13 +13,12 @@ from soakwatch.engine.notify.message_text import (
     broken_message,
     end_message,
     failure_message,
-    first_failure,
     more_message,
     start_message,
     withdrawn_message,
 )
 from soakwatch.engine.notify.policy import News
-from soakwatch_model.finding import Mark, Outcome
+from soakwatch_model.finding import Outcome
 from soakwatch_rules.causes import Cause, CauseKind
 
 WHERE = Where("lab7", Path("/runs/night"), "http://127.0.0.1:8720/runs/night/")
@@ -79,51 +78,33 @@ def test_a_withdrawn_failure_is_taken_back() -> None:
 
 
 def test_the_end_is_the_verdict_with_the_first_failure() -> None:
-    """The first is the earliest moment of all causes that fail, not the worst cause."""
-    later, sooner, inconclusive = finding(), finding("hang", ""), finding("gap", "", Outcome.INCONCLUSIVE, at_s=1)
-    causes = (
-        Cause(
-            CauseKind.FINDING,
-            "dut",
-            T0,
-            T0,
-            "memory grows",
-            Outcome.FAIL,
-            (0,),
-            timeline=(Mark(T0 + 900 * 10**9, None, "x"),),
-        ),
-        Cause(
-            CauseKind.FINDING,
-            "dut",
-            T0,
-            T0,
-            "it hung",
-            Outcome.FAIL,
-            (1,),
-            timeline=(Mark(T0 + 600 * 10**9, None, "y"),),
-        ),
-        Cause(CauseKind.FINDING, "dut", T0, T0, "a gap", Outcome.INCONCLUSIVE, (2,)),
-    )
-    failed = replace(verdict(Outcome.FAIL, later, sooner, inconclusive), causes=causes)
-    assert first_failure(failed) == (T0 + 600 * 10**9, "dut it hung")
-    message = end_message(failed, T0, WHERE, "report", REPORT, "# summary")
+    """The first is the one that every surface tells first, with its moment."""
+    hung = finding("hang", "", at_s=600)
+    grown, inconclusive = finding(), finding("gap", "", Outcome.INCONCLUSIVE, at_s=1)
+
+    def cause(words: str, index: int, since_ns: int | None) -> Cause:
+        return Cause(CauseKind.FINDING, "dut", T0, T0, words, Outcome.FAIL, (index,), since_ns=since_ns)
+
+    causes = (cause("it hung", 0, T0 + 600 * 10**9), cause("memory grows", 1, None))
+    failed = replace(verdict(Outcome.FAIL, hung, grown, inconclusive), causes=causes)
+    message = end_message(failed, WHERE, "report", REPORT, "# summary")
     assert message.title == "FAIL night: dut failed memory_growth"
     assert message.tone == "failure"
-    assert "First failure: 2023-11-14 22:23:20 UTC, 10 min after the start: dut it hung" in message.body
+    assert "First failure: dut stopped responding or forwarding at 22:23:20 UTC (10 min in)." in message.body
     assert "- fail: dut memory grows" in message.body
     assert (message.report, message.summary) == (REPORT, "# summary")
-    assert end_message(failed, T0, WHERE, "summary", REPORT, "# summary").report is None
-    bare = end_message(failed, T0, WHERE, "none", REPORT, "# summary")
+    assert end_message(failed, WHERE, "summary", REPORT, "# summary").report is None
+    bare = end_message(failed, WHERE, "none", REPORT, "# summary")
     assert (bare.report, bare.summary) == (None, "")
 
 
 def test_a_pass_and_a_monitor_that_broke() -> None:
     """Each says so in its first words."""
-    message = end_message(verdict(Outcome.PASS), T0, Where("lab7", Path("/r")), "none", REPORT, "")
+    message = end_message(verdict(Outcome.PASS), Where("lab7", Path("/r")), "none", REPORT, "")
     assert (message.title, message.tone) == ("PASS night: dut: no rule failed", "success")
     assert "Page:" not in message.body
     assert "First failure" not in message.body
-    assert end_message(verdict(Outcome.INCONCLUSIVE), T0, WHERE, "none", REPORT, "").tone == "warning"
+    assert end_message(verdict(Outcome.INCONCLUSIVE), WHERE, "none", REPORT, "").tone == "warning"
     broken = broken_message("night", "the disk is full", WHERE)
     assert broken.title.startswith("BROKEN night")
     assert "there is no verdict: the disk is full" in broken.body
@@ -137,7 +118,7 @@ def test_hostile_names_call_nobody_and_stay_on_their_line() -> None:
         failure_message("night", News("failure", (first,), (), 1), T0, WHERE, final=False),
         more_message("night", News("more", (first,), (nasty,), 1), WHERE, final=False),
         withdrawn_message("night", News("withdrawn", (), (nasty,), 0), WHERE),
-        end_message(replace(verdict(Outcome.FAIL, first), reason=nasty), T0, WHERE, "none", REPORT, ""),
+        end_message(replace(verdict(Outcome.FAIL, first), reason=nasty), WHERE, "none", REPORT, ""),
     ):
         for text in (message.title, message.body):
             assert "@everyone" not in text

@@ -81,7 +81,7 @@ notify:
     assert [message["title"].partition(":")[0] for message in live] in ([], ["Failing told"])
     assert (start["title"], start["type"]) == ("Started told: 10 min on dut", "info")
     assert "Page: http://127.0.0.1:" in start["message"]
-    assert end["title"].startswith("FAIL told: dut failed ")
+    assert end["title"].startswith("FAIL told: victim on dut exited and is still down at ")
     assert end["type"] == "failure"
     assert "First failure: " in end["message"]
     assert f"{tmp_path}/run" in end["message"]

@@ -1,0 +1,177 @@
+"""What went wrong, as every surface tells it: in one order, each cause once, with its moment and in the same words.
+
+The first is what the page, the list of runs, the terminal, mails, hooks and dashboards name first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from soakwatch.core.formatting import quantity, utc
+from soakwatch.core.plain_names import plain_name, thing_name
+from soakwatch.core.units import show_seconds
+from soakwatch_model.fact import Gone, Growth, Happened, Lost
+from soakwatch_model.finding import Finding, Outcome
+from soakwatch_model.window import Phase, Window
+from soakwatch_rules.causes import Cause
+from soakwatch_rules.traits import GrowthMethod, happened_words, traits_of
+from soakwatch_rules.wording.words import counted
+
+_MAX_ALSO, _MAX_EFFECTS = 2, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One thing that went wrong: the indexes of its causes (several where devices share it), the finding that decides,
+    whom it hit, since when and until when (None: no moment is known; until None: to the end), and what it led to."""
+
+    causes: tuple[int, ...]
+    finding: Finding
+    targets: tuple[str, ...]
+    since_ns: int | None
+    until_ns: int | None
+    effects: tuple[Finding, ...]
+
+    @property
+    def shared(self) -> str:
+        """How many devices more it hit; empty of one."""
+        more = len(self.targets) - 1
+        return f"{counted(more, 'more device')} {'share' if more > 1 else 'shares'} it" if more > 0 else ""
+
+
+def told_of(findings: Sequence[Finding], causes: Sequence[Cause], outcome: Outcome) -> tuple[Told, ...]:
+    """All causes of this outcome, in their order; one that several devices share is told once."""
+    by_key: dict[tuple[object, ...], Told] = {}
+    for index, cause in enumerate(causes):
+        if cause.outcome is not outcome or cause.waived:
+            continue
+        own = [findings[place] for place in cause.findings]
+        finding = next(f for f in own if f.outcome is outcome)
+        one = Told(
+            (index,), finding, (finding.target,), cause.since_ns, cause.until_ns, tuple(_effects(finding, own, outcome))
+        )
+        key = _shared_key(one)
+        known = by_key.get(key)
+        if known is None:
+            by_key[key] = one
+        else:
+            both = (*known.targets, finding.target)
+            by_key[key] = Told(
+                (*known.causes, index), known.finding, both, known.since_ns, known.until_ns, known.effects
+            )
+    return tuple(by_key.values())
+
+
+def _effects(finding: Finding, own: Sequence[Finding], outcome: Outcome) -> Iterator[Finding]:
+    """What a failure led to: other findings of its cause that failed too, by rules that name an effect."""
+    seen = {finding.rule}
+    for other in own:
+        if other.outcome is outcome and other.rule not in seen and traits_of(other.rule).words.effect:
+            seen.add(other.rule)
+            yield other
+
+
+def _shared_key(one: Told) -> tuple[object, ...]:
+    """Two devices share what was found of one and the same generator at the same moments."""
+    f = one.finding
+    if not traits_of(f.rule).of_shared_load:
+        return (one.causes,)
+    return (f.rule, f.metric, f.object, f.measured, tuple((m.begin_ns, m.end_ns) for m in f.marks), len(one.effects))
+
+
+def rate_of(finding: Finding) -> tuple[float, str] | None:
+    """How fast what a finding of growth is of grows (below zero: falls), with its unit per hour; None of others."""
+    growth = traits_of(finding.rule).growth
+    grew = finding.fact(Growth)
+    measured = None if growth is GrowthMethod.STAGES else finding.measured  # theirs is a level
+    rate = measured if grew is None else grew.per_hour
+    if growth is None or rate is None or not finding.metric:
+        return None
+    return rate, finding.unit if finding.unit.endswith("/h") else f"{finding.unit}/h"
+
+
+def limit_words(finding: Finding) -> str:
+    """What a rule of growth allows: a rate, or an increase over the run; empty where it does not say."""
+    rate = rate_of(finding)
+    if rate is None or not finding.limit:
+        return ""
+    if finding.unit == rate[1]:
+        return f"limit {quantity(abs(finding.limit), rate[1])}"
+    grew = finding.fact(Growth)
+    return "" if grew is None or grew.tolerance is None else f"limit {quantity(grew.tolerance, '1')}"
+
+
+def clause(finding: Finding) -> str:
+    """What happened to what, without its moment: "authd on gateway restarted".
+
+    >>> from soakwatch_model.window import Window
+    >>> at = Window(0, 3600 * 10**9)
+    >>> clause(Finding("process_restart", 1, Outcome.FAIL, "gw", "", "process=authd,instance=0", at, "", "", 9))
+    'authd on gw restarted'
+    """
+    rate = rate_of(finding)
+    if rate is not None:
+        verb = "has grown" if rate[0] > 0 else "has fallen"
+        of = plain_name(finding.metric, finding.object)
+        return f"{of} on {finding.target} {verb} by {quantity(abs(rate[0]), rate[1])}"
+    said = finding.fact(Happened)
+    if said is not None:
+        return f"{said.thing} on {finding.target} {said.verb}" if said.thing else f"{finding.target} {said.verb}"
+    thing = thing_name(finding.metric, finding.object)
+    if finding.fact(Gone) is not None:
+        return f"{thing} on {finding.target} exited and is still down"
+    return happened_words(finding.rule, thing, finding.target)
+
+
+def effect_words(finding: Finding) -> str:
+    """What a failure led to, with the number where it is known: "96 requests lost"."""
+    lost = finding.fact(Lost)
+    if lost is not None and lost.count:
+        return f"{lost.count:,.0f} {lost.what} lost"
+    return traits_of(finding.rule).words.effect
+
+
+def clock(time_ns: int, window: Window) -> str:
+    """The time of day; with its day where the run has several."""
+    begin, end, told = utc(window.begin_ns), utc(window.end_ns), utc(time_ns)
+    return f"{told[11:] if begin[:10] == end[:10] == told[:10] else told} UTC"
+
+
+def phase_at(phases: Sequence[Phase], time_ns: int) -> str:
+    """The phase of a moment; empty where there is none."""
+    return next((p.name for p in phases if p.window.begin_ns <= time_ns < p.window.end_ns), "")
+
+
+def first_words(one: Told, window: Window, phases: Sequence[Phase] = (), load: str = "") -> str:
+    """A failure in one sentence without its full stop: what, of what, when, under which load, and what it led to."""
+    f = one.finding
+    phase = "" if one.since_ns is None else phase_at(phases, one.since_ns)
+    under = " ".join(part for part in (f"at {load}" if load else "", f"in phase {phase}" if phase else "") if part)
+    if rate_of(f) is not None:
+        since = f" over {show_seconds(f.window.seconds)}" if one.since_ns is None else ""
+        since = since or f" since {clock(one.since_ns or 0, window)}"
+        limit = limit_words(f)
+        text = f"{clause(f)}{since}" + (f" ({limit})" if limit else "") + (f", {under}" if under else "")
+    elif one.since_ns is None:
+        text = clause(f) + (f", {under}" if under else "")
+    else:
+        after = f"{show_seconds(max(one.since_ns - window.begin_ns, 0) * 1e-9)} in"
+        when = ", ".join(part for part in (after, under) if part)
+        start = f"at {clock(one.since_ns, window)}"
+        text = f"{clause(f)} {start} ({when})"
+    led = [effect_words(effect) for effect in one.effects[:_MAX_EFFECTS]]
+    text += f"; {', '.join(led)}" if led else ""
+    return text + (f"; {one.shared}" if one.shared else "")
+
+
+def fail_words(every: Sequence[Told], window: Window, phases: Sequence[Phase] = (), load: str = "") -> str:
+    """All that failed in one or two sentences: the first with its moment, then what else failed."""
+    if not every:
+        return ""
+    text = f"{first_words(every[0], window, phases, load)}."
+    others = list(dict.fromkeys(clause(one.finding) for one in every[1:]))
+    if others:
+        more = len(others) - _MAX_ALSO
+        text += f" Also: {'; '.join(others[:_MAX_ALSO])}" + (f"; and {more} more." if more > 0 else ".")
+    return text
