@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
 import click
 
+from soakwatch.cli.command_groups import GROUPS, brief, other_word
 from soakwatch.cli.outlet import discard_broken_streams, hold_standard_streams, stay_on_hang_up
 from soakwatch.core.errors import EXIT_BROKEN, EXIT_INTERRUPTED, EXIT_USAGE, PlanError, SoakwatchError
 from soakwatch.core.memory_limit import MemoryLimit, memory_limit, not_enough, ran_out, too_little
@@ -33,6 +34,7 @@ class Commands(click.Group):
     """The group whose commands are the files of a folder; listing them imports none of them."""
 
     plugins: PluginFolder = COMMANDS
+    groups: Mapping[str, tuple[str, ...]] = GROUPS
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """Every command by name."""
@@ -50,16 +52,23 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that the first word names, or a usage error that suggests the nearest."""
+        """The command that the first word names, or a usage error that names the one that is meant, or the nearest."""
         word = args[0]
         if not word.startswith("-") and word not in self.plugins.names():
-            raise click.UsageError(f"unknown command {word!r}{hint(word, self.plugins.names())}", ctx)
+            answer = other_word(word, self.plugins.summary) if self.groups else ""
+            raise click.UsageError(answer or f"unknown command {word!r}{hint(word, self.plugins.names())}", ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """The list of commands with the first lines of their files."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, self.plugins.summary(name)) for name in self.plugins.names()])
+        """The commands in their groups, a line each: what the first lines of their files say first."""
+        names = self.plugins.names()
+        grouped = {name for group in self.groups.values() for name in group}
+        rest = tuple(name for name in names if name not in grouped)
+        widest = max(map(len, names), default=0)
+        for title, group in (*self.groups.items(), ("Other" if self.groups else "Commands", rest)):
+            if group:
+                with formatter.section(title):
+                    formatter.write_dl([(name.ljust(widest), brief(self.plugins.summary(name))) for name in group])
 
 
 def _version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's signature

@@ -35,12 +35,17 @@ def make_private_folder(folder: Path) -> None:
 
     Raises OSError.
     """
-    folder.parent.mkdir(parents=True, exist_ok=True)
     with suppress(FileExistsError):
-        folder.mkdir(mode=_PRIVATE_FOLDER)
-        folder.chmod(_PRIVATE_FOLDER)  # a umask may have taken rights of the owner
+        make_new_private_folder(folder)
         return
     folder.mkdir(exist_ok=True)  # raises where a file has the name
+
+
+def make_new_private_folder(folder: Path) -> None:
+    """The same for a folder that must not exist yet. Raises OSError, of which FileExistsError says that it does."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=_PRIVATE_FOLDER)
+    folder.chmod(_PRIVATE_FOLDER)  # a umask may have taken rights of the owner
 
 
 def open_private(file: Path, mode: int = PRIVATE, *, append: bool = False) -> BinaryIO:

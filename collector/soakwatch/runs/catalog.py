@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 
 from soakwatch.core.errors import RecordError
+from soakwatch.core.private_files import make_new_private_folder
 from soakwatch.core.suggest import nearest
 from soakwatch.record import RecordView, not_yours
 from soakwatch.record.lifecycle import lifecycle_of
@@ -39,9 +41,21 @@ class RunLine:
 
 
 def new_folder(runs: Path, name: str, now_ns: int) -> Path:
-    """``runs/<time>-<name>``, not yet made."""
+    """A new folder ``runs/<time>-<name>``, made now so that nobody else gets it; ``-2`` and so on behind the name of
+    further runs of one second. Where none can be made, its path: who writes into it says why."""
     moment = datetime.fromtimestamp(now_ns * 1e-9, UTC).strftime("%Y%m%dT%H%M%SZ")
-    return runs / f"{moment}-{re.sub(r'[^A-Za-z0-9._-]+', '-', name)}"
+    stem = f"{moment}-{re.sub(r'[^A-Za-z0-9._-]+', '-', name)}"
+    for number in count(1):
+        folder = runs / (stem if number == 1 else f"{stem}-{number}")
+        try:
+            make_new_private_folder(folder)
+        except FileExistsError:
+            if folder.exists():
+                continue
+        except OSError:
+            pass
+        return folder
+    raise AssertionError
 
 
 def find_run(text: str, runs: Path = DEFAULT_RUNS) -> Path:

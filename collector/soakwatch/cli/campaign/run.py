@@ -20,7 +20,7 @@ Examples:
 Ctrl-C stops the runs that go on, which are judged by what they have, and ends the campaign; a second Ctrl-C aborts.
 Go on later with soakwatch campaign resume FOLDER: nothing is run twice. If this process is killed, the runs that go on
 continue to their ends, and resume takes their verdicts.
-From another terminal: soakwatch campaign status FOLDER; soakwatch serve --runs FOLDER/runs shows the runs.
+From another terminal: soakwatch campaign status FOLDER; soakwatch serve FOLDER/runs shows the runs.
 Exit codes: 0 all pass, 1 any fail, 2 usage or campaign error, 3 inconclusive or missing runs, 4 the monitor failed."""
 )
 @click.argument("file", type=click.Path(path_type=Path))

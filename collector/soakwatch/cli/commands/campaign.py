@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 import click
 
 from soakwatch.cli.main import Commands
@@ -12,6 +15,7 @@ class CampaignCommands(Commands):
     """The group whose commands are the files of ``cli/campaign``."""
 
     plugins = PluginFolder("soakwatch.cli.campaign", "command of campaign")
+    groups: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
 
 @click.group(

@@ -1,4 +1,4 @@
-"""Check a plan: parse it, poll every source, and show what the run can and cannot detect."""
+"""Check a plan and its devices: parse it, poll every source, and show what the run can and cannot detect."""
 
 from __future__ import annotations
 

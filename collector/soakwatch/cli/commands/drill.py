@@ -1,4 +1,4 @@
-"""The fire drill: which faults a finished run would have seen, or what rules see of faults that are made now."""
+"""Show which faults a finished run would have seen, or what rules see of faults that are made now: the fire drill."""
 
 from __future__ import annotations
 

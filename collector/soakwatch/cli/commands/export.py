@@ -1,4 +1,4 @@
-"""Export runs to CSV, Parquet or line protocol, or write the plan and scripts of a run out again."""
+"""Export runs as tables: CSV, Parquet or line protocol; or write the plan and scripts of a run out again."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # ruff: noqa: N999 - the file's name is the command's
-"""Import series from CSV tables or InfluxDB as a run that can be judged and reported like any other."""
+"""Import series as a run: CSV tables or InfluxDB, to be judged and reported like any other."""
 
 from __future__ import annotations
 

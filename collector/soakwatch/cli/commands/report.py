@@ -1,4 +1,4 @@
-"""Write the report of a run as offline HTML, JSON, JUnit or Markdown, or show it on the terminal."""
+"""Show the report of a run, or write it: offline HTML, JSON, JUnit or Markdown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Print the JSON Schema of plans, of campaigns or of verdict.json, or the OpenAPI document of the HTTP API."""
+"""Print a JSON Schema: of plans, of campaigns or of verdict.json, or the OpenAPI document of the HTTP API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists the sinks (databases that a run also writes to while it is running), or shows one with its keys."""
+"""List the sinks (databases that a run also writes to while it is running), or show one with its keys."""
 
 from __future__ import annotations
 
