@@ -10,7 +10,6 @@ from dataclasses import replace
 from functools import partial
 
 import click
-from rich.console import Console
 
 from soakwatch.cli.display.native_stderr import native_stderr_logged
 from soakwatch.cli.display.progress import Lines, Panel, shown
@@ -77,7 +76,7 @@ def _run(
     sinks = SinkProcesses(to, course.folder, record, clock.now_ns, say)
     try:
         promises = Promises.recorded(course.folder, record)
-        show = partial(_show, console) if verdict_shown else _show_nothing
+        show = partial(_show, console, verdict_shown)
         ending_with = partial(Ending, record, promises, sealing=course.sealing)
         if course.polled_ns is not None:
             if reason := why_unpolled(course.folder, course.start_ns, course.polled_ns):
@@ -138,13 +137,6 @@ def _run(
                 record.add_event(event.target, event, ORIGIN)
         with suppress(RecordError):
             record.close()
-    with suppress(FileNotFoundError):
-        say(f"record  {record.path} ({show_bytes(record.path.stat().st_size)})")
-    if verdict.checked is not None and verdict.checked.seal is not None:
-        say(f"digest  {verdict.checked.seal.digest}")
-    report = record.path.with_name(REPORT_FILES["html"])
-    if report.is_file():
-        say(f"report  {report}")
     return verdict.exit_code
 
 
@@ -156,14 +148,19 @@ def _end_only(course: RunContext, record: Record, clock: Clock, promises: Promis
     return hooks, notifying_of(plan, folder, course.start_ns, now_ns, resumed=True, promises=promises)
 
 
-def _show(console: Console, view: RecordView, verdict: Verdict) -> None:
-    from soakwatch.report.terminal import print_verdict  # heavy: no running collector needs it
+def _show(console: CommandConsole, verdict_shown: bool, view: RecordView, verdict: Verdict) -> None:  # noqa: FBT001
+    """The files of the run, and its verdict as the last thing that is printed."""
+    with suppress(FileNotFoundError):
+        console.say(f"record  {view.path} ({show_bytes(view.path.stat().st_size)})")
+    if verdict.checked is not None and verdict.checked.seal is not None:
+        console.say(f"digest  {verdict.checked.seal.digest}")
+    report = view.path.with_name(REPORT_FILES["html"])
+    if report.is_file():
+        console.say(f"report  {report}")
+    if verdict_shown:
+        from soakwatch.report.terminal import print_verdict  # heavy: no running collector needs it
 
-    print_verdict(view, verdict, console)
-
-
-def _show_nothing(_view: RecordView, _verdict: Verdict) -> None:
-    """As of a calibration."""
+        print_verdict(view, verdict, console, named=str(view.path.parent))
 
 
 def _complain(text: str) -> None:

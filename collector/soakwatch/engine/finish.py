@@ -73,8 +73,6 @@ class Ending:
         if not failures:
             self.promises.done(REPORT)
         self.notifying.conclude(verdict, *(self.folder / REPORT_FILES[kind] for kind in ("html", "md")))
-        with RecordView.open(self.folder) as view:
-            self.show(view, verdict)
         for failure in failures:
             self.complain(f"{failure}: put that right, then write it with soakwatch resume {self.folder}")
         if self.sinks.finish():
@@ -84,6 +82,8 @@ class Ending:
             self.complain(doubt)
         if self.promises.is_done(REPORT) and self.promises.is_done(SINKS):
             self.promises.done(END)
+        with RecordView.open(self.folder) as view:
+            self.show(view, verdict)  # last, so that it is what stands on a terminal in the morning
         return verdict
 
     def _sealed(self) -> Checked:

@@ -24,6 +24,7 @@ class ConsoleWriter:
         self._console = console
         self.terminal = console.is_terminal
         self.width = max(console.width, _NARROWEST)
+        self._begun = False
         self.blocks = spells(console.encoding, BLOCKS + "▲█░")
 
     @property
@@ -48,9 +49,14 @@ class ConsoleWriter:
             line.rstrip()
             self._print(Text(first if number == 0 else rest).append_text(line))
 
+    def uncut(self, *parts: Part) -> None:
+        """One line that is never wrapped here: a command or an address that is copied in one piece."""
+        self._print(self._text(parts))
+
     def gap(self) -> None:
-        """An empty line."""
-        self._print(Text(""))
+        """An empty line between what was printed and what comes."""
+        if self._begun:
+            self._print(Text(""))
 
     def title(self, words: str) -> None:
         """A heading, with an empty line above it."""
@@ -82,6 +88,7 @@ class ConsoleWriter:
             )
         for row in rows:
             drawn.add_row(*(self._text([cell]) for cell in row))
+        self._begun = True
         self._console.print(drawn, markup=False, highlight=False, emoji=False)
 
     def _text(self, parts: Sequence[Part]) -> Text:
@@ -89,4 +96,5 @@ class ConsoleWriter:
         return Text.assemble(*((encodable(printable(words), self._console.encoding), style) for words, style in styled))
 
     def _print(self, text: Text) -> None:
+        self._begun = True
         self._console.print(text, markup=False, highlight=False, emoji=False, soft_wrap=True)

@@ -6,6 +6,7 @@ A module ``sections/NAME.py`` is the section NAME. Others add sections by entry 
 * ``ORDER``: its place in the report (the verdict is 10, the findings 20, the words 90),
 * ``TITLE``: its heading,
 * ``OPEN``: True if the page shows it unfolded; others are opened by a click or found by the filter,
+* ``ALWAYS``: True if a terminal shows it without ``--verbose`` as well; one of a plug-in is always shown,
 * ``blocks(page)``: what it says, for all formats (see ``blocks``); None or nothing leaves the section out,
 * and, where the page needs more than blocks can say, ``TEMPLATE`` (Jinja) with ``facts(page)`` (the names in it, or
   None): on the page these replace the blocks.
@@ -41,6 +42,7 @@ class Section:
     facts: Callable[[Page], Mapping[str, object] | None] | None = None
     foreign: bool = False
     opened: bool = False
+    always: bool = False
 
     def blocks_in(self, page: Page, form: Format) -> tuple[Block, ...]:
         """What the section says in this format; () leaves it out.
@@ -93,6 +95,7 @@ def _declared(name: str, module: ModuleType) -> Section:
         facts if template and callable(facts) else None,
         foreign=not module.__name__.startswith(_PACKAGE),
         opened=getattr(module, "OPEN", False) is True,
+        always=getattr(module, "ALWAYS", False) is True,
     )
 
 

@@ -1,6 +1,9 @@
-"""The report on a terminal: the verdict, each target, the findings, and what every section says in brief."""
+"""The report on a terminal: findings, what every section says in brief, and the verdict last, where it is read."""
 
 from __future__ import annotations
+
+import shlex
+from collections import Counter
 
 from rich.console import Console
 
@@ -22,45 +25,89 @@ from soakwatch.report.summaries import undecided
 from soakwatch.report.terminal_findings import print_causes
 from soakwatch_model.finding import Outcome
 
+_QUIET = {
+    Outcome.PASS: "passed",
+    Outcome.INCONCLUSIVE: "undecided",
+    Outcome.NOT_APPLICABLE: "not applicable",
+}
+
 
 def print_verdict(
-    source: ReportSource, verdict: Verdict, console: Console, earlier: ReportSource | None = None
+    source: ReportSource,
+    verdict: Verdict,
+    console: Console,
+    earlier: ReportSource | None = None,
+    *,
+    named: str = "",
+    verbose: bool = False,
 ) -> None:
-    """Print the report; plain lines without colour, uncut, where ``console`` is not a terminal.
+    """Print the report, with the verdict, its reason and what to do next as its last lines, where they are seen.
 
-    The verdict and the findings are drawn here, every other section by its blocks. ``earlier`` is a run that this one
-    is compared with.
+    On a terminal it is brief: what failed or warned, what makes it doubtful, and how many checks passed or could not
+    be judged, which ``verbose`` shows. Where ``console`` is no terminal all of it is printed, in plain lines without
+    colour, uncut: a log is read with a search. The verdict and the findings are drawn here, every other section by its
+    blocks. ``earlier`` is a run that this one is compared with, ``named`` is what commands call the run, "" where it
+    is none that they find again.
     """
     writer = ConsoleWriter(console)
     page = open_page(source, verdict, earlier)
+    brief = writer.terminal and not verbose
     for section in all_sections():
         if section.order == verdict_section.ORDER and not section.foreign:
-            _head(writer, page)
-            _targets(writer, verdict)
+            if not brief:
+                _targets(writer, verdict)
         elif section.order == findings_section.ORDER and not section.foreign:
-            _findings(writer, page)
-        else:
+            _findings(writer, page, brief=brief)
+        elif section.always or section.foreign or not brief:
             print_section(writer, section, page)
-    if writer.terminal:
-        writer.gap()
+    if brief:
+        _unseen(writer, verdict)
+    writer.gap()
+    _head(writer, page, brief=brief)
+    _commands(writer, named, brief=brief)
 
 
-def _head(writer: ConsoleWriter, page: Page) -> None:
+def _head(writer: ConsoleWriter, page: Page, *, brief: bool) -> None:
     verdict = page.verdict
     window, outcome = verdict.window, verdict.outcome
-    writer.say((f"{SYMBOLS[outcome]} {verdict.words}", STYLES[outcome]), (f"  {verdict.run}", "bold"), hang=2)
-    writer.say((headline(verdict, page.load), "bold"))
-    if outcome is not Outcome.FAIL or verdict.preliminary:  # of a failure it is the same sentence
-        writer.say(verdict.reason)
-    writer.say(f"{utc(window.begin_ns)} to {utc(window.end_ns)} UTC, {show_seconds(window.seconds)}")
     if verdict.labels:
         writer.say(labels_words(verdict.labels), hang=2)
     for name, reason in page.unread_labels:
         writer.say(f"label {name} not read: {reason}", hang=2)
-    if seal := seal_words(verdict.checked):
+    if (seal := seal_words(verdict.checked)) and not brief:
         writer.say(seal, hang=2)
+    writer.say(
+        (f"{SYMBOLS[outcome]} {verdict.words}", STYLES[outcome]),
+        (f"  {verdict.run}", "bold"),
+        f"  {utc(window.begin_ns)} to {utc(window.end_ns)} UTC, {show_seconds(window.seconds)}",
+        hang=2,
+    )
+    writer.say((headline(verdict, page.load), "bold"))
+    if outcome is not Outcome.FAIL or verdict.preliminary:  # of a failure it is the same sentence
+        writer.say(verdict.reason)
     for name, text in answer_of(page).lines:
-        writer.say(f"{name}{'' if name.endswith('?') else ':'} {text}", hang=2)
+        writer.say((f"{name}{'' if name.endswith('?') else ':'}", "bold"), f" {text}", hang=2)
+
+
+def _unseen(writer: ConsoleWriter, verdict: Verdict) -> None:
+    """How many checks there are that a brief report does not show."""
+    numbers = Counter(finding.outcome for finding in verdict.findings)
+    parts = [f"{numbers[outcome]:,} {words}" for outcome, words in _QUIET.items() if numbers[outcome]]
+    if parts:
+        writer.gap()
+        writer.say((f"Checks not shown: {', '.join(parts)}", "dim"), hang=2)
+
+
+def _commands(writer: ConsoleWriter, named: str, *, brief: bool) -> None:
+    """The commands that show more of the run, each on a line of its own that no wrapping cuts."""
+    if not named:
+        return
+    run = shlex.quote(named)
+    lines = {"page": f"soakwatch open {run}"}
+    if brief:
+        lines["all checks"] = f"soakwatch report {run} --verbose"
+    for what, command in lines.items():
+        writer.uncut((f"{what + ':':<12}", "dim"), command)
 
 
 def _targets(writer: ConsoleWriter, verdict: Verdict) -> None:
@@ -76,8 +123,8 @@ def _targets(writer: ConsoleWriter, verdict: Verdict) -> None:
     writer.table(["verdict", "target", "role", "reason"], rows)
 
 
-def _findings(writer: ConsoleWriter, page: Page) -> None:
+def _findings(writer: ConsoleWriter, page: Page, *, brief: bool) -> None:
     causes = [cause for cause in page.verdict.causes if not undecided(cause)]
     if causes:
         writer.title(findings_section.TITLE)
-        print_causes(writer, page, causes)
+        print_causes(writer, page, causes, brief=brief)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from soakwatch.core.formatting import quantity, subject
+from soakwatch.core.plain_names import plain_name
 from soakwatch.report.console import ConsoleWriter
 from soakwatch.report.console_blocks import STYLES, head
 from soakwatch.report.page import IDENTITIES, Page
@@ -22,37 +23,41 @@ from soakwatch.report.summaries import (
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_rules.causes import Cause, CauseKind
 from soakwatch_rules.wording.forecast import forecast_words
-from soakwatch_rules.wording.words import some
+from soakwatch_rules.wording.words import counted, some
 
 _MAX_CAUSES, _MAX_RULES, _MAX_MOMENTS, _MAX_REASON, _MAX_LINES = 12, 5, 6, 200, 3
+_BRIEF_CAUSES, _BRIEF_FAILING = 3, 6
 _INDENT = 4
 
 
-def print_causes(writer: ConsoleWriter, page: Page, causes: Sequence[Cause]) -> None:
-    """The causes in their order; the first twelve, and how many there are beyond."""
-    for cause in causes[:_MAX_CAUSES]:
+def print_causes(writer: ConsoleWriter, page: Page, causes: Sequence[Cause], *, brief: bool) -> None:
+    """The causes in their order; the first twelve (in brief three, and all that fail up to six), and how many there
+    are beyond. In brief each has no more than a reader needs who asks what it is and whether to believe it."""
+    failing = sum(cause.outcome is Outcome.FAIL for cause in causes)
+    most = min(max(failing, _BRIEF_CAUSES), _BRIEF_FAILING) if brief else _MAX_CAUSES
+    for cause in causes[:most]:
         if has_own_frame(page.verdict, cause):
-            _cause(writer, page, cause)
+            _cause(writer, page, cause, brief=brief)
         else:
-            _finding(writer, page, cause)
-    if len(causes) > _MAX_CAUSES:
-        left = sum(len(cause.findings) for cause in causes[_MAX_CAUSES:])
-        writer.say(f"… and {len(causes) - _MAX_CAUSES} more causes ({left} findings) in the report")
+            _finding(writer, page, cause, brief=brief)
+    if len(causes) > most:
+        left = sum(len(cause.findings) for cause in causes[most:])
+        writer.say(f"… and {counted(len(causes) - most, 'more cause')} ({counted(left, 'finding')}) in the report")
 
 
-def _finding(writer: ConsoleWriter, page: Page, cause: Cause) -> None:
+def _finding(writer: ConsoleWriter, page: Page, cause: Cause, *, brief: bool) -> None:
     finding = page.verdict.findings[cause.leading]
     writer.say(
         head(finding.outcome, outcome_words(finding)),
         (f"  {finding.target}  {finding.rule}", "bold"),
-        f"  {subject(finding.metric, finding.object)}",
+        f"  {(plain_name if brief else subject)(finding.metric, finding.object)}",
         hang=_INDENT,
     )
     writer.say(cause.headline, indent=_INDENT)
-    _evidence(writer, page, finding)
+    _evidence(writer, page, finding, brief=brief)
 
 
-def _cause(writer: ConsoleWriter, page: Page, cause: Cause) -> None:
+def _cause(writer: ConsoleWriter, page: Page, cause: Cause, *, brief: bool) -> None:
     """What happened, its moments with offsets, the figures of the leading finding, and the others in a line each."""
     lead, *others = members(page.verdict, cause)
     sure = "" if cause.confidence is None else f", confidence {confidence_text(cause.confidence)}"
@@ -63,15 +68,20 @@ def _cause(writer: ConsoleWriter, page: Page, cause: Cause) -> None:
         hang=_INDENT,
     )
     writer.say(cause.headline, indent=_INDENT)
-    for when, mark in chain(cause, _MAX_MOMENTS):
+    for when, mark in () if brief else chain(cause, _MAX_MOMENTS):  # in brief they stand in the timeline
         writer.say(f"{when:>19}  {mark.text}", indent=_INDENT, hang=_INDENT + 21)
-    if len(cause.timeline) > _MAX_MOMENTS:
+    if len(cause.timeline) > _MAX_MOMENTS and not brief:
         writer.say(f"{'':>19}  and {len(cause.timeline) - _MAX_MOMENTS} more moments", indent=_INDENT)
     if cause.kind is CauseKind.UNSETTLED:
         named = some([subject(f.metric, f.object) or f.target for f in (lead, *others)])
         writer.say(f"of {named}", indent=_INDENT)
         return
-    _evidence(writer, page, lead)
+    _evidence(writer, page, lead, brief=brief)
+    if brief:
+        if others:
+            rules = some(sorted({finding.rule for finding in others}))
+            writer.say(f"also found by: {rules} ({counted(len(others), 'finding')})", indent=_INDENT)
+        return
     by_rule: dict[tuple[str, Outcome, str], list[Finding]] = {}
     for finding in others:
         by_rule.setdefault((finding.rule, finding.outcome, finding.target), []).append(finding)
@@ -85,16 +95,19 @@ def _cause(writer: ConsoleWriter, page: Page, cause: Cause) -> None:
         writer.say(f"… and {left} more findings of this cause in the report", indent=_INDENT)
 
 
-def _evidence(writer: ConsoleWriter, page: Page, finding: Finding) -> None:
+def _evidence(writer: ConsoleWriter, page: Page, finding: Finding, *, brief: bool) -> None:
+    """Figures, forecast, remedy, context and the judged series; in brief a warning has its sentence alone."""
+    if brief and finding.outcome is Outcome.WARN:
+        return
     writer.say("; ".join(figures(finding)), indent=_INDENT)
     if finding.forecast is not None and (words := forecast_words(finding.forecast)):
         writer.say(("forecast: ", "bold"), words, indent=_INDENT)
     if finding.settle:
         writer.say(f"to resolve: {finding.settle}", indent=_INDENT)
-    _context(writer, finding, page)
+    _context(writer, finding, page, brief=brief)
     window, width = page.verdict.window, writer.spark_width
     keys = [key for key in page.judged_by(finding) if key.metric not in IDENTITIES]
-    for series in (page.source.series(key) for key in keys[:_MAX_LINES]):
+    for series in (page.source.series(key) for key in keys[: 1 if brief else _MAX_LINES]):
         line = sparkline(series, width, writer.steps, window)
         if not line:
             continue
@@ -104,9 +117,9 @@ def _evidence(writer: ConsoleWriter, page: Page, finding: Finding) -> None:
             writer.say((below, STYLES[finding.outcome]), indent=_INDENT)
 
 
-def _context(writer: ConsoleWriter, finding: Finding, page: Page) -> None:
+def _context(writer: ConsoleWriter, finding: Finding, page: Page, *, brief: bool) -> None:
     """The load in a finding's window, and who acknowledged it."""
-    if finding.outcome in {Outcome.FAIL, Outcome.WARN}:
+    if finding.outcome in {Outcome.FAIL, Outcome.WARN} and not brief:
         loads = []
         for line in page.load_in(finding.window):
             known = [f"{f.word} {quantity(f.mean, f.unit)}" for f in line.figures if f.readings]

@@ -45,11 +45,13 @@ class Encoded(io.StringIO):
         return super().write(text)
 
 
-def printed(night: Night, width: int, *, terminal: bool, encoding: str = "utf-8", colour: bool = True) -> str:
+def printed(
+    night: Night, width: int, *, terminal: bool, encoding: str = "utf-8", colour: bool = True, verbose: bool = True
+) -> str:
     """What is printed of a night, with its record."""
     target = Encoded(encoding)
     console = Console(file=target, force_terminal=terminal, width=width, legacy_windows=False, no_color=not colour)
-    print_verdict(*night, console)
+    print_verdict(*night, console, named="runs/x", verbose=verbose)
     return target.getvalue()
 
 
@@ -67,7 +69,7 @@ def orders(lines: Sequence[str], words: Sequence[str]) -> list[int]:
 def test_all_of_it_is_there_in_order_and_within_the_width(eventful: Night, width: int) -> None:
     """Verdict, what broke first with lags and load, findings with series, headroom, what is inconclusive, coverage."""
     lines = plain(printed(eventful, width, terminal=True))
-    assert lines[0] == "✗ FAIL  demo-overnight"
+    assert any(line.startswith("✗ FAIL  demo-overnight") for line in lines[-30:])
     places = orders(lines, (*TITLES[:5], "Coverage", *TITLES[5:]))
     assert places == sorted(places)
     assert max(len(line) for line in lines) <= width
@@ -84,6 +86,31 @@ def test_all_of_it_is_there_in_order_and_within_the_width(eventful: Night, width
         "load at that time (means)",
     ):
         assert words in text, words
+
+
+def test_a_terminal_ends_with_verdict_reason_and_the_next_command(eventful: Night) -> None:
+    """In brief, without what passed or does not apply, and the last screen of 24 lines has all of the answer."""
+    lines = plain(printed(eventful, 80, terminal=True, verbose=False))
+    assert lines[-2:] == ["page:       soakwatch open runs/x", "all checks: soakwatch report runs/x --verbose"]
+    screen = lines[-24:]
+    (verdict,) = [number for number, line in enumerate(screen) if line.startswith("✗ FAIL  demo-overnight")]
+    words = [number for number, line in enumerate(screen) if line.startswith(("Can I trust it?", "What to do next:"))]
+    assert verdict < words[0] < words[1]
+    assert not {"Passed", "What could not be judged", "Headroom", "Coverage"} & set(lines)
+    assert any(line.startswith("Checks not shown: ") for line in lines)
+    assert len(plain(printed(eventful, 80, terminal=True))) > len(lines)
+
+
+def test_a_report_of_one_night_is_brief(night: Night) -> None:
+    lines = plain(printed(night, 80, terminal=True, verbose=False))
+    assert len(lines) <= 40
+    assert max(len(line) for line in lines) <= 80
+
+
+def test_a_long_command_is_not_cut(night: Night) -> None:
+    target, name = io.StringIO(), "/srv/soak/" + "rack-7/" * 12 + "20261121T200000Z-fw"
+    print_verdict(*night, Console(file=target, force_terminal=True, width=80, no_color=True), named=name)
+    assert f"soakwatch open {name}" in plain(target.getvalue())[-2]
 
 
 def test_what_broke_first_has_its_lag_and_the_load_then(eventful: Night) -> None:
@@ -126,7 +153,7 @@ def test_letters_that_the_terminal_lacks_are_replaced(eventful: Night) -> None:
     for terminal in (False, True):
         for encoding in ("ascii", "latin-1"):
             text = "\n".join(plain(printed(eventful, 80, terminal=terminal, encoding=encoding)))
-            assert text.startswith("x FAIL  demo-overnight")
+            assert "\nx FAIL  demo-overnight" in text
             assert re.search(r"[_.\-+*#@=]{20}", text)
     assert "exhausted in 31 h ± 6 h" in " ".join(text.split())
     ascii_text = printed(eventful, 80, terminal=False, encoding="ascii")

@@ -91,6 +91,7 @@ Of several records: 2 if one could not be judged, else 1 if one fails, else 3 if
     metavar="RUN",
     help="Earlier run to compare with (rule run_difference). May be repeated; five runs are best.",
 )
+@click.option("--verbose", is_flag=True, help="Show on a terminal also what passed, was undecided, or did not apply.")
 @table_options
 def command(
     runs: tuple[str, ...],
@@ -103,6 +104,7 @@ def command(
     on: str | None,
     jobs: int | None,
     against: tuple[str, ...],
+    verbose: bool,  # noqa: FBT001 - click's signature
     **given: object,
 ) -> int:
     """Judge RUN (a folder, a record file, a bundle, or 'last'), a table (CSV, '-': standard input) or a database.
@@ -114,7 +116,7 @@ def command(
 
     if len(runs) > 1 or on is not None or jobs is not None or folder_of_records(runs[0]):
         return _many(runs, plan, values, names, json_file, method, runs_folder, on, jobs, against, given)
-    return _one(runs[0], plan, values, names, json_file, method, runs_folder, against, given)
+    return _one(runs[0], plan, values, names, json_file, method, runs_folder, against, given, verbose=verbose)
 
 
 def _many(
@@ -167,6 +169,8 @@ def _one(
     runs_folder: Path,
     against: tuple[str, ...],
     given: Mapping[str, object],
+    *,
+    verbose: bool,
 ) -> int:
     from soakwatch.core.console import CommandConsole
     from soakwatch.core.registry import rule_class
@@ -176,6 +180,7 @@ def _one(
     from soakwatch.report.json import render_json
     from soakwatch.report.page import open_page
     from soakwatch.report.terminal import print_verdict
+    from soakwatch.runs.catalog import find_run
     from soakwatch.runs.setup_changes import changed
     from soakwatch_rules.rule import Input
 
@@ -190,6 +195,8 @@ def _one(
             if text is None:
                 raise click.UsageError(f"--set: {run} has no plan of its own: name one with --plan")
             given_plan = plan_from_text(text, "plan of the run", values=values)
+        its_own = not (plan or values or names or method or against or is_database(run) or is_table(run))
+        named = str(find_run(run, runs_folder)) if its_own else ""
         earlier = [stack.enter_context(_earlier(other, view, run, runs_folder)) for other in against]
         console = CommandConsole()
         with console.status("judging") as shown:
@@ -208,7 +215,7 @@ def _one(
                 click.echo(text, nl=False)
                 return verdict.exit_code
             json_file.write_text(text, encoding="utf-8")
-        print_verdict(view, verdict, console, before)
+        print_verdict(view, verdict, console, before, named=named, verbose=verbose)
     return verdict.exit_code
 
 

@@ -37,6 +37,7 @@ The exit code is 0 if everything was written; for the verdict as exit code use '
     metavar="DIR",
     help="Write the files of the record (script output, captures) to this folder.",
 )
+@click.option("--verbose", is_flag=True, help="Show on a terminal also what passed, was undecided, or did not apply.")
 @runs_option()
 def command(
     run: str,
@@ -47,6 +48,8 @@ def command(
     against: str | None,
     artifacts: Path | None,
     runs_folder: Path,
+    *,
+    verbose: bool,
 ) -> None:
     """Write the report of RUN (a folder, a record file, or 'last')."""
     from contextlib import ExitStack
@@ -69,7 +72,8 @@ def command(
     asked = {"html": html, "json": json, "junit": junit, "md": md}
     wanted = {kind: place for kind, place in asked.items() if place is not None}
     with ExitStack() as stack:
-        view = stack.enter_context(RecordView.open(find_run(run, runs_folder)))
+        found = find_run(run, runs_folder)
+        view = stack.enter_context(RecordView.open(found))
         earlier = None if against is None else stack.enter_context(RecordView.open(find_run(against, runs_folder)))
         if artifacts is not None:
             written = write_files(view, artifacts)
@@ -78,7 +82,7 @@ def command(
                 return
         verdict = judge_record(view)
         if not wanted:
-            print_verdict(view, verdict, CommandConsole(), earlier)
+            print_verdict(view, verdict, CommandConsole(), earlier, named=str(found), verbose=verbose)
             return
         difference = changed(view, earlier)
         render = {

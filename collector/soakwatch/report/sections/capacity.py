@@ -16,6 +16,7 @@ from soakwatch_model.finding import Outcome
 
 ORDER = 15
 TITLE = "Capacity"
+ALWAYS = True
 OPEN = True
 TEMPLATE = """\
 {% for search in searches %}

@@ -13,6 +13,7 @@ from soakwatch.report.timeline import Chain, Row, chain_of, clipped
 
 ORDER = 12
 TITLE = "Timeline of failures and warnings"
+ALWAYS = True
 _SHOWN, _MAX_LASTING, _BRIEF = 12, 12, 10
 TEMPLATE = """\
 {% import "macros.html.jinja" as m with context %}

@@ -13,6 +13,7 @@ from soakwatch_rules.wording.words import counted
 
 ORDER = 48
 TITLE = "Changed since the earlier run"
+ALWAYS = True
 _MAX_ROWS, _BRIEF, _MAX_LINES = 200, 8, 200
 
 

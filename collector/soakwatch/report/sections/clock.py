@@ -10,6 +10,7 @@ from soakwatch.runs.clock_steps import clock_steps, step_words
 
 ORDER = 33
 TITLE = "Clock of the monitor"
+ALWAYS = True
 _MAX_STEPS = 20
 
 

@@ -18,6 +18,7 @@ from soakwatch_rules.wording.words import counted
 
 ORDER = 24
 TITLE = "Compared with earlier runs"
+ALWAYS = True
 _RULE = RunDifference.name
 _BRIEF = 20
 

@@ -13,6 +13,7 @@ from soakwatch_rules.wording.words import counted
 
 ORDER = 25
 TITLE = "How many runs are enough"
+ALWAYS = True
 _RULE = RunDifference.name
 _BRIEF = 20
 

@@ -11,6 +11,7 @@ from soakwatch_rules.wording.words import counted
 
 ORDER = 31
 TITLE = "Readings set aside"
+ALWAYS = True
 _MAX_ROWS, _BRIEF = 200, 3
 
 
