@@ -21,6 +21,7 @@ from soakwatch.core.memory_limit import MemoryLimit, memory_limit, not_enough, r
 from soakwatch.core.one_thread import use_one_thread
 from soakwatch.core.registry import PluginFolder
 from soakwatch.core.suggest import hint
+from soakwatch.core.tables import say
 
 EXIT_BROKEN_PIPE = 141  # 128 + SIGPIPE: neither a pass nor a fail
 
@@ -189,6 +190,6 @@ def _complain(text: str, code: int, debug: bool) -> int:  # noqa: FBT001
         if debug:
             traceback.print_exc()
         for line in text.splitlines():
-            click.echo(f"soakwatch: {line}", err=True)
+            say(f"soakwatch: {line}", err=True)
     discard_broken_streams()
     return code

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import click
 
 from soakwatch.core.formatting import quantity
-from soakwatch.core.tables import harmless, show_table
+from soakwatch.core.tables import harmless, say, show_table
 from soakwatch.core.units import show_seconds
 from soakwatch.engine.plan_check import SourceCheck, by_metric, live_values
 from soakwatch_model.metric import BY_NAME
@@ -29,28 +29,29 @@ def show_source_check(
     cadence = show_seconds(check.interval_s)
     click.echo(f"\n{who or check.target.name} ({check.target.role}): {check.source.poller}, every {cadence}")
     if check.error:
-        click.echo("  cannot be polled")
+        say("cannot be polled", indent=2)
         return
     for key, value in (check.facts.identity if check.facts else {}).items():
-        click.echo(f"  {harmless(key)}: {harmless(value)}")
+        say(f"{harmless(key)}: {harmless(value)}", indent=2)
     planned = "" if duration_s is None else f", {check.polls(duration_s)} polls planned"
     share = check.seconds / check.interval_s
-    click.echo(
-        f"  {check.per_poll} samples per poll{planned}; a poll took {show_seconds(check.seconds)}, "
-        f"{percent(share)} of its interval" + ("" if share <= _MAX_SHARE_OF_INTERVAL else ": raise the interval")
+    say(
+        f"{check.per_poll} samples per poll{planned}; a poll took {show_seconds(check.seconds)}, "
+        f"{percent(share)} of its interval" + ("" if share <= _MAX_SHARE_OF_INTERVAL else ": raise the interval"),
+        indent=2,
     )
     if check.device_cpu_s is not None:
         busy = percent(check.device_cpu_s / check.interval_s)
-        click.echo(f"  cost on the device: {show_seconds(check.device_cpu_s)} of CPU per poll, {busy} of one core")
+        say(f"cost on the device: {show_seconds(check.device_cpu_s)} of CPU per poll, {busy} of one core", indent=2)
     _show_metrics(check, series=series)
     _show_faults(check.faults)
     for name, seconds in check.slow.items():
-        click.echo(f"  no value yet: {harmless(name)}: the device updates it every {show_seconds(seconds)}")
+        say(f"no value yet: {harmless(name)}: the device updates it every {show_seconds(seconds)}", indent=2)
     if check.lacking:
         names = ", ".join(check.lacking)
-        click.echo(f"  in the profile, but not on this device: {names}")
+        say(f"in the profile, but not on this device: {names}", indent=2)
     for note in check.facts.notes if check.facts else ():
-        click.echo(f"  note: {harmless(note)}")
+        say(f"note: {harmless(note)}", indent=2)
 
 
 def percent(share: float) -> str:
@@ -96,6 +97,6 @@ def _show_faults(faults: tuple[Fault, ...]) -> None:
     for fault in faults[:_MAX_FAULTS]:
         subject = " ".join(part for part in (fault.metric, fault.object) if part)
         text = harmless(fault.text)
-        click.echo(f"  not read: {harmless(subject)}: {text}" if subject else f"  not read: {text}")
+        say(f"not read: {harmless(subject)}: {text}" if subject else f"not read: {text}", indent=2)
     if len(faults) > _MAX_FAULTS:
-        click.echo(f"  not read: {len(faults) - _MAX_FAULTS} more")
+        say(f"not read: {len(faults) - _MAX_FAULTS} more", indent=2)

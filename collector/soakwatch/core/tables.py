@@ -1,8 +1,11 @@
-"""Tables on stdout: drawn for a terminal, plain columns for everything else, and nothing cut off in either."""
+"""Tables and sentences on stdout: fitted to a terminal, plain for everything else, nothing cut off in either, and no
+word, path or address broken, so that it can be copied."""
 
 from __future__ import annotations
 
+import shutil
 import sys
+import textwrap
 import unicodedata
 from collections.abc import Sequence
 
@@ -10,24 +13,73 @@ import click
 
 
 def show_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Prints a table; cells are text. In a file or pipe columns are two or more spaces apart, a line a row."""
-    if sys.stdout.isatty():
-        from rich.table import Table
-        from rich.text import Text
-
-        from soakwatch.core.console import CommandConsole
-
-        table = Table(box=None, pad_edge=False, header_style="bold")
-        for column, title in enumerate(head):
-            table.add_column(title, overflow="fold", no_wrap=column == 0)  # names stay in one piece to be copied
-        for row in rows:
-            table.add_row(*(Text(harmless(cell)) for cell in row))
-        CommandConsole().print(table)
-        return
+    """Prints a table; cells are text. In a file or pipe columns are two or more spaces apart, a line a row; on a
+    terminal that is too narrow for the longest words of all columns a row is a block of lines."""
     lines = [[harmless(cell) for cell in row] for row in (head, *rows)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
-    for line in lines:
-        click.echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+    if not sys.stdout.isatty():
+        widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
+        for line in lines:
+            click.echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+        return
+    from rich.cells import cell_len
+    from rich.table import Table
+    from rich.text import Text
+
+    from soakwatch.core.console import CommandConsole
+
+    console = CommandConsole()
+    least = [max(cell_len(line[0]) for line in lines), *longest_words(lines)[1:]]  # names stay in one piece
+    if sum(least) + len(least) - 1 > console.width:
+        for line in lines[1:]:
+            for text in _block(lines[0], line):
+                console.say(text)
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column, (title, width) in enumerate(zip(lines[0], least, strict=True)):
+        table.add_column(title, min_width=width, no_wrap=column == 0)
+    for line in lines[1:]:
+        table.add_row(*map(Text, line))
+    console.print(table)
+
+
+def longest_words(lines: Sequence[Sequence[str]]) -> list[int]:
+    """The cells of the longest word of each column: so wide it must be at least.
+
+    >>> longest_words([["run", "so far"], ["web", "not judged yet"]])
+    [3, 6]
+    """
+    from rich.cells import cell_len
+
+    return [
+        max(cell_len(word) for cell in column for word in (cell.split() or [""])) for column in zip(*lines, strict=True)
+    ]
+
+
+def _block(head: Sequence[str], line: Sequence[str]) -> list[str]:
+    """A row as lines: its name, and below it what each column says."""
+    widest = max(map(len, head[1:]), default=0)
+    said = [f"  {title.strip():<{widest}}  {cell}" for title, cell in zip(head[1:], line[1:], strict=True) if cell]
+    return [line[0], *said]
+
+
+def say(text: str, *, indent: int = 0, err: bool = False) -> None:
+    """Prints a sentence; on a terminal it is wrapped between words, and what follows stands two cells further in."""
+    stream = sys.stderr if err else sys.stdout
+    first = " " * indent
+    if not stream.isatty():
+        click.echo(f"{first}{text}", err=err)
+        return
+    width = max(shutil.get_terminal_size().columns, 30)
+    lines = textwrap.wrap(
+        text,
+        width,
+        initial_indent=first,
+        subsequent_indent=f"{first}  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    for line in lines or [""]:
+        click.echo(line, err=err)
 
 
 def harmless(text: str) -> str:

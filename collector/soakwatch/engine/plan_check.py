@@ -37,7 +37,8 @@ _PRESENCE = {"process.up", "process.count", "process.restarts"}  # reported for 
 DEVICE_CPU = "source.device.cpu.time"
 GETTING_READY_S = 150.0  # the first survey of a large and slow device
 BETWEEN_TRIES_S = 0.1
-PATIENCE_S = 2.0  # a source that has brought nothing yet gets one more poll after this
+FIRST_ANSWER_S = 10.0  # so long a source may take to bring its first reading
+PATIENCE_S = 2.0  # one that has brought nothing yet is polled again after this
 MAX_RENEWAL_S = 8.0  # increases of what a device renews more seldom are not waited for
 AFTER_RENEWAL_S = 0.5
 
@@ -100,18 +101,20 @@ async def _poll_source(target: TargetPlan, source: SourcePlan, folder: Path, reg
     site = SourceContext(
         target.name, target.role, target.processes, target.interfaces, folder, clock.now_ns, interval, trial=True
     )
+    patient = max(limit, FIRST_ANSWER_S)
     answers: list[Answer] = []
     took_ns = begin_ns = 0
     try:
         async with AsyncExitStack() as stack:
-            async with asyncio.timeout(limit):
+            async with asyncio.timeout(patient):
                 poller = await poller_module(source.poller, registry).start(source.config, site, stack)
-            for pause in (0.0, min(interval, BETWEEN_POLLS_S), PATIENCE_S):
-                if len(answers) == 2 and any(answer.samples for answer in answers):
+            begin_ns = clock.now_ns()
+            while len(answers) < 2 or not any(answer.samples for answer in answers):
+                if answers and clock.now_ns() - begin_ns > FIRST_ANSWER_S * 1e9:
                     break
-                await asyncio.sleep(pause)
-                begin_ns = begin_ns or clock.now_ns()
-                answer, took_ns = await _answer(poller, clock, limit)
+                await asyncio.sleep((0.0, min(interval, BETWEEN_POLLS_S), PATIENCE_S)[min(len(answers), 2)])
+                answer, took_ns = await _answer(poller, clock, limit if answers else patient)
+                patient = limit
                 answers.append(answer)
             if (renewal_s := _renewal_s(poller, answers)) > 0:
                 await asyncio.sleep(max(0.0, renewal_s + AFTER_RENEWAL_S - (clock.now_ns() - begin_ns) * 1e-9))
@@ -119,7 +122,7 @@ async def _poll_source(target: TargetPlan, source: SourcePlan, folder: Path, reg
                 answers.append(answer)
             facts = poller.facts() if isinstance(poller, Identifies) else None
     except TimeoutError:
-        return SourceCheck(target, source, f"no answer within {limit:g} s")
+        return SourceCheck(target, source, f"no answer within {patient:g} s")
     except (SourceError, SoakwatchError) as failure:
         return SourceCheck(target, source, str(failure))
     except Exception as defect:  # noqa: BLE001 - one broken source must not hide the others

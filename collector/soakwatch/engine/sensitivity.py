@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 CPU_RULE = "cpu_spike"
 SATURATION_RULE = "cpu_saturation"
 _NONE = "cpu_spike, memory_growth and growth find no metrics here: they do not apply"
+_UNKNOWN = "not known: nothing was read"
 _POWER = 2.49  # one-sided 5 %, power 80 %: 1.645 + 0.842
 _NOISE = 0.01  # of the level: what the sentence assumes, and says
 _SLOW_S = 600.0
@@ -47,12 +48,16 @@ def sensitivity(
     plan: Plan, checks: tuple[SourceCheck, ...], registry: Registry = INSTALLED
 ) -> tuple[tuple[str, str], ...]:
     """For each source and each of three rules (below) that is on and finds its metrics there, which source and what it
-    can show; one sentence about no source where there is none."""
+    can show, or that nothing was read; one sentence about no source where none of them applies."""
     on = {rule.name: rule for rule in planned_rules(plan.rules, registry)}
     by_stages, by_shape = (_growth_rule(on.values(), method) for method in (GrowthMethod.STAGES, GrowthMethod.SHAPE))
     sentences: list[tuple[str, str]] = []
+    unknown: list[tuple[str, str]] = []
     for check in checks:
         who = f"{check.target.name} {check.source.poller}"
+        if not check.samples:
+            unknown.append((who, _UNKNOWN))
+            continue
         metrics = {sample.metric for sample in check.samples}
         if CPU_RULE in on and metrics & set(on[CPU_RULE].metrics):
             rule = on[CPU_RULE]
@@ -81,7 +86,9 @@ def sensitivity(
             sentences.append((who, sentence))
         if sentence := unseen_sentence(check, plan.duration_s, [rule for name, rule in on.items() if name != CPU_RULE]):
             sentences.append((who, sentence))
-    return tuple(sentences) or (("", _NONE),)
+    if not sentences and len(unknown) < len(checks):
+        sentences.append(("", _NONE))
+    return (*sentences, *unknown)
 
 
 def smallest_leak(plan: Plan, checks: Iterable[SourceCheck], registry: Registry = INSTALLED) -> Leak | None:

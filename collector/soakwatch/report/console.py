@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from soakwatch.core.formatting import printable
+from soakwatch.core.tables import longest_words
 from soakwatch.core.terminal import encodable, spells
 from soakwatch.report.sparks import BLOCKS, PLAIN
 
@@ -45,7 +48,8 @@ class ConsoleWriter:
             self._print(Text(first).append_text(text))
             return
         rest = " " * (indent if hang is None else hang)
-        for number, line in enumerate(text.wrap(self._console, max(self.width - max(len(rest), indent), 10))):
+        room = max(self.width - max(len(rest), indent), 10)
+        for number, line in enumerate(text.divide(_breaks(text.plain, room))):
             line.rstrip()
             self._print(Text(first if number == 0 else rest).append_text(line))
 
@@ -64,7 +68,8 @@ class ConsoleWriter:
         self._print(self._text([(words, "bold underline" if self.terminal else "")]))
 
     def table(self, head: Sequence[str], rows: Sequence[Sequence[Part]], right: Sequence[int] = ()) -> None:
-        """Rows of cells. Figures (``right``) stay in one piece, text is folded; without a terminal nothing is."""
+        """Rows of cells. Figures (``right``) stay in one piece, text is wrapped between words; without a terminal
+        nothing is. Where the longest words of the columns do not fit beside each other a row is a line of its cells."""
         if not self.terminal:
             lines = [[self._text([cell]).plain for cell in row] for row in (head, *rows)]
             widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
@@ -75,6 +80,16 @@ class ConsoleWriter:
                 ]
                 self._print(Text("  ".join(cells).rstrip()))
             return
+        texts = [[self._text([cell]) for cell in row] for row in rows]
+        words = longest_words([list(head), *([text.plain for text in row] for row in texts)])
+        least = [
+            max(texts_of, default=0) if column in right else words[column]
+            for column, texts_of in enumerate([[row[column].cell_len for row in texts] for column in range(len(head))])
+        ]
+        if sum(least) + 2 * len(least) > self.width:
+            for row in rows:
+                self.say(*(part for cell in row if words_of(cell) for part in (cell, "  ")), hang=4)
+            return
         drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", width=self.width)
         for column, title in enumerate(head):
             last = column == len(head) - 1
@@ -82,12 +97,12 @@ class ConsoleWriter:
                 title,
                 justify="right" if column in right else "left",
                 no_wrap=column in right,
-                overflow="fold",
+                min_width=least[column],
                 ratio=1 if last else None,
-                max_width=None if last or column in right else max(self.width // 3, 12),
+                max_width=None if last or column in right else max(self.width // 3, 12, least[column]),
             )
-        for row in rows:
-            drawn.add_row(*(self._text([cell]) for cell in row))
+        for texts_of_row in texts:
+            drawn.add_row(*texts_of_row)
         self._begun = True
         self._console.print(drawn, markup=False, highlight=False, emoji=False)
 
@@ -98,3 +113,24 @@ class ConsoleWriter:
     def _print(self, text: Text) -> None:
         self._begun = True
         self._console.print(text, markup=False, highlight=False, emoji=False, soft_wrap=True)
+
+
+def _breaks(plain: str, room: int) -> list[int]:
+    """Where lines of so many cells begin but the first: only before words, so that a path or an address stays whole.
+
+    >>> _breaks("see /srv/runs/night for more", 10)
+    [4, 20]
+    """
+    places: list[int] = []
+    used = len(plain) - len(plain.lstrip())
+    for word in re.finditer(r"\S+\s*", plain):
+        if used and used + cell_len(word[0].rstrip()) > room:
+            places.append(word.start())
+            used = 0
+        used += cell_len(word[0])
+    return places
+
+
+def words_of(part: Part) -> str:
+    """What a cell says; "" where it says that there is nothing."""
+    return (part if isinstance(part, str) else part[0]).strip(" –")

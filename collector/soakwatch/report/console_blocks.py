@@ -16,7 +16,7 @@ from soakwatch.report.blocks import (
     columns_in,
     stands_alone,
 )
-from soakwatch.report.console import ConsoleWriter, Part
+from soakwatch.report.console import ConsoleWriter, Part, words_of
 from soakwatch.report.page import Page
 from soakwatch.report.section import Section
 from soakwatch.report.sparks import pointers, spark_words, sparkline, strip
@@ -90,7 +90,7 @@ def _table(writer: ConsoleWriter, table: Table, window: Window) -> None:
     cells = [[_part(writer, cell, window, width) for cell in row] for row in shown]
     if shown and writer.terminal and writer.width < _WIDE and len(columns) > _MAX_NARROW_COLUMNS:
         for row in cells:
-            filled = [part for part in row if _words(part)]
+            filled = [part for part in row if words_of(part)]
             writer.say(*(part for cell in filled for part in (cell, "  ")), hang=4)
     elif shown:
         numeric = [index for index, column in enumerate(columns) if column.kind == "number"]
@@ -106,10 +106,6 @@ def _part(writer: ConsoleWriter, cell: Cell, window: Window, width: int) -> Part
     if cell.outcome is not None:
         return head(cell.outcome, cell.text)
     return cell.text, _TONES[cell.tone]
-
-
-def _words(part: Part) -> str:
-    return (part if isinstance(part, str) else part[0]).strip(" –")
 
 
 def _curves(writer: ConsoleWriter, block: Curves, run: Window) -> None:

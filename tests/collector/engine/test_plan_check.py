@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from soakwatch.core.registry import PluginFolder, Registry
+from soakwatch.engine import plan_check
 from soakwatch.engine.plan_check import absent_processes, by_metric, check_sources, disk_bytes, free_bytes
 from soakwatch.engine.sensitivity import growth_sentence, judged_s, sensitivity, spike_sentence, trend_sentence
 from soakwatch.plan import plan_from_text
@@ -61,6 +62,22 @@ def test_every_source_is_checked_and_one_that_fails_hides_no_other(
     assert [(target.name, name) for target, name in absent_processes(checks)] == [("dut", "ghost")]
 
 
+@pytest.mark.parametrize(("silent", "read"), [(4, True), (1000, False)])
+def test_a_source_that_is_slow_to_begin_has_ten_seconds_for_its_first_reading(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, silent: int, *, read: bool
+) -> None:
+    """It is polled until it brings something; where it does not, nothing is said of what the run would detect."""
+    monkeypatch.setattr(plan_check, "PATIENCE_S", 0.001)
+    monkeypatch.setattr(plan_check, "FIRST_ANSWER_S", 3600.0 if read else 0.05)
+    text = f"phases: [{{soak: 30m}}]\ntargets: {{dut: {{sources: [{{probe: {{interval: 200ms, silent: {silent}}}}}]}}}}"
+    plan = plan_from_text(text, "p.yaml", TINY)
+    (check,) = asyncio.run(check_sources(plan, tmp_path, TINY))
+    assert check.error is None
+    assert bool(check.samples) is read
+    unknown = ("dut probe", "not known: nothing was read")
+    assert (unknown in sensitivity(plan, (check,), TINY)) is not read
+
+
 def test_a_secret_is_in_no_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A source that complains with its secret in hand shows the reference only."""
     monkeypatch.setenv("SOAK_TEST_SECRET", "hunter2")
@@ -97,8 +114,10 @@ def test_a_window_runs_from_the_first_to_the_last_of_its_phases(tmp_path: Path) 
     checks = asyncio.run(check_sources(plan, tmp_path, TINY))
     assert sensitivity(plan, checks, TINY) == (
         ("", "cpu_spike, memory_growth and growth find no metrics here: they do not apply"),
+        ("dut locked", "not known: nothing was read"),
+        ("sick probe", "not known: nothing was read"),
     )
-    sentences = [f"{who}: {text}" for who, text in sensitivity(plan, checks)]
+    sentences = [f"{who}: {text}" for who, text in sensitivity(plan, checks)][:3]
     assert [sentence.replace(",", "").split()[2] for sentence in sentences] == ["cpu_spike", "memory_growth", "growth"]
     assert "growth needs a soak of 2 h or more; this one lasts 50 min" in sentences[2]
     assert "leaks of 0.016% to 1% of the level a day show" in trend_sentence(0.3, 86400.0, 7200.0, 0.05)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,6 +13,7 @@ import click
 
 from soakwatch.cli.options import runs_option, set_option
 from soakwatch.core.errors import EXIT_FAIL, EXIT_PASS, EXIT_USAGE
+from soakwatch.core.tables import say
 
 if TYPE_CHECKING:
     from soakwatch.engine.plan_check import SourceCheck
@@ -36,7 +38,7 @@ invalid, or a sink rejects its token, organisation or bucket."""
 @click.argument("plan", type=click.Path(path_type=Path))
 @runs_option("Folder of all runs.")
 @click.option("--no-connect", is_flag=True, help="Only parse the plan.")
-@click.option("--verbose", is_flag=True, help="Show each target, also those that are read alike.")
+@click.option("--verbose", is_flag=True, help="Name the rules, and show each target, also those that are read alike.")
 @set_option
 def command(plan: Path, runs_folder: Path, values: tuple[str, ...], *, no_connect: bool, verbose: bool) -> int:
     """Parse PLAN, poll every source twice, and show what will be sampled, what it can detect, and the disk needed.
@@ -59,13 +61,14 @@ def command(plan: Path, runs_folder: Path, values: tuple[str, ...], *, no_connec
     if seen is not None:
         sinks, sink_problems = _check_sinks(loaded)
         problems = (*seen.problems, *sink_problems)
-        click.echo(first_line(loaded, seen.checks, len(problems), warnings_in(seen.checks) + len(seen.warnings)))
+        ready = first_line(loaded, seen.checks, len(problems), warnings_in(seen.checks) + len(seen.warnings))
+        say(ready)
         for sentence in problems:
-            click.echo(f"soakwatch: {sentence}", err=True)
+            say(f"soakwatch: {sentence}", err=True)
         for sentence in seen.warnings:
-            click.echo(f"warning: {sentence}")
+            say(f"warning: {sentence}")
         click.echo()
-    _show_plan(loaded, tuple(rule.name for rule in planned_rules(loaded.rules)))
+    _show_plan(loaded, tuple(rule.name for rule in planned_rules(loaded.rules)), verbose=verbose)
     for line in notified:
         click.echo(line)
     _show_references(loaded, runs_folder)
@@ -75,33 +78,37 @@ def command(plan: Path, runs_folder: Path, values: tuple[str, ...], *, no_connec
         if check.error is None:
             click.echo(f"sink: {check.where} accepts lines")
     _show_sources(loaded, runs_folder, seen, verbose=verbose)
+    if sys.stdout.isatty():
+        say(ready)  # what was said first has scrolled away
     if any(check.wrong for check in sinks):
         return EXIT_USAGE
     return EXIT_FAIL if problems else EXIT_PASS
 
 
-def _show_plan(plan: Plan, rules: tuple[str, ...]) -> None:
+def _show_plan(plan: Plan, rules: tuple[str, ...], *, verbose: bool) -> None:
     from soakwatch.core.units import show_seconds
 
     phases = ", ".join(f"{phase.name} {show_seconds(phase.seconds)}" for phase in plan.phases)
     start = f", from {plan.start:%Y-%m-%d %H:%M:%S} UTC" if plan.start else ""
-    click.echo(f"{plan.name}: {show_seconds(plan.duration_s)} ({phases}){start}")
-    click.echo(f"rules: {', '.join(rules) or 'none'}")
+    say(f"{plan.name}: {show_seconds(plan.duration_s)} ({phases}){start}")
+    named = f" ({', '.join(rules)})" if verbose and rules else ""
+    changed = sorted({rule.name for rule in plan.rules})
+    say(f"rules: {len(rules) or 'none'}{named}" + (f"; the plan sets {', '.join(changed)}" if changed else ""))
     if plan.start and plan.start < datetime.now(UTC):
-        click.echo("note: the planned start is in the past: the run would start at once")
+        say("note: the planned start is in the past: the run would start at once")
     for event in plan.events:
         within = f", finished within {show_seconds(event.within_s)}" if event.within_s else ""
         when = f"at {show_seconds(event.at_s)}" + (f" of {event.phase}" if event.phase else "")
         when += f", every {show_seconds(event.every_s)}" if event.every_s else ""
         script = f", by {shlex.join(event.run)}" if event.run else ""
-        click.echo(f"event: {event.kind} {when} on {event.target or 'every target'}{within}{script}")
+        say(f"event: {event.kind} {when} on {event.target or 'every target'}{within}{script}")
     if (probe := plan.observer) is not None:
-        click.echo(
+        say(
             f"observer: in {probe.phase}, {probe.pairs} pauses of {show_seconds(probe.probe_s)} within "
             f"{show_seconds(probe.seconds)}, in which only the CPU of {', '.join(probe.targets)} is read"
         )
     for hook in plan.hooks:
-        click.echo(f"hook: on {' and '.join(hook.on)} of {hook.rule}: {', '.join(hook.actions)}")
+        say(f"hook: on {' and '.join(hook.on)} of {hook.rule}: {', '.join(hook.actions)}")
 
 
 def _show_references(plan: Plan, runs: Path) -> None:
@@ -112,9 +119,9 @@ def _show_references(plan: Plan, runs: Path) -> None:
     now_s = time.time()
     references = against(plan, None, None, runs, now_s)
     for sentence in references.sentences(now_s):
-        click.echo(sentence)
+        say(sentence)
     for warning in references.warnings:
-        click.echo(f"note: {warning}")
+        say(f"note: {warning}")
 
 
 def _check_sinks(plan: Plan) -> tuple[tuple[SinkCheck, ...], tuple[str, ...]]:
@@ -191,11 +198,12 @@ def _show_sources(plan: Plan, runs: Path, seen: Seen, *, verbose: bool) -> None:
         show_source_check(together(group), plan.duration_s, who=names_of(group))
     for label, text, trouble in seen.labels:
         if not trouble:
-            click.echo(f"label: {label.name}={text}" + ("" if label.source is None else ", as read now"))
+            say(f"label: {label.name}={text}" + ("" if label.source is None else ", as read now"))
     click.echo("\nWhat this run can detect:")
     sentences = sensitivity(plan, seen.checks)
     every = [f"{who}: {text}" if who else text for who, text in sentences]
     for sentence in every if verbose else told_once(sentences):
-        click.echo(f"  {sentence}")
+        say(sentence, indent=2)
     need, free = disk_bytes(seen.checks, plan.duration_s), free_bytes(runs)
-    click.echo(f"\nDisk: about {show_bytes(need)} needed (3 bytes a sample), {show_bytes(free)} free in {runs}")
+    click.echo()
+    say(f"Disk: about {show_bytes(need)} needed (3 bytes a sample), {show_bytes(free)} free in {runs}")

@@ -11,7 +11,7 @@ import click
 from soakwatch.cli.options import LabelCommand, label_option
 from soakwatch.runs.catalog import DEFAULT_RUNS
 
-_ROOM = {"worst finding": 110, "coverage": 125, "release": 150, "labels": 170, "seal": 135, "note": 140}
+_ROOM = {"started": 100, "worst finding": 110, "coverage": 125, "release": 150, "labels": 170, "seal": 135, "note": 140}
 _LONGEST_NOTE = 40
 
 
