@@ -98,7 +98,7 @@ class Going:
                 Sample("queue.depth", object_text(queue="tx0"), float(elapsed_s % 40), now),
                 *(Sample("process.memory.usage", name, (50.0 + n) * 2**20, now) for n, name in enumerate(named)),
             )
-            rate = (Sample("load.request.rate", "", 400.0 + elapsed_s % 7, now),)
+            rate = (Sample("load.request.rate", "", 40.0 + elapsed_s % 7, now),)
             polls.append(Poll(self._device, now, now, 9, PollOutcome.OK, None, Answer(samples, (), ())))
             polls.append(Poll(self._load, now, now, 9, PollOutcome.OK, None, Answer(rate, (), ())))
             self.seconds += 1

@@ -34,6 +34,7 @@ globalThis.soakwatchProbe = (() => {
   function figures() {
     return plots().map((root) => ({
       element: element(root), axis: root.x_range?.name ?? "",
+      load: root.extra_y_ranges?.load?.end ?? root.extra_y_ranges?.get?.("load")?.end ?? NaN,
       start: root.x_range?.start ?? NaN, end: root.x_range?.end ?? NaN,
       ground: colour(root.background_fill_color), border: colour(root.border_fill_color),
       lines: root.renderers

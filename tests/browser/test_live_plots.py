@@ -103,6 +103,16 @@ def test_the_page_shows_the_record(live: Tab, going: Going) -> None:
         agrees(line, going)
 
 
+def test_the_load_has_an_axis_of_its_own(live: Tab) -> None:
+    """46 requests/s fill their axis beside 120 MiB of memory: no other line stretches it."""
+    for key in (LEAK, QUEUE):
+        scroll_to(live, key)
+    live.page.wait_for_function("() => soakwatchProbe.figures().some((one) => one.load > 0)")
+    ends = live.page.evaluate("() => soakwatchProbe.figures().map((one) => one.load).filter((end) => !isNaN(end))")
+    assert len(ends) >= 2
+    assert all(46 < end < 2 * 46 for end in ends), ends
+
+
 def test_lines_grow_without_a_reload(live: Tab, going: Going) -> None:
     """New readings are at the end of the lines that are seen, and the time axis goes along."""
     scroll_to(live, LEAK)

@@ -51,6 +51,18 @@ BESIDE = """() => [...document.querySelectorAll("svg.proof")].filter((one) => on
   return wrong;
 }).flat()"""
 
+BROKEN_HEADS = """() => [...document.querySelectorAll("thead th")].filter((one) => {
+  if (!one.checkVisibility()) return false;
+  const range = document.createRange();
+  range.selectNodeContents(one);
+  const words = one.textContent.trim().split(/\\s+/).length;
+  return new Set([...range.getClientRects()].map((box) => Math.round(box.top))).size > words;
+}).map((one) => one.textContent)"""
+"""Heads that stand on more lines than they have words."""
+OFF_THE_SHEET = """() => [...document.querySelectorAll("main td, main th, main p, main figure")].filter(
+  (one) => one.checkVisibility() && !one.matches(".unseen") && one.getBoundingClientRect().right > innerWidth + 0.5
+).map((one) => one.outerHTML.slice(0, 120))"""
+
 
 @pytest.fixture(scope="module")
 def leak(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -161,7 +173,7 @@ def test_a_run_that_could_not_be_judged_says_why_and_what_then(shown: Tab, tmp_p
 
 @pytest.mark.slow
 def test_a_fleet_has_all_devices_on_the_first_screen(shown: Tab, tmp_path: Path) -> None:
-    """Twenty rows, outliers first, on three screens; a plot is drawn when its part is opened, and not before."""
+    """Twenty rows, outliers first; what failed is open, and a plot is drawn when its part is opened, not before."""
     page = opened(shown, write_report(fleet_record(tmp_path / "fleet")))
     text = seen(page)
     rows = page.locator(".matrix tbody tr th").all_inner_texts()
@@ -170,11 +182,23 @@ def test_a_fleet_has_all_devices_on_the_first_screen(shown: Tab, tmp_path: Path)
     assert all(row.split()[-1] in text for row in rows)
     assert "fw-07, fw-12, fw-15 (3 of 20 devices)" in text
     assert "What to do next" in text
-    for size in (TELEPHONE, DESK):
+    for size, most in ((TELEPHONE, 6), (DESK, 4)):
         resized(page, size)
-        assert screens(page, size) <= 3
+        assert screens(page, size) <= most
         is_for_everybody(shown)
+        assert page.evaluate("() => document.documentElement.scrollWidth") <= size[0]
+        assert page.evaluate(BROKEN_HEADS) == []
+    for target in (7, 12, 15):
+        assert page.locator(f"#target-{target}[open] article.card.fail").first.is_visible()
     assert page.locator(".bk-Figure").count() == 0
+    page.emulate_media(media="print")
+    resized(page, SHEET)
+    page.evaluate("() => dispatchEvent(new Event('beforeprint'))")
+    assert page.evaluate(OFF_THE_SHEET) == []
+    assert page.locator(".fleet .matrix thead th:visible").count() == 6
+    page.evaluate("() => dispatchEvent(new Event('afterprint'))")
+    page.emulate_media(media="screen")
+    resized(page, TELEPHONE)
     page.locator(".matrix a", has_text="fw-07").click()
     page.locator("details.device[open] details.evidence > summary").first.click()
     page.wait_for_function("() => document.querySelector('details.evidence[open] .bk-Figure') !== null")

@@ -233,7 +233,10 @@ class Drawing:
         height: Range1d | DataRange1d = Range1d(start=0, end=peak * 1.25 or 1.0)
         if self._growing and not fixed:  # beside a logarithmic axis it would be taken for one
             height = DataRange1d(start=0, range_padding=0.25)
-        return draw_load(plot, self._load, [self._source(each) for each in self._load], height, axis=axis, over=over)
+        items = draw_load(plot, self._load, [self._source(each) for each in self._load], height, axis=axis, over=over)
+        if isinstance(height, DataRange1d):  # without names of its own it would reach to the device's lines as well
+            height.renderers = [line for item in items for line in item.renderers]
+        return items
 
     def _happened(self, targets: set[str], *, everywhere: bool = False, window: Window | None = None) -> list[Event]:
         events = [e for e in self._events if everywhere or e.target in {"", *targets}]

@@ -106,7 +106,7 @@
 
   const opened = [];
   addEventListener("beforeprint", () => {
-    for (const element of document.querySelectorAll("details:not([open]):not(.bulk)")) { element.open = true; opened.push(element); }
+    for (const element of document.querySelectorAll("details:not([open]):not(.bulk), details.device.fail:not([open])")) { element.open = true; opened.push(element); }
   });
   /* A plot is as wide as the window, and paper is not: what is printed is a picture of it, painted at once since no
      frame is drawn between here and the paper. Comes after the listener that recolours for paper. */

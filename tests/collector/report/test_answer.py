@@ -271,3 +271,14 @@ def test_a_fleet_that_goes_on_has_what_is_decided_so_far(fleet: Answered) -> Non
 def test_few_devices_have_no_table(leak: Answered) -> None:
     """One device needs none."""
     assert matrix_of(leak[1]) is None
+
+
+def test_a_fleet_opens_what_failed_and_folds_the_rest(tmp_path: Path) -> None:
+    """Devices that failed stand first and open; calm ones are folded into one line; a definition stands once."""
+    with RecordView.open(fleet_record(tmp_path / "fleet")) as view:
+        page = render_html(view, judge_record(view))
+    devices = re.findall(r'<details class="bulk device ([a-z-]+)" id="target-(\d+)"( open)?>', page)
+    assert devices[:3] == [("fail", "7", " open"), ("fail", "12", " open"), ("fail", "15", " open")]
+    assert {(outcome, open_) for outcome, _, open_ in devices[3:]} == {("pass", "")}
+    assert len(devices) == 20
+    assert page.count("<summary>Definitions of the rules that passed</summary>") == 1

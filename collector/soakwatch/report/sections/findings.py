@@ -26,6 +26,7 @@ TITLE = "Findings"
 OPEN = True
 HEIGHT = 280
 _MAX_PLOTS, _MAX_LINES, _MAX_CAUSES, _CARDS, _OPEN_TARGETS = 40, 7, 60, 3, 3
+_ORDER = tuple(Outcome)
 _MAX_ROWS, _MIN_ROWS, _MAX_DEFINITIONS = 1500, 40, 60  # on the page; of one target at least
 TEMPLATE = """\
 {% import "macros.html.jinja" as m with context %}
@@ -89,7 +90,7 @@ TEMPLATE = """\
 {% if shared %}<h3>Several targets</h3>
 {% for shown in shared %}{{ cause(shown) }}{% endfor %}{% endif %}
 {% macro of_target(target, place) %}
-{% if many %}<details class="bulk device" id="target-{{ place }}"><summary>{{ m.badge(target.verdict.outcome) }} <span class="name">{{ target.verdict.target }}</span> <span class="soft">{{ target.verdict.reason|truncate(150) }}</span></summary>{% else %}<h3 id="target-{{ place }}">{{ m.badge(target.verdict.outcome) }} <span class="name">{{ target.verdict.target }}</span>
+{% if many %}<details class="bulk device {{ target.verdict.outcome.value|replace(" ", "-") }}" id="target-{{ place }}"{% if target.open %} open{% endif %}><summary>{{ m.badge(target.verdict.outcome) }} <span class="name">{{ target.verdict.target }}</span> <span class="soft">{{ target.verdict.reason|truncate(150) }}</span></summary>{% else %}<h3 id="target-{{ place }}">{{ m.badge(target.verdict.outcome) }} <span class="name">{{ target.verdict.target }}</span>
 <span class="soft">{{ target.verdict.role }}</span></h3>{% endif %}
 {% if not target.causes and not target.undecided and not target.passed %}<p class="soft">{{ target.verdict.reason }}</p>{% endif %}
 {% for shown in target.causes %}{{ cause(shown) }}{% endfor %}
@@ -107,15 +108,15 @@ TEMPLATE = """\
 <td class="num">{{ f.samples|number }}{% if f.expected %} of {{ f.expected|number }}{% endif %}</td>
 <td class="num">{{ f.smallest_detectable|quantity(f.detectable_unit) if f.smallest_detectable is not none else "–" }}</td></tr>
 {% endfor %}
-</tbody></table>{% if target.passing > target.passed|length %}<p class="soft">The {{ target.passed|length }} nearest to their limits are shown; {{ target.passing - target.passed|length }} more are in verdict.json.</p>{% endif %}
-<details class="bulk"><summary>Definitions of the rules in this table</summary><ul>
-{% for rule, version, definition in target.definitions %}<li><b>{{ rule }}</b> (version {{ version }}): {{ definition }}</li>
-{% endfor %}</ul></details></div></details>
+</tbody></table>{% if target.passing > target.passed|length %}<p class="soft">The {{ target.passed|length }} nearest to their limits are shown; {{ target.passing - target.passed|length }} more are in verdict.json.</p>{% endif %}</div></details>
 {% endif %}
 {% if many %}</details>{% endif %}
 {% endmacro %}
 {% for target in targets if not target.calm %}{{ of_target(target, target.place) }}{% endfor %}
 {% for words, some in calm %}<details class="bulk"><summary>{{ words }}</summary>{% for target in some %}{{ of_target(target, target.place) }}{% endfor %}</details>{% endfor %}
+{% if definitions %}<details class="bulk"><summary>Definitions of the rules that passed</summary><ul>
+{% for rule, version, definition in definitions %}<li><b>{{ rule }}</b> (version {{ version }}): {{ definition }}</li>
+{% endfor %}</ul></details>{% endif %}
 {% if unsettled %}<details class="bulk"><summary>Undecided for several targets</summary>{% for shown in unsettled %}{{ cause(shown) }}{% endfor %}</details>{% endif %}
 """
 
@@ -159,7 +160,7 @@ def facts(page: Page) -> Mapping[str, object]:
         for unsettled_ones in (False, True)
     )
     targets: list[dict[str, object]] = []
-    for place, target in enumerate(verdict.targets, 1):
+    for place, target in sorted(enumerate(verdict.targets, 1), key=lambda entry: _ORDER.index(entry[1].outcome)):
         own = by_target.get(target.target, [])
         told = [_shown(page, index) for index in own[:_MAX_CAUSES]]
         decided = [shown for shown in told if not undecided(shown.cause)]
@@ -171,6 +172,7 @@ def facts(page: Page) -> Mapping[str, object]:
             {
                 "verdict": target,
                 "place": place,
+                "open": target.outcome is Outcome.FAIL and len(targets) < _OPEN_TARGETS,
                 "calm": folding and not decided and target.outcome in {Outcome.PASS, Outcome.NOT_APPLICABLE},
                 "causes": decided,
                 "undecided": open_,
@@ -182,16 +184,17 @@ def facts(page: Page) -> Mapping[str, object]:
                 "by_rule": ", ".join(
                     f"{count} {rule}" for rule, count in sorted(Counter(f.rule for f in passed).items())
                 ),
-                "definitions": sorted({(f.rule, f.version, f.definition) for f in passed})[:_MAX_DEFINITIONS],
             }
         )
     calm = [target for target in targets if target["calm"]]
+    defined = {(f.rule, f.version, f.definition) for f in verdict.findings if f.outcome is Outcome.PASS and f.target}
     return {
         "shared": shared,
         "unsettled": unsettled,
         "targets": targets,
         "calm": [(f"{counted(len(calm), 'target')} without a failure or warning", calm)] if calm else [],
         "many": folding,
+        "definitions": sorted(defined)[:_MAX_DEFINITIONS],
         "height": HEIGHT,
         "few_captures": _CARDS,
         "generators": " and ".join(t.target for t in page.verdict.targets if t.role == GENERATOR),

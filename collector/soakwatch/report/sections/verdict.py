@@ -18,7 +18,7 @@ _MAX_ROWS = 20  # of the table of devices before the others are folded
 TEMPLATE = """\
 {% import "macros.html.jinja" as m with context %}
 {% macro cells(some) %}{% for row in some %}
-<tr><th class="name"><a href="#target-{{ row.place }}">{{ m.mark(row.outcome) }}<span class="unseen">{{ row.outcome.value }} </span> {{ row.target }}</a></th>{% for cell in row.cells %}<td{% if cell.outcome %} class="{{ cell.outcome.value|replace(" ", "-") }}" title="{{ cell.outcome.value }}: {{ cell.rules }}"{% endif %}>{% if cell.outcome %}{{ m.mark(cell.outcome) }}{% if cell.outcome.value != "pass" %} {{ cell.rules if cell.rules|length < 24 else cell.count }}{% endif %}<span class="unseen"> {{ cell.outcome.value }}</span>{% else %}<span class="soft">·</span>{% endif %}</td>{% endfor %}</tr>{% endfor %}{% endmacro %}
+<tr><th class="name"><a href="#target-{{ row.place }}">{{ m.mark(row.outcome) }}<span class="unseen">{{ row.outcome.value }} </span> {{ row.target }}</a></th>{% for cell in row.cells %}<td{% if cell.outcome %} class="{{ cell.outcome.value|replace(" ", "-") }}" title="{{ cell.outcome.value }}: {{ cell.rules }}"{% endif %}>{% if cell.outcome %}{{ m.mark(cell.outcome) }}{% if cell.outcome.value != "pass" %} {% if cell.rules|length < 24 %}{% for word in cell.rules.split("_") %}{{ "_" if not loop.first }}<wbr>{{ word }}{% endfor %}{% else %}{{ cell.count }}{% endif %}{% endif %}<span class="unseen"> {{ cell.outcome.value }}</span>{% else %}<span class="soft">·</span>{% endif %}</td>{% endfor %}</tr>{% endfor %}{% endmacro %}
 <div class="banner {{ answer.outcome.value }}">
 <h1>{{ m.badge(answer.outcome, answer.word if preliminary else none) }}
 <span class="name">{{ answer.run }}</span> <span class="when">{{ answer.when }}</span></h1>
