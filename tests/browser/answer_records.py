@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from soakwatch.record import Record
+from soakwatch_model.event import Event
 from soakwatch_model.sample import NOTHING, Answer, Poll, PollOutcome, Sample, object_text
 
 BEGIN = 1_795_200_000 * 10**9
@@ -86,6 +87,61 @@ def process_record(
     return folder
 
 
+CRASHED, FAILOVER_S = range(400, 403), 300
+INCIDENT_PLAN = """\
+name: incident
+phases: [{baseline: 1m}, {soak: 11m}, {recovery: 1m}]
+targets:
+  gw: {role: dut, sources: [{local: {interval: 1s}}]}
+  tg: {role: generator, sources: [{command: {interval: 1s, run: [load]}}]}
+"""
+AUTHD = object_text(process="authd", instance=0)
+
+
+def incident_record(folder: Path, *, crash: bool = True, failover: bool = False, long: bool = False) -> Path:
+    """A gateway with two processes of which authd dies for three seconds (``CRASHED``), and a failover that was
+    announced and costs no request (at ``FAILOVER_S``); of a ``long`` run the steps are 4 min: 52 hours."""
+    noise = np.random.default_rng(11)
+    wobble, step = noise.uniform(0, 0.2, LENGTH_S), 240 * SECOND if long else SECOND
+    with Record.create(folder) as record:
+        _told(record, "incident", INCIDENT_PLAN, BEGIN, LENGTH_S, "7.2", step)
+        for name, start in (("baseline", 0), ("soak", BASELINE_S), ("recovery", RECOVERY_S)):
+            record.begin_phase(name, BEGIN + start * step)
+        record.target("gw", "dut")
+        record.target("tg", "generator")
+        device = record.source("gw", "local", "local", step, required=True).id
+        load = record.source("tg", "command", "command", step, required=True).id
+        polls, answered, failed = [], 0.0, 0.0
+        for number in range(LENGTH_S):
+            now, dead = BEGIN + number * step, crash and number in CRASHED
+            reborn = crash and number >= CRASHED.stop
+            processes = [("aaa", 20 + float(wobble[number]), True), ("authd", 40 - 15.0 * reborn, not dead)]
+            samples = [Sample("system.cpu.utilization", "", 0.2 + float(wobble[number]), now)]
+            for name, size, up in processes:
+                of = object_text(process=name, instance=0)
+                born = BEGIN * 1e-9 - 60 if name == "aaa" or not reborn else (BEGIN + CRASHED.stop * step) * 1e-9
+                samples.append(Sample("process.up", of, float(up), now))
+                if up:
+                    samples.append(Sample("process.memory.usage", of, size * MIB, now))
+                    samples.append(Sample("process.start_time", of, born, now))
+            polls.append(Poll(device, now, now, SECOND, PollOutcome.OK, None, Answer(tuple(samples), (), ())))
+            rate = 80.0 if BASELINE_S <= number < RECOVERY_S else 10.0
+            answered, failed = answered + rate * (not dead) * step / SECOND, failed + rate * dead * step / SECOND
+            traffic = (
+                Sample("load.offered.rate", "", rate, now),
+                Sample("load.requests", "", answered, now),
+                Sample("load.failures", "", failed, now),
+            )
+            polls.append(Poll(load, now, now, SECOND, PollOutcome.OK, None, Answer(traffic, (), ())))
+        record.put(polls)
+        if failover:
+            begin_ns = BEGIN + FAILOVER_S * step
+            event = Event("failover", "gw", "", begin_ns, begin_ns + SECOND, {}, {}, begin_ns + 10 * SECOND)
+            record.add_event("gw", event, "user")
+        _over(record, BEGIN, LENGTH_S, step)
+    return folder
+
+
 def fleet_record(folder: Path, devices: int = FLEET) -> Path:
     """Forty minutes of many devices: one leaks, one reboots, one drops packets, the others are well and tell little."""
     noise = np.random.default_rng(5)
@@ -153,14 +209,16 @@ def _poll(source: int, now: int, second: int, take: Samples, lost: bool) -> Poll
     return Poll(source, now, now, 1000, PollOutcome.OK, None, Answer(take(second, now), (), ()))
 
 
-def _told(record: Record, run: str, plan: str, begin_ns: int, length_s: int, release: str) -> None:
+def _told(
+    record: Record, run: str, plan: str, begin_ns: int, length_s: int, release: str, step_ns: int = SECOND
+) -> None:
     host = {"kernel": "6.1.0", "os": "Debian GNU/Linux 12", "cores": 8}
     sysctls = {f"net.core.setting_{number}": number for number in range(80)}
     metas = {
         "run": run,
         "plan": plan,
         "start_ns": str(begin_ns),
-        "ended_ns": str(begin_ns + length_s * SECOND),
+        "ended_ns": str(begin_ns + length_s * step_ns),
         "labels": json.dumps({"release": release}),
         "fingerprint": json.dumps({"web-1": {"host": host, "sysctls": sysctls}}) if run == "web" else "{}",
     }
@@ -168,6 +226,6 @@ def _told(record: Record, run: str, plan: str, begin_ns: int, length_s: int, rel
         record.set_meta(key, text)
 
 
-def _over(record: Record, begin_ns: int, length_s: int) -> None:
-    record.end_phase(begin_ns + length_s * SECOND)
+def _over(record: Record, begin_ns: int, length_s: int, step_ns: int = SECOND) -> None:
+    record.end_phase(begin_ns + length_s * step_ns)
     record.finish()

@@ -128,7 +128,8 @@ def test_the_first_screen_of_a_leak_answers_everything(
         "Until still so when the run ended",
         "Load 798 requests/s",
         *("memory of svc.py on web-1, MiB", "baseline", "soak", "recovery", "first third", "last third", "limit 2"),
-        "load of tg, up to 946 requests/s",
+        "load, requests/s",
+        "load of tg, requests/s (right axis)",
         "What broke first, and what followed ✗ throughout memory of svc.py on web-1 has grown by 52",
         "Nothing else failed or warned.",
         "Against the last run This is the first run of this plan in its folder.",
@@ -142,6 +143,21 @@ def test_the_first_screen_of_a_leak_answers_everything(
     if not paper:
         assert screens(page, size) <= 3
         is_for_everybody(shown)
+
+
+def test_a_reader_elsewhere_sees_his_own_time_beside_utc(shown: Tab, leak: Path) -> None:
+    """Below the times of the plot and behind the run's, with the zone; nothing of it where the zone is UTC."""
+    page = opened(shown, leak)
+    assert page.locator(".local").count() == 0
+    page.context.new_cdp_session(page).send("Emulation.setTimezoneOverride", {"timezoneId": "Asia/Kolkata"})
+    page = opened(shown, leak)
+    assert page.locator(".when").inner_text().endswith("release=7.2 (21 Nov 00:10 to 21 Nov 00:23 local, UTC+5:30)")
+    utc = page.locator("svg.proof:visible text[data-ms]").all_text_contents()
+    own = page.locator("svg.proof:visible text.local").all_text_contents()
+    assert (utc[0], own[0]) == ("18:40", "00:10")
+    assert len(utc) == len(own)
+    assert "UTC+5:30" in page.locator(".legend .local").inner_text()
+    assert page.evaluate(BESIDE) == []
 
 
 def test_a_run_that_passed_says_what_came_nearest(shown: Tab, tmp_path: Path) -> None:

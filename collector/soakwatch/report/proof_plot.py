@@ -7,29 +7,29 @@ Coordinates are pixels of the drawing. Names stand where there is room for them:
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import numpy as np
 
-from soakwatch.core.formatting import quantity, source_name, utc
-from soakwatch.core.plain_names import plain_name
+from soakwatch.core.formatting import Scale, quantity, scale_of, source_name, utc
 from soakwatch.record.source import SeriesKey
 from soakwatch.report.curves import Curve
-from soakwatch.report.page import IDENTITIES, Page
+from soakwatch.report.page import Page
+from soakwatch.report.proof_subject import Line, subject_of
 from soakwatch_model.finding import Finding, Outcome
-from soakwatch_model.metric_queries import shown_in
-from soakwatch_model.roles import DUT
-from soakwatch_model.shown import CPU, LATENCY, MEMORY, PROCESS_MEMORY
+from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.traits import GrowthMethod, Marks, traits_of
-from soakwatch_rules.wording.words import counted, three_digits
+from soakwatch_rules.wording.words import three_digits
 
-_POINTS, _MAX_LINES, _MAX_EVENTS, _MAX_MOMENTS = 400, 4, 40, 40
+_POINTS, _MAX_LOADS, _MAX_EVENTS, _MAX_MOMENTS = 600, 3, 40, 40
+_DAYS_S = 20 * 3600.0  # from here on a time of day alone would be ambiguous
+_ROOM = 1.15  # above the highest load
+_LEAST_SPAN = 0.1  # of a level: less of it is noise, which shall not fill the plot
 _LETTER, _ROW = 6.8, 14  # pixels that a letter and a line of text take
 _STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800)
-_USUAL = tuple(shown_in(topic)[0] for topic in (PROCESS_MEMORY, MEMORY, CPU, LATENCY))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +55,14 @@ class Stroke:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A text; ``anchor`` is start, middle or end."""
+    """A text; ``anchor`` is start, middle or end. ``time_ms`` is what a time on the axis stands for (UTC)."""
 
     x: float
     y: float
     text: str
     kind: str
     anchor: str = "start"
+    time_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,7 @@ class _Canvas:
     right: float
     top: float
     bottom: float
+    days: bool  # the run has several, so that times need their day
     boxes: list[Box] = field(default_factory=list)
     strokes: list[Stroke] = field(default_factory=list)
     labels: list[Label] = field(default_factory=list)
@@ -132,39 +134,48 @@ class _Canvas:
             self.labels.append(label)
 
 
-def proof_plot(page: Page, finding: Finding | None, width: int, height: int) -> ProofPlot | None:
+def proof_plot(
+    page: Page, finding: Finding | None, width: int, height: int, failed_ns: int | None = None
+) -> ProofPlot | None:
     """The plot of the finding that decides; of a run without one, of what came nearest to its limit.
 
-    None where the record holds neither a series nor a load.
+    ``failed_ns`` is the moment of its cause. None where the record holds neither what failed nor a load.
     """
-    window = page.verdict.window
-    curves = _curves(page, finding)
-    if not curves and not page.load and not page.keys:
+    subject = subject_of(page, finding, failed_ns)
+    curves = [line.curve for line in subject.lines]
+    loads = _loads(page, subject.window, {curve.key for curve in curves})
+    silent = any(_silent(page, finding, subject.window))
+    if not curves and not loads and not silent:
         return None
     limit = _limit(finding, curves)
     low, high = _reach(curves, limit)
     unit = curves[0].unit if curves else ""
-    ticks = _ticks(low, high, max(3, height // 45))
-    widest = max((len(three_digits(tick)) for tick in ticks), default=1)
-    left = 10.0 + (widest * _LETTER + 6 if curves else 0)
-    canvas = _Canvas(width, height, window, low, high, left, width - 10.0, 2.0 * _ROW + 8, height - 22.0)
-    _grid(canvas, ticks if curves else ())
+    ticks = ticks_between(low, high, max(3, height // 45)) if curves else ()
+    load_scale = scale_of(loads[0].trait.unit, max(_peak(load) for load in loads)) if loads else None
+    load_top = _ROOM * max(_peak(load) for load in loads) * load_scale.factor if load_scale else 0.0
+    load_ticks = ticks_between(0.0, load_top, max(2, height // 70)) if load_top else ()
+    days = page.verdict.window.seconds > _DAYS_S
+    left, right = (10.0 + _room_for(each) for each in (ticks, load_ticks))
+    canvas = _Canvas(width, height, subject.window, low, high, left, width - right, 2.0 * _ROW + 8, height - 22.0, days)
+    canvas.strokes += [
+        stroke for load in loads for stroke in _load_strokes(canvas, load, _top_of(load_top, load_scale))
+    ]
+    paths = [Stroke(_path(canvas, curve), f"line{number}") for number, curve in enumerate(curves)]
+    _grid(canvas, ticks)
+    if load_scale is not None:
+        _load_axis(canvas, load_ticks, load_top, load_scale.label, loads)
     _phases(canvas, page)
-    _load(canvas, page, {curve.key for curve in curves})
     _silences(canvas, page, finding)
-    _moments(canvas, page, finding)
-    for number, curve in enumerate(curves):
-        kind = f"line{number}"
-        canvas.strokes.append(Stroke(_path(canvas, curve), kind))
-        if len(curves) > 1:
-            canvas.legend[kind] = _name(curve.key)
-    if limit and curves and low <= limit <= high:
+    _moments(canvas, page, finding, failed_ns)
+    canvas.strokes += paths
+    if len(curves) > 1:
+        canvas.legend |= {f"line{number}": line.name for number, line in enumerate(subject.lines)}
+    if limit is not None and curves and low <= limit <= high:
         _limit_line(canvas, limit, unit)
     if finding is not None and curves:
         _thirds(canvas, finding, curves[0])
         _slope(canvas, finding, curves[0])
-    names = ", ".join(_name(curve.key) for curve in curves[:2]) + (" and others" if len(curves) > 2 else "")
-    title = f"{names}, {unit}" if names and unit else names or "Phases and load of the run"
+    title = subject.title or _title_without_lines(loads, silent=silent)
     return ProofPlot(
         width,
         height,
@@ -172,34 +183,25 @@ def proof_plot(page: Page, finding: Finding | None, width: int, height: int) -> 
         tuple(canvas.strokes),
         tuple(canvas.labels),
         tuple(canvas.legend.items()),
-        _words(title, curves, canvas),
+        _words(title, subject.lines, canvas),
         title,
     )
 
 
-def _curves(page: Page, finding: Finding | None) -> list[Curve]:
-    """The lines of what the finding judged, the highest first; else something that shows how the target did."""
-    keys: Sequence[SeriesKey] = ()
-    if finding is not None:
-        keys = [key for key in page.judged_by(finding) if key.metric not in IDENTITIES]
-    if not keys:
-        devices = {t.target for t in page.verdict.targets if t.role == DUT}
-        whose = {finding.target} if finding is not None and finding.target else devices
-        for metric in _USUAL:
-            if keys := sorted(key for key in page.keys if key.metric == metric and key.target in whose)[:1]:
-                break
-    drawn = [curve for key in keys[:50] if (curve := page.curve(key)).low is not None]
-    drawn.sort(key=lambda curve: -(curve.high or 0.0))
-    return [curve for curve in drawn if curve.unit == drawn[0].unit][:_MAX_LINES]
+def _title_without_lines(loads: Sequence[Series], *, silent: bool) -> str:
+    return "Load of the run" if loads and not silent else "When nothing was answered"
 
 
-def _name(key: SeriesKey) -> str:
-    return f"{plain_name(key.metric, key.object)} on {key.target}"
+def _room_for(ticks: Sequence[float]) -> float:
+    widest = max((len(text) for text in tick_texts(ticks)), default=0)
+    return widest * _LETTER + 6 if widest else 0.0
 
 
 def _limit(finding: Finding | None, curves: Sequence[Curve]) -> float | None:
     """The limit as it is drawn; None where it is of another kind than the line."""
     if finding is None or finding.limit is None or not curves or finding.unit != curves[0].source_unit:
+        return None
+    if finding.metric != curves[0].key.metric:
         return None
     if traits_of(finding.rule).growth is GrowthMethod.SHAPE:
         return None
@@ -218,13 +220,15 @@ def _reach(curves: Sequence[Curve], limit: float | None) -> tuple[float, float]:
     span = (high - low) or abs(high) or 1.0
     if limit is not None and low - 3 * span <= limit <= high + 3 * span:
         low, high = min(low, limit), max(high, limit)
-    if 0 <= low < 0.5 * high:
+    if low >= 0 and (low < 0.5 * high or curves[0].source_unit.endswith("/s")):
         return 0.0, high * 1.06 or 1.0
+    if high - low < _LEAST_SPAN * abs(high):
+        low, high = ((low + high + sign * _LEAST_SPAN * abs(high)) / 2 for sign in (-1, 1))
     pad = 0.08 * ((high - low) or abs(high) or 1.0)
     return low - pad, high + pad
 
 
-def _ticks(low: float, high: float, most: int) -> tuple[float, ...]:
+def ticks_between(low: float, high: float, most: int) -> tuple[float, ...]:
     """Round values between the ends."""
     raw = (high - low) / most
     power = 10.0 ** math.floor(math.log10(raw)) if raw > 0 else 1.0
@@ -233,21 +237,36 @@ def _ticks(low: float, high: float, most: int) -> tuple[float, ...]:
     return tuple(round(n * step, 10) for n in range(first, math.floor(high / step + 1e-9) + 1))
 
 
+def tick_texts(ticks: Sequence[float]) -> list[str]:
+    """The ticks in words, with as many decimals as tell them apart.
+
+    >>> tick_texts((20.75, 20.8, 20.85)), tick_texts((0.0, 500.0, 1000.0))
+    (['20.75', '20.80', '20.85'], ['0', '500', '1,000'])
+    """
+    for decimals in range(10):
+        texts = [f"{tick:,.{decimals}f}" for tick in ticks]
+        if all(abs(float(text.replace(",", "")) - tick) < 1e-9 for text, tick in zip(texts, ticks, strict=True)):
+            break
+    else:
+        texts = [f"{tick:.3g}" for tick in ticks]
+    return ["0" if not tick else text for tick, text in zip(ticks, texts, strict=True)]
+
+
 def _grid(canvas: _Canvas, ticks: Sequence[float]) -> None:
-    for tick in ticks:
+    for tick, text in zip(ticks, tick_texts(ticks), strict=True):
         y = canvas.y(tick)
         canvas.strokes.append(Stroke(f"M{canvas.left} {y}H{canvas.right}", "grid"))
-        canvas.put(Label(canvas.left - 6, y + 4, three_digits(tick), "tick", "end"))
+        canvas.put(Label(canvas.left - 6, y + 4, text, "tick", "end"))
     window = canvas.window
-    room = (canvas.right - canvas.left) / (8 * _LETTER + 14)
+    room = (canvas.right - canvas.left) / ((12 if canvas.days else 8) * _LETTER + 14)
     raw = window.seconds / max(room, 1)
     step = next((step for step in _STEPS_S if step >= raw), 604800) * 10**9
-    form = "%m-%d %H:%M" if step >= 43200 * 10**9 else "%H:%M:%S" if step < 60 * 10**9 else "%H:%M"
+    form = "%d %b %H:%M" if canvas.days else "%H:%M:%S" if step < 60 * 10**9 else "%H:%M"
     for time_ns in range(-(-window.begin_ns // step) * step, window.end_ns + 1, step):
         x = canvas.x(time_ns)
         canvas.strokes.append(Stroke(f"M{x} {canvas.bottom}v4", "axis"))
         text = datetime.fromtimestamp(time_ns // 10**9, UTC).strftime(form)
-        canvas.put(Label(x, canvas.height - 5, text, "tick", "middle"))
+        canvas.put(Label(x, canvas.height - 5, text, "tick", "middle", time_ns // 10**6))
     canvas.strokes.append(Stroke(f"M{canvas.left} {canvas.bottom}H{canvas.right}", "axis"))
 
 
@@ -255,6 +274,8 @@ def _phases(canvas: _Canvas, page: Page) -> None:
     """Shaded in turn; a name that would cover another moves to the second row, or is left to the shade's title."""
     phases = page.verdict.phases or page.source.phases()
     for number, phase in enumerate(phases):
+        if phase.window.end_ns <= canvas.window.begin_ns or canvas.window.end_ns <= phase.window.begin_ns:
+            continue
         x0, x1 = canvas.x(phase.window.begin_ns), canvas.x(phase.window.end_ns)
         canvas.boxes.append(
             Box(x0, canvas.top, round(x1 - x0, 1), canvas.bottom - canvas.top, f"phase{number % 2}", phase.name)
@@ -263,48 +284,76 @@ def _phases(canvas: _Canvas, page: Page) -> None:
         canvas.put(*(Label(x, y, phase.name, "phase", side) for x, y, side in places))
 
 
-def _load(canvas: _Canvas, page: Page, drawn_keys: Collection[SeriesKey]) -> None:
-    """The load as a grey area in the lower third, unless it is the line; its highest rate is told in the legend."""
-    loads = [generator for generator in page.load if generator.rate is not None]
-    if not loads:
-        return
-    rate = loads[0].rate
-    assert rate is not None
-    key = SeriesKey(rate.series.target, rate.series.metric, rate.series.object)
-    drawn = rate.series.finite()
-    if not len(drawn) or key in drawn_keys:
-        return
-    peak = float(drawn.values.max())
-    step = max(len(drawn) // _POINTS, 1)
-    height = (canvas.bottom - canvas.top) * 0.3
+def _loads(page: Page, window: Window, drawn_keys: set[SeriesKey]) -> list[Series]:
+    """The load of each generator in the window, all in one unit; none that is drawn as a line already."""
+    rates = [generator.rate.series for generator in page.load if generator.rate is not None]
+    there = [rate.between(window.begin_ns, window.end_ns).finite() for rate in rates]
+    named = [rate for rate in there if len(rate)]
+    if any(SeriesKey(rate.target, rate.metric, rate.object) in drawn_keys for rate in named):
+        return []
+    return [rate for rate in named if rate.trait.unit == named[0].trait.unit][:_MAX_LOADS]
+
+
+def _peak(load: Series) -> float:
+    return float(load.values.max())
+
+
+def _top_of(shown: float, scale: Scale | None) -> float:
+    """The highest rate of the axis in the unit of the record."""
+    return shown / scale.factor if scale else 1.0
+
+
+def _load_strokes(canvas: _Canvas, load: Series, top: float) -> list[Stroke]:
+    """A load as a grey line over a light area, from zero to ``top`` at the height of the plot."""
+    step = max(len(load) // _POINTS, 1)
+    high = canvas.bottom - canvas.top
     points = [
-        f"{canvas.x(int(time_ns))} {canvas.bottom - height * float(value) / (peak or 1.0):.1f}"
-        for time_ns, value in zip(drawn.time_ns[::step], drawn.values[::step], strict=True)
+        f"{canvas.x(int(time_ns))} {canvas.bottom - high * max(float(value), 0.0) / (top or 1.0):.1f}"
+        for time_ns, value in zip(load.time_ns[::step], load.values[::step], strict=True)
     ]
-    first, last = canvas.x(int(drawn.time_ns[0])), canvas.x(int(drawn.time_ns[-1]))
-    canvas.strokes.append(Stroke(f"M{first} {canvas.bottom}L{'L'.join(points)}L{last} {canvas.bottom}Z", "load"))
-    more = f", {counted(len(loads) - 1, 'more load')}" if len(loads) > 1 else ""
-    canvas.legend["load"] = f"load of {key.target}, up to {quantity(peak, rate.series.trait.unit)}{more}"
+    first, last = canvas.x(int(load.time_ns[0])), canvas.x(int(load.time_ns[-1]))
+    area = f"M{first} {canvas.bottom}L{'L'.join(points)}L{last} {canvas.bottom}Z"
+    return [Stroke(area, "load-area"), Stroke(f"M{'L'.join(points)}", "load", f"load of {load.target}")]
 
 
-def _silences(canvas: _Canvas, page: Page, finding: Finding | None) -> None:
+def _load_axis(canvas: _Canvas, ticks: Sequence[float], top: float, unit: str, loads: Sequence[Series]) -> None:
+    """The axis of the load on the right, with its unit; its name in the legend."""
+    high = canvas.bottom - canvas.top
+    canvas.put(Label(canvas.width - 4, canvas.top - 6, f"load, {unit}", "load", "end"))
+    for tick, text in zip(ticks, tick_texts(ticks), strict=True):
+        y = round(canvas.bottom - high * tick / top, 1)
+        canvas.strokes.append(Stroke(f"M{canvas.right} {y}h4", "axis"))
+        canvas.put(Label(canvas.right + 6, y + 4, text, "load"))
+    names = ", ".join(dict.fromkeys(load.target for load in loads))
+    canvas.legend["load"] = f"load of {names}, {unit} (right axis)"
+
+
+def _silent(page: Page, finding: Finding | None, window: Window) -> Iterator[tuple[Window, str]]:
+    """When a source of the target did not answer, in the window, with its name."""
     target = "" if finding is None else finding.target
     for ledger in page.verdict.ledgers:
         if target and ledger.target != target:
             continue
         for silence in ledger.silences[:_MAX_EVENTS]:
-            x0, x1 = canvas.x(silence.window.begin_ns), canvas.x(silence.window.end_ns)
-            title = f"{source_name(ledger)} did not answer"
-            height = canvas.bottom - canvas.top
-            canvas.boxes.append(Box(x0, canvas.top, max(round(x1 - x0, 1), 1.5), height, "silence", title))
-            canvas.legend["silence"] = "no answer"
+            if silence.window.begin_ns < window.end_ns and window.begin_ns < silence.window.end_ns:
+                yield silence.window, source_name(ledger)
 
 
-def _moments(canvas: _Canvas, page: Page, finding: Finding | None) -> None:
-    """Where the finding points, and what else happened to the target; only the first moment has its time written."""
+def _silences(canvas: _Canvas, page: Page, finding: Finding | None) -> None:
+    for window, name in _silent(page, finding, canvas.window):
+        x0, x1 = canvas.x(window.begin_ns), canvas.x(window.end_ns)
+        height, title = canvas.bottom - canvas.top, f"{name} did not answer"
+        canvas.boxes.append(Box(x0, canvas.top, max(round(x1 - x0, 1), 1.5), height, "silence", title))
+        canvas.legend["silence"] = "no answer"
+
+
+def _moments(canvas: _Canvas, page: Page, finding: Finding | None, failed_ns: int | None) -> None:
+    """Where the finding points, and what else happened to the target; only ``failed_ns`` has its time written."""
     if finding is None:
         return
-    pointed = () if traits_of(finding.rule).marks is Marks.WHOLE else finding.marks
+    pointed = [] if traits_of(finding.rule).marks is Marks.WHOLE else list(finding.marks)
+    pointed = [mark for mark in pointed if canvas.window.begin_ns <= mark.begin_ns <= canvas.window.end_ns]
+    first_ns = failed_ns if failed_ns is not None and pointed else min((m.begin_ns for m in pointed), default=None)
     for event in page.events_in(finding.target, canvas.window)[:_MAX_EVENTS]:
         x = canvas.x(event.begin_ns)
         title = f"{event.kind} {event.object} {utc(event.begin_ns)}"
@@ -312,13 +361,26 @@ def _moments(canvas: _Canvas, page: Page, finding: Finding | None) -> None:
         canvas.legend["event"] = "event"
         name = Label(x + 3, canvas.top + 12, event.kind, "event")
         canvas.put(name, Label(x - 3, canvas.top + 12, event.kind, "event", "end"))
-    for number, mark in enumerate(pointed[:_MAX_MOMENTS]):
-        x = canvas.x(mark.begin_ns)
-        canvas.strokes.append(Stroke(f"M{x} {canvas.top}V{canvas.bottom}", "moment", mark.text))
-        canvas.legend["moment"] = "what failed" if finding.outcome is Outcome.FAIL else "where"
-        if number == 0:
-            at, y = utc(mark.begin_ns)[11:], canvas.bottom - 6
-            canvas.put(Label(x + 3, y, at, "moment"), Label(x - 3, y, at, "moment", "end"))
+    moments = {mark.begin_ns: mark.text for mark in pointed[:_MAX_MOMENTS]}
+    if first_ns is not None:
+        moments.setdefault(first_ns, "")
+    for begin_ns, text in sorted(moments.items()):
+        x = canvas.x(begin_ns)
+        canvas.strokes.append(Stroke(f"M{x} {canvas.top}V{canvas.bottom}", "moment", text))
+        canvas.legend["moment"] = _moment_words(finding)
+        if begin_ns == first_ns:
+            form, y = "%d %b %H:%M:%S" if canvas.days else "%H:%M:%S", canvas.bottom - 6
+            at = datetime.fromtimestamp(begin_ns // 10**9, UTC).strftime(form)
+            rows = (y, canvas.top + 26, canvas.top + 40)
+            sides = ((3, "start"), (-3, "end"))
+            canvas.put(*(Label(x + by, row, at, "moment", side) for row in rows for by, side in sides))
+
+
+def _moment_words(finding: Finding) -> str:
+    """What the line at a moment says, for the legend."""
+    if finding.outcome is not Outcome.FAIL:
+        return "where"
+    return traits_of(finding.rule).words.plain or "what failed"
 
 
 def _path(canvas: _Canvas, curve: Curve) -> str:
@@ -331,7 +393,7 @@ def _path(canvas: _Canvas, curve: Curve) -> str:
             down = False
             continue
         x, y = canvas.x(time_ns), canvas.y(number)
-        canvas.taken.append((x, y))
+        canvas.taken += _between(canvas.taken[-1], (x, y)) if down else [(x, y)]
         if not down:
             parts.append(f"M{x} {y}")
         elif curve.steps and y != before:
@@ -340,6 +402,15 @@ def _path(canvas: _Canvas, curve: Curve) -> str:
             parts.append(f"L{x} {y}")
         down, before = True, y
     return "".join(parts)
+
+
+def _between(one: tuple[float, float], other: tuple[float, float]) -> list[tuple[float, float]]:
+    """Points of a straight line, close enough that no letter fits between two of them; the last is ``other``."""
+    steps = max(int(math.dist(one, other) // _LETTER), 1)
+    return [
+        (one[0] + (other[0] - one[0]) * n / steps, one[1] + (other[1] - one[1]) * n / steps)
+        for n in range(1, steps + 1)
+    ]
 
 
 def _thirds(canvas: _Canvas, finding: Finding, curve: Curve) -> None:
@@ -414,12 +485,13 @@ def _extent(label: Label) -> tuple[float, float]:
     return label.x - before, label.x - before + width
 
 
-def _words(title: str, curves: Sequence[Curve], canvas: _Canvas) -> str:
+def _words(title: str, lines: Sequence[Line], canvas: _Canvas) -> str:
     """What the plot shows, for who cannot see it."""
-    lines = [
-        f"{_name(c.key)} from {three_digits(c.low or 0.0)} to {three_digits(c.high or 0.0)} {c.unit}".rstrip()
-        for c in curves
+    texts = [
+        f"{line.name} from {three_digits(line.curve.low or 0.0)} to {three_digits(line.curve.high or 0.0)} "
+        f"{line.curve.unit}".rstrip()
+        for line in lines
     ]
     rest = [label.text for label in canvas.labels if label.kind in {"third", "limit"}]
     rest += [text for kind, text in canvas.legend.items() if not kind.startswith("line")]
-    return "; ".join([*lines, *rest]) or title
+    return "; ".join([*texts, *rest]) or title

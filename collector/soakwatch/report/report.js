@@ -94,8 +94,55 @@
     });
   }
 
+  /* The reader's own time beside UTC, where the two differ: below the times of the plot, behind the run's and the
+     moment's. What the page says in its text is UTC and stays so. */
+  function localTimes() {
+    const offset = (ms) => -new Date(ms).getTimezoneOffset();
+    const zone = (ms) => {
+      const at = Math.abs(offset(ms));
+      return `UTC${offset(ms) < 0 ? "−" : "+"}${Math.floor(at / 60)}${at % 60 ? `:${String(at % 60).padStart(2, "0")}` : ""}`;
+    };
+    const two = (value) => String(value).padStart(2, "0");
+    const day = (at) => `${two(at.getDate())} ${at.toLocaleString("en", {month: "short"})} `;
+    const clock = (ms, seconds, dated) => {
+      const at = new Date(ms);
+      return `${dated ? day(at) : ""}${two(at.getHours())}:${two(at.getMinutes())}${seconds ? `:${two(at.getSeconds())}` : ""}`;
+    };
+    for (const element of document.querySelectorAll("[data-local]")) {
+      const times = element.dataset.local.split(",").map(Number);
+      if (offset(times[0]) === 0) continue;
+      const dated = new Date(times[0]).getDate() !== new Date(times[0]).getUTCDate() || times.at(-1) - times[0] > 72e6;
+      const told = document.createElement("span");
+      told.className = "soft local";
+      told.textContent = ` (${times.map((ms) => clock(ms, times.length === 1, dated)).join(" to ")} local, ${zone(times[0])})`;
+      element.append(told);
+    }
+    for (const plot of document.querySelectorAll("svg.proof")) {
+      const ticks = [...plot.querySelectorAll("text[data-ms]")].map((text) => [text, Number(text.dataset.ms)]);
+      if (ticks.length === 0 || offset(ticks[0][1]) === 0) continue;
+      const box = plot.viewBox.baseVal;
+      for (const [text, ms] of ticks) {
+        const own = text.cloneNode(false);
+        own.removeAttribute("data-ms");
+        own.classList.add("local");
+        own.setAttribute("y", Number(text.getAttribute("y")) + 14);
+        own.textContent = clock(ms, /:.*:/.test(text.textContent), / /.test(text.textContent));
+        plot.append(own);
+      }
+      plot.setAttribute("viewBox", `0 0 ${box.width} ${box.height + 14}`);
+      const legend = plot.parentElement.querySelector(".legend");
+      if (legend !== null && legend.querySelector(".local") === null) {
+        const told = document.createElement("li");
+        told.className = "local";
+        told.textContent = `times: UTC, below them local (${zone(ticks[0][1])})`;
+        legend.append(told);
+      }
+    }
+  }
+
   function begin() {
     finder();
+    localTimes();
     copying();
     addEventListener("hashchange", () => unfold(location.hash));
     unfold(location.hash);

@@ -10,7 +10,15 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
-from tests.browser.answer_records import BEGIN, SECOND, fleet_record, process_record
+from tests.browser.answer_records import (
+    AUTHD,
+    BEGIN,
+    FAILOVER_S,
+    SECOND,
+    fleet_record,
+    incident_record,
+    process_record,
+)
 
 from soakwatch.judge.record_verdict import judge_record
 from soakwatch.judge.verdict import Verdict
@@ -20,8 +28,9 @@ from soakwatch.report.html import render_html
 from soakwatch.report.json import render_json
 from soakwatch.report.markdown import render_markdown
 from soakwatch.report.matrix import Matrix, live_matrix, matrix_of
+from soakwatch.report.moments import failed_ns
 from soakwatch.report.page import open_page
-from soakwatch.report.proof_plot import ProofPlot, proof_plot
+from soakwatch.report.proof_plot import ProofPlot, proof_plot, tick_texts, ticks_between
 from soakwatch_model.finding import Outcome
 
 HOUR = 3600 * SECOND
@@ -41,7 +50,9 @@ def plotted(folder: Path, width: int = 760, height: int = 300) -> ProofPlot:
     """The proof plot of a record."""
     with RecordView.open(folder) as view:
         page = open_page(view, judge_record(view))
-        plot = proof_plot(page, answer_of(page).proof, width, height)
+        answer = answer_of(page)
+        begin_ns = None if answer.cause < 0 else failed_ns(page.verdict.causes[answer.cause])
+        plot = proof_plot(page, answer.proof, width, height, begin_ns)
     assert plot is not None
     return plot
 
@@ -197,7 +208,9 @@ def test_no_name_in_the_plot_covers_another(leak: Answered, runs: Path, size: tu
 def test_the_plot_has_load_thirds_and_limit_where_they_are(runs: Path) -> None:
     """The third's bar lies in the third that was judged, the load is drawn, the line goes from left to right."""
     plot = plotted(runs / "20261120T184000Z-web")
-    assert dict(plot.legend)["load"] == "load of tg, up to 946 requests/s"
+    assert dict(plot.legend)["load"] == "load of tg, requests/s (right axis)"
+    assert "load, requests/s" in {label.text for label in plot.labels}
+    assert [label.text for label in plot.labels if label.kind == "load"][1:] == ["0", "500", "1,000"]
     thirds = [box for box in plot.boxes if box.kind == "third"]
     assert len(thirds) == 2
     assert thirds[0].x < thirds[1].x
@@ -282,3 +295,76 @@ def test_a_fleet_opens_what_failed_and_folds_the_rest(tmp_path: Path) -> None:
     assert {(outcome, open_) for outcome, _, open_ in devices[3:]} == {("pass", "")}
     assert len(devices) == 20
     assert page.count("<summary>Definitions of the rules that passed</summary>") == 1
+
+
+def drawn_of(folder: Path, rule: str, obj: str | None = None) -> ProofPlot | None:
+    """The plot of the first finding of a rule (of one object), at its first mark."""
+    with RecordView.open(folder) as view:
+        page = open_page(view, judge_record(view))
+        own = [f for f in page.verdict.findings if f.rule == rule and obj in {None, f.object}]
+        return proof_plot(page, own[0], 760, 300, min((mark.begin_ns for mark in own[0].marks), default=None))
+
+
+def moments_of(plot: ProofPlot) -> list[float]:
+    """Where lines stand at moments, as shares of the width between the axes."""
+    axis = next(stroke.path for stroke in plot.strokes if stroke.kind == "axis" and "H" in stroke.path)
+    left, right = float(axis[1:].split(" ")[0]), float(axis.rpartition("H")[2])
+    xs = [float(stroke.path[1:].split(" ")[0]) for stroke in plot.strokes if stroke.kind == "moment"]
+    return [(x - left) / (right - left) for x in xs]
+
+
+def test_a_crash_is_shown_on_the_memory_of_the_process_that_died(tmp_path: Path) -> None:
+    """authd's, not that of the process whose name comes first; the moment is marked and in the middle of the stretch
+    around it, which has its days where the run has several, and the phases of no other stretch."""
+    plot = drawn_of(incident_record(tmp_path / "long", long=True), "process_restart", AUTHD)
+    assert plot is not None
+    assert plot.title == "memory of authd on gw, MiB"
+    assert moments_of(plot) == [pytest.approx(0.42, abs=0.05)]
+    assert dict(plot.legend)["moment"] == "a process restarted"
+    assert [box.title for box in plot.boxes if box.kind.startswith("phase")] == ["soak"]
+    times = [label for label in plot.labels if label.time_ms is not None]
+    assert len(times) >= 3
+    assert all(re.fullmatch(r"21 Nov \d\d:\d\d", label.text) for label in times)
+    assert "21 Nov 21:16:00" in {label.text for label in plot.labels if label.kind == "moment"}
+
+
+def test_lost_traffic_and_events_are_shown_by_what_was_offered_and_answered(tmp_path: Path) -> None:
+    """Both lines in one unit, no third of the load behind them; an event within a minute on either side."""
+    loss = drawn_of(incident_record(tmp_path / "crash"), "loss")
+    event = drawn_of(incident_record(tmp_path / "failover", crash=False, failover=True), "event_impact")
+    for plot in (loss, event):
+        assert plot is not None
+        assert plot.title == "requests offered, requests answered, requests/s"
+        assert [name for kind, name in plot.legend if kind.startswith("line")] == [
+            "requests offered",
+            "requests answered",
+        ]
+        assert "load" not in dict(plot.legend)
+    assert event is not None
+    times = [label.time_ms for label in event.labels if label.time_ms is not None]
+    begin_ms = BEGIN // 10**6
+    assert min(times) >= begin_ms + (FAILOVER_S - 61) * 1000
+    assert max(times) <= begin_ms + (FAILOVER_S + 75) * 1000
+
+
+def test_nothing_is_proved_by_an_unrelated_line(tmp_path: Path) -> None:
+    """A finding without a series has no plot of another one, and a limit of another metric is not drawn: of a silence
+    the CPU of the target with its hole, of one on nothing the load alone."""
+    folder = process_record(tmp_path / "unread", leak_mib_h=0, unread=True)
+    silence = drawn_of(folder, "coverage", "web-1/local")
+    assert silence is not None
+    assert silence.title == "CPU on web-1, %"
+    assert "limit" not in {stroke.kind for stroke in silence.strokes}
+    with RecordView.open(folder) as view:
+        page = open_page(view, judge_record(view))
+        of_nothing = replace(page.verdict.findings[0], rule="my_own_rule", metric="", object="x", marks=())
+        plot = proof_plot(page, of_nothing, 760, 300)
+    assert plot is not None
+    assert not [stroke for stroke in plot.strokes if stroke.kind.startswith("line")]
+
+
+def test_ticks_never_repeat() -> None:
+    """A level that hardly moves has as many decimals as tell its ticks apart."""
+    for low, high in ((20.6, 20.9), (0.0, 1.0), (1e6, 1.001e6), (0.0001, 0.0002), (710.0, 750.0)):
+        texts = tick_texts(ticks_between(low, high, 6))
+        assert len(set(texts)) == len(texts) >= 3
