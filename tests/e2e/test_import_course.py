@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import time
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ import pytest
 from soakwatch.cli.main import run
 from soakwatch.judge.record_verdict import judge_record
 from soakwatch.record import RecordView
+from soakwatch.web.json_state import state_data
+from soakwatch.web.state_cache import StateCache
 
 T0 = 1_763_200_000
 NS = 10**9
@@ -157,3 +160,12 @@ def test_a_file_of_events_is_refused_by_line(
     (tmp_path / "events.csv").write_text(text, encoding="utf-8")
     assert run(["judge", str(tmp_path / "night.csv"), "--events", str(tmp_path / "events.csv")]) == 2
     assert sentence in capsys.readouterr().err
+
+
+def test_an_imported_run_is_judged_and_reported(tmp_path: Path) -> None:
+    """Its page shows the verdict and has a report to link to; nobody is told that it is being judged."""
+    folder = imported(tmp_path)
+    data = state_data(StateCache().read(folder, time.time_ns()), report=(folder / "report.html").is_file())
+    assert data["report"] is True
+    assert data["verdict"] == json.loads((folder / "verdict.json").read_text(encoding="utf-8"))["verdict"]
+    assert data["line"]

@@ -21,15 +21,15 @@ _LEAST_SPAN = 0.04
 def change_text(change: float | None) -> str:
     """A relative change with its sign; empty where there is none.
 
-    >>> change_text(-0.0766), change_text(0.0), change_text(None), change_text(12.5)
-    ('−7.7 %', '0 %', '', '+1250 %')
+    >>> change_text(-0.0766), change_text(0.0), change_text(None), change_text(12.5), change_text(-0.997)
+    ('−7.7 %', '0 %', '', '+1250 %', '−100 %')
     """
     if change is None:
         return ""
     if not math.isfinite(change):
         return "from 0"
     percent = 100 * change
-    shown = f"{abs(percent):.2g}" if abs(percent) < 100 else f"{abs(percent):.0f}"
+    shown = f"{abs(percent):.2g}" if abs(percent) < 99.5 else f"{abs(percent):.0f}"
     return "0 %" if float(shown) == 0 else f"{'+' if percent > 0 else '−'}{shown} %"
 
 

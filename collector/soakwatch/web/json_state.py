@@ -25,6 +25,7 @@ from soakwatch_rules.wording.forecast import forecast_words
 
 MAX_ALARMS, MAX_INCONCLUSIVE, _MAX_EVENTS, _MAX_MARKS, _MAX_KINDS = 150, 50, 30, 20, 20
 _MAX_DEVICES = 100
+_JUDGING_NS = 600 * 10**9  # a run that ended longer ago is not about to be judged
 _SHOWN = frozenset({STOP, ACKNOWLEDGED, START_WARNING, "gap", "clock.step"})
 _SILENT, _SLACK_S = 3.5, 3.0  # intervals without an answer, and seconds on top: the record itself is a little late
 _ORDER = (Outcome.FAIL, Outcome.WARN, Outcome.INCONCLUSIVE)
@@ -246,6 +247,8 @@ def _line(state: RunState, counts: Mapping[str, int]) -> str:
             "with soakwatch judge."
         )
     if state.standing == "ended":
+        if state.last_ns is not None and state.now_ns - state.last_ns > _JUDGING_NS:
+            return "The run has ended without a verdict: judge it with soakwatch judge."
         return "The run has ended and is being judged."
     if state.standing == "waiting":
         return "Waiting for the start of the run."

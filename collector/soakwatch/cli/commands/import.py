@@ -146,11 +146,12 @@ def _import_database(
 
 
 def _finish(folder: Path, labels: Mapping[str, str], group: str, say: Callable[[str], None]) -> str:
-    """Label the record and judge it; the verdict in a line, or why there is none."""
+    """Label the record, judge it and write its reports; the verdict in a line, or why there is none."""
     from soakwatch.core.labels import LABELS_KEY, labels_in, labels_json
     from soakwatch.core.private_files import share
     from soakwatch.judge.record_verdict import judge_record, keep
     from soakwatch.record import Record, RecordView
+    from soakwatch.report.files import write_reports
 
     with RecordView.open(folder) as view:
         own = labels_in(view.meta(LABELS_KEY))
@@ -158,6 +159,7 @@ def _finish(folder: Path, labels: Mapping[str, str], group: str, say: Callable[[
         if labels:
             record.set_meta(LABELS_KEY, labels_json({**own, **labels}))
         say("judging")
+        verdict = None
         try:
             with RecordView.open(folder) as view:
                 verdict = judge_record(view, ended=True)
@@ -166,6 +168,11 @@ def _finish(folder: Path, labels: Mapping[str, str], group: str, say: Callable[[
         except (PlanError, RecordError) as error:
             shown = f"not judged: {error}"
         record.finish()
+    if verdict is not None:
+        say("writing the report")
+        with RecordView.open(folder) as view:
+            failures = write_reports(view, verdict, folder)
+        shown = "; ".join((shown, *failures))
     if group:
         share(folder, group)
     return shown

@@ -72,6 +72,8 @@ class Change:
         if self.low is None or self.high is None:
             return change
         low, high = _share(self.low), _share(self.high)
+        if low == high == change:
+            return change
         return f"{change} ({low.removesuffix(' %') if high.endswith('%') else low} to {high})"
 
 
@@ -242,10 +244,12 @@ def _share(value: float) -> str:
 
     >>> _share(-0.0031), _share(4.0)
     ('-0.31 %', 'x 5')
+    >>> _share(-0.999), _share(-1.3), _share(0.996)
+    ('-100 %', '-130 %', '+100 %')
     """
     if value >= 1:
-        return f"x {1 + value:.2g}" if value < 99 else f"x {1 + value:,.0f}"
-    return f"{100 * value:+.2g} %" if value else "0 %"
+        return f"x {float(f'{1 + value:.2g}'):g}" if value < 99 else f"x {1 + value:,.0f}"
+    return f"{float(f'{100 * value:+.2g}'):+,.10g} %" if value else "0 %"
 
 
 def _slopes(sides: Sequence[Side]) -> Iterable[FigureRow]:

@@ -47,6 +47,7 @@ function showLabels(labels) {
   });
 }
 
+const WRITING_MS = 600_000; // an older run without a report is not about to get one
 const over = (state) => state.state === "ended" || state.state === "broken off";
 
 /* A run that is over has a verdict and a report; of its own server nothing is left soon, so the report comes in here. */
@@ -61,7 +62,9 @@ function showEnd(state) {
   show(after, ended);
   if (!ended) return;
   if (!state.report) {
-    put(after, state.state === "ended" ? "The report is being written." : "No report has been written.");
+    const fresh = state.state === "ended" && Date.parse(state.now) - Date.parse(state.until) < WRITING_MS;
+    put(after, fresh ? "The report is being written."
+      : state.verdict === null ? "No report has been written." : `No report has been written: soakwatch report ${run} --html writes it.`);
     return;
   }
   if (framed) return;
