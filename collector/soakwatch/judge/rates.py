@@ -16,6 +16,8 @@ from soakwatch_rules.wording.forecast import forecast_words
 
 META = "so_far"
 """Under this key the record keeps when the live judge looked last, and the rates that it found."""
+STRONG = 0.2
+"""From this share of the level on what grows is told beside the verdict so far, and early."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,7 @@ class Rate:
 
     ``since_ns`` is where the readings begin that it rests on. ``limit`` is what it would reach in ``limit_s`` seconds
     (with the interval's ``soonest_s`` and ``latest_s``), None where no limit is known or none would be reached.
+    ``change`` is how far it has come from where it began, as a share of that; None where it began at nothing.
     """
 
     target: str
@@ -38,6 +41,22 @@ class Rate:
     limit_s: float | None = None
     soonest_s: float | None = None
     latest_s: float | None = None
+    change: float | None = None
+
+    @property
+    def is_strong(self) -> bool:
+        """Whether it has changed so far that nobody should be told that all is well."""
+        return self.change is not None and abs(self.change) >= STRONG
+
+    @property
+    def brief(self) -> str:
+        """Of what, by how much so far, and how fast.
+
+        >>> Rate("fw", "process.memory.usage", "process=bgpd", "By", 0, 54525952.0, 46e6, 63e6, change=1.7).brief
+        'memory of bgpd on fw has changed by +170 % so far (+52 MiB/h)'
+        """
+        share = "" if self.change is None else f" by {100 * self.change:+,.0f} %"
+        return f"{plain_name(self.metric, self.object)} on {self.target} has changed{share} so far ({self._rate})"
 
     @property
     def forecast(self) -> Forecast | None:

@@ -74,6 +74,7 @@ def state_data(state: RunState, *, report: bool) -> dict[str, object]:
         "events": state.last_event,
         "findings": {"judged": _time(state.judged_ns), "counts": counts},
         "rates": [_rate(rate) for rate in state.rates],
+        "growing": any(rate.is_strong for rate in state.rates),
         "series": state.series,
         "report": report,
     }
@@ -262,6 +263,11 @@ def _line(state: RunState, counts: Mapping[str, int]) -> str:
     parts = [f"{warned} warning{'s' if warned > 1 else ''}"] if warned else []
     if fresh:
         parts.append(f"{fresh} event{'s' if fresh > 1 else ''} not judged yet")
+    strong = max(
+        (rate for rate in state.rates if rate.is_strong), key=lambda rate: abs(rate.change or 0.0), default=None
+    )
+    if strong is not None:
+        parts.insert(0, printable(strong.brief) + ", which may be a warm-up")
     return "; ".join(["No failure so far", *parts]) + "."
 
 

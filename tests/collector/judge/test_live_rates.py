@@ -136,3 +136,25 @@ def test_what_does_not_grow_has_no_rate(tmp_path: Path) -> None:
     wrong = {metric: sum(name == metric for _, name in rates) for metric in {metric for _, metric in rates}}
     assert set(wrong) <= {"process.memory.usage"}  # the first teeth: it rises until it is freed
     assert all(minute < 150 for minute, _ in rates)
+
+
+def test_a_fast_leak_has_a_rate_within_two_minutes(tmp_path: Path) -> None:
+    """1.6 GiB/h on 20 MiB is told at the second look, with what it comes to so far; noise and a single step are not."""
+    device = Device(tmp_path / "run", interval_s=1, hours=2)
+    rng = np.random.default_rng(8)
+    device.levels["process.memory.usage", WORKER] = lambda second: (
+        20 * 2**20 + 1.6 * 2**30 / HOUR * second + 2e5 * rng.normal()
+    )
+    device.levels["system.memory.usage", ""] = lambda second: 2**30 * (1 + 0.4 * (second > 30)) + 2e6 * rng.normal()
+    device.levels["process.open_files", WORKER] = lambda _: float(10 + rng.integers(8))
+    evaluator = evaluator_of(device, Growth())
+    for _ in range(2):
+        assert evaluator.rates == ()
+        device.run(60)
+        evaluator.evaluate()
+    device.record.close()
+    (rate,) = evaluator.rates
+    assert rate.metric == "process.memory.usage"
+    assert rate.per_hour == pytest.approx(1.6 * 2**30, rel=0.05)
+    assert rate.is_strong
+    assert "memory of worker on dut has changed by +2" in rate.brief

@@ -10,6 +10,8 @@ A rate is reported when
 * the series has risen by ``MIN_RISE`` of its level so far,
 * and the previous evaluation came to the same result.
 
+What has already risen by ``STRONG`` of its level has a rate before that, from ``EARLY_READINGS`` single readings on.
+
 A warm-up still in progress meets these conditions too, so a rate causes no finding, hook or notification. It
 disappears at the first evaluation that does not meet them.
 """
@@ -25,8 +27,8 @@ import numpy as np
 from soakwatch.judge.cases import CaseBuilder
 from soakwatch.judge.live.raw_values import Floats
 from soakwatch.judge.live.run_follower import RunFollower
-from soakwatch.judge.rates import Rate
-from soakwatch.record import SeriesKey
+from soakwatch.judge.rates import STRONG, Rate
+from soakwatch.record import RecordView, SeriesKey
 from soakwatch.record.model import Ints
 from soakwatch_model.event import Event
 from soakwatch_model.metric import BY_NAME
@@ -35,6 +37,7 @@ from soakwatch_model.window import Window
 from soakwatch_rules.rule import Rule
 
 MIN_MINUTES, MAX_BLOCKS, RISK, MIN_RISE, MAX_RATES = 6, 48, 0.002, 0.01, 20
+EARLY_READINGS, _EARLY_MINUTES = 20, MIN_MINUTES + 2
 _MIN_LINE_MEANS = 4  # fewest means from which a line has a standard error
 _PARTS = frozenset({"process.memory.pss", "process.memory.uss"})  # of process.memory.usage, which says the same
 _RETRY_GROWTH = 1.1  # a series without a rate is evaluated again once it has this many times the minutes
@@ -66,12 +69,17 @@ class GrowthRates:
                 continue
             begin_ns = _life_begins(case_builder.events, key, stretch)
             time_ns, values = following.minutes.read(known.number, begin_ns, stretch.end_ns)
+            if _may_be_early(values) and (
+                rate := _early(case_builder, following, key, known.unit, begin_ns, tolerance, horizon_s)
+            ):
+                rates.append(rate)
+                continue
             if key not in before and time_ns.size < max(
                 MIN_MINUTES, _RETRY_GROWTH * self._seen.get((key, begin_ns), 0)
             ):
                 continue
             self._seen[key, begin_ns] = int(time_ns.size)
-            rate = _rate(case_builder, key, known.unit, begin_ns, time_ns, values, tolerance, horizon_s)
+            rate = _rate(case_builder, key, known.unit, begin_ns, time_ns, values, tolerance, horizon_s, MIN_RISE)
             rates += [] if rate is None else [rate]
         self._met = met = frozenset(map(_key, rates))
         rates = [rate for rate in rates if _key(rate) in before and not (rate.metric in _PARTS and _whole(rate) in met)]
@@ -107,6 +115,7 @@ def _rate(
     values: Floats,
     tolerance: float,
     horizon_s: float,
+    least_rise: float,
 ) -> Rate | None:
     """The rate of a series if the evidence suffices (see the module), else None."""
     from soakwatch_rules.stats.ar1 import slope  # with scipy, which waits until there is something to look at
@@ -126,12 +135,15 @@ def _rate(
     span_s, level = float(times[-1] - times[0]), abs(float(np.median(means)))
     allowed = Tolerance(tolerance, horizon_s, entry.floor).per_second(level, span_s)
     steady, newly = whole.low(RISK) > allowed and later.low() > 0, later.low(RISK) > allowed
-    if not (steady or newly) or whole.slope * span_s < MIN_RISE * level:
+    if not (steady or newly) or whole.slope * span_s < least_rise * level:
         return None
     shown = whole if steady and not (newly and later.high() < whole.slope) else later
     sign = -1 if down else 1
     low, high = sorted((sign * shown.low() * 3600, sign * shown.high() * 3600))
-    unlimited = Rate(key.target, key.metric, key.object, unit, begin_ns, sign * shown.slope * 3600, low, high)
+    base = float(means[0]) - (whole.slope * float(times[0]) if shown is whole else 0.0)  # where it began
+    change = sign * (float(means[-1]) - base) / abs(base) if base else None
+    per_hour = sign * shown.slope * 3600
+    unlimited = Rate(key.target, key.metric, key.object, unit, begin_ns, per_hour, low, high, change=change)
     limit = entry.low if down else case_builder.ceiling(key)
     if limit is None:
         return unlimited
@@ -151,4 +163,31 @@ def _rate(
         room / shown.slope,
         room / shown.high(),
         room / shown.low(),
+        change,
     )
+
+
+def _may_be_early(minutes: Floats) -> bool:
+    """Whether single readings are worth a look: there are few minutes yet, and what they show is no level."""
+    good = minutes[np.isfinite(minutes)]
+    if minutes.size >= _EARLY_MINUTES:
+        return False
+    return good.size < 2 or bool(abs(good[-1] - good[0]) > 0.5 * STRONG * abs(good[0]))
+
+
+def _early(
+    case_builder: CaseBuilder,
+    following: RunFollower,
+    key: SeriesKey,
+    unit: str,
+    begin_ns: int,
+    tolerance: float,
+    horizon_s: float,
+) -> Rate | None:
+    """The rate of what has risen by much within its first minutes, by the readings in the record."""
+    with RecordView.open(following.path) as view:
+        series = view.series(key, begin_ns, case_builder.window.end_ns).finite()
+    if len(series) < EARLY_READINGS:
+        return None
+    time_ns, values = series.time_ns, series.values
+    return _rate(case_builder, key, unit, begin_ns, time_ns, values, tolerance, horizon_s, STRONG)

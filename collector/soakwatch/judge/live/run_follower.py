@@ -99,6 +99,11 @@ class RunFollower:
                 return fresh
 
     @property
+    def path(self) -> Path:
+        """Where the record is."""
+        return self._tail.path
+
+    @property
     def window(self) -> Window:
         """From the first due poll to the end of the record. Raises RecordError before the first poll."""
         if self.first_ns is None or self._last_ns is None:

@@ -123,6 +123,7 @@ STATE: Schema = {
             "items": _RATE,
             "description": "growth so far, provisional: it may be a warm-up, and disappears when it no longer holds",
         },
+        "growing": {"type": "boolean", "description": "whether something has risen by a fifth of its level, or more"},
         "series": {"type": "integer"},
         "report": {"type": "boolean", "description": "whether the report is written"},
         "shown": {"type": "object", "description": "what the page shows in addition; only with known"},

@@ -20,8 +20,8 @@ const STANDINGS = {running: "running", waiting: "waiting for its start", ended: 
 
 function showVerdict(state) {
   const {counts} = state.findings;
-  const outcome = state.verdict ?? (counts.fail > 0 ? "fail" : counts.warn > 0 ? "warn" : state.findings.judged === null ? "" : "pass");
-  const word = state.verdict !== null ? state.verdict : {fail: "failing", warn: "warnings", pass: "no failure so far", "": "not judged yet"}[outcome];
+  const outcome = state.verdict ?? (counts.fail > 0 ? "fail" : counts.warn > 0 || state.growing ? "warn" : state.findings.judged === null ? "" : "pass");
+  const word = state.verdict !== null ? state.verdict : {fail: "failing", warn: counts.warn > 0 ? "warnings" : "growing", pass: "no failure so far", "": "not judged yet"}[outcome];
   badge(byId("badge"), outcome === "" ? "not-applicable" : outcome, word);
   byId("verdict").className = `card banner ${outcome}`;
   const told = state.line.replace(/^(No failure so far|Not judged yet)[.;:]\s*/, ""); // which the badge says
