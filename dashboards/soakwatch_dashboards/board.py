@@ -14,6 +14,7 @@ from grafana_foundation_sdk.builders.dashboard import (
     CustomVariable,
     Dashboard,
     DashboardLink,
+    DatasourceVariable,
     QueryVariable,
     TextBoxVariable,
 )
@@ -30,7 +31,7 @@ from grafana_foundation_sdk.models.dashboard import (
     VariableSort,
 )
 
-from soakwatch_dashboards.influx import SOURCE, Query, one_of
+from soakwatch_dashboards.influx import SOURCE, SOURCE_UID, Query, one_of
 from soakwatch_dashboards.style import BLUE, GREY, RED, YELLOW
 
 TAG = "soakwatch"
@@ -41,9 +42,13 @@ NAMES = {
     for uid in ("soakwatch-fleet", RUN_UID, DEVICE_UID, "soakwatch-monitor", COMPARE_UID)
 }
 """The dashboards in the order in which they are gone through, and what their links are called."""
+THIS_SOURCE = "${source:queryparam}"
+"""The chosen database, in links."""
 OF_A_RUN = (RUN_UID, DEVICE_UID, "soakwatch-monitor")
 """Those that show one run in one window: from one to the other both stay."""
-Variable = QueryVariable | CustomVariable | TextBoxVariable
+STRIP_ENDS = 1
+"""Of Grafana's 24 columns: 54 to 67 pixels of a wall, and the axis of the load has 64."""
+Variable = QueryVariable | CustomVariable | TextBoxVariable | DatasourceVariable
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +61,11 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Columns side by side: how wide each is, and its panels from the top down with their heights."""
+    """Columns side by side: how wide each is, and its panels from the top down with their heights.
+
+    A strip ends ``STRIP_ENDS`` before the end of its column: it has no axis at the right, and the plots below it, which
+    have that of the load, end there.
+    """
 
     columns: Sequence[tuple[int, Sequence[tuple[int, Panel]]]]
 
@@ -88,7 +97,7 @@ class Board:
     links: Sequence[DashboardLink] = field(default=())
     since: str = "now-24h"
     until: str = "now"
-    refresh: str = "10s"
+    refresh: str = "30s"
 
     @property
     def file(self) -> str:
@@ -103,14 +112,15 @@ def variable(
     *,
     many: bool = True,
     all_at_first: bool = True,
-    newest_first: bool = False,
+    as_it_comes: bool = False,
     hidden: bool = False,
     regex: str = "",
     all_value: str = ".*",
 ) -> QueryVariable:
     """A variable of the values of a tag; ``many`` has All, which is chosen at first, or else the first value is.
 
-    ``hidden`` is for those that only queries use; an empty ``all_value`` makes All the values that the query brings.
+    ``as_it_comes`` keeps the order of the database; ``hidden`` is for those that only queries use; an empty
+    ``all_value`` makes All the values that the query brings.
     """
     built = (
         QueryVariable(name)
@@ -121,7 +131,7 @@ def variable(
         .regex(regex)
         .hide(VariableHide.HIDE_VARIABLE if hidden else VariableHide.DONT_HIDE)
         .refresh(VariableRefresh.ON_TIME_RANGE_CHANGED)
-        .sort(VariableSort.ALPHABETICAL_DESC if newest_first else VariableSort.NATURAL_ASC)
+        .sort(VariableSort.DISABLED if as_it_comes else VariableSort.NATURAL_ASC)
         .multi(many)
         .include_all(many)
     )
@@ -131,7 +141,24 @@ def variable(
     return built.current(VariableOption(True, ["All"], ["$__all"])) if all_at_first else built
 
 
-RUN = variable("run", "Run", 'SHOW TAG VALUES FROM "soakwatch_verdict" WITH KEY = "run"', many=False, newest_first=True)
+def newest_first(condition: str = "") -> str:
+    """A variable's query: the runs in the order of their begins, the newest first. Their names have no order: whoever
+    sends a run may give it any."""
+    where = f" WHERE {condition}" if condition else ""
+    return (
+        f'SELECT "run" FROM (SELECT last("rank") AS "rank" FROM "soakwatch_verdict"{where} GROUP BY "run")'
+        " ORDER BY time DESC"
+    )
+
+
+RUN = variable("run", "Run", newest_first(), many=False, as_it_comes=True)
+SOURCE_VARIABLE = (
+    DatasourceVariable("source")
+    .label("Database")
+    .type("influxdb")
+    .current(VariableOption(True, "Soakwatch", SOURCE_UID))
+)
+"""Which of Grafana's InfluxDBs is asked; at first the one that ``soakwatch dashboards`` provisions."""
 
 
 def targets(*, many: bool = True) -> QueryVariable:
@@ -159,20 +186,25 @@ def _values(key: str, measurement: str, *chosen: str) -> str:
 
 
 def _annotation(
-    name: str, colour: str, select: str, tags: str, *, enabled: bool = True, region: bool = True
+    name: str, colour: str, measurement: str, select: str, tags: Sequence[str], *, region: bool = True
 ) -> AnnotationQuery:
-    """A shaded region from time to ``end_ms``, or a line."""
+    """A shaded region from time to ``end_ms``, or a line.
+
+    Columns are named with their measurement, as Grafana's server calls them; under their own names alone titles and
+    ends are not found. Each of ``tags`` is looked for *within* the names of columns: one that is part of the
+    measurement's name, such as ``phase``, would be found in all of them, and a number has no tags to split.
+    """
     mapping: dict[str, object] = {
         "name": name,
-        "textColumn": "text",
-        "tagsColumn": tags,
-        "titleColumn": "title",
+        "textColumn": f"{measurement}.text",
+        "tagsColumn": ",".join(f"{measurement}.{tag}" for tag in tags),
+        "titleColumn": f"{measurement}.title",
         "fromAnnotations": True,
     }
     if region:
-        mapping["timeEndColumn"] = "end_ms"
+        mapping["timeEndColumn"] = f"{measurement}.end_ms"
     query = Query(select, ref="Anno", table=True, extra=mapping)
-    return AnnotationQuery().name(name).datasource(SOURCE).enable(enabled).icon_color(colour).target(query)
+    return AnnotationQuery().name(name).datasource(SOURCE).enable(True).icon_color(colour).target(query)
 
 
 def marks() -> tuple[AnnotationQuery, ...]:
@@ -188,24 +220,16 @@ def marks() -> tuple[AnnotationQuery, ...]:
     event = 'SELECT "text", "end_ms", "kind" AS "title", "target", "object" FROM "soakwatch_event"'
     moment = 'SELECT "text", "rule" AS "title", "target", "outcome" FROM "soakwatch_moment"'
     in_view = f'{run} AND "at_ms" <= $__to AND "at_ms" >= $__from'
+    phase = f'SELECT "text", "end_ms", "phase" AS "title" FROM "soakwatch_phase" WHERE {here}'
+    longer = f'{event} WHERE {here} AND "end_ms" - "begin_ms" >= ($__to - $__from) / 8'
+    failed, warned = (f'{moment} WHERE {in_view} AND "rank" = {rank}' for rank in (3, 2))
+    of_event, of_moment = ("target", "object"), ("target", "outcome")
     return (
-        _annotation(
-            "Phases",
-            GREY,
-            f'SELECT "text", "end_ms", "phase" AS "title" FROM "soakwatch_phase" WHERE {here}',
-            "phase",
-            region=False,
-        ),
-        _annotation("Events", BLUE, f"{event} WHERE {here} AND {short}", "target,object"),
-        _annotation(
-            "Long events",
-            BLUE,
-            f'{event} WHERE {here} AND "end_ms" - "begin_ms" >= ($__to - $__from) / 8',
-            "target,object",
-            region=False,
-        ),
-        _annotation("Failures", RED, f'{moment} WHERE {in_view} AND "rank" = 3', "target,outcome", region=False),
-        _annotation("Warnings", YELLOW, f'{moment} WHERE {in_view} AND "rank" = 2', "target,outcome", region=False),
+        _annotation("Phases", GREY, "soakwatch_phase", phase, ("title",), region=False),
+        _annotation("Events", BLUE, "soakwatch_event", f"{event} WHERE {here} AND {short}", of_event),
+        _annotation("Long events", BLUE, "soakwatch_event", longer, of_event, region=False),
+        _annotation("Failures", RED, "soakwatch_moment", failed, of_moment, region=False),
+        _annotation("Warnings", YELLOW, "soakwatch_moment", warned, of_moment, region=False),
     )
 
 
@@ -225,7 +249,7 @@ def to_json(board: Board) -> str:
         .tooltip(DashboardCursorSync.CROSSHAIR)
         .time(board.since, board.until)
         .refresh(board.refresh)
-        .variables(list(board.variables))
+        .variables([SOURCE_VARIABLE, *board.variables])
         .annotations(list(board.annotations))
         .links([*_windows(board), *board.links, *_boards(board)])
         .build()
@@ -268,13 +292,19 @@ def _in_grid(rows: Sequence[Row | Columns], y: int, number: int) -> tuple[list[P
         for width, stack in columns:
             top = y
             for height, panel in stack:
-                panel.grid_pos = GridPos(h=height, w=width, x=x, y=top)
+                shorter = STRIP_ENDS if is_strip(panel) else 0
+                panel.grid_pos = GridPos(h=height, w=width - shorter, x=x, y=top)
                 panel.id_val = number + len(placed) + 1
                 placed.append(panel)
                 top += height
             x, lowest = x + width, max(lowest, top)
         y = lowest
     return placed, y
+
+
+def is_strip(panel: Panel) -> bool:
+    """Whether it is one of one row, without a title."""
+    return panel.type_val == "state-timeline" and not panel.title
 
 
 def _windows(board: Board) -> Iterator[DashboardLink]:
@@ -296,7 +326,7 @@ def _boards(board: Board) -> Iterator[DashboardLink]:
                 .title(name)
                 .icon("dashboard")
                 # The run and nothing else: another's "All" targets is no target of the dashboard of one.
-                .url(f"/d/{uid}?var-run=${{run:percentencode}}" if keeps_run else f"/d/{uid}")
+                .url(f"/d/{uid}?{THIS_SOURCE}" + ("&var-run=${run:percentencode}" if keeps_run else ""))
                 .include_vars(False)
                 .keep_time(keeps_run and uid in OF_A_RUN)
             )

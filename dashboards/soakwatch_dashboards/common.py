@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.models.dashboard import Panel
 
-from soakwatch_dashboards.board import DEVICE_UID, RUN_UID
+from soakwatch_dashboards.board import DEVICE_UID, RUN_UID, THIS_SOURCE
 from soakwatch_dashboards.influx import TIME, Query, one_of, series, total
 from soakwatch_dashboards.panels import Column, of_load, of_unit, rows, share_strip, strip, timeline
-from soakwatch_dashboards.style import ANSWERED, OUTCOMES, PACKETS, PHASES, STATES
+from soakwatch_dashboards.style import ANSWERED, OUTCOMES, PHASES, STATES
 from soakwatch_model.metric import CATALOGUE
 from soakwatch_model.metric_entry import REFUSED
 
@@ -17,10 +17,10 @@ _FIELD = "${{__data.fields.{}:percentencode}}"
 """A column of the row that was clicked. By itself Grafana leaves ``+``, ``&`` and ``#`` as they are."""
 EXACTLY = "from=${__data.fields.begin_ms.numeric}&to=${__data.fields.end_ms.numeric}"
 """The window of the row that was clicked, in milliseconds, as Grafana's addresses have it."""
-THIS_RUN = "var-run=${run:percentencode}"
+THIS_RUN = f"{THIS_SOURCE}&var-run=${{run:percentencode}}"
 WHOLE = (("The whole run", EXACTLY), ("From its start until now", "from=${__data.fields.begin_ms.numeric}&to=now"))
 """Two ways to look at a run: one that has ended, and one that still goes on."""
-LOAD_UNITS = {"requests": "reqps", "packets": PACKETS, "bits": "bps", "users": "short"}
+LOAD_UNITS = {"requests": "requests/s", "packets": "packets/s", "bits": "bits/s", "users": "users"}
 LOAD_LINES = {f"^load of .* \\({what}\\)$": of_load(unit) for what, unit in LOAD_UNITS.items()}
 
 
@@ -43,16 +43,22 @@ def cpu(where: str) -> list[Query]:
     ]
 
 
-def memory(where: str, processes: str) -> list[Query]:
-    """Memory of processes and pools, of all of it, and as shares where a device tells no bytes."""
+def memory_of_parts(where: str, processes: str) -> list[Query]:
+    """Memory of processes and pools, as shares where a device tells no bytes."""
     return [
         series("process.memory.usage", processes, ("target", "process", "instance")),
         series("system.memory.pool.usage", where, ("target", "pool"), alias="$tag_target pool $tag_pool"),
-        series("system.memory.usage", where, ("target",), alias="$tag_target, all of it"),
-        series("system.memory.utilization", where, ("target",), alias="$tag_target, share of all of it"),
         series(
             "system.memory.pool.utilization", where, ("target", "pool"), alias="$tag_target pool $tag_pool, share of it"
         ),
+    ]
+
+
+def memory_of_all(where: str) -> list[Query]:
+    """All memory of a device, as a share where it tells no bytes."""
+    return [
+        series("system.memory.usage", where, ("target",), alias="$tag_target, all of it"),
+        series("system.memory.utilization", where, ("target",), alias="$tag_target, share of all of it"),
     ]
 
 
@@ -92,13 +98,12 @@ def coverage_share(where: str) -> Panel:
         ' GROUP BY time($__interval), "target", "source" fill(none)'
     )
     query = Query(
-        f'SELECT min("share") AS "share" FROM ({each}) WHERE {TIME} GROUP BY time($__interval) fill(null)', "answered"
+        f'SELECT min("share") AS "share" FROM ({each}) WHERE {TIME} GROUP BY time($__interval) fill(null)', "polls"
     )
     return share_strip(
-        "coverage",
         query,
-        "Green: each poll of each source was answered. Red: the bar is as high as the share of answers that the worst"
-        " source gave. Empty: no poll was due.",
+        "Coverage. Green: each poll of each source was answered. Red: at least one was not; the tooltip says which"
+        " share the worst source answered. Empty: no poll was due.",
     )
 
 
@@ -133,7 +138,7 @@ def findings(
         f' FROM "soakwatch_finding" WHERE {where} AND {ranks}',
         table=True,
     )
-    links = _to_window(f"var-run={_FIELD.format('run')}" if with_run else THIS_RUN)
+    links = _to_window(f"{THIS_SOURCE}&var-run={_FIELD.format('run')}" if with_run else THIS_RUN)
     columns = {
         "Time": Column(hidden=True),
         "rank": Column("Outcome", named=OUTCOMES, width=140),
@@ -142,8 +147,8 @@ def findings(
         "rule": Column("Rule", width=170, links=links),
         "target": Column("Target", width=130),
         "metric": Column("Metric", width=220),
-        "object": Column("Object", width=200),
-        "reason": Column("Reason"),
+        "object": Column("Object", width=200, text=True),
+        "reason": Column("Reason", text=True),
         "begin_ms": Column(hidden=True),
         "end_ms": Column(hidden=True),
     }
@@ -170,8 +175,8 @@ def newest_findings(where: str) -> Panel:
         "at_ms": Column("When (UTC)", "time:MM-DD HH:mm", width=95),
         "rank": Column("Outcome", named=OUTCOMES, width=75),
         "rule": Column("Rule", width=125, links=_to_window(THIS_RUN)),
-        "object": Column("Object"),
-        "reason": Column("Reason"),
+        "object": Column("Object", text=True),
+        "reason": Column("Reason", text=True),
         "target": Column(hidden=True),
         "begin_ms": Column(hidden=True),
         "end_ms": Column(hidden=True),

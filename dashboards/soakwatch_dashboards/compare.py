@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.models.dashboard import Panel, VariableOption
 
-from soakwatch_dashboards.board import COMPARE_UID, Board, Row, variable
+from soakwatch_dashboards.board import COMPARE_UID, Board, Row, newest_first, variable
 from soakwatch_dashboards.fleet import ZERO_MS, verdicts
 from soakwatch_dashboards.influx import TIME, Query, one_of
 from soakwatch_dashboards.panels import lines
@@ -20,13 +20,14 @@ _HERE = one_of("run", "role", "target", "since")
 def _overlay(title: str, unit: str, metrics: str, about: str, *, most: float | None = None, where: str = "") -> Panel:
     """One line a run: the highest of the metrics that a regular expression names, of the run's targets and objects.
 
-    Each line has the name of its run and nothing else, so that a run has one colour in all panels.
+    Each line has the name of its run and nothing else. Colours go by the order of the runs, which the database sorts in
+    each panel alike: by name, two runs of three may get one colour.
     """
     query = (
         f'SELECT max("max") AS "value" FROM "soakwatch_aligned" WHERE "metric" =~ /^({metrics})$/ AND {_HERE}{where}'
         f' AND {TIME} GROUP BY time($__interval), "run" fill(null)'
     )
-    return lines(title, unit, [Query(query, "$tag_run")], about, most=most, colour_by_name=True)
+    return lines(title, unit, [Query(query, "$tag_run")], about, most=most)
 
 
 def board() -> Board:
@@ -34,8 +35,8 @@ def board() -> Board:
     run = variable(
         "run",
         "Runs",
-        'SHOW TAG VALUES FROM "soakwatch_aligned" WITH KEY = "run"',
-        newest_first=True,
+        newest_first('"rank" != -1'),
+        as_it_comes=True,
         all_at_first=False,
     )
     since = variable(

@@ -26,11 +26,12 @@ from soakwatch_dashboards.common import (
     dropped,
     findings,
     load,
-    memory,
+    memory_of_all,
+    memory_of_parts,
     phases,
     rule_states,
 )
-from soakwatch_dashboards.hardware import hardware, power
+from soakwatch_dashboards.hardware import hardware
 from soakwatch_dashboards.influx import TIME, Query, by_labels, increase, largest, one_of, series, spread, tag_is, total
 from soakwatch_dashboards.panels import (
     Column,
@@ -64,6 +65,23 @@ WORST_UP = variable(
     all_value="",
 )
 """The processes of the strip: those that were down longest."""
+
+
+WORST_PORT = variable(
+    "worst_interface",
+    "Interfaces that were down most",
+    largest(
+        STRIP_ROWS,
+        "interface",
+        f'SELECT 2 * max("value") - mean("value") AS "size" FROM "system.network.up" WHERE {_PORT} AND {TIME}'
+        ' GROUP BY "interface"',
+        where='"size" > 0',
+    ),
+    hidden=True,
+    all_value="",
+)
+"""The interfaces of the strip: those that were up at some time, and of these the ones that were down longest. A port
+that nobody uses is down all night, and no news."""
 
 
 def _processes() -> Panel:
@@ -199,31 +217,34 @@ def _cpu() -> Panel:
 
 def _memory() -> Row:
     used = lines(
-        "Memory, with the load",
+        "Memory of processes and pools, with the load",
+        "bytes",
+        [*memory_of_parts(_HERE, _PROCESS), *load()],
+        "Resident memory of processes, and pools; on the right shares and the load. All of the memory and its limits"
+        " stand beside it: a leak is flat under a limit of 16 GiB.",
+        {**MEMORY_LINES, **LOAD_LINES},
+    )
+    every = lines(
+        "All memory and its limits, swap and cache",
         "bytes",
         [
-            *memory(_HERE, _PROCESS),
+            *memory_of_all(_HERE),
             series("system.memory.limit", _HERE, ("target",), alias="limit of all memory"),
             series("system.memory.pool.limit", _HERE, ("pool",), alias="limit of pool $tag_pool"),
-            *load(),
-        ],
-        "Resident memory of processes, pools, all of it; red: limits; on the right shares and the load.",
-        {**MEMORY_LINES, **LIMITS, **LOAD_LINES},
-    )
-    swap = lines(
-        "Swap and cache",
-        "bytes",
-        [
+            series(
+                "system.memory.pool.largest_free", _HERE, ("pool",), of="min", alias="largest free block of $tag_pool"
+            ),
             series("system.memory.swap.usage", _HERE, ("target",), alias="swap"),
             series("system.memory.swap.limit", _HERE, ("target",), alias="limit of swap"),
             series("system.memory.cached", _HERE, ("target",), alias="page cache"),
             series("system.memory.slab", _HERE, ("target",), alias="slab"),
             series("system.memory.cache.usage", _HERE, ("pool",), alias="cache of pool $tag_pool"),
         ],
-        "Memory that moves to the disk, and memory that the kernel gives back.",
-        LIMITS,
+        "All of it; memory that moves to the disk, and memory that the kernel gives back; red: limits; on the right"
+        " shares.",
+        {**MEMORY_LINES, **LIMITS},
     )
-    return Row(9, [(16, used), (8, swap)])
+    return Row(9, [(14, used), (10, every)])
 
 
 def _modes() -> Section:
@@ -263,6 +284,7 @@ def _trouble() -> Section:
             increase("system.memory.oom_kills", _HERE, ("target",), "OOM kill"),
             increase("system.kernel.alarms", _HERE, ("kind",), "kernel: $tag_kind"),
             increase("system.service.restarts", _HERE, ("service",), "restart of $tag_service"),
+            increase("system.memory.pool.failures", _HERE, ("pool",), "memory refused by pool $tag_pool"),
             increase("system.core.files", _HERE, ("folder",), "core file in $tag_folder"),
             increase("system.agent.boots", _HERE, ("target",), "restart of the SNMP engine"),
         ],
@@ -289,7 +311,8 @@ def _states() -> tuple[Row, ...]:
         "$tag_process $tag_instance",
     )
     interfaces = Query(
-        f'SELECT min("value") AS "up" FROM "system.network.up" WHERE {_PORT} AND {TIME}'
+        f'SELECT min("value") AS "up" FROM "system.network.up" WHERE {_HERE} AND {TIME}'
+        f" AND {tag_is('interface', 'worst_interface')}"
         ' GROUP BY time($__interval), "interface" fill(null)',
         "$tag_interface",
     )
@@ -311,7 +334,16 @@ def _states() -> tuple[Row, ...]:
                         f"Red: the watched process was not there. The {STRIP_ROWS} that were down longest.",
                     ),
                 ),
-                (12, strip("Interfaces that are up", interfaces, UPNESS, "Red: the interface was down.")),
+                (
+                    12,
+                    strip(
+                        "Interfaces that are up",
+                        interfaces,
+                        UPNESS,
+                        f"Red: the interface was down. Of those that were up at some time the {STRIP_ROWS} that were"
+                        " down longest.",
+                    ),
+                ),
             ],
         ),
         Row(
@@ -321,14 +353,56 @@ def _states() -> tuple[Row, ...]:
                 (
                     12,
                     lines(
-                        "Round trip to the peers",
+                        "Round trip to the peers, and what they did not answer",
                         "s",
-                        [series("reach.round_trip", _HERE, ("peer", "protocol"))],
-                        "Time to an answer.",
+                        [
+                            series("reach.round_trip", _HERE, ("peer", "protocol")),
+                            series("reach.lost", _HERE, ("peer", "protocol"), alias="lost of $tag_peer $tag_protocol"),
+                        ],
+                        "Time to an answer; on the right the probes a second that had none.",
+                        {"^lost of ": of_unit(PACKETS)},
                     ),
                 ),
             ],
         ),
+    )
+
+
+def _sessions() -> Section:
+    """What the device keeps with its neighbours: BGP, OSPF, tunnels."""
+    up = Query(
+        f'SELECT min("value") AS "up" FROM "network.session.up" WHERE {_HERE} AND {TIME}'
+        ' GROUP BY time($__interval), "protocol", "peer", "context" fill(null)',
+        "$tag_protocol $tag_peer $tag_context",
+    )
+    by = ("protocol", "peer", "context")
+    flaps = bars(
+        "Changes of sessions",
+        [increase("network.session.flaps", _HERE, by, "$tag_protocol $tag_peer $tag_context")],
+        "How many times each session changed in each interval.",
+    )
+    prefixes = lines(
+        "Prefixes of sessions, with the load",
+        "short",
+        [
+            series("network.session.prefixes", _HERE, (*by, "family"), alias="$tag_protocol $tag_peer $tag_family"),
+            *load(),
+        ],
+        "That each neighbour sent.",
+        LOAD_LINES,
+    )
+    age = lines(
+        "Age of sessions",
+        "s",
+        [series("network.session.uptime", _HERE, by, of="min")],
+        "Since each was established: a fall is a flap.",
+    )
+    return Section(
+        "Sessions with neighbours: BGP, OSPF, tunnels, redundancy",
+        [
+            Row(8, [(12, strip("Sessions that are up", up, UPNESS, "Red: the session was down.")), (12, flaps)]),
+            Row(8, [(12, prefixes), (12, age)]),
+        ],
     )
 
 
@@ -521,40 +595,34 @@ def board() -> Board:
         [
             _top(),
             Row(3, [(12, phases()), (12, coverage_share(_HERE))]),
+            Row(6, [(24, rule_states(_HERE))]),
+            Row(
+                7,
+                [
+                    (
+                        24,
+                        findings(
+                            _HERE, "What failed and warned on this device; the name of a rule leads to its window."
+                        ),
+                    )
+                ],
+            ),
             Row(9, [(12, _cpu()), (12, heat_map)]),
             _memory(),
             Row(8, [(12, _processes()), (12, _exhaustion())]),
             _queues(),
-            Row(8, [(12, latency), (12, power())]),
+            Row(8, [(24, latency)]),
             _trouble(),
             *_states(),
+            _sessions(),
             hardware(),
             _modes(),
             _network(),
             _disks(),
+            Section("Coverage by source", [Row(8, [(24, coverage(_HERE))])]),
             _one_process(),
             _one_interface(),
-            Section("Coverage by source", [Row(8, [(24, coverage(_HERE))])]),
-            Section(
-                "Findings of this device",
-                [
-                    Row(8, [(24, rule_states(_HERE))]),
-                    Row(
-                        8,
-                        [
-                            (
-                                24,
-                                findings(
-                                    _HERE,
-                                    "What failed and warned on this device; the name of a rule leads to its window.",
-                                ),
-                            )
-                        ],
-                    ),
-                ],
-                collapsed=False,
-            ),
         ],
-        [RUN, targets(many=False), PROCESS, INTERFACE, WORST_UP],
+        [RUN, targets(many=False), PROCESS, INTERFACE, WORST_UP, WORST_PORT],
         marks(),
     )

@@ -7,9 +7,9 @@ from __future__ import annotations
 from grafana_foundation_sdk.builders.dashboard import CustomVariable, TextBoxVariable
 from grafana_foundation_sdk.models.dashboard import Panel, VariableOption
 
-from soakwatch_dashboards.board import COMPARE_UID, RUN_UID, Board, Row, variable
+from soakwatch_dashboards.board import COMPARE_UID, RUN_UID, THIS_SOURCE, Board, Row, variable
 from soakwatch_dashboards.common import WHOLE, findings
-from soakwatch_dashboards.influx import TIME, Query, counted
+from soakwatch_dashboards.influx import TIME, Query, counted, tag_is
 from soakwatch_dashboards.panels import Column, figure, rows
 from soakwatch_dashboards.style import BLUE, GREEN, GREY, ORANGE, OUTCOMES, PURPLE, RED
 
@@ -17,8 +17,12 @@ _STALE = '"rank" = -1 AND "last_ms" + "stale_after_ms" < $__to'
 _FRESH = '("rank" != -1 OR "last_ms" + "stale_after_ms" >= $__to)'
 ZERO_MS = 4_102_444_800_000
 """Hour zero of Compare, in the year 2100: the sink's ``aligned.ZERO_NS``."""
+MINUTES = "time:YYYY-MM-DD HH:mm"
+NAMED = r'"run" =~ /^(\d{8}T\d{6}Z-)?${name:regex}$/'
+"""The runs of the chosen names, which have the time of their start before them."""
 CHOSEN = (
-    '"run" =~ /-${name:regex}$/ AND "devices" =~ /(^|, )${device:regex}(, |$)/ AND "verdict" =~ /^${verdict:regex}$/'
+    f"{NAMED} AND "
+    '"devices" =~ /(^|, )${device:regex}(, |$)/ AND "verdict" =~ /^${verdict:regex}$/'
     ' AND "label_release" =~ /^${release:regex}$/ AND "label_testbed" =~ /^${testbed:regex}$/'
     ' AND ("run" =~ /${search:regex}/ OR "headline" =~ /${search:regex}/ OR "labels" =~ /${search:regex}/)'
 )
@@ -31,13 +35,13 @@ def verdicts(title: str, where: str, about: str = "A row a run; the name leads t
     def select(rank: str, condition: str) -> Query:
         return Query(
             f'SELECT {rank} AS "rank", "run", "labels", "devices", ("end_ms" - "begin_ms") / 1000 AS "lasted",'
-            ' "failed", "warned", "doubtful", "worst", "headline", "last_ms", "begin_ms", "end_ms",'
+            ' "failed", "warned", "doubtful", "headline", "last_ms", "begin_ms", "end_ms",'
             f' "end_ms" - "begin_ms" + {ZERO_MS} AS "aligned_end_ms"'
             f' FROM "soakwatch_verdict" WHERE {where} AND {condition}',
             table=True,
         )
 
-    run = "var-run=${__data.fields.run:percentencode}"
+    run = f"{THIS_SOURCE}&" + "var-run=${__data.fields.run:percentencode}"
     links = [
         *((name, f"/d/{RUN_UID}?{run}&{window}") for name, window in WHOLE),
         (
@@ -46,18 +50,17 @@ def verdicts(title: str, where: str, about: str = "A row a run; the name leads t
         ),
     ]
     columns = {
-        "Time": Column("Began (UTC)", "dateTimeAsIso", width=170),
-        "rank": Column("Verdict", named=OUTCOMES, width=150),
-        "run": Column("Run", width=260, links=links),
-        "labels": Column("Labels", width=160),
-        "devices": Column("Devices", width=160),
+        "Time": Column("Began (UTC)", MINUTES, width=135),
+        "rank": Column("Verdict", named=OUTCOMES, width=135),
+        "run": Column("Run", width=290, links=links),
+        "labels": Column("Labels", width=130, text=True),
+        "devices": Column("Devices", width=120, text=True),
         "lasted": Column("Lasted, h:m:s", "dthms", width=110),
-        "failed": Column("Failed", width=75),
-        "warned": Column("Warned", width=80),
-        "doubtful": Column("Inconclusive", width=105),
-        "worst": Column("Worst finding", width=240),
-        "headline": Column("In one sentence"),
-        "last_ms": Column("Last reading (UTC)", "dateTimeAsIso", width=170),
+        "failed": Column("Failed", width=70),
+        "warned": Column("Warned", width=75),
+        "doubtful": Column("Inconclusive", width=100),
+        "headline": Column("In one sentence", text=True),
+        "last_ms": Column("Last reading (UTC)", MINUTES, width=135),
         "begin_ms": Column(hidden=True),
         "end_ms": Column(hidden=True),
         "aligned_end_ms": Column(hidden=True),
@@ -111,7 +114,7 @@ def board() -> Board:
         "name",
         "Name",
         'SHOW TAG VALUES FROM "soakwatch_verdict" WITH KEY = "run"',
-        regex="/^[^-]*-(.*)$/",
+        regex=r"/^(?:\d{8}T\d{6}Z-)?(.*)$/",
     )
     release, testbed = (
         variable(label, label.title(), f'SHOW TAG VALUES FROM "soakwatch_verdict" WITH KEY = "label_{label}"')
@@ -137,7 +140,7 @@ def board() -> Board:
                     (
                         24,
                         findings(
-                            f'{TIME} AND "run" =~ /-${{name:regex}}$/ AND "target" =~ /^${{device:regex}}$/',
+                            f"{TIME} AND {NAMED} AND {tag_is('target', 'device')}",
                             "What failed and warned in the chosen runs; the name of a rule leads to its window.",
                             with_run=True,
                         ),

@@ -22,7 +22,7 @@ _EDGES = {
 _OF_SENSORS = ("system.temperature", "celsius", "sensor")
 
 
-def power() -> Panel:
+def _power() -> Panel:
     """What the device draws, with the load."""
     return lines(
         "Power, with the load",
@@ -75,8 +75,9 @@ def hardware() -> Section:
         below_zero=True,
     )
     return Section(
-        "Hardware: temperatures, fans, supplies, optics, voltages",
+        "Hardware: power, temperatures, fans, supplies, optics, voltages",
         [
+            Row(8, [(24, _power())]),
             Row(9, [(12, warm), (12, _table("Temperatures and their limits", *_OF_SENSORS, high=True))]),
             Row(6, [(12, _works("Fans that work", "fan")), (12, _works("Power supplies that work", "power_supply"))]),
             Row(9, [(12, fans), (12, light)]),

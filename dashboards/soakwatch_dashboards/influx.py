@@ -19,7 +19,8 @@ from grafana_foundation_sdk.models.common import DataSourceRef
 from soakwatch_model.metric import BY_NAME
 
 SOURCE_UID = "soakwatch-influxql"
-SOURCE = DataSourceRef(type_val="influxdb", uid=SOURCE_UID)
+SOURCE = DataSourceRef(type_val="influxdb", uid="${source}")
+"""What the variable ``source`` says: at first the provisioned one, whose uid is ``SOURCE_UID``."""
 TIME = "$timeFilter"
 
 
@@ -155,9 +156,11 @@ def edge(metric: str, where: str, by: Sequence[str], alias: str, *, of: str) -> 
     )
 
 
-def largest(count: int, tag: str, select: str) -> str:
-    """A variable's query: the ``count`` values of a tag of which the column ``size`` of ``select`` is largest."""
-    return f'SELECT "{tag}" FROM (SELECT top("size", {count}) AS "size", "{tag}" FROM ({select}))'
+def largest(count: int, tag: str, select: str, *, where: str = "") -> str:
+    """A variable's query: the ``count`` values of a tag of which the column ``size`` of ``select`` is largest, of those
+    rows that meet the condition ``where``."""
+    of_those = f" WHERE {where}" if where else ""
+    return f'SELECT "{tag}" FROM (SELECT top("size", {count}) AS "size", "{tag}" FROM ({select}){of_those})'
 
 
 def _each(metric: str, where: str, by: Sequence[str]) -> str:
@@ -188,6 +191,23 @@ def by_labels(values: Sequence[str], select: str, labels: Sequence[str]) -> Quer
     """
     columns = quoted([*values, *labels])
     return Query(f"SELECT {columns} FROM ({select} GROUP BY {quoted(labels)})", table=True)
+
+
+def counted_in_view(metric: str, where: str, labels: Sequence[str], name: str) -> str:
+    """A query for ``by_labels``: how much a counter counted in the view; its restarts add nothing. Raises as ``series``
+    does."""
+    _reading(metric, labels, "max")
+    each = quoted(["target", *BY_NAME[metric].labels])
+    return (
+        f'SELECT sum("more") AS "{name}" FROM (SELECT non_negative_difference("value") AS "more" FROM "{metric}"'
+        f" WHERE {where} AND {TIME} GROUP BY {each})"
+    )
+
+
+def extreme_in_view(metric: str, where: str, labels: Sequence[str], name: str, *, of: str) -> str:
+    """A query for ``by_labels``: the highest or lowest (``of``: max, min) of the view; raises as ``series`` does."""
+    _reading(metric, labels, of)
+    return f'SELECT {of}("value") AS "{name}" FROM "{metric}" WHERE {where} AND {TIME}'
 
 
 def counted(condition: str, name: str, *, of: str, measurement: str, where: str) -> Query:

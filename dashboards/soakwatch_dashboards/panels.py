@@ -21,12 +21,10 @@ from grafana_foundation_sdk.builders.dashboard import DashboardLink
 from grafana_foundation_sdk.builders.heatmap import CellValues, HeatmapColorOptions
 from grafana_foundation_sdk.models.common import (
     AxisPlacement,
-    BarAlignment,
     BigValueColorMode,
     BigValueGraphMode,
     BigValueTextMode,
     GraphDrawStyle,
-    GraphGradientMode,
     LegendDisplayMode,
     LegendPlacement,
     ScaleDistribution,
@@ -37,18 +35,19 @@ from grafana_foundation_sdk.models.common import (
 )
 from grafana_foundation_sdk.models.dashboard import DashboardLinkType, DataTransformerConfig, DynamicConfigValue, Panel
 from grafana_foundation_sdk.models.heatmap import HeatmapColorMode
+from grafana_foundation_sdk.models.statetimeline import Options as StateTimelineOptions
 
 from soakwatch_dashboards.influx import SOURCE, Query, lettered
 from soakwatch_dashboards.style import (
     AXIS,
-    BIG,
     GREEN,
     GREY,
     LOAD,
+    LOAD_AXIS,
     RED,
     SIZE,
+    STRIP_AXIS,
     TITLE,
-    by_name,
     by_value,
     fixed,
     in_colour,
@@ -66,6 +65,7 @@ NO_ROWS = "none in this window"
 NONE = "–"
 """What stands for no value: never a number, never green."""
 Overrides = Mapping[str, Sequence[DynamicConfigValue]]
+NO_LEGEND = DynamicConfigValue("custom.hideFrom", {"legend": True, "tooltip": False, "viz": False})
 SECOND_AXIS = (
     DynamicConfigValue("custom.axisPlacement", "right"),
     DynamicConfigValue("custom.axisWidth", AXIS),
@@ -79,14 +79,28 @@ def of_unit(unit: str) -> tuple[DynamicConfigValue, ...]:
     return (DynamicConfigValue("unit", unit), *SECOND_AXIS)
 
 
-def of_load(unit: str) -> tuple[DynamicConfigValue, ...]:
-    """The look of a generator's line under a device's: one colour, dashed, on an axis of its own."""
-    return (in_colour(LOAD), DynamicConfigValue("unit", unit), DASHED, *SECOND_AXIS)
+def of_load(counted: str) -> tuple[DynamicConfigValue, ...]:
+    """The look of a generator's line under a device's: one colour, dashed, on a linear axis of its own with short
+    numbers, which says what they count and stands for the line in the legend, where it would take a line of its own."""
+    return (
+        in_colour(LOAD),
+        DynamicConfigValue("unit", "short"),
+        DASHED,
+        DynamicConfigValue("custom.axisPlacement", "right"),
+        DynamicConfigValue("custom.axisWidth", LOAD_AXIS),
+        DynamicConfigValue("custom.axisLabel", f"load, {counted}"),
+        DynamicConfigValue("custom.axisColorMode", "series"),
+        DynamicConfigValue("custom.scaleDistribution", {"type": "linear"}),
+        DynamicConfigValue("custom.fillOpacity", 0),
+        DynamicConfigValue("min", 0),
+        NO_LEGEND,
+    )
 
 
 def limit_line() -> tuple[DynamicConfigValue, ...]:
-    """The look of a limit beside what is used of it: red and dashed, on the same axis."""
-    return (in_colour(RED), DASHED, DynamicConfigValue("custom.fillOpacity", 0))
+    """The look of a limit beside what is used of it: red and dashed, on the same axis, and not in the legend: sorted
+    by size, limits would stand before what is used of them."""
+    return (in_colour(RED), DASHED, DynamicConfigValue("custom.fillOpacity", 0), NO_LEGEND)
 
 
 def band(lowest: str) -> tuple[DynamicConfigValue, ...]:
@@ -105,15 +119,13 @@ def lines(
     below_zero: bool = False,
     small_and_large: bool = False,
     compact: bool = False,
-    colour_by_name: bool = False,
 ) -> Panel:
     """Lines over time; ``overrides`` by the regular expression of their names; ``most`` is the axis' soft end.
 
     The axis begins at zero, so that nothing looks worse than it is; ``below_zero``: what is shown may be negative;
     ``small_and_large``: a logarithmic axis that has a zero, for lines of which one may be a million times another.
     The legend lies below, so that plots of one column end at the same place,
-    the largest line first; ``compact``: names only, on one line; ``colour_by_name``: a name has the same colour in each
-    panel.
+    the largest line first; ``compact``: names only, on one line.
     """
     panel = (
         timeseries.Panel()
@@ -148,8 +160,6 @@ def lines(
         panel.scale_distribution(
             ScaleDistributionConfig().type(ScaleDistribution.SYMLOG).log(10).linear_threshold(0.01)
         )
-    if colour_by_name:
-        panel.color_scheme(by_name())
     for pattern, properties in (overrides or {}).items():
         panel.override_by_regexp(f"/{pattern}/", list(properties))  # without slashes it is the whole name
     return panel.build()
@@ -188,37 +198,19 @@ def bars(title: str, queries: Sequence[Query], about: str) -> Panel:
     )
 
 
-def share_strip(label: str, query: Query, about: str) -> Panel:
-    """A share from 0 to 1 as bars over the whole width: green where it is 1, red where it is less; ``label`` stands at
-    its axis instead of a title, which would take half of its height.
+def share_strip(query: Query, about: str) -> Panel:
+    """A share from 0 to 1 as one row: green where it is 1, red where it is less, empty where there is none.
 
-    Bars of a plot and no cells, because only then does its time axis lie exactly below that of the plots above it.
+    Whole cells and no bars: a bar's colour is that of each of its heights, so that the bar of a share of 1 is red up to
+    its last pixel.
     """
-    return (
-        timeseries.Panel()
-        .title("")
-        .description(about)
-        .datasource(SOURCE)
-        .targets([query])
-        .max_data_points(240)
+    panel = _states("", query, about)
+    return _one_row(
+        panel.max_data_points(240)
         .unit("percentunit")
-        .decimals(0)
-        .no_value(NOTHING)
-        .min(0)
-        .max(1)
-        .draw_style(GraphDrawStyle.BARS)
-        .bar_alignment(BarAlignment.AFTER)
-        .bar_width_factor(1)
-        .line_width(0)
-        .fill_opacity(90)
-        .gradient_mode(GraphGradientMode.SCHEME)
         .color_scheme(by_value())
         .thresholds(steps((None, RED), (0.9999, GREEN)))
-        .axis_placement(AxisPlacement.LEFT)
-        .axis_label(label)
-        .axis_width(AXIS)
-        .legend(VizLegendOptions().show_legend(False).placement(LegendPlacement.BOTTOM))
-        .tooltip(VizTooltipOptions().mode(TooltipDisplayMode.MULTI))
+        .show_value(VisibilityMode.NEVER)
         .build()
     )
 
@@ -280,7 +272,7 @@ def word(
         .color_mode(BigValueColorMode.BACKGROUND)
         .graph_mode(BigValueGraphMode.NONE)
         .text_mode(BigValueTextMode.VALUE)
-        .text(VizTextDisplayOptions().value_size(BIG).title_size(TITLE))
+        .text(VizTextDisplayOptions().title_size(TITLE))  # a size of ours cuts the longest word
         .reduce_options(ReduceDataOptions().values(True).limit(1).calcs([]).fields(f"/^{column}$/"))
         .mappings(unknown(named))
         .thresholds(steps((None, GREY)))
@@ -346,26 +338,42 @@ def strip(title: str, query: Query, named: Mapping[str, tuple[str, str]], about:
 
 
 def timeline(
-    title: str, query: Query, about: str, named: Mapping[str, tuple[str, str]] | None = None, *, values: bool = True
+    title: str, query: Query, about: str, named: Mapping[str, tuple[str, str]], *, values: bool = True
 ) -> Panel:
     """Words over time, a row for each line: each holds until the next. ``values``: written into the bars."""
     panel = (
+        _states(title, query, about)
+        .thresholds(steps((None, GREY)))
+        .show_value(VisibilityMode.AUTO if values else VisibilityMode.NEVER)
+        .mappings(text_words(named))
+        .color_scheme(fixed(GREY))
+        .build()
+    )
+    return panel if title else _one_row(panel)
+
+
+def _states(title: str, query: Query, about: str) -> statetimeline.Panel:
+    return (
         statetimeline.Panel()
         .title(title)
         .description(about)
         .datasource(SOURCE)
         .targets([query])
-        .thresholds(steps((None, GREY)))
         .no_value(NONE)
         .merge_values(True)
-        .show_value(VisibilityMode.AUTO if values else VisibilityMode.NEVER)
         .row_height(0.85)
-        .axis_width(AXIS)
+        .axis_width(STRIP_AXIS)
         .fill_opacity(80)
         .line_width(1)
         .legend(VizLegendOptions().show_legend(False).placement(LegendPlacement.BOTTOM))
     )
-    return (panel.mappings(text_words(named)).color_scheme(fixed(GREY)) if named else panel).build()
+
+
+def _one_row(panel: Panel) -> Panel:
+    """Without pages: their buttons take the height that the row has."""
+    assert isinstance(panel.options, StateTimelineOptions)
+    panel.options.per_page = None
+    return panel
 
 
 def heat(title: str, queries: Sequence[Query], unit: str, about: str) -> Panel:
@@ -394,7 +402,8 @@ def _links(links: Sequence[tuple[str, str]]) -> Iterator[DashboardLink]:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """How a column of a table is shown: its heading, unit, words, width in pixels; ``hidden`` feeds links only.
+    """How a column of a table is shown: its heading, unit, words, width in pixels; ``hidden`` feeds links only,
+    ``text`` may be missing in a row, which a table says otherwise than that it has no rows.
 
     ``links`` (title, address) hang at the cells of this column, and of no other.
     """
@@ -406,6 +415,7 @@ class Column:
     hidden: bool = False
     decimals: int | None = None
     links: Sequence[tuple[str, str]] = ()
+    text: bool = False
 
     def properties(self) -> list[DynamicConfigValue]:
         """As Grafana's overrides have it."""
@@ -413,6 +423,7 @@ class Column:
         settings = [
             ("displayName", self.heading),
             ("unit", self.unit),
+            ("noValue", NONE if self.text else ""),
             ("custom.width", self.width),
             ("custom.hidden", self.hidden),
             ("mappings", words(self.named) if self.named else None),

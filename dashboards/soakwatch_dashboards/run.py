@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+from grafana_foundation_sdk.builders.dashboard import QueryVariable
 from grafana_foundation_sdk.models.dashboard import DynamicConfigValue, Panel
 
+from soakwatch.sinks.grafana import WALL
 from soakwatch_dashboards.board import RUN, RUN_UID, Board, Columns, Row, Section, marks, targets, variable
 from soakwatch_dashboards.common import (
     LOAD_LINES,
@@ -17,13 +19,27 @@ from soakwatch_dashboards.common import (
     dropped,
     findings,
     load,
-    memory,
+    memory_of_all,
+    memory_of_parts,
     newest_findings,
     phases,
     rule_states,
 )
-from soakwatch_dashboards.influx import TIME, Query, growth, largest, one_of, series, spread, tag_is, total
-from soakwatch_dashboards.panels import band, figure, lines, of_unit, sentence, word
+from soakwatch_dashboards.influx import (
+    TIME,
+    Query,
+    by_labels,
+    counted_in_view,
+    extreme_in_view,
+    growth,
+    largest,
+    one_of,
+    series,
+    spread,
+    tag_is,
+    total,
+)
+from soakwatch_dashboards.panels import Column, band, figure, lines, of_unit, rows, sentence, word
 from soakwatch_dashboards.style import (
     GREEN,
     GREY,
@@ -34,27 +50,48 @@ from soakwatch_dashboards.style import (
     PURPLE,
     RED,
     TILE,
+    UPNESS,
     YELLOW,
     in_colour,
+    unit_of,
 )
+from soakwatch_model.metric import BY_NAME
 
 _RUN, _HERE = one_of("run"), one_of("run", "target")
 _RUNNING = f'{_RUN} AND "severity" = -1'
 _STALE = '"last_ms" + "stale_after_ms" < $__to'
-_GROWING = f"{_HERE} AND {tag_is('process', 'growing')}"
-GROWING = variable(
-    "growing",
-    "Processes that grow most",
-    largest(
-        4,
-        "process",
-        f'SELECT last("value") - first("value") AS "size" FROM "process.memory.usage" WHERE {_HERE} AND {TIME}'
-        ' GROUP BY "process", "instance"',
-    ),
-    hidden=True,
-    all_value="",
+_UNDER_TEST = f"{_HERE} AND \"role\" = 'dut'"
+_GROWING = " AND ".join(
+    [
+        _UNDER_TEST,
+        tag_is("target", "growing_on"),
+        tag_is("process", "growing"),
+        tag_is("instance", "growing_as"),
+    ]
 )
-"""The few processes whose memory has grown most in the view."""
+
+
+def _growing(tag: str, name: str, label: str) -> QueryVariable:
+    return variable(
+        name,
+        label,
+        largest(
+            4,
+            tag,
+            'SELECT last("value") - first("value") AS "size" FROM "process.memory.usage"'
+            f' WHERE {_HERE} AND {TIME} GROUP BY "target", "process", "instance"',
+        ),
+        hidden=True,
+        all_value="",
+    )
+
+
+GROWING = (
+    _growing("target", "growing_on", "Targets of what grows most"),
+    _growing("process", "growing", "Processes that grow most"),
+    _growing("instance", "growing_as", "Instances of what grows most"),
+)
+"""The few processes whose memory has grown most in the view: of twenty devices each has one of the same name."""
 
 
 def _of_verdict(field: str, where: str = _RUN) -> Query:
@@ -118,10 +155,10 @@ def _tiles() -> Row:
     return Row(
         3,
         [
-            (6, _verdict()),
+            (5, _verdict()),
             (3, _last_reading()),
             (
-                4,
+                3,
                 sentence(
                     "Phase",
                     _of_verdict("phase"),
@@ -159,7 +196,21 @@ def _tiles() -> Row:
                     },
                 ),
             ),
+            (2, _load_failed()),
         ],
+    )
+
+
+def _load_failed() -> Panel:
+    lost = {"lost": "load.lost.packets", "failed": "load.failures"}
+    return figure(
+        "Lost, failed",
+        [Query(counted_in_view(metric, _RUN, (), word), word) for word, metric in lost.items()],
+        "Packets that the generators lost, and requests of theirs that failed, in the view; a dash where none of them"
+        " counts any.",
+        "short",
+        size=TILE,
+        limits=((None, GREEN), (1, RED)),
     )
 
 
@@ -191,19 +242,21 @@ def _cpu() -> Panel:
 
 
 def _memory_growth() -> Panel:
+    of_all = ("target",)
     return lines(
         "Memory growth since the view began, with the load: what grows most",
         "bytes",
         [
-            growth("process.memory.usage", _GROWING, ("target", "process", "instance"), "$tag_process $tag_instance"),
-            growth("system.memory.pool.usage", _HERE, ("target", "pool"), "pool $tag_pool"),
-            growth("system.memory.usage", _HERE, ("target",), "$tag_target, all of it"),
-            growth("system.memory.utilization", _HERE, ("target",), "$tag_target, share of all of it"),
+            growth("process.memory.usage", _GROWING, ("target", "process", "instance")),
+            growth("system.memory.pool.usage", _UNDER_TEST, ("target", "pool"), "$tag_target pool $tag_pool"),
+            growth("system.memory.usage", _UNDER_TEST, of_all, "$tag_target, all of it"),
+            growth("system.memory.utilization", _UNDER_TEST, of_all, "$tag_target, share of all of it"),
             *load(),
         ],
-        "The four processes that have grown most in the view, the pools and the whole device, each from zero; dashed:"
-        " the load.",
-        {**MEMORY_LINES, **LOAD_LINES},
+        "Of the devices under test the four processes that have grown most in the view, and the pools, each from zero;"
+        " all of a device has an axis of its own at the right, for it swings by more than a leak grows; dashed: the"
+        " load.",
+        {", all of it$": [*of_unit("bytes"), in_colour(GREY)], **MEMORY_LINES, **LOAD_LINES},
         below_zero=True,
         compact=True,
     )
@@ -307,6 +360,102 @@ def _generator() -> Section:
     )
 
 
+def _flows() -> Section:
+    """The generator by flow and by port: what was lost where, and its latency; the worst first."""
+    of_flow = ("target", "flow")
+    flows = {
+        "at most": extreme_in_view("load.flow.loss", _RUN, of_flow, "at most", of="max"),
+        "sent": counted_in_view("load.flow.tx.packets", _RUN, of_flow, "sent"),
+        "received": counted_in_view("load.flow.rx.packets", _RUN, of_flow, "received"),
+        "latency": extreme_in_view("load.flow.latency", _RUN, of_flow, "latency", of="max"),
+        "jitter": extreme_in_view("load.flow.jitter", _RUN, of_flow, "jitter", of="max"),
+    }
+    of_flows = rows(
+        "By flow",
+        [by_labels((word,), select, of_flow) for word, select in flows.items()],
+        {
+            "Time": Column(hidden=True),
+            "target": Column("Generator", width=130),
+            "flow": Column("Flow"),
+            "at most": Column("Loss, at most", unit_of("load.flow.loss"), width=110, text=True),
+            "sent": Column("Sent", "short", width=100, text=True),
+            "received": Column("Received", "short", width=100, text=True),
+            "latency": Column("Latency, at most", unit_of("load.flow.latency"), width=130, text=True),
+            "jitter": Column("Jitter, at most", unit_of("load.flow.jitter"), width=120, text=True),
+        },
+        "Of each flow that the generators tell apart, in the view: what it counted, and the worst reading.",
+        sorted_by=("Loss, at most",),
+    )
+    of_port = ("target", "port")
+    ports = {
+        "link": extreme_in_view("load.port.up", _RUN, of_port, "link", of="min"),
+        "sent": counted_in_view("load.port.tx.packets", _RUN, of_port, "sent"),
+        "received": counted_in_view("load.port.rx.packets", _RUN, of_port, "received"),
+        "errors": counted_in_view("load.port.errors", _RUN, of_port, "errors"),
+    }
+    of_ports = rows(
+        "By port",
+        [by_labels((word,), select, of_port) for word, select in ports.items()],
+        {
+            "Time": Column(hidden=True),
+            "target": Column("Generator", width=130),
+            "port": Column("Port"),
+            "link": Column("Link, at the worst", named=UPNESS, width=140),
+            "sent": Column("Sent", "short", width=100, text=True),
+            "received": Column("Received", "short", width=100, text=True),
+            "errors": Column("Errors", "short", width=100, text=True),
+        },
+        "Of each port of the generators, in the view: what it counted, and the worst reading.",
+        sorted_by=("Errors",),
+    )
+
+    def by(metric: str, alias: str) -> Query:
+        return series(metric, _RUN, ("target", *BY_NAME[metric].labels), alias=alias)
+
+    packets = lines(
+        "Packets by port",
+        PACKETS,
+        [
+            by("load.port.tx.packet.rate", "sent $tag_port"),
+            by("load.port.rx.packet.rate", "received $tag_port"),
+            by("load.port.tx.packets", "sent, counted $tag_port"),
+            by("load.port.rx.packets", "received, counted $tag_port"),
+            by("load.port.errors", "errors $tag_port $tag_direction"),
+        ],
+        "Per second; on the right errors.",
+        {"^errors ": of_unit("cps")},
+    )
+    bits = lines(
+        "Bits by port",
+        "bps",
+        [
+            series("load.port.tx.bytes", _RUN, ("target", "port"), times="8", alias="sent $tag_port"),
+            series("load.port.rx.bytes", _RUN, ("target", "port"), times="8", alias="received $tag_port"),
+        ],
+        "From the byte counters of the ports.",
+    )
+    loss = lines("Loss by flow", "percentunit", [by("load.flow.loss", "$tag_flow")], "As the generator says.")
+    late = lines(
+        "Latency and jitter by flow, with the load",
+        "s",
+        [
+            by("load.flow.latency", "$tag_flow $tag_quantile"),
+            by("load.flow.jitter", "jitter $tag_flow"),
+            *load(),
+        ],
+        "Percentiles of each flow.",
+        LOAD_LINES,
+    )
+    return Section(
+        "By flow and port of the generator",
+        [
+            Row(9, [(14, of_flows), (10, of_ports)]),
+            Row(9, [(12, packets), (12, bits)]),
+            Row(9, [(12, loss), (12, late)]),
+        ],
+    )
+
+
 def board() -> Board:
     """The dashboard *Run*."""
     # 18 rows of the grid: 1080 lines at the browser's 150 %, at which Grafana's 12 pixels are 18.
@@ -333,7 +482,7 @@ def board() -> Board:
     used = lines(
         "Memory in use, with the load",
         "bytes",
-        [*memory(_HERE, _GROWING), *load()],
+        [*memory_of_parts(_HERE, _GROWING), *memory_of_all(_UNDER_TEST), *load()],
         "Resident memory of the processes that grow most, pools, all of it; on the right shares and the load.",
         {**MEMORY_LINES, **LOAD_LINES},
     )
@@ -348,15 +497,16 @@ def board() -> Board:
         RUN_UID,
         "Soakwatch · Run",
         "One run: verdict, load, device, losses and findings on one time axis. The first screen is the wall: open it"
-        " with ?kiosk at 150 % zoom on 1920 x 1080.",
+        f" with ?{WALL} at 150 % zoom on 1920 x 1080.",
         [
             _tiles(),
             wall,
-            Row(9, [(12, latency), (12, sessions)]),
-            Row(9, [(12, used), (12, queues)]),
+            Row(9, [(12, latency), (12, used)]),
             Row(9, [(24, rule_states(_RUN))]),
             Row(9, [(24, findings(_RUN, "What failed and warned; the name of a rule leads to its window."))]),
             _generator(),
+            _flows(),
+            Section("Sessions and queues, with the load", [Row(9, [(12, sessions), (12, queues)])]),
             Section("Coverage by source", [Row(9, [(24, coverage(_HERE))])]),
             Section(
                 "Inconclusive findings",
@@ -378,6 +528,6 @@ def board() -> Board:
                 ],
             ),
         ],
-        [RUN, targets(), GROWING],
+        [RUN, targets(), *GROWING],
         marks(),
     )

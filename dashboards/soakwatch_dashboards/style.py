@@ -79,14 +79,18 @@ _UNITS = {
     "Hz": "hertz",
 }
 _RATES = {"By": "binBps", "J": "watt", "s": "percentunit", "{packet}": PACKETS, "{request}": "reqps"}
-TITLE, SIZE, BIG = 18, 36, 64
-"""Titles, figures and the verdict of a stat in pixels: 12, 23 and 41 mm on a screen of 1080 lines that is 0.7 m high
+TITLE, SIZE = 18, 36
+"""Titles and figures of a stat in pixels: 12 and 23 mm on a screen of 1080 lines that is 0.7 m high
 (55 inches). What is read from 3 m must be 12 mm high, 1/250 of the distance. Grafana draws axes, legends and cells in
 12 pixels and has no option for it: a wall shows the browser at 150 %, which makes 18 of them."""
 TILE = 26
 """A figure of the wall, whose 150 % make 39 of them."""
 AXIS = 72
 """How wide each axis is, in pixels: the plots of one column begin and end at the same place."""
+STRIP_AXIS = AXIS + 17
+"""The same for a strip of states, beside whose names Grafana leaves 8 pixels, where a plot's axis has 25."""
+LOAD_AXIS = 52
+"""The axis of the load has short numbers ("2.50 Mil"), and what they count is written along it in 20 more."""
 
 
 def unit_of(metric: str) -> str:
@@ -147,11 +151,6 @@ def steps(*limits: tuple[float | None, str]) -> ThresholdsConfig:
 def by_value() -> FieldColor:
     """The colour of the limit that a value has passed."""
     return FieldColor().mode(FieldColorModeId.THRESHOLDS)
-
-
-def by_name() -> FieldColor:
-    """A colour that a line's name decides."""
-    return FieldColor().mode(FieldColorModeId.PALETTE_CLASSIC_BY_NAME)
 
 
 def fixed(colour: str) -> FieldColor:

@@ -248,7 +248,8 @@ def reading(name: str, index: int) -> float:
 def view_of(board: str, run: str, target: str) -> View:
     """What somebody looks at who has chosen a run and a target; all of the rest."""
     everything = {
-        **dict.fromkeys(("role", "process", "interface", "growing", "worst_process"), ".*"),
+        **dict.fromkeys(("role", "process", "interface", "worst_process", "worst_interface"), ".*"),
+        **dict.fromkeys(("growing", "growing_on", "growing_as"), ".*"),
         **dict.fromkeys(("name", "device", "verdict", "release", "testbed"), ".*"),
         "since": "run",
         "search": "",

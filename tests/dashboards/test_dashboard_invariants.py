@@ -15,7 +15,7 @@ from soakwatch_dashboards.fleet import ZERO_MS
 from soakwatch_dashboards.influx import SOURCE_UID as ASKED_UID
 from soakwatch_dashboards.influx import series
 from soakwatch_dashboards.reading import Dashboard, Heading, Link, Override, Panel, asked, headings, panels, parse
-from soakwatch_dashboards.style import AXIS, LOAD, OUTCOMES, PHASES, STATES, TILE, unit_of
+from soakwatch_dashboards.style import AXIS, GREEN, LOAD, OUTCOMES, PHASES, RED, STATES, TILE, unit_of
 
 from soakwatch.plan.phase import PHASES as PLANNED_PHASES
 from soakwatch.sinks.aligned import METRICS, ZERO_NS
@@ -28,7 +28,15 @@ GLOBALS = {"__interval", "__range_s", "__from", "__to", "timeFilter", "__data"}
 UNITS = {
     *("none", "short", "percentunit", "bytes", "binBps", "bps", "reqps", "cps", "s", "celsius", "hertz"),
     *("watt", "rotrpm", "volt", "dBm", "amp"),
-    *("dtdurations", "dthms", "dateTimeAsIso", "count:packets/s", "count:/s", "time:MM-DD HH:mm"),
+    *(
+        "dtdurations",
+        "dthms",
+        "dateTimeAsIso",
+        "count:packets/s",
+        "count:/s",
+        "time:MM-DD HH:mm",
+        "time:YYYY-MM-DD HH:mm",
+    ),
 }
 """Ids of Grafana's list of units that these dashboards use; those with a colon are Grafana's prefixes of own ones."""
 TAGS = {"run", "target", "role", "phase"}
@@ -102,13 +110,17 @@ def _overlap(panel: Panel | Heading, other: Panel | Heading) -> bool:
 
 @pytest.mark.parametrize("board", EVERY)
 def test_nothing_asks_another_data_source_than_the_provisioned_one(board: Dashboard) -> None:
-    """Panels, queries, variables and annotations; and the letters of a panel's queries are unique."""
+    """Panels, queries, variables and annotations ask the one that is chosen at the head, at first the provisioned one;
+    and the letters of a panel's queries are unique."""
     assert ASKED_UID == SOURCE_UID
     sources = [panel["datasource"] for panel in panels(board)]
     sources += [target["datasource"] for panel in panels(board) for target in panel["targets"]]
     sources += [part["datasource"] for part in board["templating"]["list"] if part["type"] == "query"]
     sources += [part["datasource"] for part in board["annotations"]["list"]]
-    assert all(source == {"type": "influxdb", "uid": SOURCE_UID} for source in sources)
+    assert all(source == {"type": "influxdb", "uid": "${source}"} for source in sources)
+    first = board["templating"]["list"][0]
+    assert (first["name"], first["type"], first["query"]) == ("source", "datasource", "influxdb")
+    assert first["current"]["value"] == SOURCE_UID
     for panel in panels(board):
         letters = [target["refId"] for target in panel["targets"]]
         assert letters, panel["title"]
@@ -155,12 +167,13 @@ def test_links_lead_to_dashboards_that_take_what_they_bring(board: Dashboard) ->
             assert where, link
             taken = {f"var-{part['name']}" for part in by_uid[where[1]]["templating"]["list"]} | {"from", "to"}
             given = {part.split("=")[0] for part in link["url"].split("?")[1].split("&")}
-            assert {"from", "to", "var-run"} <= given <= taken, link
+            assert {"from", "to", "var-run"} <= given <= taken | {"${source:queryparam}"}, link
+            assert "${source:queryparam}" in given, link
             for column in re.findall(r"__data\.fields\.(\w+)", link["url"]):
                 assert f'"{column}"' in panel["targets"][0]["query"], (panel["title"], column)
             # By itself Grafana leaves +, & and # in an address: a run "nightly+" would be asked for as "nightly ".
             placeholders = re.findall(r"\$\{([^}]+)\}", link["url"])
-            assert all(part.endswith((".numeric", ":percentencode")) for part in placeholders), link
+            assert all(part.endswith((".numeric", ":percentencode", ":queryparam")) for part in placeholders), link
 
 
 def test_from_one_dashboard_to_another() -> None:
@@ -179,7 +192,8 @@ def test_from_one_dashboard_to_another() -> None:
         for uid, link in links.items():
             assert link["keepTime"] == (chosen and uid in of_a_run), (board["uid"], uid)
             keeps_run = chosen and uid != "soakwatch-fleet"
-            assert link["url"].endswith("?var-run=${run:percentencode}") == keeps_run
+            assert link["url"].endswith("?${source:queryparam}&var-run=${run:percentencode}") == keeps_run
+            assert "?${source:queryparam}" in link["url"]
             assert not link["includeVars"]  # "All" targets is none of the targets that the device's dashboard offers
     windows = [link["url"] for link in BOARDS["soakwatch-compare.json"]["links"] if "from=" in link["url"]]
     begin = ZERO_NS // 10**6
@@ -198,7 +212,7 @@ def test_a_run_that_is_over_is_shown_whole_by_a_click() -> None:
         assert panel["targets"][0]["resultFormat"] == "table"  # only a table has other columns beside the word
     (runs,) = [panel for panel in panels(BOARDS["soakwatch-fleet.json"]) if panel["title"] == "Runs"]
     laid = links_of(runs)[2]["url"]
-    assert laid.startswith("/d/soakwatch-compare?var-run=")
+    assert laid.startswith("/d/soakwatch-compare?${source:queryparam}&var-run=")
     assert laid.endswith("&from=4102444800000&to=${__data.fields.aligned_end_ms.numeric}")
 
 
@@ -212,9 +226,10 @@ def test_every_dashboard_says_its_times_in_utc_and_opens_on_a_window_of_its_own(
 
 @pytest.mark.parametrize("board", EVERY)
 def test_one_crosshair_and_a_refresh_that_is_no_burden(board: Dashboard) -> None:
-    """All panels show the same moment; a wall screen asks every ten seconds, and what has ended is not asked again."""
+    """All panels show the same moment; a wall screen asks each half minute, for each of its queries a
+    busy server takes seconds, and a refresh cancels those of the last one; what has ended is not asked again."""
     assert board["graphTooltip"] == 1
-    assert board["refresh"] == {"soakwatch-compare": "", "soakwatch-fleet": "1m"}.get(board["uid"], "10s")
+    assert board["refresh"] == {"soakwatch-compare": "", "soakwatch-fleet": "1m"}.get(board["uid"], "30s")
     assert not board["editable"]
 
 
@@ -224,12 +239,13 @@ def test_all_is_what_is_chosen_at_first(board: Dashboard) -> None:
     as well: All may be a hundred lines."""
     for variable in board["templating"]["list"]:
         if (board["uid"], variable["name"]) == ("soakwatch-compare", "run"):
-            assert (variable["multi"], variable["sort"], variable.get("current")) == (True, 2, None)
+            assert (variable["multi"], variable["sort"], variable.get("current")) == (True, 0, None)
         elif variable.get("multi"):
             assert variable["current"]["value"] == ["$__all"]
             assert variable.get("allValue", ".*") == ".*"
         elif variable["name"] == "run":
-            assert variable["sort"] == 2  # by name, downwards: names begin with their time
+            assert variable["sort"] == 0  # as the database has them, the newest first
+            assert variable["query"].endswith(" ORDER BY time DESC")
 
 
 @pytest.mark.parametrize("board", EVERY)
@@ -255,6 +271,9 @@ def test_what_is_read_from_three_metres_is_large(board: Dashboard) -> None:
     for panel in panels(board):
         if panel["type"] == "stat":
             sizes = panel["options"]["text"]
+            if panel["title"] == "Verdict":  # as large as its longest word lets it be
+                assert "valueSize" not in sizes
+                continue
             assert sizes["valueSize"] >= (18 if panel["gridPos"]["h"] == 2 else TILE)
             assert sizes.get("titleSize", 18) >= 18
 
@@ -389,7 +408,10 @@ def test_the_load_lies_under_everything_that_it_explains(name: str, metric: str)
             (override,) = [o for o in panel["fieldConfig"]["overrides"] if matches(o, alias)]
             settings = {setting["id"]: setting["value"] for setting in override["properties"]}
             assert settings["custom.axisPlacement"] == "right"
-            assert settings["custom.axisWidth"] == AXIS
+            assert settings["unit"] == "short"  # "2.50M packets/s" is cut at any width of an axis
+            assert what in str(settings["custom.axisLabel"])
+            assert settings["custom.scaleDistribution"] == {"type": "linear"}
+            assert settings["custom.hideFrom"] == {"legend": True, "tooltip": False, "viz": False}
             assert settings["color"] == {"mode": "fixed", "fixedColor": LOAD}
 
 
@@ -423,6 +445,7 @@ def test_the_wall_fits_a_screen_of_1080_lines_at_150_percent() -> None:
         "Progress",
         "Left, h:m:s",
         "Failed, warned",
+        "Lost, failed",
     ]
     for panel in first:
         if panel["type"] == "timeseries":
@@ -435,10 +458,61 @@ def test_a_strip_has_no_limits_of_grafanas_own(board: Dashboard) -> None:
     """Without limits of ours its legend says "< 80" and "80+"; without gaps its time axis is that of the data."""
     for panel in panels(board):
         if panel["type"] in {"status-history", "state-timeline"}:
-            (step,) = panel["fieldConfig"]["defaults"]["thresholds"]["steps"]
+            step, *others = panel["fieldConfig"]["defaults"]["thresholds"]["steps"]
             assert step["value"] is None
+            assert [other["value"] for other in others] == ([0.9999] if _is_share(panel) else [])
         if panel["type"] == "status-history":
             assert all("fill(null)" in target["query"] for target in panel["targets"])
+
+
+def _is_share(panel: Panel) -> bool:
+    return '"share"' in panel["targets"][0]["query"]
+
+
+def test_the_strip_of_coverage_is_green_where_all_was_answered() -> None:
+    """As bars with a colour scheme it was red from 0 to 0.9999 and green in its last pixel, with every poll answered:
+    cells have one colour each. It has no pages, whose buttons took the height of its row."""
+    strips = [panel for board in BOARDS.values() for panel in panels(board) if _is_share(panel)]
+    assert len(strips) == 2
+    for panel in strips:
+        fields = panel["fieldConfig"]["defaults"]
+        assert panel["type"] == "state-timeline"
+        assert fields["color"] == {"mode": "thresholds"}
+        assert [step["color"] for step in fields["thresholds"]["steps"]] == [RED, GREEN]
+    one_row = [panel for board in BOARDS.values() for panel in panels(board) if is_strip(panel)]
+    assert len(one_row) == 4
+    assert not any('"perPage"' in _text(panel) for panel in one_row)
+
+
+def test_strips_end_where_the_plots_below_them_do() -> None:
+    """One time axis: the plots of the wall's column have the axis of the load at the right, the strips have none."""
+    wall = [p for p in panels(BOARDS["soakwatch-run.json"]) if p["gridPos"]["x"] == 0 and 3 <= p["gridPos"]["y"] < 18]
+    ends = {is_strip(panel): panel["gridPos"]["w"] for panel in wall}
+    assert ends == {True: 11, False: 12}
+    for panel in wall:
+        drawn = panel["fieldConfig"]["defaults"]["custom"]["axisWidth"]
+        assert drawn == (AXIS + 17 if is_strip(panel) else AXIS)  # a plot's axis has 17 pixels more beside it
+
+
+def is_strip(panel: Panel) -> bool:
+    """Whether it is a strip of one row."""
+    return panel["type"] == "state-timeline" and not panel["title"]
+
+
+@pytest.mark.parametrize("name", ["soakwatch-run.json", "soakwatch-device.json"])
+def test_annotations_name_their_columns_as_grafanas_server_does(name: str) -> None:
+    """With the measurement before them: without it an event had a number for a title and no end. The names of tags are
+    looked for within those of columns: ``phase`` was found in ``soakwatch_phase.end_ms``, a number without commas."""
+    for mark in BOARDS[name]["annotations"]["list"]:
+        target = cast("dict[str, str]", mark["target"])
+        (measurement,) = measurements_of(target["query"])
+        selected = target["query"].partition(" FROM ")[0]
+        columns = {f"{measurement}.{column}" for column in re.findall(r'"(\w+)"(?=,|$)', selected)}
+        tags = target["tagsColumn"].split(",")
+        named = [target["titleColumn"], target["textColumn"], *tags, *filter(None, [target.get("timeEndColumn")])]
+        assert set(named) <= columns, mark["name"]
+        for tag in tags:
+            assert [column for column in (*columns, f"{measurement}.end_ms") if tag in column] == [tag]
 
 
 @pytest.mark.parametrize("board", EVERY)
@@ -482,12 +556,13 @@ def test_findings_are_sorted_by_what_is_worse_and_inconclusive_ones_stand_apart(
 
 
 def test_one_colour_a_run_in_compare() -> None:
-    """The line of a run has the run's name and nothing else, and its colour is that of the name."""
+    """The line of a run has the run's name and nothing else, and its colour is that of its place, which is the
+    same in each panel: of three runs two had one colour by their names."""
     plots = [panel for panel in panels(BOARDS["soakwatch-compare.json"]) if panel["type"] == "timeseries"]
     assert len(plots) >= 10
     for panel in plots:
         assert [target["alias"] for target in panel["targets"]] == ["$tag_run"], panel["title"]
-        assert panel["fieldConfig"]["defaults"]["color"] == {"mode": "palette-classic-by-name"}
+        assert panel["fieldConfig"]["defaults"].get("color") is None
         assert '"since" =~' in panel["targets"][0]["query"]
 
 
@@ -502,9 +577,12 @@ def test_what_an_engineer_looks_for_is_drawn() -> None:
         *("system.memory.swap.usage", "system.memory.swap.limit", "system.tcp.retransmits", "system.softnet.squeezed"),
         *("system.conntrack.count", "system.conntrack.limit", "system.cpu.time", "system.cpu.load", "system.uptime"),
         *("system.memory.limit", "system.memory.pool.limit", "queue.limit", "system.sessions.limit"),
+        *("network.session.up", "network.session.flaps", "network.session.prefixes", "network.session.uptime"),
+        *("load.port.tx.packets", "load.port.up", "load.port.errors", "load.flow.loss", "load.flow.latency"),
+        *("reach.lost", "system.memory.pool.failures", "system.memory.pool.largest_free"),
         *("process.open_files.limit", "system.network.up", "reach.up", "reach.round_trip", "process.up"),
     }
-    assert len(drawn & BY_NAME.keys()) >= 90
+    assert len(drawn & BY_NAME.keys()) >= 130
 
 
 def measurements_of(query: str) -> set[str]:

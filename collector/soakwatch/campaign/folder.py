@@ -83,3 +83,10 @@ def campaigns_in(folder: Path) -> dict[str, Path]:
         places += sorted(file.parent for file in parent.glob(f"*/{LEDGER}"))
     known = {place.absolute().name: place for place in reversed(places)}
     return dict(sorted(known.items()))
+
+
+def name_in_campaign(folder: Path) -> str:
+    """The name of a run's folder as pages have it: in the folder of a campaign with the campaign before a colon."""
+    campaign = folder.parent.parent
+    own = folder.parent.name == RUNS and (campaign / LEDGER).is_file()
+    return f"{campaign.name}:{folder.name}" if own else folder.name

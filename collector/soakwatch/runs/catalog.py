@@ -22,7 +22,8 @@ TOKEN_FILE, ADDRESS_FILE = "web.token", "web.url"
 RECORD = "record.sqlite"
 DEFAULT_RUNS = Path("runs")
 LAST = "last"
-_STAMP = re.compile(r"^\d{8}T\d{6}Z-")
+STAMP = re.compile(r"^\d{8}T\d{6}Z-")
+"""The time of its start, with which the name of a run's folder begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +44,7 @@ class RunLine:
 def new_folder(runs: Path, name: str, now_ns: int) -> Path:
     """A new folder ``runs/<time>-<name>``, made now so that nobody else gets it; ``-2`` and so on behind the name of
     further runs of one second. Where none can be made, its path: who writes into it says why."""
-    moment = datetime.fromtimestamp(now_ns * 1e-9, UTC).strftime("%Y%m%dT%H%M%SZ")
-    stem = f"{moment}-{re.sub(r'[^A-Za-z0-9._-]+', '-', name)}"
+    stem = f"{stamp(now_ns)}-{re.sub(r'[^A-Za-z0-9._-]+', '-', name)}"
     for number in count(1):
         folder = runs / (stem if number == 1 else f"{stem}-{number}")
         try:
@@ -56,6 +56,15 @@ def new_folder(runs: Path, name: str, now_ns: int) -> Path:
             pass
         return folder
     raise AssertionError
+
+
+def stamp(time_ns: int) -> str:
+    """A time (UTC ns) as names of folders begin with it; a hyphen follows.
+
+    >>> stamp(1_767_225_600_000_000_000)
+    '20260101T000000Z'
+    """
+    return datetime.fromtimestamp(time_ns // 10**9, UTC).strftime("%Y%m%dT%H%M%SZ")
 
 
 def find_run(text: str, runs: Path = DEFAULT_RUNS) -> Path:
@@ -76,10 +85,10 @@ def find_run(text: str, runs: Path = DEFAULT_RUNS) -> Path:
                 return path
         except PermissionError:
             raise not_yours(path) from None
-    named = [folder for folder in folders_of(runs) if _STAMP.sub("", folder.name) == text]
+    named = [folder for folder in folders_of(runs) if STAMP.sub("", folder.name) == text]
     if named:
         return named[-1]
-    known = [_STAMP.sub("", folder.name) for folder in folders_of(runs)]
+    known = [STAMP.sub("", folder.name) for folder in folders_of(runs)]
     meant = nearest(text, known)
     near = "" if meant is None else f"; did you mean {meant!r}?"
     raise RecordError(f"{text} is not a run: name a folder that holds {RECORD}, that file, or 'last'{near}")

@@ -20,6 +20,7 @@ from soakwatch.sinks.abc import RefusedLine
 from soakwatch.sinks.feed import Feed, FeedState, FeedStoppedError
 from soakwatch.sinks.refused_lines import RefusedLines
 from soakwatch.sinks.registry import destination
+from soakwatch.sinks.run_tag import run_tag
 
 STEP_EVERY_S = 2.0
 
@@ -70,7 +71,7 @@ def main() -> int:
                 }
                 print(json.dumps(message), flush=True)
 
-            feed = Feed(folder, folder.name, sink, requests.stop, report, cursor, beside_run=True)
+            feed = Feed(folder, run_tag(folder), sink, requests.stop, report, cursor, beside_run=True)
             while not requests.either.is_set():
                 if not _step(feed):
                     requests.either.wait(STEP_EVERY_S)

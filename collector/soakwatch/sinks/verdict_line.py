@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
@@ -22,6 +22,7 @@ from soakwatch.sinks.phases import Phases
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.roles import DUT
 from soakwatch_model.sample import PollOutcome
+from soakwatch_rules.wording.words import counted
 
 Standing = Literal["judged", "running", "not judged"]
 """Whether a run has its verdict, will have one, or has none that somebody is about to give."""
@@ -68,7 +69,7 @@ class VerdictLine:
             "verdict": standing if verdict is None else verdict.value,
             "severity": _NUMBERS[standing] if verdict is None else SEVERITY[verdict],
             "rank": _NUMBERS[standing] if verdict is None else RANK[verdict],
-            "headline": _headline(view, standing, worst),
+            "headline": _headline(view, standing, worst, counts),
             "hours": (window.end_ns - window.begin_ns) / _HOUR_NS,
             "begin_ms": milliseconds(window.begin_ns),
             "end_ms": milliseconds(window.end_ns),
@@ -133,7 +134,7 @@ def stale_after_ms(view: RecordView) -> float:
     return max(_MIN_STALE_MS, _STALE_INTERVALS * longest_ns / 1e6)
 
 
-def _headline(view: RecordView, standing: Standing, worst: Finding | None) -> str:
+def _headline(view: RecordView, standing: Standing, worst: Finding | None, counts: Mapping[Outcome, int]) -> str:
     metas = view.metas()
     if standing == "not judged":
         if IMPORTED_KEY in metas:
@@ -141,9 +142,22 @@ def _headline(view: RecordView, standing: Standing, worst: Finding | None) -> st
         what = "ended" if "ended_ns" in metas else "broke off"
         last = datetime.fromtimestamp((view.last_ns or 0) * 1e-9, UTC)
         return f"{what} at {last:%H:%M} UTC: not judged; run `soakwatch judge`"
-    return (metas.get("reason") if standing == "judged" else None) or (
-        worst.sentence if worst else "nothing found so far"
-    )
+    if standing == "judged" and metas.get("reason"):
+        return metas["reason"]
+    if worst is not None and (worst.outcome is not Outcome.INCONCLUSIVE or standing == "judged"):
+        return worst.sentence
+    return _so_far(counts)
+
+
+def _so_far(counts: Mapping[Outcome, int]) -> str:
+    """How a run that goes on stands while nothing has failed or warned: what cannot be judged yet is no news, and its
+    reason no headline."""
+    parts = ["nothing failed so far"]
+    if passed := counts[Outcome.PASS]:
+        parts.append(f"{counted(passed, 'check')} passed")
+    if undecided := counts[Outcome.INCONCLUSIVE]:
+        parts.append(f"{counted(undecided, 'check')} cannot be decided yet")
+    return "; ".join(parts)
 
 
 def _digest(view: RecordView) -> str | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from soakwatch.campaign.folder import RUNS, campaigns_in
 from soakwatch.core.errors import RecordError
-from soakwatch.runs.catalog import LAST, RECORD, find_run, list_runs, unreadable
+from soakwatch.runs.catalog import LAST, RECORD, STAMP, find_run, list_runs, unreadable
 from soakwatch.runs.summary import RunSummary, summary_of
 from soakwatch.web.json_record import line_data
 from soakwatch.web.summaries import Summaries
@@ -30,12 +30,18 @@ class RunFolder:
         return self._runs
 
     def folder(self, name: str) -> Path | None:
-        """The folder of a run by its name, or ``last``; ``CAMPAIGN:RUN`` is one of a campaign that belongs here."""
+        """The folder of a run by its name, or ``last``; ``CAMPAIGN:RUN`` is one of a campaign that belongs here.
+        A name of either kind may have the time of the run's start before it, as databases do."""
         if name == LAST:
             try:
                 return find_run(LAST, self._runs)
             except RecordError:
                 return None
+        if (folder := self._named(name)) is not None:
+            return folder
+        return self._named(STAMP.sub("", name))  # what a database calls it, with its start before it
+
+    def _named(self, name: str) -> Path | None:
         campaign, colon, own = name.partition(":")
         if not colon:
             return _run_in(self._runs, name)

@@ -11,7 +11,7 @@ from soakwatch.sinks.grafana.versions import LEAST, VERSIONS
 NEXT = """next:
 1. copy {out}/provisioning to /etc/grafana/provisioning; or import {out}/dashboards and add a data source with uid {uid}
 2. {token}, and restart Grafana; the token is stored nowhere else
-3. open "Soakwatch · Fleet" in the folder {folder}; for a wall screen, "Soakwatch · Run" with ?kiosk and 150 % zoom
+3. open "Soakwatch · Fleet" in the folder {folder}; for a wall screen, at 150 % zoom, /d/soakwatch-run?{wall}
 4. alert rules are in the folder {alerts} under Alerting; add a contact point and a notification policy of your own"""
 
 
@@ -85,7 +85,7 @@ def command(
     The files are listed on standard output, the next steps on standard error. Files that exist and differ are not
     overwritten without --force.
     """
-    from soakwatch.sinks.grafana import ALERT_FOLDER, FOLDER, SOURCE_UID, Grafana, write_grafana
+    from soakwatch.sinks.grafana import ALERT_FOLDER, FOLDER, SOURCE_UID, WALL, Grafana, write_grafana
 
     token = "$INFLUXDB_TOKEN" if token_file is None else f"$__file{{{token_file}}}"
     grafana = Grafana(url, bucket, token, folder or str((out / "dashboards").resolve()), version, page)
@@ -94,5 +94,5 @@ def command(
     needed = [name for name, given in (("INFLUXDB_URL", url), ("INFLUXDB_TOKEN", token)) if given == f"${name}"]
     steps = [f"put {' and '.join(needed)} into Grafana's environment"] if needed else []
     steps += [f"let Grafana read {token_file}"] if token_file else []
-    text = NEXT.format(out=out, uid=SOURCE_UID, token=", ".join(steps), folder=FOLDER, alerts=ALERT_FOLDER)
+    text = NEXT.format(out=out, uid=SOURCE_UID, token=", ".join(steps), folder=FOLDER, alerts=ALERT_FOLDER, wall=WALL)
     click.echo(text, err=True)

@@ -36,7 +36,11 @@ Exit codes: 0 everything is written; 1 the database rejected lines, or accepted 
 @click.option("--token", metavar="REF", help="Token: env:NAME or file:PATH.")
 @click.option("--ca", type=click.Path(path_type=Path, dir_okay=False), help="CA bundle (PEM).")
 @click.option(
-    "--as", "name", metavar="NAME", show_default="name of its folder", help="Name of the run in the database."
+    "--as",
+    "name",
+    metavar="NAME",
+    show_default="its start and the name of its folder",
+    help="Name of the run in the database.",
 )
 @click.option(
     "--patience", default="2m", show_default=True, help="How long to retry while the database accepts nothing."
@@ -63,18 +67,19 @@ def command(
     from soakwatch.sinks.influxdb.write import influxdb_of
     from soakwatch.sinks.push import push
     from soakwatch.sinks.registry import planned_sink
+    from soakwatch.sinks.run_tag import run_tag
 
     try:
         patience_s = seconds(patience)
     except ValueError as error:
         raise PlanError(f"--patience: {error}") from None
     record = find_run(run, runs_folder)
-    shown = name or (record.parent if record.is_file() else record).resolve().name
     planned = None if "://" in to else planned_sink(record, to)
     database = planned or influxdb_of(to, org, bucket, token, None if ca is None else str(ca))
     (check,) = check_sinks([database])
     if check.wrong:  # a wrong token or bucket does not get better by waiting
         raise PlanError(f"--to: {check.error}")
+    shown = name or run_tag(record)
     console = Console(stderr=True)
     if console.is_terminal:
         with console.status(f"sending {shown}", refresh_per_second=4) as status:

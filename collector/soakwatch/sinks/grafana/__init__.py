@@ -24,6 +24,9 @@ FOLDER, FOLDER_UID = "Soakwatch", "soakwatch"
 ALERT_FOLDER = "Soakwatch alerts"
 """Not that of the dashboards: a file of alert rules names no uid of a folder, and Grafana would make a second one of
 the same title before it reads the dashboards."""
+WALL = "kiosk&_dash.hideTimePicker=true&_dash.hideVariables=true&_dash.hideLinks=true"
+"""What an address says for a wall screen: ``kiosk`` alone leaves variables, switches of annotations and links there,
+which take a quarter of the screen at 150 %. Grafana before 12 knows ``kiosk`` only."""
 EMPTY_FOLDERS = ("plugins", "notifiers")
 """Folders of provisioning that hold nothing of ours; a Grafana logs an error for each that is missing."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -11,10 +10,10 @@ import click
 from soakwatch.importing.command_line import NAMES, given_options
 from soakwatch.importing.files import ImportedRun
 from soakwatch.importing.rule_coverage import growth_of, notes_on_rules
+from soakwatch.runs.catalog import STAMP
 from soakwatch.sinks.influxdb.read.address import Database, database_of
 from soakwatch_model.roles import DUT
 
-_STAMP = re.compile(r"^\d{8}T\d{6}Z-")
 _TAKEN = frozenset({"meanings", "target", "role", "growths"})
 
 
@@ -24,7 +23,7 @@ def name_of(database: Database) -> str:
     >>> name_of(database_of("influxdb://h/b?run=20261121T200000Z-fw-7.2"))
     'fw-7.2'
     """
-    return _STAMP.sub("", database.run or "") or database.bucket
+    return STAMP.sub("", database.run or "") or database.bucket
 
 
 def import_database(
