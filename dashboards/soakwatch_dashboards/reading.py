@@ -157,7 +157,7 @@ class Panel(TypedDict):
 class Chosen(TypedDict):
     """What of a variable is chosen."""
 
-    value: list[str]
+    value: list[str] | str
 
 
 class Variable(TypedDict, total=False):
