@@ -165,8 +165,6 @@ class Traits:
     of_returned_load: bool = False
     """What it says of the load that came back is no graver than what the account of losses says of the device."""
     family: Family = Family.OTHER
-    of_shared_load: bool = False
-    """What it says of a load that several devices share is the same of each of them."""
     only_warns: frozenset[str] = frozenset()
     """Metrics of which it only warns, whatever it finds."""
     guide: Guide = Guide()
@@ -223,13 +221,15 @@ def plain_words(rule: str) -> str:
     return traits_of(rule).words.plain or rule.replace("_", " ")
 
 
-def happened_words(rule: str, thing: str, target: str) -> str:
-    """What a finding of a rule says happened: to a thing of a target, or to the target itself.
+def happened_words(rule: str, thing: str, target: str, *, where: bool = True) -> str:
+    """What a finding of a rule says happened: to a thing of a target, or to the target itself; without ``where`` it is
+    not said on which target the thing is.
 
     >>> happened_words("reboot", "", "fw"), happened_words("my_own_rule", "eth1", "fw")
     ('fw rebooted', 'my own rule on fw (eth1)')
     """
     said = traits_of(rule).words.happened
+    said = said if where else said.replace(" on {target}", "")
     if said and (thing or "{thing}" not in said):
         return said.format(thing=thing, target=target)
-    return f"{plain_words(rule)} on {target}" + (f" ({thing})" if thing else "")
+    return plain_words(rule) + (f" on {target}" if where else "") + (f" ({thing})" if thing else "")

@@ -133,7 +133,7 @@ def test_the_first_screen_of_a_leak_answers_everything(
         "What broke first, and what followed ✗ throughout memory of svc.py on web-1 has grown by 52",
         "Nothing else failed or warned.",
         "Against the last run This is the first run of this plan in its folder.",
-        "Can I trust it? Yes: 100 % of 1,560 polls answered",
+        "Can I trust it? Yes: all 1,560 polls answered",
         "the generator held its load; the record is not sealed.",
         "What to do next Run it for 2 h or more",
     ):

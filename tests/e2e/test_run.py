@@ -396,6 +396,6 @@ def test_stop_on_fail_ends_a_run_at_its_first_failure(started: Started, until: U
     sleeper.wait()
     output, _ = process.communicate(timeout=240)
     assert process.returncode == 1, output
-    assert "did not come back" in output
+    assert "has not come back" in output
     with RecordView.open(run) as view:
         assert view.window().seconds < 600

@@ -12,7 +12,7 @@ def thing_name(metric: str, object_: str) -> str:
     """The thing that a finding is about: the process, port or file system; where it names none, what is measured.
 
     >>> thing_name("process.up", "process=authd,instance=0"), thing_name("system.cpu.utilization", "")
-    ('authd', 'CPU utilization')
+    ('authd', 'CPU')
     >>> thing_name("system.filesystem.usage", "mountpoint=/var/log"), thing_name("", "")
     ('/var/log', '')
     """

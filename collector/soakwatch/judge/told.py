@@ -13,6 +13,7 @@ from soakwatch.core.plain_names import plain_name, thing_name
 from soakwatch.core.units import show_seconds
 from soakwatch_model.fact import Gone, Growth, Happened, Lost
 from soakwatch_model.finding import Finding, Outcome
+from soakwatch_model.metric_load import WHOLE_LOAD
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules.causes import Cause
 from soakwatch_rules.traits import GrowthMethod, happened_words, traits_of
@@ -73,9 +74,9 @@ def _effects(finding: Finding, own: Sequence[Finding], outcome: Outcome) -> Iter
 
 
 def _shared_key(one: Told) -> tuple[object, ...]:
-    """Two devices share what was found of one and the same generator at the same moments."""
+    """Two devices share what was found of the readings of one and the same generator at the same moments."""
     f = one.finding
-    if not traits_of(f.rule).of_shared_load:
+    if f.metric not in WHOLE_LOAD:
         return (one.causes,)
     return (f.rule, f.metric, f.object, f.measured, tuple((m.begin_ns, m.end_ns) for m in f.marks), len(one.effects))
 
@@ -102,26 +103,27 @@ def limit_words(finding: Finding) -> str:
     return "" if grew is None or grew.tolerance is None else f"limit {quantity(grew.tolerance, '1')}"
 
 
-def clause(finding: Finding) -> str:
-    """What happened to what, without its moment: "authd on gateway restarted".
+def clause(finding: Finding, *, where: bool = True) -> str:
+    """What happened to what, without its moment: "authd on gateway restarted"; without ``where`` of no target.
 
     >>> from soakwatch_model.window import Window
     >>> at = Window(0, 3600 * 10**9)
     >>> clause(Finding("process_restart", 1, Outcome.FAIL, "gw", "", "process=authd,instance=0", at, "", "", 9))
     'authd on gw restarted'
     """
+    on = f" on {finding.target}" if where else ""
     rate = rate_of(finding)
     if rate is not None:
         verb = "has grown" if rate[0] > 0 else "has fallen"
         of = plain_name(finding.metric, finding.object)
-        return f"{of} on {finding.target} {verb} by {quantity(abs(rate[0]), rate[1])}"
+        return f"{of}{on} {verb} by {quantity(abs(rate[0]), rate[1])}"
     said = finding.fact(Happened)
     if said is not None:
-        return f"{said.thing} on {finding.target} {said.verb}" if said.thing else f"{finding.target} {said.verb}"
+        return f"{said.thing}{on} {said.verb}" if said.thing else f"{finding.target} {said.verb}"
     thing = thing_name(finding.metric, finding.object)
     if finding.fact(Gone) is not None:
-        return f"{thing} on {finding.target} exited and is still down"
-    return happened_words(finding.rule, thing, finding.target)
+        return f"{thing}{on} exited and is still down"
+    return happened_words(finding.rule, thing, finding.target, where=where)
 
 
 def effect_words(finding: Finding) -> str:

@@ -55,7 +55,8 @@ class Verdict:
     ``waived`` are the indexes of inconclusive findings that do not block a pass. ``preliminary`` says that the run
     goes on: it may have failed already, and cannot have passed. ``labels`` are those of the run, text by name;
     ``capacity`` are its searches for the capacity. ``checked`` is what came of checking the record, None where it was
-    not (a run that goes on). ``set_aside`` are the readings that cannot be and that no rule saw, by series.
+    not (a run that goes on). ``set_aside`` are the readings that cannot be and that no rule saw, by series. ``course``
+    is how far a run is that goes on, or how early one ended; empty of others.
     """
 
     run: str
@@ -73,6 +74,7 @@ class Verdict:
     capacity: tuple[CapacitySearch, ...] = ()
     checked: Checked | None = None
     set_aside: tuple[SetAside, ...] = ()
+    course: str = ""
 
     @property
     def told(self) -> tuple[Told, ...]:
@@ -137,15 +139,29 @@ def fold(
     # The first poll is due up to a second after the run began, and that second was not missing at its end.
     begun_ns = min([window.begin_ns, *(stretch.window.begin_ns for stretch in stretches)])
     lasted_s = (window.end_ns - begun_ns) * 1e-9
+    course = ""
     if goes_on:
         of = "" if planned_s is None else f" of {show_seconds(planned_s)}"
-        headline = f"still running, {show_seconds(lasted_s)}{of}; so far {headline}"
+        course = f"still running, {show_seconds(lasted_s)}{of}"
+        headline = f"{course}; so far {headline}"
         outcome = Outcome.INCONCLUSIVE if outcome is Outcome.PASS else outcome
     elif planned_s is not None and lasted_s < REACHED * planned_s:
-        headline = f"ended early, {show_seconds(lasted_s)} of {show_seconds(planned_s)}: {headline}"
+        course = f"ended early, {show_seconds(lasted_s)} of {show_seconds(planned_s)}"
+        headline = f"{course}: {headline}"
         outcome = Outcome.INCONCLUSIVE if outcome is Outcome.PASS else outcome
     return Verdict(
-        run, outcome, headline, window, targets, ordered, tuple(ledgers), stretches, ordered_causes, waived, goes_on
+        run,
+        outcome,
+        headline,
+        window,
+        targets,
+        ordered,
+        tuple(ledgers),
+        stretches,
+        ordered_causes,
+        waived,
+        goes_on,
+        course=course,
     )
 
 

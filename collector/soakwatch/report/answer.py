@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from soakwatch.core.event_kinds import STOP
 from soakwatch.core.formatting import extent, quantity, span_text, utc
 from soakwatch.core.labels import labels_words
-from soakwatch.core.plain_names import plain_name
+from soakwatch.core.plain_names import plain_name, thing_name
 from soakwatch.core.units import show_seconds
 from soakwatch.judge.told import Told, clause, clock, effect_words, limit_words, phase_at, rate_of, told_of
 from soakwatch.judge.verdict import Verdict
@@ -217,8 +217,8 @@ def _counts(verdict: Verdict) -> str:
 
 
 def _what(finding: Finding) -> str:
-    of = plain_name(finding.metric, finding.object) if finding.metric else finding.object
-    return f"{of or plain_words(finding.rule)} ({finding.rule})"
+    of = plain_name if rate_of(finding) is not None else thing_name
+    return f"{of(finding.metric, finding.object) or plain_words(finding.rule)} ({finding.rule})"
 
 
 def _how_much(finding: Finding) -> str:
@@ -284,7 +284,7 @@ def _steps(page: Page) -> tuple[tuple[Step, ...], int]:
 
 def _step(one: Told, verdict: Verdict, first_ns: int | None) -> Step:
     led = "".join(f"; {effect_words(effect)}" for effect in one.effects)
-    text = _short(f"{clause(one.finding)}{led}" + (f" ({one.shared})" if one.shared else ""))
+    text = _short(f"{clause(one.finding, where=False)}{led}" + (f" ({one.shared})" if one.shared else ""))
     if one.since_ns is None:
         return Step("throughout", "", one.targets[0], text, one.finding.outcome, one.causes[0])
     ahead = first_ns is not None and one.since_ns < first_ns

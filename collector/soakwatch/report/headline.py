@@ -46,7 +46,8 @@ def headline(verdict: Verdict, load: Sequence[Generator]) -> str:
     if verdict.outcome is Outcome.FAIL:
         told = verdict.told
         then = load_then(load, told[0].since_ns if told else None)
-        return ("So far: " if verdict.preliminary else "") + fail_words(told, verdict.window, verdict.phases, then)
+        course = f"{verdict.course[:1].upper()}{verdict.course[1:]}: " if verdict.course else ""
+        return course + fail_words(told, verdict.window, verdict.phases, then)
     warned = sum(f.outcome is Outcome.WARN for f in verdict.findings)
     result = f"no failures, {counted(warned, 'warning')}" if warned else "no failures or warnings"
     if verdict.preliminary:

@@ -10,6 +10,7 @@ import numpy as np
 
 from soakwatch.core.formatting import natural, quantity, share_text
 from soakwatch.record.source import ReportSource, SeriesKey
+from soakwatch_model.fact import Growth
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.metric import CATALOGUE, UP
 from soakwatch_model.roles import MONITOR
@@ -99,11 +100,20 @@ def _judged(finding: Finding) -> Room | None:
         "",
         quantity(limit, finding.unit),
         f"{_RULE}{finding.rule}",
-        (limit - measured) / abs(limit),
+        _left(finding, measured, limit),
         words,
         after_s,
         finding,
     )
+
+
+def _left(finding: Finding, measured: float, limit: float) -> float:
+    """The share of the room that is left: of a growth of what it may grow, for its limit lies so near to its level that
+    any flat process would look as if it had little left."""
+    grew = finding.fact(Growth)
+    if grew is not None and grew.change is not None and grew.tolerance:
+        return 1 - abs(grew.change) / grew.tolerance if (grew.change > 0) == (limit > 0) else 1.0
+    return (limit - measured) / abs(limit)
 
 
 def _without_row(rule: str) -> bool:

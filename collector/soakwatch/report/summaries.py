@@ -15,9 +15,9 @@ _KINDS = {
     CauseKind.INCIDENT: "one incident",
     CauseKind.EVENT: "after an event",
     CauseKind.LOAD: "with a change of load",
-    CauseKind.GROWTH: "one growth",
+    CauseKind.GROWTH: "growth",
     CauseKind.GENERATOR: "generator at fault",
-    CauseKind.FINDING: "single finding",
+    CauseKind.FINDING: "one finding",
 }
 Withdrawn = Sequence[tuple[int, Finding]]
 """Warnings of the live judge that a later evaluation did not confirm, each with the time (UTC ns) of that one."""
@@ -82,7 +82,8 @@ def kind_words(cause: Cause) -> str:
     """What kind of cause it is, and how many findings have it."""
     if cause.kind is CauseKind.UNSETTLED:
         return f"{counted(len(cause.findings), 'check')} undecided for one reason"
-    return f"{_KINDS[cause.kind]}, {counted(len(cause.findings), 'finding')}"
+    number = len(cause.findings)
+    return f"{_KINDS[cause.kind]}, {number} related findings" if number > 1 else _KINDS[cause.kind]
 
 
 def confidence_text(confidence: float) -> str:

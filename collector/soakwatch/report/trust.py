@@ -9,13 +9,13 @@ from soakwatch.judge.verdict import REACHED, Verdict
 from soakwatch.report.load import Generator
 from soakwatch_model.finding import Outcome
 from soakwatch_rules.traits import Judges, traits_of
-from soakwatch_rules.wording.words import counted
+from soakwatch_rules.wording.words import counted, some
 
 _FAULTS = frozenset({Outcome.FAIL, Outcome.WARN, Outcome.INCONCLUSIVE})
 
 
 def trust_words(verdict: Verdict, load: Sequence[Generator]) -> str:
-    """ "Yes", "Partly" or "No", and why."""
+    """ "Yes", "Mostly" or "No", and why."""
     coverage, covered = _coverage(verdict)
     undecided, settled = _undecided(verdict)
     generator, sound = _generator(verdict, load)
@@ -27,7 +27,7 @@ def trust_words(verdict: Verdict, load: Sequence[Generator]) -> str:
     elif covered and settled and sound:
         word = "Yes"
     else:
-        word = "No" if verdict.outcome is Outcome.INCONCLUSIVE else "Partly"
+        word = "No" if verdict.outcome is Outcome.INCONCLUSIVE else "Mostly"
     return f"{word}: {'; '.join(part for part in (coverage, undecided, generator, record) if part)}."
 
 
@@ -36,7 +36,11 @@ def _coverage(verdict: Verdict) -> tuple[str, bool]:
     due, got = (sum(getattr(ledger, key) for ledger in verdict.ledgers) for key in ("due", "got"))
     if not due:
         return "nothing was polled", False
-    text = f"{share_text(got / due)} of {number(due)} polls answered"
+    text = (
+        f"all {number(due)} polls answered"
+        if got == due
+        else f"{share_text(got / due)} of {number(due)} polls answered"
+    )
     required = [(ledger.coverage, source_name(ledger)) for ledger in verdict.ledgers if ledger.required]
     worst, name = min(((share, name) for share, name in required if share is not None), default=(1.0, ""))
     if worst < REACHED:
@@ -48,7 +52,9 @@ def _undecided(verdict: Verdict) -> tuple[str, bool]:
     open_ = [n for n, finding in enumerate(verdict.findings) if finding.outcome is Outcome.INCONCLUSIVE]
     required = [n for n in open_ if n not in verdict.waived]
     if required:
-        return f"{counted(len(required), 'required check')} of {len(open_)} undecided could not be judged", False
+        rules = some(sorted({verdict.findings[n].rule for n in required}), 2)
+        verb = "is" if len(required) == 1 else "are"
+        return f"{counted(len(required), 'required check')} ({rules}) {verb} undecided", False
     return (f"{counted(len(open_), 'check')} undecided, none of them required" if open_ else "no check undecided"), True
 
 
@@ -71,4 +77,8 @@ def _generator(verdict: Verdict, load: Sequence[Generator]) -> tuple[str, bool]:
         return f"the generator {faults[0].target} was not as it should be: {faults[0].sentence.rstrip('.')}", False
     if any(finding.outcome is Outcome.PASS for finding in judged):
         return "the generator held its load", True
-    return ("the generator was not judged" if load or judged else "no traffic generator"), True
+    return (
+        "whether the generator held its load was not checked, for it does not say what it was to send"
+        if load or judged
+        else "no traffic generator"
+    ), True

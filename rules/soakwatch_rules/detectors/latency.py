@@ -117,7 +117,6 @@ class Latency:
     traits: ClassVar[Traits] = Traits(
         words=Words("latency rose and stayed high", happened="latency through {target} rose and stayed high"),
         family=Family.TRAFFIC,
-        of_shared_load=True,
         guide=Guide(
             fails_when=(
                 "Medians of a minute exceed ten times the usual latency at that load, or 1.6 times for a tenth of "

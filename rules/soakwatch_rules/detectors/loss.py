@@ -149,7 +149,6 @@ class Loss:
         words=Words("traffic was lost", "traffic lost", happened="traffic through {target} was lost"),
         rank=110,
         family=Family.TRAFFIC,
-        of_shared_load=True,
         guide=Guide(
             fails_when=(
                 "More than 0.1 % of the offered packets or requests do not come back outside stress phases, or "

@@ -114,7 +114,6 @@ class PerformanceDecline:
         marks=Marks.WHOLE,
         of_returned_load=True,
         family=Family.TRAFFIC,
-        of_shared_load=True,
         guide=Guide(
             fails_when="The throughput for the same offered load falls by more than 5 % over the run.",
             misses="Runs under 2 h, and declines smaller than the noise.",

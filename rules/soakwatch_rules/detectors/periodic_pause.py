@@ -145,7 +145,6 @@ class PeriodicPause:
         marks=Marks.WITNESSES,
         of_returned_load=True,
         family=Family.TRAFFIC,
-        of_shared_load=True,
         guide=Guide(
             fails_when="Throughput pauses for 10 s or more once, or for 1 s or more in a rhythm; other pauses warn.",
             misses="Pauses shorter than the distance of two readings.",

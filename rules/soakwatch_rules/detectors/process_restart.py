@@ -165,7 +165,7 @@ class ProcessRestart:
         reckoned = reckon(back, announced, case.window, "restart", slack_ns, others)
         number = len(reckoned.unplanned)
         marks = [Mark(i.begin_ns, i.end_ns, f"restart: {i.text}") for i in back]
-        marks += [Mark(gone_ns, None, "exited and did not come back")] if gone_ns is not None else []
+        marks += [Mark(gone_ns, None, "exited and has not come back")] if gone_ns is not None else []
         finding = replace(
             finding,
             measured=float(number),
@@ -180,16 +180,17 @@ class ProcessRestart:
         waited = gone_ns is not None and any(
             i.begin_ns - slack_ns <= gone_ns and i.end_ns >= case.window.end_ns for i in announced
         )
-        faulty = [f"exited at {moment(gone_ns)} and did not come back"] if gone_ns is not None and not waited else []
+        faulty = [f"exited at {moment(gone_ns)} and has not come back"] if gone_ns is not None and not waited else []
         if number > self.allowed:
             times = some([f"{moment(i.end_ns)} ({i.text})" for i in reckoned.unplanned])
-            faulty.insert(0, f"{counted(number, 'restart')}: {times}")
+            faulty.insert(0, f"restarted at {times}" if number == 1 else f"restarted {number} times: {times}")
         faulty += reckoned.broken
         late_s = (first_ns - case.window.begin_ns) * 1e-9
         if faulty:
             if number <= self.allowed:
                 finding = replace(finding, measured=None, limit=None)  # what failed is not a number of restarts
-            reason = f"{_name(case)}: {'; '.join(faulty)}"
+            own_words = len(faulty) > len(reckoned.broken)
+            reason = f"{_name(case)}{' ' if own_words else ': '}{'; '.join(faulty)}"
             visitor = label(case.object, "instance") != "0" and late_s > 3 * apart_s
             if visitor and not reckoned.broken:
                 reason += (

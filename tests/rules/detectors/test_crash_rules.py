@@ -113,7 +113,7 @@ def test_gone_at_the_end_fails(allowed: float) -> None:
     """A process that exits and does not come back fails whatever is allowed, and is no restart."""
     finding = restarted(ups((80, N)), starts(n=80), happened("process.exit", 80, PROCESS), allowed=allowed)
     assert (finding.outcome, finding.measured) == (Outcome.FAIL, None)
-    assert "did not come back" in finding.reason
+    assert "has not come back" in finding.reason
     assert restarted(starts(n=80), happened("process.exit", 81, PROCESS)).outcome is Outcome.FAIL
 
 
@@ -131,7 +131,7 @@ def test_a_further_instance_that_comes_and_goes_only_warns(instance: int, begin:
     up = readings("process.up", np.array([float(begin <= t < 60) for t in range(N)]), 1.0, object=object_name)
     finding = finding_of(ProcessRestart(), [up], happened("process.exit", 60, object_name), object_name=object_name)
     assert finding.outcome is expected
-    assert "did not come back" in finding.reason
+    assert "has not come back" in finding.reason
 
 
 def test_never_appeared_is_inconclusive() -> None:
