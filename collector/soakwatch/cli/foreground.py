@@ -36,6 +36,7 @@ from soakwatch.record import Record, RecordView
 from soakwatch.record.model import MONITOR_ORIGIN as ORIGIN
 from soakwatch.record.queue import Committer, Notes
 from soakwatch.report.files import REPORT_FILES
+from soakwatch.runs.device_figures import DeviceFigures
 from soakwatch.runs.running import listed_as_running
 from soakwatch.runs.watching import course_words
 from soakwatch.sinks.registry import destinations
@@ -246,13 +247,21 @@ async def _leave_what_is_not_ours(soak: Soak, leave: Callable[[], None]) -> None
 
 async def _draw(soak: Soak, display: Lines | Panel, sinks: SinkProcesses, clock: Clock, terminal: Terminal) -> None:
     monitor = SelfStatus(soak.context.folder)
+    figures = DeviceFigures(soak.context.folder, clock.now_ns)
     while not terminal.gone:
         status = soak.status()
         position, coming = course_words(soak.stretches, soak.context.plan, clock.now_ns())
         if status.phase == "waiting":
             position = ""
         display.show(
-            replace(status, behind=sinks.words(), phase_position=position, coming=coming, own=monitor.words(status))
+            replace(
+                status,
+                behind=sinks.words(),
+                phase_position=position,
+                coming=coming,
+                own=monitor.words(status),
+                figures=await asyncio.to_thread(figures.lines),
+            )
         )
         await asyncio.sleep(DRAW_EVERY_S)
         monitor.record_lateness(DRAW_EVERY_S)

@@ -56,6 +56,7 @@ class Status:
     ``standing`` is waiting, running, ended or broken off; ``phase_position`` is which phase it is in ("2 of 4"),
     ``coming`` what is planned next and when, ``own`` the state of the monitor itself, ``keys`` what the keys do; all
     in words, "" if unknown. ``clock_steps`` has a sentence for each time that the monitor's wall clock was set.
+    ``figures`` has a line a target on its memory, CPU, loss and latency.
     """
 
     run: str
@@ -77,6 +78,7 @@ class Status:
     keys: str = ENDS_IT
     rates: tuple[Rate, ...] = ()
     clock_steps: tuple[str, ...] = ()
+    figures: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from soakwatch.cli.display.progress import panel, shown
 from soakwatch.core.formatting import SYMBOLS, printable
 from soakwatch.core.terminal import encodable
 from soakwatch.record.writer_lock import is_written
+from soakwatch.runs.device_figures import DeviceFigures
 from soakwatch.runs.state import StateReader
 from soakwatch.runs.status import JUDGING, RunSnapshot
 from soakwatch.runs.watching import LEAVES_IT, report_of, status_of
@@ -39,12 +40,15 @@ class RecordedRun:
     def __init__(self, folder: Path, now_ns: Callable[[], int] = time.time_ns) -> None:
         self._folder, self._now_ns = folder, now_ns
         self._reader = StateReader(folder)
+        self._figures = DeviceFigures(folder, now_ns)
 
     def read(self) -> RunSnapshot:
         """The state of the run by its record. Raises RecordError for a record that cannot be read."""
         written = is_written(self._folder)  # asked first: the verdict is written before the writer goes
         state = self._reader.read(self._now_ns())
         status = status_of(state, LEAVES_IT)
+        if state.standing == "running":
+            status = replace(status, figures=self._figures.lines())
         if state.verdict is not None and state.standing == "ended":
             report = report_of(self._folder)
             page = "" if report is None else str(report)

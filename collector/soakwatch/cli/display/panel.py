@@ -29,7 +29,7 @@ STYLES = {Outcome.FAIL: "bold red", Outcome.INCONCLUSIVE: "magenta", Outcome.WAR
 _STANDING = {"broken off": "bold red", "ended": "bold green", "waiting": "bold cyan"}
 _LABEL = 10
 _MIN_WIDTH, _WIDE = 20, 100
-_MAX_FINDINGS, _MAX_WITHDRAWN, _MAX_RATES, _MIN_SOURCES, _MAX_REASON_LINES = 8, 3, 3, 3, 3
+_MAX_FINDINGS, _MAX_WITHDRAWN, _MAX_RATES, _MIN_SOURCES, _MAX_REASON_LINES, _MAX_DEVICES = 8, 3, 3, 3, 3, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +76,10 @@ class RunPicture:
             yield _row("next", harmless(status.coming))
         if load := load_words(status):
             yield _row("load", load.removeprefix("load "))
+        for number, line in enumerate(status.figures[:_MAX_DEVICES]):
+            yield _row("" if number else "devices", harmless(line))
+        if len(status.figures) > _MAX_DEVICES:
+            yield _row("", f"and {len(status.figures) - _MAX_DEVICES} more targets", "dim")
 
     def _bar(self, width: int) -> Text:
         """A progress bar with the percentage of the run that has elapsed."""

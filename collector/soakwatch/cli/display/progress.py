@@ -24,6 +24,7 @@ from soakwatch_model.finding import Finding
 LINE_EVERY_S = 60.0
 LONG_RUN_LINE_EVERY_S = 600.0
 _SHORT_RUN_S = 1800.0
+_MAX_DEVICES = 4
 
 
 class Alarms:
@@ -159,6 +160,7 @@ def _parts(status: Status) -> list[str]:
     if status.standing in {"running", "waiting"}:
         parts.append(f"{span(status.left_s)} left")
     parts += [f"polls {due} due, {got} got, {failed} failed", load_words(status)]
+    parts += status.figures[:_MAX_DEVICES]
     parts += [status.doing, *status.behind, f"TROUBLE: {status.trouble}" if status.trouble else ""]
     return [part for part in parts if part]
 

@@ -1,0 +1,127 @@
+"""The three figures of each device that a display has room for: memory, CPU, and loss or latency, with their change.
+
+Which metrics these are the catalogue says (their topics); of several processes it is the one that grew most since the
+begin of the run. What was not read lately is left out: the last known value would look like how it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from soakwatch.core.errors import RecordError
+from soakwatch.core.formatting import quantity
+from soakwatch.record import RecordView, SeriesKey
+from soakwatch_model.metric import BY_NAME, GAUGE
+from soakwatch_model.metric_queries import shown_in
+from soakwatch_model.roles import DUT, GENERATOR
+from soakwatch_model.sample import object_labels
+from soakwatch_model.shown import CPU, LATENCY, LOSS, MEMORY, PROCESS_CPU, PROCESS_MEMORY
+
+EVERY_NS = 5 * 10**9
+"""So often the record is read for them."""
+_FRESH_NS, _FRESH_INTERVALS = 30 * 10**9, 3
+_FIRST_NS = 60 * 10**9
+_MAX_SERIES = 200
+_ROWS: Mapping[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
+    DUT: (
+        ("memory", (PROCESS_MEMORY, MEMORY)),
+        ("CPU", (CPU, PROCESS_CPU)),
+        ("latency", (LATENCY,)),
+        ("loss", (LOSS,)),
+    ),
+    GENERATOR: (("latency", (LATENCY,)), ("loss", (LOSS,))),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """The first and the newest value of a series, in the metric's unit."""
+
+    key: SeriesKey
+    first: float
+    newest: float
+
+    @property
+    def grown(self) -> float:
+        return self.newest - self.first
+
+
+class DeviceFigures:
+    """Reads them from a record that may still be written. ``now_ns`` is any clock that goes on evenly."""
+
+    def __init__(self, folder: Path, now_ns: Callable[[], int]) -> None:
+        self._folder, self._now_ns = folder, now_ns
+        self._first: dict[SeriesKey, float] = {}
+        self._lines: tuple[str, ...] = ()
+        self._read_ns: int | None = None
+
+    def lines(self) -> tuple[str, ...]:
+        """One line a target, devices first, those whose memory grew most in front; as last read if it cannot be."""
+        now_ns = self._now_ns()
+        if self._read_ns is None or now_ns - self._read_ns >= EVERY_NS:
+            self._read_ns = now_ns
+            with suppress(RecordError), RecordView.open(self._folder) as view:
+                self._lines = self._of(view)
+        return self._lines
+
+    def _of(self, view: RecordView) -> tuple[str, ...]:
+        last_ns = view.last_ns
+        if last_ns is None:
+            return ()
+        fresh = dict.fromkeys(view.roles(), _FRESH_NS)
+        for source in view.sources():
+            fresh[source.target] = max(fresh.get(source.target, _FRESH_NS), _FRESH_INTERVALS * source.interval_ns)
+        keys = view.keys()
+        told: list[tuple[bool, float, str]] = []
+        for target, role in view.roles().items():
+            own = [key for key in keys if key.target == target]
+            chosen = [
+                (word, reading)
+                for word, topics in _ROWS.get(role, ())
+                if (reading := self._chosen(view, own, topics, last_ns - fresh[target])) is not None
+            ]
+            if chosen:
+                growth = next((reading.grown for word, reading in chosen if word == "memory"), 0.0)
+                words = ", ".join(_words(word, reading) for word, reading in chosen)
+                told.append((role != DUT, -growth, f"{target}: {words}"))
+        return tuple(line for *_, line in sorted(told))
+
+    def _chosen(
+        self, view: RecordView, keys: Sequence[SeriesKey], topics: Iterable[str], since_ns: int
+    ) -> _Reading | None:
+        """Of the first metric of the topics that was read lately, the series that grew most."""
+        for metric in (name for topic in topics for name in shown_in(topic) if BY_NAME[name].kind == GAUGE):
+            own = [key for key in keys if key.metric == metric][:_MAX_SERIES]
+            tails = [key for key in own if "quantile=p99" in key.object] or own
+            readings = [reading for key in tails if (reading := self._reading(view, key, since_ns)) is not None]
+            if readings:
+                return max(readings, key=lambda reading: reading.grown)
+        return None
+
+    def _reading(self, view: RecordView, key: SeriesKey, since_ns: int) -> _Reading | None:
+        newest = view.series(key, since_ns).value
+        if not newest.size:
+            return None
+        if key not in self._first:
+            begin_ns = view.window().begin_ns
+            first = view.series(key, begin_ns, begin_ns + _FIRST_NS).value
+            self._first[key] = float((first if first.size else view.series(key).value)[0])
+        return _Reading(key, self._first[key], float(newest[-1]))
+
+
+def _words(word: str, reading: _Reading) -> str:
+    """A figure with its change, and whose it is where it is that of a process.
+
+    >>> _words("memory", _Reading(SeriesKey("fw", "process.memory.usage", "process=bgpd,instance=0"), 2**20, 3 * 2**20))
+    'memory of bgpd 3 MiB (+2 MiB)'
+    """
+    unit = BY_NAME[reading.key.metric].unit
+    labels = object_labels(reading.key.object)
+    of = f" of {labels['process']}" if "process" in labels else ""
+    tail = " p99" if labels.get("quantile") == "p99" else ""
+    sign = "+" if reading.grown >= 0 else "-"
+    change = f"{sign}{quantity(abs(reading.grown), unit)}" if reading.grown else "unchanged"
+    return f"{word}{tail}{of} {quantity(reading.newest, unit)} ({change})"
