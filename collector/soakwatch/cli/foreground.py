@@ -27,6 +27,7 @@ from soakwatch.engine.hooks.setup import hooks_of
 from soakwatch.engine.notify.notifying import Notifying
 from soakwatch.engine.notify.setup import notifying_of
 from soakwatch.engine.promises import Promises
+from soakwatch.engine.provable import provable_so_far
 from soakwatch.engine.soak import Soak
 from soakwatch.engine.start import utc_text
 from soakwatch.engine.start_warnings import FirstLook, first_look
@@ -45,6 +46,7 @@ from soakwatch.web.supervisor import supervised_web
 from soakwatch_model.event import Event
 
 DRAW_EVERY_S = 1.0
+_SECOND_POLLS_S = 2.0  # rates and utilisations are known from the second poll on
 _FIRST_LOOKS = 10  # seconds after the start in which every source should have been polled once
 
 
@@ -221,7 +223,8 @@ async def _watch(
 
 
 async def _warn_of_what_is_missing(soak: Soak, clock: Clock, console: CommandConsole) -> None:
-    """Say and record, as soon as each source was polled once, what of the plan is not there."""
+    """Say and record, as soon as each source was polled once, what of the plan is not there; then say what a run of
+    this length can show."""
     if soak.context.resumed:
         return
     await asyncio.sleep(max(0.0, (soak.context.start_ns - clock.now_ns()) * 1e-9))
@@ -237,6 +240,10 @@ async def _warn_of_what_is_missing(soak: Soak, clock: Clock, console: CommandCon
         now_ns = clock.now_ns()
         with suppress(RecordError):
             await soak.note(Event(START_WARNING, "", "", now_ns, now_ns, {"text": sentence}))
+    await asyncio.sleep(_SECOND_POLLS_S)
+    with suppress(RecordError):
+        if proves := await asyncio.to_thread(provable_so_far, soak.context.plan, soak.context.folder):
+            console.say(proves)
 
 
 async def _leave_what_is_not_ours(soak: Soak, leave: Callable[[], None]) -> None:

@@ -11,6 +11,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from soakwatch.core.errors import RecordError
 from soakwatch.core.formatting import quantity
 from soakwatch.record import RecordView, SeriesKey
@@ -23,7 +25,7 @@ from soakwatch_model.shown import CPU, LATENCY, LOSS, MEMORY, PROCESS_CPU, PROCE
 EVERY_NS = 5 * 10**9
 """So often the record is read for them."""
 _FRESH_NS, _FRESH_INTERVALS = 30 * 10**9, 3
-_FIRST_NS = 60 * 10**9
+_FIRST_NS, _FIRST_READINGS = 60 * 10**9, 10  # the begin, whose median an outlier of the start does not move
 _MAX_SERIES = 200
 _ROWS: Mapping[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
     DUT: (
@@ -38,7 +40,7 @@ _ROWS: Mapping[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """The first and the newest value of a series, in the metric's unit."""
+    """What a series read at the begin of the run and last, in the metric's unit."""
 
     key: SeriesKey
     first: float
@@ -85,7 +87,7 @@ class DeviceFigures:
             ]
             if chosen:
                 growth = next((reading.grown for word, reading in chosen if word == "memory"), 0.0)
-                words = ", ".join(_words(word, reading) for word, reading in chosen)
+                words = _together(chosen)
                 told.append((role != DUT, -growth, f"{target}: {words}"))
         return tuple(line for *_, line in sorted(told))
 
@@ -107,21 +109,34 @@ class DeviceFigures:
             return None
         if key not in self._first:
             begin_ns = view.window().begin_ns
-            first = view.series(key, begin_ns, begin_ns + _FIRST_NS).value
-            self._first[key] = float((first if first.size else view.series(key).value)[0])
+            first = view.series(key, begin_ns, begin_ns + _FIRST_NS).value[:_FIRST_READINGS]
+            if first.size < _FIRST_READINGS and view.window().end_ns < begin_ns + _FIRST_NS:
+                return _Reading(key, float(np.median(first)), float(newest[-1]))
+            self._first[key] = float(np.median(first) if first.size else view.series(key).value[0])
         return _Reading(key, self._first[key], float(newest[-1]))
 
 
-def _words(word: str, reading: _Reading) -> str:
+def _together(chosen: Sequence[tuple[str, _Reading]]) -> str:
+    """The figures in a line; a process is named once."""
+    parts: list[str] = []
+    named = ""
+    for word, reading in chosen:
+        process = object_labels(reading.key.object).get("process", "")
+        parts.append(_words(f"its {word}" if process and process == named else word, reading, process != named))
+        named = process or named
+    return ", ".join(parts)
+
+
+def _words(word: str, reading: _Reading, of_whom: bool) -> str:  # noqa: FBT001
     """A figure with its change, and whose it is where it is that of a process.
 
-    >>> _words("memory", _Reading(SeriesKey("fw", "process.memory.usage", "process=bgpd,instance=0"), 2**20, 3 * 2**20))
+    >>> _words("memory", _Reading(SeriesKey("fw", "process.memory.usage", "process=bgpd"), 2**20, 3 * 2**20), True)
     'memory of bgpd 3 MiB (+2 MiB)'
     """
     unit = BY_NAME[reading.key.metric].unit
     labels = object_labels(reading.key.object)
-    of = f" of {labels['process']}" if "process" in labels else ""
+    of = f" of {labels['process']}" if of_whom and "process" in labels else ""
     tail = " p99" if labels.get("quantile") == "p99" else ""
-    sign = "+" if reading.grown >= 0 else "-"
-    change = f"{sign}{quantity(abs(reading.grown), unit)}" if reading.grown else "unchanged"
-    return f"{word}{tail}{of} {quantity(reading.newest, unit)} ({change})"
+    sign = "+" if reading.grown > 0 else "-"
+    change = f" ({sign}{quantity(abs(reading.grown), unit)})" if reading.grown else ""
+    return f"{word}{tail}{of} {quantity(reading.newest, unit)}{change}"

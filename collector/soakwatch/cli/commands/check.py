@@ -192,6 +192,7 @@ def _show_sources(plan: Plan, runs: Path, seen: Seen, *, verbose: bool) -> None:
     from soakwatch.cli.tables import show_source_check
     from soakwatch.core.units import show_bytes
     from soakwatch.engine.plan_check import disk_bytes, free_bytes
+    from soakwatch.engine.provable import provable
     from soakwatch.engine.sensitivity import sensitivity
 
     for group in [(check,) for check in seen.checks] if verbose else alike(seen.checks):
@@ -200,6 +201,8 @@ def _show_sources(plan: Plan, runs: Path, seen: Seen, *, verbose: bool) -> None:
         if not trouble:
             say(f"label: {label.name}={text}" + ("" if label.source is None else ", as read now"))
     click.echo("\nWhat this run can detect:")
+    if proves := provable(plan, seen.checks):
+        say(proves, indent=2)
     sentences = sensitivity(plan, seen.checks)
     every = [f"{who}: {text}" if who else text for who, text in sentences]
     for sentence in every if verbose else told_once(sentences):

@@ -1,0 +1,94 @@
+"""What a run of its length can prove, in one sentence: computed from what the rules themselves say that they need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from soakwatch.core.formatting import quantity
+from soakwatch.core.registry import INSTALLED, Registry
+from soakwatch.core.units import show_seconds
+from soakwatch.engine.plan_check import SourceCheck
+from soakwatch.engine.sensitivity import Lasting, judged_s, renewed_s, smallest_leak
+from soakwatch.plan import Plan
+from soakwatch.plan.rules import planned_rules
+from soakwatch.record import RecordView
+from soakwatch_model.sample import Sample
+from soakwatch_rules.rule import Rule
+from soakwatch_rules.traits import GrowthMethod, Judges, traits_of
+from soakwatch_rules.wording.words import some
+
+_MAX_NAMED = 10
+_BATCHES = 20
+
+
+def provable(plan: Plan, checks: Sequence[SourceCheck], registry: Registry = INSTALLED) -> str:
+    """What of the metrics that were read is decided within the plan's length, the slowest leak that is seen, and which
+    rules need how long; "" where nothing was read. Rules come in the order of their rank; those that judge the
+    measurement are not named.
+
+    A rule is decided if it says that it needs no longer than its phases last; what else it may lack (a cadence, a
+    baseline, a limit) is left to ``sensitivity`` and to its finding. A series that scatters needs a faster leak.
+    """
+    decided: list[str] = []
+    longer: dict[float, list[str]] = {}
+    of_devices = [rule for rule in planned_rules(plan.rules, registry) if traits_of(rule.name).judges is Judges.DEVICE]
+    for rule in sorted(of_devices, key=lambda rule: traits_of(rule.name).rank):
+        needed = _needed_s(rule, checks)
+        if needed is None or traits_of(rule.name).growth is GrowthMethod.STAGES:  # of which the slowest leak tells
+            continue
+        name = _title(rule.name, registry)
+        if needed <= judged_s(plan, rule.phases):
+            decided.append(name)
+        else:
+            longer.setdefault(needed, []).append(name)
+    if not decided and not longer:
+        return ""
+    parts = [some(decided, _MAX_NAMED) if decided else "nothing"]
+    if (leak := smallest_leak(plan, checks, registry)) is not None:
+        parts.append(f"leaks from {quantity(leak.per_hour, 'By/h')} of {leak.of}")
+    parts += [f"{show_seconds(needed)} for {some(names, _MAX_NAMED)}" for needed, names in sorted(longer.items())]
+    return f"{show_seconds(plan.duration_s)} can show: {'; '.join(parts)}"
+
+
+def provable_so_far(plan: Plan, folder: Path) -> str:
+    """The same by what the first polls of a run have brought. Raises RecordError."""
+    read: dict[tuple[str, str], list[Sample]] = {}
+    with RecordView.open(folder) as view:
+        sources = {source.id: source for source in view.sources()}
+        cursor = ""
+        for _ in range(_BATCHES):
+            polls, cursor = view.polls_after(cursor, 1000)
+            for poll in polls:
+                source = sources[poll.source]
+                read.setdefault((source.target, source.name), []).extend(poll.answer.samples)
+            if not polls:
+                break
+    checks = [
+        SourceCheck(target, source, None, samples=_newest(read.get((target.name, source.poller), ())))
+        for target in plan.targets
+        for source in target.sources
+    ]
+    return provable(plan, checks)
+
+
+def _needed_s(rule: Rule, checks: Iterable[SourceCheck]) -> float | None:
+    """Seconds that a rule needs of what was read; None where it judges none of it."""
+    needed: float | None = None
+    for check in checks:
+        own = {sample.metric for sample in check.samples} & set(rule.metrics)
+        if own:
+            asked = rule.needed_s(renewed_s(check, own)) if isinstance(rule, Lasting) else 0.0
+            least = max(rule.manner.shortest_s, asked)
+            needed = least if needed is None else min(needed, least)
+    return needed
+
+
+def _title(name: str, registry: Registry) -> str:
+    """What a rule calls what it finds: the words before the colon of its summary."""
+    words = registry.rules.summary(name).partition(":")[0]
+    return words if words[1:2].isupper() else f"{words[:1].lower()}{words[1:]}"
+
+
+def _newest(samples: Iterable[Sample]) -> tuple[Sample, ...]:
+    return tuple({(sample.metric, sample.object): sample for sample in samples}.values())
