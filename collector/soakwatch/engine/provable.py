@@ -13,9 +13,10 @@ from soakwatch.engine.sensitivity import Lasting, judged_s, renewed_s, smallest_
 from soakwatch.plan import Plan
 from soakwatch.plan.rules import planned_rules
 from soakwatch.record import RecordView
+from soakwatch_model.roles import GENERATOR
 from soakwatch_model.sample import Sample
-from soakwatch_rules.rule import Rule
-from soakwatch_rules.traits import GrowthMethod, Judges, traits_of
+from soakwatch_rules.rule import Input, Rule
+from soakwatch_rules.traits import GrowthMethod, Judges, Limit, traits_of
 from soakwatch_rules.wording.words import some
 
 _MAX_NAMED = 10
@@ -32,8 +33,10 @@ def provable(plan: Plan, checks: Sequence[SourceCheck], registry: Registry = INS
     """
     decided: list[str] = []
     longer: dict[float, list[str]] = {}
-    of_devices = [rule for rule in planned_rules(plan.rules, registry) if traits_of(rule.name).judges is Judges.DEVICE]
-    for rule in sorted(of_devices, key=lambda rule: traits_of(rule.name).rank):
+    for rule in sorted(
+        (r for r in planned_rules(plan.rules, registry) if _at_work(r, plan)),
+        key=lambda rule: traits_of(rule.name).rank,
+    ):
         needed = _needed_s(rule, checks)
         if needed is None or traits_of(rule.name).growth is GrowthMethod.STAGES:  # of which the slowest leak tells
             continue
@@ -70,6 +73,19 @@ def provable_so_far(plan: Plan, folder: Path) -> str:
         for source in target.sources
     ]
     return provable(plan, checks)
+
+
+def _at_work(rule: Rule, plan: Plan) -> bool:
+    """Whether a rule judges the device, and the plan holds what it judges by: a load, events, tenants, a limit."""
+    traits, inputs = traits_of(rule.name), rule.manner.inputs
+    has = {
+        Input.EVENTS: bool(plan.events),
+        Input.TENANTS: bool(plan.tenants),
+        Input.GENERATOR_PORTS: any(target.role == GENERATOR for target in plan.targets),
+        Input.EARLIER: False,  # earlier runs are named to judge, not to run
+    }
+    limited = traits.limit is not Limit.PLAN or any(own.name == rule.name for own in plan.rules)
+    return traits.judges is Judges.DEVICE and limited and all(has.get(given, True) for given in inputs)
 
 
 def _needed_s(rule: Rule, checks: Iterable[SourceCheck]) -> float | None:
