@@ -9,7 +9,8 @@ const soakwatchPlots = (() => {
   const NEAR = "700px 0px";
   const NARROW = 560; // pixels
   const paper = matchMedia("print");
-  const LETTER = 16, LETTER_WIDTH = 6.6, KEY_ROOM = 40, TIME_ROOM = 105, AXIS_ROOM = 60; // pixels
+  const LETTER = 16, LETTER_WIDTH = 6.6, KEY_ROOM = 40, TIME_ROOM = 105, AXIS_ROOM = 62, LOAD_ROOM = 78; // pixels
+  const BARE = 30; // less room than that right of a plot: no plot has an axis there
   const groups = new Map(); // name of a time axis -> {members, start, end, whole: [start, end]}
   const pointers = new Set();
   const joined = new WeakSet();
@@ -140,15 +141,17 @@ const soakwatchPlots = (() => {
         }
         const was = usual.get(root);
         const narrow = width < NARROW;
-        const left = narrow ? 5 : was.left, right = narrow ? 5 : was.right;
+        // The same for all, so that moments stand below one another, whether a plot has the load's axis or not.
+        const left = narrow ? AXIS_ROOM : was.left, right = narrow ? (was.right > BARE ? LOAD_ROOM : 5) : was.right;
+        const legendRoom = width - (narrow ? 10 : left + right);
         const inner = width - Math.max(left, AXIS_ROOM) - right;
-        const columns = legend === undefined ? 1 : columnsFor(legend, was.columns, width - left - right);
+        const columns = legend === undefined ? 1 : columnsFor(legend, was.columns, legendRoom);
         const more = legend === undefined ? 0 : LETTER * (rowsOf(legend, columns) - rowsOf(legend, was.columns));
         const size = {min_border_left: left, min_border_right: right, height: was.height + Math.max(0, more)};
         if (Object.entries(size).some(([key, value]) => root[key] !== value)) root.setv(size);
-        if (legend !== undefined) shorten(legend, width - left - right);
+        if (legend !== undefined) shorten(legend, legendRoom);
         if (legend !== undefined && legend.ncols !== columns) legend.ncols = columns;
-        const ticks = ticker === undefined ? 0 : Math.max(2, Math.min(was.ticks, Math.floor(inner / TIME_ROOM)));
+        const ticks = ticker === undefined ? 0 : Math.max(3, Math.min(was.ticks, Math.floor(inner / TIME_ROOM)));
         if (ticker !== undefined && ticker.desired_num_ticks !== ticks) ticker.desired_num_ticks = ticks;
         if (narrow) stackNames(root, inner, named);
       }

@@ -234,6 +234,7 @@ def _rate(rate: Rate) -> dict[str, object]:
         "limit_s": rate.limit_s,
         "soonest_s": rate.soonest_s,
         "latest_s": rate.latest_s,
+        "change": rate.change,
         "words": printable(rate.words),
     }
 

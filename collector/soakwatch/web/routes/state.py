@@ -57,6 +57,7 @@ _RATE: Schema = {
         "limit_s": _MAYBE,
         "soonest_s": _MAYBE,
         "latest_s": _MAYBE,
+        "change": _MAYBE,
         "words": {"type": "string"},
     },
     "required": ["target", "metric", "object", "unit", "since", "per_hour", "low", "high", "limit", "words"],

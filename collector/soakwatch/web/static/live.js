@@ -60,6 +60,7 @@ function showEnd(state) {
   }
   const after = byId("after");
   show(after, ended);
+  put(byId("key-title"), ended ? "What mattered most" : "What matters most now");
   if (!ended) return;
   if (!state.report) {
     const fresh = state.state === "ended" && Date.parse(state.now) - Date.parse(state.until) < WRITING_MS;

@@ -57,7 +57,9 @@ function change(item, finding) {
   const ahead = finding.forecast === "" ? "" : `${finding.outcome === "warn" ? "Early warning: at" : "At"} this rate ${finding.forecast}.`;
   put(part(item, "forecast"), ahead);
   show(part(item, "forecast"), ahead !== "");
-  put(part(item, "numbers"), `measured ${finding.measured}${finding.limit === null ? "" : `, limit ${finding.limit}`}${finding.why === null ? "" : `; ${finding.why}`}`);
+  const figures = [["measured", finding.measured === "not known" ? null : finding.measured], ["limit", finding.limit]];
+  const told = figures.filter(([, text]) => text !== null).map(([word, text]) => `${word} ${text}`).join(", ");
+  put(part(item, "numbers"), [told, finding.why ?? ""].filter((text) => text !== "").join("; "));
   const known = finding.acknowledged;
   put(part(item, "known"), known === null ? "" : `acknowledged: ${known.reason} (${known.at} UTC)`);
   show(part(item, "known"), known !== null);

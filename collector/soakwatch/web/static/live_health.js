@@ -32,10 +32,16 @@ export function showCourse(state) {
   show(byId("load"), state.load.length > 0 && state.state === "running");
 }
 
+/* A name that may break behind its slash, and nowhere else. */
+function parted(source) {
+  const cut = source.lastIndexOf("/") + 1;
+  return cut === 0 ? [name(source)] : [name(source.slice(0, cut)), make("wbr"), name(source.slice(cut))];
+}
+
 export function showSources(state) {
   const rows = [...state.sources].sort((a, b) => rank(a) - rank(b));
   keyed(byId("sources"), rows, (entry) => `${entry.target}\n${entry.source}`,
-    (entry) => make("tr", {}, make("th", {scope: "row"}, name(entry.source), make("span", {class: "soft every"})),
+    (entry) => make("tr", {}, make("th", {scope: "row"}, ...parted(entry.source), make("span", {class: "soft every"})),
       make("td"), make("td", {class: "num"}), make("td")),
     (row, entry) => {
       const [source, how, answered, last] = row.children;
