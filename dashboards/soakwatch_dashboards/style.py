@@ -53,6 +53,7 @@ PHASES = {
     "cooldown": ("cooldown", "#56727F"),
     "capacity": ("capacity", "#8A6FB8"),
     "no phase": ("no phase", "#44484D"),
+    "no reading": ("no reading", PURPLE),
     "ended": ("ended", "#44484D"),
 }
 """The field ``state`` of the strip of phases."""

@@ -43,6 +43,8 @@ RUNS = (
     "20260104T000000Z-four",
     "20260105T000000Z-five",
 )
+OLDEST = "7.2-r1"
+"""A run that began a day before all others, and whose name is the last of all."""
 VERDICTS = ("fail", "pass", "inconclusive", None, None)
 RUNNING, KILLED = RUNS[3], RUNS[4]
 """One that is still recorded while the sink writes, and one whose collector was killed before there was a verdict."""
@@ -93,8 +95,10 @@ class View:
 
 
 def fill(server: Influxd, folder: Path) -> None:
-    """Five runs a day apart, each as its record has it."""
+    """Five runs a day apart and one before them, each as its record has it."""
     token = token_file(server, folder)
+    make_record(folder / OLDEST, T0 - 86_400 * SECOND, "pass")
+    send(folder / OLDEST, OLDEST, server, token)
     for day, run in enumerate(RUNS):
         begin_ns = T0 + day * 86_400 * SECOND
         if run == RUNNING:

@@ -23,6 +23,13 @@ PROCESSES = tuple(f"worker{number}" for number in range(24))
 LEAKING = ("worker3", "worker7", "worker11", "worker20")
 DOWN = ("worker5", "worker23")
 CORES, PORTS = 32, 80
+USED, FLAPPING = range(0, 20, 2), ("eth6", "eth14")
+"""The ports that have a link, and those of them that lose it for a while; all others are down all night, unused."""
+FLOW_PACKETS, PORT_ERRORS = {"voice": 100, "bulk": 4_000}, 3
+"""What each flow sends in a poll, of which the second one loses a tenth; errors a poll on the generator's second port.
+Its counters begin anew at half of the night."""
+HOST_SWING = 1e9
+"""By which the memory of the monitor's own host swings: no device is under test there."""
 TICK_PACKETS = 722
 """What the generator counts in one tick of the two that came with one poll, two nanoseconds apart."""
 FAILING, WARNING, INCONCLUSIVE = 60, 20, 20
@@ -44,11 +51,17 @@ def make_record(folder: Path, begin_ns: int, polls: int, every_s: int, *, findin
         record.target("a-generator", "generator")  # first in the alphabet
         device = record.source("firewall", "local", "firewall/local", every_s * SECOND, required=True).id
         load = record.source("a-generator", "command", "a-generator/command", every_s * SECOND, required=True).id
+        record.target("host", "monitor")
+        host = record.source("host", "local", "host/local", every_s * SECOND, required=False).id
         record.begin_phase("soak", begin_ns)
         taken = []
         for index in range(polls):
             due_ns = begin_ns + index * every_s * SECOND
-            taken += [poll_of_device(device, index, polls, due_ns), poll_of_load(load, index, due_ns)]
+            taken += [
+                poll_of_device(device, index, polls, due_ns),
+                poll_of_load(load, index, due_ns),
+                poll_of_host(host, index, due_ns),
+            ]
         record.put(taken)
         record.end_phase(end_ns)
         record.add_event("firewall", Event("failover", "firewall", "", begin_ns, begin_ns + 60 * SECOND, {}), "user")
@@ -84,6 +97,15 @@ def poll_of_device(source: int, index: int, polls: int, due_ns: int) -> Poll:
                 direction=direction,
             )
             add("system.network.io", 1e6 * index, interface=f"eth{port}", direction=direction)
+        gone = f"eth{port}" in FLAPPING and polls // 4 <= index < polls // 4 + 10
+        add("system.network.up", float(port in USED and not gone), interface=f"eth{port}")
+    add(
+        "system.memory.usage",
+        8e9 + 50e3 * index,
+    )
+    for peer, flaps in (("192.0.2.1", 0), ("192.0.2.2", 2 * (index >= polls // 2))):
+        add("network.session.up", 1.0, protocol="bgp", peer=peer, context="")
+        add("network.session.flaps", float(flaps), protocol="bgp", peer=peer, context="")
     return Poll(source, due_ns, due_ns, SECOND // 100, PollOutcome.OK, None, Answer(tuple(samples), (), ()))
 
 
@@ -101,7 +123,27 @@ def poll_of_load(source: int, index: int, due_ns: int) -> Poll:
             ("load.tx.packet.rate", 2e4),
         )
     ]
+    since = index % (POLLS // 2)  # the counters of flows and ports begin anew
+    for flow, packets in FLOW_PACKETS.items():
+        share = 0.9 if flow == "bulk" else 1.0
+        for metric, value in (
+            ("load.flow.tx.packets", float(packets * since)),
+            ("load.flow.rx.packets", share * packets * since),
+            ("load.flow.loss", 1 - share),
+        ):
+            samples.append(Sample(metric, object_text(flow=flow), value, due_ns))
+    for port in range(2):
+        labels = object_text(port=str(port))
+        samples.append(Sample("load.port.up", labels, float(port == 0 or index != 7), due_ns))
+        errors = object_text(port=str(port), direction="receive")
+        samples.append(Sample("load.port.errors", errors, float(PORT_ERRORS * since * port), due_ns))
     return Poll(source, due_ns, due_ns, SECOND // 100, PollOutcome.OK, None, Answer(tuple(samples), (), ()))
+
+
+def poll_of_host(source: int, index: int, due_ns: int) -> Poll:
+    """The collector's own machine, whose memory swings by more than anything leaks."""
+    sample = Sample("system.memory.usage", "", 4e9 + HOST_SWING * (index % 2), due_ns)
+    return Poll(source, due_ns, due_ns, SECOND // 100, PollOutcome.OK, None, Answer((sample,), (), ()))
 
 
 def findings_of(begin_ns: int, end_ns: int) -> Iterator[Finding]:

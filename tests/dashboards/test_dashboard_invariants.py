@@ -21,7 +21,7 @@ from soakwatch.plan.phase import PHASES as PLANNED_PHASES
 from soakwatch.sinks.aligned import METRICS, ZERO_NS
 from soakwatch.sinks.annotations import RANK
 from soakwatch.sinks.grafana import SOURCE_UID, dashboards
-from soakwatch.sinks.timeline import ENDED, NO_PHASE, OK
+from soakwatch.sinks.timeline import ENDED, NO_PHASE, NO_READING, OK
 from soakwatch_model.metric import BY_NAME
 
 GLOBALS = {"__interval", "__range_s", "__from", "__to", "timeFilter", "__data"}
@@ -120,7 +120,7 @@ def test_nothing_asks_another_data_source_than_the_provisioned_one(board: Dashbo
     assert all(source == {"type": "influxdb", "uid": "${source}"} for source in sources)
     first = board["templating"]["list"][0]
     assert (first["name"], first["type"], first["query"]) == ("source", "datasource", "influxdb")
-    assert first["current"]["value"] == SOURCE_UID
+    assert str(first["current"]["value"]) == SOURCE_UID
     for panel in panels(board):
         letters = [target["refId"] for target in panel["targets"]]
         assert letters, panel["title"]
@@ -621,7 +621,7 @@ def test_words_and_numbers_are_the_sinks() -> None:
     assert {float(number): text.lower() for number, (text, _) in OUTCOMES.items() if int(number) >= 0} == {
         number: outcome.value for outcome, number in RANK.items()
     }
-    assert set(PHASES) == {*PLANNED_PHASES, NO_PHASE, ENDED}
+    assert set(PHASES) == {*PLANNED_PHASES, NO_PHASE, NO_READING, ENDED}
     assert set(STATES) == {outcome.value for outcome in RANK if RANK[outcome]} | {OK}
     assert compare.ZERO == "2100-01-01T00:00:00.000Z"
     assert ZERO_NS == 4_102_444_800 * 10**9

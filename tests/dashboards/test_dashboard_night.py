@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.dashboards.filling import ASKED, SECOND, View, ask, escaped, view_of
+from soakwatch_dashboards.reading import panels
+from tests.dashboards.filling import ASKED, BOARDS, SECOND, View, ask, escaped, view_of
 from tests.dashboards.night import (
     BEGIN_NS,
     CORES,
@@ -15,21 +16,29 @@ from tests.dashboards.night import (
     END_NS,
     EVERY_S,
     FAILING,
+    FLAPPING,
+    FLOW_PACKETS,
     INCONCLUSIVE,
     LEAKING,
     NIGHT,
+    POLLS,
+    PORT_ERRORS,
     PROCESSES,
     SHORT,
     SHORT_NS,
     SHORT_S,
     TICK_PACKETS,
+    USED,
     WARNING,
     fill,
 )
+from tests.dashboards.test_dashboard_invariants import matches
 from tests.dashboards.test_dashboard_queries import query_of
 
 from soakwatch.testing.influxd import Influxd, run_influxd
 
+Merged = dict[tuple[object, ...], dict[str, object]]
+"""Rows of a table by what names them."""
 RUN, DEVICE, COMPARE = "soakwatch-run", "soakwatch-device", "soakwatch-compare"
 
 
@@ -131,6 +140,76 @@ def test_the_load_is_one_line_where_a_generator_reports_and_counts(influx: Influ
     rows = ask(influx, query_of(RUN, "CPU, with the load E"), view(), "60s")
     assert {(row["target"], row["what"]) for row in rows} == {("a-generator", "packets")}
     assert {row["value"] for row in rows} - {None} == {20_000}
+
+
+def test_no_host_of_the_monitor_flattens_what_leaks(influx: Influxd) -> None:
+    """Its memory swings by 1 GB, the leak has 36 MB: only devices under test are drawn, and all of a device's memory
+    has an axis of its own."""
+    title = "Memory growth since the view began, with the load: what grows most"
+    rows = ask(influx, query_of(RUN, f"{title} C"), view(target=".*"), "600s")
+    assert {row["target"] for row in rows} == {"firewall"}
+    assert max(abs(float(str(row["value"]))) for row in rows) < 40e6
+    (panel,) = [panel for board in BOARDS for panel in panels(board) if panel["title"] == title]
+    (aside,) = [o for o in panel["fieldConfig"]["overrides"] if matches(o, "firewall, all of it")]
+    assert ("custom.axisPlacement", "right") in {
+        (s["id"], s["value"]) for s in aside["properties"] if s["id"] != "color"
+    }
+    assert not any(matches(o, "firewall worker3 0") for o in panel["fieldConfig"]["overrides"])
+
+
+def test_the_strip_of_interfaces_shows_those_that_lost_their_link(influx: Influxd) -> None:
+    """80 ports, 70 of them unused and down all night: 48 names overprinted each other, and red was the usual colour."""
+    shown = [
+        str(row["value"] if "value" in row else row["interface"])
+        for row in ask(influx, query_of(DEVICE, "$worst_interface"), view(DEVICE))
+    ]
+    assert set(FLAPPING) <= set(shown) <= {f"eth{port}" for port in USED}
+    assert len(shown) == len(USED)
+    strip = query_of(DEVICE, "Interfaces that are up A")
+    rows = ask(influx, strip, view(DEVICE, worst_interface=escaped(*shown)), "240s")
+    assert {row["interface"] for row in rows if row["up"] == 0} == set(FLAPPING)
+
+
+def merged(
+    influx: Influxd, board: str, title: str, letters: str, *keys: str
+) -> dict[tuple[object, ...], dict[str, object]]:
+    """A table of several queries as Grafana merges them, by the columns that name its rows."""
+    rows: dict[tuple[object, ...], dict[str, object]] = {}
+    for letter in letters:
+        for row in ask(influx, query_of(board, f"{title} {letter}"), view(board)):
+            rows.setdefault(tuple(row[key] for key in keys), {}).update(row)
+    return rows
+
+
+def test_flows_and_ports_of_the_generator_have_a_row_each(influx: Influxd) -> None:
+    """With what each counted, although its counters began anew at half of the night."""
+    flows = merged(influx, RUN, "By flow", "ABC", "target", "flow")
+    polls = POLLS - 2  # between the first and the last of each half
+    for flow, packets in FLOW_PACKETS.items():
+        row = flows["a-generator", flow]
+        assert row["sent"] == packets * polls
+        assert row["received"] == pytest.approx(packets * polls * (0.9 if flow == "bulk" else 1))
+        assert row["at most"] == pytest.approx(0.1 if flow == "bulk" else 0)
+    ports = merged(influx, RUN, "By port", "AD", "target", "port")
+    assert {port: (row["link"], row["errors"]) for (_, port), row in ports.items()} == {
+        "0": (1, 0),
+        "1": (0, PORT_ERRORS * polls),
+    }
+
+
+def test_the_tile_of_the_load_counts_what_it_lost(influx: Influxd) -> None:
+    """All of the night, and no figure where the generator counts none: it sends packets and no requests."""
+    lost = ask(influx, query_of(RUN, "Lost, failed A"), view())
+    assert len(lost) == 1
+    assert float(str(lost[0]["lost"])) == pytest.approx(TICK_PACKETS * POLLS, rel=0.11)
+    assert ask(influx, query_of(RUN, "Lost, failed B"), view()) == []
+
+
+def test_a_session_that_flapped_is_a_bar(influx: Influxd) -> None:
+    """The rule ``session_flap`` fails a run, and no panel showed why."""
+    rows = ask(influx, query_of(DEVICE, "Changes of sessions A"), view(DEVICE), "240s")
+    changed = [(row["peer"], row["value"]) for row in rows if row["value"]]
+    assert changed == [("192.0.2.2", 2)]
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ from tests.dashboards.filling import (
     KILLED,
     METRICS_ASKED,
     NAMES,
+    OLDEST,
     OTHER,
     POLLS,
     RUNNING,
@@ -180,6 +181,8 @@ def test_a_run_goes_on_is_stale_or_was_never_judged(influx: Influxd) -> None:
     assert [row["age"] for row in ask(influx, old, late)] == [EVERY_S + 3600]
     left = ask(influx, query_of("soakwatch-run", "Left, h:m:s A"), fresh)
     assert [row["left"] for row in left] == [1000 - POLLS * EVERY_S]  # its plan says 1000 s
+    (phases,) = [one.query for one in ASKED if one.board == "soakwatch-run" and "'phase'" in one.query]
+    assert [*dict.fromkeys(row["state"] for row in ask(influx, phases, late))] == ["baseline", "soak", "no reading"]
     killed = view_of("soakwatch-run", KILLED, "dut")
     assert [row["rank"] for row in ask(influx, goes_on, killed)] == [-2]
     assert ask(influx, age, killed) == []
@@ -201,6 +204,7 @@ def test_fleet_counts_each_run_once_by_how_it_stands(influx: Influxd) -> None:
     assert [row["rank"] for row in listed[1]] == [-3]
     for name, value, runs in (
         ("name", escaped("two (nightly+)"), {RUNS[1]}),
+        ("name", escaped(OLDEST), set[str]()),  # began before the view
         ("verdict", "(fail|pass)", set(RUNS[:2])),
         ("search", "thr", {RUNS[2]}),
         ("search", "bgpd's", set(RUNS[:3])),
@@ -213,6 +217,15 @@ def test_fleet_counts_each_run_once_by_how_it_stands(influx: Influxd) -> None:
         chosen = View(view.begin_ms, view.end_ms, {**view.values, name: value})
         rows = [row for letter in "AB" for row in ask(influx, query_of("soakwatch-fleet", f"Runs {letter}"), chosen)]
         assert {row["run"] for row in rows} == runs, (name, value)
+
+
+def test_the_run_that_opens_is_the_one_that_began_last(influx: Influxd) -> None:
+    """Whatever runs are called: by name, a run of a campaign that begins with "7.2" was the newest for ever."""
+    view = view_of("soakwatch-run", RUNS[0], "dut")
+    for board in ("soakwatch-run", "soakwatch-device", "soakwatch-monitor"):
+        assert [row["run"] for row in ask(influx, query_of(board, "$run"), view)] == [*reversed(RUNS), OLDEST]
+    compared = [row["run"] for row in ask(influx, query_of("soakwatch-compare", "$run"), view)]
+    assert compared == [*(run for run in reversed(RUNS) if run != RUNNING), OLDEST]
 
 
 def test_runs_are_compared_from_the_start_of_a_phase_as_well(influx: Influxd) -> None:

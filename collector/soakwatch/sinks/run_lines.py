@@ -8,7 +8,7 @@ from soakwatch.record import RecordView
 from soakwatch.sinks.annotations import FindingLines, MomentLines
 from soakwatch.sinks.phases import Phases
 from soakwatch.sinks.timeline import Timeline
-from soakwatch.sinks.verdict_line import VerdictLine, standing_of
+from soakwatch.sinks.verdict_line import VerdictLine, silent_from_ns, standing_of
 
 
 @dataclass(slots=True)
@@ -39,7 +39,15 @@ class RunLines:
         return [
             *self._findings.lines(current, gone, live=not judged),
             *self._moments.lines(current, gone),
-            *self._timeline.lines(view, phases, current, gone, goes_on=goes_on, planned_end_ns=planned_end_ns),
+            *self._timeline.lines(
+                view,
+                phases,
+                current,
+                gone,
+                goes_on=goes_on,
+                planned_end_ns=planned_end_ns,
+                silent_ns=silent_from_ns(view),
+            ),
         ], verdict
 
     def forget(self) -> None:

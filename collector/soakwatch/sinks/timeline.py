@@ -20,7 +20,9 @@ from soakwatch_model.window import Window
 from soakwatch_rules.causes.moments import moments_of
 
 MEASUREMENT = "soakwatch_timeline"
-OK, NO_PHASE, ENDED = "ok", "no phase", "ended"
+OK, NO_PHASE, NO_READING, ENDED = "ok", "no phase", "no reading", "ended"
+SILENCE_NS = 300 * 10**9
+"""From which times on a run may be without a reading: multiples of this, so that few points are written for it."""
 VISIBLE_SHARE = 200
 """A moment is shown as long as this part of the run: one two-hundredth."""
 
@@ -48,14 +50,23 @@ class Timeline:
         *,
         goes_on: bool,
         planned_end_ns: int | None,
+        silent_ns: int | None = None,
     ) -> list[bytes]:
         """``current`` are the findings of the newest judging, ``gone`` those that it took back; ``goes_on``: the run
-        is not over, and what reaches up to now has no end yet. Raises RecordError without a poll."""
+        is not over, and what reaches up to now has no end yet. From ``silent_ns`` on it is without a reading, if none
+        has come until then: that is written ahead, for a process that was killed writes nothing.
+
+        Raises RecordError without a poll.
+        """
         window = view.window()
+        steps = phase_steps(phases, view.spans(), None if goes_on else window.end_ns)
+        silences = silent_times(window.begin_ns, window.end_ns if silent_ns is None else silent_ns)
+        if steps and goes_on and silent_ns is not None:
+            steps = (*(step for step in steps if step[0] < silences[-1]), (silences[-1], NO_READING))
         fresh = self._fresh(
             key(MEASUREMENT, {"run": self.run, "kind": "phase", "row": "phase"}, {}),
-            phase_steps(phases, view.spans(), None if goes_on else window.end_ns),
-            {span.end_ns for span in view.spans()[:-1]},
+            steps,
+            {*silences, *(span.end_ns for span in view.spans()[:-1])},
         )
         length_ns = (planned_end_ns if goes_on and planned_end_ns is not None else window.end_ns) - window.begin_ns
         visible_ns = max(1, length_ns // VISIBLE_SHARE)
@@ -102,6 +113,16 @@ class Timeline:
             for time_ns, state in sorted(points.items())
             if before.get(time_ns) != state
         ]
+
+
+def silent_times(begin_ns: int, end_ns: int) -> tuple[int, ...]:
+    """The times from which on a run may have been said to be without a reading, up to the first one after ``end_ns``.
+
+    >>> [time // 10**9 for time in silent_times(100 * 10**9, 700 * 10**9)]
+    [300, 600, 900]
+    """
+    first, last = begin_ns // SILENCE_NS + 1, end_ns // SILENCE_NS + 1
+    return tuple(number * SILENCE_NS for number in range(first, last + 1))
 
 
 def phase_steps(phases: Phases, spans: Sequence[Window], over_ns: int | None) -> Steps:

@@ -134,6 +134,13 @@ def stale_after_ms(view: RecordView) -> float:
     return max(_MIN_STALE_MS, _STALE_INTERVALS * longest_ns / 1e6)
 
 
+def silent_from_ns(view: RecordView) -> int | None:
+    """When a run that goes on will be stale (UTC ns), if no poll is answered until then; None before the first answer.
+    Raises RecordError without a poll."""
+    newest_ns = newest_answer_ns(view, view.window().begin_ns)
+    return None if newest_ns is None else newest_ns + round(stale_after_ms(view) * 1e6)
+
+
 def _headline(view: RecordView, standing: Standing, worst: Finding | None, counts: Mapping[Outcome, int]) -> str:
     metas = view.metas()
     if standing == "not judged":

@@ -17,6 +17,7 @@ from soakwatch.importing.files import import_files
 from soakwatch.importing.timeline import ImportOptions
 from soakwatch.record import Record
 from soakwatch.sinks.influxdb import Influxdb
+from soakwatch.sinks.timeline import SILENCE_NS
 from soakwatch.testing.influxd import Influxd
 from soakwatch.testing.records import SECOND, T0, small_poll
 from soakwatch_model.finding import Finding, Mark, Outcome
@@ -99,10 +100,41 @@ def test_a_run_that_goes_on_says_until_when_and_when_it_is_stale(tmp_path: Path)
         assert told["stale_after_ms"] == 90_000
         assert told["planned_end_ms"] == T0 / 1e6 + 1_000_000
         assert "labels" not in told
-        assert sink.states("phase", T0) == [(0, "baseline"), (100, "soak")]
+        assert sink.states("phase", T0) == [(0, "baseline"), (100, "soak"), (400, "no reading")]
         other = MemorySink()
         feed_of(tmp_path / "run", other).finish()  # by the command: somebody writes the record
         assert other.verdict()["verdict"] == "running"
+
+
+def test_the_phase_of_a_run_whose_processes_all_died_ends(tmp_path: Path) -> None:
+    """Nobody writes after ``kill -9``: "soak" went on until now. The end of what is known is written ahead, at a
+    multiple of five minutes; a process that begins anew, and the end of the run, put right what came too early."""
+    assert T0 % SILENCE_NS == 200 * SECOND
+    sink = MemorySink()
+    with a_run(tmp_path / "run", 200) as record:
+        live((feed_of(tmp_path / "run", sink, beside_run=True), sink))
+        assert sink.states("phase", T0)[-1] == (400, "no reading")
+        grow(record, 200, 800)
+        other = feed_of(tmp_path / "run", sink, beside_run=True)
+        live((other, sink))
+        assert sink.states("phase", T0) == [(0, "baseline"), (100, "soak"), (1000, "no reading")]
+    other = feed_of(tmp_path / "run", sink)
+    other.finish()
+    assert sink.states("phase", T0) == [(0, "baseline"), (100, "soak"), (800, "ended")]
+
+
+def test_nothing_failed_is_what_a_run_says_while_nothing_has(tmp_path: Path) -> None:
+    """Half of the wall said "4 samples of max latency; 18 needed": a check that is undecided yet is no headline."""
+    sink = MemorySink()
+    early = [a_finding("latency", Outcome.INCONCLUSIVE, 0, 100), a_finding("gap", Outcome.PASS, 0, 100)]
+    with a_run(tmp_path / "run") as record:
+        record.put_findings(early, live=True, judged_ns=T0 + 100 * SECOND)
+        live(told := (feed_of(tmp_path / "run", sink, beside_run=True), sink))
+        assert sink.verdict()["headline"] == "nothing failed so far; 1 check passed; 1 check cannot be decided yet"
+        warned = a_finding("cpu_spike", Outcome.WARN, 0, 100)
+        record.put_findings([*early, warned], live=True, judged_ns=T0 + 130 * SECOND)
+        live(told)
+        assert sink.verdict()["headline"] == "cpu_spike warn"
 
 
 def test_a_killed_run_that_is_sent_later_is_not_judged(tmp_path: Path) -> None:
@@ -161,7 +193,7 @@ def test_a_resumed_run_goes_on_and_ends_with_its_verdict(tmp_path: Path) -> None
         feed = feed_of(tmp_path / "run", sink, beside_run=True)
         live((feed, sink))
         assert sink.verdict()["verdict"] == "running"
-        assert sink.states("phase", T0) == [(0, "baseline"), (100, "soak")]
+        assert sink.states("phase", T0) == [(0, "baseline"), (100, "soak"), (700, "no reading")]
         assert sink.states("memory_growth", T0) == [(0, "fail")]
         grow(record, 400, 1000)
         final = replace(failing, window=Window(T0 + 100 * SECOND, T0 + 1000 * SECOND))
