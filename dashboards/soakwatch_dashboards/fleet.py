@@ -17,6 +17,8 @@ _STALE = '"rank" = -1 AND "last_ms" + "stale_after_ms" < $__to'
 _FRESH = '("rank" != -1 OR "last_ms" + "stale_after_ms" >= $__to)'
 ZERO_MS = 4_102_444_800_000
 """Hour zero of Compare, in the year 2100: the sink's ``aligned.ZERO_NS``."""
+COUNT = 30
+"""The figures of Fleet in pixels: hours and minutes of hundreds of runs have room in their tile."""
 MINUTES = "time:YYYY-MM-DD HH:mm"
 NAMED = r'"run" =~ /^(\d{8}T\d{6}Z-)?${name:regex}$/'
 """The runs of the chosen names, which have the time of their start before them."""
@@ -71,7 +73,7 @@ def verdicts(title: str, where: str, about: str = "A row a run; the name leads t
 
 def _count(title: str, condition: str, colour: str, about: str) -> tuple[int, Panel]:
     query = counted(condition, "runs", of="rank", measurement="soakwatch_verdict", where=f"{TIME} AND {CHOSEN}")
-    return 4, figure(title, query, about, limits=((None, GREY), (1, colour)))
+    return 4, figure(title, query, about, size=COUNT, limits=((None, GREY), (1, colour)))
 
 
 def _verdict() -> CustomVariable:
@@ -130,7 +132,12 @@ def board() -> Board:
                 5,
                 [
                     *counts,
-                    (4, figure("Soaked, h:m:s", lasted, "The sum over the chosen runs of the view.", "dthms", size=30)),
+                    (
+                        4,
+                        figure(
+                            "Soaked, h:m:s", lasted, "The sum over the chosen runs of the view.", "dthms", size=COUNT
+                        ),
+                    ),
                 ],
             ),
             Row(14, [(24, verdicts("Runs", f"{TIME} AND {CHOSEN}"))]),

@@ -304,7 +304,7 @@ def sentence(
         .color_mode(BigValueColorMode.NONE)
         .graph_mode(BigValueGraphMode.NONE)
         .text_mode(BigValueTextMode.VALUE)
-        .text(VizTextDisplayOptions().value_size(size))
+        .text(VizTextDisplayOptions().value_size(size).title_size(TITLE))
         .reduce_options(ReduceDataOptions().calcs(["lastNotNull"]).fields(f"/^{column}$/").values(False))
         .color_scheme(fixed(GREY))
         .no_value(NONE)

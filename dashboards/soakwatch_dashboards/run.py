@@ -127,12 +127,12 @@ def _reason() -> Panel:
 def _last_reading() -> Panel:
     age = f'SELECT ($__to - last("last_ms")) / 1000 AS "age" FROM "soakwatch_verdict" WHERE {_RUNNING}'
     return figure(
-        "Last reading, ago",
+        "Last poll",
         [
             Query(f'{age} AND "last_ms" + "stale_after_ms" >= $__to', "fresh"),
             Query(f"{age} AND {_STALE}", "stale"),
         ],
-        "How old the newest answered poll is; red when it is older than three intervals. A dash when it has ended.",
+        "How long ago the newest poll was answered; red beyond three intervals. A dash when the run has ended.",
         "s",
         size=TILE,
         overrides={"^fresh$": [in_colour(GREEN)], "^stale$": [in_colour(RED)]},
@@ -168,13 +168,13 @@ def _tiles() -> Row:
                     empty="ended",
                 ),
             ),
-            (3, figure("Ran for, h:m:s", lasted, "From its start to its end, or until now.", "dthms", size=TILE)),
-            (2, figure("Progress", done, "Of the time that its plan says.", "percentunit", size=TILE, decimals=0)),
+            (3, figure("Ran, h:m:s", lasted, "From its start to its end, or until now.", "dthms", size=TILE)),
+            (2, figure("Done", done, "Of the time that its plan says.", "percentunit", size=TILE, decimals=0)),
             (3, figure("Left, h:m:s", left, "By its plan. A dash when the run has ended.", "dthms", size=TILE)),
             (
                 3,
                 figure(
-                    "Failed, warned",
+                    "Found",
                     [
                         Query(_of_verdict(count, f'{_RUN} AND ("rank" != -2 OR "{count}" > 0)').query, count)
                         for count in ("failed", "warned")
@@ -204,7 +204,7 @@ def _tiles() -> Row:
 def _load_failed() -> Panel:
     lost = {"lost": "load.lost.packets", "failed": "load.failures"}
     return figure(
-        "Lost, failed",
+        "Lost",
         [Query(counted_in_view(metric, _RUN, (), word), word) for word, metric in lost.items()],
         "Packets that the generators lost, and requests of theirs that failed, in the view; a dash where none of them"
         " counts any.",

@@ -88,8 +88,8 @@ TILE = 26
 """A figure of the wall, whose 150 % make 39 of them."""
 AXIS = 72
 """How wide each axis is, in pixels: the plots of one column begin and end at the same place."""
-STRIP_AXIS = AXIS + 17
-"""The same for a strip of states, beside whose names Grafana leaves 8 pixels, where a plot's axis has 25."""
+STRIP_AXIS = AXIS + 16
+"""The same for a strip of states, beside whose names Grafana leaves 8 pixels, where a plot's axis has 24."""
 LOAD_AXIS = 52
 """The axis of the load has short numbers ("2.50 Mil"), and what they count is written along it in 20 more."""
 

@@ -439,13 +439,13 @@ def test_the_wall_fits_a_screen_of_1080_lines_at_150_percent() -> None:
     tiles = [panel["title"] for panel in first if panel["gridPos"]["y"] == 0]
     assert tiles == [
         "Verdict",
-        "Last reading, ago",
+        "Last poll",
         "Phase",
-        "Ran for, h:m:s",
-        "Progress",
+        "Ran, h:m:s",
+        "Done",
         "Left, h:m:s",
-        "Failed, warned",
-        "Lost, failed",
+        "Found",
+        "Lost",
     ]
     for panel in first:
         if panel["type"] == "timeseries":
@@ -491,7 +491,7 @@ def test_strips_end_where_the_plots_below_them_do() -> None:
     assert ends == {True: 11, False: 12}
     for panel in wall:
         drawn = panel["fieldConfig"]["defaults"]["custom"]["axisWidth"]
-        assert drawn == (AXIS + 17 if is_strip(panel) else AXIS)  # a plot's axis has 17 pixels more beside it
+        assert drawn == (AXIS + 16 if is_strip(panel) else AXIS)  # a plot's axis has 16 pixels more beside it
 
 
 def is_strip(panel: Panel) -> bool:

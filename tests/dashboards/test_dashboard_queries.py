@@ -172,8 +172,7 @@ def test_a_run_goes_on_is_stale_or_was_never_judged(influx: Influxd) -> None:
     fresh = view_of("soakwatch-run", RUNNING, "dut")
     late = View(fresh.begin_ms, fresh.end_ms + 3_600_000, fresh.values)
     goes_on, stale, age, old = (
-        query_of("soakwatch-run", where)
-        for where in ("Verdict A", "Verdict B", "Last reading, ago A", "Last reading, ago B")
+        query_of("soakwatch-run", where) for where in ("Verdict A", "Verdict B", "Last poll A", "Last poll B")
     )
     assert [[row["rank"] for row in ask(influx, query, fresh)] for query in (goes_on, stale)] == [[-1], []]
     assert [[row["rank"] for row in ask(influx, query, late)] for query in (goes_on, stale)] == [[], [-3]]
@@ -187,7 +186,7 @@ def test_a_run_goes_on_is_stale_or_was_never_judged(influx: Influxd) -> None:
     assert [row["rank"] for row in ask(influx, goes_on, killed)] == [-2]
     assert ask(influx, age, killed) == []
     # Nobody judged it: that is no green zero of failures, but the failure that was found live is one.
-    failed, warned = (query_of("soakwatch-run", f"Failed, warned {letter}") for letter in "AB")
+    failed, warned = (query_of("soakwatch-run", f"Found {letter}") for letter in "AB")
     assert [row["failed"] for row in ask(influx, failed, killed)] == [1]
     unjudged = failed.replace('"failed" > 0', '"failed" > 1'), warned.replace('"warned" > 0', '"warned" > 1')
     assert [ask(influx, query, killed) for query in unjudged] == [[], []]

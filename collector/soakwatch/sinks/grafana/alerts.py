@@ -165,7 +165,7 @@ ALERTS = (
         "$quiet > 0 && $state == -1",
         "1m",
         "soakwatch-run",
-        "Last reading, ago",
+        "Last poll",
         "Run {{ $labels.run }} says that it runs, and nothing of its monitor has arrived for more than"
         f" {STALE_MINUTES} minutes.",
         "Check whether the collector and its sink still run, and whether they reach the database. After a crash, judge"
