@@ -166,7 +166,7 @@ def _to_window(run: str) -> tuple[tuple[str, str], ...]:
 def newest_findings(where: str) -> Panel:
     """The newest findings in few words, for the wall."""
     query = Query(
-        f'SELECT "at_ms", "rank", "rule", "object", "reason", "target", "begin_ms", "end_ms" FROM "soakwatch_finding"'
+        f'SELECT "at_ms", "rank", "target", "rule", "object", "reason", "begin_ms", "end_ms" FROM "soakwatch_finding"'
         f' WHERE {where} AND "rank" >= 2',
         table=True,
     )
@@ -174,10 +174,10 @@ def newest_findings(where: str) -> Panel:
         "Time": Column(hidden=True),
         "at_ms": Column("When (UTC)", "time:MM-DD HH:mm", width=95),
         "rank": Column("Outcome", named=OUTCOMES, width=75),
-        "rule": Column("Rule", width=125, links=_to_window(THIS_RUN)),
+        "target": Column("Target", width=85),
+        "rule": Column("Rule", width=110, links=_to_window(THIS_RUN)),
         "object": Column("Object", text=True),
         "reason": Column("Reason", text=True),
-        "target": Column(hidden=True),
         "begin_ms": Column(hidden=True),
         "end_ms": Column(hidden=True),
     }

@@ -547,17 +547,18 @@ def _one_process() -> Section:
 def _one_interface() -> Section:
     by = ("direction",)
     bits = lines(
-        "$interface: traffic",
+        "$interface: traffic, with the load",
         "bps",
         [
             series("system.network.io", _PORT, by, times="8", alias="$tag_direction"),
             series("system.network.speed", _PORT, ("interface",), alias="limit: its speed"),
+            *load(),
         ],
-        "From the byte counters; red: the speed of the interface.",
-        LIMITS,
+        "From the byte counters; red: the speed of the interface; dashed: the load.",
+        {**LIMITS, **LOAD_LINES},
     )
     packets = lines(
-        "$interface: packets",
+        "$interface: packets, with the load",
         PACKETS,
         [series("system.network.packets", _PORT, by, alias="$tag_direction"), *load()],
         "From the packet counters, with the load.",

@@ -389,8 +389,17 @@ EXPLAINED = (
 """What a load explains: CPU, memory, drops, latency, sessions."""
 
 
-@pytest.mark.parametrize("metric", EXPLAINED)
-@pytest.mark.parametrize("name", ["soakwatch-run.json", "soakwatch-device.json"])
+OF_DEVICE = ("system.network.io", "system.network.packets", "network.session.prefixes", "system.power")
+"""What else it explains of one device."""
+
+
+@pytest.mark.parametrize(
+    ("name", "metric"),
+    [
+        *[(f"soakwatch-{board}.json", metric) for board in ("run", "device") for metric in EXPLAINED],
+        *[("soakwatch-device.json", metric) for metric in OF_DEVICE],
+    ],
+)
 def test_the_load_lies_under_everything_that_it_explains(name: str, metric: str) -> None:
     """One query, so one line a generator, dashed, in one colour, and one axis at the right."""
     laid = [

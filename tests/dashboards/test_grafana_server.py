@@ -26,7 +26,7 @@ from tests.dashboards.filling import BOARDS, RUNNING, RUNS, View, chosen, view_o
 from tests.dashboards.test_alert_rules import RULES
 from tests.needs import needs_chromium
 
-from soakwatch.sinks.grafana import SOURCE_UID, dashboards_for
+from soakwatch.sinks.grafana import SOURCE_UID, WALL, dashboards_for
 from soakwatch.testing.influxd import BUCKET, Influxd
 
 pytestmark = pytest.mark.skipif(
@@ -109,7 +109,13 @@ def test_grafana_brings_rows_for_every_target(grafana: Grafana, uid: str) -> Non
         missing = {target["refId"] for target in panel["targets"]}
         for view in views:
             queries = [
-                {**target, "query": chosen(target["query"], view), "intervalMs": 10_000, "maxDataPoints": 1000}
+                {
+                    **target,
+                    "datasource": {"type": "influxdb", "uid": SOURCE_UID.replace("soakwatch", grafana.mark)},
+                    "query": chosen(target["query"], view),
+                    "intervalMs": 10_000,
+                    "maxDataPoints": 1000,
+                }
                 for target in panel["targets"]
                 if target["refId"] in missing
             ]
@@ -152,7 +158,7 @@ def test_the_page_shows_its_panels(grafana: Grafana, uid: str, tmp_path: Path) -
     mine = uid.replace("soakwatch", grafana.mark)
     variables = "" if uid in {"soakwatch-fleet", "soakwatch-compare"} else f"&var-run={quote(RUNS[0])}"
     with in_name_of(grafana.client) as url:
-        page = f"{url}/d/{mine}?kiosk&from={view.begin_ms}&to={view.end_ms}{variables}"
+        page = f"{url}/d/{mine}?{WALL}&from={view.begin_ms}&to={view.end_ms}{variables}"
         shot = Path(os.environ.get("GRAFANA_PICTURES") or tmp_path) / f"{uid}.png"
         words = [
             browser,

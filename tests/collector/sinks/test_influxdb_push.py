@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -168,6 +169,27 @@ def test_the_command_sends_a_run_and_says_how_much(
     assert run(["sink", str(recorded), "--to", where]) == 0
     assert f"lines of {recorded.name}" in capsys.readouterr().out
     assert influxd.influxql("SELECT verdict FROM soakwatch_verdict", "command")[0]["verdict"] == "fail"
+
+
+def test_runs_of_two_campaigns_are_two_runs_and_each_is_judged(
+    recorded: Path, bucket_of: BucketOf, influxd: Influxd, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Both folders are called ``7.2-r1``: in one bucket each has its own polls, its row in Fleet, and its verdict."""
+    to = bucket_of("campaigns")
+    where = f"influxdb://127.0.0.1:{influxd.port}?org={to.org}&bucket={to.bucket}&token=env:SINK_TOKEN"
+    for name in ("releases", "sizes"):
+        folder = tmp_path / name / "runs" / "7.2-r1"
+        shutil.copytree(recorded, folder)
+        (tmp_path / name / "ledger.jsonl").touch()
+        assert run(["sink", str(folder), "--to", where]) == 0
+    words = capsys.readouterr().out.split()
+    tags = [word.rstrip(",") for word in words if word.rstrip(",").endswith(":7.2-r1")]
+    assert len(set(tags)) == 2
+    polls = influxd.influxql('SELECT count("ok") AS "polls" FROM "soakwatch_poll" GROUP BY "run"', "campaigns")
+    assert len(polls) == 2
+    assert len({row["polls"] for row in polls}) == 1
+    for tag in tags:
+        assert run(["judge", f"{where}&run={tag}"]) == 1
 
 
 @pytest.mark.parametrize(
