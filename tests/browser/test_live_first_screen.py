@@ -83,7 +83,7 @@ def test_the_curves_that_matter_most_are_above_the_fold(once: Tab, width: int, h
 
 def test_the_trend_and_the_age_of_the_judging_are_told(once: Tab) -> None:
     (grows,) = [figure for figure in once.page.evaluate(_FIGURES) if any("trend" in text for text in figure["legend"])]
-    assert any(text.startswith("trend +112 MiB/h, 4 GiB exhausted in 31 h") for text in grows["legend"])
+    assert any(text.startswith("trend +112 MiB/h, 4 GiB reached in 31 h") for text in grows["legend"])
     assert " ago (" in once.page.inner_text("#counts")
     assert once.page.inner_text("#verdict").casefold().count("no failure so far") == 1
 

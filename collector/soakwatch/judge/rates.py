@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from soakwatch.core.formatting import quantity
 from soakwatch.core.plain_names import plain_name
 from soakwatch_model.finding import Forecast
-from soakwatch_rules.wording.forecast import forecast_words
+from soakwatch_rules.wording.forecast import forecast_time
 
 META = "so_far"
 """Under this key the record keeps when the live judge looked last, and the rates that it found."""
@@ -73,8 +73,8 @@ class Rate:
         'trend +52 MiB/h'
         """
         text = f"trend {self._rate}"
-        if self.forecast is not None and (when := forecast_words(self.forecast)):
-            text += f", {when.rpartition(' (')[0]}"
+        if self.forecast is not None and (when := forecast_time(self.forecast)):
+            text += f", {self.forecast.what} reached {when}"
         return text
 
     @property
@@ -92,9 +92,9 @@ class Rate:
         'so far, would reach its limit of 4 GiB in 31 h ± 6 h (provisional: it may be a warm-up)'
         """
         text = f"{self.target}: {plain_name(self.metric, self.object)} {self._rate} so far"
-        if self.forecast is not None and (when := forecast_words(self.forecast)):
-            limit, _, latest = when.rpartition(" (")[0].partition(" exhausted ")
-            text += f", would reach its limit of {limit} {latest}" if self.limit else f", would be used up {latest}"
+        if self.forecast is not None and (when := forecast_time(self.forecast)):
+            to = f"reach its limit of {self.forecast.what}" if self.limit else "be used up"
+            text += f", would {to} {when}"
         return f"{text} (provisional: it may be a warm-up)"
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from soakwatch.core.formatting import quantity, utc
 from soakwatch.core.plain_names import plain_name, thing_name
@@ -135,9 +136,14 @@ def effect_words(finding: Finding) -> str:
 
 
 def clock(time_ns: int, window: Window) -> str:
-    """The time of day; with its day where the run has several."""
-    begin, end, told = utc(window.begin_ns), utc(window.end_ns), utc(time_ns)
-    return f"{told[11:] if begin[:10] == end[:10] == told[:10] else told} UTC"
+    """The time of day; with its day where the run has several.
+
+    >>> clock(1_795_000_123 * 10**9, Window(1_795_000_000 * 10**9, 1_795_100_000 * 10**9))
+    '18 Nov 11:08:43 UTC'
+    """
+    days = {utc(at)[:10] for at in (window.begin_ns, window.end_ns, time_ns)}
+    when = datetime.fromtimestamp(time_ns // 10**9, UTC)
+    return f"{when:%-d %b }{when:%H:%M:%S} UTC" if len(days) > 1 else f"{when:%H:%M:%S} UTC"
 
 
 def phase_at(phases: Sequence[Phase], time_ns: int) -> str:

@@ -461,5 +461,5 @@ class Growth:
             after, soon, late = (room / slope - since for slope in (line.slope, line.high, line.low))
         if not (0 < after < math.inf and math.isfinite(late) and late - soon <= after):
             return None
-        what = f"{life.series.metric} at its {'minimum' if down else 'limit'} ({quantity(end, trait.unit)})"
+        what = f"its {'minimum' if down else 'limit'} ({quantity(end, trait.unit)})"
         return Forecast(what, after, max(0.0, soon), late)

@@ -12,33 +12,37 @@ _LOPSIDED = 1.25  # from here on plus and minus one number would tell something 
 
 
 def forecast_words(forecast: Forecast) -> str:
-    """When it is reached if it goes on like this; empty where the forecast holds no number.
+    """When it is reached if it goes on like this, and how sure that is; empty where the forecast holds no number.
 
     >>> at = Forecast("system.memory.limit (3.80 GiB)", 31 * 3600, 25 * 3600, 37 * 3600)
     >>> forecast_words(at)
-    'system.memory.limit (3.80 GiB) exhausted in 31 h ± 6 h (90 %)'
+    'system.memory.limit (3.80 GiB) reached in 31 h ± 6 h (90 %)'
     >>> forecast_words(Forecast("the table", 126_000, 125_990, 126_010))
-    'the table exhausted in 35 h (90 %)'
+    'the table reached in 35 h (90 %)'
     >>> forecast_words(Forecast("the table", 5400, 3600, 18_000, 0.95))
-    'the table exhausted in 90 min, between 60 and 300 min (95 %)'
+    'the table reached in 90 min, between 60 and 300 min (95 %)'
     """
+    when = forecast_time(forecast)
+    return f"{forecast.what} reached {when} ({100 * forecast.confidence:.0f} %)" if when else ""
+
+
+def forecast_time(forecast: Forecast) -> str:
+    """The time alone: "in 31 h ± 6 h"; empty where the forecast holds no number."""
     after, low, high = forecast.after_s, forecast.low_s, forecast.high_s
     if math.isnan(after) or math.isnan(low) or math.isnan(high) or math.isinf(low):
         return ""
-    sure = f"({100 * forecast.confidence:.0f} %)"
     if high <= 0:
-        return f"{forecast.what} exhausted by the end of the window {sure}"
+        return "by the end of the window"
     length, unit = _unit(after if math.isfinite(after) else low)
     if math.isinf(after) or math.isinf(high):
-        return f"{forecast.what} exhausted in {_amount(max(low, 0.0) / length)} {unit} at the earliest {sure}"
+        return f"in {_amount(max(low, 0.0) / length)} {unit} at the earliest"
     early, late = after - low, high - after
     centre = _amount(max(after, 0.0) / length)
     if max(early, late) < _SHARP * after:
-        return f"{forecast.what} exhausted in {centre} {unit} {sure}"
+        return f"in {centre} {unit}"
     if max(early, late) <= _LOPSIDED * min(early, late):
-        return f"{forecast.what} exhausted in {centre} {unit} ± {_amount((early + late) / 2 / length)} {unit} {sure}"
-    between = f"between {_amount(max(low, 0.0) / length)} and {_amount(high / length)} {unit}"
-    return f"{forecast.what} exhausted in {centre} {unit}, {between} {sure}"
+        return f"in {centre} {unit} ± {_amount((early + late) / 2 / length)} {unit}"
+    return f"in {centre} {unit}, between {_amount(max(low, 0.0) / length)} and {_amount(high / length)} {unit}"
 
 
 def _unit(seconds: float) -> tuple[float, str]:

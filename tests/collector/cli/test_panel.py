@@ -187,7 +187,7 @@ def test_plain_lines_are_few() -> None:
     assert "source dut/snmp does not answer" in printed[4]
     assert "source dut/snmp answers again" in printed[5]
     assert "WARN growth" in printed[7]
-    assert "exhausted in 31 h" in printed[7]
+    assert "reached in 31 h" in printed[7]
 
 
 def test_the_load_is_summed_over_generators() -> None:

@@ -37,9 +37,7 @@ def test_an_alarm_is_reported_once_and_withdrawn_once() -> None:
     for findings, judged_at_s in judgements:
         lines.show(replace(QUIET, findings=findings, judged_at_s=judged_at_s))
     printed = [line for line in target.getvalue().splitlines() if "growth" in line]
-    sentence = (
-        "WARN growth dut system.memory.usage: 3 MiB/h so far; forecast: the memory exhausted in 31 h ± 6 h (90 %)"
-    )
+    sentence = "WARN growth dut system.memory.usage: 3 MiB/h so far; forecast: the memory reached in 31 h ± 6 h (90 %)"
     assert printed == [f"[1 min] {sentence}", f"[1 min] WITHDRAWN {sentence}"]
 
 

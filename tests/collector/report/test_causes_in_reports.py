@@ -34,7 +34,7 @@ def test_the_terminal_tells_causes_and_not_rows(eventful: RecordedVerdict) -> No
     assert lines[start + 3].split() == ["+1", "min", "reboot:", "new", "boot", "id"]
     assert lines[start + 4].split() == ["+1", "min", "2", "s", "gap", "local:", "silent"]
     assert "    ! warn  gap local: 97 s of silence" in lines
-    assert "    forecast: system.memory.limit (3.80 GiB) exhausted in 31 h ± 6 h (90 %)" in lines
+    assert "    forecast: system.memory.limit (3.80 GiB) reached in 31 h ± 6 h (90 %)" in lines
     assert "? inconclusive  leaker  growth: 14 series: too short; needs 2 more hours (not required)" in lines
     assert "✓ pass  memory_growth: 1 check passed; smallest detectable 5 %" in lines
     assert sum(line.startswith("withdrawn: twin growth system.memory.usage: warn withdrawn at") for line in lines) == 1
@@ -55,7 +55,7 @@ def test_markdown_tells_causes_in_a_line_each(eventful: RecordedVerdict) -> None
     assert (
         "100 % for 50 s → +1 min reboot: new boot id → +1 min 2 s gap local: silent (one cause with over 99 %" in text
     )
-    assert "exhausted in 31 h ± 6 h (90 %)" in text
+    assert "reached in 31 h ± 6 h (90 %)" in text
     assert "1 withdrawn during the run" in text
     assert text.count("growth: 14 series") == 1
     crowd = replace(eventful[0], gone=list(eventful[0].withdrawn()) * 50)

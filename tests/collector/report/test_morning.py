@@ -106,9 +106,7 @@ def test_a_manager_reads_one_line(night: Night) -> None:
     """Who, for how long, under which load and why, in words that need no rule's name."""
     load = generators(night[0])
     line = headline(night[1], load)
-    assert line.startswith(
-        "httpd on leaker restarted at 2026-11-20 23:40:00 UTC (5 h in, at 800 requests/s in phase soak)"
-    )
+    assert line.startswith("httpd on leaker restarted at 20 Nov 23:40:00 UTC (5 h in, at 800 requests/s in phase soak)")
     assert "Also: memory on leaker keeps growing." in line
     assert "_" not in line
     good = verdict_of(
@@ -213,7 +211,7 @@ def test_headroom_is_worst_first_with_hours_until_exhaustion(plain: Night) -> No
     by = [(row.about[0], row.of, row.room_text, row.forecast) for row in rows]
     assert by[0] == ("system.memory.usage", "rule growth", "800 % over the limit", by[0][3])
     assert by[1][:3] == ("system.memory.usage", "the device", "25 %")
-    assert "exhausted in 31 h ± 6 h (90 %)" in by[1][3]
+    assert "reached in 31 h ± 6 h (90 %)" in by[1][3]
     assert ("system.filesystem.usage", "the device", "50 %", "not judged") in by
     assert ("system.conntrack.count", "the device", "80 %", "not judged: too short") in by
     assert by[-1][:2] == ("system.cpu.utilization", "rule cpu_spike")

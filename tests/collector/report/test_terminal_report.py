@@ -75,7 +75,7 @@ def test_all_of_it_is_there_in_order_and_within_the_width(eventful: Night, width
     assert max(len(line) for line in lines) <= width
     text = " ".join(" ".join(lines).split())
     for words in (
-        "forecast: system.memory.limit (3.80 GiB) exhausted in 31 h ± 6 h (90 %)",
+        "forecast: system.memory.limit (3.80 GiB) reached in 31 h ± 6 h (90 %)",
         "+1 min",
         "reboot",
         "growth: 14 series: too short",
@@ -155,7 +155,7 @@ def test_letters_that_the_terminal_lacks_are_replaced(eventful: Night) -> None:
             text = "\n".join(plain(printed(eventful, 80, terminal=terminal, encoding=encoding)))
             assert "\nx FAIL  demo-overnight" in text
             assert re.search(r"[_.\-+*#@=]{20}", text)
-    assert "exhausted in 31 h ± 6 h" in " ".join(text.split())
+    assert "reached in 31 h ± 6 h" in " ".join(text.split())
     ascii_text = printed(eventful, 80, terminal=False, encoding="ascii")
     assert "31 h +- 6 h" in ascii_text
 

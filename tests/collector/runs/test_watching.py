@@ -104,7 +104,7 @@ def test_the_record_tells_what_a_display_needs(tmp_path: Path) -> None:
         "2 M packets/s sent",
         "no answer for 30 s",
         "WARN growth",
-        "exhausted in 31 h ± 6 h (90 %)",
+        "reached in 31 h ± 6 h (90 %)",
         "20:27:20 failover dut",
     ):
         assert words in target.getvalue()

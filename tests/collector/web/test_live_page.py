@@ -126,7 +126,7 @@ def test_the_state_says_how_the_run_is_doing(running: tuple[Record, Path, int], 
         ("warn", "b"),
         ("inconclusive", "d"),
     ]
-    assert shown["alarms"][1]["forecast"] == "system.memory.limit (3.80 GiB) exhausted in 31 h ± 6 h (90 %)"
+    assert shown["alarms"][1]["forecast"] == "system.memory.limit (3.80 GiB) reached in 31 h ± 6 h (90 %)"
     assert shown["alarms"][0]["measured"] == "20 MiB"
     again = page.get("/api/runs/now/state", params={"known": shown["digest"]}).json()
     assert again["shown"]["alarms"] is None, "what the page has is not sent again"

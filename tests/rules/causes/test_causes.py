@@ -462,12 +462,12 @@ def test_a_shift_in_time_changes_no_cause(later_s: int) -> None:
 @pytest.mark.parametrize(
     ("forecast", "words"),
     [
-        (Forecast("the disk", 10 * 86400, 8 * 86400, 12 * 86400), "the disk exhausted in 10 d ± 2 d (90 %)"),
-        (Forecast("it", 600, 540, 660, 0.8), "it exhausted in 10 min ± 1 min (80 %)"),
-        (Forecast("it", 7200, 3600, float("inf")), "it exhausted in 1 h at the earliest (90 %)"),
-        (Forecast("it", -5, -9, 0), "it exhausted by the end of the window (90 %)"),
+        (Forecast("the disk", 10 * 86400, 8 * 86400, 12 * 86400), "the disk reached in 10 d ± 2 d (90 %)"),
+        (Forecast("it", 600, 540, 660, 0.8), "it reached in 10 min ± 1 min (80 %)"),
+        (Forecast("it", 7200, 3600, float("inf")), "it reached in 1 h at the earliest (90 %)"),
+        (Forecast("it", -5, -9, 0), "it reached by the end of the window (90 %)"),
         (Forecast("it", float("nan"), 0, 1), ""),
-        (Forecast("it", 1e308, 1e307, 1.5e308), "it exhausted in 1.2e+303 d, between 1.2e+302 and 1.7e+303 d (90 %)"),
+        (Forecast("it", 1e308, 1e307, 1.5e308), "it reached in 1.2e+303 d, between 1.2e+302 and 1.7e+303 d (90 %)"),
     ],
 )
 def test_a_forecast_in_words(forecast: Forecast, words: str) -> None:
