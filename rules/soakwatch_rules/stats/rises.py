@@ -13,7 +13,7 @@ _PARTS: Final = 48
 _A_PART: Final = 2  # readings
 _LAST: Final = 3  # the release lies in the last third
 _EARLY: Final = 1 / 12  # of a life: a start-up rises from the first reading on
-_DOUBLED: Final = 1.8
+DOUBLED: Final = 1.8
 _MANIFOLD: Final = 2.5
 
 
@@ -66,4 +66,4 @@ def beyond_a_start(first: float, last: float, rise: Rise, *, down: bool) -> bool
     from the first readings on (a cache may fill evenly until .6 of a life) from 2.5 times.
     """
     high, low = (first, last) if down else (last, first)
-    return low >= 0 and high > 0 and high >= (_MANIFOLD if rise.early else _DOUBLED) * low
+    return low >= 0 and high > 0 and high >= (_MANIFOLD if rise.early else DOUBLED) * low

@@ -16,10 +16,12 @@ from soakwatch_model.fact import CERTAIN, Certainty, Growth
 from soakwatch_model.finding import Finding, InconclusiveReason, Outcome, Place
 from soakwatch_rules.growth.memory_sums import PARTS, SUMS, by_parts
 from soakwatch_rules.rule import Rule
+from soakwatch_rules.stats.rises import DOUBLED
 from soakwatch_rules.traits import GrowthMethod, traits_of
 
 _DECIDED: Final = frozenset({Outcome.PASS, Outcome.FAIL})
 _OPEN: Final = frozenset({Outcome.FAIL, Outcome.INCONCLUSIVE})
+_GROWN: Final = frozenset({Outcome.FAIL, Outcome.WARN})
 _NOT_ASKED: Final = frozenset({InconclusiveReason.TOO_SHORT, InconclusiveReason.TOO_FEW, InconclusiveReason.NOT_BEGUN})
 _SHAPE_WORDS: Final[Mapping[Outcome, str]] = {
     Outcome.PASS: "it does not grow at the end",
@@ -82,10 +84,16 @@ def of_shared_hosts(findings: Sequence[Finding], shared: Collection[str]) -> lis
     """The findings on machines that are ``shared``: other programs run there beside what is watched.
 
     What is watched there (processes) is judged as everywhere. A machine of which no process is watched is judged by
-    ``growth`` as a device is, but not by the literal method alone, which takes every program that starts for growth.
+    ``growth`` as a device is, but not by the literal method alone, which takes every program that starts for growth:
+    in a run too short for ``growth`` that method says nothing of the machine, unless it holds nearly twice what it
+    held.
     """
     watched = {f.target for f in findings if f.metric.startswith("process.")}
-    return [_of_shared(f, watched=f.target in watched) if f.target in shared else f for f in findings]
+    short = {key_of(f) for f in findings if _method(f) is GrowthMethod.SHAPE and _not_asked(f)}
+    return [
+        _of_shared(f, watched=f.target in watched, short=key_of(f) in short) if f.target in shared else f
+        for f in findings
+    ]
 
 
 def key_of(finding: Finding) -> Key:
@@ -132,7 +140,7 @@ def _without_parts(finding: Finding, context: Context, rule: Rule, failed: froze
 def _weighed_by_shape(literal: Finding, shape: Finding | None) -> Finding:
     if literal.outcome is not Outcome.FAIL or (shape is not None and shape.outcome is Outcome.FAIL):
         return literal
-    asked = shape is not None and (shape.outcome is not Outcome.INCONCLUSIVE or shape.why not in _NOT_ASKED)
+    asked = shape is not None and not _not_asked(shape)
     grew = literal.fact(Growth)
     by = "" if grew is None or grew.change is None else f" ({100 * grew.change:+.1f} %)"
     literally = f"{literal.metric} was higher in the last third than in the first{by}, but "
@@ -160,12 +168,27 @@ def _weighed_by_stages(shape: Finding, literal: Finding | None) -> Finding:
     return shape.ruled("memory shape", outcome, text, settle=shape.settle)
 
 
-def _of_shared(finding: Finding, *, watched: bool) -> Finding:
+def _not_asked(shape: Finding) -> bool:
+    """Whether there was too little for the shape to be asked."""
+    return shape.outcome is Outcome.INCONCLUSIVE and shape.why in _NOT_ASKED
+
+
+def _manifold(finding: Finding) -> bool:
+    """Whether so much more is held (of available memory: is gone) that no program that starts explains it."""
+    grew = finding.fact(Growth)
+    ratio = 1.0 if grew is None or grew.change is None else 1.0 + grew.change
+    return ratio >= DOUBLED or ratio <= 1 / DOUBLED
+
+
+def _of_shared(finding: Finding, *, watched: bool, short: bool) -> Finding:
     method = _method(finding)
     judged = method is GrowthMethod.STAGES or (method is GrowthMethod.SHAPE and watched)
     if not judged or not finding.metric.startswith("system."):
         return finding
     text = "not the device: other programs run on this machine too"
+    if method is GrowthMethod.STAGES and short and finding.outcome in _GROWN and not _manifold(finding):
+        text += ", and a program that starts there looks like a leak in so short a time"
+        return finding.ruled("shared host", Outcome.NOT_APPLICABLE, text)
     if finding.outcome is Outcome.FAIL:
         return finding.ruled("shared host", Outcome.WARN, text, settle=finding.settle)
     if finding.outcome is Outcome.INCONCLUSIVE:
