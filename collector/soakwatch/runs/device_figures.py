@@ -137,6 +137,6 @@ def _words(word: str, reading: _Reading, of_whom: bool) -> str:  # noqa: FBT001
     labels = object_labels(reading.key.object)
     of = f" of {labels['process']}" if of_whom and "process" in labels else ""
     tail = " p99" if labels.get("quantile") == "p99" else ""
-    sign = "+" if reading.grown > 0 else "-"
-    change = f" ({sign}{quantity(abs(reading.grown), unit)})" if reading.grown else ""
+    grown = f"{100 * abs(reading.grown):.0f} points" if unit == "1" else quantity(abs(reading.grown), unit)
+    change = "" if reading.grown == 0 or grown == "0 points" else f" ({'+' if reading.grown > 0 else '-'}{grown})"
     return f"{word}{tail}{of} {quantity(reading.newest, unit)}{change}"

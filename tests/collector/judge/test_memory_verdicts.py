@@ -291,4 +291,4 @@ def test_a_leak_in_86_minutes_is_a_suspicion(
     assert (found["outcome"], found["why"]) == ("inconclusive", "too short")
     assert ("grows by" in found["reason"]) == (code == EXIT_INCONCLUSIVE)
     assert "2 h needed" in found["reason"]
-    assert "Nothing to mend" not in shown
+    assert "Nothing to do" not in shown

@@ -196,7 +196,7 @@ def test_the_command_says_what_changed(make_run: MakeRun, soakwatch: Command) ->
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["old"], "2 to 6 runs can be compared, but 1 were named"),
+        (["old"], "name 2 to 6 runs (1 given)"),
         (["old", "none"], "none"),
         (["old", "new", "--match", "fw"], "'fw' matches no targets: write RUN:ITS_TARGET=TARGET"),
         (

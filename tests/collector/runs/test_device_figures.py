@@ -43,7 +43,7 @@ def _run(folder: Path, seconds: int, *, silent_from: int = 10**6) -> None:
 def test_the_process_that_grew_most_the_cpu_and_the_latency_are_shown(tmp_path: Path) -> None:
     _run(tmp_path / "run", 31)
     assert DeviceFigures(tmp_path / "run", lambda: T0).lines() == (
-        "fw: memory of bgpd 50 MiB (+25.5 MiB), CPU 30 % (+2.5 %)",
+        "fw: memory of bgpd 50 MiB (+25.5 MiB), CPU 30 % (+2 points)",
         "tg: latency p99 2 ms",
     )
 

@@ -160,9 +160,9 @@ def test_what_cannot_be_compared_is_explained_in_one_sentence(
     (tmp_path / "runs" / "damaged" / "record.sqlite").write_bytes(b"no record")
     every = "&".join(f"run=r{number}" for number in range(7))
     for query, status, sentence in (
-        ("run=r0", 400, "2 to 6 runs can be compared, but 1 were selected"),
-        ("run=r0&run=r0", 400, "but 1 were selected"),
-        (every, 400, "but 7 were selected"),
+        ("run=r0", 400, "Select 2 to 6 runs (1 selected)"),
+        ("run=r0&run=r0", 400, "(1 selected)"),
+        (every, 400, "(7 selected)"),
         ("run=r0&run=%3Cb%3E", 400, "No run &lt;b&gt; in this folder"),
         ("run=r0&run=../x", 400, "No run ../x in this folder"),
         ("run=r0&run=damaged", 409, "is not a record"),

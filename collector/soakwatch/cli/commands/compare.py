@@ -58,7 +58,7 @@ def command(
     named = [] if against is None else [find_run(against, runs_folder)]
     folders = list(dict.fromkeys([*named, *(find_run(run, runs_folder) for run in runs)]))
     if not 1 < len(folders) <= MAX_RUNS:
-        raise click.UsageError(f"2 to {MAX_RUNS} runs can be compared, but {len(folders)} were named")
+        raise click.UsageError(f"name 2 to {MAX_RUNS} runs ({len(folders)} given)")
     with ExitStack() as stack:
         views = [stack.enter_context(RecordView.open(folder)) for folder in folders]
         data = compared(folders, views, Asked(targets=targets))

@@ -40,7 +40,7 @@ def _compare(question: Question) -> Response:
             break
         folders.append(folder)
     if not problem and not _MIN_RUNS <= len(names) <= MAX_RUNS:
-        problem = f"{_MIN_RUNS} to {MAX_RUNS} runs can be compared, but {len(names)} were selected."
+        problem = f"Select {_MIN_RUNS} to {MAX_RUNS} runs ({len(names)} selected)."
     if problem:
         return page("compare.html.jinja", 400, problem=problem)
     try:
