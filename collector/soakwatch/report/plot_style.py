@@ -98,7 +98,9 @@ def words(
 
 
 _TOOLS = "xbox_zoom,xpan,xzoom_in,xzoom_out,reset,save"
-_BORDERS = 96, 90
+WIDE_BORDER = 90
+"""The room right of a plot, in pixels, for the axis of the load."""
+_BORDERS = 96, WIDE_BORDER
 NARROW_BORDER = 24
 """The room right of a plot, in pixels, where no plot has a second axis."""
 _TOP_OF_SHARES = 104.0

@@ -153,7 +153,7 @@ const soakwatchPlots = (() => {
         if (legend !== undefined && legend.ncols !== columns) legend.ncols = columns;
         const ticks = ticker === undefined ? 0 : Math.max(3, Math.min(was.ticks, Math.floor(inner / TIME_ROOM)));
         if (ticker !== undefined && ticker.desired_num_ticks !== ticks) ticker.desired_num_ticks = ticks;
-        if (narrow) stackNames(root, inner, named);
+        stackNames(root, inner, named);
       }
     }
   }

@@ -13,6 +13,8 @@ from soakwatch.core.sparkline import Sparkline, sparkline
 from soakwatch.judge.baseline import META as BASELINE
 from soakwatch.judge.baseline import frozen_in
 from soakwatch.judge.planned import PLANNED_KEY
+from soakwatch.judge.rates import META as SO_FAR
+from soakwatch.judge.rates import LiveSnapshot, Rate, snapshot_of
 from soakwatch.record import RecordView, SeriesKey
 from soakwatch.record.model import source_label
 from soakwatch.runs.catalog import RunLine, line_of, unreadable
@@ -20,10 +22,11 @@ from soakwatch.runs.note import note_of
 from soakwatch.runs.releases import release_in
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.metric import BY_NAME
-from soakwatch_model.metric_queries import usual_in
-from soakwatch_model.roles import DUT
+from soakwatch_model.metric_queries import shown_in, usual_in
+from soakwatch_model.roles import DUT, MONITOR
 from soakwatch_model.sample import PollOutcome
 from soakwatch_model.shown import CPU, LATENCY, MEMORY, PROCESS_CPU, PROCESS_MEMORY
+from soakwatch_rules.traits import traits_of
 
 _OBJECTIONS = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.WARN)
 _USUAL = tuple(
@@ -90,7 +93,7 @@ def summary_in(view: RecordView, folder: Path, *, drawn: bool) -> RunSummary:
         uncovered=uncovered,
         samples=view.counts().samples,
         baseline_run="" if frozen is None else frozen.run,
-        spark=_spark(view, findings, roles) if drawn else None,
+        spark=_spark(view, findings, roles, snapshot_of(metas.get(SO_FAR))) if drawn else None,
         sealed=_sealed(view),
         note=note_of(folder),
     )
@@ -128,15 +131,18 @@ def _coverage(view: RecordView) -> tuple[float | None, str]:
     return min(shares, default=(None, ""))
 
 
-def _spark(view: RecordView, findings: Sequence[Finding], roles: Mapping[str, str]) -> Sparkline | None:
-    """The series that the worst finding is of; of a run that is well, of a device, the one nearest to its limit.
+def _spark(
+    view: RecordView, findings: Sequence[Finding], roles: Mapping[str, str], so_far: LiveSnapshot | None
+) -> Sparkline | None:
+    """The series that the worst finding is of, or that grows most so far; of a run that is well, of a device, the one
+    nearest to its limit. What the monitor itself does is of no run the worst.
 
     One of a few readings, or one that never moved, only where there is no other.
     """
     known = frozenset(view.keys())
     dull: Sparkline | None = None
     tried: set[SeriesKey] = set()
-    for key in _candidates(findings, sorted(known), roles):
+    for key in _candidates(findings, sorted(known), roles, () if so_far is None else so_far.rates):
         if key not in known or key in tried:
             continue
         tried.add(key)
@@ -151,11 +157,13 @@ def _spark(view: RecordView, findings: Sequence[Finding], roles: Mapping[str, st
 
 
 def _candidates(
-    findings: Sequence[Finding], known: Sequence[SeriesKey], roles: Mapping[str, str]
+    findings: Sequence[Finding], known: Sequence[SeriesKey], roles: Mapping[str, str], rates: Sequence[Rate]
 ) -> Iterable[SeriesKey]:
-    with_metric = [f for f in findings if f.metric]
-    for outcome in (Outcome.FAIL, Outcome.WARN):
-        yield from (_key(finding) for finding in with_metric if finding.outcome is outcome)
+    with_metric = [f for f in findings if f.metric and roles.get(f.target) != MONITOR]
+    yield from (key for f in with_metric if f.outcome is Outcome.FAIL for key in _shown_by(f))
+    for rate in sorted(rates, key=lambda rate: -abs(rate.change or 0.0)):
+        yield SeriesKey(rate.target, rate.metric, rate.object)
+    yield from (key for f in with_metric if f.outcome is Outcome.WARN for key in _shown_by(f))
     near = [
         (f.measured / f.limit, _key(f))
         for f in with_metric
@@ -164,7 +172,14 @@ def _candidates(
     yield from (key for _, key in sorted(near, key=lambda item: (-item[0], item[1])))
     for metric in _USUAL:
         yield from (key for key in known if key.metric == metric and roles.get(key.target) == DUT)
-    yield from known[:1]
+    yield from [key for key in known if roles.get(key.target) != MONITOR][:1]
+
+
+def _shown_by(finding: Finding) -> Iterable[SeriesKey]:
+    """Its series; of a process that died its memory, for a line between up and down tells nothing."""
+    if traits_of(finding.rule).crash is not None:
+        yield from (SeriesKey(finding.target, metric, finding.object) for metric in shown_in(PROCESS_MEMORY))
+    yield _key(finding)
 
 
 def _key(finding: Finding) -> SeriesKey:

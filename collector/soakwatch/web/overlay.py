@@ -13,7 +13,9 @@ from bokeh.models import (
     ColumnDataSource,
     HoverTool,
     Line,
+    LinearAxis,
     LinearScale,
+    PlainText,
     PrintfTickFormatter,
     Range1d,
     Scatter,
@@ -27,9 +29,21 @@ from soakwatch.core.plotted import as_plotted
 from soakwatch.record import RecordView, SeriesKey
 from soakwatch.report.bokeh_embed import Pieces, apart
 from soakwatch.report.curves import Curve, curve_of
+from soakwatch.report.load import generators
 from soakwatch.report.palette import BLACK, DASHES, GREY, LINES, NAME, PHASES, TEXT
 from soakwatch.report.plot_background import literal
-from soakwatch.report.plot_style import NARROW_BORDER, blank, plain, put, reach, shortened, tip_unit, words
+from soakwatch.report.plot_style import (
+    NARROW_BORDER,
+    WIDE_BORDER,
+    blank,
+    dress_axis,
+    plain,
+    put,
+    reach,
+    shortened,
+    tip_unit,
+    words,
+)
 from soakwatch.runs.compare.phases import Slot
 from soakwatch.runs.compare.targets import TargetMap
 from soakwatch_model.series import Series
@@ -76,6 +90,8 @@ def overlays(
     _, step_s, unit = next(row for row in _STEPS if span_s >= row[0])
     x_range = Range1d(start=0, end=max(span_s, 1.0) / step_s, name="time")
     drawn = _Axis(slots, step_s, unit, span_s)
+    load = _loads(runs)
+    right = NARROW_BORDER if load.count(None) == len(load) else WIDE_BORDER  # the same for all: times stand in line
     plots: list[tuple[Any, str]] = []
     shown_plots: list[Overlay] = []
     for key in keys:
@@ -86,7 +102,10 @@ def overlays(
         if sum(curve is not None for curve in curves) < 2:
             continue
         element = f"plot-{len(plots) + 1}"
-        plots.append((_plot(runs, curves, x_range, drawn), element))
+        own = [] if key.metric.startswith("load.") else load
+        plot = _plot(runs, curves, own, x_range, drawn)
+        plot.min_border_right = right
+        plots.append((plot, element))
         absent = tuple(run.name for run, curve in zip(runs, curves, strict=True) if curve is None)
         shown_plots.append(Overlay(element, key, absent))
     return apart(plots), tuple(shown_plots)
@@ -141,14 +160,55 @@ def _curves(series: Sequence[Series]) -> list[Curve | None]:
     ]
 
 
-def _plot(runs: Sequence[Overlaid], curves: Sequence[Curve | None], x_range: Range1d, axis: _Axis) -> Any:
+def _loads(runs: Sequence[Overlaid]) -> list[Curve | None]:
+    """The load of each run, that of its first generator, in the unit and scale of the first run that has one."""
+    rates = [next((part.rate.series for part in generators(run.view) if part.rate is not None), None) for run in runs]
+    some = [rate for rate in rates if rate is not None and len(rate.finite())]
+    if not some:
+        return [None] * len(runs)
+    unit = some[0].trait.unit
+    scale = scale_of(unit, max(float(rate.finite().values.max()) for rate in some if rate.trait.unit == unit))
+    return [
+        curve_of(rate, POINTS, scale) if rate is not None and len(rate.finite()) and rate.trait.unit == unit else None
+        for rate in rates
+    ]
+
+
+def _draw_load(plot: Any, load: Sequence[Curve | None], axis: _Axis) -> list[LegendItem]:
+    """The load of each run in grey with the dashes of the run, on an axis of its own on the right."""
+    there = [(number, curve) for number, curve in enumerate(load) if curve is not None]
+    if not there:
+        return []
+    plot.extra_y_ranges["load"] = Range1d(start=0, end=1.25 * max(curve.high or 0.0 for _, curve in there) or 1.0)
+    plot.extra_y_scales["load"] = LinearScale()
+    scale = LinearAxis(y_range_name="load", axis_label=PlainText(text=f"load, {plain(there[0][1].unit)}"))
+    dress_axis(scale)
+    scale.axis_label_text_color = scale.major_label_text_color = scale.axis_line_color = GREY
+    plot.add_layout(scale, "right")
+    lines = []
+    for number, curve in there:
+        x, y = axis.laid(number, curve)
+        style = Line(
+            x="time", y="value", line_color=GREY, line_alpha=0.75, line_dash=DASHES[number % len(DASHES)], line_width=1
+        )
+        lines.append(put(plot, ColumnDataSource({"time": x, "value": y}, name="load"), style, axis="load"))
+    return [LegendItem(label=literal("load (right axis)"), renderers=lines)]
+
+
+def _plot(
+    runs: Sequence[Overlaid],
+    curves: Sequence[Curve | None],
+    load: Sequence[Curve | None],
+    x_range: Range1d,
+    axis: _Axis,
+) -> Any:
     there = [curve for curve in curves if curve is not None]
     plot = blank(x_range, reach(there, None), HEIGHT, there[0].unit, axis.span_s, log=False, small=False)
-    plot.min_border_right = NARROW_BORDER
     plot.xaxis[0].formatter = PrintfTickFormatter(format=f"%g {axis.unit}")
     plot.xaxis[0].ticker = BasicTicker(desired_num_ticks=8)
     _shade(plot, axis)
-    items, lines, ends = [], [], []
+    behind = _draw_load(plot, load, axis)
+    items, lines, ends = list[LegendItem](), [], []
     for index, (run, curve) in enumerate(zip(runs, curves, strict=True)):
         if curve is None:
             continue
@@ -181,7 +241,7 @@ def _plot(runs: Sequence[Overlaid], curves: Sequence[Curve | None], x_range: Ran
     ]
     plot.add_tools(HoverTool(renderers=lines, tooltips=tips, mode="mouse"))
     legend = Legend(
-        items=items,
+        items=[*items, *behind],
         orientation="horizontal",
         location="top_left",
         border_line_color=None,
@@ -215,8 +275,8 @@ def _shade(plot: Any, axis: _Axis) -> None:
         x0="x0", x1="x1", fill_color="colour", fill_alpha="alpha", line_color=GREY, line_alpha=0.35, line_dash="dotted"
     )
     put(plot, strips, style).level = "underlay"
-    plot.extra_y_ranges = {"band": Range1d(start=0, end=1)}
-    plot.extra_y_scales = {"band": LinearScale()}
+    plot.extra_y_ranges["band"] = Range1d(start=0, end=1)
+    plot.extra_y_scales["band"] = LinearScale()
     texts = ColumnDataSource(
         {
             "x": [begin for _, begin, _ in named],

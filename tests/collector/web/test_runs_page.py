@@ -13,14 +13,16 @@ import httpx
 import jsonschema
 import numpy as np
 import pytest
+from tests.browser.answer_records import AUTHD, incident_record
 from tests.commands import MAX_WAIT_S
 
 from soakwatch.core.sparkline import HEIGHT, WIDTH, sparkline
 from soakwatch.judge.baseline import META as BASELINE
 from soakwatch.judge.baseline import BaselineSnapshot
 from soakwatch.judge.planned import PLANNED_KEY, planned_text
+from soakwatch.judge.record_verdict import judge_record
 from soakwatch.plan.web import WebPlan
-from soakwatch.record import Record
+from soakwatch.record import Record, RecordView
 from soakwatch.record.model import StoredEvent
 from soakwatch.record.writer_lock import release_lock, take_lock
 from soakwatch.runs.catalog import run_line
@@ -358,3 +360,15 @@ def test_the_terminal_lists_the_same(recorded: Recorded, soakwatch: Callable[...
     printed = str(getattr(soakwatch("runs"), "stdout", ""))
     assert re.search(r"night .* ended +fail +✗ reboot on dut +100 %", printed)
     assert "damaged cannot be read: record.sqlite is not a record" in printed
+
+
+def test_the_series_of_a_dead_process_is_its_memory(tmp_path: Path) -> None:
+    """And not a line that is up, or down; nor is what the monitor costs the worst of any run."""
+    folder = incident_record(tmp_path / "run", long=True)
+    with RecordView.open(folder) as view:
+        verdict = judge_record(view, ended=True)
+    died = replace(next(f for f in verdict.findings if f.rule == "process_restart"), outcome=Outcome.FAIL, object=AUTHD)
+    own = replace(died, rule="growth", target="monitor", metric="monitor.memory.usage", object="")
+    spark = summary_of(judged(folder, "fail", own, died)).spark
+    assert spark is not None
+    assert (spark.target, spark.metric, spark.object) == ("gw", "process.memory.usage", AUTHD)

@@ -14,6 +14,7 @@ from typing import cast
 
 import httpx
 import pytest
+from tests.browser.answer_records import process_record
 from tests.collector.runs.compared_runs import SECOND, T0, MakeRun, finding, written_run
 
 from soakwatch.core.labels import LABELS_KEY, labels_json
@@ -204,3 +205,16 @@ def test_gone_metrics_and_gaps_do_not_break_a_plot(make_run: MakeRun) -> None:
     compared = comparison([make_run("short", seconds=1), make_run("long", seconds=400)])
     assert [plot.key.metric for plot in compared.plots] == ["system.cpu.utilization"]
     assert [line.cells[0] for line in compared.data.figures if line.head == "CPU, mean"] == ["99 %"]
+
+
+def test_the_load_of_each_run_lies_behind_the_lines(tmp_path: Path, visitor: httpx.Client) -> None:
+    """On an axis of its own that ends a quarter above 946 requests/s, whatever the device's lines are; and not
+    behind the generator's own."""
+    for name, leak in (("one", 0.0), ("two", 52.0)):
+        process_record(tmp_path / "runs" / name, leak_mib_h=leak)
+    texts = [json.dumps(piece) for piece in pieces_of(visitor.get("/compare?run=one&run=two").text)]
+    loaded = [text for text in texts if "load (right axis)" in text]
+    assert 1 <= len(loaded) < len(texts)
+    assert all(text.count('"name": "load"') == 2 for text in loaded)
+    assert all('"end": 1182.5' in text for text in loaded)
+    assert not any("load.request.rate" in text for text in loaded)

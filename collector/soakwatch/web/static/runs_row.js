@@ -1,7 +1,7 @@
 "use strict";
 /* The cells of one run of the list. ``page`` says what is selected and sought, and does what is clicked. */
 const runRow = (() => {
-  const SVG = "http://www.w3.org/2000/svg", MAX_CHIPS = 4;
+  const SVG = "http://www.w3.org/2000/svg", MAX_CHIPS = 4, MAX_TARGETS = 3;
   const SYMBOLS = {fail: "✗", inconclusive: "?", warn: "!", pass: "✓"};
 
   /* --- small things --- */
@@ -105,7 +105,7 @@ const runRow = (() => {
     const list = make("span");
     const all = run.targets ?? [];
     const devices = all.filter((target) => target.role === "dut");
-    const shown = (devices.length > 0 ? devices : all).slice(0, 8);
+    const shown = (devices.length > 0 ? devices : all).slice(0, MAX_TARGETS);
     for (const [n, target] of shown.entries()) list.append(n > 0 ? ", " : "", isolated(target.name, "name"));
     const more = all.length - shown.length;
     if (more > 0) list.append(make("span", ` + ${more}`, "soft"));
