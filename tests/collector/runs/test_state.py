@@ -137,6 +137,7 @@ def test_the_newest_evaluation_is_shown_though_nothing_new_was_found(record: Rec
             "limit_s": 7200.0,
             "soonest_s": 6000.0,
             "latest_s": 9000.0,
+            "change": None,
             "words": rate.words,
         }
     ]

@@ -51,7 +51,7 @@ TEMPLATE = """\
 {% if card.captures %}<p><b>Flight recorder.</b> {% for capture in card.captures[:few_captures] %}<a href="#{{ capture.anchor }}">{{ capture.window.begin_ns|span(capture.window.end_ns) }}</a> ({{ capture.reason }}){{ "; " if not loop.last }}{% endfor %}{% if card.captures|length > few_captures %}; and {{ card.captures|length - few_captures }} more{% endif %}</p>{% endif %}
 {% if card.events %}<p><b>Events in this window.</b></p>{{ m.events(card.events) }}{% endif %}
 </div></div>
-{% if card.arithmetic %}<details><summary>The rule's arithmetic</summary><table class="pairs">{{ m.caption("The arithmetic of " ~ card.finding.rule) }}<tbody>
+{% if card.arithmetic %}<details class="bulk"><summary>The rule's arithmetic</summary><table class="pairs">{{ m.caption("The arithmetic of " ~ card.finding.rule) }}<tbody>
 {% for name, value in card.arithmetic %}<tr><th class="name">{{ name }}</th><td class="num">{{ value }}</td></tr>
 {% endfor %}</tbody></table></details>{% endif %}
 {% for element in card.plots %}{{ m.plot(element, height) }}{% endfor %}
