@@ -70,7 +70,7 @@ def subject_of(page: Page, finding: Finding | None, failed_ns: int | None) -> Su
         ]
         found = [Line(curve_of(series, POINTS), name) for series, name in cut]
         return Subject(*_alike(found, window))
-    keys = _keys(page, finding)
+    keys = series_of(page, finding)
     cadence_s = page.source.series(keys[0]).cadence_s if keys else None
     window = _around(page, finding, failed_ns, cadence_s)
     if window == whole:
@@ -91,7 +91,7 @@ def _alike(found: Sequence[Line], window: Window) -> tuple[tuple[Line, ...], Win
     return lines, window, f"{names}, {unit}" if names and unit else names
 
 
-def _keys(page: Page, finding: Finding) -> tuple[SeriesKey, ...]:
+def series_of(page: Page, finding: Finding) -> tuple[SeriesKey, ...]:
     """The series that show what failed."""
     traits = traits_of(finding.rule)
     judged = tuple(key for key in page.judged_by(finding) if key.metric not in IDENTITIES)[:50]

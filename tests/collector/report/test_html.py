@@ -135,15 +135,15 @@ def models(page: str, name: str) -> int:
 
 
 def test_every_judged_series_is_plotted_over_the_load(page: str) -> None:
-    """Three findings with series, the two other judged series that change, and three of the load, on one time axis."""
+    """Four findings with series, the two other judged series that change, and three of the load, on one time axis."""
     pieces = [json.loads(text) for text in re.findall(r'class="plot-piece" data-element="[^"]+">(.*?)</script>', page)]
     overview = page[page.index('<section id="overview"') :].split("</section>")[0].count('class="plot"')
     assert overview == 9
-    assert models(page, "Figure") == len(pieces) == 8 + overview
+    assert models(page, "Figure") == len(pieces) == 9 + overview
     axes = [piece["roots"][0]["attributes"]["x_range"]["attributes"] for piece in pieces]
     assert all(axis == axes[0] for axis in axes)
     assert axes[0]["name"] == "time"
-    assert page.count('"text":"load, requests/s"') == 7 + overview - 1  # the load is not drawn behind itself
+    assert page.count('"text":"load, requests/s"') == 8 + overview - 1  # the load is not drawn behind itself
     assert "Plotted with their findings above: leaker process.memory.usage" in Outline(page).text
     assert "Passed and constant Series that never changed twin process.start_time" in Outline(page).text
 

@@ -150,3 +150,20 @@ def test_the_newest_evaluation_is_shown_though_nothing_new_was_found(record: Rec
     record.finish()
     record.close()
     assert reader.read(BEGIN + 190 * SECOND).rates == (), "nobody runs it: nothing goes on"
+
+
+def test_what_has_grown_much_is_told_beside_the_verdict_so_far(record: Record, tmp_path: Path) -> None:
+    """A page is not green at +170 %; one of 5 % is a figure among others."""
+    source = record.source("dut", "local", "local", SECOND, required=True).id
+    record.begin_span(BEGIN)
+    record.begin_phase("soak", BEGIN)
+    record.put([poll(source, index, PollOutcome.OK) for index in range(200)])
+    reader, told = StateReader(tmp_path / "run"), []
+    for seconds, change in ((180, 0.05), (185, 1.7)):
+        rate = Rate("dut", "process.memory.usage", "process=svc", "By", BEGIN, 5e7, 4e7, 6e7, change=change)
+        record.set_meta(SO_FAR, snapshot_text(LiveSnapshot(BEGIN + seconds * SECOND, (rate,))))
+        shown = state_data(reader.read(BEGIN + 190 * SECOND), report=False)
+        told.append((shown["growing"], shown["line"]))
+    assert told[0] == (False, "No failure so far.")
+    assert told[1][0] is True
+    assert "memory of svc on dut has changed by +170 % so far (+47.7 MiB/h), which may be a warm-up" in str(told[1][1])

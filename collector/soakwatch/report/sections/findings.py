@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from soakwatch.core.formatting import extent, number, quantity, share_text, span_text, zoom_of
 from soakwatch.core.units import show_seconds
 from soakwatch.report.acknowledged import Acknowledgement
-from soakwatch.report.page import IDENTITIES, Page, worst_first
+from soakwatch.report.page import Page, worst_first
+from soakwatch.report.proof_subject import series_of
 from soakwatch.report.summaries import confidence_text, has_own_frame, kind_words, undecided
 from soakwatch.report.timeline import around
 from soakwatch_model.finding import Finding, Mark, Outcome
@@ -63,7 +64,7 @@ TEMPLATE = """\
 <span class="name">{{ subject(card.finding.metric, card.finding.object) }}</span></h4>
 <p class="reason">{{ reason }}</p>
 {% if card.guide %}<dl class="guide">{% for name, text in card.guide %}<div><dt>{{ name }}</dt><dd>{% if name == "Change it with" %}<code>{{ text }}</code>{% else %}{{ text }}{% endif %}</dd></div>{% endfor %}</dl>{% endif %}
-{{ m.said(card.acknowledged) }}<details class="evidence"><summary>Numbers, exact definition, events and plot</summary>{{ evidence(card) }}</details>
+{{ m.said(card.acknowledged) }}<details class="evidence"><summary>Numbers, exact definition, events{% if card.plots %} and plot{% endif %}</summary>{{ evidence(card) }}</details>
 </article>
 {% endmacro %}
 {% macro rows(findings) %}
@@ -251,13 +252,13 @@ def _card(page: Page, index: int) -> dict[str, object]:
     finding, anchor = page.verdict.findings[index], _anchor(index)
     page.finding_anchors[id(finding)] = anchor
     draw = page.drawing.plots < _MAX_PLOTS
-    keys = [key for key in page.judged_by(finding) if key.metric not in IDENTITIES]
+    keys = series_of(page, finding)
     plots, left_out = [], ""
     if keys and draw:
         curves = [page.curve(key) for key in keys[:_MAX_LINES]]
         first = curves[0]
         limit = None
-        if finding.limit is not None and finding.unit == first.source_unit:
+        if finding.limit is not None and (finding.unit, finding.metric) == (first.source_unit, first.key.metric):
             limit = finding.limit * first.scale.factor
         alike = [curve for curve in curves if curve.unit == first.unit]
         for key in (curve.key for curve in alike):
