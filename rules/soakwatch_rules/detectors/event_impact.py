@@ -11,6 +11,7 @@ import numpy as np
 
 from soakwatch_model.case import Case
 from soakwatch_model.event import Event
+from soakwatch_model.fact import Happened, Onset
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
 from soakwatch_model.roles import DUT
 from soakwatch_rules.draft import draft
@@ -229,6 +230,9 @@ class EventImpact:
             which = "worst"
             text = f"{_summary(kind, assessments)}; {which}: {text}"
         reason = f"{worst.text}; {text}" if worst.text else text
+        if worst.outcome is Outcome.FAIL:
+            cost = Happened(kind, f"cost more than allowed ({worst.text})", broke=True)
+            finding = replace(finding, facts=(Onset(worst.impact.event.begin_ns), cost))
         return replace(finding, outcome=worst.outcome, reason=reason, why=worst.why, settle=worst.settle)
 
     def _conclude(self, case: Case, event_impact: Impact) -> _Assessment:

@@ -361,9 +361,22 @@ def failover(at: Scene) -> Happened:
     night, since_s = at.night, _moment(at, 0.3, 0.6)
     since_s = night.at_s[_next_poll(at, since_s)] + 0.3 * night.cadence_s
     begin = BEGIN_NS + round(since_s * 1e9)
-    night.events.append(Event("failover", DUT, "", begin, begin + 10**9, {}, {"outage": 5}, begin + 120 * 10**9))
+    night.events.append(Event("failover", DUT, "", begin, begin + 10**9, {}, {}, begin + 5 * 10**9))
     _fails(at, since_s, float(night.rng.uniform(30, 120)) + night.cadence_s)
     return _truth(at, "failover", since_s, ("event_impact", "loss", "hang"))
+
+
+def free_failover(at: Scene) -> Happened:
+    """A failover was to take 10 s at most, and cost nothing; the load is so slow that its readings jump about."""
+    night, since_s = at.night, _moment(at, 0.3, 0.6)
+    begin = BEGIN_NS + round(night.at_s[_next_poll(at, since_s)] * 1e9)
+    night.events.append(Event("failover", DUT, "", begin, begin + 10**9, {}, {}, begin + 10 * 10**9))
+    if night.has("load.requests"):
+        asked = np.cumsum(night.rng.poisson(10.0 * at.shape * night.cadence_s)).astype(float)
+        night.of("load.requests")[:] = asked
+        night.of("load.request.rate")[:] = np.diff(asked, prepend=0.0) / night.cadence_s
+        night.of("load.offered.rate")[:] = 10.0 * at.shape
+    return Happened("failover that costs nothing", ("pass", "inconclusive"))
 
 
 def cpu_hog(at: Scene) -> Happened:
@@ -425,6 +438,7 @@ KINDS: dict[str, Callable[[Scene], Happened]] = {
     "link flap": link_flap,
     "generator dies": generator_dies,
     "failover": failover,
+    "failover that costs nothing": free_failover,
     "CPU hog": cpu_hog,
     "disk full": disk_full,
     "crash and leak": two_at_once,
