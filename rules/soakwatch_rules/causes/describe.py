@@ -70,6 +70,11 @@ def describe(context: CauseContext, group: Group) -> Cause:
     outcome = min((f.outcome for f in own), key=list(Outcome).index)
     deciding = [f for f in own if f.outcome is outcome]
     since = None if loose else since_of(deciding)
+    if not line and since is not None:  # what goes on since a moment has that one
+        told = _Entry(
+            Mark(since, deciding[0].window.end_ns, "goes on since then", outcome=outcome), "", deciding[0].rule, ""
+        )
+        line = (told.worded([_object(deciding[0])]),)
     return Cause(
         kind=group.kind,
         target=targets.pop() if len(targets) == 1 else "",
