@@ -112,6 +112,8 @@ def clause(finding: Finding, *, where: bool = True) -> str:
     >>> clause(Finding("process_restart", 1, Outcome.FAIL, "gw", "", "process=authd,instance=0", at, "", "", 9))
     'authd on gw restarted'
     """
+    thing = thing_name(finding.metric, finding.object)
+    where = where and thing != finding.target  # a device of one process has its name
     on = f" on {finding.target}" if where else ""
     rate = rate_of(finding)
     if rate is not None:
@@ -121,7 +123,6 @@ def clause(finding: Finding, *, where: bool = True) -> str:
     said = finding.fact(Happened)
     if said is not None:
         return f"{said.thing}{on} {said.verb}" if said.thing else f"{finding.target} {said.verb}"
-    thing = thing_name(finding.metric, finding.object)
     if finding.fact(Gone) is not None:
         return f"{thing}{on} exited and is still down"
     return happened_words(finding.rule, thing, finding.target, where=where)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from soakwatch.core.formatting import quantity, subject
 from soakwatch.core.plain_names import plain_name
@@ -60,7 +61,7 @@ def _finding(writer: ConsoleWriter, page: Page, cause: Cause, *, brief: bool) ->
 def _cause(writer: ConsoleWriter, page: Page, cause: Cause, *, brief: bool) -> None:
     """What happened, its moments with offsets, the figures of the leading finding, and the others in a line each."""
     lead, *others = members(page.verdict, cause)
-    sure = "" if cause.confidence is None else f", confidence {confidence_text(cause.confidence)}"
+    sure = "" if brief or cause.confidence is None else f", confidence {confidence_text(cause.confidence)}"
     writer.say(
         head(cause.outcome, cause.outcome.value),
         (f"  {cause.target or 'several targets'}  {lead.rule}", "bold"),
@@ -77,10 +78,7 @@ def _cause(writer: ConsoleWriter, page: Page, cause: Cause, *, brief: bool) -> N
         writer.say(f"of {named}", indent=_INDENT)
         return
     _evidence(writer, page, lead, brief=brief)
-    if brief:
-        if others:
-            rules = some(sorted({finding.rule for finding in others}))
-            writer.say(f"also found by: {rules} ({counted(len(others), 'finding')})", indent=_INDENT)
+    if brief:  # what else found it stands in the headline
         return
     by_rule: dict[tuple[str, Outcome, str], list[Finding]] = {}
     for finding in others:
@@ -99,7 +97,8 @@ def _evidence(writer: ConsoleWriter, page: Page, finding: Finding, *, brief: boo
     """Figures, forecast, remedy, context and the judged series; in brief a warning has its sentence alone."""
     if brief and finding.outcome is Outcome.WARN:
         return
-    writer.say("; ".join(figures(finding)), indent=_INDENT)
+    told = replace(finding, smallest_detectable=None) if brief else finding
+    writer.say("; ".join(figures(told)), indent=_INDENT)
     if finding.forecast is not None and (words := forecast_words(finding.forecast)):
         writer.say(("forecast: ", "bold"), words, indent=_INDENT)
     if finding.settle:
