@@ -191,6 +191,8 @@ def test_killed_and_resumed(started: Started, soakwatch: Command, until: Until, 
     process.wait()
     assert polls_so_far(run) >= before
     assert "broken off" in soakwatch("runs").stdout
+    killed_s = time.monotonic()
+    until(lambda: time.monotonic() > killed_s + 0.5, "two due times without a monitor")
     before = polls_so_far(run)
     resumed = started("resume", "last", "--no-web")
     until(lambda: polls_so_far(run) > before + 10, "ten polls of the second life")
