@@ -173,11 +173,18 @@ def _join_gone(context: CauseContext, groups: Groups, free: Sequence[int]) -> No
             and context.traits[p].leads is None
             and context.traits[p].growth is None
             and (began := since_ns(context.findings[p])) is not None
-            and began >= gone.time_ns - context.unsure_ns(p)
+            and began >= gone.time_ns - _blur_ns(context, p)
         ]
         firsts = (since_ns(context.findings[p]) or 0 for p in effects)
         if any(first <= gone.time_ns + context.slack_ns for first in firsts):
             groups.join((index, *effects))
+
+
+def _blur_ns(context: CauseContext, index: int) -> int:
+    """How much earlier a finding may seem to begin than it did; an onset is known to a 48th of a run."""
+    window = context.findings[index].window
+    whole = context.traits[index].marks is Marks.WHOLE
+    return (window.end_ns - window.begin_ns) // 48 if whole else context.unsure_ns(index)
 
 
 def _join_covered(context: CauseContext, groups: Groups, indexes: Sequence[int]) -> None:
