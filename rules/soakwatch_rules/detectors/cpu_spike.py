@@ -375,8 +375,9 @@ class CpuSpike:
             parts.append(f"its normal scatter reached {100 * self.enter:g} % {counted(plateaus.scatter, 'time')}")
         share = finding.numbers["chance_of_shortest"]
         if share < 1 and finding.smallest_detectable is not None:
+            chance = "would probably have been missed" if share < 0.5 else "might have been missed"
             parts.append(
-                f"a spike of {duration(self.seconds)} would have been detected with {quantity(share, '1')} probability"
+                f"a spike of {duration(self.seconds)} {chance} (probability of finding it {quantity(share, '1')})"
             )
         return "; ".join(parts)
 

@@ -84,7 +84,8 @@ class Gap:
         family=Family.POLLS,
         guide=Guide(
             fails_when=(
-                "Never: a silence of three intervals or more that the device caused, or that nothing explains, warns."
+                "Never fails; warns when a source is silent for three intervals or more, unless the monitor or the "
+                "path caused it."
             ),
             misses="Silences shorter than three intervals.",
             knob="gap: {intervals: 5}",

@@ -228,8 +228,8 @@ def _changes(case: Case) -> Look:
             more = event.detail.get("more", "")
             beyond = f", and {more} more" if more else ""
             text = (
-                f"the set-up changed during the run ({some(paths, _MOST)}{beyond}): what was measured before and after "
-                "does not belong together; find out who changed it, and run again"
+                f"the set-up changed during the run ({some(paths, _MOST)}{beyond}): results before and after are not "
+                "comparable; find out who changed it, and run again"
             )
             amiss.append(Remark("", text, float(len(paths)), 0.0, "{change}"))
     return Look(tuple(amiss))

@@ -76,9 +76,7 @@ def doubts_of(judged: JudgedLife, series: Series, short: int, tolerance: float) 
         daily = 24 * rate / abs(c.first) if c.first else 0.0
         share = f" ({100 * daily:.3g} % of the level a day)" if 0 < daily <= 1 else ""
         share = f" ({daily:.3g} times the level a day)" if daily > 1 else share
-        doubts.append(
-            f"a leak slower than {quantity(rate, f'{series.trait.unit}/h')}{share} would not have been detected"
-        )
+        doubts.append(f"only a leak of {quantity(rate, f'{series.trait.unit}/h')}{share} or more would have been found")
     if not c.grows and c.rise > c.allowed:
         change = f" by {100 * c.rise / abs(c.first):.1f} %" if c.first else ""
         literal = "; taken literally, the method says growth" if c.rise > tolerance * abs(c.last) else ""

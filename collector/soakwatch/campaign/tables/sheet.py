@@ -223,8 +223,8 @@ def _legend(view: View) -> tuple[str, ...]:
     if "range" in view.shows or ("interval" in view.shows and short):
         lines.append("low–high: lowest and highest run" + ("" if "range" in view.shows else ", fewer than 6"))
     if any(entry.mark for entry in entries):
-        one = " (of one run each: more than 1 % from the next)" if counts == [1] else ""
-        lines.append(f"best, worst: told apart from all others of this table{one}")
+        far = "more than 1 % from the next value (one run a cell)" if counts == [1] else "the intervals do not overlap"
+        lines.append(f"best, worst: {far}")
     elif len(entries) > 1 and any(figure.better for figure in figures) and view.figure != VERDICT:
         why = "of one run each, within 1 % of the next" if counts == [1] else "the intervals overlap"
         lines.append(f"no best and worst: {why}")

@@ -41,7 +41,7 @@ TEMPLATE = """\
 <div>
 <p><b>Definition.</b> {{ card.finding.definition }} <span class="soft">(rule version {{ card.finding.version }})</span></p>
 {% if card.finding.settle %}<p><b>To resolve.</b> {{ card.finding.settle }}</p>{% endif %}
-{% if card.finding.doubts %}<p><b>Reservations.</b></p><ul>{% for doubt in card.finding.doubts %}<li>{{ doubt }}</li>{% endfor %}</ul>{% endif %}
+{% if card.finding.doubts %}<p><b>Caveats</b></p><ul>{% for doubt in card.finding.doubts %}<li>{{ doubt }}</li>{% endfor %}</ul>{% endif %}
 <p><b>Load in this window.</b>
 {% for load in card.load %}<span class="name">{{ load.name }}</span>: {% for f in load.figures %}{{ f.word }} {% if f.readings %}{{ f.mean|quantity(f.unit) }}{% if f.low != f.high %} ({{ f.low|extent(f.high, f.unit) }}){% endif %}{% else %}no sample{% endif %}{{ ", " if not loop.last }}{% endfor %}{% for word in load.missing %}; {{ word }} {{ "were" if word == "failures" else "was" }} not recorded{% endfor %}{{ "; " if not loop.last else "." }}
 {% else %}{% if generators %}{{ generators }} recorded none.{% else %}No traffic generator was recorded.{% endif %}{% endfor %}
