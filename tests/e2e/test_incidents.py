@@ -8,7 +8,7 @@ import pytest
 from tests.bench.accuracy.incidents import KINDS, Row, try_one
 
 MOST_WRONG = 3
-"""Of sixty."""
+"""Of 65."""
 
 
 def said(row: Row) -> str:
@@ -22,15 +22,14 @@ def test_the_first_line_of_an_incident_is_right(kind: str, tmp_path: Path) -> No
     readings, the load then within 5 %, and the same facts on the page, in Markdown and in verdict.json."""
     for seed in (0, 7):
         row = try_one(kind, seed, tmp_path / str(seed))
-        if (kind, seed) != ("failover", 7):  # its outage ends within the deadline: told is the loss behind it
-            assert not row.wrong, said(row)
+        assert not row.wrong, said(row)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_of_sixty_incidents_57_are_told_right() -> None:
+def test_of_65_incidents_62_are_told_right() -> None:
     """None of them is of the seeds with which the words were made."""
     rows = [try_one(kind, seed) for kind in KINDS for seed in range(100, 105)]
     wrong = [said(row) for row in rows if row.wrong]
-    assert len(rows) == 60
+    assert len(rows) == 65
     assert len(wrong) <= MOST_WRONG, "\n".join(wrong)

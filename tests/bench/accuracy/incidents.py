@@ -467,6 +467,8 @@ def try_one(kind: str, seed: int, keep: Path | None = None) -> Row:
         }
         wrong = [*_wrong(truth, told, str(document["verdict"]), at.night.cadence_s)]
         wrong += [f"{name} says otherwise" for name, lines in shown.items() if not _same(document, lines)]
+        if not _heads(document):
+            wrong.append("report: the first of the findings is another one, and the list of runs shows that")
         return Row(seed, truth, str(document["verdict"]), told, tuple(wrong), str(document["first"]["sentence"]))
 
 
@@ -486,6 +488,18 @@ def told_by(document: dict[str, object]) -> Told:
         first["phase"] or "",
         first["next"],
     )
+
+
+def _heads(document: dict[str, object]) -> bool:
+    """Whether the first finding is the one that is told first: lists, dashboards and hooks show that."""
+    first, findings = document["first"], document["findings"]
+    assert isinstance(first, dict)
+    assert isinstance(findings, list)
+    if document["verdict"] != "fail":
+        return True
+    return [first[key] for key in ("target", "rule", "object")] == [
+        findings[0][key] for key in ("target", "rule", "object")
+    ]
 
 
 def _same(document: dict[str, object], lines: list[str]) -> bool:
