@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from soakwatch.record.model import StoredEvent
 from soakwatch.sinks.lines import Value, key, line, milliseconds
 from soakwatch_model.finding import Finding, Outcome
-from soakwatch_rules.causes.moments import moments_of
+from soakwatch_rules.causes.when import since_ns
 
 SEVERITY = {Outcome.PASS: 0.0, Outcome.WARN: 1.0, Outcome.INCONCLUSIVE: 2.0, Outcome.FAIL: 3.0}
 RANK = {Outcome.PASS: 0.0, Outcome.INCONCLUSIVE: 1.0, Outcome.WARN: 2.0, Outcome.FAIL: 3.0}
@@ -146,13 +146,13 @@ def _moment_fields(finding: Finding) -> dict[str, Value]:
     window = finding.window
     return {
         "at_ms": milliseconds(_at_ns(finding)),
-        "moment": 1.0 if len(moments_of(finding)) or window.end_ns <= window.begin_ns else 0.0,
+        "moment": 1.0 if since_ns(finding) is not None or window.end_ns <= window.begin_ns else 0.0,
     }
 
 
 def _at_ns(finding: Finding) -> int:
-    moments = moments_of(finding)
-    return moments.begin[0] if len(moments) else finding.window.begin_ns
+    moment_ns = since_ns(finding)
+    return finding.window.begin_ns if moment_ns is None else moment_ns
 
 
 def _withdrawn(reason: str) -> dict[str, Value]:

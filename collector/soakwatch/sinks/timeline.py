@@ -18,6 +18,7 @@ from soakwatch.sinks.phases import Phases
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.window import Window
 from soakwatch_rules.causes.moments import moments_of
+from soakwatch_rules.causes.when import since_ns
 
 MEASUREMENT = "soakwatch_timeline"
 OK, NO_PHASE, NO_READING, ENDED = "ok", "no phase", "no reading", "ended"
@@ -176,9 +177,11 @@ def shown(finding: Finding, run: Window, visible_ns: int, open_from_ns: int | No
     window = finding.window
     moments = moments_of(finding)
     if not len(moments):
-        if open_from_ns is not None and window.end_ns > open_from_ns and window.end_ns > window.begin_ns:
-            return [(window.begin_ns, None)]
-        return [(window.begin_ns, max(window.end_ns, window.begin_ns + visible_ns))]
+        moment_ns = since_ns(finding)
+        begin_ns = window.begin_ns if moment_ns is None else moment_ns
+        if open_from_ns is not None and window.end_ns > open_from_ns and window.end_ns > begin_ns:
+            return [(begin_ns, None)]
+        return [(begin_ns, max(window.end_ns, begin_ns + visible_ns))]
     longest = _ends(finding)
     parts: list[Times] = []
     for begin_ns, end_ns in zip(moments.begin, moments.end, strict=True):
