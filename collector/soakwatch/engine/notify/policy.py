@@ -11,6 +11,7 @@ from soakwatch.core.formatting import subject
 from soakwatch.record.findings import identity_of
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, Outcome
+from soakwatch_rules.causes.when import since_ns
 
 SENT, FAILED = "notify.sent", "notify.failed"
 """The kinds of events that say what became of a notification."""
@@ -118,5 +119,6 @@ def words_of(finding: Finding) -> str:
 
 
 def began_ns(finding: Finding) -> int:
-    """When the failure of a finding occurred: its first mark, else the end of its window."""
-    return min((mark.begin_ns for mark in finding.marks), default=finding.window.end_ns)
+    """When the failure of a finding occurred, as all surfaces tell it; where no moment is known, when it was found."""
+    moment_ns = since_ns(finding)
+    return finding.window.end_ns if moment_ns is None else moment_ns
