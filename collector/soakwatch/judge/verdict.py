@@ -83,6 +83,12 @@ class Verdict:
         return told_of(self.findings, self.causes, outcome)
 
     @property
+    def first_failure_ns(self) -> int | None:
+        """The first moment of all that fails; None where nothing fails, or no moment is known."""
+        moments = (cause.since_ns for cause in self.causes if cause.outcome is Outcome.FAIL)
+        return min((time_ns for time_ns in moments if time_ns is not None), default=None)
+
+    @property
     def words(self) -> str:
         """The verdict in a word, or its preliminary form before the end."""
         if not self.preliminary:

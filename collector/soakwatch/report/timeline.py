@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from soakwatch.core.formatting import number, source_name, span_text, zoom_of
 from soakwatch.core.units import show_seconds
-from soakwatch.report.moments import first_failure_ns
 from soakwatch.report.page import Page
 from soakwatch_model.finding import Mark, MarkKind, Outcome
 from soakwatch_model.window import Window
@@ -57,7 +56,7 @@ def chain_of(page: Page) -> Chain:
     timed = [(index, cause) for index, cause in causes if cause.timeline]
     lasting = [(index, cause) for index, cause in causes if not cause.timeline and _happened(cause)]
     moments = sorted([*_ordered(timed), *_silences(page, timed)], key=lambda moment: (moment[3].begin_ns, moment[0]))
-    failed_ns = first_failure_ns(page.verdict)
+    failed_ns = page.verdict.first_failure_ns
     first_ns = min((mark.begin_ns for *_, mark in moments), default=0) if failed_ns is None else failed_ns
     rows = tuple(_row(page, moment, first_ns) for moment in moments)
     left_out = sum(len(cause.timeline) for _, cause in timed) - sum(row.cause is not None for row in rows)

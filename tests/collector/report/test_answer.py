@@ -28,7 +28,6 @@ from soakwatch.report.html import render_html
 from soakwatch.report.json import render_json
 from soakwatch.report.markdown import render_markdown
 from soakwatch.report.matrix import Matrix, live_matrix, matrix_of
-from soakwatch.report.moments import failed_ns
 from soakwatch.report.page import open_page
 from soakwatch.report.proof_plot import ProofPlot, proof_plot, tick_texts, ticks_between
 from soakwatch_model.finding import Outcome
@@ -51,7 +50,7 @@ def plotted(folder: Path, width: int = 760, height: int = 300) -> ProofPlot:
     with RecordView.open(folder) as view:
         page = open_page(view, judge_record(view))
         answer = answer_of(page)
-        begin_ns = None if answer.cause < 0 else failed_ns(page.verdict.causes[answer.cause])
+        begin_ns = answer.since_ns
         plot = proof_plot(page, answer.proof, width, height, begin_ns)
     assert plot is not None
     return plot

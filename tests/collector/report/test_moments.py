@@ -8,7 +8,6 @@ from dataclasses import replace
 from soakwatch.judge.verdict import Verdict
 from soakwatch.record.source import ReportSource
 from soakwatch.report.html import render_html
-from soakwatch.report.moments import first_failure_ns
 from soakwatch_model.finding import Finding, Mark, Outcome
 from soakwatch_model.window import Window
 from soakwatch_rules.causes import Cause, CauseKind
@@ -55,16 +54,16 @@ def upgraded(night: Night, *, marked: bool = True) -> Verdict:
 
 def test_the_first_failure_is_the_first_moment_that_failed_itself(night: Night) -> None:
     verdict = upgraded(night)
-    assert first_failure_ns(verdict) == CRASH
+    assert verdict.first_failure_ns == CRASH
     assert [one.since_ns for one in verdict.told] == [CRASH], "every surface tells this one"
 
 
 def test_of_a_failure_without_a_moment_none_is_told(night: Night) -> None:
     verdict = upgraded(night, marked=False)
-    assert first_failure_ns(verdict) is None
+    assert verdict.first_failure_ns is None
     assert [one.since_ns for one in verdict.told] == [None]
     quiet = replace(verdict, causes=())
-    assert first_failure_ns(quiet) is None
+    assert quiet.first_failure_ns is None
 
 
 def test_the_page_counts_from_what_failed(plain: Night) -> None:

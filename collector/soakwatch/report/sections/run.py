@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from soakwatch.core.formatting import number, share_text, utc
 from soakwatch.core.units import show_bytes, show_seconds
 from soakwatch.judge.record_trust import seal_words
-from soakwatch.report.moments import first_failure_ns
 from soakwatch.report.page import Page
 from soakwatch_model.finding import Outcome
 
@@ -48,7 +47,7 @@ def facts(page: Page) -> Mapping[str, object]:
     ]
     if seal := seal_words(verdict.checked):
         run.append(("record", seal))
-    failed_ns = first_failure_ns(verdict)
+    failed_ns = verdict.first_failure_ns
     if failed_ns is not None:
         run.append(("first failure (UTC)", utc(failed_ns)))
     return {

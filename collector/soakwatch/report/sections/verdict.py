@@ -7,7 +7,6 @@ from collections.abc import Mapping
 
 from soakwatch.report.answer import answer_of, chain_title, issue_text
 from soakwatch.report.matrix import matrix_of
-from soakwatch.report.moments import failed_ns
 from soakwatch.report.page import Page
 from soakwatch.report.proof_plot import proof_plot
 
@@ -55,7 +54,7 @@ def facts(page: Page) -> Mapping[str, object]:
     """The answer with its plot in two sizes, and the table of many devices."""
     answer = answer_of(page)
     matrix = matrix_of(page.verdict)
-    since_ns = None if answer.cause < 0 else failed_ns(page.verdict.causes[answer.cause])
+    since_ns = answer.since_ns
     return {
         "answer": answer,
         "preliminary": page.verdict.preliminary,
