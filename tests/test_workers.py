@@ -29,7 +29,18 @@ def session(folder: Path, *bodies: str, words: Sequence[str] = ()) -> tuple[list
 
 
 def test_a_file_stays_in_one_process_and_fixtures_of_the_session_end(tmp_path: Path) -> None:
+    meets = """
+import time
+from pathlib import Path
+def meets(own, other):
+    here = Path(__file__).parent
+    (here / own).touch()
+    end = time.monotonic() + 60
+    while not (here / other).exists() and time.monotonic() < end: time.sleep(0.01)
+"""
     bodies = [f"@pytest.mark.parametrize('n', range(5))\ndef test_n(n): say('file{number}')\n" for number in range(4)]
+    for number in range(2):  # neither of two begins a second file before the other has begun one
+        bodies[number] = f"{meets}{bodies[number].rstrip()}, meets('met{number}', 'met{1 - number}')\n"
     printed, told = session(tmp_path, *bodies)
     assert "20 passed" in printed[-1]
     by_file = [{pid for word, pid in told if word == f"file{number}"} for number in range(4)]

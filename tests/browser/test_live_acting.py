@@ -31,7 +31,9 @@ def going(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Going]:
 def once(browser: Browser, going: Going) -> Iterator[Tab]:
     """Its page for someone who may act."""
     with watched(browser) as opens:
-        yield opened(opens(), going.link())
+        tab = opened(opens(), going.link())
+        tab.page.locator("#mark-button").wait_for()  # the state of the run has come: keys are heard from then on
+        yield tab
 
 
 @pytest.fixture
