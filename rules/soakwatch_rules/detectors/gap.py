@@ -17,7 +17,7 @@ from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.silences import to_the_end
 from soakwatch_rules.traits import Family, Guide, Inconclusive, Judges, Marks, Traits, Words
-from soakwatch_rules.wording.words import counted, duration, moment
+from soakwatch_rules.wording.words import duration, moment
 
 _MAX_MARKS = 100
 _SHOWN = 3
@@ -60,8 +60,8 @@ class Gap:
     >>> silence = Silence(Window(100 * 10**9, 160 * 10**9), {"timeout": 5})
     >>> case = Case("dut", "", Window(0, 1000 * 10**9), ledgers=(ledger("snmp", silence), ledger("ssh")))
     >>> for finding in Gap().judge(case):
-    ...     print(finding.object, finding.outcome, "-", finding.reason.partition(":")[0])
-    snmp pass - 1 silence, 1 min in total
+    ...     print(finding.object, finding.outcome, "-", finding.reason.partition(" from")[0])
+    snmp pass - no answer for 1 min
     ssh pass - no silence of 30 s or longer
 
     References: J. Mogul and K. Ramakrishnan, Eliminating Receive Livelock in an Interrupt-Driven Kernel, ACM TOCS 15,
@@ -170,11 +170,13 @@ class Gap:
         if not gaps:
             return replace(finding, outcome=Outcome.PASS, reason=f"no silence of {duration(least_s)} or longer")
         text = "; ".join(
-            f"{moment(g.window.begin_ns)} for {duration(g.window.seconds)}, {g.cause}: {g.why}" for g in gaps[:_SHOWN]
+            f"no answer for {duration(g.window.seconds)} from {moment(g.window.begin_ns)} ({g.cause}: {g.why})"
+            for g in gaps[:_SHOWN]
         )
         more = f"; and {len(gaps) - _SHOWN} more" if len(gaps) > _SHOWN else ""
         ended = to_the_end([ledger], [g.window for g in in_order if g.cause == PATH], case.window, _DEAD_S)
         outcome = Outcome.WARN if BLAMED.intersection(named) or ended is not None else Outcome.PASS
-        reason = f"{counted(len(gaps), 'silence')}, {duration(unseen)} in total:  {text}{more}"
+        many = "" if len(gaps) == 1 else f"{len(gaps)} silences, {duration(unseen)} in total: "
+        reason = f"{many}{text}{more}"
         caveat = f"{ledger.source} saw nothing of what happened in {duration(unseen)} of silence"
         return replace(finding, outcome=outcome, reason=reason, doubts=(caveat,))

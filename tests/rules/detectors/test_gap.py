@@ -87,7 +87,7 @@ def test_causes(result: Case, cause: str, expected: Outcome) -> None:
     finding = judge(result)
     assert f"{cause}_s" in finding.numbers, finding.reason
     assert finding.outcome is expected
-    assert f", {cause}: " in finding.reason
+    assert f"({cause}: " in finding.reason
     assert finding.numbers["unseen_s"] == pytest.approx(100)
     assert finding.measured == pytest.approx(100)
 
