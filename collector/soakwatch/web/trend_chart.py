@@ -5,16 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from soakwatch.core.formatting import utc
+from soakwatch.core.formatting import quantity, utc
 from soakwatch.runs.figures import FigureValue, figure_text
 from soakwatch.runs.trend import FigureTrend, PlanTrend
 from soakwatch.runs.trend_words import change_text, reach
+from soakwatch_model.flow import BACK, BITS, OFFERED, PACKETS, REQUESTS, SENT
+from soakwatch_model.metric import flows
 
 WIDTH, HEIGHT = 760, 190
 """The box of a chart, in its own units."""
 _LEFT, _RIGHT, _TOP, _BOTTOM = 118, 8, 18, 24
 _LETTER = 6.4  # the width of one, in units
 _MARGIN = 0.08  # of the values' reach, above and below
+_FULL = 0.85 * (HEIGHT - _TOP - _BOTTOM)  # the height of the highest load
+_CARRIED = tuple(
+    name for what in (REQUESTS, PACKETS, BITS) for side in (OFFERED, SENT, BACK) for name in flows(side, what)
+)
+"""What tells the load, what was asked for before what came back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +57,15 @@ class TurnLine:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """All that is drawn of a figure. ``ticks`` are heights with their values in words."""
+    """All that is drawn of a figure. ``ticks`` are heights with their values in words. ``bars`` are the load of each
+    run on an axis of its own, from 0 to ``load`` at the height ``_FULL``: left edge, top, width and height of each."""
 
     points: tuple[Point, ...]
     bands: tuple[Band, ...]
     turns: tuple[TurnLine, ...]
     ticks: tuple[tuple[float, str], ...]
+    bars: tuple[tuple[float, float, float, float], ...] = ()
+    load: str = ""
 
 
 def chart_of(plan: PlanTrend, figure: FigureTrend) -> Chart | None:
@@ -101,4 +111,32 @@ def chart_of(plan: PlanTrend, figure: FigureTrend) -> Chart | None:
         for turn in figure.turns
     )
     ticks = tuple((y(v), figure_text(figure.spec, FigureValue(v, figure.unit))) for v in (min(there), max(there)))
-    return Chart(tuple(points), tuple(bands), turns, ticks if ticks[0][1] != ticks[1][1] else ticks[:1])
+    apart = ticks if ticks[0][1] != ticks[1][1] else ticks[:1]
+    loads, words = load_of(plan)
+    bars = tuple(
+        (x(index + 0.15), round(HEIGHT - _BOTTOM - share * _FULL, 1), round(0.7 * step, 1), round(share * _FULL, 1))
+        for index, share in enumerate(loads)
+        if share is not None and figure.spec.metric not in _CARRIED
+    )
+    return Chart(tuple(points), tuple(bands), turns, apart, bars, words if bars else "")
+
+
+def load_of(plan: PlanTrend) -> tuple[tuple[float | None, ...], str]:
+    """The mean load of each run as a share of the highest, and that in words; nothing where no figure tells a load."""
+    rates = [
+        spec
+        for run in plan.runs
+        for spec in run.specs
+        if spec.metric in _CARRIED and spec.statistic in {"mean", "rate"} and spec.text in run.values
+    ]
+    if not rates:
+        return (), ""
+    chosen = min(rates, key=lambda spec: _CARRIED.index(spec.metric))
+    found = [run.values.get(chosen.text) for run in plan.runs]
+    values = [None if value is None else value.value for value in found]
+    most = max((value for value in values if value is not None), default=0.0)
+    if most <= 0:
+        return (), ""
+    unit = next(value.unit for value in found if value is not None and value.value is not None)
+    shares = tuple(None if value is None else max(value, 0.0) / most for value in values)
+    return shares, f"bars: load, up to {quantity(most, unit)}"

@@ -58,6 +58,9 @@ def test_the_page_shows_the_newest_plan_with_its_change_points(visitor: httpx.Cl
     assert "10 %, worse" in page.text
     assert '<path class="turn worse"' in page.text
     assert '<path class="fail"' in page.text
+    latency = page.text.partition("latency p99")[2].partition("</svg>")[0]
+    assert latency.count('<rect class="load"') == 8, "a bar a run: the load, on an axis of its own"
+    assert "bars: load, up to 1,002 packets/s" in latency
     assert HOSTILE not in page.text
     other = visitor.get("/trend", params={"plan": "short", "figure": ["load.rx.packets", "load.loss"]}).text
     assert HOSTILE not in other
