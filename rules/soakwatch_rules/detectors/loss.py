@@ -61,6 +61,7 @@ _CHANGING = frozenset({"ramp", "cooldown"})
 _ENDING = frozenset({"cooldown", "recovery"})
 _RESTING = frozenset({"baseline"})  # before the load: a generator that is not asked for its state reports nothing
 _MARKS = 50
+_SINGLE = 0.05  # of what the worst stretch lost: less than this is no moment of a loss
 _CHANCE = 0.01
 _MAY_DIFFER = {
     PACKETS: "they belong to requests",
@@ -535,12 +536,15 @@ def _losing(
 
 
 def _marks_of(losing: Sequence[tuple[Window, float]], phases: Sequence[Window], kind: str) -> Iterator[Mark]:
-    """The stretches in which something was lost of the phases that fail: the first, and those that lost most."""
+    """The stretches in which something was lost of the phases that fail: the first, and those that lost most; not the
+    single one that is lost now and then beside them."""
     inside = [
         (span, lost)
         for span, lost in sorted(losing, key=lambda one: one[0].begin_ns)
         if any(span.begin_ns < phase.end_ns and span.end_ns > phase.begin_ns for phase in phases)
     ]
+    least = _SINGLE * max((lost for _, lost in inside), default=0.0)
+    inside = [(span, lost) for span, lost in inside if lost >= least]
     most = sorted(inside[1:], key=lambda one: -one[1])[: _MARKS - 1]
     for span, lost in sorted([*inside[:1], *most], key=lambda one: one[0].begin_ns):
         yield Mark(span.begin_ns, span.end_ns, f"{lost:,.0f} {kind} lost")

@@ -11,6 +11,7 @@ from tests.rules.draws import each_seed
 
 from soakwatch_model.case import Case
 from soakwatch_model.event import Event
+from soakwatch_model.fact import Lost
 from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.series import Series
 from soakwatch_model.window import Phase, Window
@@ -362,3 +363,22 @@ answers: none for 30 s        | F
 nothing for 10 min            | F
 nothing for 2 s               | P
 """
+
+
+def test_the_moment_of_a_loss_is_when_it_was_lost_and_not_when_its_phase_began() -> None:
+    """One request is lost early, as now and then; a fifth for half a minute from 40 min on: that is the moment."""
+    at = np.arange(0.0, 3600.0, 10.0)
+    failed = np.where((at > 2400) & (at <= 2430), 200.0, 0.0)
+    failed[30] = 1.0
+    load = (
+        readings("load.requests", np.cumsum(1000.0 - failed), 10.0),
+        readings("load.failures", np.cumsum(failed), 10.0),
+    )
+    phase = Phase("soak", Window(0, 3600 * 10**9))
+    found = Loss().judge(Case("dut", "", Window(0, 3600 * 10**9), load=load, phases=(phase,)))
+    (finding,) = [one for one in found if one.outcome is Outcome.FAIL]
+    assert [mark.begin_ns / 1e9 for mark in finding.marks] == [2400.0]
+    assert finding.marks[0].text == "600 requests lost"
+    lost = finding.fact(Lost)
+    assert lost is not None
+    assert (lost.count, lost.what) == (601.0, "requests")

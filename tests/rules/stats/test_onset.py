@@ -1,0 +1,47 @@
+"""Since when a series grows: right within a hundredth of the run in noise, and silent where it grew from the begin."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.signal import lfilter
+
+from soakwatch_rules.stats.onset import Floats, onset_s
+
+DAY_S = 86_400.0
+
+
+def night(onset: float, size: float, noise: float, seed: int) -> tuple[Floats, Floats]:
+    """A day at a minute that grows by a share of its level from a share of the day on, in noise that remembers."""
+    rng = np.random.default_rng(seed)
+    at: Floats = np.arange(1440, dtype=np.float64) * 60.0
+    remembers = lfilter([0.1], [1, -0.95], rng.normal(size=at.size)) * noise
+    grows = size * np.maximum(at - onset * DAY_S, 0) / (DAY_S * (1 - onset))
+    return at, np.asarray(100 * (1 + remembers + grows), dtype=np.float64)
+
+
+@pytest.mark.parametrize("onset", [0.1, 0.3, 0.5, 0.7])
+def test_the_begin_of_a_leak_is_known(onset: float) -> None:
+    for seed in range(10):
+        found = onset_s(*night(onset, 0.3, 0.006, seed))
+        assert found is not None
+        assert abs(found / DAY_S - onset) < 0.02
+
+
+def test_what_grows_from_the_begin_has_no_moment() -> None:
+    for seed in range(10):
+        assert onset_s(*night(0.0, 0.3, 0.006, seed)) is None
+
+
+def test_a_step_has_its_own_moment() -> None:
+    at, value = night(0.5, 0.0, 0.002, 1)
+    found = onset_s(at, np.where(at >= 0.6 * DAY_S, value * 1.3, value))
+    assert found is not None
+    assert abs(found / DAY_S - 0.6) < 0.01
+
+
+def test_falling_is_growing_downwards_and_little_is_not_enough() -> None:
+    at, value = night(0.5, 0.3, 0.002, 1)
+    assert onset_s(at, -value) == pytest.approx(onset_s(at, value))
+    assert onset_s(at[:20], value[:20]) is None
+    assert onset_s(at, np.full(at.size, 7.0)) is None
