@@ -19,7 +19,6 @@ from soakwatch.judge.verdict import Verdict
 from soakwatch.report.differences import difference_words
 from soakwatch.report.headline import headline, load_then, under
 from soakwatch.report.headroom import Room, nearest_limit
-from soakwatch.report.load import value_at
 from soakwatch.report.page import Page
 from soakwatch.report.summaries import deciding
 from soakwatch.report.trust import trust_words
@@ -240,18 +239,18 @@ def _how_much(finding: Finding) -> str:
 
 
 def _then(page: Page, since_ns: int) -> Then:
-    rates = [generator.asked.series for generator in page.load if generator.asked is not None]
-    rate = value_at(rates[0], since_ns) if rates else None
-    return Then(rate, rates[0].trait.unit if rates else "", phase_at(page.verdict.phases, since_ns))
+    known = [(each.rate_at(since_ns), each.rate.series.trait.unit) for each in page.load if each.rate is not None]
+    rate, unit = next(((rate, unit) for rate, unit in known if rate is not None), (None, ""))
+    return Then(rate, unit, phase_at(page.verdict.phases, since_ns))
 
 
 def _load(page: Page, cause: Cause | None) -> str:
     """The load at the moment, with the phase; where there is no moment, that of the run."""
     since_ns = None if cause is None else cause.since_ns
     then = load_then(page.load, since_ns)
-    if since_ns is not None and then:
-        phase = phase_at(page.verdict.phases, since_ns)
-        return f"{then}, in phase {phase}" if phase else then
+    if since_ns is not None and page.load:
+        phase, told = phase_at(page.verdict.phases, since_ns), then or "not known at that moment"
+        return f"{told}, in phase {phase}" if phase else told
     return under(page.load, page.verdict.window).removeprefix("under ") or "none recorded"
 
 

@@ -8,7 +8,7 @@ from soakwatch.core.formatting import quantity
 from soakwatch.core.units import show_seconds
 from soakwatch.judge.told import fail_words
 from soakwatch.judge.verdict import Verdict
-from soakwatch.report.load import Generator, figure_of, value_at
+from soakwatch.report.load import Generator, figure_of
 from soakwatch.report.summaries import deciding
 from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.roles import DUT
@@ -63,9 +63,9 @@ def load_then(load: Sequence[Generator], time_ns: int | None) -> str:
     if time_ns is None:
         return ""
     known = [
-        quantity(value, generator.asked.series.trait.unit)
+        quantity(value, generator.rate.series.trait.unit)
         for generator in load
-        if generator.asked is not None and (value := value_at(generator.asked.series, time_ns)) is not None
+        if generator.rate is not None and (value := generator.rate_at(time_ns)) is not None
     ]
     more = len(known) - 1
     return known[0] + (f" and {counted(more, 'more load')}" if more else "") if known else ""

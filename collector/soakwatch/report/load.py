@@ -18,7 +18,7 @@ from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 
 _STALE = 3.5  # times the cadence: an older sample of the load does not describe a moment
-_BEFORE_NS, _LAST, _LIKE = 30 * 10**9, 5, 0.4
+_BEFORE_NS, _LAST, _LIKE, _HELD = 30 * 10**9, 5, 0.4, 0.25
 _QUANTILE = "quantile"
 _UNREAD = "lines.unread"
 _NO_RATE = frozenset({_UNREAD, "queue_full", "retransmits"})
@@ -74,6 +74,15 @@ class Generator:
         """What was to be sent, which no failure of the device lowers; not known: what stands for the load."""
         to_send = next((trace for trace in (*self.packets, *self.bits) if "offered" in trace.word), None)
         return self.offered or to_send or self.rate
+
+    def rate_at(self, time_ns: int) -> float | None:
+        """The load at a moment: what was to be sent where about as much went through, else what did, for a generator
+        that ended may still say what it was to send. None where it is not known."""
+        real = None if self.rate is None else value_at(self.rate.series, time_ns)
+        wanted = None if self.asked is None else value_at(self.asked.series, time_ns)
+        if real is None or wanted is None or abs(real - wanted) > _HELD * wanted:
+            return real
+        return wanted
 
     @property
     def counts_requests(self) -> bool:

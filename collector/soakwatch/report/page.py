@@ -15,7 +15,7 @@ from soakwatch.record.source import ReportSource, SeriesKey, StoredEvent
 from soakwatch.report.acknowledged import Acknowledgement, Subject, acknowledgements, subject_of
 from soakwatch.report.captures import Capture, captures_of
 from soakwatch.report.curves import Curve, curve_of
-from soakwatch.report.load import Generator, LoadLine, generators, load_lines, value_at
+from soakwatch.report.load import Generator, LoadLine, generators, load_lines
 from soakwatch.runs.previous import PreviousRun, previous_run, written_run
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, Outcome
@@ -113,9 +113,9 @@ class Page:
         """
         rates = []
         for generator in self.load:
-            if generator.asked is None:
+            if generator.rate is None:
                 continue
-            words = quantity(value_at(generator.asked.series, time_ns), generator.asked.series.trait.unit)
+            words = quantity(generator.rate_at(time_ns), generator.rate.series.trait.unit)
             rates.append(f"{generator.name}: {words}" if len(self.load) > 1 else words)
         return "; ".join(rates)
 

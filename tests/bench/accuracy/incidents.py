@@ -12,14 +12,11 @@ report.md, and ``first`` of verdict.json: all three have to say the same. Assert
 from __future__ import annotations
 
 import argparse
-import contextlib
-import io
 import json
 import math
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
@@ -34,9 +31,9 @@ sys.path.insert(0, str(Path(__file__).parents[3]))
 import numpy as np  # noqa: E402
 from tests.bench.accuracy import lives, sick  # noqa: E402
 from tests.bench.accuracy.night import BEGIN_NS, DUT, TG, Floats, Night, floats, write_run  # noqa: E402
+from tests.bench.accuracy.runs import called, folder_for  # noqa: E402
 from tests.bench.accuracy.telemetry import states  # noqa: E402
 
-from soakwatch.cli.main import run as command  # noqa: E402
 from soakwatch_model.event import Event  # noqa: E402
 
 LENGTHS = ((1800.0, 1.0), (4 * 3600.0, 5.0), (12 * 3600.0, 10.0), (24 * 3600.0, 60.0))
@@ -290,7 +287,7 @@ def leak(at: Scene, onset: float | None = None) -> tuple[str, float]:
     since_s = (night.rng.choice([0.0, 0.3, 0.45]) if onset is None else onset) * night.length_s
     level = float(np.median(night.of("process.memory.usage", name)))
     more = level * night.rng.uniform(0.8, 2.0) * np.maximum(night.at_s - since_s, 0) / (night.length_s - since_s)
-    sick._grown(night, name, floats(more))
+    sick.grown(night, name, floats(more))
     return name, float(since_s)
 
 
@@ -450,13 +447,10 @@ def try_one(kind: str, seed: int, keep: Path | None = None) -> Row:
     """One incident, judged and told by the commands."""
     at = scene(seed)
     truth = KINDS[kind](at)
-    with _folder(keep) as folder:
+    with folder_for(keep) as folder:
         write_run(at.night, folder / "record")
         words = [str(folder / name) for name in ("report.html", "report.md", "verdict.json")]
-        code = _call(
-            ["report", str(folder / "record"), "--html", words[0], "--md", words[1], "--json", words[2]],
-        )
-        assert code in {0, 1, 3}, code
+        called(["report", str(folder / "record"), "--html", words[0], "--md", words[1], "--json", words[2]])
         document = json.loads((folder / "verdict.json").read_text(encoding="utf-8"))
         told = told_by(document)
         page = (folder / "report.html").read_text(encoding="utf-8")
@@ -533,25 +527,6 @@ def _wrong(truth: Happened, told: Told, verdict: str, cadence_s: float) -> Itera
             yield f"load {told.load:g} for {truth.load:g}"
         if told.phase != truth.phase:
             yield f"phase {told.phase} for {truth.phase}"
-
-
-@contextlib.contextmanager
-def _folder(keep: Path | None) -> Iterator[Path]:
-    if keep is not None:
-        keep.mkdir(parents=True, exist_ok=True)
-        yield keep
-        return
-    with tempfile.TemporaryDirectory(prefix="soakwatch-bench-") as folder:
-        yield Path(folder)
-
-
-def _call(words: list[str]) -> int:
-    heard = io.StringIO()
-    with contextlib.redirect_stdout(heard), contextlib.redirect_stderr(heard):
-        code = command(words)
-    if code not in {0, 1, 3}:
-        raise RuntimeError(f"soakwatch {' '.join(words)}: exit code {code}: {heard.getvalue()[-400:]}")
-    return code
 
 
 def _job(kind: str, seed: int, keep: str) -> Row | str:

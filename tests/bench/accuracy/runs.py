@@ -112,15 +112,16 @@ def judged_json(night: Night, folder: Path) -> tuple[dict[str, object], str]:
         options = write_table(night, path)
         if os.environ.get("PLAIN_TABLES"):  # a Soakwatch whose import knows no phases, events and roles
             options = []
-        _call(["import", str(path), "--runs", str(folder / "runs"), *options])
-        _call(["judge", "last", "--runs", str(folder / "runs"), "--json", str(out)])
+        called(["import", str(path), "--runs", str(folder / "runs"), *options])
+        called(["judge", "last", "--runs", str(folder / "runs"), "--json", str(out)])
     else:
         write_run(night, folder / "record")
-        _call(["judge", str(folder / "record"), "--json", str(out)])
+        called(["judge", str(folder / "record"), "--json", str(out)])
     return json.loads(out.read_text(encoding="utf-8")), "table" if table else "record"
 
 
-def _call(words: list[str]) -> None:
+def called(words: list[str]) -> None:
+    """A command of Soakwatch. Raises RuntimeError with what it printed where it has no verdict."""
     heard = io.StringIO()
     with contextlib.redirect_stdout(heard), contextlib.redirect_stderr(heard):
         code = command(words)
@@ -215,7 +216,7 @@ def try_healthy(seed: int, keep: Path | None = None, *, draw: Draw = healthy, pi
     """One healthy run, of what ``draw`` makes of the seed."""
     night = draw(seed)
     before = Before.of(night) if pictured else None
-    with _folder(keep) as folder:
+    with folder_for(keep) as folder:
         began = time.process_time()
         document, form = judged_json(night, folder)
         return _pictured(scored(night, None, document, form, time.process_time() - began), night, before, document)
@@ -241,12 +242,12 @@ def try_sick(
         fault = faults[int(rng.integers(len(faults)))] if only else faults[next_]
         night = draw(int(rng.integers(2**31)) * 2 + seed % 2)
         before = Before.of(night) if pictured else None
-        with _folder(keep) as folder:
+        with folder_for(keep) as folder:
             stated: Stated = {}
             if "leak" in fault.__qualname__:
                 if night.hours < 11 or night.cadence_s > 60 or fault(copy.deepcopy(night), _any_growth(night)) is None:
                     continue
-                with _folder(None) as healthy_before:
+                with folder_for(None) as healthy_before:
                     document, _ = judged_json(night, healthy_before)
                 stated = stated_by(document)
             truth = fault(night, stated)
@@ -261,7 +262,8 @@ def try_sick(
 
 
 @contextlib.contextmanager
-def _folder(keep: Path | None) -> Iterator[Path]:
+def folder_for(keep: Path | None) -> Iterator[Path]:
+    """The folder that is to be kept, else one that is removed."""
     if keep is not None:
         keep.mkdir(parents=True, exist_ok=True)
         yield keep

@@ -23,7 +23,7 @@ from tests.bench.accuracy.truth import DEAD, LOST, Fault, Size, Stated, Truth
 MEMORY = ("growth", "memory_growth")
 
 
-def _grown(night: Night, name: str, more: Floats, *, own: bool = True) -> None:
+def grown(night: Night, name: str, more: Floats, *, own: bool = True) -> None:
     """Memory that one process, or only the host, holds in addition; the sums follow."""
     more = np.round(more / 4096) * 4096
     if own:
@@ -73,8 +73,8 @@ def leak(times: float, course: str = "steady") -> Fault:
             if not others:
                 return None
             freed = np.where(hours < 0.6 * night.hours, slope * 1.5 * hours, 0.0)
-            _grown(night, str(night.rng.choice(others)), freed)
-        _grown(night, name, more, own=course != "host")
+            grown(night, str(night.rng.choice(others)), freed)
+        grown(night, name, more, own=course != "host")
         named = f"leak x{times:g} {course}".replace(" steady", "")
         level = night.of("system.memory.usage" if course == "host" else "process.memory.usage", name)
         allowed = (
@@ -101,7 +101,7 @@ def grows(share: float) -> Fault:
             return None
         name = str(night.rng.choice(names))
         level = float(np.median(night.of("process.memory.usage", name)))
-        _grown(night, name, share * level * night.at_s / 86400)
+        grown(night, name, share * level * night.at_s / 86400)
         return Truth(
             f"memory +{100 * share:g} % a day",
             gross=False,

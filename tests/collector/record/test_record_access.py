@@ -20,13 +20,15 @@ from soakwatch.core.errors import RecordError, SoakwatchError
 from soakwatch.core.private_files import share, shared_mode, write_private
 from soakwatch.record import Record, RecordView
 from soakwatch.record.writer_lock import is_written
-from soakwatch.runs.catalog import find_run
+from soakwatch.runs.catalog import find_run, new_folder
 from soakwatch.runs.delete import delete, refusal
 from soakwatch.testing.records import first_values, small_record
 
 NOBODY = 65534
 OPEN_UMASK, CLOSED_UMASK = 0o000, 0o277
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
+
+NOON_NS = 1_700_000_000 * 10**9
 
 
 @contextmanager
@@ -194,3 +196,14 @@ def test_a_run_of_another_user_is_told_from_a_missing_one(public: Path) -> None:
     assert os.waitstatus_to_exitcode(os.wait()[1]) == 0
     with RecordView.open(public / "run") as view:
         assert view.counts().polls == 1
+
+
+def test_runs_of_one_second_get_numbers_behind_their_name(tmp_path: Path) -> None:
+    names = [new_folder(tmp_path / "runs", "web night", NOON_NS + step).name for step in range(3)]
+    assert names == [f"20231114T221320Z-web-night{end}" for end in ("", "-2", "-3")]
+    assert {path.stat().st_mode & 0o777 for path in (tmp_path / "runs").iterdir()} == {0o700}
+
+
+def test_where_no_folder_can_be_made_it_is_left_to_the_record_to_say_why(tmp_path: Path) -> None:
+    (tmp_path / "runs").write_text("a file")
+    assert new_folder(tmp_path / "runs", "web", NOON_NS) == tmp_path / "runs" / "20231114T221320Z-web"
