@@ -1,0 +1,45 @@
+"""The load at a moment: what went through before it, and nothing where nothing was read."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from soakwatch.report.headline import load_then
+from soakwatch.report.load import Generator, Trace
+from soakwatch_rules.scenarios.synthetic import readings
+
+S = 10**9
+
+
+def generator(answered: np.ndarray, offered: float | None = None) -> Generator:
+    """A generator that reports each second what was answered, and perhaps what it was to send."""
+    asked = None if offered is None else readings("load.offered.rate", np.full(answered.size, offered), 1.0)
+    return Generator(
+        "tg",
+        "",
+        None if asked is None else Trace("offered", asked),
+        Trace("answered", readings("load.request.rate", answered, 1.0)),
+        None,
+        None,
+        (),
+        (),
+    )
+
+
+@pytest.mark.parametrize(("offered", "words"), [(100.0, "100 requests/s"), (None, "101 requests/s")])
+def test_the_target_is_told_where_about_as_much_went_through(offered: float | None, words: str) -> None:
+    answered = np.where(np.arange(600) % 2, 106.0, 96.0)
+    assert load_then([generator(answered, offered)], 300 * S) == words
+
+
+def test_a_generator_that_ended_does_not_send_what_it_says() -> None:
+    answered = np.where(np.arange(600) < 200, 100.0, 0.0)
+    assert load_then([generator(answered, 100.0)], 150 * S) == "100 requests/s"
+    assert load_then([generator(answered, 100.0)], 400 * S) == "0 requests/s"
+
+
+def test_of_a_moment_long_after_the_last_reading_no_load_is_known() -> None:
+    assert load_then([generator(np.full(60, 100.0), 100.0)], 300 * S) == ""
+    assert load_then([], 300 * S) == ""
+    assert load_then([generator(np.full(60, 100.0))], None) == ""
