@@ -9,7 +9,7 @@ from soakwatch.core.errors import EXIT_FAIL, EXIT_INCONCLUSIVE, EXIT_PASS
 from soakwatch.core.units import show_seconds
 from soakwatch.judge.capacity import CapacitySearch
 from soakwatch.judge.pass_requirements import Demand
-from soakwatch.judge.told import Told, fail_words, told_of
+from soakwatch.judge.problems import Problem, fail_words, problems_of
 from soakwatch.record.seal import Checked
 from soakwatch_model.case import Ledger
 from soakwatch_model.event import Event
@@ -77,10 +77,10 @@ class Verdict:
     course: str = ""
 
     @property
-    def told(self) -> tuple[Told, ...]:
+    def problems(self) -> tuple[Problem, ...]:
         """What failed, in the order and with the moments that every surface tells; what warned where nothing failed."""
         outcome = Outcome.FAIL if self.outcome is Outcome.FAIL else Outcome.WARN
-        return told_of(self.findings, self.causes, outcome)
+        return problems_of(self.findings, self.causes, outcome)
 
     @property
     def first_failure_ns(self) -> int | None:
@@ -129,7 +129,7 @@ def fold(
     stretches = tuple(phases)
     wanted = demand if isinstance(demand, Demand) else Demand(optional=demand)
     waived = wanted.waived(ordered)
-    ordered, ordered_causes, waived = _as_told(
+    ordered, ordered_causes, waived = _by_problem(
         ordered, _required_first(causes(ordered, events, stretches), waived), waived
     )
     led = {index: rank for rank, index in enumerate(index for cause in ordered_causes for index in cause.findings)}
@@ -141,7 +141,7 @@ def fold(
     outcome = _worst(targets)
     headline = _headline(outcome, targets, ordered, waived)
     if outcome is Outcome.FAIL:
-        headline = fail_words(told_of(ordered, ordered_causes, outcome), window, stretches).removesuffix(".")
+        headline = fail_words(problems_of(ordered, ordered_causes, outcome), window, stretches).removesuffix(".")
     # The first poll is due up to a second after the run began, and that second was not missing at its end.
     begun_ns = min([window.begin_ns, *(stretch.window.begin_ns for stretch in stretches)])
     lasted_s = (window.end_ns - begun_ns) * 1e-9
@@ -171,7 +171,7 @@ def fold(
     )
 
 
-def _as_told(
+def _by_problem(
     findings: tuple[Finding, ...], ordered_causes: tuple[Cause, ...], waived: frozenset[int]
 ) -> tuple[tuple[Finding, ...], tuple[Cause, ...], frozenset[int]]:
     """Findings of one outcome in the order of their causes, so that whoever shows the first shows what came first."""

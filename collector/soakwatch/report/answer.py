@@ -14,7 +14,7 @@ from soakwatch.core.formatting import extent, quantity, span_text, utc
 from soakwatch.core.labels import labels_words
 from soakwatch.core.plain_names import plain_name, thing_name
 from soakwatch.core.units import show_seconds
-from soakwatch.judge.told import Told, clause, clock, effect_words, limit_words, phase_at, rate_of, told_of
+from soakwatch.judge.problems import Problem, clause, clock, effect_words, limit_words, phase_at, problems_of, rate_of
 from soakwatch.judge.verdict import Verdict
 from soakwatch.report.differences import difference_words
 from soakwatch.report.headline import headline, load_then, under
@@ -274,14 +274,14 @@ def _until(verdict: Verdict, cause: Cause, finding: Finding) -> str:
 def _steps(page: Page) -> tuple[tuple[Step, ...], int]:
     """What failed, in the order that is told everywhere, one line a cause; then what warned."""
     verdict = page.verdict
-    failed = told_of(verdict.findings, verdict.causes, Outcome.FAIL)
-    warned = told_of(verdict.findings, verdict.causes, Outcome.WARN)
+    failed = problems_of(verdict.findings, verdict.causes, Outcome.FAIL)
+    warned = problems_of(verdict.findings, verdict.causes, Outcome.WARN)
     first_ns = next((one.since_ns for one in (*failed, *warned) if one.since_ns is not None), None)
     steps = [_step(one, verdict, first_ns) for one in (*failed, *warned)]
     return tuple(steps[:MAX_STEPS]), max(len(steps) - MAX_STEPS, 0)
 
 
-def _step(one: Told, verdict: Verdict, first_ns: int | None) -> Step:
+def _step(one: Problem, verdict: Verdict, first_ns: int | None) -> Step:
     led = "".join(f"; {effect_words(effect)}" for effect in one.effects)
     text = _short(f"{clause(one.finding, where=False)}{led}" + (f" ({one.shared})" if one.shared else ""))
     if one.since_ns is None:

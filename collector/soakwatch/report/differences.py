@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from soakwatch.core.formatting import quantity
 from soakwatch.core.plain_names import plain_name
-from soakwatch.judge.told import rate_of
+from soakwatch.judge.problems import rate_of
 from soakwatch.judge.verdict import Verdict
 from soakwatch.runs.previous import Key, PreviousRun, key_of
 from soakwatch_model.finding import Outcome

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from soakwatch.core.formatting import quantity
 from soakwatch.core.units import show_seconds
-from soakwatch.judge.told import fail_words
+from soakwatch.judge.problems import fail_words
 from soakwatch.judge.verdict import Verdict
 from soakwatch.report.load import Generator, figure_of
 from soakwatch.report.summaries import deciding
@@ -44,10 +44,10 @@ def headline(verdict: Verdict, load: Sequence[Generator]) -> str:
     if verdict.checked is not None and verdict.checked.changed:
         return f"{names}: the record was changed after it was written: nothing that it says is proven."
     if verdict.outcome is Outcome.FAIL:
-        told = verdict.told
-        then = load_then(load, told[0].since_ns if told else None)
+        problems = verdict.problems
+        then = load_then(load, problems[0].since_ns if problems else None)
         course = f"{verdict.course[:1].upper()}{verdict.course[1:]}: " if verdict.course else ""
-        return course + fail_words(told, verdict.window, verdict.phases, then)
+        return course + fail_words(problems, verdict.window, verdict.phases, then)
     warned = sum(f.outcome is Outcome.WARN for f in verdict.findings)
     result = f"no failures, {counted(warned, 'warning')}" if warned else "no failures or warnings"
     if verdict.preliminary:

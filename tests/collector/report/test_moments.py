@@ -55,13 +55,13 @@ def upgraded(night: Night, *, marked: bool = True) -> Verdict:
 def test_the_first_failure_is_the_first_moment_that_failed_itself(night: Night) -> None:
     verdict = upgraded(night)
     assert verdict.first_failure_ns == CRASH
-    assert [one.since_ns for one in verdict.told] == [CRASH], "every surface tells this one"
+    assert [one.since_ns for one in verdict.problems] == [CRASH], "every surface tells this one"
 
 
 def test_of_a_failure_without_a_moment_none_is_told(night: Night) -> None:
     verdict = upgraded(night, marked=False)
     assert verdict.first_failure_ns is None
-    assert [one.since_ns for one in verdict.told] == [None]
+    assert [one.since_ns for one in verdict.problems] == [None]
     quiet = replace(verdict, causes=())
     assert quiet.first_failure_ns is None
 

@@ -10,7 +10,7 @@ from soakwatch.core.formatting import printable, quantity, share_text, utc
 from soakwatch.core.units import show_seconds
 from soakwatch.engine.notify.message import Kind, Message, Tone
 from soakwatch.engine.notify.policy import News, began_ns, words_of
-from soakwatch.judge.told import first_words
+from soakwatch.judge.problems import problem_words
 from soakwatch.judge.verdict import Verdict
 from soakwatch.plan import Plan
 from soakwatch.record.findings import identity_of
@@ -120,8 +120,8 @@ def end_message(verdict: Verdict, where: Where, attach: str, report: Path, summa
         f"{word}: {safe(verdict.reason)}",
         f"{utc(window.begin_ns)} to {utc(window.end_ns)} UTC, {show_seconds(window.seconds)}",
     ]
-    if verdict.outcome is Outcome.FAIL and (told := verdict.told):
-        body.append(f"First failure: {safe(first_words(told[0], window, verdict.phases))}.")
+    if verdict.outcome is Outcome.FAIL and (problems := verdict.problems):
+        body.append(f"First failure: {safe(problem_words(problems[0], window, verdict.phases))}.")
     causes = [f"{cause.outcome.value}: {cause.target} {cause.headline}" for cause in verdict.causes]
     body += _listed(causes, _CAUSES)
     message = _message(

@@ -1,4 +1,4 @@
-"""What went wrong, as every surface tells it: in one order, each cause once, with its moment and in the same words.
+"""What went wrong, for every surface: in one order, each cause once, with its moment and in the same words.
 
 The first is what the page, the list of runs, the terminal, mails, hooks and dashboards name first.
 """
@@ -24,7 +24,7 @@ _MAX_ALSO, _MAX_EFFECTS = 2, 2
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Problem:
     """One thing that went wrong: the indexes of its causes (several where devices share it), the finding that decides,
     whom it hit, since when and until when (None: no moment is known; until None: to the end), and what it led to."""
 
@@ -42,15 +42,15 @@ class Told:
         return f"{counted(more, 'more device')} {'share' if more > 1 else 'shares'} it" if more > 0 else ""
 
 
-def told_of(findings: Sequence[Finding], causes: Sequence[Cause], outcome: Outcome) -> tuple[Told, ...]:
-    """All causes of this outcome, in their order; one that several devices share is told once."""
-    by_key: dict[tuple[object, ...], Told] = {}
+def problems_of(findings: Sequence[Finding], causes: Sequence[Cause], outcome: Outcome) -> tuple[Problem, ...]:
+    """All causes of this outcome, in their order; one that several devices share is one problem."""
+    by_key: dict[tuple[object, ...], Problem] = {}
     for index, cause in enumerate(causes):
         if cause.outcome is not outcome or cause.waived:
             continue
         own = [findings[place] for place in cause.findings]
         finding = next(f for f in own if f.outcome is outcome)
-        one = Told(
+        one = Problem(
             (index,), finding, (finding.target,), cause.since_ns, cause.until_ns, tuple(_effects(finding, own, outcome))
         )
         key = _shared_key(one)
@@ -59,7 +59,7 @@ def told_of(findings: Sequence[Finding], causes: Sequence[Cause], outcome: Outco
             by_key[key] = one
         else:
             both = (*known.targets, finding.target)
-            by_key[key] = Told(
+            by_key[key] = Problem(
                 (*known.causes, index), known.finding, both, known.since_ns, known.until_ns, known.effects
             )
     return tuple(by_key.values())
@@ -74,7 +74,7 @@ def _effects(finding: Finding, own: Sequence[Finding], outcome: Outcome) -> Iter
             yield other
 
 
-def _shared_key(one: Told) -> tuple[object, ...]:
+def _shared_key(one: Problem) -> tuple[object, ...]:
     """Two devices share what was found of the readings of one and the same generator at the same moments."""
     f = one.finding
     if f.metric not in WHOLE_LOAD:
@@ -152,7 +152,7 @@ def phase_at(phases: Sequence[Phase], time_ns: int) -> str:
     return next((p.name for p in phases if p.window.begin_ns <= time_ns < p.window.end_ns), "")
 
 
-def first_words(one: Told, window: Window, phases: Sequence[Phase] = (), load: str = "") -> str:
+def problem_words(one: Problem, window: Window, phases: Sequence[Phase] = (), load: str = "") -> str:
     """A failure in one sentence without its full stop: what, of what, when, under which load, and what it led to."""
     f = one.finding
     phase = "" if one.since_ns is None else phase_at(phases, one.since_ns)
@@ -174,11 +174,11 @@ def first_words(one: Told, window: Window, phases: Sequence[Phase] = (), load: s
     return text + (f"; {one.shared}" if one.shared else "")
 
 
-def fail_words(every: Sequence[Told], window: Window, phases: Sequence[Phase] = (), load: str = "") -> str:
+def fail_words(every: Sequence[Problem], window: Window, phases: Sequence[Phase] = (), load: str = "") -> str:
     """All that failed in one or two sentences: the first with its moment, then what else failed."""
     if not every:
         return ""
-    text = f"{first_words(every[0], window, phases, load)}."
+    text = f"{problem_words(every[0], window, phases, load)}."
     others = list(dict.fromkeys(clause(one.finding) for one in every[1:]))
     if others:
         more = len(others) - _MAX_ALSO
