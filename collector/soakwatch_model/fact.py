@@ -82,9 +82,11 @@ class Repeated:
 
 @dataclass(frozen=True, slots=True)
 class Onset:
-    """What is found of a whole stretch began at ``begin_ns`` within it: it was flat before."""
+    """What is found of a whole stretch began at ``begin_ns`` within it: it was flat before. With ``from_first`` it
+    was so from the first reading on, at ``begin_ns``, and no moment is known."""
 
     begin_ns: int
+    from_first: bool = False
 
 
 @dataclass(frozen=True, slots=True)

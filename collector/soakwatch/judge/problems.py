@@ -174,12 +174,18 @@ def problem_words(one: Problem, window: Window, phases: Sequence[Phase] = (), lo
     return text + (f"; {one.shared}" if one.shared else "")
 
 
+def _also(one: Problem, window: Window) -> str:
+    """A further failure in a few words, with its moment."""
+    at = "since" if rate_of(one.finding) is not None else "at"
+    return clause(one.finding) + ("" if one.since_ns is None else f" {at} {clock(one.since_ns, window)}")
+
+
 def fail_words(every: Sequence[Problem], window: Window, phases: Sequence[Phase] = (), load: str = "") -> str:
     """All that failed in one or two sentences: the first with its moment, then what else failed."""
     if not every:
         return ""
     text = f"{problem_words(every[0], window, phases, load)}."
-    others = list(dict.fromkeys(clause(one.finding) for one in every[1:]))
+    others = list(dict.fromkeys(_also(one, window) for one in every[1:]))
     if others:
         more = len(others) - _MAX_ALSO
         text += f" Also: {'; '.join(others[:_MAX_ALSO])}" + (f"; and {more} more." if more > 0 else ".")

@@ -22,7 +22,7 @@ from soakwatch.report.headroom import Room, nearest_limit
 from soakwatch.report.page import Page
 from soakwatch.report.summaries import deciding
 from soakwatch.report.trust import trust_words
-from soakwatch_model.fact import Growth
+from soakwatch_model.fact import Growth, Onset
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.roles import DUT
 from soakwatch_rules.causes import Cause, lag
@@ -38,7 +38,7 @@ _OBJECTIONS = _HAPPENED | {Outcome.INCONCLUSIVE}
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One line of what broke first and what followed. ``when`` is a time (UTC) or "throughout", ``after`` how long
+    """One line of what broke first and what followed. ``when`` is a time (UTC) or says that none is known, ``after`` how long
     after the first failure it was; ``cause`` is the index of its cause among the verdict's, -1 of none."""
 
     when: str
@@ -256,7 +256,8 @@ def _load(page: Page, cause: Cause | None) -> str:
 
 def _since(verdict: Verdict, cause: Cause, finding: Finding) -> str:
     if cause.since_ns is None:
-        return f"the begin, {clock(finding.window.begin_ns, verdict.window)}"
+        onset = finding.fact(Onset)
+        return "not known" if onset is None else f"the first reading, {clock(onset.begin_ns, verdict.window)}"
     after_s = max(cause.since_ns - verdict.window.begin_ns, 0) * 1e-9
     flat = " (flat before)" if traits_of(finding.rule).marks is Marks.WHOLE else ""
     return f"{clock(cause.since_ns, verdict.window)}, {show_seconds(after_s)} in{flat}"
@@ -285,7 +286,9 @@ def _step(one: Problem, verdict: Verdict, first_ns: int | None) -> Step:
     led = "".join(f"; {effect_words(effect)}" for effect in one.effects)
     text = _short(f"{clause(one.finding, where=False)}{led}" + (f" ({one.shared})" if one.shared else ""))
     if one.since_ns is None:
-        return Step("throughout", "", one.targets[0], text, one.finding.outcome, one.causes[0])
+        onset = one.finding.fact(Onset)
+        when = "from the first reading" if onset is not None and onset.from_first else "no moment known"
+        return Step(when, "", one.targets[0], text, one.finding.outcome, one.causes[0])
     ahead = first_ns is not None and one.since_ns < first_ns
     after = "" if first_ns is None else lag(first_ns, one.since_ns)
     after = lag(one.since_ns, first_ns or 0).replace("+", "−") if ahead else after

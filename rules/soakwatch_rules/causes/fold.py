@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from itertools import combinations
 
 from soakwatch_model.event import Event
@@ -92,18 +92,24 @@ def causes(
             owner=next((owner[p] for p in members if p in owner), None),
         )
         found.append(describe(context, group))
-    return tuple(sorted(found, key=lambda c: _rank(c, findings)))
+    fallen = [findings[p] for p in reported if context.traits[p].crash is not None]
+    dead = {(finding.target, finding.object) for finding in fallen if finding.object}
+    return tuple(sorted(found, key=lambda c: _rank(c, findings, dead)))
 
 
-def _rank(cause: Cause, findings: Sequence[Finding]) -> tuple[object, ...]:
-    """Worst first; then what broke first, and behind that what has no moment."""
+def _rank(cause: Cause, findings: Sequence[Finding], dead: Set[tuple[str, str]]) -> tuple[object, ...]:
+    """Worst first; then what broke first, and behind that what has no moment. But what grew all the time in a process
+    that died (``dead``) had begun before it died."""
     first = findings[cause.leading]
     traits = traits_of(first.rule)
+    began_ns = cause.since_ns
+    if began_ns is None and traits.growth is not None and (first.target, first.object) in dead:
+        began_ns = min((mark.begin_ns for mark in first.marks), default=first.window.begin_ns)
     return (
         _WORST.index(cause.outcome),
         cause.kind is CauseKind.UNSETTLED,
-        cause.since_ns is None,
-        -len(cause.findings) if cause.since_ns is None else cause.since_ns,
+        began_ns is None,
+        -len(cause.findings) if began_ns is None else began_ns,
         cause.kind is CauseKind.FINDING,
         (0, traits.rank) if traits.crash is not None else (1, 0),
         cause.target,

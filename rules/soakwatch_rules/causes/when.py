@@ -22,7 +22,7 @@ def since_ns(finding: Finding) -> int | None:
     """
     onset = finding.fact(Onset)
     if onset is not None:
-        return onset.begin_ns
+        return None if onset.from_first else onset.begin_ns
     if traits_of(finding.rule).marks is Marks.WHOLE:
         return None
     unasked = [mark for mark in finding.marks if not mark.planned]

@@ -125,7 +125,7 @@ class MemoryGrowth:
         live="minutes",
     )
     traits: ClassVar[Traits] = Traits(
-        words=Words("memory keeps growing", happened="memory on {target} keeps growing"),
+        words=Words("memory keeps growing", happened="memory of {thing} on {target} keeps growing"),
         rank=81,
         marks=Marks.WHOLE,
         growth=GrowthMethod.STAGES,

@@ -23,19 +23,19 @@ _BETTER: Final = 0.85  # of a straight line's squares: a bend that leaves more t
 
 
 def onset_s(time_s: Floats, value: Floats) -> float | None:
-    """When a series that grows began to, in seconds of ``time_s``; None where it grew from the begin, or never so. Of
-    one that changed at once, as a step fits it far better than any bend: when it did.
+    """When a series that grows began to, in seconds of ``time_s``: its first where it grew from there, None where that
+    is not known. Of one that changed at once, as a step fits it far better than any bend: when it did.
 
     Medians of up to 240 blocks; of all lines with one bend the one with the least squares, if it is flat before the
     bend and leaves at most .85 of what a straight line leaves. Of 413 seeded leaks of 2 to 100 % in noise of .2 to 2 %
     that remembers 20 min (24 h at 60 s) 402 had a moment, 90 % of them within .9 % of the stretch; of 87 that leaked
-    from the begin none had. It names none where a warm-up comes before the growth: that is not flat.
+    from the begin all had the first reading. It knows none where a warm-up comes before the growth: that is not flat.
 
     >>> at = np.arange(0.0, 86_400.0, 60.0)
     >>> onset_s(at, 100.0 + np.maximum(at - 20_000.0, 0.0) * 0.01)
     20160.0
-    >>> onset_s(at, 100.0 + 0.01 * at) is None
-    True
+    >>> onset_s(at, 100.0 + 0.01 * at)
+    0.0
     """
     good = np.isfinite(time_s) & np.isfinite(value)
     at, of = time_s[good], value[good]
@@ -68,9 +68,11 @@ def onset_s(time_s: Floats, value: Floats) -> float | None:
     left, place, before, behind = best
     if step[0] < _STEP * left:
         return float(at[0] + step[1] * span)
-    if left > _BETTER * straight or abs(before) > _FLAT * abs(behind) or place < _EDGE:
-        return None
-    return float(at[0] + place * span)
+    if left > _BETTER * straight or place < _EDGE:
+        return float(at[0])
+    if before * behind > 0 and abs(before) > _FLAT * abs(behind):
+        return float(at[0])  # it grew before the bend too
+    return float(at[0] + place * span) if abs(before) <= _FLAT * abs(behind) else None
 
 
 def _left(basis: Floats, y: Floats) -> tuple[float, Floats]:
@@ -81,10 +83,10 @@ def _left(basis: Floats, y: Floats) -> tuple[float, Floats]:
 
 
 def onset_of(series: Series) -> Iterator[Onset]:
-    """The fact that a series grows since a moment; none where it grew from its begin."""
+    """The fact that a series grows since a moment, or from its first reading on; none where that is not known."""
     if len(series) < _LEAST:
         return
     first_ns = int(series.time_ns[0])
     since_s = onset_s(np.asarray((series.time_ns - first_ns) * 1e-9, dtype=np.float64), series.values)
     if since_s is not None:
-        yield Onset(first_ns + round(since_s * 1e9))
+        yield Onset(first_ns + round(since_s * 1e9), from_first=since_s <= 0)

@@ -78,4 +78,4 @@ def test_the_others_are_named_behind_the_first_and_counted() -> None:
     dead = [finding("saturation", 1000 + 500 * n, metric="x", object=f"table={name}") for n, name in enumerate(names)]
     text = sentence_of(*dead)
     assert text.startswith("a on gw ran full at 11:23:20 UTC (16 min 40 s in, at 80 requests/s in phase soak). Also: ")
-    assert text.endswith("Also: b on gw ran full; c on gw ran full; and 2 more.")
+    assert text.endswith("Also: b on gw ran full at 11:31:40 UTC; c on gw ran full at 11:40:00 UTC; and 2 more.")

@@ -72,7 +72,7 @@ def test_each_target_has_its_own_verdict_and_the_order_of_findings_is_fixed() ->
     assert {t.target: t.outcome for t in verdict.targets} == {"twin": Outcome.PASS, "leaker": Outcome.FAIL}
     assert verdict == fold("run", WINDOW, roles, reversed(findings), (), ())
     assert verdict.exit_code == 1
-    assert verdict.reason == "memory on leaker keeps growing"
+    assert verdict.reason == "memory of m on leaker keeps growing"
 
 
 def test_a_run_without_a_device_under_test_is_inconclusive() -> None:

@@ -88,7 +88,7 @@ def test_who_what_and_how_much(leak: Answered) -> None:
     assert told["Who"] == "web-1"
     assert told["What"] == "memory of svc.py (memory_growth)"
     assert re.fullmatch(r"\+5[12](\.\d)? MiB/h \(24\.\d to 30\.\d MiB, \+2\d(\.\d)? %\); limit 5 %", told["How much"])
-    assert told["Since"] == "the begin, 18:41:00 UTC"
+    assert told["Since"] == "the first reading, 18:41:00 UTC"
     assert told["Until"] == "still so when the run ended"
     assert told["Load"] == "798 requests/s"
 

@@ -294,6 +294,17 @@ def test_a_leak_that_ends_in_a_kill_is_one_story() -> None:
     assert len(apart) == 2
 
 
+def test_what_grew_all_the_time_in_a_process_that_died_broke_first() -> None:
+    """A leak from the first reading of the process that died later is told before it; that of another one behind."""
+    died = finding("process_restart", 9000, object=HTTPD)
+    leak = growing("process.memory.usage", 90e6, HTTPD)
+    assert [cause.findings[0] for cause in causes([died, leak])] == [1, 0]
+    other = replace(leak, object="process=sshd,instance=0")
+    assert [cause.findings[0] for cause in causes([died, other])] == [0, 1]
+    behind = replace(leak, marks=(Mark(10_000 * SECOND, DAY.end_ns, "the decisive lifetime"),))
+    assert [cause.findings[0] for cause in causes([died, behind])] == [0, 1]
+
+
 def test_a_step_of_the_series_that_grows_is_with_its_growth() -> None:
     """An unexplained step of a growing series is the same cause; one that a restart explains is the restart's."""
     grows = growing("system.conntrack.count", 100, unit="{connection}/h")

@@ -28,9 +28,9 @@ def test_the_begin_of_a_leak_is_known(onset: float) -> None:
         assert abs(found / DAY_S - onset) < 0.02
 
 
-def test_what_grows_from_the_begin_has_no_moment() -> None:
+def test_what_grows_from_the_begin_has_the_first_reading() -> None:
     for seed in range(10):
-        assert onset_s(*night(0.0, 0.3, 0.006, seed)) is None
+        assert onset_s(*night(0.0, 0.3, 0.006, seed)) == 0.0
 
 
 def test_a_step_has_its_own_moment() -> None:

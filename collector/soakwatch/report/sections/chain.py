@@ -33,8 +33,8 @@ TEMPLATE = """\
 <p class="soft">Click a time to zoom the plots, a sentence to see its evidence.{% if failed %} Offsets are relative to the first failure.{% endif %}</p></div>
 {% endif %}
 {% if lasting %}
-<div class="card scroll"><table>{{ m.caption("Present throughout the run") }}
-<thead><tr><th>outcome</th><th>judged over (UTC)</th><th>target</th><th>present throughout the run</th></tr></thead><tbody>
+<div class="card scroll"><table>{{ m.caption("Without a moment: judged over a whole stretch") }}
+<thead><tr><th>outcome</th><th>judged over (UTC)</th><th>target</th><th>what was found</th></tr></thead><tbody>
 {% for index, cause in lasting[:max_lasting] %}
 <tr><td>{{ m.badge(cause.outcome) }}</td><td class="keep">{{ m.zoomed(zooms[index], to, spans[index]) }}</td><td class="name">{{ cause.target or "several" }}</td>
 <td class="why">{% set link = links.get(index) %}{% if link %}<a href="#{{ link }}">{{ cause.headline|truncate(300) }}</a>{% else %}{{ cause.headline|truncate(300) }}{% endif %}</td></tr>
@@ -71,7 +71,7 @@ def blocks(page: Page) -> Sequence[Block] | None:
     blocks_found: list[Block] = [_table(chain)] if chain.rows else []
     for _, cause in chain.lasting[:_BRIEF]:
         what = about(page.verdict.findings[cause.leading])
-        text = f"{cause.target or 'several targets'}  throughout the run: {what}"
+        text = f"{cause.target or 'several targets'}  over {span_text(cause.begin_ns, cause.end_ns)}: {what}"
         blocks_found.append(Text(text, outcome=cause.outcome, formats=CONSOLE))
     return blocks_found
 
