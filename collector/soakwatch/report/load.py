@@ -76,13 +76,17 @@ class Generator:
         return self.offered or to_send or self.rate
 
     def rate_at(self, time_ns: int) -> float | None:
-        """The load at a moment: what was to be sent where about as much went through, else what did, for a generator
-        that ended may still say what it was to send. None where it is not known."""
-        real = None if self.rate is None else value_at(self.rate.series, time_ns)
-        wanted = None if self.asked is None else value_at(self.asked.series, time_ns)
-        if real is None or wanted is None or abs(real - wanted) > _HELD * wanted:
+        """The load at a moment: what was to be sent where about as much went through then or at the reading before (in
+        the one of a failure little did), else what did, for a generator that ended may still say what it was to send.
+        None where it is not known."""
+        if self.rate is None or self.asked is None:
+            return None if self.rate is None else value_at(self.rate.series, time_ns)
+        real, wanted = value_at(self.rate.series, time_ns), value_at(self.asked.series, time_ns)
+        before = value_at(self.rate.series, time_ns - round(1e9 * (self.rate.series.cadence_s or 0.0)))
+        if wanted is None or real is None:
             return real
-        return wanted
+        held = (each for each in (real, before) if each is not None and abs(each - wanted) <= _HELD * wanted)
+        return real if next(held, None) is None else wanted
 
     @property
     def counts_requests(self) -> bool:

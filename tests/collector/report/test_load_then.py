@@ -43,3 +43,12 @@ def test_of_a_moment_long_after_the_last_reading_no_load_is_known() -> None:
     assert load_then([generator(np.full(60, 100.0), 100.0)], 300 * S) == ""
     assert load_then([], 300 * S) == ""
     assert load_then([generator(np.full(60, 100.0))], None) == ""
+
+
+def test_the_reading_of_a_failure_is_not_the_load_under_which_it_failed() -> None:
+    """A reading a minute: in that of the failure a third went through, as much as was to be sent in the one before."""
+    minutes = np.array([100.0, 100.0, 30.0, 100.0])
+    answered = readings("load.request.rate", minutes, 60.0)
+    offered = readings("load.offered.rate", np.full(4, 100.0), 60.0)
+    seen = Generator("tg", "", Trace("offered", offered), Trace("answered", answered), None, None, (), ())
+    assert load_then([seen], 120 * S) == "100 requests/s"
