@@ -257,6 +257,11 @@ class EventImpact:
         if blind:
             settle = "receive syslog or traps from the device, or announce something that is polled"
             return _Assessment(event_impact, Outcome.INCONCLUSIVE, blind, InconclusiveReason.NO_REFERENCE, settle)
+        blind_s = 0.0 if event_impact.traffic is None or event_impact.spans else event_impact.traffic.blind_s
+        if blind_s > (self.outage or event_impact.seen_s):
+            reason = f"received traffic is so noisy that an outage under {duration(blind_s)} cannot be detected"
+            settle = "record packets sent and received, or probe a peer (icmp, tcp) more often"
+            return _Assessment(event_impact, Outcome.INCONCLUSIVE, reason, InconclusiveReason.NOISE, settle)
         if self.outage and event_impact.seconds + event_impact.error_s > self.outage:
             reason = (
                 f"an outage of {plus_minus(event_impact.seconds, event_impact.error_s, 's')} may exceed the limit "
@@ -269,11 +274,6 @@ class EventImpact:
                 InconclusiveReason.CADENCE,
                 "probe, or poll the load, more often",
             )
-        blind_s = 0.0 if event_impact.traffic is None or event_impact.spans else event_impact.traffic.blind_s
-        if blind_s > (self.outage or event_impact.seen_s):
-            reason = f"received traffic is so noisy that an outage under {duration(blind_s)} cannot be detected"
-            settle = "record packets sent and received, or probe a peer (icmp, tcp) more often"
-            return _Assessment(event_impact, Outcome.INCONCLUSIVE, reason, InconclusiveReason.NOISE, settle)
         if self.loss and event_impact.traffic is None:
             reason = f"losses could not be counted: {event_impact.blind}"
             return _Assessment(

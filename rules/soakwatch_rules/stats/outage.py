@@ -13,6 +13,7 @@ from soakwatch_model.window import Window
 Floats = NDArray[np.float64]
 
 _SIGMAS = 5.0  # of the calm before, above which a bin lost something
+_SEARCHED = 1.3  # times that for the sum over the bins that lost most: they were searched for among all
 _SHARE = 0.005  # of what was sent in a bin
 _MIN_LOST = 2.0  # packets: one or two are on their way when counters are read
 _CALM_BINS = 3
@@ -123,7 +124,9 @@ def outage(calm: Bins, observed: Bins, least_share: float = _SHARE) -> Outage | 
     first to the begin of the last at least. Of these two it takes the share that they lost of what the bins between
     them did (without any: of all that is sent), and as much of the bins beside it, where usually nothing is lost: the
     middle would be wrong by half a bin wherever outage and readings keep step. Lost is summed up over all that was
-    ``observed``; with a usual loss, or scatter, over the spans and two bins more.
+    ``observed``; with a usual loss, or scatter, over the spans and two bins more. Of counts that scatter as chance has
+    it (Poisson, 10, 100, 1,000 a second for 175 s) 1.2, .3, .2 % of 600 seem to lose more than the error without any
+    loss; a full stop of 4 s is seen in 97, 100, 100 %, of 2 s in 32, 100, 100 %.
 
     >>> at, sent = np.arange(101) * 10**9, np.full(100, 1000.0)
     >>> lost = np.zeros(100)
@@ -156,7 +159,7 @@ def outage(calm: Bins, observed: Bins, least_share: float = _SHARE) -> Outage | 
         here.size - _ahead(observed) :
     ]  # what is under way at the end is not lost
     lost = max(0.0, float(kept[here].sum()))
-    error = max(_MIN_LOST, _SIGMAS * sigma * math.sqrt(max(int(lossy.sum()), 1)))
+    error = max(_MIN_LOST, _SEARCHED * _SIGMAS * sigma * math.sqrt(max(int(here.sum()), 1)))
     thin = known & (observed.sent < _IDLE * rate * width)
     return Outage(
         lost,
