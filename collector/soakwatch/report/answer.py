@@ -38,8 +38,9 @@ _OBJECTIONS = _HAPPENED | {Outcome.INCONCLUSIVE}
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One line of what broke first and what followed. ``when`` is a time (UTC) or says that none is known, ``after`` how long
-    after the first failure it was; ``cause`` is the index of its cause among the verdict's, -1 of none."""
+    """One line of what broke first and what followed. ``when`` is a time (UTC) or says that none is known,
+    ``after`` how long after the first failure it was; ``cause`` is the index of its cause among the verdict's, -1 of
+    none."""
 
     when: str
     after: str

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import combinations
 
 from soakwatch_model.event import Event
@@ -97,7 +98,7 @@ def causes(
     return tuple(sorted(found, key=lambda c: _rank(c, findings, dead)))
 
 
-def _rank(cause: Cause, findings: Sequence[Finding], dead: Set[tuple[str, str]]) -> tuple[object, ...]:
+def _rank(cause: Cause, findings: Sequence[Finding], dead: AbstractSet[tuple[str, str]]) -> tuple[object, ...]:
     """Worst first; then what broke first, and behind that what has no moment. But what grew all the time in a process
     that died (``dead``) had begun before it died."""
     first = findings[cause.leading]
