@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import json
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from tests.rules.draws import each_seed
 
 from soakwatch_model.case import Case
 from soakwatch_model.event import Event
-from soakwatch_model.fact import Lost
+from soakwatch_model.fact import Lost, Onset
 from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.series import Series
 from soakwatch_model.window import Phase, Window
@@ -382,3 +383,17 @@ def test_the_moment_of_a_loss_is_when_it_was_lost_and_not_when_its_phase_began()
     lost = finding.fact(Lost)
     assert lost is not None
     assert (lost.count, lost.what) == (601.0, "requests")
+
+
+def test_a_decline_from_the_first_reading_on_can_be_kept() -> None:
+    """It says that it was so from there, in what a record can keep; one that began later has its moment."""
+    rng = np.random.default_rng(9)
+    day = Case("dut", "", Window(0, 86_400 * S))
+    share = np.arange(1440) / 1440
+    for falls, from_first in ((share, True), (np.maximum(share - 0.5, 0.0), False)):
+        rate = 1000 * (1 - 0.4 * falls) + 5 * rng.standard_normal(1440)
+        finding = PerformanceDecline().judge(replace(day, load=(readings("load.request.rate", rate, 60.0),)))[0]
+        assert finding.outcome is Outcome.FAIL
+        onset = finding.fact(Onset)
+        assert onset is not None
+        assert json.loads(json.dumps(asdict(onset)))["from_first"] is from_first
