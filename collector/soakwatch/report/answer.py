@@ -17,7 +17,7 @@ from soakwatch.core.units import show_seconds
 from soakwatch.judge.problems import Problem, clause, clock, effect_words, limit_words, phase_at, problems_of, rate_of
 from soakwatch.judge.verdict import Verdict
 from soakwatch.report.differences import difference_words
-from soakwatch.report.headline import headline, load_then, under
+from soakwatch.report.headline import headline, load_of, load_then
 from soakwatch.report.headroom import Room, nearest_limit
 from soakwatch.report.page import Page
 from soakwatch.report.summaries import deciding
@@ -25,6 +25,7 @@ from soakwatch.report.trust import trust_words
 from soakwatch_model.fact import Growth, Onset
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.roles import DUT
+from soakwatch_model.window import Window
 from soakwatch_rules.causes import Cause, lag
 from soakwatch_rules.traits import GrowthMethod, Marks, plain_words, traits_of
 from soakwatch_rules.wording.forecast import forecast_words
@@ -179,7 +180,7 @@ def _facts(page: Page, cause: Cause | None, finding: Finding | None, near: Room 
             facts.append(("Reason", _short(finding.sentence)))
         if finding.outcome in _HAPPENED or cause.timeline:
             facts += [("Since", _since(verdict, cause, finding)), ("Until", _until(verdict, cause, finding))]
-    facts.append(("Load", _load(page, cause)))
+    facts.append(("Load", _load(page, cause, verdict.window if finding is None else finding.window)))
     return (*facts, *_done_by_people(page))
 
 
@@ -245,14 +246,14 @@ def _then(page: Page, since_ns: int) -> Then:
     return Then(rate, unit, phase_at(page.verdict.phases, since_ns))
 
 
-def _load(page: Page, cause: Cause | None) -> str:
-    """The load at the moment, with the phase; where there is no moment, that of the run."""
+def _load(page: Page, cause: Cause | None, window: Window) -> str:
+    """The load at the moment, with the phase; where there is no moment, the mean of the stretch that was judged."""
     since_ns = None if cause is None else cause.since_ns
-    then = load_then(page.load, since_ns)
     if since_ns is not None and page.load:
+        then = load_then(page.load, since_ns)
         phase, told = phase_at(page.verdict.phases, since_ns), then or "not known at that moment"
         return f"{told}, in phase {phase}" if phase else told
-    return under(page.load, page.verdict.window).removeprefix("under ") or "none recorded"
+    return load_of(page.load, None, window) or "none recorded"
 
 
 def _since(verdict: Verdict, cause: Cause, finding: Finding) -> str:

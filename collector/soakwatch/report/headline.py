@@ -45,7 +45,7 @@ def headline(verdict: Verdict, load: Sequence[Generator]) -> str:
         return f"{names}: the record was changed after it was written: nothing that it says is proven."
     if verdict.outcome is Outcome.FAIL:
         problems = verdict.problems
-        then = load_then(load, problems[0].since_ns if problems else None)
+        then = load_of(load, problems[0].since_ns, problems[0].finding.window) if problems else ""
         course = f"{verdict.course[:1].upper()}{verdict.course[1:]}: " if verdict.course else ""
         return course + fail_words(problems, verdict.window, verdict.phases, then)
     warned = sum(f.outcome is Outcome.WARN for f in verdict.findings)
@@ -55,6 +55,14 @@ def headline(verdict: Verdict, load: Sequence[Generator]) -> str:
     if verdict.outcome is Outcome.PASS:
         return f"{names} passed {span}: {result}."
     return f"No verdict for {names} after {span}: {_why(verdict)}."
+
+
+def load_of(load: Sequence[Generator], since_ns: int | None, window: Window) -> str:
+    """The load under which something failed: that of its moment; where it has none, the mean of its stretch."""
+    if since_ns is not None:
+        return load_then(load, since_ns)
+    mean = under(load, window).removeprefix("under ")
+    return f"a mean of {mean}" if mean else ""
 
 
 def load_then(load: Sequence[Generator], time_ns: int | None) -> str:
