@@ -129,7 +129,7 @@ class Ruling:
         if self.place is Place.BEFORE:
             return f"{self.text} {said}"
         if self.place is Place.NOTE:
-            return f"{said} ({self.text})"
+            return f"{said} ({self.text})" if self.text else said
         return self.text if self.place is Place.INSTEAD else f"{said}; {self.text}"
 
 

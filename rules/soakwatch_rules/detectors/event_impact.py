@@ -17,14 +17,14 @@ from soakwatch_model.roles import DUT
 from soakwatch_rules.draft import draft
 from soakwatch_rules.events.expectations import Unkept, unkept
 from soakwatch_rules.events.impact import Back, EventScope, Impact, impact, stretches
-from soakwatch_rules.events.impact_summary import doubts, summary
+from soakwatch_rules.events.impact_summary import doubts, outage_words, summary
 from soakwatch_rules.events.operator_events import operator_events
 from soakwatch_rules.load.traffic import Traffic, traffic
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Input, RuleSpec
 from soakwatch_rules.sampling import spacing
 from soakwatch_rules.traits import Guide, Inconclusive, Traits, Words
-from soakwatch_rules.wording.words import counted, duration, plus_minus, quantity, whole
+from soakwatch_rules.wording.words import counted, duration, plural, plus_minus, quantity, whole
 
 _MAX_EVENTS = 300  # events of a kind: a log may tell of thousands
 _MAX_NUMBERED_EVENTS = 50  # events whose own numbers are listed
@@ -37,7 +37,7 @@ class _Assessment:
 
     impact: Impact
     outcome: Outcome
-    text: str  # its faults, empty without any
+    faults: tuple[str, ...] = ()  # what is wrong, or what leaves it open
     why: InconclusiveReason | None = None
     settle: str = ""
 
@@ -189,7 +189,8 @@ class EventImpact:
             :_MAX_EVENTS
         ]  # what was announced before all else
         own.sort(key=lambda each: each[0].event.begin_ns)
-        assessments = [self._conclude(case, impact(case, stretch, load, self.tolerance)) for stretch, _ in own]
+        unit = "packet" if load is None else load.unit
+        assessments = [self._conclude(case, impact(case, stretch, load, self.tolerance), unit) for stretch, _ in own]
         measured = [s for s in assessments if s.impact.seconds is not None]
         worst = min(assessments, key=lambda s: (_WORST.index(s.outcome), -(s.impact.seconds or 0.0)))
         caveats = [
@@ -225,24 +226,22 @@ class EventImpact:
                 smallest_detectable=max(s.impact.error_s for s in measured),
                 detectable_unit="s",
             )
-        text = summary(worst.impact, load)
+        reason = summary(worst.impact, load, worst.faults)
         if len(assessments) > 1:
-            which = "worst"
-            text = f"{_summary(kind, assessments)}; {which}: {text}"
-        reason = f"{worst.text}; {text}" if worst.text else text
+            reason = f"{_summary(kind, assessments)}; the worst: {reason}"
         if worst.outcome is Outcome.FAIL:
-            cost = Happened(kind, f"cost more than allowed ({worst.text})", broke=True)
+            cost = Happened(kind, f"cost more than allowed ({'; '.join(worst.faults)})", broke=True)
             finding = replace(finding, facts=(Onset(worst.impact.event.begin_ns), cost))
         return replace(finding, outcome=worst.outcome, reason=reason, why=worst.why, settle=worst.settle)
 
-    def _conclude(self, case: Case, event_impact: Impact) -> _Assessment:
+    def _conclude(self, case: Case, event_impact: Impact, unit: str) -> _Assessment:
         """The outcome of one event."""
         event = event_impact.event
         limit_s = self.within or self._deadline_s(event)
         broken = list(unkept(case, event_impact))
-        faults = [u.text for u in broken if not (u.open or u.blind)] + self._over(event_impact, limit_s)
+        faults = [u.text for u in broken if not (u.open or u.blind)] + self._over(event_impact, limit_s, unit)
         if faults:
-            return _Assessment(event_impact, Outcome.FAIL, "; ".join(faults))
+            return _Assessment(event_impact, Outcome.FAIL, tuple(faults))
         if (pending := self._pending(case, event_impact, limit_s, broken)) is not None:
             return pending
         if event_impact.seconds is None:
@@ -251,17 +250,19 @@ class EventImpact:
             if limits or blind:
                 reason = blind or f"the outage could not be measured: {event_impact.blind}"
                 settle = "use a generator that reports packets sent and received, or probe a peer (icmp, tcp)"
-                return _Assessment(event_impact, Outcome.INCONCLUSIVE, reason, InconclusiveReason.NO_REFERENCE, settle)
-            return _Assessment(event_impact, Outcome.PASS if event_impact.back else Outcome.NOT_APPLICABLE, "")
+                return _Assessment(
+                    event_impact, Outcome.INCONCLUSIVE, (reason,), InconclusiveReason.NO_REFERENCE, settle
+                )
+            return _Assessment(event_impact, Outcome.PASS if event_impact.back else Outcome.NOT_APPLICABLE)
         blind = next((u.text for u in broken if u.blind), "")
         if blind:
             settle = "receive syslog or traps from the device, or announce something that is polled"
-            return _Assessment(event_impact, Outcome.INCONCLUSIVE, blind, InconclusiveReason.NO_REFERENCE, settle)
+            return _Assessment(event_impact, Outcome.INCONCLUSIVE, (blind,), InconclusiveReason.NO_REFERENCE, settle)
         blind_s = 0.0 if event_impact.traffic is None or event_impact.spans else event_impact.traffic.blind_s
         if blind_s > (self.outage or event_impact.seen_s):
             reason = f"received traffic is so noisy that an outage under {duration(blind_s)} cannot be detected"
             settle = "record packets sent and received, or probe a peer (icmp, tcp) more often"
-            return _Assessment(event_impact, Outcome.INCONCLUSIVE, reason, InconclusiveReason.NOISE, settle)
+            return _Assessment(event_impact, Outcome.INCONCLUSIVE, (reason,), InconclusiveReason.NOISE, settle)
         if self.outage and event_impact.seconds + event_impact.error_s > self.outage:
             reason = (
                 f"an outage of {plus_minus(event_impact.seconds, event_impact.error_s, 's')} may exceed the limit "
@@ -270,7 +271,7 @@ class EventImpact:
             return _Assessment(
                 event_impact,
                 Outcome.INCONCLUSIVE,
-                reason,
+                (reason,),
                 InconclusiveReason.CADENCE,
                 "probe, or poll the load, more often",
             )
@@ -279,25 +280,21 @@ class EventImpact:
             return _Assessment(
                 event_impact,
                 Outcome.INCONCLUSIVE,
-                reason,
+                (reason,),
                 InconclusiveReason.NO_REFERENCE,
                 "record packets sent and received",
             )
         if not event_impact.over:
-            return _Assessment(
-                event_impact,
-                Outcome.WARN,
-                f"traffic had not recovered {duration(event_impact.seen_s)} after the event started",
-            )
+            return _Assessment(event_impact, Outcome.WARN, ("traffic did not come back",))
         if limit_s and (names := _late(event_impact.back, limit_s, event_impact.seen_s)):
-            reason = f"traffic recovered, but {names} was not back at the level before within {duration(limit_s)}"
-            return _Assessment(event_impact, Outcome.WARN, reason)
-        return _Assessment(event_impact, Outcome.PASS, "")
+            reason = f"traffic came back, but {names} was not at the level before within {duration(limit_s)}"
+            return _Assessment(event_impact, Outcome.WARN, (reason,))
+        return _Assessment(event_impact, Outcome.PASS)
 
     def _deadline_s(self, event: Event) -> float:
         return 0.0 if event.deadline_ns is None else max(0.0, (event.deadline_ns - event.begin_ns) * 1e-9)
 
-    def _over(self, event_impact: Impact, limit_s: float) -> list[str]:
+    def _over(self, event_impact: Impact, limit_s: float, unit: str) -> list[str]:
         """What is beyond its limits for certain."""
         matches = []
         if (
@@ -305,17 +302,17 @@ class EventImpact:
             and event_impact.seconds is not None
             and event_impact.seconds - event_impact.error_s > self.outage
         ):
-            matches.append(f"outage of {duration(event_impact.seconds)}; allowed {duration(self.outage)}")
+            matches.append(f"{outage_words(event_impact.seconds)}, limit {duration(self.outage)}")
         if self.loss and event_impact.traffic is not None and event_impact.traffic.lost > self.loss:
-            matches.append(f"{whole(event_impact.traffic.lost)} packets lost; allowed {whole(self.loss)}")
+            matches.append(f"{whole(event_impact.traffic.lost)} {plural(unit)} lost, limit {whole(self.loss)}")
         if not limit_s:
             return matches
         seen_s = event_impact.seen_s
         down_s = max(((span.down_ns - event_impact.event.begin_ns) * 1e-9 for span in event_impact.spans), default=0.0)
         if down_s > limit_s:
-            matches.append(f"traffic had not recovered within {duration(limit_s)} of the start")
+            matches.append(f"traffic was not back within {duration(limit_s)} of the start")
         if names := _late([b for b in event_impact.back if b.served], limit_s, seen_s):
-            matches.append(f"{names} was not back at the level before within {duration(limit_s)} of the start")
+            matches.append(f"{names} was not at the level before within {duration(limit_s)} of the start")
         return matches
 
     def _pending(
@@ -326,12 +323,20 @@ class EventImpact:
         still = next((u.text for u in broken if u.open), "")
         if still:
             return _Assessment(
-                event_impact, Outcome.INCONCLUSIVE, still, InconclusiveReason.PENDING, "judge again after the deadline"
+                event_impact,
+                Outcome.INCONCLUSIVE,
+                (still,),
+                InconclusiveReason.PENDING,
+                "judge again after the deadline",
             )
         if left_s > 0 and (not event_impact.over or any(b.away for b in event_impact.back)):
             reason = f"not recovered when the run ended, {duration(left_s)} before the deadline"
             return _Assessment(
-                event_impact, Outcome.INCONCLUSIVE, reason, InconclusiveReason.PENDING, f"needs {duration(left_s)} more"
+                event_impact,
+                Outcome.INCONCLUSIVE,
+                (reason,),
+                InconclusiveReason.PENDING,
+                f"needs {duration(left_s)} more",
             )
         return None
 
@@ -375,14 +380,14 @@ def _readings(case: Case, assessments: Sequence[_Assessment], load: Traffic | No
 
 def _summary(kind: str, assessments: Sequence[_Assessment]) -> str:
     known = [s.impact.seconds for s in assessments if s.impact.seconds is not None]
-    agree = [s.impact.agree for s in assessments if s.impact.agree is not None]
+    events = counted(len(assessments), f"{kind} event")
     if not known:
-        return f"{counted(len(assessments), f'{kind} event')}, none measured"
-    both = f", both methods agree for {sum(agree)} of {len(agree)}" if agree else ""
-    return (
-        f"{counted(len(assessments), f'{kind} event')}: median outage {duration(float(np.median(known)))}, "
-        f"worst {duration(max(known))} ({len(known)} measured){both}"
-    )
+        return f"{events}, none measured"
+    some_of = "" if len(known) == len(assessments) else f" ({len(known)} measured)"
+    median, worst = float(np.median(known)), max(known)
+    if not worst:
+        return f"{events}{some_of}, no outage"
+    return f"{events}{some_of}: median outage {duration(median)}, worst {duration(worst)}"
 
 
 def _mark(assessment: _Assessment, load: Traffic | None) -> Mark:

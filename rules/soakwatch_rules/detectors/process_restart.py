@@ -19,7 +19,7 @@ from soakwatch_model.series import Series
 from soakwatch_rules.draft import draft, faults
 from soakwatch_rules.events.incidents import Incident, incidents
 from soakwatch_rules.events.intents import Intent, intents, reckon
-from soakwatch_rules.events.process_life import changes, downs, gone, of_child, reported
+from soakwatch_rules.events.process_life import START_TIME, changes, downs, gone, of_child, reported, restart_words
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import spacing, unseen
@@ -164,7 +164,7 @@ class ProcessRestart:
         announced = _announced(case)
         reckoned = reckon(back, announced, case.window, "restart", slack_ns, others)
         number = len(reckoned.unplanned)
-        marks = [Mark(i.begin_ns, i.end_ns, f"restart: {i.text}") for i in back]
+        marks = [Mark(i.begin_ns, i.end_ns, f"restarted {restart_words(i)}") for i in back]
         marks += [Mark(gone_ns, None, "exited and has not come back")] if gone_ns is not None else []
         finding = replace(
             finding,
@@ -182,7 +182,7 @@ class ProcessRestart:
         )
         faulty = [f"exited at {moment(gone_ns)} and has not come back"] if gone_ns is not None and not waited else []
         if number > self.allowed:
-            times = some([f"{moment(i.end_ns)} ({i.text})" for i in reckoned.unplanned])
+            times = some([f"{moment(i.end_ns)} {restart_words(i)}" for i in reckoned.unplanned])
             faulty.insert(0, f"restarted at {times}" if number == 1 else f"restarted {number} times: {times}")
         faulty += reckoned.broken
         late_s = (first_ns - case.window.begin_ns) * 1e-9
@@ -255,7 +255,7 @@ def _clock_step(incident: Incident, clock_ns: list[int], slack_ns: int) -> bool:
     """Whether nothing but a start time moved, and the clock stepped then; its steps are in order of time."""
     index = bisect_left(clock_ns, incident.begin_ns - slack_ns)
     stepped = index < len(clock_ns) and clock_ns[index] <= incident.end_ns + slack_ns
-    return stepped and all(w.text == "new start time" for w in incident.witnesses)
+    return stepped and all(w.source == START_TIME for w in incident.witnesses)
 
 
 def _last_exit(incident: Incident, gone_ns: int | None, slack_ns: int) -> bool:

@@ -20,6 +20,7 @@ from soakwatch_rules.sampling import cadence
 from soakwatch_rules.stats.equivalence import MIN_WINDOW, Reference, reference, returned
 from soakwatch_rules.stats.flow import steps
 from soakwatch_rules.stats.outage import DownTime, Outage, outage, silent
+from soakwatch_rules.wording.names import name_of
 
 _MIN_SAMPLES_BEFORE = 16
 _MIN_EFFECTIVE = 4.0
@@ -64,7 +65,6 @@ class Probed:
 class Peak:
     """The highest reading after the event, and the median before it."""
 
-    name: str
     unit: str
     before: float
     highest: float
@@ -295,9 +295,7 @@ def _peak(series: Series, stretch: EventScope) -> Peak | None:
     after = series.between(stretch.window.begin_ns, stretch.window.end_ns).finite().values
     if not calm.size or not after.size:
         return None
-    what = label(series.object, "quantile") or label(series.object, "peer") or ""
-    name = f"{series.metric} {what}".strip()
-    return Peak(name, series.trait.unit, float(np.median(calm / 2)) * 2, float(after.max()))
+    return Peak(series.trait.unit, float(np.median(calm / 2)) * 2, float(after.max()))
 
 
 Floats = np.ndarray[tuple[int], np.dtype[np.float64]]
@@ -319,13 +317,12 @@ def _level(series: Series, stretch: EventScope) -> _Level | None:
     """A latency, of which a millisecond (or as much again, if that is less) does not matter, or the CPU."""
     calm = series.between(stretch.calm.begin_ns, stretch.calm.end_ns).finite()
     after = series.between(stretch.window.begin_ns, stretch.window.end_ns).finite()
-    what = label(series.object, "quantile") or label(series.object, "peer") or ""
     held = _reference(calm.values, after.values)
     if held is None:
         return None
     late = series.metric in _PEAKS
     least = min(_SLIGHT_S, abs(held.mean)) if late else _CPU_SHARE
-    return _Level(f"{series.metric} {what}".strip(), held, after.values, after.time_ns, least, served=late)
+    return _Level(name_of(series), held, after.values, after.time_ns, least, served=late)
 
 
 def _reference(calm: Floats, after: Floats) -> Reference | None:

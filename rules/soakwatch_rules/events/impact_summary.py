@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from soakwatch_rules.events.impact import Impact, Peak, Probed
+from soakwatch_rules.events.impact import Impact, Probed
 from soakwatch_rules.load.traffic import Traffic
 from soakwatch_rules.wording.words import counted, duration, moment, plural, quantity, whole
 
@@ -12,68 +12,84 @@ _WHOLE = 0.9  # of what is sent in an outage that is one of all traffic
 _PROBES = 3
 
 
-def summary(event_impact: Impact, load: Traffic | None) -> str:
-    """One event in one sentence."""
-    parts = [_outage(event_impact, load)]
+def summary(event_impact: Impact, load: Traffic | None, faults: Sequence[str] = ()) -> str:
+    """One event in one sentence: its ``faults``, how long traffic was down, the peaks, and when all was back."""
+    event, told = event_impact.event, list(faults)
+    length, evidence = _outage(event_impact, load)
+    said = bool(length) and any(length in fault for fault in faults)
+    told.append(evidence if said or not length else f"{length} ({evidence})")
     probes = sorted(event_impact.probes, key=lambda p: -p.time_s)
     if event_impact.traffic is not None:
-        parts += [f"{p.name}: {_probe(p)}" for p in probes[:_PROBES]]
-    parts += [
-        f"{what} peak {_peak(p)}"
+        told += [f"{p.name} {_probe(p)}" for p in probes[:_PROBES]]
+    told += [
+        f"{what} peaked at {quantity(p.highest, p.unit)} ({quantity(p.before, p.unit)} before)"
         for what, p in (("latency", event_impact.latency), ("CPU", event_impact.cpu))
-        if p is not None
+        if p is not None and p.highest > p.before
     ]
     if event_impact.restored_s is not None:
-        parts.append(f"all traffic back {duration(event_impact.restored_s)} after the start")
-    away = [b.name for b in event_impact.back if b.away]
-    known = [b for b in event_impact.back if b.seconds is not None and not b.away]
+        told.append(f"all traffic back {duration(event_impact.restored_s)} after the start")
+    told += list(_levels(event_impact, faults))
+    return f"{event.kind} at {moment(event.begin_ns)}: {'; '.join(told)}"
+
+
+def outage_words(seconds: float) -> str:
+    """How long an outage was."""
+    return f"an outage of {duration(seconds)}"
+
+
+def _levels(event_impact: Impact, faults: Sequence[str]) -> Iterator[str]:
+    """Which levels are not back, else which was the last to come back; nothing of what never left."""
+    away = list(dict.fromkeys(b.name for b in event_impact.back if b.away))
+    late = [b for b in event_impact.back if b.seconds and not b.away]
     if away:
-        parts.append(f"{', '.join(away)} not back at the level before")
-    elif known:
-        last = max(known, key=lambda b: b.seconds or 0.0)
-        after = f"{duration(last.seconds or 0.0)} after the start ({last.name} last)" if last.seconds else "throughout"
-        parts.append(f"levels as before {after}")
-    return f"{event_impact.event.kind} of {moment(event_impact.event.begin_ns)}: {'; '.join(parts)}"
+        if not any(", ".join(away) in fault for fault in faults):
+            yield f"{', '.join(away)} not back at the level before"
+    elif late:
+        last = max(late, key=lambda b: b.seconds or 0.0)
+        yield f"{last.name} back at the level before after {duration(last.seconds or 0.0)}"
 
 
-def _outage(event_impact: Impact, load: Traffic | None) -> str:
+def _outage(event_impact: Impact, load: Traffic | None) -> tuple[str, str]:
+    """How long traffic was down (empty where it was not, or nobody knows), and what shows it."""
     outage, time = event_impact.traffic, event_impact.by_time
     if outage is None and event_impact.worst_probe is not None:
-        return f"{event_impact.worst_probe.name}: {_probe(event_impact.worst_probe)}{_verdict(event_impact)}"
+        probe = event_impact.worst_probe
+        if not probe.spans:
+            return "", f"{probe.name} {_probe(probe)}"
+        still = "" if all(span.over for span in probe.spans) else _still(event_impact)
+        stamps = f"; {duration(probe.time_s)} by time stamps" if event_impact.agree is False else ""
+        evidence = f"probes of {probe.name}, ± {duration(probe.error_s)}{stamps}{still}"
+        return outage_words(event_impact.seconds or 0.0), evidence
     if outage is None or time is None:
-        return f"the outage was not measured: {event_impact.blind}"
+        return "", f"the outage was not measured: {event_impact.blind}"
     unit = "" if load is None else load.unit
-    if not outage.spans and outage.lost <= 0:
-        return f"no loss (± {duration(outage.loss_error_s)} at {quantity(outage.rate, f'{{{unit}}}/s')})"
-    lost = f"{whole(outage.lost)} {plural(unit)}"
-    by_loss = f"{duration(outage.loss_s)} by loss ({lost} at {quantity(outage.rate, f'{{{unit}}}/s')})"
-    pieces = f" in {len(outage.spans)} parts" if len(outage.spans) > 1 else ""
-    stamps = f"{duration(time[0])} ± {duration(time[1])} by time stamps{pieces}"
+    if outage.loss_s <= outage.loss_error_s:
+        number, most = round(outage.lost), max(outage.loss_error_s * outage.rate, outage.lost)
+        if not number:
+            return "", f"no {plural(unit)} lost"
+        return "", f"{counted(number, unit)} lost, within the error of {whole(most)}"
+    evidence = f"{whole(outage.lost)} {plural(unit)} lost at {quantity(outage.rate, f'{{{unit}}}/s')}"
     if not outage.spans:
-        stamps = f"by time stamps shorter than the {duration(outage.step_s)} between samples"
-    still = "" if outage.over else ", and not recovered by the end of the observed time"
-    return f"{by_loss}, {stamps}{_verdict(event_impact)}{still}"
+        return outage_words(outage.loss_s), f"{evidence}, all between two samples"
+    pieces = f" in {len(outage.spans)} parts" if len(outage.spans) > 1 else ""
+    stamps = f"; {duration(time[0])} ± {duration(time[1])} by time stamps" if event_impact.agree is False else ""
+    return outage_words(outage.loss_s), f"{evidence}{pieces}{stamps}{'' if outage.over else _still(event_impact)}"
 
 
-def _verdict(event_impact: Impact) -> str:
-    return {None: "", True: " (the methods agree)", False: " (the methods disagree)"}[event_impact.agree]
+def _still(event_impact: Impact) -> str:
+    return f"; not back {duration(event_impact.seen_s)} after the start"
 
 
 def _probe(probe: Probed) -> str:
     if not probe.spans:
         return f"answered every {duration(probe.step_s)}"
-    by_loss = f"{duration(probe.loss_s)} by lost requests, " if probe.loss_s is not None else ""
-    still = "" if all(span.over for span in probe.spans) else ", and not recovered"
-    return f"{by_loss}{duration(probe.time_s)} ± {duration(probe.error_s)} by time stamps{still}"
-
-
-def _peak(peak: Peak) -> str:
-    return f"{quantity(peak.highest, peak.unit)} ({quantity(peak.before, peak.unit)} before)"
+    still = "" if all(span.over for span in probe.spans) else ", and has not come back"
+    return f"silent for {duration(probe.time_s)} ± {duration(probe.error_s)}{still}"
 
 
 def doubts(event_impact: Impact, load: Traffic | None, *, overlapped: bool) -> Iterator[str]:
     """What is uncertain of one event."""
-    what = f"{event_impact.event.kind} of {moment(event_impact.event.begin_ns)}"
+    what = f"{event_impact.event.kind} at {moment(event_impact.event.begin_ns)}"
     outage = event_impact.traffic
     if overlapped:
         yield f"{what}: another event overlaps with it; the loss may be due to either"
@@ -102,8 +118,8 @@ def doubts(event_impact: Impact, load: Traffic | None, *, overlapped: bool) -> I
         yield f"{what}: the two methods differ by {duration(abs(outage.loss_s - outage.time_s))}: {why}"
     if outage.unsent_s > 0:
         yield (
-            f"{what}: for {duration(outage.unsent_s)} the generator itself sent less than half as much; this is not "
-            "counted as loss"
+            f"{what}: the generator itself sent less than half as much for {duration(outage.unsent_s)}; not counted "
+            "as loss"
         )
     if outage.unseen_s > 0:
         yield f"{what}: {duration(outage.unseen_s)} were not counted (a counter was reset)"

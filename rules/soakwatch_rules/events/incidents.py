@@ -23,7 +23,8 @@ class Witness:
     """One source's word that something happened between two times; ``source`` says which kind of source.
 
     ``cause`` is the reason that it gives for it, empty where it gives none; ``victim`` what died, where it names that;
-    ``kind`` what a mark of it is.
+    ``kind`` what a mark of it is. ``left`` and ``came`` are the pids of a process that ended and of one that began,
+    empty where it names none.
     """
 
     source: str
@@ -33,6 +34,8 @@ class Witness:
     cause: str = ""
     victim: Victim | None = None
     kind: MarkKind = MarkKind.MOMENT
+    left: str = ""
+    came: str = ""
 
 
 _CAUSES = ("reboot_reason", "cause", "reason")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,6 +11,10 @@ from soakwatch_model.event import Event
 from soakwatch_model.series import Series
 from soakwatch_rules.events.incidents import Incident, Witness, deduplicated, witnessed
 from soakwatch_rules.wording.words import duration
+
+START_TIME = "start time"
+"""The source of a witness that saw nothing but a start time move."""
+_DOWN = "down"
 
 SAME_START_S = 2.0
 """A start time is told relative to the boot time, which may differ by a second between two polls."""
@@ -23,8 +28,8 @@ def changes(starts: Series | None) -> Iterator[Witness]:
     with np.errstate(over="ignore"):
         moved = np.abs(np.diff(starts.values)) > (SAME_START_S if timed else 0.5)
     for i in np.flatnonzero(moved).tolist():
-        what = "start time" if timed else "pid"
-        yield Witness("start", int(starts.time_ns[i]), int(starts.time_ns[i + 1]), f"new {what}")
+        source = START_TIME if timed else "pid"
+        yield Witness(source, int(starts.time_ns[i]), int(starts.time_ns[i + 1]), f"its {source} changed")
 
 
 def downs(up: Series | None) -> Iterator[Witness]:
@@ -36,17 +41,36 @@ def downs(up: Series | None) -> Iterator[Witness]:
     for fall, index in zip(falls.tolist(), np.searchsorted(rises, falls).tolist(), strict=True):
         if index < rises.size:
             begin, end = int(up.time_ns[fall]), int(up.time_ns[rises[index]])
-            yield Witness("down", begin, end, f"down for {duration((end - begin) * 1e-9)}")
+            yield Witness(_DOWN, begin, end, f"down for {duration((end - begin) * 1e-9)}")
 
 
 def reported(events: Iterable[Event]) -> Iterator[Witness]:
     """What the events of one process say of restarts and exits, each once though several sources tell of it."""
     for event in deduplicated(events):
         if event.kind == "process.restart":
-            pid = f" pid {event.detail['new_pid']}" if "new_pid" in event.detail else ""
-            yield witnessed(event, "restart", f"new process{pid}")
+            left, came = event.detail.get("old_pid", ""), event.detail.get("new_pid", "")
+            yield replace(witnessed(event, "restart", "restart reported"), left=left, came=came)
         elif event.kind == "process.exit":
-            yield Witness("exit", event.begin_ns, event.begin_ns, "exit")
+            yield Witness("exit", event.begin_ns, event.begin_ns, "exit", left=event.detail.get("pid", ""))
+
+
+def restart_words(incident: Incident) -> str:
+    """How long it was down and which pids it had, as far as that is known; else by what it was seen.
+
+    >>> restart_words(Incident((Witness("down", 5, 3_000_000_005, ""), Witness("exit", 5, 5, "exit", left="7"))))
+    'after 3 s (pid 7)'
+    >>> restart_words(Incident((Witness("exit", 5, 5, "", left="7"), Witness("restart", 9, 9, "", came="8"))))
+    '(pid 7 → 8)'
+    >>> restart_words(Incident((Witness(START_TIME, 5, 9, "its start time changed"),)))
+    '(its start time changed)'
+    """
+    down_s = max(((w.end_ns - w.begin_ns) * 1e-9 for w in incident.witnesses if w.source == _DOWN), default=0.0)
+    left = next((w.left for w in incident.witnesses if w.left), "")
+    came = next((w.came for w in incident.witnesses if w.came), "")
+    pids = " → ".join(pid for pid in (left, came) if pid) if left else f"now {came}" if came else ""
+    words = [f"after {duration(down_s)}"] if down_s else []
+    words += [f"(pid {pids})"] if pids else []
+    return " ".join(words) or f"({incident.text})"
 
 
 def gone(up: Series | None, starts: Series | None, events: Sequence[Event]) -> int | None:

@@ -82,6 +82,17 @@ def test_all_witnesses_of_one_restart_are_one() -> None:
     assert (finding.outcome, finding.measured, len(finding.marks)) == (Outcome.FAIL, 1.0, 1)
 
 
+def test_a_restart_is_told_with_how_long_it_was_down_and_its_pids() -> None:
+    """Not by which sources saw it; a start time that moved is told only where nothing else is known."""
+    events = (
+        replace(happened("process.exit", 50, PROCESS), detail={"pid": "18214"}),
+        replace(happened("process.restart", 53, PROCESS), detail={"new_pid": "23158"}),
+    )
+    told = restarted(ups((50, 53)), starts(53), *events).reason
+    assert told.endswith("restarted at 1970-01-01 00:00:53 UTC after 3 s (pid 18214 → 23158)")
+    assert restarted(starts(53)).reason.endswith("00:00:53 UTC (its start time changed)")
+
+
 def test_flapping_is_counted() -> None:
     """A process that restarts at each second reading has as many restarts as start times."""
     index = range(10, 90, 2)

@@ -14,6 +14,7 @@ from soakwatch_model.finding import InconclusiveReason, Outcome
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules.detectors.event_impact import EventImpact
 from soakwatch_rules.scenarios.synthetic import readings
+from soakwatch_rules.wording.words import duration
 
 
 @pytest.mark.parametrize("lasts", [0.05, 0.35, 1.0, 3.75, 12.2])
@@ -26,7 +27,8 @@ def test_both_methods_find_an_outage_of_known_length(lasts: float) -> None:
     assert finding.numbers["outage_1_time_s"] == pytest.approx(lasts, abs=1.0)
     assert finding.numbers["outage_1_time_error_s"] <= 1.0
     assert finding.numbers["lost"] == pytest.approx(1000 * lasts, abs=2)
-    assert "the methods agree" in finding.reason
+    assert f"an outage of {duration(finding.measured or 0.0)} (" in finding.reason
+    assert "time stamps" not in finding.reason, "they agree: one of the two is told"
     assert finding.numbers["agree"] == 1.0
 
 
@@ -61,11 +63,21 @@ def test_failovers_without_an_intent_are_distinguished() -> None:
 
 
 def test_no_outage_is_measured_as_none() -> None:
-    """Nothing lost and no reading down: it says how little it would have seen."""
+    """Nothing lost and no reading down: it says so in three words, and how little it would have seen beside it."""
     finding = judge(failover(), load=packets(stopped(0, 0)))
     assert (finding.outcome, finding.measured) == (Outcome.PASS, 0.0)
-    assert "no loss (± 2 ms" in finding.reason
+    assert finding.reason == "failover at 1970-01-01 00:05:00 UTC: no packets lost"
     assert finding.smallest_detectable == pytest.approx(0.002)
+
+
+def test_a_failover_that_cost_nothing_says_what_it_did_to_the_latency() -> None:
+    """Nothing lost, a latency that peaked: two clauses; a latency and a CPU that did not rise are not told."""
+    high = np.full(N, 0.008)
+    high[301:306] = 0.058
+    load = (*packets(stopped(0, 0)), readings("load.latency", high, 1.0, object="quantile=p99"))
+    flat = (readings("system.cpu.utilization", np.full(N, 0.3), 1.0),)
+    said = judge(failover(), load=load, series=flat).reason
+    assert said == "failover at 1970-01-01 00:05:00 UTC: no packets lost; latency peaked at 58 ms (8 ms before)"
 
 
 def test_a_part_of_the_traffic_makes_the_methods_differ() -> None:
@@ -73,7 +85,7 @@ def test_a_part_of_the_traffic_makes_the_methods_differ() -> None:
     finding = judge(failover(), load=packets(stopped(AT, 10, 0.5)))
     assert finding.numbers["outage_1_loss_s"] == pytest.approx(5.0, abs=0.01)
     assert finding.numbers["outage_1_time_s"] == pytest.approx(10.0, abs=1.0)
-    assert "the methods disagree" in finding.reason
+    assert "an outage of 5 s (5,000 packets lost at 1,000 packets/s; 10 s ± 1 s by time stamps)" in finding.reason
     assert any("only 50 % of what was sent" in caveat for caveat in finding.doubts)
 
 
@@ -111,7 +123,7 @@ def test_probes_beside_a_load_are_within_one_interval() -> None:
     """The outage by loss and by the time stamps of a probe lie within one probe interval of each other."""
     finding = judge(failover(), load=packets(stopped(AT, 3.1)), series=pings(AT, 3.1))
     assert abs(finding.numbers["outage_1_loss_s"] - finding.numbers["outage_1_probe_s"]) <= 0.2
-    assert "gw over icmp: 3" in finding.reason
+    assert "gw over icmp silent for 3" in finding.reason
     away = judge(failover(), load=packets(stopped(AT, 3.1)), series=pings(AT, 60.0))
     assert away.measured == pytest.approx(3.1, abs=0.01)
     assert any("with an outage that differs from that of the traffic: gw over icmp" in caveat for caveat in away.doubts)
@@ -147,8 +159,8 @@ def test_what_it_says_has_the_units_of_all_other_sentences() -> None:
     """Minutes are minutes, in the definition as in the reason, and thousands have a comma."""
     rule = EventImpact(outage=90.0, loss=20_000.0, look=1200.0)
     finding = judge(failover(), load=packets(stopped(AT, 150.0)), rule=rule)
-    assert "outage of 2 min 30 s; allowed 1 min 30 s" in finding.reason
-    assert "packets lost; allowed 20,000" in finding.reason
+    assert "an outage of 2 min 30 s, limit 1 min 30 s; " in finding.reason
+    assert "packets lost, limit 20,000" in finding.reason
     assert "may last 1 min 30 s and cost 20,000 packets" in finding.definition
     assert "to 20 min after it" in finding.definition
 
@@ -177,7 +189,7 @@ def test_the_deadline_of_an_event_is_the_limit_of_its_way_back() -> None:
     assert judge(event, load=packets(stopped(AT, 20))).outcome is Outcome.PASS
     late = judge(event, load=packets(stopped(AT, 60)))
     assert late.outcome is Outcome.FAIL
-    assert "not recovered within 30 s" in late.reason
+    assert "traffic was not back within 30 s" in late.reason
     down = packets(stopped(AT, 900))
     early = judge(failover(deadline_ns=900 * S), load=tuple(s.between(0, 400 * S) for s in down), end=400)
     assert early.why is InconclusiveReason.PENDING
@@ -193,12 +205,12 @@ def test_levels_have_to_be_back_by_the_deadline() -> None:
     load = packets(stopped(AT, 1.0))
     late = judge(failover(deadline_ns=420 * S), load=load, series=series)
     assert late.outcome is Outcome.WARN
-    assert "system.cpu.utilization was not back" in late.reason
+    assert "traffic came back, but CPU was not at the level before within 2 min" in late.reason
     assert judge(failover(), load=load, series=series).outcome is Outcome.PASS, "nobody set a time"
     fine = judge(failover(deadline_ns=900 * S), load=load, series=series)
     assert fine.outcome is Outcome.PASS
     assert fine.numbers["back_worst_s"] == pytest.approx(300, abs=20)
-    assert "CPU peak 7" in fine.reason
+    assert "CPU peaked at 7" in fine.reason
     assert fine.numbers["cpu_before"] == pytest.approx(0.3, abs=0.01)
 
 
@@ -212,7 +224,7 @@ def test_the_peak_of_the_latency_is_reported() -> None:
         readings("load.latency", high, 1.0, object="quantile=p99"),
     )
     finding = judge(failover(), load=load)
-    assert "latency peak 80 ms (2 ms before)" in finding.reason
+    assert "latency peaked at 80 ms (2 ms before)" in finding.reason
     assert finding.numbers["latency_peak"] == pytest.approx(0.08)
 
 

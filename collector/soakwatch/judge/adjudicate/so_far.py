@@ -3,7 +3,8 @@
 * "recent" rules judge the last hour. Their findings stay until the end, with all their marks.
 * "minutes" rules judge trends, and a trend so far may be a warm-up: they only warn, when two evaluations in a row
   agree. A warning that no longer holds is withdrawn: the record keeps it, with the time.
-* "whole" rules judge everything that happened; their result is final if nothing more happens.
+* "whole" rules judge everything that happened; their result is final if nothing more happens. What did happen is not
+  called preliminary.
 """
 
 from __future__ import annotations
@@ -39,11 +40,16 @@ def _ruled(finding: Finding, stand: Stand, context: Context) -> Finding:
     elif finding.outcome is Outcome.FAIL and finding.fact(Repeated) is not None:
         said = _noted(finding, Outcome.WARN, f"{reach}; only the end of the run decides whether it went on")
     else:
-        said = _noted(finding, finding.outcome, reach)
+        said = _noted(finding, finding.outcome, "" if _has_happened(finding, stand) else reach)
     if not stand.found_before:
         return said
     text = f"{stand.found_before} found before"
     return said.ruled("so far", said.outcome, text, place=Place.BEHIND, why=said.why, settle=said.settle)
+
+
+def _has_happened(finding: Finding, stand: Stand) -> bool:
+    """Whether it tells of moments that nothing will undo: they need not be called preliminary."""
+    return stand.live == "whole" and finding.outcome in ALARMS and traits_of(finding.rule).marks is not Marks.WHOLE
 
 
 def _of_trend(finding: Finding, streak: Streak) -> Finding:
