@@ -136,7 +136,7 @@ def test_the_load_is_shown_and_has_plots(opened: Opened) -> None:
 
 def test_lost_polls_are_on_the_strip(opened: Opened) -> None:
     """The twenty seconds without an answer are a stretch of their own on the strip of their source."""
-    assert re.search(r'<span class="timeout"[^>]*title="20 timeout, ', opened.document)
+    assert re.search(r'<span class="timeout"[^>]*title="20 timed out, ', opened.document)
 
 
 def test_the_leak_and_the_restart_are_found(opened: Opened) -> None:

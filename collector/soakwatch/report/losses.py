@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from soakwatch.core.formatting import number, span_text
 from soakwatch.record.source import PollOutcomes
 from soakwatch_model.window import Window
+from soakwatch_rules.wording.polls import lost_polls
 
 _FEW, _HALF = 0.1, 0.5
 _HEIGHTS = (100, 45, 70, 100)  # of answered polls; of few, some and most polls lost
@@ -106,5 +107,6 @@ def _loss(polls: PollOutcomes, begin: int, end: int) -> Loss:
 
 
 def _counted(outcome: NDArray[np.int64], words: tuple[str, ...]) -> str:
-    counts = np.bincount(outcome, minlength=len(words)).tolist()
-    return ", ".join(f"{number(count)} {word}" for count, word in zip(counts, words, strict=True) if count)
+    counts = dict(zip(words, np.bincount(outcome, minlength=len(words)).tolist(), strict=True))
+    answered = counts.pop(words[0])
+    return ", ".join(part for part in (f"{number(answered)} answered" if answered else "", lost_polls(counts)) if part)

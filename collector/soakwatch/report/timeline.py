@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from soakwatch.core.formatting import number, source_name, span_text, zoom_of
+from soakwatch.core.formatting import source_name, span_text, zoom_of
 from soakwatch.core.units import show_seconds
 from soakwatch.report.page import Page
 from soakwatch_model.finding import Mark, MarkKind, Outcome
 from soakwatch_model.window import Window
 from soakwatch_rules.causes import Cause, lag
+from soakwatch_rules.wording.polls import lost_polls
 
 _MAX_MOMENTS, _MAX_SILENCES = 40, 8
 _SAME_NS = 5_000_000_000  # silences and gaps that begin within this time are one
@@ -108,8 +109,7 @@ def _silences(page: Page, timed: Sequence[tuple[int, Cause]]) -> list[Moment]:
             near = {(ledger.target, window.begin_ns // _SAME_NS + step) for step in (-1, 0, 1)}
             if not silence.lost or near & covered:
                 continue
-            lost = ", ".join(f"{number(count)} {how}" for how, count in sorted(silence.lost.items()) if count)
-            text = f"{name} did not answer for {show_seconds(window.seconds)}: {lost}"
+            text = f"{name} did not answer for {show_seconds(window.seconds)}: {lost_polls(silence.lost)}"
             silences.append((-window.seconds, (-1, None, ledger.target, Mark(window.begin_ns, window.end_ns, text))))
     silences.sort(key=lambda entry: (entry[0], entry[1][3].begin_ns, entry[1][2]))
     return [moment for _, moment in silences[:_MAX_SILENCES]]

@@ -15,6 +15,7 @@ from soakwatch_model.flow import BITS, PACKETS, REQUESTS
 from soakwatch_model.sample import PollOutcome
 from soakwatch_rules.traits import traits_of
 from soakwatch_rules.wording.forecast import forecast_words
+from soakwatch_rules.wording.polls import lost_polls
 
 _LARGE = 100_000.0
 _MAX_UNDECIDED = 4
@@ -82,8 +83,7 @@ def totals(status: Status) -> tuple[int, int, int]:
 
 def lost_words(source: SourceStatus) -> str:
     """How the polls ended that were not answered."""
-    counted = [(n, outcome.value) for outcome, n in source.outcomes.items() if n and outcome is not PollOutcome.OK]
-    return ", ".join(f"{n} {how}" for n, how in counted)
+    return lost_polls({outcome.value: n for outcome, n in source.outcomes.items() if outcome is not PollOutcome.OK})
 
 
 def load_words(status: Status) -> str:

@@ -11,8 +11,10 @@ from soakwatch_rules.draft import absent, draft, faults
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.traits import Family, Guide, Inconclusive, Judges, Traits, Words
-from soakwatch_rules.wording.words import counted, duration, moment
+from soakwatch_rules.wording.polls import lost_polls
+from soakwatch_rules.wording.words import counted, duration, moment, quantity
 
+_ALMOST = 0.999  # a share that is not all of them is not told as 100 %
 _ONE_POLL = 1.5  # intervals: between one missing poll and two
 
 
@@ -42,7 +44,7 @@ class Coverage:
     >>> ledger = Ledger("dut", "local", 1.0, due=100, got=90, lost={"timeout": 10}, longest_gap=None)
     >>> finding = Coverage().judge(Case("dut", "", Window(0, 100 * 10**9), ledgers=(ledger,)))[0]
     >>> finding.outcome.value, finding.reason
-    ('inconclusive', 'local: 90 of 100 due polls answered (90.0 %), 10 timeout')
+    ('inconclusive', 'local: 90 of 100 polls answered (90 %); 10 timed out')
 
     References: none; floor and gap are those of the project's definition of a verdict.
     """
@@ -117,13 +119,12 @@ class Coverage:
         silence = ledger.longest_gap
         beyond_s = 0.0 if silence is None else max(0.0, silence.seconds - ledger.interval_s)
         long = beyond_s > max(self.gap * case.window.seconds, _ONE_POLL * ledger.interval_s)
-        lost = ", ".join(
-            f"{number:,} {how}" for how, number in sorted(ledger.lost.items(), key=lambda i: (-i[1], i[0]))
-        )
-        polls = f"{ledger.got:,} of {counted(ledger.due, 'due poll')}"
-        text = f"{ledger.source}: {polls} answered ({100 * share:.1f} %)"
+        lost = lost_polls(ledger.lost)
+        polls = f"{ledger.got:,} of {counted(ledger.due, 'poll')}"
+        told = share if share >= 1 else min(share, _ALMOST)
+        text = f"{ledger.source}: {polls} answered ({quantity(told, '1')})"
         text += f", {ledger.recovered:,} of them delivered late" if ledger.recovered else ""
-        text += f", {lost}" if lost else ""
+        text += f"; {lost}" if lost else ""
         if silence is not None and beyond_s > 0.5 * ledger.interval_s:
             text += f"; longest gap {duration(silence.seconds)} from {moment(silence.begin_ns)}"
         if ledger.errors:

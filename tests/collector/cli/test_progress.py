@@ -61,7 +61,7 @@ def test_the_panel_shows_what_was_withdrawn() -> None:
     Console(file=target, width=120).print(panel(QUIET, gone))
     text = target.getvalue()
     assert text.count("withdrawn: WARN ") == 3
-    assert "instance=4" in text
+    assert "(instance 4)" in text
     assert "and 2 withdrawn before" in text
 
 

@@ -35,7 +35,7 @@ def over(seconds: float) -> Window:
 def test_neighbouring_losses_are_one_stretch() -> None:
     """Lost polls side by side are one stretch, however they ended; an answer parts two."""
     losses, more = losses_of(polls([0, 1, 2, 2, 0, 1]), 8)
-    assert [(loss.polls, loss.words) for loss in losses] == [(3, "1 failed, 2 timeout"), (1, "1 failed")]
+    assert [(loss.polls, loss.words) for loss in losses] == [(3, "1 failed, 2 timed out"), (1, "1 failed")]
     assert (losses[0].begin_ns, losses[0].end_ns, more) == (BEGIN + SECOND, BEGIN + 3 * SECOND, 0)
 
 

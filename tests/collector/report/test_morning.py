@@ -323,7 +323,7 @@ def test_a_source_that_fell_silent_is_shown_where_it_happened(plain: Night) -> N
     ledgers = [replace(before.ledgers[0], silences=(hush,)), *before.ledgers[1:]]
     chain = section(render_html(plain[0], replace(before, ledgers=tuple(ledgers))), "chain")
     row = next(row for row in re.findall(r"<tr.*?</tr>", chain, re.DOTALL) if "silent" in row)
-    assert "leaker/local did not answer for 1 min 30 s: 9 timeout" in words(row)
+    assert "leaker/local did not answer for 1 min 30 s: 9 timed out" in words(row)
     assert 'href="#coverage"' in row
 
 

@@ -84,7 +84,7 @@ def test_a_record_on_disk_is_a_source(tmp_path: Path) -> None:
         "name: real",
         "answered 503 requests/s (500 to 506 requests/s)",
         "failures were not recorded; latency was not recorded",
-        "60 timeout, ",
+        "60 timed out, ",
         "540 of 600",
     ):
         assert part in page

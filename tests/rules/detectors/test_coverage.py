@@ -47,7 +47,7 @@ def test_one_missing_poll_is_no_gap_in_a_short_window() -> None:
 def test_the_reason_tells_the_account() -> None:
     """Due, got, lost by outcome, the gap with its time and the commonest error are in the sentence."""
     finding = judge(1000, 900, 80.0)
-    for part in ("900 of 1,000", "90.0 %", "100 timeout", "1 min 20 s", "00:01:40", "no answer within 2 s"):
+    for part in ("900 of 1,000", "(90 %); 100 timed out", "1 min 20 s", "00:01:40", "no answer within 2 s"):
         assert part in finding.reason
     assert finding.marks[0].begin_ns == 100 * S
     assert finding.coverage == 0.9

@@ -17,6 +17,7 @@ from soakwatch.report.timeline import around
 from soakwatch_model.case import Ledger
 from soakwatch_model.finding import Mark
 from soakwatch_model.window import Window
+from soakwatch_rules.wording.polls import lost_polls
 
 ORDER = 30
 TITLE = "Coverage"
@@ -138,7 +139,7 @@ _MARKDOWN: frozenset[Format] = frozenset({"markdown"})
 
 def account(ledger: Ledger, share: str = "") -> str:
     """How many polls were answered (with their ``share``), the longest gap, and how the others ended."""
-    lost = ", ".join(f"{number(count)} {how}" for how, count in sorted(ledger.lost.items()) if count)
+    lost = lost_polls(ledger.lost)
     gap = ledger.longest_gap
     gap_text = "never answered" if gap is None else f"longest gap {show_seconds(gap.seconds)}"
     late = f"; {number(ledger.recovered)} of them delivered late" if ledger.recovered else ""
@@ -179,7 +180,7 @@ def _row(page: Page, ledger: Ledger, source: int | None) -> Row:
         answered=f"{number(ledger.got)} of {number(ledger.due)}"
         + (f", {number(ledger.recovered)} delivered late" if ledger.recovered else ""),
         coverage=share_text(ledger.coverage),
-        lost=", ".join(f"{number(count)} {how}" for how, count in sorted(ledger.lost.items()) if count) or "none",
+        lost=lost_polls(ledger.lost) or "none",
         gap="never answered" if gap is None else f"{show_seconds(gap.seconds)} from {utc(gap.begin_ns)}",
         errors=ledger.errors,
         listed=tuple((loss, show_seconds((loss.end_ns - loss.begin_ns) * 1e-9 + ledger.interval_s)) for loss in listed),
