@@ -366,7 +366,7 @@ class Loss:
         last = stop.last and not bool((rate.rate[after] >= 0.1 * level).any())
         end_ns = int(rate.end_ns[-1]) if last else stop.end_ns
         window = Window(stop.begin_ns, end_ns)
-        unsure = ""
+        unsure, ended = "", False
         if not works:
             apart_ns = round(2 * offer.apart_s * 1e9)
             near = [p.name for p in together(case.phases) if abs(stop.begin_ns - p.window.begin_ns) <= apart_ns]
@@ -374,12 +374,14 @@ class Loss:
             if _CHANGING & set(begun):
                 return  # the load was turned off with the phase
             if begun and stop.last:
-                unsure = f"it stopped at the start of phase {begun[-1]}"
+                unsure = f"when phase {begun[-1]} began"
             elif last and stop.turned_down:
-                unsure = "it had been decreasing step by step before"
+                unsure = f"step by step until {moment(stop.begin_ns)}"
             elif last and window.seconds <= max(_TAIL_S, _TAIL * case.window.seconds):
-                unsure = "it is only the end of the run"
-        seen.stops.append(Standstill(replace(stop, last=last), window, offer, unsure))
+                unsure, ended = f"at {moment(stop.begin_ns)}", True
+        here = rate.rate[(rate.begin_ns >= window.begin_ns) & (rate.end_ns <= window.end_ns)]
+        left = min(float(np.median(here)) / level, 1.0) if here.size else 0.0
+        seen.stops.append(Standstill(replace(stop, last=last), window, offer, unsure, left, ended))
 
     # --- what is said ------------------------------------------------------------------------------------------
 
@@ -433,7 +435,7 @@ class Loss:
             return replace(finding, outcome=Outcome.FAIL, reason=who + "; ".join(reported), marks=marks)
         if seen.stops:
             last = seen.stops[-1]
-            reason = f"{who}{nothing_came(kind)} {last.text}; {last.unsure}, so the generator may have ended"
+            reason = f"{who}{last.unsure_text}"
             settle = "record what the generator offers (load.sending, load.users, the commanded rate)"
             return replace(finding, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=settle)
         if left := self._left_open(finding, seen, limit, who):

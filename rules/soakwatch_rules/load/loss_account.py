@@ -50,12 +50,17 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Standstill:
-    """One stop, and whether it may be the generator that ended (then ``unsure`` says why)."""
+    """One stop, and whether it may be the generator that ended: then ``unsure`` says when it began, as a clause.
+
+    ``left`` is the share of the usual rate that still came in it; ``ended``: the generator did not turn down, it ended.
+    """
 
     stop: Stop
     window: Window
     offer: Offer
     unsure: str = ""
+    left: float = 0.0
+    ended: bool = False
 
     @property
     def text(self) -> str:
@@ -65,6 +70,18 @@ class Standstill:
             much = f"as much was lost as in {duration(self.stop.lost_s)} without traffic"
             return f"from {moment(self.window.begin_ns)} {until} {much}"
         return f"from {moment(self.window.begin_ns)} {until} ({duration(self.window.seconds)})"
+
+    @property
+    def unsure_text(self) -> str:
+        """What was seen where it may be the generator's doing, and what it probably was."""
+        rate = {REQUESTS: "rate of answers", CONNECTIONS: "rate of new connections"}.get(
+            self.offer.kind, "received rate"
+        )
+        probably = "has probably ended" if self.ended else "was probably turned down"
+        return (
+            f"the {rate} fell to {percent(self.left)} {self.unsure}, for {duration(self.window.seconds)} to the end of "
+            f"the run; the generator {probably}"
+        )
 
 
 @dataclass(slots=True)

@@ -29,23 +29,26 @@ def beat_of(pauses: Sequence[Pause], apart_s: float) -> Rhythm | None:
 
 
 def number_and_length(pauses: Sequence[Pause], kind: str = "") -> str:
-    """How many pauses of a ``kind`` (with its space), and how long.
+    """How many pauses and how long: of the throughput, or of a ``kind`` (with its space).
 
     >>> number_and_length([Pause(0, 10**9, 1.0)])
-    'one pause of 1 s'
+    'throughput paused once, for 1 s'
     >>> number_and_length([Pause(0, 10**9, 1.0), Pause(0, 10**9, 2.0)], "logged ")
-    '2 logged pauses, longest 2 s, 3 s lost in total'
+    '2 logged pauses of up to 2 s, 3 s in total'
     """
     worst, total = max(p.lost_s for p in pauses), sum(p.lost_s for p in pauses)
+    if kind:
+        several = f" of up to {duration(worst)}, {duration(total)} in total"
+        return f"{counted(len(pauses), f'{kind}pause')}{several if len(pauses) > 1 else f' of {duration(worst)}'}"
     if len(pauses) == 1:
-        return f"one {kind}pause of {duration(worst)}"
-    return f"{counted(len(pauses), f'{kind}pause')}, longest {duration(worst)}, {duration(total)} lost in total"
+        return f"throughput paused once, for {duration(worst)}"
+    return f"throughput paused {len(pauses):,} times, for up to {duration(worst)}, {duration(total)} in total"
 
 
 def moments(pauses: Sequence[Pause]) -> str:
     """When they were, behind what tells how many."""
     if len(pauses) == 1:
-        return f" at {moment(pauses[0].begin_ns)}"
+        return f", at {moment(pauses[0].begin_ns)}"
     return ": " + some([f"{moment(p.begin_ns)} ({duration(p.lost_s)})" for p in pauses])
 
 

@@ -291,7 +291,9 @@ def test_a_load_that_is_turned_down_is_left_open(tmp_path: Path, capsys: pytest.
     rate[3420:] = 0
     code, verdict = verdict_of(table(tmp_path / "down.csv", 1.0, {"load.request.rate": rate}), capsys)
     assert code == 3
-    assert "the generator may have ended" in of(verdict, "loss", "inconclusive")[0]["reason"]
+    said = of(verdict, "loss", "inconclusive")[0]["reason"]
+    assert said.startswith("the rate of answers fell to 0 % step by step until ")
+    assert said.endswith(" to the end of the run; the generator was probably turned down")
     users = np.where(rate > 0, 50.0, 0.0)
     columns = {"load.request.rate": rate, "load.users": users}
     verdict = verdict_of(table(tmp_path / "users.csv", 1.0, columns), capsys)[1]

@@ -125,7 +125,9 @@ def test_one_pause_is_one_pause() -> None:
     """A single stall is told as one, and nothing of a period is said."""
     finding = judge(run(stopped(rate(), [600], 60)))
     assert finding.outcome is Outcome.FAIL
-    assert finding.reason == "one pause of 1 min at 1970-01-01 00:09:59 UTC; one of 10 s or longer fails"
+    assert (
+        finding.reason == "throughput paused once, for 1 min, at 1970-01-01 00:09:59 UTC; one of 10 s or longer fails"
+    )
 
 
 @pytest.mark.parametrize(("seconds", "expected"), [(3, Outcome.WARN), (9, Outcome.WARN), (12, Outcome.FAIL)])

@@ -123,7 +123,7 @@ Make = Callable[[Ground, Subject, float, float], Fault]
 @dataclass(frozen=True, slots=True)
 class Kind:
     """A kind of fault: ``sizes`` in ``unit``, from the smallest up; ``what`` says what a size is. ``fault`` makes it of
-    one size, at a place from 0 to 1 of the stretch. ``lacking`` says what a run without a subject does not have."""
+    one size, at a place from 0 to 1 of the stretch. ``lacking`` is what a run without a subject has no record of."""
 
     name: str
     unit: str
@@ -382,7 +382,7 @@ KINDS: Final[tuple[Kind, ...]] = (
         (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0),
         _holders_of_memory,
         _leaking,
-        "memory of a process or of a device under test",
+        "memory of a process or of a device",
     ),
     Kind(
         "cpu",
@@ -391,7 +391,7 @@ KINDS: Final[tuple[Kind, ...]] = (
         _SECONDS,
         _processors,
         _busy,
-        "CPU utilisation of a device under test",
+        "device CPU",
         lasts=True,
     ),
     Kind(
@@ -401,7 +401,7 @@ KINDS: Final[tuple[Kind, ...]] = (
         (1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3),
         _traffic_or_pings,
         _losing,
-        "figures of a generator, or peer that is asked,",
+        "traffic and no probed peer",
     ),
     Kind(
         "stall",
@@ -410,7 +410,7 @@ KINDS: Final[tuple[Kind, ...]] = (
         _SECONDS,
         _traffic_or_pings,
         _stalled,
-        "figures of a generator, or peer that is asked,",
+        "traffic and no probed peer",
         lasts=True,
     ),
     Kind(
@@ -420,7 +420,7 @@ KINDS: Final[tuple[Kind, ...]] = (
         (1.0, 10.0, 60.0, 300.0),
         _processes,
         _restarted,
-        "process that is watched and",
+        "watched process",
         lasts=True,
     ),
     Kind(
@@ -439,7 +439,7 @@ KINDS: Final[tuple[Kind, ...]] = (
         (*_SECONDS[2:], 1200.0, 3600.0, 7200.0),
         _sources,
         _silent,
-        "source of a device under test",
+        "source of a device",
         lasts=True,
         doubt=True,
     ),

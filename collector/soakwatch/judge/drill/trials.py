@@ -112,7 +112,7 @@ class Drill:
         self._before: dict[tuple[str, Subject], Mapping[Identity, Finding]] = {}
         self.kinds = tuple(kind for kind in KINDS if not kinds or kind.name in kinds)
         self._drawn: dict[str, list[Place]] = {}
-        self._failing: dict[str, list[str]] = {}
+        self._failing: dict[str, dict[str, frozenset[str]]] = {}  # kind, subject, the rules that fail
         self._took_s: dict[str, float] = {}
 
     @property
@@ -139,7 +139,7 @@ class Drill:
         """The places of a kind. A subject that fails without any fault is no place: nothing more could be seen."""
         subjects = kind.subjects(self._ground)
         drawn = self._drawn.setdefault(kind.name, [])
-        failing = self._failing.setdefault(kind.name, [])
+        failing = self._failing.setdefault(kind.name, {})
         sizes = kind.sizes_in(self._ground)
         if not subjects or not sizes:
             return drawn
@@ -148,9 +148,8 @@ class Drill:
             rng = np.random.default_rng([self._seed, number, index])
             subject, at = subjects[int(rng.integers(len(subjects)))], float(rng.random())
             before = self._unharmed(kind, subject, at, sizes[-1])
-            if any(finding.outcome is Outcome.FAIL for finding in before.values()):
-                if subject.name not in failing:
-                    failing.append(subject.name)
+            if fails := frozenset(f.rule for f in before.values() if f.outcome is Outcome.FAIL):
+                failing[subject.name] = failing.get(subject.name, frozenset()) | fails
                 continue
             drawn.append(Place(subject, at, before))
             if len(drawn) == self._places:
@@ -181,11 +180,11 @@ class Drill:
 
     def _try(self, kind: Kind, one_more: Callable[[], None]) -> KindTried:
         places = self._drawn[kind.name] if kind.name in self._drawn else self._draw(kind)
-        failing = self._failing.get(kind.name, [])
+        failing = self._failing.get(kind.name, {})
         if not places:
-            note = f"the run has no {kind.lacking} that was read from one end of it to the other"
+            note = f"no {kind.lacking} was recorded for the whole run"
             if failing:
-                note = f"no place: {', '.join(failing)} fails without any fault"
+                note = f"not tried: {_already(frozenset().union(*failing.values()))} in this run"
             elif not kind.sizes_in(self._ground):
                 note = "the run is too short"
             return KindTried(kind, (), (), note=note)
@@ -198,7 +197,7 @@ class Drill:
                     one_more()
                 break
         subjects = tuple(dict.fromkeys(place.subject.name for place in places))
-        notes = [f"no place: {', '.join(failing)} fails without any fault"] if failing else []
+        notes = [f"not tried on {name}: {_already(rules)} in this run" for name, rules in failing.items()]
         doubts = {(place.subject.name, rule) for place in places for rule in _undecided(place)}
         notes += [
             f"{name} is inconclusive by {rule} without any fault, which adds to it" for name, rule in sorted(doubts)
@@ -290,3 +289,13 @@ def worse_than(before: Mapping[Identity, Finding], now: Mapping[Identity, Findin
         return order.index(finding.outcome) if finding is not None and finding.outcome in order else len(order)
 
     return [finding for name, finding in now.items() if grave(finding) < grave(before.get(name))]
+
+
+def _already(rules: frozenset[str]) -> str:
+    """Which rules fail without any fault, so that a fault could not be seen.
+
+    >>> _already(frozenset({"loss"})), _already(frozenset({"loss", "drops"}))
+    ('loss already fails', 'drops and loss already fail')
+    """
+    names = sorted(rules)
+    return f"{' and '.join(names)} already fail{'s' if len(names) == 1 else ''}"
