@@ -48,6 +48,30 @@ def absent(rule: Rule, case: Case, what: str) -> Finding:
     return replace(finding, outcome=outcome, reason=reason, settle=settle, why=why)
 
 
+def half_unread(
+    finding: Finding, read: int, risk: str = "", *, of: str = "samples", within: str = "", said: str = ""
+) -> Finding | None:
+    """The finding left open where fewer than half of the expected samples were read; None where enough were.
+
+    ``risk`` says what may have been missed; ``within`` where they had to lie; ``said`` replaces the sentence.
+
+    >>> from soakwatch_model.window import Window
+    >>> open_ = Finding("level", 1, Outcome.PASS, "fw", "", "", Window(0, 9), "", "", 12, expected=60)
+    >>> half_unread(open_, 12, "a spike may have been missed").reason, half_unread(open_, 30)
+    ('only 12 of 60 expected samples were read: a spike may have been missed', None)
+    """
+    if finding.expected is None or 2 * read >= finding.expected:
+        return None
+    reason = f"only {read:,} of {finding.expected:,} expected {of} were read{within}" + (f": {risk}" if risk else "")
+    return replace(
+        finding,
+        outcome=Outcome.INCONCLUSIVE,
+        reason=said or reason,
+        why=InconclusiveReason.GAP,
+        settle=f"needs at least half of the expected {of}{within}",
+    )
+
+
 def faults(sentences: Iterable[str], most: int = 2) -> str:
     """Different fault sentences, the first few."""
     different = list(dict.fromkeys(sentences))

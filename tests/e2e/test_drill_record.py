@@ -88,7 +88,7 @@ def test_what_a_run_does_not_have_is_said_and_a_wrong_word_is_refused(tmp_path: 
     write_run(healthy(7, (7200.0, 60.0, 8)), tmp_path / "bare")
     shown, _ = drill(tmp_path / "bare", "--kinds", "stall,latency", "--places", 1)
     assert "not tried" in shown
-    assert "note: stall: the run has no figures of a generator, or peer that is asked," in shown
+    assert "note: stall: no traffic and no probed peer was recorded for the whole run" in shown
     refused = CliRunner().invoke(soakwatch, ["drill", str(tmp_path / "bare"), "--kinds", "leek"])
     assert refused.exit_code == 2
     assert "did you mean 'leak'?" in refused.stderr

@@ -19,7 +19,7 @@ from soakwatch_model.metric_entry import COUNTS, FALLS, GOES_OFF, STOPS, SURGES,
 from soakwatch_model.metric_queries import changing, why_mild
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
-from soakwatch_rules.draft import absent, draft
+from soakwatch_rules.draft import absent, draft, half_unread
 from soakwatch_rules.events.excuses import excuse
 from soakwatch_rules.latency.blocks import judged_blocks, usual_blocks
 from soakwatch_rules.load.account import LoadAccount
@@ -276,10 +276,8 @@ class Change:
         if int(known.sum()) < _LEAST_BLOCKS:
             read = counted(int(known.sum()), "block")
             return _too_few(finding, f"{read} of {duration(cut.block_s)} with samples, {_LEAST_BLOCKS} needed")
-        if finding.expected is not None and 2 * len(series) < finding.expected:
-            text = f"{len(series)} of {finding.expected} expected samples, less than half"
-            settle = "needs at least half of the expected samples"
-            return replace(finding, reason=text, why=InconclusiveReason.GAP, settle=settle)
+        if unread := half_unread(finding, len(series)):
+            return unread
         find = self.stopped if sign.how == STOPS else self.surged
         faults, limit, calm = find(case, series, cut, known, usual)
         counter = series.trait.kind == "counter"

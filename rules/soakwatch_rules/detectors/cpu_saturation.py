@@ -16,7 +16,7 @@ from soakwatch_model.metric_entry import FULL
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules import polling
-from soakwatch_rules.draft import absent, draft
+from soakwatch_rules.draft import absent, draft, half_unread
 from soakwatch_rules.load.offered import OVERLOADS
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import RuleSpec
@@ -223,11 +223,8 @@ class CpuSaturation:
             return replace(
                 finding, reason=reason, why=InconclusiveReason.TOO_SHORT, settle=f"needs {duration(short)} more"
             )
-        if finding.expected is not None and 2 * finding.samples < finding.expected:
-            reason = f"{finding.samples} of {finding.expected} expected samples, less than half"
-            return replace(
-                finding, reason=reason, why=InconclusiveReason.GAP, settle="needs at least half of the expected samples"
-            )
+        if unread := half_unread(finding, finding.samples):
+            return unread
         if apart > 1.05 * self.seconds:
             seen, facts = sparse(n, apart, max(float(s.values.max()) for s in judged), self.enter)
             reason = (

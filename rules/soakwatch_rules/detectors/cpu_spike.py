@@ -13,7 +13,7 @@ from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
 from soakwatch_model.series import Series
 from soakwatch_rules import polling
 from soakwatch_rules.cpu_habits import PLANNED, CpuHabits
-from soakwatch_rules.draft import absent, draft
+from soakwatch_rules.draft import absent, draft, half_unread
 from soakwatch_rules.imported_baseline import baseline_caveat
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Input, RuleSpec
@@ -337,11 +337,8 @@ class CpuSpike:
             return replace(
                 finding, reason=reason, why=InconclusiveReason.TOO_SHORT, settle=f"needs {duration(short)} more"
             )
-        if finding.expected is not None and 2 * n < finding.expected:
-            reason = f"{n} of {finding.expected} expected samples, less than half: a spike may have been missed"
-            return replace(
-                finding, reason=reason, why=InconclusiveReason.GAP, settle="needs at least half of the expected samples"
-            )
+        if unread := half_unread(finding, n, "a spike may have been missed"):
+            return unread
         if apart > _UNEVEN * self.coarsest:
             seen, facts = sparse(n, apart, finding.numbers["highest"], self.enter)
             reason = f"a sample every {duration(apart)} cannot show a spike shorter than {duration(2 * apart)}; {seen}"

@@ -14,7 +14,7 @@ from soakwatch_model.case import Case
 from soakwatch_model.fact import CERTAIN, Certainty, Fact
 from soakwatch_model.finding import Finding, Forecast, InconclusiveReason, Mark, Outcome
 from soakwatch_model.series import Series, Trait
-from soakwatch_rules.draft import absent, draft
+from soakwatch_rules.draft import absent, draft, half_unread
 from soakwatch_rules.growth.beneath import beneath_jobs
 from soakwatch_rules.growth.lifetimes import GrowthOfLife, been_there, cut, excess, noted
 from soakwatch_rules.growth.load import load_followed, load_numbers, part_of_a_wave, with_load
@@ -266,16 +266,8 @@ class Growth:
                 judged,
             )
         read = sum(len(j.life.series) for j in judged)
-        if finding.expected is not None and 2 * read < finding.expected:
-            reason = (
-                f"the lifetimes that can be judged hold {read} of {finding.expected} expected samples, less than half"
-            )
-            return replace(
-                finding,
-                reason=reason,
-                why=InconclusiveReason.GAP,
-                settle="needs at least half of the expected samples in long lifetimes",
-            )
+        if unread := half_unread(finding, read, within=" in lifetimes that are long enough"):
+            return unread
         result = self._conclude(finding, max(big, key=excess), Outcome.PASS, series, lifetimes, judged)
         warned = noted(series, case, judged)
         return result if warned is None else replace(result, outcome=Outcome.WARN, reason=f"{warned}; {result.reason}")

@@ -19,7 +19,7 @@ from soakwatch_model.metric_queries import words_of
 from soakwatch_model.roles import DUT
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
-from soakwatch_rules.draft import absent, draft
+from soakwatch_rules.draft import absent, draft, half_unread
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Input, RuleSpec
 from soakwatch_rules.sampling import cadence
@@ -249,11 +249,7 @@ class HardwareLimit:
         if len(series) < needed:
             reason = f"{name}: {counted(len(series), 'reading')}; {needed} needed"
             return replace(finding, reason=reason, why=InconclusiveReason.TOO_FEW, settle=f"needs {needed} readings")
-        if finding.expected is not None and 2 * len(series) < finding.expected:
-            reason = f"{name}: {len(series)} of {finding.expected} expected readings, less than half"
-            settle = "needs at least half of the expected readings"
-            return replace(finding, reason=reason, why=InconclusiveReason.GAP, settle=settle)
-        return None
+        return half_unread(finding, len(series), f"{name} is not judged", of="readings")
 
     def _least(self, series: Series) -> float | None:
         apart = cadence(series)

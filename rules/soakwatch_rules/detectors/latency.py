@@ -13,7 +13,7 @@ from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
 from soakwatch_model.label import label
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
-from soakwatch_rules.draft import absent, draft
+from soakwatch_rules.draft import absent, draft, half_unread
 from soakwatch_rules.imported_baseline import baseline_doubt, imported_baseline, which_baseline
 from soakwatch_rules.latency.blocks import (
     EARLY,
@@ -189,11 +189,8 @@ class Latency:
             )
             settle = f"needs {READINGS * MIN_REFERENCE_BLOCKS} samples"
             return replace(finding, reason=reason, why=InconclusiveReason.TOO_FEW, settle=settle)
-        if finding.expected is not None and 2 * len(series) < finding.expected:
-            reason = f"{len(series)} of {finding.expected} expected samples, less than half"
-            return replace(
-                finding, reason=reason, why=InconclusiveReason.GAP, settle="needs at least half of the expected samples"
-            )
+        if unread := half_unread(finding, len(series)):
+            return unread
         total_s = case.window.seconds
         block_s = max(min(self.lasting, _SHORT * total_s), READINGS * apart)
         return self._limited(case, finding, series, block_s) or self._compared(case, finding, series, block_s)

@@ -12,7 +12,7 @@ from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
 from soakwatch_model.label import label
 from soakwatch_model.roles import DUT
 from soakwatch_model.series import Series
-from soakwatch_rules.draft import draft, faults
+from soakwatch_rules.draft import draft, faults, half_unread
 from soakwatch_rules.lives import lives
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import RuleSpec
@@ -262,10 +262,7 @@ class Level:
             return replace(
                 finding, reason=f"{counted(n, 'sample')}; {of} needed", why=InconclusiveReason.TOO_FEW, settle=more
             )
-        if finding.expected is not None and 2 * n < finding.expected:
-            reason = f"{n} of {finding.expected} expected samples, less than half: {shown} may have been exceeded"
-            return replace(
-                finding, reason=reason, why=InconclusiveReason.GAP, settle="needs at least half of the expected samples"
-            )
+        if unread := half_unread(finding, n, f"{shown} may have been exceeded"):
+            return unread
         reason = f"never {needed} of {of} samples at or above {shown}; highest {quantity(highest, unit)}"
         return replace(finding, outcome=Outcome.PASS, reason=reason)

@@ -14,7 +14,7 @@ from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
 from soakwatch_model.roles import MONITOR
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
-from soakwatch_rules.draft import absent, draft
+from soakwatch_rules.draft import absent, draft, half_unread
 from soakwatch_rules.events.explanations import explanations, load_around
 from soakwatch_rules.lives import Life, dead_seconds, lives
 from soakwatch_rules.load.account import LoadAccount
@@ -231,16 +231,8 @@ class MemoryGrowth:
                 finding, outcome=Outcome.FAIL, reason=sentence(worst, series, self.tolerance, len(all_lives))
             )
         read = sum(len(c.life.series) for c in judged)
-        if finding.expected is not None and 2 * read < finding.expected:
-            reason = (
-                f"the lifetimes that can be judged hold {read} of {finding.expected} expected samples, less than half"
-            )
-            return replace(
-                finding,
-                reason=reason,
-                why=InconclusiveReason.GAP,
-                settle="needs at least half of the expected samples in long lifetimes",
-            )
+        if unread := half_unread(finding, read, within=" in lifetimes that are long enough"):
+            return unread
         return replace(finding, outcome=Outcome.PASS, reason=sentence(worst, series, self.tolerance, len(all_lives)))
 
     def _without_warm_up(self, finding: Finding, warm: tuple[Life, ...], due: int | None) -> Finding:

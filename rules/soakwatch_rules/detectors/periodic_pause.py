@@ -14,7 +14,7 @@ from soakwatch_model.event import Event
 from soakwatch_model.fact import Repeated
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, MarkKind, Outcome
 from soakwatch_model.roles import DUT
-from soakwatch_rules.draft import absent, draft
+from soakwatch_rules.draft import absent, draft, half_unread
 from soakwatch_rules.load.asked import NOTHING, Asked, Demand
 from soakwatch_rules.load.offered import OVERLOADS, parts
 from soakwatch_rules.load.pauses import Pause, beat_of, beat_text, moments, number_and_length, since
@@ -242,19 +242,8 @@ class PeriodicPause:
             return replace(
                 result, outcome=Outcome.INCONCLUSIVE, reason=reason, why=InconclusiveReason.NOISE, settle=settle
             )
-        half = finding.expected is not None and 2 * finding.samples < finding.expected
-        if half and result.outcome is Outcome.PASS:
-            reason = (
-                f"{finding.samples} of {finding.expected} expected samples, less than half: pauses may have been missed"
-            )
-            return replace(
-                result,
-                outcome=Outcome.INCONCLUSIVE,
-                reason=reason,
-                why=InconclusiveReason.GAP,
-                settle="needs at least half of the expected samples",
-            )
-        return result
+        unread = half_unread(result, finding.samples, "pauses may have been missed")
+        return unread if unread is not None and result.outcome is Outcome.PASS else result
 
     def _seen(
         self, case: Case, shown: Curve, apart: float, demand: Demand, *, commanded: bool, counts: bool

@@ -211,7 +211,7 @@ class Recovery:
             settle = f"needs {duration(missing * apart)} more of recovery at a sample every {duration(apart)}"
             return JudgedEpisode(episode, Outcome.INCONCLUSIVE, reason, why, settle)
         if 2 * len(after) < due:
-            reason = f"{len(after)} of {due} expected samples after the {episode.name}, less than half"
+            reason = f"only {len(after):,} of {due:,} expected samples were read after the {episode.name}"
             settle = "needs at least half of the expected samples"
             return JudgedEpisode(episode, Outcome.INCONCLUSIVE, reason, InconclusiveReason.GAP, settle)
         chosen, trouble = self._before(case, series, episode)

@@ -14,7 +14,7 @@ from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.flow import BACK, DELAY, FAILED, LOST, QUALITY, SENT
 from soakwatch_model.metric import BY_NAME, flows
 from soakwatch_model.series import Growth, Series
-from soakwatch_rules.draft import absent, draft
+from soakwatch_rules.draft import absent, draft, half_unread
 from soakwatch_rules.load.account import LoadAccount
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Input, RuleSpec
@@ -183,11 +183,8 @@ class RunDifference:
                 why=InconclusiveReason.TOO_FEW,
                 settle=f"needs {_MIN_SAMPLES} samples after settling",
             )
-        if finding.expected is not None and 2 * finding.samples < finding.expected:
-            reason = f"{finding.samples} of {finding.expected} expected samples, less than half"
-            return replace(
-                finding, reason=reason, why=InconclusiveReason.GAP, settle="needs at least half of the expected samples"
-            )
+        if unread := half_unread(finding, finding.samples):
+            return unread
         earlier = [m for other in case.before.earlier if (m := self._measure(other)) is not None]
         series = replace(series, trait=replace(series.trait, unit=_unit(series), worse=_worse(series)))
         if not earlier:

@@ -14,7 +14,7 @@ from soakwatch_model.finding import Finding, Forecast, InconclusiveReason, Mark,
 from soakwatch_model.label import label
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
-from soakwatch_rules.draft import absent, draft
+from soakwatch_rules.draft import absent, draft, half_unread
 from soakwatch_rules.load.offered import OVERLOADS
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import RuleSpec
@@ -228,11 +228,17 @@ class Saturation:
         if stretches:
             return self._conclude(finding, series, limit, stretches)
         most = f"{name}: at most {_percent(highest)} of {_amount(limit, series)}"
-        if finding.expected is not None and 2 * len(series) < finding.expected and not _steady(series, case.window):
-            reason = f"{most} in {len(series)} of {finding.expected} expected samples, less than half"
-            return replace(
-                finding, reason=reason, why=InconclusiveReason.GAP, settle="needs at least half of the expected samples"
+        if not _steady(series, case.window):
+            full = int(np.count_nonzero(used >= self.enter))
+            how = (
+                f"full ({_amount(limit, series)})"
+                if full
+                else f"at most {_percent(highest)} of {_amount(limit, series)}"
             )
+            which = f"{full} of the {len(series)}" if 0 < full < len(series) else f"all {len(series)}"
+            of = f"{which} samples read ({finding.expected} expected, so not decided)"
+            if unread := half_unread(finding, len(series), said=f"{name} was {how} in {of}"):
+                return unread
         soon = finding.forecast
         if soon is not None and soon.after_s <= self.ahead:
             reason = f"{most} and rising: the limit is reached in {duration(soon.after_s)} at this rate"

@@ -11,7 +11,7 @@ import numpy as np
 from soakwatch_model.case import Case
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
 from soakwatch_model.series import Series
-from soakwatch_rules.draft import absent, draft
+from soakwatch_rules.draft import absent, draft, half_unread
 from soakwatch_rules.events.explanations import explanations
 from soakwatch_rules.lives import Life, lives
 from soakwatch_rules.parameter import parameter
@@ -254,11 +254,8 @@ class StepChange:
             reason = f"{counted(len(open_steps), 'unexplained step')}: {texts}"
             return replace(finding, outcome=Outcome.WARN, reason=reason)
         read = sum(len(life.series) for life, _ in judged)
-        if finding.expected is not None and 2 * read < finding.expected:
-            reason = f"no step in {read} of {finding.expected} expected samples, less than half"
-            return replace(
-                finding, reason=reason, why=InconclusiveReason.GAP, settle="needs at least half of the expected samples"
-            )
+        if unread := half_unread(finding, read, "a step may have been missed"):
+            return unread
         if steps:
             texts = some([f"{moment(t.time_ns)}: {_height(t, unit)}{_because(t)}" for t in steps])
             return replace(finding, outcome=Outcome.PASS, reason=f"{counted(len(steps), 'explained step')}: {texts}")

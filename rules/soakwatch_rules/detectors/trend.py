@@ -17,7 +17,7 @@ from soakwatch_model.metric_entry import WARNS
 from soakwatch_model.metric_queries import bad_direction, trending, why_mild, words_of
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
-from soakwatch_rules.draft import absent, draft
+from soakwatch_rules.draft import absent, draft, half_unread
 from soakwatch_rules.growth.load import load_followed
 from soakwatch_rules.lives import Life, lives
 from soakwatch_rules.load.account import LoadAccount
@@ -218,10 +218,8 @@ class Trend:
             )
             settle = f"needs {duration(self.shortest)} without a restart"
             return replace(finding, reason=reason, why=InconclusiveReason.TOO_SHORT, settle=settle)
-        if finding.expected is not None and 2 * len(series) < finding.expected:
-            reason = f"{len(series)} of {finding.expected} expected samples, less than half"
-            settle = "needs at least half of the expected samples"
-            return replace(finding, reason=reason, why=InconclusiveReason.GAP, settle=settle)
+        if unread := half_unread(finding, len(series)):
+            return unread
         with np.errstate(all="ignore"):
             results = [self._of_life(case, series, life) for life in judged]
         worst = max(results, key=lambda each: (_RANK[each.outcome], each.rise.height))
