@@ -179,7 +179,9 @@ def _facts(page: Page, cause: Cause | None, finding: Finding | None, near: Room 
         if finding.outcome is Outcome.INCONCLUSIVE:
             facts.append(("Reason", _short(finding.sentence)))
         if finding.outcome in _HAPPENED or cause.timeline:
-            facts += [("Since", _since(verdict, cause, finding)), ("Until", _until(verdict, cause, finding))]
+            facts.append(("Since", _since(verdict, cause, finding)))
+            if cause.since_ns is not None or traits_of(finding.rule).marks is Marks.WHOLE:
+                facts.append(("Until", _until(verdict, cause, finding)))
     facts.append(("Load", _load(page, cause, verdict.window if finding is None else finding.window)))
     return (*facts, *_done_by_people(page))
 

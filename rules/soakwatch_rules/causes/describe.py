@@ -16,10 +16,11 @@ from soakwatch_rules.causes.context import CauseContext
 from soakwatch_rules.causes.growth import Owner
 from soakwatch_rules.causes.reasons import rows_by_reason
 from soakwatch_rules.causes.when import since_of, until_ns
-from soakwatch_rules.traits import Judges
+from soakwatch_rules.traits import Judges, Marks, traits_of
 from soakwatch_rules.wording.words import duration, moment, some
 
 _GRAVE = (Outcome.FAIL, Outcome.WARN, Outcome.INCONCLUSIVE, Outcome.PASS, Outcome.NOT_APPLICABLE)
+_ALARMS = (Outcome.FAIL, Outcome.WARN)
 _MAX_MARKS, _MAX_WEIGHED = 40, 30
 _MIN_CHANCE = 0.05
 """The least probability that two findings lie together by chance: many pairs are compared, and a single pair that lies
@@ -69,7 +70,7 @@ def describe(context: CauseContext, group: Group) -> Cause:
     targets = {finding.target for finding in own}
     outcome = min((f.outcome for f in own), key=list(Outcome).index)
     deciding = [f for f in own if f.outcome is outcome]
-    since = None if loose else since_of(deciding)
+    since = None if loose else since_of([*deciding, *_same_growth(deciding[0], own)])
     if not line and since is not None:  # what goes on since a moment has that one
         told = _Entry(
             Mark(since, deciding[0].window.end_ns, "goes on since then", outcome=outcome), "", deciding[0].rule, ""
@@ -93,6 +94,13 @@ def describe(context: CauseContext, group: Group) -> Cause:
         since_ns=since,
         until_ns=None if since is None else until_ns(deciding[0]),
     )
+
+
+def _same_growth(finding: Finding, own: Sequence[Finding]) -> Iterator[Finding]:
+    """What another method found of the same series over a whole stretch: one of them may know when it began."""
+    if traits_of(finding.rule).marks is Marks.WHOLE:
+        series = finding.target, finding.metric, finding.object
+        yield from (f for f in own if f.outcome in _ALARMS and (f.target, f.metric, f.object) == series)
 
 
 def lag(first_ns: int, at_ns: int) -> str:

@@ -29,6 +29,7 @@ from soakwatch_rules.stats.trend import judge_trend
 from soakwatch_rules.stats.trend_answer import Trend
 from soakwatch_rules.traits import Family, GrowthMethod, Guide, Marks, Traits, Words
 from soakwatch_rules.wording.growth import doubts_of, per_hour, sentence, settle_of
+from soakwatch_rules.wording.names import name_of
 from soakwatch_rules.wording.words import counted, duration, quantity
 
 Floats = NDArray[np.float64]
@@ -394,7 +395,7 @@ class Growth:
         if judged_life.cut:
             doubts.append("a longer lifetime reached the same level and passed: a restart cut a sawtooth or a warm-up")
         reason = sentence(
-            series.metric,
+            name_of(series),
             trend,
             trait,
             life.window.seconds,

@@ -19,6 +19,7 @@ from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.stats.votes import voted
 from soakwatch_rules.traits import Guide, Limit, Traits, Words
+from soakwatch_rules.wording.names import name_of
 from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
 
 _MAX_MARKS = 100
@@ -230,7 +231,7 @@ class Level:
         if not n:
             return replace(
                 finding,
-                reason=f"no samples of {series.metric}",
+                reason=f"no samples of {name_of(series)}",
                 why=InconclusiveReason.TOO_FEW,
                 settle=f"needs {of} samples",
             )

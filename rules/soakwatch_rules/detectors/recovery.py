@@ -27,6 +27,7 @@ from soakwatch_rules.sampling import cadence, expected
 from soakwatch_rules.stats.distributions import student_quantile
 from soakwatch_rules.stats.equivalence import MIN_WINDOW, OUT, Reference, Return, reference, returned, trend
 from soakwatch_rules.traits import Guide, Inconclusive, Traits, Words
+from soakwatch_rules.wording.names import name_of
 from soakwatch_rules.wording.words import counted, duration, moment, plus_minus, quantity, some
 
 _CALM_S = 1800.0
@@ -185,7 +186,7 @@ class Recovery:
             reason = "no stress or spike phase, failover or upgrade has ended: nothing to recover from"
             return replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason)
         if _kept(series):
-            reason = f"{series.metric} is the maximum since the generator started: it cannot recover"
+            reason = f"{name_of(series)} is the maximum since the generator started: it cannot recover"
             return replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason)
         if apart is None:
             reason = f"{counted(finding.samples, 'sample')}: too few to know the level"
@@ -366,7 +367,7 @@ class Recovery:
         kept = [j for j in judged if j.kept]
         if grown is not None and kept and worst.outcome is not Outcome.FAIL:  # what one stress may leave, many may not
             worst = replace(kept[-1], outcome=Outcome.FAIL)
-        outcome, reason = worst.outcome, f"{series.metric}: {worst.reason}"
+        outcome, reason = worst.outcome, f"{name_of(series)}: {worst.reason}"
         if len(judged) > 1:
             reason += f" (worst of {counted(len(judged), 'episode')}, at {moment(worst.episode.stress.begin_ns)})"
         back = worst.back

@@ -10,6 +10,7 @@ from soakwatch_model.finding import InconclusiveReason, Outcome
 from soakwatch_model.series import Series, Trait
 from soakwatch_rules.stats.following import Following
 from soakwatch_rules.stats.trend_answer import Trend
+from soakwatch_rules.wording.names import name_of
 from soakwatch_rules.wording.words import counted, duration, moment, quantity
 
 _HOUR = 3600.0
@@ -19,7 +20,7 @@ _NOTHING = 1e-4  # of what is allowed: told as 0
 _SHAPES = {
     "constant": "no change",
     "leak": "steady growth",
-    "late leak": "growth that starts late",
+    "late leak": "flat at first, then growing",
     "two slopes": "two slopes, one after the other",
     "step": "a lasting step",
     "stairs": "a few lasting steps",
@@ -67,10 +68,10 @@ def rate_of(trend: Trend, trait: Trait) -> str:
     return f"{hourly(rate, trait)} ({hourly(low, trait)} to {hourly(high, trait)})"
 
 
-def sentence(metric: str, trend: Trend, trait: Trait, span_s: float, follows: Following | None) -> str:
-    """The reason of a finding."""
+def sentence(name: str, trend: Trend, trait: Trait, span_s: float, follows: Following | None) -> str:
+    """The reason of a finding of what is called ``name``."""
     allowed = hourly(trend.allowed, trait)
-    what = f"{metric}{' corrected for load' if follows is not None else ''}"
+    what = f"{name}{' corrected for load' if follows is not None else ''}"
     change = "falls" if trait.growth == "down" else "grows"
     if trend.mode == "constant":
         return f"{what} stayed at {quantity(abs(trend.level), trait.unit)} for {duration(span_s)}"
@@ -107,7 +108,7 @@ def sentence(metric: str, trend: Trend, trait: Trait, span_s: float, follows: Fo
 def released_words(series: Series, height: float, at_ns: int) -> str:
     """That much had grown and was freed inside the run."""
     verb = "had fallen" if series.trait.growth == "down" else "had grown"
-    return f"{series.metric} {verb} by {quantity(height, series.trait.unit)}, released at {moment(at_ns)}"
+    return f"{name_of(series)} {verb} by {quantity(height, series.trait.unit)}, released at {moment(at_ns)}"
 
 
 def near_limit(series: Series, facts: Mapping[str, float], share: float = 0.95) -> list[str]:
@@ -124,7 +125,7 @@ def near_limit(series: Series, facts: Mapping[str, float], share: float = 0.95) 
         return []
     unit, when = series.trait.unit, moment(int(series.time_ns[index]))
     value, of = quantity(float(series.values[index]), unit), quantity(limit, unit)
-    return [f"{series.metric} {'fell to' if down else 'reached'} {value} of {of} at {when}"]
+    return [f"{name_of(series)} {'fell to' if down else 'reached'} {value} of {of} at {when}"]
 
 
 _WAIVED = {

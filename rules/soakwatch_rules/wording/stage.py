@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from soakwatch_model.series import Series
 from soakwatch_rules.lives import Life
 from soakwatch_rules.stats.stages import Comparison
+from soakwatch_rules.wording.names import name_of
 from soakwatch_rules.wording.words import counted, moment, plus_minus, quantity
 
 _LITTLE = 0.15  # of the rise: of a straight leak half of it comes after the middle third
@@ -49,7 +50,7 @@ def sentence(judged: JudgedLife, series: Series, tolerance: float, several: int 
     )
     why = _answers(c, "below" if series.trait.growth == "down" else "above", tolerance)
     which = f", in the lifetime from {moment(judged.life.window.begin_ns)}" if several > 1 else ""
-    return f"{series.metric} {means}; {why}{which}"
+    return f"{name_of(series)} {means}; {why}{which}"
 
 
 def _answers(c: Comparison, beyond: str, tolerance: float) -> str:

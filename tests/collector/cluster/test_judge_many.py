@@ -41,7 +41,7 @@ def test_what_changes_is_said_with_its_finding(soakwatch: Command, runs: Path) -
     head, row, _, counts = done.stdout.splitlines()
     assert head.split() == ["run", "before", "now", "because", "of"]
     assert row.split()[:5] == ["runs/much", "✗", "fail", "✓", "pass"]
-    assert "memory_growth on dut process=nginx,instance=0: fail, now pass: process.memory.usage grew from" in row
+    assert "memory_growth on dut process=nginx,instance=0: fail, now pass: memory of nginx grew from" in row
     assert counts == "4 records: 1 verdict changed; now 3 pass, 1 fail"
     done = soakwatch("judge", "runs/well", "runs/little", "runs/well/record.sqlite", "--plan=strict.yaml", "--jobs=2")
     assert done.returncode == 1

@@ -140,7 +140,7 @@ def test_a_peak_near_the_limit_is_reported(tmp_path: Path) -> None:
     columns = night(4, cache=peak) | {"system.memory.limit": np.full(t.size, 16384 * MIB)}
     finding = finding_of(verdict(tmp_path, columns), "growth", "system.memory.usage")
     assert finding.outcome is Outcome.WARN
-    assert "system.memory.usage reached 15." in finding.sentence
+    assert "memory in use reached 15." in finding.sentence
     assert "of 16 GiB" in finding.sentence
 
 

@@ -93,6 +93,20 @@ def test_who_what_and_how_much(leak: Answered) -> None:
     assert told["Load"] == "a mean of 943 requests/s"
 
 
+def test_where_no_moment_is_known_none_is_told(leak: Answered, runs: Path) -> None:
+    """A loss now and then, without marks: no begin and no end; a growth from the begin has one."""
+    assert leak[0].steps[0].when == "from the first reading"
+    with RecordView.open(runs / "20261120T184000Z-web") as view:
+        verdict = judge_record(view)
+        index = verdict.causes[0].findings[0]
+        loss = replace(verdict.findings[index], rule="loss", metric="", object="", measured=None, limit=None, facts=())
+        findings = (*verdict.findings[:index], loss, *verdict.findings[index + 1 :])
+        answer = answer_of(open_page(view, replace(verdict, findings=findings)))
+    assert answer.steps[0].when == "no moment known"
+    assert facts(answer)["Since"] == "not known"
+    assert "Until" not in facts(answer)
+
+
 def test_no_fact_has_raw_bytes(leak: Answered) -> None:
     """A number has its unit and at most three digits that matter: no byte counts."""
     assert re.search(r"\d{1,3}(,\d{3}){2,}|\d{7,}", issue_text(leak[0]).replace("20261120", "")) is None

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from soakwatch_model.event import Event
-from soakwatch_model.fact import Growth
+from soakwatch_model.fact import Growth, Onset
 from soakwatch_model.finding import Finding, Forecast, InconclusiveReason, Mark, MarkKind, Outcome
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules.causes import Cause, CauseKind, causes, lags, rows_by_reason
@@ -252,6 +252,17 @@ def test_one_growing_process_is_one_cause() -> None:
     )
     assert grouped(matches) == [("growth", (1, 2, 3, 0)), ("growth", (4,))]
     assert matches[0].timeline == ()
+
+
+def test_a_growth_that_two_methods_found_began_when_one_of_them_knows() -> None:
+    """Thirds know no onset, shapes do: the cause has it, whichever leads; that of another series is not taken."""
+    began = (Onset(7 * HOUR),)
+    thirds = growing("process.memory.usage", 10e6, HTTPD, rule="memory_growth")
+    shapes = growing("process.memory.usage", 10e6, HTTPD, facts=began, outcome=Outcome.WARN)
+    (cause,) = causes([thirds, shapes])
+    assert cause.since_ns == 7 * HOUR
+    (cause,) = causes([thirds, replace(shapes, metric="process.open_files")])
+    assert cause.since_ns is None
 
 
 def test_the_process_that_owns_the_growth_is_named() -> None:

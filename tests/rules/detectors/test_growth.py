@@ -311,7 +311,7 @@ def test_what_was_freed_inside_the_run_is_a_warning() -> None:
     hump = np.where(T < DAY / 2, 0.6 * LEVEL * T / (DAY / 2), 0.0)
     finding = judge(replace(once, value=once.values + hump))
     assert finding.outcome is Outcome.WARN
-    assert "process.memory.usage had grown by" in finding.reason
+    assert "memory of web had grown by" in finding.reason
 
 
 def loaded(value: NDArray[np.float64]) -> tuple[Series, ...]:

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from soakwatch.core.formatting import span_text, zoom_of
+from soakwatch.judge.problems import clause
 from soakwatch.report.blocks import CONSOLE, Block, Cell, Column, Table, Text
 from soakwatch.report.page import Page
-from soakwatch.report.summaries import about
 from soakwatch.report.timeline import Chain, Row, chain_of, clipped
 
 ORDER = 12
@@ -70,8 +70,9 @@ def blocks(page: Page) -> Sequence[Block] | None:
     chain = chain_of(page)
     blocks_found: list[Block] = [_table(chain)] if chain.rows else []
     for _, cause in chain.lasting[:_BRIEF]:
-        what = about(page.verdict.findings[cause.leading])
-        text = f"{cause.target or 'several targets'}  over {span_text(cause.begin_ns, cause.end_ns)}: {what}"
+        lead = page.verdict.findings[cause.leading]
+        stretch = f"over {span_text(cause.begin_ns, cause.end_ns)} UTC"
+        text = f"{cause.target or 'several targets'}  {stretch}: {clause(lead, where=False)}"
         blocks_found.append(Text(text, outcome=cause.outcome, formats=CONSOLE))
     return blocks_found
 
