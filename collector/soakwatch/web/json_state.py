@@ -259,7 +259,7 @@ def _line(state: RunState, counts: Mapping[str, int]) -> str:
     worst = next((f for f in _sorted(state.findings) if f.outcome is Outcome.FAIL), None)
     if worst is not None:
         more = f", and {counts['fail'] - 1} more" if counts["fail"] > 1 else ""
-        return printable(f"{worst.rule} on {worst.target}: {worst.sentence}{more}")
+        return printable(f"{worst.target}: {worst.sentence}{more}")
     warned, fresh = counts["warn"], _fresh(state, state.judged_ns)
     parts = [f"{warned} warning{'s' if warned > 1 else ''}"] if warned else []
     if fresh:

@@ -231,7 +231,10 @@ class Drops:
         if self.ratio > 0 and known and over:
             worst = max(over, key=lambda p: p.dropped / p.offered)
             share, name = worst.dropped / worst.offered, worst.phase.name or "run"
-            reason = f"{share:.3g} of the packets offered were dropped in phase {name}; allowed {self.ratio:g}: {much}"
+            allowed = quantity(self.ratio, "1")
+            reason = (
+                f"{quantity(share, '1')} of what was offered was dropped in phase {name}; allowed {allowed}: {much}"
+            )
             return replace(finding, outcome=Outcome.FAIL, reason=reason)
         if blind := unseen(series.time_ns, case.window):
             return replace(

@@ -18,6 +18,7 @@ from soakwatch_model.series import Series
 from soakwatch_rules.rule import Rule
 from soakwatch_rules.stats.level import net_change
 from soakwatch_rules.wording.growth import near_limit
+from soakwatch_rules.wording.names import thing_in
 from soakwatch_rules.wording.words import counted, quantity
 
 Floats = NDArray[np.float64]
@@ -111,7 +112,7 @@ def by_parts(rule: Rule, case: Case, parts: Sequence[Series], own: frozenset[str
         outcome = Outcome.WARN if texts else Outcome.PASS
         named = [(name, change) for name, change in left.changes if change > _NAMED * max(left.change, 0.0)][:2]
         if named:
-            culprits = ", ".join(f"{name} ({_signed(change, unit)})" for name, change in named)
+            culprits = ", ".join(f"{thing_in(name) or name} ({_signed(change, unit)})" for name, change in named)
             texts = [
                 *texts,
                 f"{culprits} explain{'s' * (len(named) == 1)} the change of {_signed(left.change, unit)} in the run",

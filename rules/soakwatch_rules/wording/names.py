@@ -14,16 +14,23 @@ _SAID: Final = ("quantile", "flow", "peer", "protocol")
 
 
 def thing_of(series: Series, but: Collection[str] = ()) -> str:
-    """What a series is about: what the labels of its object say, ``but`` some; an only instance is not numbered.
+    """What a series is about: what the labels of its object say, ``but`` some.
 
     >>> import numpy as np
     >>> from soakwatch_rules.scenarios.synthetic import readings
     >>> thing_of(readings("system.network.packets", np.zeros(0), 1.0, object="interface=eth1,direction=receive"))
     'eth1 receive'
-    >>> [thing_of(readings("process.threads", np.zeros(0), 1.0, object=f"process=web,instance={n}")) for n in (0, 2)]
-    ['web', 'web #2']
     """
-    keyed = [part.partition("=")[::2] for part in series.object.split(",")]
+    return thing_in(series.object, but)
+
+
+def thing_in(object_: str, but: Collection[str] = ()) -> str:
+    """What the labels of an object say, ``but`` some; an only instance is not numbered.
+
+    >>> thing_in("process=web,instance=0"), thing_in("process=web,instance=2")
+    ('web', 'web #2')
+    """
+    keyed = [part.partition("=")[::2] for part in object_.split(",")]
     told = ((key, "" if value == "0" else f"#{value}") if key == "instance" else (key, value) for key, value in keyed)
     return " ".join(value for key, value in told if value and key not in but)
 
