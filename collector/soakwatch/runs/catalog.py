@@ -44,7 +44,7 @@ class RunLine:
 def new_folder(runs: Path, name: str, now_ns: int) -> Path:
     """A new folder ``runs/<time>-<name>``, made now so that nobody else gets it; ``-2`` and so on behind the name of
     further runs of one second. Where none can be made, its path: who writes into it says why."""
-    stem = f"{stamp(now_ns)}-{re.sub(r'[^A-Za-z0-9._-]+', '-', name)}"
+    stem = f"{stamp(now_ns)}-{_safe(name)}"
     for number in count(1):
         folder = runs / (stem if number == 1 else f"{stem}-{number}")
         try:
@@ -56,6 +56,22 @@ def new_folder(runs: Path, name: str, now_ns: int) -> Path:
             pass
         return folder
     raise AssertionError
+
+
+def _safe(name: str) -> str:
+    """The name of a run as its folder has it."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", name)
+
+
+def may_be_called(folder: str, name: str) -> bool:
+    """Whether the folder of a run of this name may be called so: its start, its name, and a number where several began
+    in one second.
+
+    >>> [may_be_called(f"20260101T000000Z-{rest}", "web night") for rest in ("web-night", "web-night-2", "web")]
+    [True, True, False]
+    """
+    bare = STAMP.sub("", folder)
+    return bare == _safe(name) or re.fullmatch(rf"{re.escape(_safe(name))}-\d+", bare) is not None
 
 
 def stamp(time_ns: int) -> str:
@@ -71,7 +87,8 @@ def find_run(text: str, runs: Path = DEFAULT_RUNS) -> Path:
     """The folder or record file of a run that is named by its folder, its record file, its name below ``runs`` (with or
     without the time before it; of several of one name the latest), or ``last``.
 
-    Raises RecordError if there is no such run, or if it is private to another user.
+    Raises RecordError if there is no such run, if it is private to another user, and for a name that several runs have
+    that began in one second.
     """
     if text == LAST:
         files = sorted(runs.glob(f"*/{RECORD}"), key=lambda file: file.parent.name)
@@ -85,13 +102,22 @@ def find_run(text: str, runs: Path = DEFAULT_RUNS) -> Path:
                 return path
         except PermissionError:
             raise not_yours(path) from None
-    named = [folder for folder in folders_of(runs) if STAMP.sub("", folder.name) == text]
+    named = [folder for folder in folders_of(runs) if STAMP.sub("", folder.name) == text or _is_named(folder, text)]
     if named:
+        began = STAMP.match(named[-1].name)
+        at_once = [folder.name for folder in named if began is not None and folder.name.startswith(began[0])]
+        if len(at_once) > 1:
+            raise RecordError(f"{text} is the name of {len(at_once)} runs: name one of {', '.join(at_once)}")
         return named[-1]
     known = [STAMP.sub("", folder.name) for folder in folders_of(runs)]
     meant = nearest(text, known)
     near = "" if meant is None else f"; did you mean {meant!r}?"
     raise RecordError(f"{text} is not a run: name a folder that holds {RECORD}, that file, or 'last'{near}")
+
+
+def _is_named(folder: Path, name: str) -> bool:
+    """Whether a run says that it has this name, though its folder has more behind it or other letters."""
+    return may_be_called(folder.name, name) and run_line(folder).name == name
 
 
 def list_runs(runs: Path) -> list[RunLine]:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from soakwatch.core.formatting import iso
 from soakwatch.judge.verdict import Verdict
+from soakwatch.runs.catalog import STAMP, may_be_called
 from soakwatch.runs.trend_runs import CELL
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_rules.traits import RISE_PER_HOUR
 
 VERDICT_FILE = "verdict.json"
-_STAMPED = re.compile(r"\d{8}T\d{6}Z-(.*)")
 _MAX_READ, _MAX_BYTES = 50, 64 << 20
 Key = tuple[str, str, str, str]
 """What a finding is of: rule, target, metric and object."""
@@ -61,14 +60,13 @@ def previous_run(record: Path, verdict: Verdict) -> PreviousRun | None:
 
 def _candidates(mine: Path, run: str) -> list[tuple[Path, bool]]:
     """The folders beside this one that may hold a run of this plan; with whether the first that does is the latest."""
-    named = re.sub(r"[^A-Za-z0-9._-]+", "-", run)
     try:
         beside = sorted((p for p in mine.parent.iterdir() if p.name != mine.name and p.name[0] != "."), reverse=True)
     except OSError:
         return []
-    if _STAMPED.fullmatch(mine.name) is None:
+    if STAMP.match(mine.name) is None:
         return [(folder, False) for folder in beside if (folder / VERDICT_FILE).is_file()][:_MAX_READ]
-    return [(p, True) for p in beside if (match := _STAMPED.fullmatch(p.name)) is not None and match.group(1) == named]
+    return [(p, True) for p in beside if STAMP.match(p.name) and may_be_called(p.name, run)]
 
 
 def written_run(folder: Path, plan: str | None = None) -> PreviousRun | None:
