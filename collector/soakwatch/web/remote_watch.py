@@ -51,7 +51,7 @@ class ServedRun:
         return snapshot
 
     def _asked(self) -> RunSnapshot:
-        state = self._run.ask("GET", "state?known=")
+        state = self._run.ask("GET", "state?known=&figures=")
         try:
             judged = cast("Mapping[str, object]", state["findings"])["judged"]
             if judged != self._judged:
@@ -100,6 +100,7 @@ def _snapshot(data: Mapping[str, object], findings: tuple[Finding, ...]) -> RunS
         if goes_on
         else "",
         keys=LEAVES_IT,
+        figures=tuple(str(line) for line in cast("list[object]", data.get("devices") or [])),
     )
     over = standing == "broken off" or (standing == "ended" and verdict is not None)
     return RunSnapshot(status, over, None if verdict is None else str(verdict), str(data.get("reason") or ""))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from soakwatch.record import SIDE_SUFFIXES, record_file
+from soakwatch.runs.device_figures import DeviceFigures
 from soakwatch.runs.state import RunState, StateReader
 
 _MAX_RUNS = 32
@@ -21,6 +22,7 @@ Stamp = tuple[tuple[int, int], ...]
 @dataclass(slots=True)
 class _Known:
     reader: StateReader
+    figures: DeviceFigures
     lock: threading.Lock = field(default_factory=threading.Lock)
     stamp: Stamp = ()
     state: RunState | None = None
@@ -35,11 +37,7 @@ class StateCache:
 
     def read(self, folder: Path, now_ns: int) -> RunState:
         """The state of a run. Raises RecordError for a record that cannot be read."""
-        with self._lock:
-            known = self._known.setdefault(folder, _Known(StateReader(folder)))
-            self._known.move_to_end(folder)
-            while len(self._known) > _MAX_RUNS:
-                self._known.popitem(last=False)
+        known = self._of(folder)
         with known.lock:
             stamp = _stamp(folder)
             last = known.state
@@ -51,6 +49,21 @@ class StateCache:
             if time.time_ns() - max(changed_ns for changed_ns, _ in stamp) < _TICK_NS:
                 known.stamp = ()
             return known.state
+
+    def figures(self, folder: Path) -> tuple[str, ...]:
+        """The figures of each device of a run as a line, the one that matters most first; see ``DeviceFigures``."""
+        known = self._of(folder)
+        with known.lock:
+            return known.figures.lines()
+
+    def _of(self, folder: Path) -> _Known:
+        with self._lock:
+            known = self._known.get(folder) or _Known(StateReader(folder), DeviceFigures(folder, time.monotonic_ns))
+            self._known[folder] = known
+            self._known.move_to_end(folder)
+            while len(self._known) > _MAX_RUNS:
+                self._known.popitem(last=False)
+            return known
 
 
 def _stamp(folder: Path) -> Stamp:

@@ -125,6 +125,7 @@ def test_a_run_is_watched_over_http(on_terminal: Terminals, tmp_path: Path) -> N
     visitor = on_terminal("watch", url, SOAKWATCH_TOKEN=token)
     visitor.until(lambda text: bool(re.search(r"local/local +\d+ +[1-9]\d* +\d", text)), "the sources")
     assert "phase soak" in visitor.text
+    visitor.until(lambda text: bool(re.search(r"devices +local: memory of pid\S+ \S+ [KMG]iB", text)), "what it reads")
     once = piped(tmp_path, "watch", url, "--once", SOAKWATCH_TOKEN=token)
     assert once.returncode == 0
     assert re.search(r"^local/local +\d+ +[1-9]\d* +\d", once.stdout, re.MULTILINE)

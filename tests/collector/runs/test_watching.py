@@ -103,7 +103,7 @@ def test_the_record_tells_what_a_display_needs(tmp_path: Path) -> None:
         "phase baseline (1 of 2)",
         "2 M packets/s sent",
         "no answer for 30 s",
-        "WARN growth",
+        "WARN memory in use on dut (growth)",
         "reached in 31 h ± 6 h (90 %)",
         "20:27:20 failover dut",
     ):

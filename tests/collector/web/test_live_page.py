@@ -111,6 +111,9 @@ def test_the_state_says_how_the_run_is_doing(running: tuple[Record, Path, int], 
     validate(state, dict(STATE))
     assert (state["state"], state["verdict"], state["report"]) == ("running", None, False)
     assert state["phase"]["name"] == "soak"
+    assert "devices" not in state, "only terminals ask for them"
+    (device_line,) = page.get("/api/runs/now/state?figures=").json()["devices"]
+    assert device_line.startswith("dut: memory"), device_line
     assert 59 < state["elapsed_s"] < 120
     device, load = state["sources"]
     assert (device["due"], device["got"], device["failed"], device["state"]) == (60, 51, 9, "failing")
@@ -118,7 +121,7 @@ def test_the_state_says_how_the_run_is_doing(running: tuple[Record, Path, int], 
     assert (load["got"], load["failing_since"]) == (60, None)
     assert [row["words"] for row in state["load"]] == ["50 requests/s"]
     assert state["findings"]["counts"] == {"fail": 1, "warn": 2, "inconclusive": 1, "pass": 1}
-    assert state["line"] == "memory_growth on dut: it grew by 20 MiB/h"
+    assert state["line"] == "dut: it grew by 20 MiB/h"
     shown = state["shown"]
     assert [(alarm["outcome"], alarm["object"][:1]) for alarm in shown["alarms"]] == [
         ("fail", "x"),

@@ -128,6 +128,11 @@ STATE: Schema = {
         "series": {"type": "integer"},
         "report": {"type": "boolean", "description": "whether the report is written"},
         "shown": {"type": "object", "description": "what the page shows in addition; only with known"},
+        "devices": {
+            "type": "array",
+            "items": {"type": "string"},
+            "description": "memory, CPU, loss and latency of each target in a line, devices first; only with figures",
+        },
     },
     "required": [
         "run",
@@ -158,8 +163,10 @@ def state_of(question: Question, known: str | None) -> dict[str, object]:
 
 
 def _state(question: Question) -> Response:
-    known = question.text("known") if "known" in question.words else None
-    return JSONResponse(state_of(question, known), headers={"cache-control": "no-store"})
+    data = state_of(question, question.text("known") if "known" in question.words else None)
+    if "figures" in question.words and data["state"] == "running":
+        data["devices"] = list(STATES.figures(question.folder))
+    return JSONResponse(data, headers={"cache-control": "no-store"})
 
 
 ENDPOINTS = (
@@ -171,6 +178,7 @@ ENDPOINTS = (
         _state,
         params=(
             Param("known", "for the page: digest of the findings that it shows, so that only other findings are sent"),
+            Param("figures", "for terminals: add a line for each target with its memory, CPU, loss and latency"),
         ),
         gives=STATE,
     ),
