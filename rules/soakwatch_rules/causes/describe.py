@@ -155,7 +155,8 @@ def _headline(context: CauseContext, indexes: Sequence[int], group: Group) -> st
         text = f"with the change of load in phase {group.phase.name}: {text}"
     counted = Counter(f.rule for f in rest)
     others = some([f"{rule} ({number})" if number > 1 else rule for rule, number in counted.items()], 5)
-    return f"{text}; also found by: {others}" if rest else text
+    beside = "also found by" if group.kind is CauseKind.GROWTH else "with it"
+    return f"{text}; {beside}: {others}" if rest else text
 
 
 def _timeline(context: CauseContext, timed: Sequence[int], group: Group) -> tuple[Mark, ...]:
