@@ -88,25 +88,27 @@ CPU_MODES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "stea
 
 @dataclass(frozen=True)
 class CpuStat:
-    """/proc/stat: ticks by mode (order of CPU_MODES) of all cores and of each, context switches, btime."""
+    """/proc/stat: ticks by mode (order of CPU_MODES) of all cores and of each, context switches, btime, and how many
+    processes and threads were started."""
 
-    __slots__ = ("boot_s", "cores", "switches", "total")
+    __slots__ = ("boot_s", "cores", "created", "switches", "total")
     total: Tuple[int, ...]
     cores: Mapping[int, Tuple[int, ...]]
     switches: Optional[int]
     boot_s: Optional[int]
+    created: Optional[int]
 
 
 def parse_cpu_stat(text: str) -> CpuStat:
     """/proc/stat. Guest time is part of user time there and stays so. Modes that an old kernel lacks count as 0.
 
-    >>> stat = parse_cpu_stat("cpu  1 2 3 4 5 6 7 8 0 0\\ncpu3 1 2 3 4 5 6 7 8 0 0\\nctxt 9\\nbtime 10\\n")
-    >>> stat.total, sorted(stat.cores), stat.switches, stat.boot_s
-    ((1, 2, 3, 4, 5, 6, 7, 8), [3], 9, 10)
+    >>> stat = parse_cpu_stat("cpu 1 2 3 4 5 6 7 8 0 0\\ncpu3 1 2 3 4 5 6 7 8 0 0\\nctxt 9\\nbtime 10\\nprocesses 7\\n")
+    >>> stat.total, sorted(stat.cores), stat.switches, stat.boot_s, stat.created
+    ((1, 2, 3, 4, 5, 6, 7, 8), [3], 9, 10, 7)
     """
     total: Tuple[int, ...] = ()
     cores: Dict[int, Tuple[int, ...]] = {}
-    switches = boot_s = None
+    switches = boot_s = created = None
     for line in text.split("\n"):
         if line.startswith("cpu"):
             word = line.split()
@@ -120,9 +122,11 @@ def parse_cpu_stat(text: str) -> CpuStat:
             switches = int(line[5:])
         elif line.startswith("btime "):
             boot_s = int(line[6:])
+        elif line.startswith("processes "):
+            created = int(line[10:])
     if not total:
         raise ValueError("the kernel's stat file has no cpu line")
-    return CpuStat(total, cores, switches, boot_s)
+    return CpuStat(total, cores, switches, boot_s, created)
 
 
 def parse_keyed_kib(text: str) -> Dict[str, int]:
@@ -167,6 +171,65 @@ def parse_words(text: str) -> Dict[str, int]:
         if len(word) == 2 and word[1].isdigit():
             values[word[0]] = int(word[1])
     return values
+
+
+def parse_pressure(text: str) -> Dict[str, int]:
+    """A file of /proc/pressure: microseconds since boot by extent (some, full); what it does not tell is left out.
+
+    >>> parse_pressure("some avg10=0.00 avg60=0.15 avg300=0.20 total=6541\\nfull avg10=0.00 total=12\\n")
+    {'some': 6541, 'full': 12}
+    """
+    spent: Dict[str, int] = {}
+    for line in text.splitlines():
+        extent, *pairs = line.split()
+        for pair in pairs:
+            if pair.startswith("total="):
+                spent[extent] = int(pair[6:])
+    return spent
+
+
+def parse_sockstat(text: str) -> Dict[str, Dict[str, int]]:
+    """/proc/net/sockstat and sockstat6: numbers by name of each protocol.
+
+    >>> parse_sockstat("sockets: used 97\\nTCP: inuse 34 orphan 0 tw 3 alloc 35 mem 2\\n")["TCP"]["tw"]
+    3
+    """
+    tables: Dict[str, Dict[str, int]] = {}
+    for line in text.splitlines():
+        protocol, colon, rest = line.partition(":")
+        word = rest.split()
+        if colon:
+            tables[protocol] = {name: int(value) for name, value in zip(word[::2], word[1::2])}  # noqa: B905
+    return tables
+
+
+_ERRORS = {
+    "receive": {"fifo": 4, "frame": 5},
+    "transmit": {"fifo": 12, "collisions": 13, "carrier": 14},
+}
+"""The columns of /proc/net/dev, behind the name of the interface."""
+
+
+def parse_interface_errors(text: str) -> Dict[str, Dict[Tuple[str, str], int]]:
+    """/proc/net/dev: errors of each interface by direction and kind. ``frame`` are those of length, checksum, overrun
+    and framing together, ``carrier`` what a card could not send for want of a link; collisions are errors of half
+    duplex only.
+
+    >>> rows = parse_interface_errors("h\\nh\\n  lo: 1 2 0 0 3 4 0 0 9 8 0 0 5 6 7 0\\n")
+    >>> rows["lo"]["receive", "frame"], rows["lo"]["transmit", "carrier"]
+    (4, 7)
+    """
+    rows: Dict[str, Dict[Tuple[str, str], int]] = {}
+    for line in text.splitlines()[2:]:
+        name, colon, rest = line.rpartition(":")
+        word = rest.split()
+        if colon and len(word) >= 16:
+            rows[name.strip()] = {
+                (direction, kind): int(word[column])
+                for direction, kinds in _ERRORS.items()
+                for kind, column in kinds.items()
+            }
+    return rows
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,12 @@ import psutil
 _FILES = (
     *(f"proc/{name}" for name in ("stat", "meminfo", "vmstat", "loadavg", "uptime", "interrupts", "diskstats")),
     *(f"proc/{name}" for name in ("filesystems", "cpuinfo", "self/mounts")),
-    *(f"proc/net/{name}" for name in ("dev", "snmp", "snmp6", "netstat", "softnet_stat")),
+    *(f"proc/pressure/{name}" for name in ("cpu", "memory", "io", "irq")),
+    *(f"proc/net/{name}" for name in ("dev", "snmp", "snmp6", "netstat", "softnet_stat", "sockstat", "sockstat6")),
     *(f"proc/sys/kernel/{name}" for name in ("core_pattern", "core_uses_pid", "osrelease", "pid_max", "panic")),
     *(f"proc/sys/vm/{name}" for name in ("swappiness", "overcommit_memory")),
     *(f"proc/sys/net/{name}" for name in ("core/rmem_max", "core/somaxconn", "ipv4/ip_forward", "ipv4/tcp_rmem")),
+    *(f"proc/sys/net/ipv4/{name}" for name in ("tcp_mem", "udp_mem", "tcp_max_orphans")),
     "etc/os-release",
     "sys/devices/system/clocksource/clocksource0/current_clocksource",
 )
@@ -88,7 +90,7 @@ def _record_mounts(folder: Path) -> None:
     for line in mounts:
         mountpoint = line.split()[1]
         stat = os.statvfs(mountpoint)
-        spaces.append(f"{stat.f_frsize} {stat.f_blocks} {stat.f_bfree} {mountpoint}\n")
+        spaces.append(f"{stat.f_frsize} {stat.f_blocks} {stat.f_bfree} {stat.f_files} {stat.f_ffree} {mountpoint}\n")
     (folder / "statvfs").write_text("".join(spaces))
 
 

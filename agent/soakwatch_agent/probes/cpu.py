@@ -1,4 +1,4 @@
-"""CPU: time by mode and busy share, of all cores and of each; context switches; cores online."""
+"""CPU: time by mode and busy share, of all cores and of each; context switches; processes started; cores online."""
 
 from __future__ import annotations
 
@@ -70,6 +70,8 @@ class CpuProbe:
         notes.sample("system.cpu.logical.count", "", len(stat.cores))
         if stat.switches is not None:
             notes.sample("system.context_switches", "", stat.switches)
+        if stat.created is not None:
+            notes.sample("system.processes.created", "", stat.created)
         self._read_cores(stat, max_step, slow=self._slow.due(now_ns))
         return notes.answer()
 

@@ -1,4 +1,4 @@
-"""Filesystems: space in use and size of local mounts."""
+"""Filesystems: space and inodes in use and size of local mounts."""
 
 from __future__ import annotations
 
@@ -41,27 +41,36 @@ _LOCAL = frozenset(
 )
 _SHARED = frozenset(["tmpfs", "ramfs", "overlay"])  # several mounts share one device name
 _MAX_MOUNTS = 64
+_COUNTLESS = 2**62  # so many inodes are none that were counted: some filesystems write all bits
 
 
 @dataclass(frozen=True)
 class Space:
-    """A filesystem's size and what is used of it, in bytes."""
+    """A filesystem's size and what is used of it, in bytes; the same of its inodes (0 where it has no table of them:
+    btrfs, FAT)."""
 
-    __slots__ = ("limit", "used")
+    __slots__ = ("inodes", "inodes_used", "limit", "used")
     limit: int
     used: int
+    inodes: int
+    inodes_used: int
+
+
+def _space(size: int, blocks: int, free: int, inodes: int, inodes_free: int) -> Space:
+    return Space(size * blocks, size * (blocks - free), inodes, inodes - inodes_free)
 
 
 def parse_spaces(text: str) -> Dict[str, Space]:
-    """A recording's ``statvfs`` file: a line a mount, ``block-size blocks free-blocks mountpoint``.
+    """A recording's ``statvfs`` file: a line a mount, ``block-size blocks free-blocks inodes free-inodes mountpoint``.
 
-    >>> parse_spaces("4096 10 4 /var\\n")["/var"].used
-    24576
+    >>> parse_spaces("4096 10 4 100 98 /var\\n")["/var"]
+    Space(limit=40960, used=24576, inodes=100, inodes_used=2)
     """
     spaces = {}
     for line in text.splitlines():
-        size, blocks, free, mountpoint = line.split(None, 3)
-        spaces[mountpoint] = Space(int(size) * int(blocks), int(size) * (int(blocks) - int(free)))
+        *numbers, mountpoint = line.split(None, 5)
+        size, blocks, free, inodes, inodes_free = (int(number) for number in numbers)
+        spaces[mountpoint] = _space(size, blocks, free, inodes, inodes_free)
     return spaces
 
 
@@ -92,6 +101,9 @@ class FilesystemProbe:
                 notes.sample("system.filesystem.usage", label, space.used)
                 notes.sample("system.filesystem.limit", label, space.limit)
                 notes.recovered("system.filesystem.usage", label)
+            if space is not None and 0 < space.inodes < _COUNTLESS:
+                notes.sample("system.filesystem.inodes.usage", label, space.inodes_used)
+                notes.sample("system.filesystem.inodes.limit", label, space.inodes)
         if len(mounts) > _MAX_MOUNTS:
             notes.fault(
                 "system.filesystem.usage", "", f"{len(mounts)} filesystems: only the first {_MAX_MOUNTS} are polled"
@@ -104,7 +116,7 @@ class FilesystemProbe:
         except OSError as error:
             self._notes.fault("system.filesystem.usage", label, f"{clean(mountpoint)} cannot be read: {why(error)}")
             return None
-        return Space(stat.f_frsize * stat.f_blocks, stat.f_frsize * (stat.f_blocks - stat.f_bfree))
+        return _space(stat.f_frsize, stat.f_blocks, stat.f_bfree, stat.f_files, stat.f_ffree)
 
     def _recorded(self) -> Optional[Dict[str, Space]]:
         if self._context.real:

@@ -1,4 +1,4 @@
-"""Network interfaces and virtual functions (SR-IOV): bytes, packets, errors and drops, by direction."""
+"""Network interfaces and virtual functions (SR-IOV): bytes, packets, errors by kind and drops, by direction."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import psutil
 
 from soakwatch_agent import virtual_functions
 from soakwatch_agent.context import HostContext, Periodic, ProbeAnswer, ProcAt
+from soakwatch_agent.procfs import parse_interface_errors, read_text
 from soakwatch_model.sample import Answer, object_text
 
 _LOOK_S = 60.0  # virtual functions are switched on by hand
@@ -24,6 +25,7 @@ class NetworkProbe:
         self._notes = ProbeAnswer()
         self._texts: Dict[str, Tuple[str, str]] = {}
         self._look, self._virtual = Periodic(_LOOK_S), False
+        self._slow = Periodic(10)
 
     def read(self, now_ns: int) -> Answer:
         """All interfaces, or those that match the configured globs."""
@@ -33,7 +35,7 @@ class NetworkProbe:
             counters = psutil.net_io_counters(pernic=True, nowrap=False)
         seen = 0
         for name, io in counters.items():
-            if globs is not None and not any(fnmatchcase(name, glob) for glob in globs):
+            if not self._wanted(name):
                 continue
             seen += 1
             texts = self._texts_of(name)
@@ -45,6 +47,8 @@ class NetworkProbe:
                 notes.sample("system.network.packets", text, packets)
                 notes.sample("system.network.errors", text, errors)
                 notes.sample("system.network.packet.dropped", text, dropped)
+        if self._slow.due(now_ns):
+            self._read_kinds()
         if self._context.real:
             self._read_functions(now_ns)
         if not seen:
@@ -53,6 +57,18 @@ class NetworkProbe:
         else:
             notes.recovered("system.network.io", "")
         return notes.answer()
+
+    def _wanted(self, name: str) -> bool:
+        globs = self._context.interfaces
+        return globs is None or any(fnmatchcase(name, glob) for glob in globs)
+
+    def _read_kinds(self) -> None:
+        rows = parse_interface_errors(read_text(self._context.path("/proc/net/dev")))
+        for name, kinds in rows.items():
+            if self._wanted(name):
+                for (direction, kind), count in kinds.items():
+                    text = object_text(interface=name, direction=direction, kind=kind)
+                    self._notes.sample("system.network.errors.by_kind", text, count)
 
     def _texts_of(self, name: str) -> Tuple[str, str]:
         texts = self._texts.get(name)
@@ -68,7 +84,7 @@ class NetworkProbe:
             self._virtual = virtual_functions.present()
         if not self._virtual:
             return
-        notes, globs = self._notes, self._context.interfaces
+        notes = self._notes
         try:
             functions = virtual_functions.read()
         except OSError as error:
@@ -76,7 +92,7 @@ class NetworkProbe:
             return
         for function in functions:
             name = f"{function.interface} vf {function.number}"
-            if globs is not None and not any(fnmatchcase(name, glob) for glob in globs):
+            if not self._wanted(name):
                 continue
             for text, (io, packets, dropped) in zip(  # noqa: B905
                 self._texts_of(name), (function.received, function.sent)

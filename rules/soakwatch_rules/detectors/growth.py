@@ -158,6 +158,7 @@ class Growth:
         "system.sessions",
         "system.conntrack.count",
         "system.processes",
+        "system.sockets.usage",
         "system.filesystem.usage",
         "monitor.memory.usage",
         "monitor.open_files",

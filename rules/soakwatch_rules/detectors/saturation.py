@@ -61,6 +61,9 @@ _THINGS: Final = {
     "queue.depth": _Resource("queue", "queue", "packets are dropped", counter="queue.dropped"),
     "process.open_files": _Resource("open files of process", "process", "no file or connection can be opened"),
     "system.filesystem.usage": _Resource("file system", "mountpoint", "nothing can be written"),
+    "system.filesystem.inodes.usage": _Resource("inodes of file system", "mountpoint", "no file can be created"),
+    "system.sockets.memory": _Resource("memory of sockets", "protocol", "packets are dropped"),
+    "system.tcp.orphans": _Resource("orphaned TCP sockets", "", "connections that close are reset"),
     "system.memory.pool.usage": _Resource(
         "memory pool", "pool", "allocations fail", refuses=False, counter="system.memory.pool.failures"
     ),
@@ -75,7 +78,7 @@ _THINGS: Final = {
     "system.memory.swap.usage": _Resource("swap", "", "memory cannot be swapped out", refuses=False),
 }
 _EVEN: Final = 3.0  # times the median distance of readings, that the longest has at most
-_FILES: Final = "system.filesystem.usage"
+_FILES: Final = frozenset({"system.filesystem.usage", "system.filesystem.inodes.usage"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +102,7 @@ class _Full:
 @dataclass(frozen=True, slots=True)
 class Saturation:
     """Says whether a resource with a limit reached it: session and connection tables, queues, open files, file
-    systems, memory pools, swap.
+    systems and their inodes, memory of sockets, orphaned TCP sockets, memory pools, swap.
 
     The limit is the one that the device states (the ceiling of the catalogue); a share in use has 100 %. A resource
     is full from a sample of at least ``enter`` of the limit until one below ``leave`` of it, for at least ``lasting``
@@ -292,7 +295,7 @@ class Saturation:
             return replace(finding, outcome=Outcome.WARN, reason=f"{reason}, during a planned overload or event")
         whole = stretches[0]
         if whole.first and whole.to_end and whole.highest - whole.lowest < _STILL:
-            if series.metric == _FILES and whole.lowest >= _FILES_FULL:
+            if series.metric in _FILES and whole.lowest >= _FILES_FULL:
                 return replace(
                     finding,
                     outcome=Outcome.NOT_APPLICABLE,
@@ -309,7 +312,7 @@ class Saturation:
             return False
         if full.refused:
             return True
-        if metric == _FILES:
+        if metric in _FILES:
             got_there = not full.first or full.lowest < _FILES_FULL
             return (got_there and full.highest >= _FILES_FULL) or (not full.first and full.to_end)
         if resource.refuses:

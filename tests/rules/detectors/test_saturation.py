@@ -46,6 +46,8 @@ def judge(*of: Series, rule: Saturation | None = None, **more: object) -> Findin
         ("system.sessions", "table=sessions", "session table: 100 % of 1 M sessions"),
         ("system.conntrack.count", "", "connection table: 100 % of 1 M connections"),
         ("queue.depth", "queue=3", "queue 3: 100 % of 1 M packets"),
+        ("system.sockets.memory", "protocol=tcp", "memory of sockets tcp: 100 % of 977 KiB"),
+        ("system.tcp.orphans", "", "orphaned TCP sockets: 100 % of 1 M sockets"),
         ("process.open_files", "process=web,instance=0", "open files of process web: 100 % of 1 M descriptors"),
     ],
 )
@@ -96,9 +98,13 @@ def test_a_table_with_two_metrics_is_judged_once() -> None:
     ids=["read-only image", "stands", "filled", "rotated in time", "full for an hour", "last bytes", "rotated"],
 )
 def test_file_systems(share: Floats, expected: Outcome) -> None:
-    """What stands full is an image or was so before; what got there fails."""
+    """What stands full is an image or was so before; what got there fails: of its space as of its inodes."""
     finding = judge(series("system.filesystem.usage", share, "mountpoint=/data", 1e11))
     assert finding.outcome is expected, finding.reason
+    finding = judge(series("system.filesystem.inodes.usage", share, "mountpoint=/data"))
+    assert finding.outcome is expected, finding.reason
+    assert finding.reason.startswith("inodes of file system /data: ")
+    assert " of 1 M inodes" in finding.reason
 
 
 def test_pools_fail_by_what_they_refused() -> None:

@@ -10,6 +10,7 @@ import pytest
 from soakwatch.sources.transport.ssh.linux.replica import Replica
 from soakwatch.sources.transport.ssh.linux.script import Need
 from soakwatch.sources.transport.ssh.linux.survey import Survey
+from soakwatch.sources.transport.ssh.shell import Reply
 
 SURVEY = Survey(
     files=frozenset(),
@@ -55,3 +56,32 @@ def test_a_file_that_the_account_may_not_read_is_denied_and_not_missing(path: st
             replica.close()
         texts = [fault.text for fault in answer.faults if (fault.metric, fault.object) == (metric, "")]
         assert (text in texts) is denied
+
+
+def test_sockets_and_inodes_of_a_device_with_pages_of_another_size() -> None:
+    """Memory of sockets is in the device's own pages; inodes come with the space; a line cut short is left out."""
+    replica = Replica((), None, (), ("sockets", "filesystem"))
+    files = {
+        "/proc/net/sockstat": b"sockets: used 9\nTCP: inuse 2 orphan 0 tw 1 alloc 3 mem 4\n",
+        "/proc/sys/net/ipv4/tcp_mem": b"10\t20\t30\n",
+        "/proc/filesystems": b"\text4\n",
+        "/proc/self/mounts": b"/dev/sda / ext4 rw 0 0\n/dev/sdb /var ext4 rw 0 0\n",
+    }
+    told = b"".join(b"==> %s <==\n%s\n" % (path.encode(), text) for path, text in files.items())
+    survey = replace(SURVEY, page=65536, files=frozenset(files))
+    try:
+        replica.take(survey, Need(tuple(files)), Reply({"files": told}, "", 0.1))
+        replica.take_more(survey, (), Reply({"mounts": b"4096 10 4 100 40 /\n4096 10 4 /var\n"}, "", 0.1))
+        answer = replica.look(survey, Need(()), (), time.time_ns())
+    finally:
+        replica.close()
+    values = {(sample.metric, sample.object): sample.value for sample in answer.samples}
+    assert values["system.sockets.memory", "protocol=tcp"] == 4 * 65536
+    assert values["system.sockets.memory.limit", "protocol=tcp"] == 30 * 65536
+    assert values["system.sockets.usage", "protocol=tcp"] == 2
+    assert {key: value for key, value in values.items() if ".filesystem." in key[0]} == {
+        ("system.filesystem.usage", "mountpoint=/"): 6 * 4096,
+        ("system.filesystem.limit", "mountpoint=/"): 40960,
+        ("system.filesystem.inodes.usage", "mountpoint=/"): 60,
+        ("system.filesystem.inodes.limit", "mountpoint=/"): 100,
+    }

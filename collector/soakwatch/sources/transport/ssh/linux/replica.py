@@ -25,6 +25,12 @@ _HIDDEN = re.compile(rb"^\S+ /proc proc \S*hidepid=(?!0|off)", re.MULTILINE)
 _PID = re.compile(rb"/proc/(\d{1,10})(?!\S)")
 _WORKING_FOLDER = re.compile(r"/proc/\d+/cwd")
 _NUMBERS = re.compile(rb"\d+")
+_IN_PAGES = {
+    "/proc/net/sockstat": re.compile(rb"(?<=\bmem )\d+"),
+    "/proc/sys/net/ipv4/tcp_mem": _NUMBERS,
+    "/proc/sys/net/ipv4/udp_mem": _NUMBERS,
+}
+"""What counts in pages of the device, and which numbers of it: the probes count in this machine's pages."""
 _NEED_PTRACE = "permission denied: PSS and USS need the process's own user or CAP_SYS_PTRACE"
 
 
@@ -67,6 +73,9 @@ class Replica:
         mirror, parts = self._mirror, reply.parts
         found = files_of(parts.get("files", b""))
         self._take_memory(survey, need.watched, found)
+        for path, numbers in _IN_PAGES.items():
+            if path in found:
+                found[path] = _in_pages_of_here(found[path], numbers, survey.page)
         mirror.only(need.files, found)
         if need.files and SLOW[0] in need.files:
             mirror.only([path for path in SLOW if path not in need.files], {})
@@ -204,16 +213,13 @@ class Replica:
     # --- taking --------------------------------------------------------------------------------------------
 
     def _take_memory(self, survey: Survey, pids: Sequence[int], found: Mapping[str, bytes]) -> None:
-        here = os.sysconf("SC_PAGE_SIZE")
         for pid in pids:
             path = f"/proc/{pid}/statm"
             data = found.get(path)
             if data is None:
                 self._mirror.drop(path)
-                continue
-            if survey.page != here:  # the probe counts in this machine's pages
-                data = _NUMBERS.sub(lambda number: str(int(number[0]) * survey.page // here).encode(), data)
-            self._mirror.put(path, data)
+            else:
+                self._mirror.put(path, _in_pages_of_here(data, _NUMBERS, survey.page))
 
     def _take_maps(self, pids: Sequence[int], parts: Mapping[str, bytes], complaints: str) -> None:
         found = files_of(parts.get("maps", b""))
@@ -224,6 +230,12 @@ class Replica:
                 self._mirror.put(path, found[path])
             else:
                 self._mirror.drop(path)
+
+
+def _in_pages_of_here(data: bytes, numbers: re.Pattern[bytes], page: int) -> bytes:
+    """The text of a device with pages of another size, as this machine's kernel would write it."""
+    here = os.sysconf("SC_PAGE_SIZE")
+    return data if page == here else numbers.sub(lambda number: b"%d" % (int(number[0]) * page // here), data)
 
 
 def _denied(survey: Survey, path: str) -> bool:
@@ -241,10 +253,10 @@ def _descriptors(text: bytes) -> dict[int, int | None]:
 
 
 def _spaces(text: bytes) -> bytes:
-    """The lines of ``stat -f`` that are whole: block size, blocks, free blocks, mount point."""
+    """The lines of ``stat -f`` that are whole: block size, blocks, free blocks, inodes, free inodes, mount point."""
     kept = []
     for line in text.split(b"\n"):
-        word = line.split(None, 3)
-        if len(word) == 4 and all(each.isdigit() and len(each) < 20 for each in word[:3]):
+        *numbers, _mount = line.split(None, 5) or [b""]
+        if len(numbers) == 5 and all(each.isdigit() and len(each) <= 20 for each in numbers):
             kept.append(line)
     return b"\n".join(kept)

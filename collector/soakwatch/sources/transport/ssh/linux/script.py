@@ -84,9 +84,9 @@ def faces_script(pids: Sequence[int], *, everyone: bool, guard: bool) -> str:
 
 
 def mounts_script(mounts: Iterable[str], *, guard: bool) -> str:
-    """Block size, blocks and free blocks of filesystems."""
+    """Block size, blocks and free blocks, inodes and free inodes of filesystems."""
     listed = " ".join(shlex.quote(mount) for mount in mounts)
-    return part("mounts", f"{_GUARD if guard else ''}stat -f -c '%S %b %f %n' -- {listed} 2>/dev/null")
+    return part("mounts", f"{_GUARD if guard else ''}stat -f -c '%S %b %f %c %d %n' -- {listed} 2>/dev/null")
 
 
 def details_script(pids: Iterable[int], *, guard: bool) -> str:

@@ -1,0 +1,53 @@
+"""Pressure stall information: time in which work waited for CPU, memory or I/O, or was held up by interrupts."""
+
+from __future__ import annotations
+
+import errno
+
+from soakwatch_agent.context import HostContext, ProbeAnswer
+from soakwatch_agent.procfs import parse_pressure, read_text
+from soakwatch_model.sample import Answer, object_text
+
+_RESOURCES = ("cpu", "memory", "io", "irq")
+_WITHOUT = frozenset([errno.ENOENT, errno.EOPNOTSUPP])  # a kernel built without it, or started with psi=0
+
+
+class PressureProbe:
+    """Reads the totals of /proc/pressure, whose rate is the share of time; the averages there are of the same. They
+    count what waits on the whole machine, also outside of a container that reads them.
+
+    A kernel without pressure stall information (before 4.20; ``irq`` before 6.1) tells nothing of it: no reading, and
+    nothing that anybody could mend. ``full`` of the CPU is left out: of a whole machine it has no meaning, and the
+    kernel writes 0.
+    """
+
+    def __init__(self, context: HostContext) -> None:
+        self._context = context
+        self._paths = {name: context.path(f"/proc/pressure/{name}") for name in _RESOURCES}
+        self._notes = ProbeAnswer()
+
+    def read(self, now_ns: int) -> Answer:
+        """Seconds since boot, by resource and extent."""
+        notes = self._notes
+        notes.begin(now_ns)
+        for name, path in self._paths.items():
+            try:
+                spent = parse_pressure(read_text(path))
+            except OSError as error:
+                if error.errno not in _WITHOUT or self._context.denied(error):
+                    why = self._context.why(error)
+                    notes.fault("system.pressure.time", "", f"/proc/pressure/{name} cannot be read: {why}")
+                continue
+            for extent, microseconds in spent.items():
+                if (name, extent) != ("cpu", "full"):
+                    text = object_text(resource=name, extent=extent)
+                    notes.sample("system.pressure.time", text, microseconds / 1e6)
+        return notes.answer()
+
+    def close(self) -> None:
+        """Does nothing: the probe keeps nothing open."""
+
+
+def open_probe(context: HostContext) -> PressureProbe:
+    """Opens the probe of a host."""
+    return PressureProbe(context)

@@ -1,0 +1,88 @@
+"""Sockets: how many are in use, what their queues hold, TCP connections that are closing, and the kernel's limits."""
+
+from __future__ import annotations
+
+import os
+from typing import Mapping, Optional
+
+from soakwatch_agent.context import HostContext, Periodic, ProbeAnswer
+from soakwatch_agent.procfs import parse_sockstat, read_line, read_text
+from soakwatch_model.metric_queries import brought_by
+from soakwatch_model.sample import Answer
+
+_PROTOCOLS = ("tcp", "udp")
+_OF_TCP = {"orphans": "orphan", "time_wait": "tw", "allocated": "alloc"}
+"""The last word of a metric of TCP, and the kernel's for it."""
+
+
+class SocketsProbe:
+    """Reads /proc/net/sockstat and sockstat6, and the limits every 10 s.
+
+    IPv4 and IPv6 are added up. What is in use or in TIME-WAIT is counted for the network namespace that is read;
+    memory, orphans and what exists for the whole machine.
+    """
+
+    def __init__(self, context: HostContext) -> None:
+        self._context = context
+        self._path, self._path6 = context.path("/proc/net/sockstat"), context.path("/proc/net/sockstat6")
+        self._page = os.sysconf("SC_PAGE_SIZE")
+        self._notes = ProbeAnswer()
+        self._slow = Periodic(10)
+
+    def read(self, now_ns: int) -> Answer:
+        """What this kernel does not count is left out."""
+        notes = self._notes
+        notes.begin(now_ns)
+        try:
+            tables = parse_sockstat(read_text(self._path))
+        except OSError as error:
+            for metric in brought_by("sockets"):
+                notes.fault(metric, "", f"/proc/net/sockstat cannot be read: {self._context.why(error)}")
+            return notes.answer()
+        for metric in brought_by("sockets"):
+            notes.recovered(metric, "")
+        tables6 = self._sockstat6()
+        tcp, everything = tables.get("TCP", {}), tables.get("sockets", {})
+        if "used" in everything:
+            notes.sample("system.sockets.usage", "protocol=all", everything["used"])
+        for protocol in _PROTOCOLS:
+            table, table6 = tables.get(protocol.upper(), {}), tables6.get(f"{protocol.upper()}6", {})
+            if "inuse" in table:
+                used = table["inuse"] + table6.get("inuse", 0)
+                notes.sample("system.sockets.usage", f"protocol={protocol}", used)
+            if "mem" in table:
+                notes.sample("system.sockets.memory", f"protocol={protocol}", table["mem"] * self._page)
+        for word, key in _OF_TCP.items():
+            if key in tcp:
+                notes.sample(f"system.tcp.{word}", "", tcp[key])
+        if self._slow.due(now_ns):
+            self._read_limits()
+        return notes.answer()
+
+    def _read_limits(self) -> None:
+        for protocol in _PROTOCOLS:
+            most = self._last_number(f"/proc/sys/net/ipv4/{protocol}_mem")
+            if most is not None:
+                self._notes.sample("system.sockets.memory.limit", f"protocol={protocol}", most * self._page)
+        orphans = self._last_number("/proc/sys/net/ipv4/tcp_max_orphans")
+        if orphans is not None:
+            self._notes.sample("system.tcp.orphans.limit", "", orphans)
+
+    def _last_number(self, path: str) -> Optional[int]:
+        """The last of a setting's numbers (of three: low, pressure, most); None in a container, which has none."""
+        words = (read_line(self._context.path(path)) or "").split()
+        return int(words[-1]) if words and words[-1].isdigit() else None
+
+    def _sockstat6(self) -> Mapping[str, Mapping[str, int]]:
+        try:
+            return parse_sockstat(read_text(self._path6))
+        except OSError:
+            return {}  # a kernel without IPv6 has no sockets of it
+
+    def close(self) -> None:
+        """Does nothing: the probe keeps nothing open."""
+
+
+def open_probe(context: HostContext) -> SocketsProbe:
+    """Opens the probe of a host."""
+    return SocketsProbe(context)
