@@ -20,12 +20,18 @@ _HERE = one_of("run", "role", "target", "since")
 def _overlay(title: str, unit: str, metrics: str, about: str, *, most: float | None = None, where: str = "") -> Panel:
     """One line a run: the highest of the metrics that a regular expression names, of the run's targets and objects.
 
-    Each line has the name of its run and nothing else. Colours go by the order of the runs, which the database sorts in
-    each panel alike: by name, two runs of three may get one colour.
+    Each line has the name of its run and nothing else. Colours go by the order of the lines: by name, two runs of three
+    may get one colour. So each panel has a line of each run, sorted by the database, also of one that never reported
+    what it shows: without it the runs behind would have other colours than in the panel beside it.
     """
-    query = (
+    by = 'GROUP BY time($__interval), "run"'
+    shown = (
         f'SELECT max("max") AS "value" FROM "soakwatch_aligned" WHERE "metric" =~ /^({metrics})$/ AND {_HERE}{where}'
-        f' AND {TIME} GROUP BY time($__interval), "run" fill(null)'
+    )
+    there = f'SELECT max("max") AS "there" FROM "soakwatch_aligned" WHERE {one_of("run", "since")}'
+    query = (
+        f'SELECT max("value") + 0 * max("there") AS "value" FROM ({shown} AND {TIME} {by} fill(none)),'
+        f" ({there} AND {TIME} {by} fill(none)) WHERE {TIME} {by} fill(null)"
     )
     return lines(title, unit, [Query(query, "$tag_run")], about, most=most)
 

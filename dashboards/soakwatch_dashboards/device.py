@@ -266,15 +266,42 @@ def _modes() -> Section:
         {"^processes$": of_unit("short"), **LIMITS},
     )
     switches = lines(
-        "Context switches and interrupts a second",
+        "Context switches, interrupts, processes started, a second",
         "cps",
         [
             series("system.context_switches", _HERE, ("target",), alias="context switches"),
             total("system.interrupts", _HERE, ("core",), "interrupts of all cores"),
+            series("system.processes.created", _HERE, ("target",), alias="processes started"),
         ],
-        "Per second.",
+        "Per second; threads count as processes. The axis is logarithmic with a zero.",
+        small_and_large=True,
     )
     return Section("CPU by mode, load average", [Row(9, [(8, modes), (8, waiting), (8, switches)])])
+
+
+def _pressure() -> Section:
+    """What waits, and for what: Linux's pressure stall information."""
+    by = ("resource",)
+
+    def stalled(extent: str) -> Query:
+        where = f"{_HERE} AND \"extent\" = '{extent}'"
+        return series("system.pressure.time", where, by, alias="$tag_resource")
+
+    some = lines(
+        "Time in which some work waited, with the load",
+        "percentunit",
+        [stalled("some"), *load()],
+        "Share of the time in which at least one task waited for CPU, memory or io. Empty: this kernel does not say.",
+        LOAD_LINES,
+    )
+    full = lines(
+        "Time in which all work waited, with the load",
+        "percentunit",
+        [stalled("full"), *load()],
+        "Share of the time in which nothing went on because of memory, io or interrupts: lost time.",
+        LOAD_LINES,
+    )
+    return Section("Pressure stalls: waiting for CPU, memory, io", [Row(9, [(12, some), (12, full)])])
 
 
 def _trouble() -> Section:
@@ -439,7 +466,47 @@ def _network() -> Section:
         "Entries of the kernel's connection tracking; red: its size.",
         LIMITS,
     )
-    return Section("TCP, softirq, connection table", [Row(9, [(8, stack), (8, softnet), (8, table)])])
+    sockets = lines(
+        "Sockets, with the load",
+        "short",
+        [
+            series("system.sockets.usage", _HERE, ("protocol",), alias="in use: $tag_protocol"),
+            series("system.tcp.allocated", _HERE, ("target",), alias="TCP that exist"),
+            series("system.tcp.time_wait", _HERE, ("target",), alias="TCP in TIME-WAIT"),
+            series("system.tcp.orphans", _HERE, ("target",), alias="TCP orphans"),
+            *load(),
+        ],
+        "In use by protocol, all kinds together as well; connections that are closing.",
+        LOAD_LINES,
+    )
+    orphans = lines(
+        "TCP orphans",
+        "short",
+        [
+            series("system.tcp.orphans", _HERE, ("target",), alias="orphans"),
+            series("system.tcp.orphans.limit", _HERE, ("target",), alias="limit"),
+        ],
+        "Sockets that no process holds and whose connection is not closed yet; red: from here on connections are reset."
+        " The axis is logarithmic with a zero.",
+        LIMITS,
+        small_and_large=True,
+    )
+    held = lines(
+        "Memory of sockets, with the load",
+        "bytes",
+        [
+            series("system.sockets.memory", _HERE, ("protocol",), alias="$tag_protocol"),
+            series("system.sockets.memory.limit", _HERE, ("protocol",), alias="limit of $tag_protocol"),
+            *load(),
+        ],
+        "Of the queues of all sockets; red: from here on packets are dropped. The axis is logarithmic with a zero.",
+        {**LIMITS, **LOAD_LINES},
+        small_and_large=True,
+    )
+    return Section(
+        "TCP, softirq, sockets, connection table",
+        [Row(9, [(8, stack), (8, softnet), (8, table)]), Row(9, [(8, sockets), (8, orphans), (8, held)])],
+    )
 
 
 def _disks() -> Section:
@@ -472,7 +539,21 @@ def _disks() -> Section:
         {"^operations ": of_unit("cps")},
         1.0,
     )
-    return Section("Disks and file systems", [Row(9, [(8, filled), (8, through), (8, busy)])])
+    inodes = lines(
+        "Inodes",
+        "short",
+        [
+            series("system.filesystem.inodes.usage", _HERE, ("mountpoint",), alias="$tag_mountpoint"),
+            series("system.filesystem.inodes.limit", _HERE, ("mountpoint",), alias="limit of $tag_mountpoint"),
+        ],
+        "Files and folders of each file system; red: how many there may be, whatever space is free. The axis is"
+        " logarithmic with a zero.",
+        LIMITS,
+        small_and_large=True,
+    )
+    return Section(
+        "Disks and file systems", [Row(9, [(12, filled), (12, inodes)]), Row(9, [(12, through), (12, busy)])]
+    )
 
 
 def _queues() -> Row:
@@ -570,8 +651,9 @@ def _one_interface() -> Section:
         [
             series("system.network.packet.dropped", _PORT, by, alias="dropped $tag_direction"),
             series("system.network.errors", _PORT, by, alias="errors $tag_direction"),
+            series("system.network.errors.by_kind", _PORT, ("kind", *by), alias="errors $tag_kind $tag_direction"),
         ],
-        "From the counters; on the right errors.",
+        "From the counters; on the right errors, all of them and by kind.",
         {"^errors ": of_unit("cps")},
     )
     return Section("Interface $interface", [Row(8, [(8, bits), (8, packets), (8, lost)])], repeat="interface")
@@ -618,6 +700,7 @@ def board() -> Board:
             _sessions(),
             hardware(),
             _modes(),
+            _pressure(),
             _network(),
             _disks(),
             Section("Coverage by source", [Row(8, [(24, coverage(_HERE))])]),

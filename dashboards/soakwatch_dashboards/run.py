@@ -8,8 +8,9 @@ from grafana_foundation_sdk.builders.dashboard import QueryVariable
 from grafana_foundation_sdk.models.dashboard import DynamicConfigValue, Panel
 
 from soakwatch.sinks.grafana import WALL
-from soakwatch_dashboards.board import RUN, RUN_UID, Board, Columns, Row, Section, marks, targets, variable
+from soakwatch_dashboards.board import DEVICE_UID, RUN, RUN_UID, Board, Columns, Row, Section, marks, targets, variable
 from soakwatch_dashboards.common import (
+    DROP_COUNTERS,
     LOAD_LINES,
     MEMORY_LINES,
     THIS_RUN,
@@ -281,6 +282,56 @@ def _lost() -> Panel:
     )
 
 
+def _devices() -> Panel:
+    """A row a device: of twenty, which.
+
+    A column for each place that drops: InfluxQL keeps measurements apart, and a sum of Grafana's would make 0 of none.
+    """
+    by = ("target",)
+    counted = 'SELECT count("rank") AS "{}" FROM "soakwatch_finding" WHERE {} AND "rank" = {} AND "target" != \'\''
+    busy = {
+        name: extreme_in_view(f"system.cpu.{part}utilization", _UNDER_TEST, by, name, of="max")
+        for name, part in (("all cores", ""), ("busiest module", "module."))
+    }
+    rising = (
+        'SELECT mean("rate") AS "an hour" FROM (SELECT derivative(mean("value"), 1h) AS "rate" FROM'
+        f' "system.memory.usage" WHERE {_UNDER_TEST} AND {TIME} GROUP BY time($__interval), "target" fill(none))'
+    )
+    places = {metric: f"dropped: {place}" for metric, _, place in DROP_COUNTERS}
+    selected = {
+        **{name: counted.format(name, _HERE, rank) for name, rank in (("failed", 3), ("warned", 2))},
+        **busy,
+        "now": f'SELECT last("value") AS "now" FROM "system.memory.usage" WHERE {_UNDER_TEST} AND {TIME}',
+        "an hour": rising,
+        **{name: counted_in_view(metric, _UNDER_TEST, by, name) for metric, name in places.items()},
+        "answered": f'SELECT mean("ok") AS "answered" FROM "soakwatch_poll" WHERE {_UNDER_TEST} AND {TIME}',
+    }
+    to_device = (
+        f"/d/{DEVICE_UID}?{THIS_RUN}&var-target=${{__data.fields.target:percentencode}}"
+        "&from=${__from:percentencode}&to=${__to:percentencode}"
+    )
+    return rows(
+        "Devices",
+        [by_labels((name,), select, by) for name, select in selected.items()],
+        {
+            "Time": Column(hidden=True),
+            "target": Column("Target", links=[("The device", to_device)]),
+            "failed": Column("Failed", width=80, text=True),
+            "warned": Column("Warned", width=80, text=True),
+            "all cores": Column("CPU, at most", "percentunit", width=110, decimals=0, text=True),
+            "busiest module": Column("Its module", "percentunit", width=100, decimals=0, text=True),
+            "now": Column("Memory now", "bytes", width=110, text=True),
+            "an hour": Column("Growth per hour", "bytes", width=130, text=True),
+            **{name: Column(name.capitalize(), "short", width=150, text=True) for name in places.values()},
+            "answered": Column("Polls answered", "percentunit", width=120, decimals=2, text=True),
+        },
+        "A row a device, those that failed most first: findings that failed and warned in the whole run; the rest is of"
+        " the view. A dash: it does not tell. The name leads to the device. A generator or the monitor stands here only"
+        " if it failed or warned.",
+        sorted_by=("Failed", "Warned"),
+    )
+
+
 def _generator() -> Section:
     def counted(metric: str, word: str) -> Query:
         return series(metric, _RUN, ("target",), alias=f"{word} $tag_target")
@@ -501,6 +552,7 @@ def board() -> Board:
         [
             _tiles(),
             wall,
+            Row(7, [(24, _devices())]),
             Row(9, [(12, latency), (12, used)]),
             Row(9, [(24, rule_states(_RUN))]),
             Row(9, [(24, findings(_RUN, "What failed and warned; the name of a rule leads to its window."))]),

@@ -85,6 +85,12 @@ class Series(TypedDict, total=False):
 
 def alarms(rule: Rule, server: Influxd, bucket: str, now_ms: int) -> set[Labels]:
     """The labels for which a rule would alarm now, were its ``for`` over."""
+    return set(values_of_alarms(rule, server, bucket, now_ms))
+
+
+def values_of_alarms(rule: Rule, server: Influxd, bucket: str, now_ms: int) -> Mapping[Labels, Mapping[str, float]]:
+    """The labels for which a rule would alarm now, each with the numbers that its texts may name: those of the
+    expressions whose labels are among its own, or the other way round. A query without a row silences all of them."""
     answers: dict[str, list[Series]] = {}
     numbers: dict[str, Numbers] = {}
     for step in rule["data"]:
@@ -95,7 +101,15 @@ def alarms(rule: Rule, server: Influxd, bucket: str, now_ms: int) -> set[Labels]
             numbers[name] = reduced(answers[model["expression"]], model["reducer"])
         else:
             numbers[name] = computed(model["expression"], numbers)
-    return {labels for labels, number in numbers[rule["condition"]].items() if number != 0}  # NaN alarms, too
+    if not all(answers.values()):
+        return {}
+    alarming = [labels for labels, number in numbers[rule["condition"]].items() if number != 0]  # NaN alarms, too
+    return {
+        labels: {
+            name: number for name, of in numbers.items() for own, number in of.items() if own <= labels or labels <= own
+        }
+        for labels in alarming
+    }
 
 
 def series_of(step: Step, server: Influxd, bucket: str, now_ms: int) -> list[Series]:

@@ -226,7 +226,13 @@ def owner(name: str) -> str:
 
 def labels_of(name: str) -> tuple[dict[str, str], ...]:
     """The labels of some objects of a metric, or of the target as a whole."""
-    words = {"interface": NAMES, "process": ("bgpd", *NAMES[1:]), "direction": ("receive", "transmit"), "core": CORES}
+    words = {
+        "interface": NAMES,
+        "process": ("bgpd", *NAMES[1:]),
+        "direction": ("receive", "transmit"),
+        "core": CORES,
+        "extent": ("some", "full"),
+    }
     known = BY_NAME[name].labels
     if not known:
         return ({},)

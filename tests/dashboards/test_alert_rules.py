@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.dashboards.alerting import AlertFile, Group, Rule, alarms
+from tests.dashboards.alerting import AlertFile, Group, Rule, alarms, values_of_alarms
 
 from soakwatch.sinks.grafana import ALERT_FOLDER, FOLDER, SOURCE_UID, Grafana, dashboards, provisioning
 from soakwatch.sinks.lines import Value, key, line
@@ -112,6 +112,7 @@ class Run:
         """What the sink writes of it, as far as the rules ask for it."""
         run, begin_s = {"run": self.name}, now_s - self.began_s
         fields: dict[str, Value] = {"verdict": "any", "severity": self.severity, "failed": float(self.failed)}
+        fields |= {"rank": self.severity, "begin_ms": begin_s * 1e3, "end_ms": (now_s - self.ended_s) * 1e3}
         yield line(key("soakwatch_verdict", run, {}), fields, begin_s * 10**9)
         for number in range(self.failed):
             tags = {**run, "rule": "memory_growth", "target": "dut", "object": f"process={number}"}
@@ -188,6 +189,50 @@ def test_what_is_wrong_alarms_by_its_own_rule(
 ) -> None:
     """Exactly one alarm, of this rule, that names what it is about, whatever runs lie beside it."""
     assert raised(server, request.node.name, bad, *others) == {uid: {labels}}
+
+
+@pytest.mark.parametrize(
+    ("bad", "uid"),
+    [
+        (replace(BAD, failed=1), FAILED),
+        (replace(BAD, failed=1, severity=3, ended_s=30 * MINUTE), FAILED),
+        (replace(BAD, failed=1, severity=-2, ended_s=30 * MINUTE), FAILED),
+        (replace(BAD, failed=1, severity=0, ended_s=30 * MINUTE), FAILED),
+        (replace(BAD, silent_s=5 * MINUTE), SILENT),
+        (replace(BAD, lag_s=61), LAG),
+        (replace(BAD, growth=1), BACKLOG),
+        (replace(BAD, began_s=9 * DAY, ended_s=3 * DAY), STALE),
+    ],
+)
+def test_a_link_opens_the_time_of_the_run(server: Influxd, bad: Run, uid: str, request: pytest.FixtureRequest) -> None:
+    """From its begin to its end, or until now while it goes on: a run of yesterday opened on the last 24 h."""
+    now_s = int(time.time())
+    server.make_bucket(request.node.name)
+    runs = (bad, *OTHERS)
+    server.write(b"\n".join(text for run in runs for text in run.lines(now_s)), request.node.name).raise_for_status()
+    (values,) = values_of_alarms(RULES[uid], server, request.node.name, int(time.time() * 1000)).values()
+    goes_on = bad.severity == -1
+    window = {"begin": (now_s - bad.began_s) * 1e3, "end": 0 if goes_on else (now_s - bad.ended_s) * 1e3}
+    assert {name: values[name] for name in window} == window
+    begin, end = window["begin"], "now" if goes_on else f"{window['end']:.0f}"
+    (link,) = {rule["annotations"]["dashboard"] for rule in RULES.values() if rule["uid"] == uid}
+    assert expanded(link, values).endswith(f"&from={begin:.0f}&to={end}")
+    assert expanded(link, {}).endswith("&from=now-24h&to=now")
+
+
+def expanded(text: str, values: Mapping[str, float]) -> str:
+    """The numbers of a link as Go's templates write them: ``with`` of a number that is not there takes its ``else``."""
+
+    def of(match: re.Match[str]) -> str:
+        name, otherwise = match[1], match[3]
+        return otherwise if not values.get(name) and (name not in values or match[2]) else f"{values[name]:.0f}"
+
+    return re.sub(
+        r"\{\{ with \$values\.(\w+) \}\}(\{\{ if \.Value \}\})?\{\{ printf \"%\.0f\" \.Value \}\}"
+        r"(?:\{\{ else \}\}now\{\{ end \}\})?\{\{ else \}\}([\w-]+)\{\{ end \}\}",
+        of,
+        text,
+    )
 
 
 @pytest.mark.parametrize(

@@ -589,9 +589,17 @@ def test_what_an_engineer_looks_for_is_drawn() -> None:
         *("network.session.up", "network.session.flaps", "network.session.prefixes", "network.session.uptime"),
         *("load.port.tx.packets", "load.port.up", "load.port.errors", "load.flow.loss", "load.flow.latency"),
         *("reach.lost", "system.memory.pool.failures", "system.memory.pool.largest_free"),
+        *("system.pressure.time", "system.filesystem.inodes.usage", "system.filesystem.inodes.limit"),
+        *("system.sockets.usage", "system.sockets.memory", "system.sockets.memory.limit", "system.tcp.orphans"),
+        *(
+            "system.tcp.orphans.limit",
+            "system.tcp.time_wait",
+            "system.processes.created",
+            "system.network.errors.by_kind",
+        ),
         *("process.open_files.limit", "system.network.up", "reach.up", "reach.round_trip", "process.up"),
     }
-    assert len(drawn & BY_NAME.keys()) >= 130
+    assert len(drawn & BY_NAME.keys()) >= 145
 
 
 def measurements_of(query: str) -> set[str]:

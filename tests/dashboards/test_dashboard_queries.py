@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from soakwatch_dashboards.common import DROP_COUNTERS
 from soakwatch_dashboards.reading import Asked
 from tests.dashboards.filling import (
     ASKED,
@@ -21,6 +22,7 @@ from tests.dashboards.filling import (
     View,
     ask,
     escaped,
+    labels_of,
     put_in,
     view_of,
 )
@@ -149,6 +151,40 @@ def test_runs_lie_over_each_other(influx: Influxd) -> None:
     minutes = {run: [row["time"] for row in rows if row["run"] == run] for run in RUNS}
     assert minutes[RUNS[0]] == minutes[RUNS[1]] == minutes[RUNS[2]]
     assert len(minutes[RUNS[0]]) >= POLLS * EVERY_S // 60
+
+
+def test_a_run_has_one_colour_in_all_panels_of_compare(influx: Influxd) -> None:
+    """Colours go by the order of the lines: each panel has one of each run, in one order, also of a run that has
+    nothing of what it shows, whose line is empty."""
+    view = view_of("soakwatch-compare", "", "")
+    nobody = View(view.begin_ms, view.end_ms, {**view.values, "process": "nobody"})
+    plots = [one for one in ASKED if one.board == "soakwatch-compare" and '"there"' in one.query]
+    assert len(plots) >= 10
+    compared = [run for run in sorted((*RUNS, OLDEST)) if run != RUNNING]
+    for one in plots:
+        rows = ask(influx, one.query, nobody)
+        assert [run for run in dict.fromkeys(row["run"] for row in rows) if run != RUNNING] == compared, one.where
+        empty = "process" in one.where
+        assert any(row["value"] is not None for row in rows) != empty, one.where
+
+
+def test_a_row_a_device_says_which_of_several_failed(influx: Influxd) -> None:
+    """What failed, the busiest CPU, what it dropped, the polls it answered; of a device that tells less, less. No
+    generator and no monitor is among them."""
+    view = view_of("soakwatch-run", RUNS[0], "dut")
+    every = View(view.begin_ms, view.end_ms, {**view.values, "target": ".*"})
+    table: dict[object, dict[str, object]] = {"dut": {}, OTHER: {}}
+    for one in ASKED:
+        if one.board == "soakwatch-run" and one.where.startswith("Devices "):
+            for row in ask(influx, one.query, every):
+                table[row["target"]].update({name: value for name, value in row.items() if name != "time"})
+    assert table["dut"]["failed"] == table["dut"]["warned"] == 1
+    assert table["dut"]["all cores"] == table["dut"]["busiest module"] == 0.5
+    assert float(str(table["dut"]["answered"])) == pytest.approx(1 - 1 / POLLS)
+    for metric, _, place in DROP_COUNTERS:
+        objects = len(labels_of(metric))
+        assert table["dut"][f"dropped: {place}"] == objects * 1000 * (POLLS - 1)
+    assert table[OTHER] == {"target": OTHER, "answered": 1}
 
 
 def test_marks_are_what_touches_the_view_and_long_ones_are_no_regions(influx: Influxd) -> None:

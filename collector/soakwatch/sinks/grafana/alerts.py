@@ -23,6 +23,7 @@ LAG_S = 60
 STALE_MINUTES = 10
 """How long nothing may come of a run that says that it runs."""
 _MAX_RUN_S = 30 * 86_400  # of runs that began longer ago nothing is said
+_EVER_S = 400 * 86_400  # there is one point a run
 _HOUR_S = 3_600
 _STALE_S = 7 * 86_400  # a run that was killed longer ago is history, and Fleet shows it as stale
 _EXPRESSION = "__expr__"
@@ -59,6 +60,22 @@ class Alert:
 
 _STATE = Asked('SELECT last("severity") FROM "soakwatch_verdict" WHERE $timeFilter GROUP BY "run"', _MAX_RUN_S)
 """How each run stands: -1 is running."""
+_WINDOW = {
+    "begin": Asked('SELECT last("begin_ms") FROM "soakwatch_verdict" WHERE $timeFilter GROUP BY "run"', _EVER_S),
+    "end": Asked(
+        'SELECT last("end_ms") * (last("rank") + 1) / (last("rank") + 1) FROM "soakwatch_verdict" WHERE $timeFilter'
+        ' GROUP BY "run"',
+        _EVER_S,
+    ),
+}
+"""When each run began and ended, which is what a link opens; the end is 0 while a run goes on, since what InfluxQL
+divides by 0 is 0.
+
+No condition reads them: Grafana gives the texts of an alert the numbers of all queries whose tags are among its own.
+Both bring a row of each run there is, for a rule of which one query brings none has no data, and is silent.
+"""
+_FROM = '{{ with $values.begin }}{{ printf "%.0f" .Value }}{{ else }}now-24h{{ end }}'
+_TO = '{{ with $values.end }}{{ if .Value }}{{ printf "%.0f" .Value }}{{ else }}now{{ end }}{{ else }}now{{ end }}'
 _OF_MONITOR = "\"role\" = 'monitor'"
 _QUIET = (
     'SELECT sum("term") FROM'
@@ -189,14 +206,16 @@ def alert_file(source_uid: str, folder: str, models: Sequence[Object], page: str
 
 def _rule(alert: Alert, source_uid: str, board: Object, page: str | None) -> Object:
     data: list[Object] = []
-    for name, asked in alert.queries.items():
+    for name, asked in {**alert.queries, **_WINDOW}.items():
         data += [_query(f"{name}_rows", asked, source_uid), _expression(name, "reduce", f"{name}_rows")]
     data.append(_expression("alarm", "math", alert.condition))
     run = "{{ $labels.run | urlquery }}"
     annotations = {
         "summary": alert.summary,
         "description": alert.remedy,
-        "dashboard": f'{{{{ reReplaceAll "/+$" "" externalURL }}}}/d/{alert.board}?var-run={run}',
+        "dashboard": (
+            f'{{{{ reReplaceAll "/+$" "" externalURL }}}}/d/{alert.board}?var-run={run}&from={_FROM}&to={_TO}'
+        ),
     }
     if page is not None:
         annotations["report"] = page_url(page, run)
