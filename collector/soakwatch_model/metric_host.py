@@ -389,7 +389,7 @@ HOST: tuple[Metric, ...] = (
         "system.sockets.usage",
         "{socket}",
         GAUGE,
-        "sockets in use by protocol: tcp and udp of the network namespace, and all, those of other kinds included",
+        "sockets in use by protocol: tcp and udp of the network namespace, and all kinds, those of other protocols too",
         "protocol",
         growth=UP,
         quantum=1,
