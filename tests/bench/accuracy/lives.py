@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 from tests.bench.accuracy.night import BEGIN_NS, DUT, TG, Floats, Night, Source, floats
-from tests.bench.accuracy.telemetry import telemetry
+from tests.bench.accuracy.telemetry import host_counts, telemetry
 
 MIB = 2.0**20
 ALL = ("system.", "process.", "queue.", "recorder.", "monitor.")
@@ -408,6 +408,7 @@ def healthy(seed: int, length: tuple[float, float, int] | None = None) -> Night:
         announced_restart(night)
         reach(night)
         telemetry(night, shape)
+        host_counts(night, shape)
     missed = rng.random(at_s.size) < (0.002 if rng.random() < 0.3 and at_s.size > 500 else 0.0)
     night.answered["local"] &= ~missed
     night.sources = tuple(source for source in SOURCES if any(source.brings(key) for key in night.value))

@@ -23,6 +23,46 @@ def telemetry(night: Night, shape: Floats) -> None:
     _rates(night, rng, shape)
 
 
+def host_counts(night: Night, shape: Floats) -> None:
+    """What a Linux host counts: sockets with people who log in and jobs at their hours, connections that are closing,
+    inodes of logs and of small files in memory. None of it leaks."""
+    rng = np.random.default_rng([18, night.seed])
+    if rng.random() < 0.4:
+        return
+    night.traits.add("sockets")
+    n = night.at_s.size
+    people = _visits(rng, night, int(rng.integers(0, 12)), (120.0, 14_400.0), (2, 9))
+    jobs = _visits(rng, night, int(night.hours), (20.0, 1_800.0), (1, 25))
+    conns = rng.uniform(0, 3_000) if rng.random() < 0.6 else 0.0
+    tcp = rng.integers(2, 30) + rng.poisson(np.maximum(conns * shape, 0.0)) + np.round(people / 3 + jobs / 4)
+    udp = rng.integers(2, 14) + rng.poisson(rng.uniform(0, 0.6), n)
+    used = rng.integers(40, 500) + tcp + udp + people + jobs
+    for protocol, value in (("all kinds", used), ("tcp", tcp), ("udp", udp)):
+        night.put("system.sockets.usage", floats(value), f"protocol={protocol}")
+    tails = np.exp(_wander(rng, night, 0.4, 60.0)) * (1 + 20 * (rng.random(n) < 0.002))
+    night.put("system.sockets.memory", np.floor(tails * (3 + conns / 40)) * 4096, "protocol=tcp")
+    night.put("system.sockets.memory.limit", np.full(n, 2.0**31), "protocol=tcp")
+    night.put("system.tcp.orphans", floats(rng.poisson(0.01 * conns * np.maximum(shape, 0.0), n)))
+    night.put("system.tcp.orphans.limit", np.full(n, 65536.0))
+    turns = np.floor(night.at_s / 86400 * rng.integers(1, 24) + rng.uniform())
+    of_logs = float(rng.integers(50_000, 900_000)) + (turns % 7) * rng.integers(1, 40) + np.round(jobs)
+    of_run = rng.integers(200, 900) + 3 * people + np.round(jobs / 2)
+    for mount, value, size in (("/", of_logs, 3.2e6), ("/run", of_run, 4e5)):
+        night.put("system.filesystem.inodes.usage", floats(value), f"mountpoint={mount}")
+        night.put("system.filesystem.inodes.limit", np.full(n, size), f"mountpoint={mount}")
+
+
+def _visits(
+    rng: np.random.Generator, night: Night, count: int, lasts_s: tuple[float, float], size: tuple[int, int]
+) -> Floats:
+    """How much is held by what comes and goes: ``count`` visits at any time, each for a while."""
+    held = np.zeros(night.at_s.size)
+    for _ in range(count):
+        begin, lasts = rng.uniform(0, night.length_s), math.exp(rng.uniform(math.log(lasts_s[0]), math.log(lasts_s[1])))
+        held += int(rng.integers(*size)) * ((night.at_s >= begin) & (night.at_s < begin + lasts))
+    return held
+
+
 def _wander(rng: np.random.Generator, night: Night, sd: float, correlation_s: float) -> Floats:
     """Noise that remembers."""
     phi = math.exp(-night.cadence_s / correlation_s)
