@@ -96,6 +96,38 @@ free{t="x"} 4
     assert [fault.text for fault in answer.faults] == ["drops is nan, which is not a valid sample"]
 
 
+def test_what_node_exporter_tells_of_waiting_sockets_and_inodes(polls: Polls, page_server: Serve) -> None:
+    """Stalls in seconds, what is closing, inodes in use as a difference; a filesystem without a table of them is left
+    out, and so are the sockets of IPv4 alone."""
+    body = b"""node_pressure_io_waiting_seconds_total 280.5
+node_pressure_memory_stalled_seconds_total 1.25
+node_sockstat_sockets_used 97
+node_sockstat_TCP_inuse 34
+node_sockstat_TCP_orphan 3
+node_sockstat_TCP_mem_bytes 49152
+node_forks_total 777
+node_network_receive_frame_total{device="eth0"} 4
+node_filesystem_files{device="/dev/vda",fstype="ext4",mountpoint="/"} 65536
+node_filesystem_files_free{device="/dev/vda",fstype="ext4",mountpoint="/"} 65000
+node_filesystem_files{device="/dev/vdb",fstype="btrfs",mountpoint="/data"} 0
+node_filesystem_files_free{device="/dev/vdb",fstype="btrfs",mountpoint="/data"} 0
+"""
+    with page_server(lambda *_: (200, {}, body)) as port:
+        (answer,) = polls("prometheus", {"url": f"http://127.0.0.1:{port}/"})
+    assert answer.faults == ()
+    assert by_series(answer) == {
+        ("system.pressure.time", "resource=io,extent=some"): 280.5,
+        ("system.pressure.time", "resource=memory,extent=full"): 1.25,
+        ("system.sockets.usage", "protocol=all kinds"): 97,
+        ("system.sockets.memory", "protocol=tcp"): 49152,
+        ("system.tcp.orphans", ""): 3,
+        ("system.processes.created", ""): 777,
+        ("system.network.errors.by_kind", "interface=eth0,direction=receive,kind=frame"): 4,
+        ("system.filesystem.inodes.limit", "mountpoint=/"): 65536,
+        ("system.filesystem.inodes.usage", "mountpoint=/"): 536,
+    }
+
+
 @pytest.mark.parametrize(
     ("answer", "sentence"),
     [
@@ -200,6 +232,17 @@ def test_node_exporter_agrees_with_the_probes(polls: Polls, node_exporter: int) 
     assert len(interfaces) >= 2
     assert all(exported[key] == pytest.approx(own[key], rel=0.05, abs=5e6) for key in interfaces)
     assert 0 <= exported["system.cpu.utilization", ""] <= 1
+    stalls = {key: value for key, value in exported.items() if key[0] == "system.pressure.time"}
+    assert stalls == {key: pytest.approx(own[key], rel=0.05, abs=30) for key in stalls}
+    assert {key for key in own if key[0] == "system.pressure.time"} - stalls.keys() <= {
+        ("system.pressure.time", "resource=irq,extent=full")  # Debian's does not know it yet
+    }
+    sizes = [key for key in exported if key[0] == "system.filesystem.inodes.limit" and key in own]
+    assert all(exported[key] == own[key] for key in sizes)
+    kinds = [key for key in exported if key[0] == "system.network.errors.by_kind"]
+    assert len(kinds) >= 3
+    assert set(kinds) <= own.keys()
+    assert {"system.processes.created", "system.tcp.orphans", "system.sockets.memory"} <= {key[0] for key in exported}
     assert far.faults == ()
 
 
