@@ -43,12 +43,14 @@ _LIMITS: Final = {
     "memory": _Limited("system.memory.usage", of_ceiling=True),
     "swap": _Limited("system.memory.swap.usage", of_ceiling=True),
     "disk": _Limited("system.filesystem.usage", of_ceiling=True),
+    "inodes": _Limited("system.filesystem.inodes.usage", of_ceiling=True),
     "connections": _Limited("system.conntrack.count", of_ceiling=True, other="system.sessions"),
     "queue": _Limited("queue.depth", of_ceiling=True),
     "process_memory": _Limited("process.memory.usage"),
     "descriptors": _Limited("process.open_files"),
     "threads": _Limited("process.threads"),
     "processes": _Limited("system.processes"),
+    "sockets": _Limited("system.sockets.usage"),
     "latency": _Limited(_LATENCY),
 }
 
@@ -64,7 +66,7 @@ class Level:
     limit; 0, the default, is none, and without any the rule is not applicable: an absolute limit is the user's
     choice.
 
-    ``memory``, ``swap``, ``disk``, ``connections`` and ``queue`` are shares of the maximum that the device itself
+    ``memory``, ``swap``, ``disk``, ``inodes``, ``connections`` and ``queue`` are shares of the maximum that the device
     states (its memory, the size of its table); where it states none they cannot be judged. ``connections`` are the
     connection table of a Linux, or the session tables of a device. The others are in the unit of their metric.
     ``latency`` limits the 99th percentile that the generators reported. A count never spans a restart of the object.
@@ -128,6 +130,7 @@ class Level:
     memory: float = parameter(0.0, "1", "limit of the used memory, as a share of the total; 0 = none")
     swap: float = parameter(0.0, "1", "limit of the used swap, as a share of the total; 0 = none")
     disk: float = parameter(0.0, "1", "limit of each filesystem, as a share of its size; 0 = none")
+    inodes: float = parameter(0.0, "1", "limit of the inodes of each filesystem, as a share of all it has; 0 = none")
     connections: float = parameter(
         0.0, "1", "limit of connection and session tables, as a share of their size; 0 = none"
     )
@@ -136,6 +139,7 @@ class Level:
     descriptors: float = parameter(0.0, "{descriptor}", "limit of the open files of each process; 0 = none")
     threads: float = parameter(0.0, "{thread}", "limit of the threads of each process; 0 = none")
     processes: float = parameter(0.0, "{process}", "limit of the number of processes; 0 = none")
+    sockets: float = parameter(0.0, "{socket}", "limit of the sockets of each protocol, and of all kinds; 0 = none")
     latency: float = parameter(0.0, "s", "limit of the 99th percentile of the load's latency; 0 = none")
 
     def __post_init__(self) -> None:

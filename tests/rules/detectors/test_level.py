@@ -26,12 +26,14 @@ ALL_SET = Level(
     memory=1,
     swap=1,
     disk=1,
+    inodes=1,
     connections=1,
     queue=1,
     process_memory=1e12,
     descriptors=1e4,
     threads=1e4,
     processes=1e4,
+    sockets=1e6,
     latency=10,
 )
 
@@ -189,7 +191,7 @@ def test_parameters_that_mean_nothing_are_refused(bad: dict[str, float]) -> None
         Level(**bad)
 
 
-@pytest.mark.parametrize("name", ["cpu", "core", "memory", "swap", "disk", "connections", "queue"])
+@pytest.mark.parametrize("name", ["cpu", "core", "memory", "swap", "disk", "inodes", "connections", "queue"])
 def test_a_percentage_without_its_sign_is_refused(name: str) -> None:
     """80 is 8000 %: such a limit is never reached, so nothing would ever be judged by it."""
     with pytest.raises(ValueError, match=f"level: {name} is a share and cannot be 80: write 80%"):
@@ -210,6 +212,23 @@ def test_connections_are_those_of_a_linux_and_of_a_device() -> None:
     assert [(f.metric, f.outcome) for f in findings] == [("system.sessions", Outcome.FAIL)]
     bare = rule.judge(replace(case, series=(track,)))
     assert bare[0].why is InconclusiveReason.NO_REFERENCE, "nothing states the size of the only table"
+
+
+def test_inodes_are_limited_as_a_share_of_each_file_system_and_sockets_by_their_number() -> None:
+    """A file system of which 90 % are used is above 80 %, one that has ten times as many is not."""
+    used = readings("system.filesystem.inodes.usage", np.array([100.0] * 20 + [900.0] * 20), 10.0)
+    mounts = [
+        replace(used, object=f"mountpoint={name}", trait=replace(used.trait, ceiling=most))
+        for name, most in (("/var", 1e3), ("/", 1e4))
+    ]
+    sockets = readings("system.sockets.usage", np.full(40, 500.0), 10.0, object="protocol=tcp")
+    case = Case("dut", "", Window(0, 400 * S), (*mounts, sockets))
+    findings = Level(inodes=0.8, sockets=400).judge(case)
+    assert [(f.object, f.outcome) for f in findings] == [
+        ("mountpoint=/var", Outcome.FAIL),
+        ("mountpoint=/", Outcome.PASS),
+        ("protocol=tcp", Outcome.FAIL),
+    ]
 
 
 PARAMETERS = {"cpu": 0.95}
