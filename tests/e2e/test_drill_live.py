@@ -161,7 +161,9 @@ def test_what_holds_a_fault_is_gone_from_the_scripts_group_before_the_script_end
 ) -> None:
     """Else the victim stays dead, and the cores idle, while the drill says that all went well."""
     name, start = victim
+    (before,) = named(name)
     made_and_left(one("kill", DrillPlan(processes=(VictimPlan(name, start),)), 1.0), tmp_path / "bin")
+    wait_until(lambda: not alive(before), "it is killed, which comes behind the script's end")
     wait_until(lambda: named(name), "it is started again")
     long = one("kill", DrillPlan(processes=(VictimPlan(name, start),)), 600.0)
     held = made_and_left(long, tmp_path / "bin")

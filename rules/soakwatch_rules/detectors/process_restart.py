@@ -94,7 +94,7 @@ class ProcessRestart:
             misses="Restarts of processes that are not watched.",
             knob="process_restart: {allowed: 1}",
             next_step=(
-                "Read the log of the process and of its supervisor just before the restart, and look for a core "
+                "Read the log of the process and of its supervisor just before it ended, and look for a core "
                 "file or an OOM kill at the same time."
             ),
         ),

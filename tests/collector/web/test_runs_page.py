@@ -358,7 +358,7 @@ def test_the_terminal_lists_the_same(recorded: Recorded, soakwatch: Callable[...
     (folder.parent / "damaged").mkdir()
     (folder.parent / "damaged" / "record.sqlite").write_bytes(b"no record")
     printed = str(getattr(soakwatch("runs"), "stdout", ""))
-    assert re.search(r"night .* ended +fail +✗ reboot on dut +100 %", printed)
+    assert re.search(r"night .* ended +fail +✗ dut rebooted +100 %", printed)
     assert "damaged cannot be read: record.sqlite is not a record" in printed
 
 
