@@ -43,10 +43,12 @@ class Drops:
 
 @dataclass(frozen=True)
 class Sign:
-    """Which sign of a fault the generic rule ``change`` looks for in a metric, and what it may say of it at worst."""
+    """Which sign of a fault the generic rule ``change`` looks for in a metric, and what it may say of it at worst;
+    ``off`` is what a switch is that went off."""
 
     how: str
     outcome: str = FAILS
+    off: str = "down"
 
 
 @dataclass(frozen=True)

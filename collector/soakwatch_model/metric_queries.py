@@ -97,7 +97,7 @@ def changing(*how: str, outcome: str = "") -> tuple[str, ...]:
 
     >>> from soakwatch_model.metric_entry import GOES_OFF
     >>> changing(GOES_OFF)
-    ('load.port.up', 'system.network.up')
+    ('system.filesystem.writable', 'load.port.up', 'system.network.up')
     """
     changes = ((metric.name, metric.change) for metric in CATALOGUE)
     return tuple(

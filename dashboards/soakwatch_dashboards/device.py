@@ -45,7 +45,7 @@ from soakwatch_dashboards.panels import (
     rows,
     strip,
 )
-from soakwatch_dashboards.style import GREEN, GREY, ORANGE, PACKETS, PER_SECOND, RED, UPNESS, in_colour
+from soakwatch_dashboards.style import GREEN, GREY, ORANGE, PACKETS, PER_SECOND, RED, UPNESS, WRITABLE, in_colour
 
 _HERE = one_of("run", "target")
 _PROCESS = one_of("run", "target", "process")
@@ -551,8 +551,19 @@ def _disks() -> Section:
         LIMITS,
         small_and_large=True,
     )
+    writable = strip(
+        "File systems that can be written",
+        Query(
+            f'SELECT min("value") AS "writable" FROM "system.filesystem.writable" WHERE {_HERE} AND {TIME}'
+            ' GROUP BY time($__interval), "mountpoint" fill(null)',
+            "$tag_mountpoint",
+        ),
+        WRITABLE,
+        "Red: read-only, as the kernel makes it after an error of the disk.",
+    )
     return Section(
-        "Disks and file systems", [Row(9, [(12, filled), (12, inodes)]), Row(9, [(12, through), (12, busy)])]
+        "Disks and file systems",
+        [Row(9, [(8, filled), (8, inodes), (8, writable)]), Row(9, [(12, through), (12, busy)])],
     )
 
 

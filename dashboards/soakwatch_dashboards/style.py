@@ -58,6 +58,7 @@ PHASES = {
 }
 """The field ``state`` of the strip of phases."""
 ANSWERED = {"0": ("lost", RED), "1": ("ok", GREEN)}
+WRITABLE = {"0": ("READ-ONLY", RED), "1": ("ok", GREEN)}
 UPNESS = {"0": ("DOWN", RED), "1": ("up", GREEN)}
 
 PACKETS = "count:packets/s"

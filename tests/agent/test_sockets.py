@@ -139,6 +139,18 @@ def test_inodes_beside_the_space_and_none_where_there_is_no_table_of_them(tmp_pa
     }
 
 
+def test_a_file_system_that_the_kernel_made_read_only(tmp_path: Path) -> None:
+    """As ext4 does after an error (errors=remount-ro): the options of the mount say so at the next look."""
+    tree = {"statvfs": "4096 10 4 100 98 /\n", "proc/filesystems": "\text4\n"}
+    context = _tree(tmp_path, {**tree, "proc/self/mounts": "/dev/sda / ext4 rw,relatime,errors=remount-ro 0 0\n"})
+    probe = filesystem.open_probe(context)
+    assert _values(probe.read(SECOND))["system.filesystem.writable", "mountpoint=/"] == 1
+    _tree(tmp_path, {"proc/self/mounts": "/dev/sda / ext4 ro,relatime,errors=remount-ro 0 0\n"})
+    values = _values(probe.read(11 * SECOND))
+    assert values["system.filesystem.writable", "mountpoint=/"] == 0
+    assert values["system.filesystem.usage", "mountpoint=/"] == 6 * 4096
+
+
 def test_kinds_of_errors_of_the_interfaces_that_are_asked_for(tmp_path: Path) -> None:
     """Every 10 s, of each direction what the kernel tells apart; counters as they are, beyond 32 bits as well."""
     head = "Inter-| Receive | Transmit\n face |bytes packets errs drop fifo frame compressed multicast|bytes ...\n"

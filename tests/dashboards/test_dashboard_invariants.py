@@ -590,6 +590,7 @@ def test_what_an_engineer_looks_for_is_drawn() -> None:
         *("load.port.tx.packets", "load.port.up", "load.port.errors", "load.flow.loss", "load.flow.latency"),
         *("reach.lost", "system.memory.pool.failures", "system.memory.pool.largest_free"),
         *("system.pressure.time", "system.filesystem.inodes.usage", "system.filesystem.inodes.limit"),
+        "system.filesystem.writable",
         *("system.sockets.usage", "system.sockets.memory", "system.sockets.memory.limit", "system.tcp.orphans"),
         *(
             "system.tcp.orphans.limit",

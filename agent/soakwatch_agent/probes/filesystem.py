@@ -1,10 +1,10 @@
-"""Filesystems: space and inodes in use and size of local mounts."""
+"""Filesystems: space and inodes in use and size of local mounts, and whether they can be written."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Dict, List, Optional
+from typing import Dict, Optional, Set
 
 import psutil
 
@@ -91,8 +91,9 @@ class FilesystemProbe:
             return notes.answer()
         recorded = self._recorded()
         mounts = self.mounts()
-        for mountpoint in mounts[:_MAX_MOUNTS]:
+        for mountpoint, writable in list(mounts.items())[:_MAX_MOUNTS]:
             label = object_text(mountpoint=clean(mountpoint))
+            notes.sample("system.filesystem.writable", label, int(writable))
             if recorded is None:
                 space = self._statvfs(mountpoint, label)
             else:
@@ -126,11 +127,12 @@ class FilesystemProbe:
         except FileNotFoundError:
             return None
 
-    def mounts(self) -> List[str]:
-        """The local mounts, each device once."""
+    def mounts(self) -> Dict[str, bool]:
+        """The local mounts, each device once, and whether each can be written."""
         with ProcAt(self._context):
             partitions = psutil.disk_partitions(all=True)
-        devices, mountpoints = set(), []
+        devices: Set[str] = set()
+        mountpoints: Dict[str, bool] = {}
         for part in partitions:
             if part.fstype not in _LOCAL or (part.fstype == "overlay" and part.mountpoint != "/"):
                 continue
@@ -138,8 +140,7 @@ class FilesystemProbe:
                 if part.device in devices:
                     continue
                 devices.add(part.device)
-            if part.mountpoint not in mountpoints:
-                mountpoints.append(part.mountpoint)
+            mountpoints.setdefault(part.mountpoint, "ro" not in part.opts.split(","))
         return mountpoints
 
     def close(self) -> None:

@@ -74,8 +74,8 @@ class Change:
     """Fails if something changed for the worse, lastingly, that no rule of its own watches. The catalogue says of each
     metric which sign counts (``soakwatch metrics NAME``) and whether it fails or only warns.
 
-    * a switch that goes off (a link): down for ``down`` or ``flaps`` times where it was up before. What was never up,
-      and what was shut, is not in use.
+    * a switch that goes off (a link that is down, a file system that the kernel made read-only): off for ``down`` or
+      ``flaps`` times where it was on before. What was never on, and what was shut, is not in use.
     * an age that falls: a card or an agent that started anew, by each restart; a speed that fell for two readings. A
       wrap of TimeTicks (497 days) is none.
     * a count of a service manager: ``restarts`` and more fail, fewer warn.
@@ -200,7 +200,9 @@ class Change:
         if hidden and not judged:
             few = InconclusiveReason.TOO_FEW if len(series) < 2 else InconclusiveReason.GAP
             return replace(finding, reason=hidden, why=few, settle="needs samples from start to end of the run")
-        calm = "was never in use" if sign.how == GOES_OFF and not bool(np.any(series.values > 0.5)) else _CALM[sign.how]
+        calm = f"did not go {sign.off}" if sign.how == GOES_OFF else _CALM[sign.how]
+        if sign.how == GOES_OFF and not bool(np.any(series.values > 0.5)):
+            calm = "was never in use" if sign.off == "down" else f"was {sign.off} all the time"
         return self._said(finding, series, sign, judged, f"{_name(series)} {calm}")
 
     def gone_off(self, case: Case, series: Series) -> list[_Fault]:
@@ -372,9 +374,8 @@ class Change:
         """What is said of the changes of a series; ``calm`` where there is none."""
         own = [fault for fault in faults if not fault.excused]
         planned = [fault for fault in faults if fault.excused]
-        marks = tuple(
-            Mark(f.begin_ns, f.end_ns, f"{_name(series)} {_WHAT[sign.how]}", planned=bool(f.excused)) for f in faults
-        )
+        what = f"was {sign.off}" if sign.how == GOES_OFF else _WHAT[sign.how]
+        marks = tuple(Mark(f.begin_ns, f.end_ns, f"{_name(series)} {what}", planned=bool(f.excused)) for f in faults)
         numbers = {"changes": float(len(own)), "excused": float(len(planned))}
         finding = replace(finding, marks=marks[:_MAX_MARKS], numbers=numbers)
         if sign.how not in {STOPS, SURGES}:
@@ -387,11 +388,11 @@ class Change:
         often = {1: "once", 2: "twice"}.get(len(own), f"{len(own)} times")
         if sign.how == SURGES and len(own) > 1:
             often += f", for {duration(sum(fault.lasts_s for fault in own))} in all"
-        reason = f"{_name(series)} {_WHAT[sign.how]} {often}: {some([f.text for f in own])}"
+        reason = f"{_name(series)} {what} {often}: {some([f.text for f in own])}"
         reason += f"; {excused}" if planned else ""
         if series.metric in self.traits.only_warns:
             reason += f"; it only warns: {why_mild(series.metric)}"
-        happened = Happened(_name(series), f"{_WHAT[sign.how]} {often}", broke=sign.how in _OF_STATES)
+        happened = Happened(_name(series), f"{what} {often}", broke=sign.how in _OF_STATES)
         finding = replace(finding, facts=(*finding.facts, happened))
         fails = series.metric not in self.traits.only_warns and any(fault.grave for fault in own)
         return replace(finding, outcome=Outcome.FAIL if fails else Outcome.WARN, reason=reason)
@@ -403,13 +404,12 @@ _OF_STATES: Final[dict[str, Callable[[Change, Case, Series], list[_Fault]]]] = {
     COUNTS: Change.counts,
 }
 _WHAT: Final = {
-    GOES_OFF: "was down",
     FALLS: "fell back",
     COUNTS: "restarted",
     STOPS: "carried nothing",
     SURGES: "surged",
 }
-_CALM: Final = {GOES_OFF: "did not go down", FALLS: "never fell back", COUNTS: "did not restart"}
+_CALM: Final = {FALLS: "never fell back", COUNTS: "did not restart"}
 
 
 def _name(series: Series) -> str:

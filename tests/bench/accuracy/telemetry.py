@@ -50,6 +50,7 @@ def host_counts(night: Night, shape: Floats) -> None:
     for mount, value, size in (("/", of_logs, 3.2e6), ("/run", of_run, 4e5)):
         night.put("system.filesystem.inodes.usage", floats(value), f"mountpoint={mount}")
         night.put("system.filesystem.inodes.limit", np.full(n, size), f"mountpoint={mount}")
+        night.put("system.filesystem.writable", np.ones(n), f"mountpoint={mount}")
 
 
 def _visits(

@@ -77,6 +77,19 @@ def test_a_speed_that_fell_warns_and_a_link_that_is_down_has_none() -> None:
     assert "only warns" in finding.reason
 
 
+def test_a_file_system_that_became_read_only_fails_and_an_image_does_not() -> None:
+    """It is said what it was, not that it was down; what was read-only from the start is meant so."""
+    value = np.where(np.arange(1440) < 700, 1.0, 0.0)
+    found = []
+    for name, readings_of in (("/var", value), ("/", np.ones(1440)), ("/rom", np.zeros(1440))):
+        series = readings("system.filesystem.writable", readings_of, 60.0, object=f"mountpoint={name}")
+        found += Change().judge(Case("dut", series.object, DAY, (series,)))
+    assert [finding.outcome for finding in found] == [Outcome.FAIL, Outcome.PASS, Outcome.PASS]
+    assert found[0].reason == "/var was read-only once: 1970-01-01 11:40:00 UTC to the end"
+    assert found[1].reason == "/ did not go read-only"
+    assert found[2].reason == "/rom was read-only all the time"
+
+
 def test_a_port_that_is_silent_in_a_stress_is_not_judged() -> None:
     phases = (Phase("soak", Window(0, 51000 * S)), Phase("stress", Window(51000 * S, 63000 * S)))
     assert judged("port deaf 3 h", phases=phases).outcome is Outcome.PASS

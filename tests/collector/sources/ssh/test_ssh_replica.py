@@ -80,6 +80,8 @@ def test_sockets_and_inodes_of_a_device_with_pages_of_another_size() -> None:
     assert values["system.sockets.memory.limit", "protocol=tcp"] == 30 * 65536
     assert values["system.sockets.usage", "protocol=tcp"] == 2
     assert {key: value for key, value in values.items() if ".filesystem." in key[0]} == {
+        ("system.filesystem.writable", "mountpoint=/"): 1,
+        ("system.filesystem.writable", "mountpoint=/var"): 1,
         ("system.filesystem.usage", "mountpoint=/"): 6 * 4096,
         ("system.filesystem.limit", "mountpoint=/"): 40960,
         ("system.filesystem.inodes.usage", "mountpoint=/"): 60,

@@ -130,7 +130,7 @@ class Replica:
     def mounts(self) -> list[str]:
         """The local filesystems of the device."""
         try:
-            return self._mounts.mounts()
+            return list(self._mounts.mounts())
         except (OSError, RuntimeError, ValueError):
             return []
 
