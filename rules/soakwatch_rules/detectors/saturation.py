@@ -10,6 +10,7 @@ from typing import ClassVar, Final, Literal, NamedTuple
 import numpy as np
 
 from soakwatch_model.case import Case
+from soakwatch_model.fact import Happened
 from soakwatch_model.finding import Finding, Forecast, InconclusiveReason, Mark, Outcome
 from soakwatch_model.label import label
 from soakwatch_model.series import Series
@@ -289,6 +290,9 @@ class Saturation:
             ]
         )
         reason = f"{name}: {texts}"
+        # "/var ran full" of a file system with free space, whose inodes are used up, would be false
+        happened = Happened(name, "was full" if reported[0].first else "ran full")
+        finding = replace(finding, facts=(*finding.facts, happened))
         if failing:
             return replace(finding, outcome=Outcome.FAIL, reason=f"{reason}: {resource.then}")
         if all(f.planned for f in stretches):

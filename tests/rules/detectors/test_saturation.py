@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from soakwatch.judge.problems import clause
 from soakwatch_model.case import Case
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
@@ -105,6 +106,20 @@ def test_file_systems(share: Floats, expected: Outcome) -> None:
     assert finding.outcome is expected, finding.reason
     assert finding.reason.startswith("inodes of file system /data: ")
     assert " of 1 M inodes" in finding.reason
+
+
+@pytest.mark.parametrize(
+    ("metric", "object_name", "told"),
+    [
+        ("system.filesystem.usage", "mountpoint=/var", "file system /var on dut ran full"),
+        ("system.filesystem.inodes.usage", "mountpoint=/var", "inodes of file system /var on dut ran full"),
+        ("process.open_files", "process=web,instance=0", "open files of process web on dut ran full"),
+        ("system.sockets.memory", "protocol=tcp", "memory of sockets tcp on dut ran full"),
+    ],
+)
+def test_it_is_told_what_ran_full(metric: str, object_name: str, told: str) -> None:
+    """Not /var, where its inodes are used up and space is free; nor a process, whose descriptors are."""
+    assert clause(judge(series(metric, used(end=800), object_name))) == told
 
 
 def test_pools_fail_by_what_they_refused() -> None:
