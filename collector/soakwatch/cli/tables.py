@@ -6,25 +6,33 @@ from datetime import UTC, datetime
 
 import click
 
-from soakwatch.core.formatting import quantity
+from soakwatch.core.formatting import extent, number
 from soakwatch.core.tables import harmless, say, show_table
 from soakwatch.core.units import show_seconds
 from soakwatch.engine.plan_check import SourceCheck, by_metric, live_values
-from soakwatch_model.metric import BY_NAME
+from soakwatch_model.metric import BY_NAME, GAUGE
 from soakwatch_model.sample import Fault
+from soakwatch_rules.wording.words import counted
 
 _MAX_FAULTS = 12
+_FEW_MORE = 3  # so few are shown rather than counted
 _TIMES = {"system.boot.time", "process.start_time"}
 _MAX_SHARE_OF_INTERVAL = 0.5  # a poll that takes more leaves no time for a retry
 
 
 def show_source_check(
-    check: SourceCheck, duration_s: float | None = None, *, who: str = "", series: bool = False
+    check: SourceCheck,
+    duration_s: float | None = None,
+    *,
+    who: str = "",
+    series: bool = False,
+    most: int | None = None,
 ) -> None:
     """Print what the source is, what a poll takes and costs, each metric with live values, what is missing and why.
 
     ``duration_s`` is the length of the planned run, None where there is no plan; ``who`` names the targets where it
-    stands for several; ``series`` shows every object. Why it cannot be polled is left to who asked.
+    stands for several; ``series`` shows every object, ``most`` is how many metrics are shown (None: all). Why it cannot
+    be polled is left to who asked.
     """
     cadence = show_seconds(check.interval_s)
     click.echo(f"\n{who or check.target.name} ({check.target.role}): {check.source.poller}, every {cadence}")
@@ -33,17 +41,17 @@ def show_source_check(
         return
     for key, value in (check.facts.identity if check.facts else {}).items():
         say(f"{harmless(key)}: {harmless(value)}", indent=2)
-    planned = "" if duration_s is None else f", {check.polls(duration_s)} polls planned"
+    planned = "" if duration_s is None else f", {counted(check.polls(duration_s), 'poll')} planned"
     share = check.seconds / check.interval_s
     say(
-        f"{check.per_poll} samples per poll{planned}; a poll took {show_seconds(check.seconds)}, "
+        f"{counted(check.per_poll, 'sample')} per poll{planned}; a poll took {show_seconds(check.seconds)}, "
         f"{percent(share)} of its interval" + ("" if share <= _MAX_SHARE_OF_INTERVAL else ": raise the interval"),
         indent=2,
     )
     if check.device_cpu_s is not None:
         busy = percent(check.device_cpu_s / check.interval_s)
         say(f"cost on the device: {show_seconds(check.device_cpu_s)} of CPU per poll, {busy} of one core", indent=2)
-    _show_metrics(check, series=series)
+    _show_metrics(check, series=series, most=most)
     _show_faults(check.faults)
     for name, seconds in check.slow.items():
         say(f"no value yet: {harmless(name)}: the device updates it every {show_seconds(seconds)}", indent=2)
@@ -63,30 +71,39 @@ def percent(share: float) -> str:
     return f"{100 * share:.2g} %" if share < 0.995 else f"{100 * share:.0f} %"
 
 
-def shown_value(value: float, unit: str) -> str:
-    """A value as a person reads it: bytes and seconds with their unit, other numbers without.
+def shown_value(metric: str, low: float, high: float) -> str:
+    """The values of a metric as a person reads them, from the lowest to the highest, with their unit once; a state has
+    no unit but its number, and what the catalogue does not know neither.
 
-    >>> shown_value(0.125, "1"), shown_value(2**20, "By"), shown_value(0.0, "s"), shown_value(4.0, "{packet}")
-    ('0.125', '1 MiB', '0 s', '4')
+    >>> shown_value("system.cpu.utilization", 0.125, 0.5), shown_value("system.memory.usage", 2**20, 2**20)
+    ('12.5 to 50 %', '1 MiB')
+    >>> shown_value("process.up", 1.0, 1.0), shown_value("my.metric", 0.5, 4.0)
+    ('1', '0.5 to 4')
     """
-    if unit in {"By", "s"}:
-        return quantity(value, unit)
-    return f"{value:.0f}" if float(value).is_integer() and abs(value) < 1e15 else f"{value:.4g}"
+    if metric in _TIMES:
+        return " to ".join(dict.fromkeys((_time_text(low), _time_text(high))))
+    known = BY_NAME.get(metric)
+    if known is None or (known.unit == "1" and known.kind != GAUGE):
+        return " to ".join(dict.fromkeys((number(low), number(high))))
+    return extent(low, high, known.unit)
 
 
-def _show_metrics(check: SourceCheck, *, series: bool) -> None:
+def _show_metrics(check: SourceCheck, *, series: bool, most: int | None) -> None:
     rows = []
     values = live_values(check)
-    for name, objects in by_metric(check).items():
+    metrics = by_metric(check)
+    left = 0 if most is None or len(metrics) <= most + _FEW_MORE else len(metrics) - most
+    for name, objects in list(metrics.items())[: len(metrics) - left]:
         metric = BY_NAME.get(name)
-        unit, kind = (metric.unit, metric.kind) if metric else ("-", "not in the catalogue: rejected")
-        low, high = (_time_text(value) if name in _TIMES else shown_value(value, unit) for value in values[name])
-        rows.append((f"  {name}", str(objects), low if low == high else f"{low} to {high}", unit, kind))
+        kind = metric.kind if metric else "not in the catalogue: rejected"
+        rows.append((f"  {name}", str(objects), shown_value(name, *values[name]), kind))
         if series and objects > 1:
             each = [sample for sample in check.samples if sample.metric == name]
-            rows += [(f"    {harmless(s.object)}", "", shown_value(s.value, unit), "", "") for s in each]
+            rows += [(f"    {harmless(s.object)}", "", shown_value(name, s.value, s.value), "") for s in each]
     if rows:
-        show_table(("  metric", "objects", "now", "unit", "kind"), rows)
+        show_table(("  metric", "objects", "now", "kind"), rows)
+    if left:
+        say(f"and {left} more metrics: --verbose lists them", indent=2)
 
 
 def _time_text(seconds: float) -> str:

@@ -13,6 +13,7 @@ from soakwatch.engine.plan_check import SourceCheck
 from soakwatch.plan import Plan
 from soakwatch.plan.rules import planned_rules
 from soakwatch_rules.traits import GrowthMethod, traits_of
+from soakwatch_rules.wording.words import three_digits
 
 if TYPE_CHECKING:
     from soakwatch_rules.rule import Rule
@@ -186,11 +187,11 @@ def judged_s(plan: Plan, phases: tuple[str, ...]) -> float:
 def growth_sentence(interval_s: float, window_s: float, least: float, tolerance: float) -> str:
     """What memory_growth can see in this window."""
     readings, needed = int(window_s / interval_s), math.ceil(3 * least)
-    head = f"memory_growth, {readings} samples in {show_seconds(window_s)}"
+    head = f"memory_growth, {readings:,} samples in {show_seconds(window_s)}"
     if readings < needed:
         return f"{head}: undecided, {needed} needed; run {plan_seconds(needed * interval_s)}, or poll more often"
     return (
-        f"{head}: growth of more than {tolerance * 100:g}% from the first to the last third shows, if it exceeds the"
+        f"{head}: growth of more than {tolerance * 100:g} % from the first to the last third shows, if it exceeds the"
         " spread; a slower leak passes"
     )
 
@@ -216,7 +217,8 @@ def trend_sentence(interval_s: float, window_s: float, shortest_s: float, tolera
         100 * 86400 * smallest_slope(_NOISE, tau_s, window_s) for tau_s in (interval_s / 2, max(_SLOW_S, interval_s))
     )
     return (
-        f"growth, {show_seconds(window_s)}: with samples that scatter by 1% of the level, leaks of {fast:.2g}% to "
-        f"{slow:.2g}% of the level a day show above the tolerance of {tolerance * 100:g}% a day (the more, the longer "
+        f"growth, {show_seconds(window_s)}: with samples that scatter by 1 % of the level, leaks of "
+        f"{three_digits(fast)} % to {three_digits(slow)} % of the level a day show above the tolerance of "
+        f"{tolerance * 100:g} % a day (the more, the longer "
         "the scatter lasts)"
     )

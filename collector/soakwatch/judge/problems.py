@@ -128,6 +128,13 @@ def clause(finding: Finding, *, where: bool = True) -> str:
     return happened_words(finding.rule, thing, finding.target, where=where)
 
 
+def thing_of(finding: Finding) -> str:
+    """What a finding is of: the thing where something happened to it ("authd"), else what was measured of it ("memory
+    of bgpd"); empty of the target itself."""
+    named = thing_name if traits_of(finding.rule).words.happened else plain_name
+    return named(finding.metric, finding.object) if finding.metric or finding.object else ""
+
+
 def effect_words(finding: Finding) -> str:
     """What a failure led to, with the number where it is known: "96 requests lost"."""
     lost = finding.fact(Lost)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from soakwatch.core.formatting import quantity
 from soakwatch.core.units import show_seconds
-from soakwatch.judge.problems import fail_words
+from soakwatch.judge.problems import clock, fail_words, thing_of
 from soakwatch.judge.verdict import Verdict
 from soakwatch.report.load import Generator, figure_of
 from soakwatch.report.summaries import deciding
@@ -109,10 +109,25 @@ def _undecided_words(verdict: Verdict, finding: Finding) -> str:
     """Why a finding is inconclusive. Samples may be missing though every poll was answered, as where a generator prints
     nothing: polls were lost only where a rule that counts them says so."""
     if finding.why is InconclusiveReason.GAP:
-        open_ = (f for f in verdict.findings if f.outcome is Outcome.INCONCLUSIVE)
-        if any(traits_of(f.rule).family is Family.POLLS for f in open_):
-            return _LOST_POLLS
+        open_ = [f for f in verdict.findings if f.outcome is Outcome.INCONCLUSIVE]
+        if polls := [f for f in open_ if traits_of(f.rule).family is Family.POLLS]:
+            return _silence(verdict, polls)
+    if finding.why is InconclusiveReason.NO_REFERENCE and (thing := thing_of(finding)):
+        return f"there is nothing to compare {thing} with"
     return plain_words(finding.rule) if finding.why is None else _REASONS.get(finding.why, plain_words(finding.rule))
+
+
+def _silence(verdict: Verdict, polls: Sequence[Finding]) -> str:
+    """The longest silence that findings on polls point at: who did not answer, for how long, and when."""
+    silent = [(mark, f) for f in polls for mark in f.marks if mark.end_ns is not None]
+    if not silent:
+        return _LOST_POLLS
+    mark, finding = max(silent, key=lambda each: (each[0].end_ns or 0) - each[0].begin_ns)
+    end_ns = mark.end_ns or mark.begin_ns
+    when = clock(mark.begin_ns, verdict.window).removesuffix(" UTC")
+    source = finding.object or finding.target
+    lasted = show_seconds((end_ns - mark.begin_ns) * 1e-9)
+    return f"{source} did not answer for {lasted} ({when} to {clock(end_ns, verdict.window)})"
 
 
 def _names(names: Sequence[str]) -> str:

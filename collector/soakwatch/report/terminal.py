@@ -124,7 +124,8 @@ def _targets(writer: ConsoleWriter, verdict: Verdict) -> None:
 
 
 def _findings(writer: ConsoleWriter, page: Page, *, brief: bool) -> None:
-    causes = [cause for cause in page.verdict.causes if not undecided(cause)]
+    decides = brief and page.verdict.outcome is Outcome.INCONCLUSIVE  # what left the verdict open is shown in any case
+    causes = [cause for cause in page.verdict.causes if not undecided(cause) or (decides and not cause.waived)]
     if causes:
         writer.title(findings_section.TITLE)
         print_causes(writer, page, causes, brief=brief)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from soakwatch.core.formatting import quantity, subject
-from soakwatch.core.plain_names import plain_name
+from soakwatch.judge.problems import thing_of
 from soakwatch.report.console import ConsoleWriter
 from soakwatch.report.console_blocks import STYLES, head
 from soakwatch.report.page import IDENTITIES, Page
@@ -51,7 +53,7 @@ def _finding(writer: ConsoleWriter, page: Page, cause: Cause, *, brief: bool) ->
     writer.say(
         head(finding.outcome, outcome_words(finding)),
         (f"  {finding.target}  {finding.rule}", "bold"),
-        f"  {(plain_name if brief else subject)(finding.metric, finding.object)}",
+        f"  {thing_of(finding) if brief else subject(finding.metric, finding.object)}",
         hang=_INDENT,
     )
     writer.say(cause.headline, indent=_INDENT)
@@ -74,7 +76,7 @@ def _cause(writer: ConsoleWriter, page: Page, cause: Cause, *, brief: bool) -> N
     if len(cause.timeline) > _MAX_MOMENTS and not brief:
         writer.say(f"{'':>19}  and {len(cause.timeline) - _MAX_MOMENTS} more moments", indent=_INDENT)
     if cause.kind is CauseKind.UNSETTLED:
-        named = some([subject(f.metric, f.object) or f.target for f in (lead, *others)])
+        named = some([(thing_of(f) if brief else subject(f.metric, f.object)) or f.target for f in (lead, *others)])
         writer.say(f"of {named}", indent=_INDENT)
         return
     _evidence(writer, page, lead, brief=brief)
@@ -108,8 +110,8 @@ def _evidence(writer: ConsoleWriter, page: Page, finding: Finding, *, brief: boo
     keys = [key for key in page.judged_by(finding) if key.metric not in IDENTITIES]
     for series in (page.source.series(key) for key in keys[: 1 if brief else _MAX_LINES]):
         line = sparkline(series, width, writer.steps, window)
-        if not line:
-            continue
+        if not line or (brief and not np.ptp(series.values[np.isfinite(series.values)])):
+            continue  # a line that never moves shows nothing
         other = "" if series.object == finding.object else f"  {series.object}"
         writer.say((line, "cyan"), f"  {spark_words(series, window)}{other}", indent=_INDENT)
         if below := pointers(finding.marks, window, width, "▲" if writer.blocks else "^"):

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections import Counter
 
 from soakwatch.core.formatting import quantity
-from soakwatch.core.plain_names import plain_name, thing_name
 from soakwatch.core.tables import harmless
 from soakwatch.core.units import show_bytes, show_seconds
+from soakwatch.judge.problems import thing_of
 from soakwatch.runs.load_figures import LATE, RATES, SHARES
 from soakwatch.runs.status import SourceStatus, Status
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.flow import BITS, PACKETS, REQUESTS
 from soakwatch_model.sample import PollOutcome
-from soakwatch_rules.traits import traits_of
 from soakwatch_rules.wording.forecast import forecast_words
 from soakwatch_rules.wording.polls import lost_polls
 
@@ -53,9 +52,7 @@ def title(finding: Finding) -> str:
     >>> title(Finding("process_restart", 1, Outcome.FAIL, "gw", "process.up", "process=authd", Window(0, 9), "", "", 1))
     'FAIL authd on gw (process_restart)'
     """
-    happens = bool(traits_of(finding.rule).words.happened)
-    named = thing_name if happens else plain_name
-    thing = named(finding.metric, finding.object) if finding.metric or finding.object else ""
+    thing = thing_of(finding)
     on = f"{thing} on {finding.target}" if thing and thing != finding.target else finding.target
     return f"{finding.outcome.value.upper()} {on} ({finding.rule})"
 

@@ -103,7 +103,7 @@ def test_what_a_cadence_can_show() -> None:
     assert growth_sentence(60.0, 600.0, 8, 0.05) == (
         "memory_growth, 10 samples in 10 min: undecided, 24 needed; run 24m, or poll more often"
     )
-    assert "growth of more than 5% from the first to the last third shows" in growth_sentence(1.0, 600.0, 8, 0.05)
+    assert "growth of more than 5 % from the first to the last third shows" in growth_sentence(1.0, 600.0, 8, 0.05)
 
 
 def test_a_window_runs_from_the_first_to_the_last_of_its_phases(tmp_path: Path) -> None:
@@ -120,4 +120,4 @@ def test_a_window_runs_from_the_first_to_the_last_of_its_phases(tmp_path: Path) 
     sentences = [f"{who}: {text}" for who, text in sensitivity(plan, checks)][:3]
     assert [sentence.replace(",", "").split()[2] for sentence in sentences] == ["cpu_spike", "memory_growth", "growth"]
     assert "growth needs a soak of 2 h or more; this one lasts 50 min" in sentences[2]
-    assert "leaks of 0.016% to 1% of the level a day show" in trend_sentence(0.3, 86400.0, 7200.0, 0.05)
+    assert "leaks of 0.0161 % to 1.02 % of the level a day show" in trend_sentence(0.3, 86400.0, 7200.0, 0.05)

@@ -23,7 +23,7 @@ from soakwatch.report.section import all_sections
 from soakwatch.runs.setup_changes import changed
 from soakwatch_model.case import Silence
 from soakwatch_model.event import Event
-from soakwatch_model.finding import Finding, Forecast, InconclusiveReason, Mark, Outcome
+from soakwatch_model.finding import Finding, Forecast, InconclusiveReason, Mark, MarkKind, Outcome
 from soakwatch_model.metric import BY_NAME
 from soakwatch_model.series import Series, Trait
 from soakwatch_model.window import Window
@@ -132,6 +132,19 @@ def test_lost_polls_are_told_only_where_polls_were_lost(night: Night, rules: lis
     where a source was silent, what its silence left open is told with it, once."""
     gaps = [finding_of(Outcome.INCONCLUSIVE, rule, "", why=InconclusiveReason.GAP) for rule in rules]
     assert headline(verdict_of(night, gaps), ()) == f"No verdict for leaker, twin after 8 h: {words}."
+
+
+def test_no_verdict_says_who_did_not_answer_and_when(night: Night) -> None:
+    """The longest silence with its times; and of what nothing is known to compare with."""
+    at_ns = night[1].window.begin_ns + 3600 * 10**9
+    marks = (Mark(at_ns, at_ns + 33 * 10**9, "silent", MarkKind.SILENCE),)
+    lost = finding_of(
+        Outcome.INCONCLUSIVE, "coverage", "", why=InconclusiveReason.GAP, object="leaker/snmp", marks=marks
+    )
+    line = headline(verdict_of(night, [lost]), ())
+    assert "leaker/snmp did not answer for 33 s (20 Nov " in line
+    alone = finding_of(Outcome.INCONCLUSIVE, "cpu_spike", "system.cpu.utilization", why=InconclusiveReason.NO_REFERENCE)
+    assert headline(verdict_of(night, [alone]), ()).endswith(": there is nothing to compare CPU with.")
 
 
 def test_the_sections_stand_in_the_order_of_a_morning() -> None:

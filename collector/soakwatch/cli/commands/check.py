@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from soakwatch.sinks.check import SinkCheck
 
 
+_MAX_METRICS = 12  # of a source, on a terminal
+
+
 @click.command(
     epilog="""\b
 Examples:
@@ -38,7 +41,7 @@ invalid, or a sink rejects its token, organisation or bucket."""
 @click.argument("plan", type=click.Path(path_type=Path))
 @runs_option("Folder of all runs.")
 @click.option("--no-connect", is_flag=True, help="Only parse the plan.")
-@click.option("--verbose", is_flag=True, help="Name the rules, and show each target, also those that are read alike.")
+@click.option("--verbose", is_flag=True, help="Name the rules, and show each target and all metrics.")
 @set_option
 def command(plan: Path, runs_folder: Path, values: tuple[str, ...], *, no_connect: bool, verbose: bool) -> int:
     """Parse PLAN, poll every source twice, and show what will be sampled, what it can detect, and the disk needed.
@@ -78,8 +81,12 @@ def command(plan: Path, runs_folder: Path, values: tuple[str, ...], *, no_connec
         if check.error is None:
             click.echo(f"sink: {check.where} accepts lines")
     _show_sources(loaded, runs_folder, seen, verbose=verbose)
-    if sys.stdout.isatty():
-        say(ready)  # what was said first has scrolled away
+    if sys.stdout.isatty():  # what was said first has scrolled away
+        say(ready)
+        for sentence in problems:
+            say(sentence, indent=2)
+        told = "mend that, and check again" if problems else f"begin it with: soakwatch run {plan}"
+        say(f"next: {told}")
     if any(check.wrong for check in sinks):
         return EXIT_USAGE
     return EXIT_FAIL if problems else EXIT_PASS
@@ -196,7 +203,8 @@ def _show_sources(plan: Plan, runs: Path, seen: Seen, *, verbose: bool) -> None:
     from soakwatch.engine.sensitivity import sensitivity
 
     for group in [(check,) for check in seen.checks] if verbose else alike(seen.checks):
-        show_source_check(together(group), plan.duration_s, who=names_of(group))
+        most = None if verbose or not sys.stdout.isatty() else _MAX_METRICS
+        show_source_check(together(group), plan.duration_s, who=names_of(group), most=most)
     for label, text, trouble in seen.labels:
         if not trouble:
             say(f"label: {label.name}={text}" + ("" if label.source is None else ", as read now"))
@@ -209,4 +217,5 @@ def _show_sources(plan: Plan, runs: Path, seen: Seen, *, verbose: bool) -> None:
         say(sentence, indent=2)
     need, free = disk_bytes(seen.checks, plan.duration_s), free_bytes(runs)
     click.echo()
-    say(f"Disk: about {show_bytes(need)} needed (3 bytes a sample), {show_bytes(free)} free in {runs}")
+    needed = f"about {show_bytes(need)} needed (3 bytes a sample)" if need else "how much is needed is not known"
+    say(f"Disk: {needed}, {show_bytes(free)} free in {runs}")
