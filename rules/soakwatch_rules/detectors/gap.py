@@ -160,7 +160,7 @@ class Gap:
                 Mark(
                     g.window.begin_ns,
                     g.window.end_ns,
-                    f"{ledger.source} silent ({g.cause}): {g.why}",
+                    f"{ledger.source} silent{g.words}",
                     MarkKind.SILENCE,
                     planned=g.cause == PLANNED,
                 )
@@ -170,7 +170,7 @@ class Gap:
         if not gaps:
             return replace(finding, outcome=Outcome.PASS, reason=f"no silence of {duration(least_s)} or longer")
         text = "; ".join(
-            f"no answer for {duration(g.window.seconds)} from {moment(g.window.begin_ns)} ({g.cause}: {g.why})"
+            f"no answer for {duration(g.window.seconds)} from {moment(g.window.begin_ns)}{g.words}"
             for g in gaps[:_SHOWN]
         )
         more = f"; and {len(gaps) - _SHOWN} more" if len(gaps) > _SHOWN else ""

@@ -41,6 +41,17 @@ class Explained:
         """Its time."""
         return self.silence.window
 
+    @property
+    def words(self) -> str:
+        """Behind what was silent: why, and how sure that is.
+
+        >>> Explained(Silence(Window(0, 9), {}), DEVICE, "its CPU was at 100 % just before").words
+        ', probably because of the device (its CPU was at 100 % just before)'
+        """
+        if self.cause in {DEVICE, PATH}:
+            return f", probably because of the {self.cause} ({self.why})"
+        return f", for an unknown cause ({self.why})" if self.cause == UNKNOWN else f": {self.why}"
+
 
 def causes(case: Case, busy: float, hit: float) -> Callable[[Ledger, Silence], Explained]:
     """The cause of a silence, as the rule ``gap`` defines it; what all silences need is worked out once."""
@@ -67,7 +78,7 @@ def causes(case: Case, busy: float, hit: float) -> Callable[[Ledger, Silence], E
             return Explained(silence, REBOOT, "the device rebooted")
         cpu = _cpu_before(best[TOTAL], apart, window)
         if cpu is not None and cpu >= busy:
-            return Explained(silence, DEVICE, f"the CPU was at {quantity(cpu, '1')} just before")
+            return Explained(silence, DEVICE, f"its CPU was at {quantity(cpu, '1')} just before")
         now, before = (None, None) if sides is None else (lost_share(sides, w) for w in (window, _as_long(window)))
         if now is not None and now > (before or 0.0) + hit:
             return Explained(silence, DEVICE, f"{quantity(now, '1')} of the load was lost meanwhile")
