@@ -140,7 +140,7 @@ def test_a_device_that_starves_its_management_is_distinguished_from_a_dead_path(
     gap = (1000, 1300)
     starved = judge(cpu(1.0, gap), ledgers=(ledger("dut/snmp", gap),))
     assert [f.outcome for f in starved] == [Outcome.FAIL]
-    assert "the CPU was at 100 % just before" in starved[0].reason
+    assert "its CPU was at 100 % just before" in starved[0].reason
     assert starved[0].measured == pytest.approx(0.5)
     path = judge(cpu(0.4), ledgers=(ledger("dut/snmp", gap), ledger("dut/ssh")))
     assert [f.outcome for f in path] == [Outcome.PASS, Outcome.PASS]
