@@ -58,9 +58,11 @@ def title(finding: Finding) -> str:
 
 
 def counts(findings: tuple[Finding, ...]) -> str:
-    """How many findings say what; those that are inconclusive with the names of their rules, most frequent first."""
-    counted = [(sum(f.outcome is outcome for f in findings), outcome.value) for outcome in Outcome]
-    parts = [f"{number} {word}" for number, word in counted if number and word != Outcome.INCONCLUSIVE.value]
+    """How many findings say what, without those that do not apply; those that are inconclusive with the names of their
+    rules, most frequent first."""
+    told = (outcome for outcome in Outcome if outcome not in {Outcome.INCONCLUSIVE, Outcome.NOT_APPLICABLE})
+    counted = [(sum(f.outcome is outcome for f in findings), outcome.value) for outcome in told]
+    parts = [f"{number} {word}" for number, word in counted if number]
     undecided = Counter(finding.rule for finding in findings if finding.outcome is Outcome.INCONCLUSIVE)
     if undecided:
         names = [rule for rule, _ in undecided.most_common(_MAX_UNDECIDED)]
@@ -115,5 +117,5 @@ def own_words(memory: float | None, late_s: float | None, missed: int | None, fr
     parts = [] if memory is None else [show_bytes(memory)]
     parts += [] if late_s is None else [f"at most {show_seconds(late_s)} late" if late_s >= 0.001 else "never late"]
     parts += [] if missed is None else [f"{missed:,} polls missed"]
-    parts += [] if free is None else [f"{show_bytes(free)} free on the disk"]
+    parts += [] if free is None else [f"{show_bytes(free)} free"]
     return ", ".join(parts)

@@ -28,7 +28,7 @@ from soakwatch_model.finding import Finding, Outcome
 STYLES = {Outcome.FAIL: "bold red", Outcome.INCONCLUSIVE: "magenta", Outcome.WARN: "yellow", Outcome.PASS: "green"}
 _STANDING = {"broken off": "bold red", "ended": "bold green", "waiting": "bold cyan"}
 _LABEL = 10
-_MIN_WIDTH, _WIDE = 20, 100
+_MIN_WIDTH, _WIDE, _MAX_JUDGED = 20, 100, 2
 _MAX_FINDINGS, _MAX_WITHDRAWN, _MAX_RATES, _MIN_SOURCES, _MAX_REASON_LINES, _MAX_DEVICES = 8, 3, 3, 3, 3, 4
 
 
@@ -127,7 +127,9 @@ class RunPicture:
             ago = status.elapsed_s - status.judged_at_s
             when = f"judged {span(ago)} ago" if status.standing == "running" else "judged"
             judged = f"{when}: {counts(status.findings) or 'no findings yet'}"
-        yield _row("findings", judged)
+        lines = textwrap.wrap(judged, max(width - _LABEL, _MIN_WIDTH), max_lines=_MAX_JUDGED, placeholder=" …")
+        for number, line in enumerate(lines):
+            yield _row("" if number else "findings", line)
         shown = min(_MAX_FINDINGS, max(max_lines // 3, 2))
         blocks = [_block(finding, width, whole=True) for finding in raised[:shown]]
         if sum(len(block) for block in blocks) > max_lines * 2 // 3:
