@@ -5,6 +5,7 @@ from __future__ import annotations
 from soakwatch_model.metric_queries import words_of
 from soakwatch_model.sample import object_labels
 
+_NUMBERED = "core"  # a number says nothing without what it is of
 _NAMING_LABELS = ("process", "pool", "mountpoint", "device", "interface", "queue")
 
 
@@ -17,6 +18,8 @@ def thing_name(metric: str, object_: str) -> str:
     ('/var/log', '')
     """
     labels = object_labels(object_) if "=" in object_ else {}
+    if tuple(labels) == (_NUMBERED,):
+        return plain_name(metric, object_)
     name = next((labels[key] for key in _NAMING_LABELS if key in labels), "")
     if not name:
         name = object_ if not labels else " ".join(labels.values())
@@ -31,8 +34,12 @@ def plain_name(metric: str, object_: str) -> str:
     ('memory of bgpd', 'committed memory')
     >>> plain_name("process.threads", "process=worker,instance=3")
     'number of threads of worker (instance 3)'
+    >>> plain_name("system.cpu.core.utilization", "core=0"), thing_name("system.cpu.core.utilization", "core=0")
+    ('CPU core 0', 'CPU core 0')
     """
     labels = object_labels(object_) if "=" in object_ else {}
+    if tuple(labels) == (_NUMBERED,):
+        return f"{words_of(metric)} {labels[_NUMBERED]}"
     name = next(
         (labels[key] for key in _NAMING_LABELS if key in labels), object_ if not labels else ", ".join(labels.values())
     )

@@ -44,6 +44,8 @@ def name_of(series: Series) -> str:
     ...     return name_of(readings(metric, np.zeros(0), 1.0, object=object))
     >>> named("system.temperature", "sensor=board"), named("load.latency", "quantile=p99")
     ('temperature of board', 'p99 latency')
+    >>> named("system.cpu.core.utilization", "core=0")
+    'CPU core 0'
     >>> named("load.latency", "flow=3,quantile=0.999"), named("reach.round_trip", "peer=gw,protocol=icmp")
     ('p99.9 latency of flow 3', 'round trip to gw (icmp)')
     """
@@ -52,7 +54,7 @@ def name_of(series: Series) -> str:
     parts = (
         percentile(quantile) if quantile else "",
         words_of(series.metric),
-        f"of {thing}" if thing else "",
+        "" if not thing else thing if series.object == f"core={thing}" else f"of {thing}",
         f"of flow {flow}" if flow else "",
         f"to {peer}" if peer else "",
         f"({protocol})" if protocol else "",
