@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from soakwatch.core.formatting import quantity
 from soakwatch_model.tree import Tree, flatten
 
 BEGIN_KEY: Final = "fingerprint"
@@ -34,6 +35,7 @@ MAX_DIFFERENCES: Final = 20
 """Paths that are listed of one difference; ``more`` says how many there are besides."""
 _ABSENT = "absent"
 _MAX_VALUE = 200
+_BYTES: Final = "_bytes"
 
 
 def merged(
@@ -145,7 +147,8 @@ def differences(begin: Mapping[str, Tree], end: Mapping[str, Tree]) -> dict[str,
         if breathes and _of_a_balloon(path, then, now):
             continue
         if then != now and not any(path.startswith(f"{whole} ") for whole in found):
-            found[path] = f"{then[:_MAX_VALUE]} -> {now[:_MAX_VALUE]}"
+            shown = f"{_shown(path, then)} -> {_shown(path, now)}"
+            found[path.removesuffix(_BYTES)] = shown if _shown(path, then) != _shown(path, now) else f"{then} -> {now}"
     return found
 
 
@@ -180,3 +183,12 @@ def reporters(tree: Mapping[str, Tree]) -> dict[str, Tree]:
     """
     found = tree.get(REPORTED_BY, tree.get(_REPORTED_BY_WAS))
     return found if isinstance(found, dict) else {}
+
+
+def _shown(path: str, text: str) -> str:
+    """A value as a person reads it: bytes with their unit.
+
+    >>> _shown("numa node0 memory_bytes", "12845264896"), _shown("cpu governor", "powersave")
+    ('12 GiB', 'powersave')
+    """
+    return quantity(int(text), "By") if path.endswith(_BYTES) and text.isdecimal() else text[:_MAX_VALUE]

@@ -29,21 +29,25 @@ def difference_words(verdict: Verdict, previous: PreviousRun | None) -> str:
     gone = [key for key in previous.objections if key in clear]
     still = [key for key in now if key in previous.objections and key not in worse]
     unknown = [key for key in now if key not in previous.passed and key not in previous.objections]
-    parts = [_changed_verdict(verdict, previous)]
-    parts += [f"{word} {_named(keys)}" for word, keys in (("new:", new), ("worse:", worse), ("gone:", gone)) if keys]
-    parts += [f"as before: {_named(still)}{_then(verdict, previous, still[0])}"] if still else []
-    parts += [f"not judged then: {_named(unknown)}"] if unknown else []
+    failing = [key for key in still if now[key] is Outcome.FAIL]
+    warned = [key for key in still if key not in failing]
+    lists = (("New", new), ("Worse", worse), ("Fixed", gone), ("Still failing", failing), ("Still warned of", warned))
+    parts = [f"{word}: {_named(keys)}{_then(verdict, previous, keys)}" for word, keys in lists if keys]
+    parts += [f"Not judged then: {_named(unknown)}"] if unknown else []
     if not (new or worse or gone or unknown):
-        parts.append("nothing failed or warned anew")
-    parts += [f"label {words}" for words in _labels(previous.labels, verdict.labels)]
-    return f"{previous.folder}: {'; '.join(part for part in parts if part)}."
+        parts.append("Nothing failed or warned anew")
+    labels = ", ".join(_labels(previous.labels, verdict.labels))
+    head = f"{previous.folder}{f' ({labels})' if labels else ''}: {_changed_verdict(verdict, previous)}"
+    return f"{'. '.join([head, *parts])}."
 
 
 def _changed_verdict(verdict: Verdict, previous: PreviousRun) -> str:
     if verdict.preliminary:
         return f"that one ended with {previous.verdict}"
-    now = verdict.outcome.value
-    return f"{now} then and now" if now == previous.verdict else f"{previous.verdict} then, {now} now"
+    both = {Outcome.FAIL: "both fail", Outcome.PASS: "both pass"}.get(verdict.outcome, "no verdict then and now")
+    return (
+        both if verdict.outcome.value == previous.verdict else f"{previous.verdict} then, {verdict.outcome.value} now"
+    )
 
 
 def _named(keys: Sequence[Key]) -> str:
@@ -59,14 +63,18 @@ def _name(key: Key) -> str:
     return f"{of} on {target} ({rule})" if of else f"{rule} on {target}"
 
 
-def _then(verdict: Verdict, previous: PreviousRun, key: Key) -> str:
-    """What was measured then and is now, where both are known in one unit."""
+def _then(verdict: Verdict, previous: PreviousRun, keys: Sequence[Key]) -> str:
+    """What was measured of the first then and is now, where both are known in one unit."""
+    key = keys[0]
     before = previous.figures.get(key)
     finding = next((finding for finding in verdict.findings if key_of(finding) == key), None)
     if before is None or finding is None or finding.measured is None:
         return ""
     now, unit = rate_of(finding) or (finding.measured, finding.unit)
-    return f", {quantity(before[0], unit)} then, {quantity(now, unit)} now" if unit == before[1] else ""
+    if unit != before[1]:
+        return ""
+    earlier, later = quantity(before[0], unit), quantity(now, unit)
+    return f", {later} both times" if earlier == later else f", {earlier} then, {later} now"
 
 
 def _labels(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:

@@ -21,6 +21,7 @@ from soakwatch_model.metric_queries import shown_in
 from soakwatch_model.roles import DUT, GENERATOR
 from soakwatch_model.sample import object_labels
 from soakwatch_model.shown import CPU, LATENCY, LOSS, MEMORY, PROCESS_CPU, PROCESS_MEMORY
+from soakwatch_rules.wording.words import counted
 
 EVERY_NS = 5 * 10**9
 """So often the record is read for them."""
@@ -122,7 +123,8 @@ def _together(chosen: Sequence[tuple[str, _Reading]]) -> str:
     named = ""
     for word, reading in chosen:
         process = object_labels(reading.key.object).get("process", "")
-        parts.append(_words(f"its {word}" if process and process == named else word, reading, process != named))
+        of_whom = process not in {named, reading.key.target}  # a target of one process has its name
+        parts.append(_words(f"its {word}" if process and process == named else word, reading, of_whom))
         named = process or named
     return ", ".join(parts)
 
@@ -137,6 +139,9 @@ def _words(word: str, reading: _Reading, of_whom: bool) -> str:  # noqa: FBT001
     labels = object_labels(reading.key.object)
     of = f" of {labels['process']}" if of_whom and "process" in labels else ""
     tail = " p99" if labels.get("quantile") == "p99" else ""
-    grown = f"{100 * abs(reading.grown):.0f} points" if unit == "1" else quantity(abs(reading.grown), unit)
-    change = "" if reading.grown == 0 or grown == "0 points" else f" ({'+' if reading.grown > 0 else '-'}{grown})"
+    points = round(100 * abs(reading.grown))
+    grown = counted(points, "point") if unit == "1" else quantity(abs(reading.grown), unit)
+    change = (
+        "" if reading.grown == 0 or (unit == "1" and not points) else f" ({'+' if reading.grown > 0 else '-'}{grown})"
+    )
     return f"{word}{tail}{of} {quantity(reading.newest, unit)}{change}"

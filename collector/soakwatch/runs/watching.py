@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from soakwatch.core.event_kinds import ACKNOWLEDGED, CLOCK_STEP, RECORD_RESCUED, STOP, is_internal
+from soakwatch.core.plain_names import thing_name
 from soakwatch.core.units import show_seconds
 from soakwatch.plan import Plan
 from soakwatch.plan.timeline import PlannedPhase
@@ -128,8 +129,17 @@ def event_words(stored: StoredEvent) -> str:
     """An event in a few words, with its time of day (UTC)."""
     event = stored.event
     words = event.detail.get("words", "") if event.kind.startswith("capacity.") else ""
-    where = words or " ".join(part for part in (event.kind, event.target, event.object) if part)
-    return f"{moment(event.begin_ns)[11:19]} {where}"
+    return f"{moment(event.begin_ns)[11:19]} {words or what_and_where(event.kind, event.target, event.object)}"
+
+
+def what_and_where(kind: str, target: str, object_: str) -> str:
+    """An event's kind with its target and the thing that it is of; a thing that has the target's name is told once.
+
+    >>> what_and_where("process.restart", "leaker", "process=leaker,instance=0"), what_and_where("failover", "", "")
+    ('process.restart leaker', 'failover')
+    """
+    thing = thing_name("", object_) if object_ else ""
+    return " ".join(part for part in (kind, target, thing if thing != target else "") if part)
 
 
 def _behind(state: RunState) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from soakwatch.record import finding_from_json
 from soakwatch.runs.mark_event import moment
 from soakwatch.runs.status import JUDGING, RunSnapshot, SourceStatus, Status
 from soakwatch.runs.status_words import own_words, span
-from soakwatch.runs.watching import LEAVES_IT
+from soakwatch.runs.watching import LEAVES_IT, what_and_where
 from soakwatch.web.client import RemoteRun
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.sample import PollOutcome
@@ -134,7 +134,7 @@ def _coming(coming: Mapping[str, object] | None) -> str:
 def _events(shown: Mapping[str, object]) -> tuple[str, ...]:
     listed = cast("list[Mapping[str, object]]", shown.get("told") or [])
     lines = [
-        " ".join([str(event["at"])[11:], *(str(event[key]) for key in ("kind", "target", "object") if event[key])])
+        f"{str(event['at'])[11:]} {what_and_where(*(str(event[key] or '') for key in ('kind', 'target', 'object')))}"
         for event in listed
         if not str(event["kind"]).startswith(_INTERNAL_PREFIX)
     ]

@@ -115,8 +115,9 @@ def test_no_fact_has_raw_bytes(leak: Answered) -> None:
 def test_it_differs_from_the_last_run_of_its_plan(leak: Answered) -> None:
     """It passed then and leaks now; the labels that differ stand beside it."""
     difference = leak[0].difference
-    assert difference.startswith("20261120T164000Z-web: pass then, fail now; new: memory of svc.py on web-1")
-    assert "label release 7.1 → 7.2" in difference
+    assert difference.startswith(
+        "20261120T164000Z-web (release 7.1 → 7.2): pass then, fail now. New: memory of svc.py on web-1"
+    )
 
 
 def test_the_first_run_of_a_plan_says_so(tmp_path: Path) -> None:
@@ -146,9 +147,9 @@ def test_a_failure_that_is_not_new_has_both_rates(tmp_path: Path) -> None:
     with RecordView.open(runs[0]) as view:
         (runs[0] / "verdict.json").write_text(render_json(judge_record(view)), encoding="utf-8")
     difference = answered(runs[1])[0].difference
-    assert "fail then and now; as before: memory of svc.py on web-1" in difference
+    assert "both fail. Still failing: memory of svc.py on web-1" in difference
     assert re.search(r", 10\d MiB/h then, 5\d(\.\d)? MiB/h now", difference)
-    assert "nothing failed or warned anew" in difference
+    assert "Nothing failed or warned anew" in difference
 
 
 def test_whether_it_can_be_trusted(leak: Answered, tmp_path: Path) -> None:

@@ -155,13 +155,15 @@ def _verdict(cells: Sequence[CellData], findings: Sequence[CampaignFinding]) -> 
     elif not total:
         return Outcome.INCONCLUSIVE, "it has no run"
     else:
-        said = f", and {counted(len(findings), 'finding')} of the campaign" if findings else ""
-        return Outcome.PASS, f"all {counted(total, 'run')} of {counted(len(cells), 'cell')} passed{said}"
+        checks = f"all {len(findings)} checks" if len(findings) > 1 else "the check"
+        said = f", and {checks} of the campaign" if findings else ""
+        whole = f"all {total} runs" if total > 1 else "the run"
+        return Outcome.PASS, f"{whole} passed{said}"
     if found[outcome]:
         kinds = list(dict.fromkeys(finding.kind for finding in findings if finding.outcome is outcome))
         word = "failed" if outcome is Outcome.FAIL else "not decided"
         reasons.append(
-            f"{found[outcome]} of {counted(len(findings), 'finding')} of the campaign {word} ({', '.join(kinds)})"
+            f"{found[outcome]} of {counted(len(findings), 'check')} of the campaign {word} ({', '.join(kinds)})"
         )
     return outcome, "; ".join(reasons)
 

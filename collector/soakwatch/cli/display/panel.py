@@ -43,7 +43,7 @@ class RunPicture:
     def lines(self, width: int, height: int) -> Sequence[Text]:
         """At most ``height`` lines, none wider than ``width`` cells."""
         width = max(width, _MIN_WIDTH)
-        head, foot = list(self._head(width)), list(self._foot())
+        head, foot = list(self._head(width)), list(self._foot(width))
         left = max(height - len(head) - len(foot), 0)
         judged = list(self._findings(width, left))
         sources = self._sources(max(left - len(judged), min(_MIN_SOURCES + 1, left)))
@@ -152,10 +152,13 @@ class RunPicture:
         for index, line in enumerate(lines):
             yield _row("" if index else "growing", line)
 
-    def _foot(self) -> Iterator[Text]:
+    def _foot(self, width: int) -> Iterator[Text]:
         status = self.status
         if status.events:
-            yield _row("events", harmless(", ".join(status.events)))
+            told = [harmless(event) for event in status.events]
+            while len(told) > 1 and _LABEL + cell_len(", ".join(told)) > width:  # none is cut in the middle
+                told.pop()
+            yield _row("events", ", ".join(told))
         for words in status.behind:
             yield _row("sink", harmless(words), "yellow")
         if status.own:
