@@ -35,7 +35,7 @@ MAX_DIFFERENCES: Final = 20
 """Paths that are listed of one difference; ``more`` says how many there are besides."""
 _ABSENT = "absent"
 _MAX_VALUE = 200
-_BYTES: Final = "_bytes"
+BYTES: Final = "_bytes"
 
 
 def merged(
@@ -147,8 +147,10 @@ def differences(begin: Mapping[str, Tree], end: Mapping[str, Tree]) -> dict[str,
         if breathes and _of_a_balloon(path, then, now):
             continue
         if then != now and not any(path.startswith(f"{whole} ") for whole in found):
-            shown = f"{_shown(path, then)} -> {_shown(path, now)}"
-            found[path.removesuffix(_BYTES)] = shown if _shown(path, then) != _shown(path, now) else f"{then} -> {now}"
+            shown = f"{readable(path, then)} -> {readable(path, now)}"
+            found[path.removesuffix(BYTES)] = (
+                shown if readable(path, then) != readable(path, now) else f"{then} -> {now}"
+            )
     return found
 
 
@@ -185,10 +187,10 @@ def reporters(tree: Mapping[str, Tree]) -> dict[str, Tree]:
     return found if isinstance(found, dict) else {}
 
 
-def _shown(path: str, text: str) -> str:
-    """A value as a person reads it: bytes with their unit.
+def readable(path: str, text: str) -> str:
+    """A value of a set-up as a person reads it: bytes with their unit.
 
-    >>> _shown("numa node0 memory_bytes", "12845264896"), _shown("cpu governor", "powersave")
+    >>> readable("numa node0 memory_bytes", "12845264896"), readable("cpu governor", "powersave")
     ('12 GiB', 'powersave')
     """
-    return quantity(int(text), "By") if path.endswith(_BYTES) and text.isdecimal() else text[:_MAX_VALUE]
+    return quantity(int(text), "By") if path.endswith(BYTES) and text.isdecimal() else text[:_MAX_VALUE]

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 
 import click
 
+_BETWEEN = 2  # cells between two columns
+
 
 def show_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Prints a table; cells are text. In a file or pipe columns are two or more spaces apart, a line a row; on a
@@ -29,17 +31,32 @@ def show_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
     console = CommandConsole()
     least = [max(cell_len(line[0]) for line in lines), *longest_words(lines)[1:]]  # names stay in one piece
-    if sum(least) + len(least) - 1 > console.width:
+    if sum(least) + _BETWEEN * (len(least) - 1) > console.width:
         for line in lines[1:]:
             for text in _block(lines[0], line):
                 console.say(text)
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for column, (title, width) in enumerate(zip(lines[0], least, strict=True)):
-        table.add_column(title, min_width=width, no_wrap=column == 0)
+    wanted = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
+    widths = fitted(wanted, least, console.width - _BETWEEN * (len(least) - 1))
+    for column, (title, width) in enumerate(zip(lines[0], widths, strict=True)):
+        table.add_column(title, width=width, no_wrap=column == 0)
     for line in lines[1:]:
         table.add_row(*map(Text, line))
     console.print(table)
+
+
+def fitted(wanted: Sequence[int], least: Sequence[int], room: int) -> list[int]:
+    """The widths of columns in this room: the widest gives way first, and none becomes narrower than its longest word.
+
+    >>> fitted([11, 40, 19], [11, 9, 10], 60), fitted([3, 5], [3, 2], 60)
+    ([11, 30, 19], [3, 5])
+    """
+    widths = list(wanted)
+    while sum(widths) > room and any(width > low for width, low in zip(widths, least, strict=True)):
+        widest = max((width, column) for column, width in enumerate(widths) if width > least[column])[1]
+        widths[widest] -= 1
+    return widths
 
 
 def longest_words(lines: Sequence[Sequence[str]]) -> list[int]:

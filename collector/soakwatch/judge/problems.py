@@ -131,8 +131,14 @@ def clause(finding: Finding, *, where: bool = True) -> str:
 def thing_of(finding: Finding) -> str:
     """What a finding is of: the thing where something happened to it ("authd"), else what was measured of it ("memory
     of bgpd"); empty of the target itself."""
-    named = thing_name if traits_of(finding.rule).words.happened else plain_name
-    return named(finding.metric, finding.object) if finding.metric or finding.object else ""
+    return thing_of_rule(finding.rule, finding.metric, finding.object)
+
+
+def thing_of_rule(rule: str, metric: str, object_: str) -> str:
+    """The same of what a rule found of a series."""
+    traits = traits_of(rule)
+    named = thing_name if traits.words.happened and traits.growth is None else plain_name
+    return named(metric, object_) if metric or object_ else ""
 
 
 def effect_words(finding: Finding) -> str:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from soakwatch.core.formatting import quantity
-from soakwatch.core.plain_names import plain_name
-from soakwatch.judge.problems import rate_of
+from soakwatch.judge.problems import rate_of, thing_of_rule
 from soakwatch.judge.verdict import Verdict
 from soakwatch.runs.previous import Key, PreviousRun, key_of
 from soakwatch_model.finding import Outcome
@@ -59,8 +58,9 @@ def _named(keys: Sequence[Key]) -> str:
 
 def _name(key: Key) -> str:
     rule, target, metric, object_ = key
-    of = plain_name(metric, object_) if metric else object_
-    return f"{of} on {target} ({rule})" if of else f"{rule} on {target}"
+    of = thing_of_rule(rule, metric, object_)
+    on = f"{of} on {target}" if of and of != target else target
+    return f"{on} ({rule})"
 
 
 def _then(verdict: Verdict, previous: PreviousRun, keys: Sequence[Key]) -> str:

@@ -12,6 +12,7 @@ hours) counts as a difference. To tell releases apart, repeat them: ``soakwatch 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -131,7 +132,10 @@ def figures(sides: Sequence[Side], slots: Sequence[Slot], most: int = 60) -> tup
                 tests[line, number] = found
     proven = _decided(tests)
     shown = []
+    twice = Counter((row.head, row.of) for row in rows)
     for line, row in enumerate(rows):
+        # Two metrics may have one name for people, as a count and a rate of requests have.
+        head = f"{row.head} ({row.spec.metric})" if twice[row.head, row.of] > 1 else row.head
         alike = [abs(seconds - whole[0]) <= _AS_LONG * max(whole[0], 1.0) for seconds in whole]
         changes = [
             _change(row, number, proven.get((line, number)), as_long=alike[number]) for number in range(1, len(sides))
@@ -139,7 +143,7 @@ def figures(sides: Sequence[Side], slots: Sequence[Slot], most: int = 60) -> tup
         cells = tuple(figure_text(row.spec, value) for value in row.values)
         unit = next((value.unit for value in row.values if value.value is not None), "")
         values = tuple(value.value for value in row.values)
-        shown.append(FigureRow(row.head, row.of, cells, (None, *changes), values, unit))
+        shown.append(FigureRow(head, row.of, cells, (None, *changes), values, unit))
     return (*shown, *_slopes(sides))
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from soakwatch.core.errors import SoakwatchError
 from soakwatch.core.event_kinds import IDENTITY
-from soakwatch.core.fingerprints import comparable_trees
+from soakwatch.core.fingerprints import BYTES, comparable_trees, readable
 from soakwatch.core.formatting import natural
 from soakwatch.core.yaml import parse
 from soakwatch.record import RecordView
@@ -71,6 +71,9 @@ def differences(setups: Sequence[Mapping[str, str]]) -> tuple[Line, ...]:
         cells = tuple(setup.get(key, ABSENT) for setup in setups)
         if len(set(cells)) > 1:
             what, _, path = key.partition(" ")
-            shown = tuple([cell[:_MAX_CHARACTERS] for cell in cells])  # cut only where it is shown: the end may differ
-            lines.append(Line(path or what, what, shown, differs=ABSENT not in cells))
+            # Cut and rounded only where it is shown: the end may differ.
+            texts = tuple(readable(key, cell) for cell in cells)
+            texts = texts if len(set(texts)) == len(set(cells)) else cells
+            shown = tuple(text[:_MAX_CHARACTERS] for text in texts)
+            lines.append(Line((path or what).removesuffix(BYTES), what, shown, differs=ABSENT not in cells))
     return tuple(sorted(lines, key=lambda line: not line.differs))
