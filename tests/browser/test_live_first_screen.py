@@ -27,6 +27,9 @@ _FIGURES = """() => Bokeh.documents.flatMap((doc) => doc.roots()).map((root) => 
   policy: root.below.filter((item) => item.type === 'Legend').map((legend) => legend.click_policy),
 }))"""
 
+_TICKS = """(noon) => Bokeh.documents[0].roots()[0].below.find((item) => item.type === 'DatetimeAxis')
+  .formatter.doFormat([noon, noon + 300000])"""
+
 
 @pytest.fixture(scope="module")
 def going(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Going]:
@@ -103,3 +106,19 @@ def test_plots_fill_their_cards_and_have_room_for_their_times(once: Tab, width: 
         assert set(figure["policy"]) <= {"hide"}
     assert once.too_wide() == []
     assert once.barriers() == []
+
+
+def test_the_readers_own_time_stands_beside_utc(browser: Browser, going: Going, once: Tab) -> None:
+    """In the head and below each time of an axis; where his clock is UTC, nothing is added."""
+    noon_ms = 1_795_176_000_000
+    with watched(browser) as opens:
+        page = opens().page
+        page.context.new_cdp_session(page).send("Emulation.setTimezoneOverride", {"timezoneId": "Asia/Kolkata"})
+        page.goto(going.link(), wait_until="load")
+        page.wait_for_function("() => document.querySelectorAll('#key-plots .bk-Figure').length > 0")
+        assert re.fullmatch(r"live, [\d:]{8} UTC \([\d:]{8} local\)", page.inner_text("#link"))
+        assert page.inner_text("#plots-zone") == "Times are UTC, below them yours (UTC+5:30)."
+        assert page.evaluate(_TICKS, noon_ms) == ["12:00\n17:30", "12:05\n17:35"]
+    assert re.fullmatch(r"live, [\d:]{8} UTC", once.page.inner_text("#link"))
+    assert once.page.inner_text("#plots-zone") == "Times are UTC."
+    assert once.page.evaluate(_TICKS, noon_ms) == ["12:00", "12:05"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -30,6 +31,7 @@ POINTS, FEW_POINTS = 2000, 800
 KEY_PLOTS = 4
 """So many plots of a running run come first: those that matter most now."""
 _FEW, _MAX_PANELS, _FURTHER, _MAX_TRIED, _FEW_LINES = 3, 60, 4, 10, 5
+_INSTANCE = "instance"
 _ROLES = (DUT, "host", GENERATOR, MONITOR)
 _OBJECTIONS = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.WARN)
 _ALARMS = (Outcome.FAIL, Outcome.WARN)
@@ -221,7 +223,7 @@ def _drawn(
         heat = Heat(
             target,
             json.dumps([target, topic.title], ensure_ascii=False, separators=(",", ":")),
-            tuple(label(summary.key, several=several) for summary in rows),
+            labels_of([summary.key for summary in rows], several=several),
             (np.stack([summary.row for summary in rows]) * scale.factor).astype(np.float32),
             window,
             scale.label,
@@ -245,7 +247,7 @@ def _drawn(
         topic.title,
         metrics,
         tuple(curves),
-        tuple(label(summary.key, several=several) for summary in shown),
+        labels_of([summary.key for summary in shown], several=several),
         heat,
         None if heat else _limit(source, target, topic, scale, max(summary.high for summary in seen)),
         "; ".join(notes),
@@ -273,16 +275,32 @@ def _calm(counted: int) -> str:
     return f"{'the counter' if counted == 1 else f'all {counted} counters'} stayed at zero"
 
 
-def label(key: SeriesKey, *, several: bool) -> str:
-    """The name of a line among others of its target: what its labels say, and its metric where these differ.
+def labels_of(keys: Sequence[SeriesKey], *, several: bool) -> tuple[str, ...]:
+    """The names of lines of one target: what their labels say, and their metric where these differ (``several``). The
+    instance of an only one is left out.
 
-    >>> label(SeriesKey("fw", "system.cpu.core.utilization", "core=3"), several=False)
-    'core 3'
-    >>> label(SeriesKey("fw", "process.memory.usage", "process=httpd,instance=0"), several=False)
-    'httpd 0'
+    >>> key = lambda metric, of: SeriesKey("fw", metric, of)
+    >>> labels_of([key("m", "process=httpd,instance=0"), key("m", "process=a,instance=1")], several=False)
+    ('httpd', 'a 1')
+    >>> labels_of([key("m", f"process=httpd,instance={number}") for number in (0, 1)], several=False)
+    ('httpd 0', 'httpd 1')
+    >>> labels_of([key("system.cpu.core.utilization", "core=3")], several=False)
+    ('core 3',)
     """
+    alike = Counter(_alike(key) for key in keys)
+    return tuple(_label(key, several=several, only=alike[_alike(key)] == 1) for key in keys)
+
+
+def _alike(key: SeriesKey) -> tuple[object, ...]:
+    """What instances of one thing have in common."""
+    labels = object_labels(key.object) if "=" in key.object else {"": key.object}
+    return key.metric, *((name, value) for name, value in labels.items() if name != _INSTANCE)
+
+
+def _label(key: SeriesKey, *, several: bool, only: bool) -> str:
     labels = object_labels(key.object) if "=" in key.object else {}
-    words = [_word(name, value, alone=len(labels) == 1) for name, value in labels.items()]
+    told = {name: value for name, value in labels.items() if not (only and (name, value) == (_INSTANCE, "0"))} or labels
+    words = [_word(name, value, alone=len(labels) == 1) for name, value in told.items()]
     text = " ".join(words) or key.object
     if several and not key.metric.startswith("system.cpu."):
         text = f"{key.metric.removeprefix('system.')} {text}".rstrip()

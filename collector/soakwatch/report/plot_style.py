@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
-from bokeh.models import BasicTickFormatter, ColumnDataSource, PlainText, Range, Range1d, Text
+from bokeh.models import BasicTickFormatter, ColumnDataSource, FixedTicker, PlainText, Range, Range1d, Text
 from bokeh.models.glyph import Glyph
 from bokeh.models.renderers import GlyphRenderer
 from bokeh.plotting import figure
@@ -162,6 +163,9 @@ def dress_axis(axis: Any) -> None:
     axis.minor_tick_line_color = None
 
 
+_DENSE, _THIN = 1.3, 3.0  # decades
+_DECADES = range(-12, 16)
+_SAME, _MOSTLY = 0.005, 0.5  # half a pixel of a plot; the share of its times
 _LEVELS = frozenset({"By", "Hz", "Cel"})
 
 
@@ -199,7 +203,31 @@ def is_steep(curves: Sequence[Curve]) -> bool:
 
 def decades(curves: Sequence[Curve]) -> Range1d:
     """The reach of a logarithmic axis, with room for the phases' names above."""
+    low, high = _ends(curves)
+    return Range1d(start=low / 1.3, end=high * (high / low) ** 0.2 * 1.2)
+
+
+def decade_ticks(curves: Sequence[Curve]) -> FixedTicker:
+    """Ticks of a logarithmic axis that do not lie on one another: 1, 2 and 5 of a few decades, 1 of many. They go on
+    beyond what is shown, for the axis of a run that goes on grows."""
+    low, high = _ends(curves)
+    shown = math.log10(high / low)
+    steps = (1, 2, 5) if shown <= _DENSE else (1, 3) if shown <= _THIN else (1,)
+    return FixedTicker(ticks=[step * 10.0**decade for decade in _DECADES for step in steps])
+
+
+def _ends(curves: Sequence[Curve]) -> tuple[float, float]:
     lows = [c.low for c in curves if c.low is not None]
     highs = [c.high for c in curves if c.high is not None]
-    low, high = min(lows), max(highs)
-    return Range1d(start=low / 1.3, end=high * (high / low) ** 0.2 * 1.2)
+    return min(lows), max(highs)
+
+
+def covers(later: Curve, curve: Curve) -> bool:
+    """Whether a line that is drawn later hides one: it has the same value at most of its times.
+
+    Lines of other times are taken for different ones.
+    """
+    if later.time_ms.size != curve.time_ms.size or not np.array_equal(later.time_ms, curve.time_ms):
+        return False
+    near = np.isclose(later.value, curve.value, rtol=_SAME, atol=0.0)
+    return bool(near.sum() > _MOSTLY * max(int(np.isfinite(curve.value).sum()), 1))

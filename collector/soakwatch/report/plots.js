@@ -74,11 +74,23 @@ const soakwatchPlots = (() => {
         const name = model.name ?? "";
         if (name === "pointer") joinPointer(model);
         else if (model.type === "Range1d" && (name === "time" || name.startsWith("time:"))) joinRange(model);
+        else if (model.type === "DatetimeTickFormatter") addLocal(model);
       }
     }
     spare();
     fit();
     if (typeof soakwatchTheme === "function") soakwatchTheme();
+  }
+
+  /* Below each time in UTC the reader's own, where his clock differs; with its day where the one in UTC has it. */
+  function addLocal(formatter) {
+    const utc = formatter.doFormat.bind(formatter), two = (value) => String(value).padStart(2, "0");
+    formatter.doFormat = (ticks, ...given) => utc(ticks, ...given).map((text, index) => {
+      const at = new Date(ticks[index]);
+      if (text === "" || !/:/.test(text) || at.getTimezoneOffset() === 0) return text;
+      const day = / /.test(text) ? `${two(at.getDate())} ${at.toLocaleString("en", {month: "short"})} ` : "";
+      return `${text}\n${day}${two(at.getHours())}:${two(at.getMinutes())}${/:.*:/.test(text) ? `:${two(at.getSeconds())}` : ""}`;
+    });
   }
 
   /* Forget the documents that were joined: the page has taken them away, or is about to embed others. */

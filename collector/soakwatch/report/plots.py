@@ -41,6 +41,8 @@ from soakwatch.report.plot_background import (
 from soakwatch.report.plot_style import (
     NARROW_BORDER,
     blank,
+    covers,
+    decade_ticks,
     decades,
     is_steep,
     names_of,
@@ -56,6 +58,7 @@ from soakwatch_model.event import Event
 from soakwatch_model.finding import Mark
 from soakwatch_model.window import Phase, Window
 
+_WIDE = 4.5  # pixels
 _FEW_POINTS = 60  # single readings between holes would be invisible as a line
 
 
@@ -142,6 +145,8 @@ class Drawing:
         shown = window or self._window
         axis = self._x_range if window is None else self._axis(window)
         plot = blank(axis, y_range, height, unit, shown.seconds, log=steep, small=small)
+        if steep:
+            plot.yaxis.ticker = decade_ticks(curves)
         items = self._ground(plot, judged, shown, named=not small)
         items += self._loaded(plot, axis=not small, fixed=steep) if load else []
         targets = {curve.key.target for curve in curves}
@@ -246,7 +251,10 @@ class Drawing:
 
     def _lines(self, plot: Any, curves: Sequence[Curve], names: Sequence[str]) -> list[LegendItem]:
         """The lines, each with its number at a place of its own, and one tooltip for all."""
-        drawn = [self._line(plot, *row) for row in zip(range(len(curves)), curves, names, strict=True)]
+        drawn = [
+            self._line(plot, index, curve, name, wide=any(covers(later, curve) for later in curves[index + 1 :]))
+            for index, (curve, name) in enumerate(zip(curves, names, strict=True))
+        ]
         if not curves:
             return []
         if len(curves) > 1:
@@ -264,18 +272,20 @@ class Drawing:
         )
         return [LegendItem(label=literal(name), renderers=[line]) for name, line in zip(names, drawn, strict=True)]
 
-    def _line(self, plot: Any, index: int, curve: Curve, name: str) -> Any:
+    def _line(self, plot: Any, index: int, curve: Curve, name: str, *, wide: bool) -> Any:
+        """One line; a ``wide`` one is seen on both sides of what is drawn over it."""
+        width, alpha = (_WIDE, 0.45) if wide else (1.6 if curve.steps else 1.4, 1.0)
         source = self._source(curve)
         colour, dash = LINES[index % len(LINES)], DASHES[index // len(LINES) % len(DASHES)]
         if curve.time_ms.size < _FEW_POINTS:
             put(plot, source, Scatter(x="time", y="value", size=4, fill_color=colour, line_color=colour))
-        if curve.steps:
-            return put(
-                plot, source, Step(x="time", y="value", mode="after", line_color=colour, line_width=1.6), name=name
-            )
-        return put(
-            plot, source, Line(x="time", y="value", line_color=colour, line_width=1.4, line_dash=dash), name=name
+        style: dict[str, Any] = {"line_color": colour, "line_width": width, "line_alpha": alpha}
+        line = (
+            Step(x="time", y="value", mode="after", **style)
+            if curve.steps
+            else Line(x="time", y="value", line_dash=dash, **style)
         )
+        return put(plot, source, line, name=name)
 
     def _source(self, curve: Curve) -> ColumnDataSource:
         first = float(curve.time_ms[0]) if curve.time_ms.size else 0.0

@@ -10,6 +10,7 @@ from math import isnan
 
 from soakwatch.core.event_kinds import ACKNOWLEDGED, START_WARNING, STOP, is_internal
 from soakwatch.core.formatting import natural, printable, quantity, share_text, span_text, subject
+from soakwatch.judge.problems import Problem, clause, fail_words, problem_words, problems_of
 from soakwatch.judge.rates import Rate
 from soakwatch.record import StoredEvent
 from soakwatch.record.model import USER_ORIGIN
@@ -21,7 +22,10 @@ from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.roles import DUT
 from soakwatch_model.sample import object_labels
+from soakwatch_model.window import Phase, Window
+from soakwatch_rules.causes import causes
 from soakwatch_rules.wording.forecast import forecast_words
+from soakwatch_rules.wording.words import counted
 
 MAX_ALARMS, MAX_INCONCLUSIVE, _MAX_EVENTS, _MAX_MARKS, _MAX_KINDS = 150, 50, 30, 20, 20
 _MAX_DEVICES = 100
@@ -36,8 +40,9 @@ _LOAD: tuple[tuple[str, str, str, Callable[[list[float]], float]], ...] = (  # o
 )
 
 
-def state_data(state: RunState, *, report: bool) -> dict[str, object]:
-    """The state of a run; ``report`` says whether its report is written. Times are ISO 8601 in UTC."""
+def state_data(state: RunState, *, report: bool, load_at: Callable[[int], str] = lambda _: "") -> dict[str, object]:
+    """The state of a run; ``report`` says whether its report is written, ``load_at`` what load there was at a moment
+    (UTC ns). Times are ISO 8601 in UTC."""
     counts = {outcome.value: 0 for outcome in (Outcome.FAIL, Outcome.WARN, Outcome.INCONCLUSIVE, Outcome.PASS)}
     for finding in state.findings:
         if finding.outcome.value in counts:
@@ -69,7 +74,7 @@ def state_data(state: RunState, *, report: bool) -> dict[str, object]:
         "load": _loads(state),
         "verdict": state.verdict,
         "reason": state.reason,
-        "line": _line(state, counts),
+        "line": _line(state, load_at),
         "stopping": None if stop is None or state.standing != "running" else stop.event.detail.get("reason", ""),
         "events": state.last_event,
         "findings": {"judged": _time(state.judged_ns), "counts": counts},
@@ -239,7 +244,7 @@ def _rate(rate: Rate) -> dict[str, object]:
     }
 
 
-def _line(state: RunState, counts: Mapping[str, int]) -> str:
+def _line(state: RunState, load_at: Callable[[int], str]) -> str:
     """The preliminary verdict in one line."""
     if state.verdict is not None:
         return printable(state.reason or "")
@@ -256,12 +261,15 @@ def _line(state: RunState, counts: Mapping[str, int]) -> str:
         return "Waiting for the start of the run."
     if state.judged_ns is None:
         return "Not judged yet: first findings within a minute."
-    worst = next((f for f in _sorted(state.findings) if f.outcome is Outcome.FAIL), None)
-    if worst is not None:
-        more = f", and {counts['fail'] - 1} more" if counts["fail"] > 1 else ""
-        return printable(f"{worst.target}: {worst.sentence}{more}")
-    warned, fresh = counts["warn"], _fresh(state, state.judged_ns)
-    parts = [f"{warned} warning{'s' if warned > 1 else ''}"] if warned else []
+    window, phases = _so_far(state)
+    if failed := _problems(state, phases, Outcome.FAIL):
+        since_ns = failed[0].since_ns
+        return printable(fail_words(failed, window, phases, "" if since_ns is None else load_at(since_ns)))
+    warned, fresh = _problems(state, phases, Outcome.WARN), _fresh(state, state.judged_ns)
+    parts = [printable(problem_words(warned[0], window, phases))] if warned else []
+    more = sum(f.outcome is Outcome.WARN for f in state.findings) - 1
+    if more > 0:
+        parts.append(counted(more, "more warning"))
     if fresh:
         parts.append(f"{fresh} event{'s' if fresh > 1 else ''} not judged yet")
     strong = max(
@@ -270,6 +278,19 @@ def _line(state: RunState, counts: Mapping[str, int]) -> str:
     if strong is not None:
         parts.insert(0, printable(strong.brief) + ", which may be a warm-up")
     return "; ".join(["No failure so far", *parts]) + "."
+
+
+def _so_far(state: RunState) -> tuple[Window, tuple[Phase, ...]]:
+    """The time of the run so far, and its phases that have begun."""
+    begin_ns = state.begin_ns or 0
+    phases = (Phase(p.name, Window(p.begin_ns, p.end_ns)) for p in state.phases if p.state != "planned")
+    return Window(begin_ns, max(begin_ns, state.last_ns or begin_ns)), tuple(phases)
+
+
+def _problems(state: RunState, phases: Sequence[Phase], outcome: Outcome) -> tuple[Problem, ...]:
+    """What went wrong so far, told as the report will tell it."""
+    found = [f for f in _sorted(state.findings) if f.outcome is outcome]
+    return problems_of(found, causes(found, [stored.event for stored in state.events], phases), outcome)
 
 
 def _fresh(state: RunState, judged_ns: int) -> int:
@@ -290,7 +311,10 @@ def _sorted(findings: Iterable[Finding]) -> list[Finding]:
 def _alarms(state: RunState) -> list[dict[str, object]]:
     known = _acknowledged(state.events)
     findings = _sorted(state.findings)
-    raised = [f for f in findings if f.outcome is not Outcome.INCONCLUSIVE][:MAX_ALARMS]
+    failed = [f for f in findings if f.outcome is Outcome.FAIL]
+    made = causes(failed, [stored.event for stored in state.events], _so_far(state)[1])
+    raised = [failed[place] for cause in made for place in cause.findings]  # what led to what comes before it
+    raised = [*raised, *(f for f in findings if f.outcome is Outcome.WARN)][:MAX_ALARMS]
     inconclusive = [f for f in findings if f.outcome is Outcome.INCONCLUSIVE][:MAX_INCONCLUSIVE]
     return [_alarm(finding, known) for finding in (*raised, *inconclusive)]
 
@@ -317,6 +341,7 @@ def _alarm(finding: Finding, known: Mapping[tuple[str, ...], tuple[str, str]]) -
         "object": f.object,
         "outcome": f.outcome.value,
         "about": printable(subject(f.metric, f.object)),
+        "title": printable(clause(f)),
         "reason": printable(f.sentence),
         "definition": printable(f.definition),
         "measured": quantity(f.measured, f.unit),

@@ -8,7 +8,9 @@ from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from soakwatch.record import SIDE_SUFFIXES, record_file
+from soakwatch.record import SIDE_SUFFIXES, RecordView, record_file
+from soakwatch.report.headline import load_then
+from soakwatch.report.load import generators
 from soakwatch.runs.device_figures import DeviceFigures
 from soakwatch.runs.state import RunState, StateReader
 
@@ -26,6 +28,7 @@ class _Known:
     lock: threading.Lock = field(default_factory=threading.Lock)
     stamp: Stamp = ()
     state: RunState | None = None
+    load: tuple[int, str] = (-1, "")  # what load there was at the moment that was asked for last
 
 
 class StateCache:
@@ -55,6 +58,15 @@ class StateCache:
         known = self._of(folder)
         with known.lock:
             return known.figures.lines()
+
+    def load_at(self, folder: Path, time_ns: int) -> str:
+        """What the generators of a run did at a moment, in words. Raises RecordError."""
+        known = self._of(folder)
+        with known.lock:
+            if known.load[0] != time_ns:
+                with RecordView.open(folder) as view:
+                    known.load = time_ns, load_then(generators(view), time_ns)
+            return known.load[1]
 
     def _of(self, folder: Path) -> _Known:
         with self._lock:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from soakwatch.core.formatting import extent, number, printable, quantity, share_text
 from soakwatch.report.curves import Curve, curve_of
+from soakwatch.report.plot_style import covers, decade_ticks
 from soakwatch_model.series import Series, Trait
 
 GAUGE = Trait("By", "gauge")
@@ -131,3 +132,27 @@ def test_two_readings_at_once_are_no_rate() -> None:
     assert not np.isnan(curve.value).any()
     unplanned = Series("t", "m", "", COUNTER, times, np.array([0, 100, 200, 205, 300], dtype=np.int64))
     assert curve_of(unplanned, 100).high == pytest.approx(100.0)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "shown"),
+    [
+        (4.0, 70.0, [5, 10, 20, 50]),
+        (0.9, 700.0, [1, 3, 10, 30, 100, 300]),
+        (0.002, 900.0, [0.01, 0.1, 1, 10, 100]),
+    ],
+)
+def test_ticks_of_a_logarithmic_axis_do_not_lie_on_one_another(low: float, high: float, shown: list[float]) -> None:
+    """Of 4 to 70 ms it had 10, 20, 30 ... 70, of which the last four were one smear."""
+    ticker = decade_ticks([curve_of(series([low, high]), 10)])
+    assert [float(f"{tick:.3g}") for tick in ticker.ticks if low <= tick <= high] == shown
+
+
+def test_a_line_that_another_hides_is_known() -> None:
+    """The longest of a second's few answers is its 99th percentile too: one line lay under the other."""
+    p99 = curve_of(series([30.0, 31.0, 35.0, 32.0]), 10)
+    longest = curve_of(series([30.0, 31.0, 99.0, 32.0]), 10)
+    p50 = curve_of(series([3.0, 3.1, 35.0, 3.2]), 10)
+    assert covers(p99, longest)
+    assert not covers(p99, p50)
+    assert not covers(p99, curve_of(series([30.0, 31.0, 35.0]), 10)), "of other times"

@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import httpx
@@ -19,7 +20,8 @@ from soakwatch.testing.served import ServedRun, serve_run
 from soakwatch.web.access import Token, derived
 from soakwatch.web.routes.state import STATE
 from soakwatch_model.event import Event
-from soakwatch_model.finding import Finding, Forecast, Outcome
+from soakwatch_model.fact import Growth, Lost
+from soakwatch_model.finding import Finding, Forecast, Mark, Outcome
 from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
 from soakwatch_model.window import Window
 
@@ -121,7 +123,7 @@ def test_the_state_says_how_the_run_is_doing(running: tuple[Record, Path, int], 
     assert (load["got"], load["failing_since"]) == (60, None)
     assert [row["words"] for row in state["load"]] == ["50 requests/s"]
     assert state["findings"]["counts"] == {"fail": 1, "warn": 2, "inconclusive": 1, "pass": 1}
-    assert state["line"] == "dut: it grew by 20 MiB/h"
+    assert state["line"] == "memory on dut keeps growing."
     shown = state["shown"]
     assert [(alarm["outcome"], alarm["object"][:1]) for alarm in shown["alarms"]] == [
         ("fail", "x"),
@@ -134,6 +136,41 @@ def test_the_state_says_how_the_run_is_doing(running: tuple[Record, Path, int], 
     again = page.get("/api/runs/now/state", params={"known": shown["digest"]}).json()
     assert again["shown"]["alarms"] is None, "what the page has is not sent again"
     assert "shown" not in page.get("/api/runs/now/state").json()
+
+
+def test_the_banner_names_the_cause_with_its_moment_and_load_as_the_report_does(
+    running: tuple[Record, Path, int], page: httpx.Client
+) -> None:
+    """A process died, and requests were lost by it: the death comes first, in the banner and in the findings."""
+    record, _, begin_ns = running
+    died = (Mark(begin_ns + 40 * SECOND, begin_ns + 43 * SECOND, "down"),)
+    of = "process=authd,instance=0"
+    fact = Lost(count=96.0, what="requests")
+    loss = finding(
+        begin_ns, Outcome.FAIL, rule="loss", metric="load.requests", object="", unit="1", marks=died, facts=(fact,)
+    )
+    death = finding(
+        begin_ns, Outcome.FAIL, rule="process_restart", metric="process.up", object=of, unit="{restart}", marks=died
+    )
+    record.put_findings([loss, death], live=True, judged_ns=begin_ns + 50 * SECOND)
+    state = page.get("/api/runs/now/state?known=").json()
+    at = datetime.fromtimestamp(begin_ns // SECOND + 40, UTC)
+    when = f"authd on dut restarted at {at:%H:%M:%S} UTC"
+    assert state["line"] == f"{when} (40 s in, at 50 requests/s in phase soak); 96 requests lost."
+    assert [alarm["title"] for alarm in state["shown"]["alarms"]] == [
+        "authd on dut restarted",
+        "traffic through dut was lost",
+    ]
+
+
+def test_a_warning_is_told_by_what_it_is_of(running: tuple[Record, Path, int], page: httpx.Client) -> None:
+    record, _, begin_ns = running
+    grew = (Growth(20.0 * 2**20, change=0.1, tolerance=0.05),)
+    warned = [finding(begin_ns, Outcome.WARN, object=f"pool={name}", facts=grew) for name in "ab"]
+    record.put_findings(warned, live=True, judged_ns=begin_ns + 50 * SECOND)
+    line = page.get("/api/runs/now/state").json()["line"]
+    assert line.startswith("No failure so far; "), line
+    assert " of a on dut has grown by 20 MiB/h over 1 min (limit 5 %); 1 more warning." in line
 
 
 def test_events_since_the_last_evaluation_are_not_a_quiet_pass(

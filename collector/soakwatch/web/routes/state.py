@@ -158,7 +158,11 @@ STATE: Schema = {
 def state_of(question: Question, known: str | None) -> dict[str, object]:
     """The state of the run that the path names; with ``known``, also what the page shows in addition."""
     state = STATES.read(question.folder, question.runs.now_ns())
-    data = state_data(state, report=state.verdict is not None and (question.folder / REPORT_FILES["html"]).is_file())
+    data = state_data(
+        state,
+        report=state.verdict is not None and (question.folder / REPORT_FILES["html"]).is_file(),
+        load_at=lambda time_ns: STATES.load_at(question.folder, time_ns),
+    )
     return data if known is None else data | {"shown": shown_data(state, known)}
 
 

@@ -1,6 +1,6 @@
 /* The page of a run: requests its state, shows it, handles keys. */
 import * as dialogs from "./live_dialogs.js";
-import {byId, clock, keyed, length, make, put, show} from "./live_dom.js";
+import {both, byId, keyed, length, make, put, show, zone} from "./live_dom.js";
 import {badge, onAcknowledge, selected, showFindings, showFleet, showRates, step} from "./live_findings.js";
 import {showCourse, showEvents, showSelf, showSources} from "./live_health.js";
 import * as plots from "./live_plots.js";
@@ -27,8 +27,8 @@ function showVerdict(state) {
   const told = state.line.replace(/^(No failure so far|Not judged yet)[.;:]\s*/, ""); // which the badge says
   put(byId("line"), told === state.line ? told : told.charAt(0).toUpperCase() + told.slice(1));
   const judged = state.findings.judged === null ? "" : over(state) || state.verdict !== null
-    ? `, judged at ${clock(Date.parse(state.findings.judged))} UTC`
-    : `, judged ${length(Math.max(0, (Date.parse(state.now) - Date.parse(state.findings.judged)) / 1000))} ago (${clock(Date.parse(state.findings.judged))} UTC)`;
+    ? `, judged at ${both(Date.parse(state.findings.judged))}`
+    : `, judged ${length(Math.max(0, (Date.parse(state.now) - Date.parse(state.findings.judged)) / 1000))} ago (${both(Date.parse(state.findings.judged))})`;
   put(byId("counts"), `${counts.fail} fail, ${counts.warn} warn, ${counts.inconclusive} inconclusive, ${counts.pass} pass${judged}`);
   show(byId("counts"), state.findings.judged !== null);
   put(byId("standing"), state.stopping !== null ? "stopping" : STANDINGS[state.state]);
@@ -103,9 +103,9 @@ function apply(state) {
 function showLateness(state) {
   const late = state.state !== "running" || state.until === null ? 0 : (Date.parse(state.now) - Date.parse(state.until)) / 1000;
   if (late > LATE_S + 2 * Math.max(0, ...state.sources.map((source) => source.interval_s)) && !over(state)) {
-    warn(`The run has recorded nothing for ${length(late)}: this page shows the state of ${clock(Date.parse(state.until))} UTC.`);
+    warn(`The run has recorded nothing for ${length(late)}: this page shows the state of ${both(Date.parse(state.until))}.`);
   } else warn("");
-  put(byId("link"), over(state) ? "" : `live, ${clock(Date.parse(state.now))} UTC`);
+  put(byId("link"), over(state) ? "" : `live, ${both(Date.parse(state.now))}`);
 }
 
 function warn(text) {
@@ -145,7 +145,7 @@ async function refresh() {
 
 function lost(why) {
   put(byId("link"), "");
-  warn(`No connection since ${clock(fine)} UTC (${why}): this page shows the state of that time. Retrying.`);
+  warn(`No connection since ${both(fine)} (${why}): this page shows the state of that time. Retrying.`);
 }
 
 function plan(ms) {
@@ -181,6 +181,7 @@ document.addEventListener("keydown", onKey);
 document.addEventListener("visibilitychange", () => { if (!document.hidden) plan(0); });
 const first = JSON.parse(byId("first-state").textContent);
 apply(first);
+if (zone(Date.parse(first.now)) !== "") put(byId("plots-zone"), `Times are UTC, below them yours (${zone(Date.parse(first.now))}).`);
 const start = () => {
   ready = typeof Bokeh !== "undefined";
   if (ready) { plots.begin(); plots.tick(first, first.shown.drawn); }

@@ -73,6 +73,19 @@ export function clock(ms) {
   return text.slice(0, 10) === today ? text.slice(11, 19) : `${text.slice(5, 10)} ${text.slice(11, 19)}`;
 }
 
+/* How far the reader's clock is from UTC at a time in ms: "UTC+5:30"; empty where it is UTC. */
+export function zone(ms) {
+  const minutes = -new Date(ms).getTimezoneOffset(), size = Math.abs(minutes), rest = size % 60;
+  return minutes === 0 ? "" : `UTC${minutes < 0 ? "−" : "+"}${Math.floor(size / 60)}${rest === 0 ? "" : `:${String(rest).padStart(2, "0")}`}`;
+}
+
+/* The clock in UTC with the reader's own beside it, where the two differ: "10:14:22 UTC (15:44:22 local)". */
+export function both(ms) {
+  if (zone(ms) === "") return `${clock(ms)} UTC`;
+  const at = new Date(ms), two = (value) => String(value).padStart(2, "0");
+  return `${clock(ms)} UTC (${[at.getHours(), at.getMinutes(), at.getSeconds()].map(two).join(":")} local)`;
+}
+
 export function bytes(number) {
   const units = ["B", "KiB", "MiB", "GiB", "TiB"];
   let index = 0;

@@ -17,13 +17,13 @@ function part(item, role) { return item.querySelector(`[data-part="${role}"]`); 
 
 function build(finding) {
   const item = make("li", {class: "card finding", tabindex: "-1"},
-    make("p", {class: "head"}, make("span", {class: "badge", "data-part": "badge"}), " ",
-      make("b", {}, finding.rule), " on ", name(finding.target), finding.about === "" ? null : " · ",
-      finding.about === "" ? null : name(finding.about)),
+    make("p", {class: "head"}, make("span", {class: "badge", "data-part": "badge"}), " ", make("b", {"data-part": "title"})),
     make("p", {class: "warning", "data-part": "forecast"}),
     make("p", {class: "reason", "data-part": "reason"}),
     make("p", {class: "soft", "data-part": "numbers"}),
     make("p", {class: "known", "data-part": "known"}),
+    make("p", {class: "soft of"}, make("b", {}, finding.rule), " on ", name(finding.target), finding.about === "" ? null : " · ",
+      finding.about === "" ? null : name(finding.about)),
     make("details", {}, make("summary", {}, "Definition and numbers"), make("dl", {class: "pairs", "data-part": "pairs"})),
     make("p", {class: "ends"},
       make("a", {href: "#plots-title", "data-part": "zoom"}, "Show in the plots"),
@@ -53,6 +53,7 @@ function change(item, finding) {
   item.classList.remove("fail", "warn", "inconclusive");
   item.classList.add(finding.outcome);
   badge(part(item, "badge"), finding.outcome);
+  put(part(item, "title"), finding.title);
   put(part(item, "reason"), finding.reason);
   const ahead = finding.forecast === "" ? "" : `${finding.outcome === "warn" ? "Early warning: at" : "At"} this rate ${finding.forecast}.`;
   put(part(item, "forecast"), ahead);

@@ -1,5 +1,5 @@
 /* Progress, polls, the monitor itself, events. */
-import {byId, bytes, clock, keyed, length, make, name, put, show} from "./live_dom.js";
+import {both, byId, bytes, clock, keyed, length, make, name, put, show} from "./live_dom.js";
 
 const WORDS = {answering: "✓ answering", failing: "✗ failing", silent: "? silent", waiting: "– waiting", over: "– over"};
 
@@ -16,7 +16,7 @@ export function showCourse(state) {
       put(element.firstChild, phase.name);
       const wide = (Date.parse(phase.end) - Date.parse(phase.begin)) / (end - begin);
       element.style.flexGrow = `${Math.max(wide, 0.001) * 1000}`;
-      element.title = `${phase.name}: ${clock(Date.parse(phase.begin))} to ${clock(Date.parse(phase.end))} UTC`;
+      element.title = `${phase.name}: ${both(Date.parse(phase.begin))} to ${both(Date.parse(phase.end))}`;
     });
   const ended = state.state === "ended" || state.state === "broken off";
   const now = ended ? Date.parse(state.until) : Date.parse(state.now);
@@ -80,7 +80,7 @@ export function showSelf(state) {
 export function showEvents(events) {
   show(byId("no-events"), events.length === 0);
   keyed(byId("events"), events, (event) => `${event.id}`,
-    (event) => make("li", {}, make("time", {datetime: new Date(event.begin).toISOString()}, clock(event.begin)), " ",
+    (event) => make("li", {}, make("time", {datetime: new Date(event.begin).toISOString(), title: both(event.begin)}, clock(event.begin)), " ",
       make("b", {}, event.kind), " ", make("span", {class: "of"}, name(event.target), " ", name(event.object)), " ",
       make("span", {class: "soft"})),
     (item, event) => {

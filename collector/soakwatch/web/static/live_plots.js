@@ -204,7 +204,7 @@ function grow(until) {
 
 function tell() {
   const held = mode.held;
-  put(byId("following"), held === null ? (over ? "the whole run" : "✓ following the run") : `showing ${clock(held[0])} to ${clock(held[1])}`);
+  put(byId("following"), held === null ? (over ? "the whole run" : "✓ following the run") : `showing ${clock(held[0])} to ${clock(held[1])} UTC`);
   byId("following").classList.toggle("held", held !== null);
   for (const button of document.querySelectorAll("[data-span]")) {
     button.setAttribute("aria-pressed", `${held === null && Number(button.dataset.span) === mode.span}`);
