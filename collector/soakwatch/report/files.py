@@ -17,19 +17,20 @@ def write_reports(view: RecordView, verdict: Verdict, folder: Path) -> tuple[str
     other from being written. They are as open as the record. A sentence for each failure: its path and the reason."""
     # Bokeh and Jinja2 are not for a collector that runs for days, nor for its live judge.
     from soakwatch.report.answer import answer_of
-    from soakwatch.report.html import render_html
+    from soakwatch.report.html import html_of
     from soakwatch.report.json import render_json
     from soakwatch.report.junit import render_junit
-    from soakwatch.report.markdown import render_markdown
+    from soakwatch.report.markdown import markdown_of
     from soakwatch.report.page import open_page
     from soakwatch.runs.setup_changes import changed
 
     difference = changed(view, None)
+    page = open_page(view, verdict)
     texts = {
-        "html": render_html(view, verdict),
-        "json": render_json(verdict, difference, answer_of(open_page(view, verdict))),
+        "json": render_json(verdict, difference, answer_of(page)),
         "junit": render_junit(verdict, difference),
-        "md": render_markdown(view, verdict),
+        "md": markdown_of(page),
+        "html": html_of(page),  # last: it draws its plots into the page
     }
     failures, mode = [], shared_mode(folder / RECORD_NAME)
     for kind, text in texts.items():

@@ -44,7 +44,12 @@ def render_html(source: ReportSource, verdict: Verdict, earlier: ReportSource | 
     Each plot is a document of its own behind the text, so that a browser shows the text at once and draws what is
     scrolled into view. ``earlier`` is a run that this one is compared with.
     """
-    page = open_page(source, verdict, earlier)
+    return html_of(open_page(source, verdict, earlier))
+
+
+def html_of(page: Page) -> str:
+    """The same of a page that is open; its plots are drawn into it, so it is the last that is made of it."""
+    verdict = page.verdict
     # All facts before any text: what stands above may link to what is placed below.
     known = [(section, _facts(section, page)) for section in all_sections()]
     parts = [

@@ -35,7 +35,12 @@ def render_markdown(source: ReportSource, verdict: Verdict, earlier: ReportSourc
     What passed, does not apply or was withdrawn is folded at the end. Sections of plug-ins that do not fit into 75
     lines are counted.
     """
-    page = open_page(source, verdict, earlier)
+    return markdown_of(open_page(source, verdict, earlier))
+
+
+def markdown_of(page: Page) -> str:
+    """The same of a page that is open."""
+    verdict = page.verdict
     parts: list[tuple[Section, list[str]]] = []
     folded: list[Folded] = []
     for section in all_sections():

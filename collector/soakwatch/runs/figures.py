@@ -110,7 +110,8 @@ class NoFigureError(Exception):
 
 
 def standard_figures(view: ReportSource) -> tuple[FigureSpec, ...]:
-    """The usual figures of which this run has a series, most important first; watts of own metrics last."""
+    """The usual figures of which this run has a series, most important first; watts of own metrics last. Of several
+    with the same words, as of a rate that was counted and one that the generator says, the first."""
     present = view.keys({spec.metric for spec in STANDARD})
     roles = view.roles()
     counted_loss = {_LOSS} if {key.metric for key in present} >= set(_SENT_AND_BACK) else set()
@@ -118,7 +119,7 @@ def standard_figures(view: ReportSource) -> tuple[FigureSpec, ...]:
     for spec in STANDARD:
         there = any(fits(spec, key, roles) for key in present)
         divisible = spec.per is None or any(fits(spec.per, key, roles) for key in present)
-        twice = spec.per is not None and any(spec.name == other.name for other in usual)
+        twice = any(spec.name == other.name for other in usual)
         if (there and divisible and not twice) or (spec.metric in counted_loss and spec.statistic == "mean"):
             usual.append(spec)
     every = view.keys()

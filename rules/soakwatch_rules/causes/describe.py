@@ -160,7 +160,8 @@ def _headline(context: CauseContext, indexes: Sequence[int], group: Group) -> st
 
 
 def _timeline(context: CauseContext, timed: Sequence[int], group: Group) -> tuple[Mark, ...]:
-    """The moments of all, in order of time; the same reported of several objects at once is one."""
+    """The moments of all, in order of time, at one moment what leads first; the same reported of several objects at
+    once is one."""
     several = len({context.findings[index].target for index in timed}) > 1
     entries = [
         _entry(context, context.findings[index], mark, several=several)
@@ -169,7 +170,8 @@ def _timeline(context: CauseContext, timed: Sequence[int], group: Group) -> tupl
     ]
     entries += _of_others(context, timed, several=several)
     entries += [_of_event(event) for event in _events(context, timed, group)]
-    entries.sort(key=lambda e: (e.mark.begin_ns, e.source, e.object, e.mark.text, e.target))
+    leads = {rule: -place for place, rule in enumerate(reversed([context.findings[index].rule for index in timed]))}
+    entries.sort(key=lambda e: (e.mark.begin_ns, leads.get(e.source, 0), e.source, e.object, e.mark.text, e.target))
     latest: dict[tuple[str, str, str], int] = {}
     rows: list[tuple[_Entry, list[str]]] = []
     for entry in entries:

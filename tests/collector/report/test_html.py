@@ -21,7 +21,7 @@ from soakwatch.report.html import render_html
 from soakwatch.report.section import all_sections
 from soakwatch.report.sections import findings, series
 from soakwatch_model.event import Event
-from soakwatch_model.finding import Outcome
+from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.window import Phase, Window
 
 Night = tuple[MemoryRecord, Verdict]
@@ -103,6 +103,28 @@ def test_a_card_tells_numbers_load_and_events(page: str) -> None:
         "process.restart",
     ):
         assert part in text
+
+
+def test_the_arithmetic_of_a_rule_has_units() -> None:
+    """Nobody reads 30,177,865.1 as 28.8 MiB; what is no amount of its series stays a bare number."""
+    window = Window(0, 3600 * 10**9)
+    numbers = {
+        "mean_first": 30_177_865.1,
+        "rise_per_hour": 54_531_503.4,
+        "n_first": 220.0,
+        "gap_s": 39.0,
+        "change": 0.26,
+    }
+    grown = Finding(
+        "memory_growth", 1, Outcome.FAIL, "fw", "process.memory.usage", "", window, "", "", 9, numbers=numbers
+    )
+    assert dict(findings.arithmetic(grown)) == {
+        "change": "0.26",
+        "gap_s": "39 s",
+        "mean_first": "28.8 MiB",
+        "n_first": "220",
+        "rise_per_hour": "52 MiB/h",
+    }
 
 
 def test_nothing_is_fetched(page: str) -> None:

@@ -233,6 +233,17 @@ def test_a_capacity_is_what_the_search_found(make_record: MakeRecord) -> None:
         assert standard_figures(view)[0].name == "capacity"
 
 
+def test_no_two_usual_figures_have_the_same_words(make_record: MakeRecord) -> None:
+    """Requests that are counted and their rate as the generator says: "requests, mean rate" stood there twice."""
+    both = make_record(
+        {("tg", "load.requests", ""): lambda s: 800.0 * s, ("tg", "load.request.rate", ""): lambda _: 800.0}
+    )
+    with RecordView.open(both) as view:
+        names = [spec.name for spec in standard_figures(view)]
+    assert names.count("requests, mean rate") == 1
+    assert len(names) == len(set(names))
+
+
 def test_a_least_value_is_no_capacity(make_record: MakeRecord) -> None:
     """It is a figure for those who ask for it."""
     least = make_record(

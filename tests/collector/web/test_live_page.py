@@ -123,7 +123,7 @@ def test_the_state_says_how_the_run_is_doing(running: tuple[Record, Path, int], 
     assert (load["got"], load["failing_since"]) == (60, None)
     assert [row["words"] for row in state["load"]] == ["50 requests/s"]
     assert state["findings"]["counts"] == {"fail": 1, "warn": 2, "inconclusive": 1, "pass": 1}
-    assert state["line"] == "memory on dut keeps growing."
+    assert state["line"] == "memory of x onerror=alert(1)>evil on dut keeps growing."
     shown = state["shown"]
     assert [(alarm["outcome"], alarm["object"][:1]) for alarm in shown["alarms"]] == [
         ("fail", "x"),

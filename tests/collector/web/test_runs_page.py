@@ -92,7 +92,7 @@ def test_a_run_is_shown_in_one_row(recorded: Recorded, visitor: httpx.Client) ->
     row = rows(visitor)["night"]
     assert (row["verdict"], row["reason"], row["state"]) == ("fail", "it is fail", "ended")
     worst = {"outcome": "fail", "symbol": "✗", "rule": "reboot", "target": "dut", "about": "system.uptime"}
-    assert row["worst"] == {**worst, "reason": "1 reboot"}
+    assert row["worst"] == {**worst, "title": "dut rebooted", "reason": "1 reboot"}
     assert row["counts"] == {"fail": 1, "warn": 1, "pass": 1}
     assert row["targets"] == [{"name": "dut", "role": "dut"}]
     assert (row["coverage"], row["covered"], row["duration"], row["samples"]) == (1.0, "100 %", "10 min", 601)

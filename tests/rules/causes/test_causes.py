@@ -88,6 +88,13 @@ def test_a_restart_explains_what_lies_around_it() -> None:
     assert matches[1].confidence is None
 
 
+def test_at_one_moment_what_leads_stands_first() -> None:
+    """A restart and the loss of its seconds have one moment: the time line told the loss first."""
+    loss, restart = finding("loss", (5000, 5003)), finding("process_restart", (5000, 5003), object=HTTPD)
+    (cause,) = causes([loss, restart])
+    assert [mark.text.split()[0] for mark in cause.timeline] == ["process_restart", "loss:"]
+
+
 def test_what_also_happened_elsewhere_is_not_explained_away() -> None:
     """Of three spikes one lies at the reboot: the finding stays by itself, and the reboot's time line names it."""
     matches = causes([finding("reboot", (5000, 5060)), finding("cpu_spike", 4990, 30_000, 60_000)])

@@ -10,12 +10,15 @@ from dataclasses import dataclass
 
 from soakwatch.core.formatting import extent, number, quantity, share_text, span_text, zoom_of
 from soakwatch.core.units import show_seconds
+from soakwatch.judge.problems import clause
+from soakwatch.judge.verdict import TargetVerdict
 from soakwatch.report.acknowledged import Acknowledgement
 from soakwatch.report.page import Page, worst_first
 from soakwatch.report.proof_subject import series_of
 from soakwatch.report.summaries import confidence_text, has_own_frame, kind_words, undecided
 from soakwatch.report.timeline import around
 from soakwatch_model.finding import Finding, Mark, Outcome
+from soakwatch_model.metric import BY_NAME, GAUGE
 from soakwatch_model.roles import GENERATOR
 from soakwatch_rules.causes import Cause, CauseKind, lags
 from soakwatch_rules.traits import traits_of
@@ -28,6 +31,13 @@ OPEN = True
 HEIGHT = 280
 _MAX_PLOTS, _MAX_LINES, _MAX_CAUSES, _CARDS, _OPEN_TARGETS = 40, 7, 60, 3, 3
 _ORDER = tuple(Outcome)
+_OF_ITS_SERIES = frozenset(
+    {
+        *(f"{what}_{part}" for what in ("mean", "sd") for part in ("first", "middle", "last")),
+        *("smallest_rise", "rise", "allowed", "level", "usual", "sigma", "first", "last"),
+    }
+)
+"""Numbers of a rule's arithmetic that are in the unit of the series that it judged."""
 _MAX_ROWS, _MIN_ROWS, _MAX_DEFINITIONS = 1500, 40, 60  # on the page; of one target at least
 TEMPLATE = """\
 {% import "macros.html.jinja" as m with context %}
@@ -58,14 +68,24 @@ TEMPLATE = """\
 {% for element in card.plots %}{{ m.plot(element, height) }}{% endfor %}
 {% if card.left_out %}<p class="soft">{{ card.left_out }}</p>{% endif %}
 {% endmacro %}
+{% macro body(card, reason) %}
+{% if reason %}<p class="reason">{{ reason }}</p>{% endif %}
+{% if card.guide %}<dl class="guide">{% for name, text in card.guide %}<div><dt>{{ name }}</dt><dd>{% if name == "Change it with" %}<code>{{ text }}</code>{% else %}{{ text }}{% endif %}</dd></div>{% endfor %}</dl>{% endif %}
+{{ m.said(card.acknowledged) }}<details class="evidence"><summary>Numbers, exact definition, events{% if card.plots %} and plot{% endif %}</summary>{% if card.guide_at %}<p class="soft">When this rule fails, what it misses and which key changes it: <a href="#{{ card.guide_at }}">above</a>.</p>{% endif %}{{ evidence(card) }}</details>
+{% endmacro %}
 {% macro single(card, reason) %}
 <article class="card {{ card.finding.outcome.value|replace(" ", "-") }}" id="{{ card.anchor }}">
 <h4>{{ m.badge(card.finding.outcome) }} {{ card.finding.rule }}
 <span class="name">{{ subject(card.finding.metric, card.finding.object) }}</span></h4>
-<p class="reason">{{ reason }}</p>
-{% if card.guide %}<dl class="guide">{% for name, text in card.guide %}<div><dt>{{ name }}</dt><dd>{% if name == "Change it with" %}<code>{{ text }}</code>{% else %}{{ text }}{% endif %}</dd></div>{% endfor %}</dl>{% endif %}
-{{ m.said(card.acknowledged) }}<details class="evidence"><summary>Numbers, exact definition, events{% if card.plots %} and plot{% endif %}</summary>{{ evidence(card) }}</details>
-</article>
+{{ body(card, reason) }}</article>
+{% endmacro %}
+{% macro leading(card, reason) %}
+<div id="{{ card.anchor }}"><h4>{{ card.finding.rule }} <span class="name">{{ subject(card.finding.metric, card.finding.object) }}</span></h4>
+{{ body(card, reason) }}</div>
+{% endmacro %}
+{% macro beside(card) %}
+<details class="bulk card {{ card.finding.outcome.value|replace(" ", "-") }}" id="{{ card.anchor }}"><summary>{{ m.badge(card.finding.outcome) }} {{ card.finding.rule }}: <span class="told">{{ card.finding.sentence }}</span></summary>
+{{ body(card, "") }}</details>
 {% endmacro %}
 {% macro rows(findings) %}
 <table>{{ m.caption("Further findings") }}<thead><tr><th>outcome</th><th>target</th><th>rule</th><th>object</th><th>result</th><th class="num">measured</th><th class="num">limit</th></tr></thead><tbody>
@@ -84,14 +104,14 @@ TEMPLATE = """\
 {% if shown.line %}<ol class="line">
 {% for lag, mark, zoom in shown.line %}<li>{{ m.zoomed(zoom, shown.to, m.when(mark.begin_ns)) }} <b>{{ lag }}</b> {{ mark.text }}{% if mark.end_ns and mark.end_ns > mark.begin_ns %} <span class="soft">until {{ mark.end_ns|utc }}</span>{% endif %}</li>
 {% endfor %}</ol>{% endif %}
-{% for card in shown.cards %}{{ single(card, card.finding.sentence) }}{% endfor %}
-{% if shown.rest %}<details class="bulk"><summary>{{ shown.resting }} {{ "more findings" if shown.cards else "findings" }} of this cause</summary><div class="scroll">{{ rows(shown.rest) }}{% if shown.resting > shown.rest|length %}<p class="soft">{{ shown.resting - shown.rest|length }} more are in verdict.json.</p>{% endif %}</div></details>{% endif %}
+{% for card in shown.cards %}{% if loop.first %}{{ leading(card, "" if shown.cause.headline.startswith(card.finding.sentence) else card.finding.sentence) }}{% else %}{{ beside(card) }}{% endif %}{% endfor %}
+{% if shown.rest %}<details class="bulk"><summary>{{ shown.resting_words }} of this cause</summary><div class="scroll">{{ rows(shown.rest) }}{% if shown.resting > shown.rest|length %}<p class="soft">{{ shown.resting - shown.rest|length }} more are in verdict.json.</p>{% endif %}</div></details>{% endif %}
 </article>{% endif %}
 {% endmacro %}
 {% if shared %}<h3>Several targets</h3>
 {% for shown in shared %}{{ cause(shown) }}{% endfor %}{% endif %}
 {% macro of_target(target, place) %}
-{% if many %}<details class="bulk device {{ target.verdict.outcome.value|replace(" ", "-") }}" id="target-{{ place }}"{% if target.open %} open{% endif %}><summary>{{ m.badge(target.verdict.outcome) }} <span class="name">{{ target.verdict.target }}</span> <span class="soft">{{ target.verdict.reason|truncate(150) }}</span></summary>{% else %}<h3 id="target-{{ place }}">{{ m.badge(target.verdict.outcome) }} <span class="name">{{ target.verdict.target }}</span>
+{% if many %}<details class="bulk device {{ target.verdict.outcome.value|replace(" ", "-") }}" id="target-{{ place }}"{% if target.open %} open{% endif %}><summary>{{ m.badge(target.verdict.outcome) }} <span class="name">{{ target.verdict.target }}</span> <span class="soft">{{ target.words|truncate(150) }}</span></summary>{% else %}<h3 id="target-{{ place }}">{{ m.badge(target.verdict.outcome) }} <span class="name">{{ target.verdict.target }}</span>
 <span class="soft">{{ target.verdict.role }}</span></h3>{% endif %}
 {% if not target.causes and not target.undecided and not target.passed %}<p class="soft">{{ target.verdict.reason }}</p>{% endif %}
 {% for shown in target.causes %}{{ cause(shown) }}{% endfor %}
@@ -140,6 +160,7 @@ class Shown:
     cards: list[dict[str, object]]
     rest: list[Row]
     resting: int  # how many there are: ``rest`` may be fewer
+    resting_words: str
     framed: bool  # a single finding needs no frame around its card
 
 
@@ -160,12 +181,23 @@ def facts(page: Page) -> Mapping[str, object]:
         ]
         for unsettled_ones in (False, True)
     )
+    clauses: dict[str, list[str]] = {}
+    for problem in verdict.problems:
+        for name in problem.targets:
+            clauses.setdefault(name, []).append(clause(problem.finding, where=False).removeprefix(f"{name} "))
+    causes_of: list[list[Shown]] = []
     targets: list[dict[str, object]] = []
-    for place, target in sorted(enumerate(verdict.targets, 1), key=lambda entry: _ORDER.index(entry[1].outcome)):
+    first = {name: -n for n, problem in enumerate(reversed(verdict.problems)) for name in problem.targets}
+
+    def rank(entry: tuple[int, TargetVerdict]) -> tuple[int, int]:
+        return _ORDER.index(entry[1].outcome), first.get(entry[1].target, 1)
+
+    for place, target in sorted(enumerate(verdict.targets, 1), key=rank):
         own = by_target.get(target.target, [])
         told = [_shown(page, index) for index in own[:_MAX_CAUSES]]
         decided = [shown for shown in told if not undecided(shown.cause)]
         open_ = [shown for shown in told if undecided(shown.cause)]
+        causes_of.append([*decided, *open_])
         unread = sum(len(shown.cause.findings) for shown in open_)
         passed = [f for f in verdict.findings if f.target == target.target and f.outcome is Outcome.PASS]
         further = [p for index in own[_MAX_CAUSES:] for p in verdict.causes[index].findings]
@@ -173,6 +205,7 @@ def facts(page: Page) -> Mapping[str, object]:
             {
                 "verdict": target,
                 "place": place,
+                "words": "; ".join(clauses.get(target.target, ())) or target.reason,
                 "open": target.outcome is Outcome.FAIL and len(targets) < _OPEN_TARGETS,
                 "calm": folding and not decided and target.outcome in {Outcome.PASS, Outcome.NOT_APPLICABLE},
                 "causes": decided,
@@ -188,6 +221,8 @@ def facts(page: Page) -> Mapping[str, object]:
             }
         )
     calm = [target for target in targets if target["calm"]]
+    lined = [*shared, *(shown for target in causes_of for shown in target), *unsettled]
+    _explain_once([card for shown in lined for card in shown.cards])
     defined = {(f.rule, f.version, f.definition) for f in verdict.findings if f.outcome is Outcome.PASS and f.target}
     return {
         "shared": shared,
@@ -231,8 +266,20 @@ def _shown(page: Page, index: int) -> Shown:
         cards=cards,
         rest=_rows(page, rest[: _MAX_ROWS // 4]),
         resting=len(rest),
+        resting_words=counted(len(rest), "more finding" if cards else "finding"),
         framed=has_own_frame(page.verdict, cause),
     )
+
+
+def _explain_once(cards: Sequence[dict[str, object]]) -> None:
+    """Leave when a rule fails, what it misses and what changes it with its first finding; the others lead there."""
+    first: dict[str, object] = {}
+    for card in cards:
+        finding = card["finding"]
+        assert isinstance(finding, Finding)
+        at = first.setdefault(finding.rule, card["anchor"])
+        if card["guide"] and at != card["anchor"]:
+            card["guide"], card["guide_at"] = (), at
 
 
 def _margin(finding: Finding) -> float:
@@ -276,9 +323,10 @@ def _card(page: Page, index: int) -> dict[str, object]:
         "acknowledged": page.acknowledged(finding),
         "finding": finding,
         "guide": traits_of(finding.rule).guide.lines,
+        "guide_at": "",
         "anchor": anchor,
         "numbers": _numbers(finding),
-        "arithmetic": [(name, number(float(value))) for name, value in sorted(finding.numbers.items())],
+        "arithmetic": arithmetic(finding),
         "load": page.load_in(finding.window),
         "marks": [(mark, zoom_of(around(mark, page.verdict.window))) for mark in finding.marks],
         "captures": page.captures_for(finding),
@@ -309,3 +357,20 @@ def _numbers(finding: Finding) -> list[tuple[str, str]]:
 
 def _stated(value: float | None, unit: str) -> str:
     return "none" if value is None else quantity(value, unit)
+
+
+def arithmetic(finding: Finding) -> list[tuple[str, str]]:
+    """The numbers of a rule by name, each with its unit."""
+    return [(name, _reckoned(name, float(value), finding)) for name, value in sorted(finding.numbers.items())]
+
+
+def _reckoned(name: str, value: float, finding: Finding) -> str:
+    """A number of a rule's arithmetic with the unit that its name says: seconds, or what its series is measured in,
+    itself or per hour; a bare number where the name says neither."""
+    if name.endswith("_s"):
+        return quantity(value, "s")
+    entry = BY_NAME.get(finding.metric)
+    stem = name.removesuffix("_per_hour")
+    if entry is None or entry.kind != GAUGE or stem not in _OF_ITS_SERIES:
+        return number(value)
+    return quantity(value, entry.unit if stem == name else f"{entry.unit}/h")

@@ -85,7 +85,8 @@ const runRow = (() => {
     if (run.worst === null) return [make("span", run.verdict === "pass" ? "no findings" : "none", "soft")];
     const finding = run.worst;
     const head = make("div");
-    head.append(badge(finding.outcome, finding.symbol), " ", isolated(finding.rule, "name"), " on ", isolated(finding.target, "name"));
+    head.append(badge(finding.outcome, finding.symbol), " ", isolated(finding.title));
+    head.title = `${finding.rule} on ${finding.target}`;
     const why = make("div", "", "why");
     why.append(isolated(finding.reason));
     why.title = finding.reason;
@@ -113,23 +114,36 @@ const runRow = (() => {
     return list;
   }
 
-  /* The labels: one that is clicked is searched for, and once more it is not. The first ones, unless all are wanted. */
+  /* A label: clicked, it is searched for, and once more it is not. */
+  function labelChip(name, text, page, ...parts) {
+    const chip = make("button", "", "chip");
+    const wish = `${name}:${/[\s"]/.test(text) ? `"${text.replaceAll('"', "")}"` : text}`;
+    chip.type = "button";
+    chip.dataset.key = `label ${name}`;
+    chip.dataset.wish = wish;
+    chip.append(...parts, isolated(text));
+    chip.title = `${name}: ${text}`;
+    chip.setAttribute("aria-label", `${name} ${text}`);
+    chip.setAttribute("aria-pressed", String(page.wishes().includes(wish)));
+    chip.addEventListener("click", () => page.wish(wish));
+    return chip;
+  }
+
+  const isRelease = (run, name, text) => name === "release" && text === run.release; // which has a column
+
+  function release(run, page) {
+    if (!run.release) return [];
+    return [run.labels?.release === run.release ? labelChip("release", run.release, page) : isolated(run.release)];
+  }
+
+  /* The labels that have no column: the first ones, unless all are wanted. */
   function labels(run, page) {
-    const all = Object.entries(run.labels ?? {});
+    const all = Object.entries(run.labels ?? {}).filter(([name, text]) => !isRelease(run, name, text));
     if (all.length === 0) return [];
     const list = make("div", "", "labels");
     const shown = page.unfolded.has(run.run) || all.length <= MAX_CHIPS + 1 ? all : all.slice(0, MAX_CHIPS);
     for (const [name, text] of shown) {
-      const chip = make("button", "", "chip");
-      const wish = `${name}:${/[\s"]/.test(text) ? `"${text.replaceAll('"', "")}"` : text}`;
-      chip.type = "button";
-      chip.dataset.key = `label ${name}`;
-      chip.dataset.wish = wish;
-      chip.append(make("span", name, "soft"), " ", isolated(text));
-      chip.title = `${name}: ${text}`;
-      chip.setAttribute("aria-pressed", String(page.wishes().includes(wish)));
-      chip.addEventListener("click", () => page.wish(wish));
-      list.append(chip);
+      list.append(labelChip(name, text, page, make("span", name, "soft"), " "));
     }
     if (shown.length < all.length) {
       const rest = all.slice(shown.length);
@@ -151,7 +165,7 @@ const runRow = (() => {
     const columns = [
       cell("box", "", box(run, page)), cell("verdict", "", ...standing(run)),
       cell("run", "", link(run), ...(known && run.name !== run.run ? [named] : []), ...note(run), ...labels(run, page)),
-      cell("release", "Release", ...(run.release ? [isolated(run.release)] : [])),
+      cell("release", "Release", ...release(run, page)),
       cell("targets", "Targets", ...(run.targets?.length ? [targets(run)] : [])),
       cell("keep begin", "Start", ...(run.began ? [run.began.slice(0, 16)] : [])),
       cell("num", "Length", ...(run.duration ? [run.duration] : [])), cell("worst", "", ...worst(run)),
