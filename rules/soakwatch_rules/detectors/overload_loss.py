@@ -325,7 +325,7 @@ class OverloadLoss:
         detectable = self.limit + (_SIGMAS + _POWER_SIGMAS) * known.error + (self.near if known.bound else 0.0)
         return replace(
             finding,
-            measured=worst.ratio,
+            measured=max(worst.ratio, 0.0),  # a device that carries more than its capacity has lost nothing beyond it
             interval=(worst.ratio - wide, worst.ratio + wide),
             limit=self.limit + _SIGMAS * known.error,
             smallest_detectable=detectable,

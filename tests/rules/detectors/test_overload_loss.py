@@ -311,3 +311,10 @@ excess of 5 %    | F
 excess of 20 %   | F
 capacity unknown | I
 """
+
+
+def test_a_device_that_carries_more_than_its_capacity_has_lost_nothing_beyond_it() -> None:
+    """Half of what it is asked for above its capacity came through: "-191 %" is no loss."""
+    load = traffic([(500, 300), (3000, 600), (500, 900)], through=2900.0)
+    finding = judge(OverloadLoss(capacity=CAPACITY), load)
+    assert (finding.outcome, finding.measured) == (Outcome.PASS, 0.0)

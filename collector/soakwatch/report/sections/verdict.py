@@ -37,7 +37,7 @@ TEMPLATE = """\
 {% for name, text in answer.facts %}<div><dt>{{ name }}</dt><dd{% if name == "Since" and since_ms %} data-local="{{ since_ms }}"{% endif %}>{{ text }}</dd></div>
 {% endfor %}</dl>
 {% if answer.steps %}<h2>{{ chain_title }}</h2>
-<ol class="steps">{% for step in answer.steps %}<li>{% if step.outcome %}{{ m.mark(step.outcome) }}<span class="unseen">{{ step.outcome.value }} </span>{% endif %} <time>{{ step.when }}</time>{% if step.after %} <span class="soft">{{ step.after }}</span>{% endif %} {% if several and step.target != answer.facts[0][1] %}<span class="name">{{ step.target }}</span> {% endif %}{% set link = links.get(step.cause) %}{% if link %}<a href="#{{ link }}">{{ step.text }}</a>{% else %}{{ step.text }}{% endif %}</li>
+<ol class="steps">{% for step in answer.steps %}<li>{% if step.outcome %}{{ m.mark(step.outcome) }}<span class="unseen">{{ step.outcome.value }} </span>{% endif %} <time>{{ step.when }}</time>{% if step.after %} <span class="soft">{{ step.after }}</span>{% endif %} {% if several and step.target != answer.facts[0][1] and not step.text.startswith(step.target) %}<span class="name">{{ step.target }}</span> {% endif %}{% set link = links.get(step.cause) %}{% if link %}<a href="#{{ link }}">{{ step.text }}</a>{% else %}{{ step.text }}{% endif %}</li>
 {% endfor %}</ol>
 {% if answer.more_steps %}<p class="soft"><a href="#chain">{{ answer.more_steps }} more in the timeline</a></p>{% elif answer.steps|length == 1 %}<p class="soft">Nothing else failed or warned.</p>{% endif %}{% endif %}
 </div>
