@@ -301,11 +301,11 @@ def test_few_devices_have_no_table(leak: Answered) -> None:
 
 
 def test_a_fleet_opens_what_failed_and_folds_the_rest(tmp_path: Path) -> None:
-    """Devices that failed stand first and open; calm ones are folded into one line; a definition stands once."""
+    """Devices that failed stand first and open, in the order of their failures; calm ones are folded into one line; a definition stands once."""
     with RecordView.open(fleet_record(tmp_path / "fleet")) as view:
         page = render_html(view, judge_record(view))
     devices = re.findall(r'<details class="bulk device ([a-z-]+)" id="target-(\d+)"( open)?>', page)
-    assert devices[:3] == [("fail", "7", " open"), ("fail", "12", " open"), ("fail", "15", " open")]
+    assert devices[:3] == [("fail", "15", " open"), ("fail", "12", " open"), ("fail", "7", " open")]
     assert {(outcome, open_) for outcome, _, open_ in devices[3:]} == {("pass", "")}
     assert len(devices) == 20
     assert page.count("<summary>Definitions of the rules that passed</summary>") == 1

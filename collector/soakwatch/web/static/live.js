@@ -1,6 +1,6 @@
 /* The page of a run: requests its state, shows it, handles keys. */
 import * as dialogs from "./live_dialogs.js";
-import {both, byId, keyed, length, make, put, show, zone} from "./live_dom.js";
+import {both, byId, clock, keyed, length, make, put, show, zone} from "./live_dom.js";
 import {badge, onAcknowledge, selected, showFindings, showFleet, showRates, step} from "./live_findings.js";
 import {showCourse, showEvents, showSelf, showSources} from "./live_health.js";
 import * as plots from "./live_plots.js";
@@ -28,7 +28,7 @@ function showVerdict(state) {
   put(byId("line"), told === state.line ? told : told.charAt(0).toUpperCase() + told.slice(1));
   const judged = state.findings.judged === null ? "" : over(state) || state.verdict !== null
     ? `, judged at ${both(Date.parse(state.findings.judged))}`
-    : `, judged ${length(Math.max(0, (Date.parse(state.now) - Date.parse(state.findings.judged)) / 1000))} ago (${both(Date.parse(state.findings.judged))})`;
+    : `, judged ${length(Math.max(0, (Date.parse(state.now) - Date.parse(state.findings.judged)) / 1000))} ago (${clock(Date.parse(state.findings.judged))} UTC)`;
   put(byId("counts"), `${counts.fail} fail, ${counts.warn} warn, ${counts.inconclusive} inconclusive, ${counts.pass} pass${judged}`);
   show(byId("counts"), state.findings.judged !== null);
   put(byId("standing"), state.stopping !== null ? "stopping" : STANDINGS[state.state]);
