@@ -45,7 +45,7 @@ def look(browser: Browser, name: str, page: Path, rounds: int) -> None:
     """Print the figures of one report."""
     print(f"{name}: {page.stat().st_size / 1e6:.2f} MB")
     for width, height in SCREENS:
-        paints, usable, tall = [], [], 0
+        paints, usable, tall, elements = [], [], 0, 0
         for _ in range(rounds):
             context = browser.new_context(offline=True, viewport={"width": width, "height": height})
             tab = context.new_page()
@@ -53,8 +53,9 @@ def look(browser: Browser, name: str, page: Path, rounds: int) -> None:
             usable.append(float(tab.evaluate(USABLE)))
             paints.append(float(tab.evaluate(PAINT)))
             tall = int(tab.evaluate("document.documentElement.scrollHeight"))
+            elements = int(tab.evaluate("document.querySelectorAll('*').length"))
             context.close()
-        long = f"{tall:6} px, {tall / height:5.1f} screens"
+        long = f"{tall:6} px, {tall / height:5.1f} screens, {elements:,} elements"
         paint, ready = statistics.median(paints), statistics.median(usable)
         print(f"  {width:4} x {height}: {long}; paint {paint:5.0f} ms (worst {max(paints):.0f}),", end=" ")
         print(f"usable {ready:5.0f} ms (worst {max(usable):.0f})")

@@ -301,7 +301,7 @@ def test_few_devices_have_no_table(leak: Answered) -> None:
 
 
 def test_a_fleet_opens_what_failed_and_folds_the_rest(tmp_path: Path) -> None:
-    """Devices that failed stand first and open, in the order of their failures; calm ones are folded into one line; a definition stands once."""
+    """Devices that failed stand first, open, as they failed one after the other; calm ones are folded into one line."""
     with RecordView.open(fleet_record(tmp_path / "fleet")) as view:
         page = render_html(view, judge_record(view))
     devices = re.findall(r'<details class="bulk device ([a-z-]+)" id="target-(\d+)"( open)?>', page)
