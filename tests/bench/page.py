@@ -27,13 +27,13 @@ from tests.bench.judge import make
 from tests.browser.conftest import ARGUMENTS
 from tests.browser.going import Going
 from tests.browser.tab import open_tab
+from tests.needs import needs_chromium
 
 from soakwatch.plan.web import WebPlan
 from soakwatch.record import RecordView
 from soakwatch.testing.served import serve_run
 from soakwatch.web.access import Token, one_time_code
 
-CHROMIUM = "/usr/bin/chromium"
 TARGET_PAINT_MS, TARGET_CURVES_MS, TARGET_ZOOM_MS = 2000.0, 1000.0, 300.0
 PAINT = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
 CURVES = "performance.getEntriesByName('first curves')[0].startTime"
@@ -154,7 +154,7 @@ def main() -> int:
         if options.record is None and not options.no_record:
             make(folder, options.hours, options.series, 1.0, options.seed)
         with sync_playwright() as driver:
-            browser = driver.chromium.launch(executable_path=CHROMIUM, args=[*ARGUMENTS])
+            browser = driver.chromium.launch(executable_path=needs_chromium(), args=[*ARGUMENTS])
             if not options.no_record:
                 paint_and_zoom(browser, folder, options.rounds, options.seed)
             if options.ticks:

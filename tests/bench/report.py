@@ -16,6 +16,7 @@ import cProfile
 import pickle
 import pstats
 import resource
+import shutil
 import statistics
 import subprocess
 import sys
@@ -31,7 +32,7 @@ from soakwatch.record import RecordView
 
 TARGET_S, TARGET_MB, TARGET_PAINT_S = 60.0, 15.0, 2.0
 VERDICT, PAGE = "verdict.pickle", "report.html"
-CHROMIUM = "/usr/bin/chromium"
+CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")
 PAINTS = "performance.getEntriesByType('paint').find(one => one.name === 'first-contentful-paint').startTime"
 
 
@@ -67,7 +68,7 @@ def paint(page: Path, rounds: int) -> None:
     except ImportError:
         print("paint    not measured: there is no playwright")
         return
-    if not Path(CHROMIUM).exists():
+    if CHROMIUM is None:
         print("paint    not measured: there is no chromium")
         return
     first, loaded = [], []

@@ -20,13 +20,13 @@ from playwright.sync_api import Browser, sync_playwright
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.browser.answer_records import fleet_record, process_record
+from tests.needs import needs_chromium
 
 from soakwatch.judge.record_verdict import judge_record
 from soakwatch.record import RecordView
 from soakwatch.report.html import render_html
 from soakwatch.runs.catalog import find_run
 
-CHROMIUM = "/usr/bin/chromium"
 SCREENS = ((1440, 900), (390, 844))
 PAINT = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
 USABLE = """async () => {
@@ -68,7 +68,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5, help="how often each page is opened")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="soakwatch-bench-") as work, sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        browser = driver.chromium.launch(executable_path=needs_chromium(), args=["--no-sandbox"])
         for name, run in _runs(Path(work), options.record).items():
             with RecordView.open(run) as view:
                 verdict = judge_record(view)
