@@ -141,6 +141,14 @@ def thing_of_rule(rule: str, metric: str, object_: str) -> str:
     return named(metric, object_) if metric or object_ else ""
 
 
+def heading(finding: Finding) -> str:
+    """What happened to what; of a finding that neither fails nor warns its rule and target, for nothing may have
+    happened."""
+    if finding.outcome in {Outcome.FAIL, Outcome.WARN}:
+        return clause(finding)
+    return f"{finding.rule} on {finding.target}"
+
+
 def effect_words(finding: Finding) -> str:
     """What a failure led to, with the number where it is known: "96 requests lost"."""
     lost = finding.fact(Lost)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from soakwatch.core.formatting import SYMBOLS, printable, share_text, subject, utc
 from soakwatch.core.units import show_bytes, show_seconds
-from soakwatch.judge.problems import clause
+from soakwatch.judge.problems import heading
 from soakwatch.runs.delete import Loss
 from soakwatch.runs.mark_event import moment_text
 from soakwatch.runs.summary import RunSummary
@@ -134,7 +134,7 @@ def finding_data(finding: Finding) -> Mapping[str, object]:
         "rule": finding.rule,
         "target": finding.target,
         "about": subject(finding.metric, finding.object),
-        "title": clause(finding),
+        "title": heading(finding),
         "reason": finding.sentence[:_MAX_REASON],
     }
 

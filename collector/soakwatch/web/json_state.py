@@ -10,7 +10,7 @@ from math import isnan
 
 from soakwatch.core.event_kinds import ACKNOWLEDGED, START_WARNING, STOP, is_internal
 from soakwatch.core.formatting import natural, printable, quantity, share_text, span_text, subject
-from soakwatch.judge.problems import Problem, clause, fail_words, problem_words, problems_of
+from soakwatch.judge.problems import Problem, fail_words, heading, problem_words, problems_of
 from soakwatch.judge.rates import Rate
 from soakwatch.record import StoredEvent
 from soakwatch.record.model import USER_ORIGIN
@@ -341,7 +341,7 @@ def _alarm(finding: Finding, known: Mapping[tuple[str, ...], tuple[str, str]]) -
         "object": f.object,
         "outcome": f.outcome.value,
         "about": printable(subject(f.metric, f.object)),
-        "title": printable(clause(f)),
+        "title": printable(heading(f)),
         "reason": printable(f.sentence),
         "definition": printable(f.definition),
         "measured": quantity(f.measured, f.unit),

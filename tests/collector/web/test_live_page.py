@@ -131,6 +131,7 @@ def test_the_state_says_how_the_run_is_doing(running: tuple[Record, Path, int], 
         ("warn", "b"),
         ("inconclusive", "d"),
     ]
+    assert shown["alarms"][3]["title"] == "memory_growth on dut", "what is undecided may not have happened"
     assert shown["alarms"][1]["forecast"] == "system.memory.limit (3.80 GiB) reached in 31 h ± 6 h (90 %)"
     assert shown["alarms"][0]["measured"] == "20 MiB"
     again = page.get("/api/runs/now/state", params={"known": shown["digest"]}).json()

@@ -5,15 +5,11 @@ from __future__ import annotations
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from soakwatch.cli.options import LabelCommand, label_option
 from soakwatch.runs.catalog import DEFAULT_RUNS
-
-if TYPE_CHECKING:
-    from soakwatch_model.finding import Finding
 
 _ROOM = {"started": 100, "worst finding": 110, "coverage": 125, "release": 150, "labels": 170, "seal": 135, "note": 140}
 _LONGEST_NOTE = 40
@@ -42,6 +38,7 @@ def command(folder: Path, labels: dict[str, str], as_json: bool) -> None:  # noq
     from soakwatch.core.tables import harmless, show_table
     from soakwatch.core.units import show_bytes, show_seconds
     from soakwatch.engine.start import utc_text
+    from soakwatch.judge.problems import heading
     from soakwatch.runs.catalog import folders_of
     from soakwatch.runs.listing import labelled, no_run_has, run_document
     from soakwatch.runs.summary import RunSummary, summary_of
@@ -54,7 +51,7 @@ def command(folder: Path, labels: dict[str, str], as_json: bool) -> None:  # noq
             "length": "?" if line.seconds is None else show_seconds(line.seconds),
             "state": line.state,
             "verdict": line.verdict or "not judged",
-            "worst finding": "" if worst is None else f"{SYMBOLS[worst.outcome]} {_said(worst)}",
+            "worst finding": "" if worst is None else f"{SYMBOLS[worst.outcome]} {heading(worst)}",
             "coverage": "" if run.coverage is None else share_text(run.coverage),
             "release": run.release,
             "labels": labels_words(line.labels),
@@ -84,13 +81,3 @@ def command(folder: Path, labels: dict[str, str], as_json: bool) -> None:  # noq
     for run in runs:
         if run.line.trouble is not None:
             click.echo(harmless(f"{run.line.folder.name} cannot be read: {run.line.trouble}"))
-
-
-def _said(finding: Finding) -> str:
-    """What happened; of what is undecided only which rule it is, for nothing may have happened."""
-    from soakwatch.judge.problems import clause
-    from soakwatch_model.finding import Outcome
-
-    if finding.outcome in {Outcome.FAIL, Outcome.WARN}:
-        return clause(finding)
-    return f"{finding.rule} on {finding.target}"
