@@ -1,14 +1,45 @@
-"""Parameters of rules: a default, a unit, a meaning and where the default comes from."""
+"""Parameters of rules: a default, a unit, a range, a meaning and where the default comes from."""
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Mapping
 from dataclasses import field, fields
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
+
+from soakwatch_rules.wording.words import duration
 
 Former = Mapping[str, Mapping[str, str]]
 """Names that a parameter had, each with its words of then and what they are now: plans in records have them."""
 _NONE: Former = {}
+_RELATIONS = {"<": operator.lt, "<=": operator.le}
+
+
+class Range(NamedTuple):
+    """The numbers from ``low`` to ``high``; the ends belong to it where it is ``closed`` there. Infinity never does.
+
+    >>> within = Range.of("(0, 1]")
+    >>> 1 in within, 0 in within, float("nan") in within
+    (True, False, False)
+    """
+
+    low: float
+    high: float
+    closed: tuple[bool, bool]
+
+    @classmethod
+    def of(cls, text: str) -> Range:
+        """As mathematics writes it: ``[0, 1)`` is from 0 to below 1, ``(0, inf)`` is above 0."""
+        low, high = (float(part) for part in text[1:-1].split(","))
+        return cls(low, high, (text[0] == "[", text[-1] == "]"))
+
+    def __contains__(self, value: object) -> bool:
+        if not isinstance(value, int | float) or not math.isfinite(value):
+            return False
+        return (value > self.low or (self.closed[0] and value == self.low)) and (
+            value < self.high or (self.closed[1] and value == self.high)
+        )
 
 
 class Parameter(NamedTuple):
@@ -22,22 +53,81 @@ class Parameter(NamedTuple):
     unit: str
     about: str
     origin: str
-    words: tuple[str, ...] = ()
-    former: Former = _NONE
+    words: tuple[str, ...]
+    former: Former
+    within: Range
 
     @property
     def shown(self) -> str:
         """The default as a plan writes a choice, "" for a number."""
         return self.words[int(self.default)] if self.words else ""
 
+    @property
+    def allowed(self) -> str:
+        """What it may be, in words.
+
+        >>> parameter_of(0.05, "1", "allowed loss", within="[0, 1)").allowed
+        'a share from 0 to below 100%'
+        >>> parameter_of(0.0, "s", "longest outage", within="(0, inf)").allowed, parameter_of(1.0, "", "times").allowed
+        ('a duration above 0', '0 or more')
+        """
+        if self.words:
+            return " or ".join(self.words)
+        noun = "a share " if self._is_share else {"s": "a duration "}.get(self.unit, "")
+        low, high, (from_low, to_high) = self._number(self.within.low), self.within.high, self.within.closed
+        if math.isinf(high):
+            return f"{noun}{'of ' if noun else ''}{low} or more" if from_low else f"{noun or 'a number '}above {low}"
+        top = self._number(high) if to_high else f"below {self._number(high)}"
+        if from_low:
+            return f"{noun or 'a number '}from {low} to {top}"
+        return f"{noun or 'a number '}above {low} and {'up to ' if to_high else ''}{top}"
+
+    @property
+    def _is_share(self) -> bool:
+        return self.unit == "1" and self.within.high <= 1
+
+    def _number(self, value: float) -> str:
+        if self.unit == "s" and value:
+            return duration(value).replace(" ", "")
+        return f"{100 * value:g}%" if self._is_share and value else f"{value:g}"
+
+    def wrong(self, value: float) -> str:
+        """Why it cannot have this value, and what to write instead; empty where it can."""
+        if value in self.within:
+            return ""
+        if self._is_share and 2 < value <= 100:
+            return f"{self.name} is a share and cannot be {value:g}: write {value:g}%"
+        such = f", such as {self._number(self.default)}" if self.default and not self.words else ""
+        return f"{self.name} is {value:g}: use {self.allowed}{such}"
+
 
 def parameter(
-    default: float, unit: str, about: str, origin: str = "", words: tuple[str, ...] = (), former: Former = _NONE
+    default: float,
+    unit: str,
+    about: str,
+    origin: str = "",
+    words: tuple[str, ...] = (),
+    former: Former = _NONE,
+    within: str = "[0, inf)",
 ) -> float:
-    """A field of a rule's dataclass that a plan may set; typed as its default's type."""
-    reported = {"unit": unit, "about": about, "origin": origin, "words": words, "former": former}
-    value: float = field(default=default, metadata=reported)
+    """A field of a rule's dataclass that a plan may set; typed as its default's type. ``within`` is its range."""
+    made = parameter_of(default, unit, about, origin, words, former, within)
+    value: float = field(default=default, metadata={"parameter": made})
     return value
+
+
+def parameter_of(
+    default: float,
+    unit: str,
+    about: str,
+    origin: str = "",
+    words: tuple[str, ...] = (),
+    former: Former = _NONE,
+    within: str = "[0, inf)",
+) -> Parameter:
+    """A parameter that has no name yet."""
+    limits = Range.of(f"[0, {len(words) - 1}]" if words else within)
+    return Parameter("", default, unit, about, origin, words, former, limits)
 
 
 def parameters(rule: type) -> tuple[Parameter, ...]:
@@ -45,8 +135,23 @@ def parameters(rule: type) -> tuple[Parameter, ...]:
 
     Raises TypeError if ``rule`` is not a dataclass.
     """
-    return tuple(
-        Parameter(f.name, f.default, *(f.metadata[key] for key in ("unit", "about", "origin", "words", "former")))  # type: ignore[arg-type]
-        for f in fields(rule)
-        if "unit" in f.metadata
-    )
+    return tuple(f.metadata["parameter"]._replace(name=f.name) for f in fields(rule) if "parameter" in f.metadata)
+
+
+class Parameters:
+    """A rule whose parameters are within their ranges, and in their ``order``: relations such as ``leave <= enter``."""
+
+    __slots__ = ()
+    name: ClassVar[str]
+    order: ClassVar[tuple[str, ...]] = ()
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for parameters outside of their ranges."""
+        for each in parameters(type(self)):
+            if wrong := each.wrong(getattr(self, each.name)):
+                raise ValueError(f"{self.name}: {wrong}")
+        for relation in self.order:
+            first, sign, second = relation.split()
+            low, high = getattr(self, first), getattr(self, second)
+            if not _RELATIONS[sign](low, high):
+                raise ValueError(f"{self.name}: {first} is {low:g} and {second} is {high:g}: use {relation}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final, Literal
@@ -23,7 +22,7 @@ from soakwatch_rules.draft import absent, draft, half_unread
 from soakwatch_rules.events.excuses import excuse
 from soakwatch_rules.latency.blocks import judged_blocks, usual_blocks
 from soakwatch_rules.load.account import LoadAccount
-from soakwatch_rules.parameter import parameter
+from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import Input, RuleSpec
 from soakwatch_rules.sampling import cadence, unseen
 from soakwatch_rules.spans import overlap_s
@@ -70,7 +69,7 @@ class _Fault:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class Change(Parameters):
     """Fails if something changed for the worse, lastingly, that no rule of its own watches. The catalogue says of each
     metric which sign counts (``soakwatch metrics NAME``) and whether it fails or only warns.
 
@@ -152,24 +151,26 @@ class Change:
         ),
     )
 
+    order: ClassVar[tuple[str, ...]] = ("ending <= share",)
     down: float = parameter(60.0, "s", "how long a link may be down", "a link that is trained anew takes seconds")
-    flaps: float = parameter(3.0, "{time}", "times down from which it fails however short", "once may be a cable")
-    restarts: float = parameter(3.0, "{restart}", "restarts by a service manager that fail; fewer warn", "a crash loop")
-    silent: float = parameter(1800.0, "s", "how long a port that carries traffic may be silent", "no rehash takes that")
-    factor: float = parameter(10.0, "1", "how many times the usual a rate may be", "no daily cycle is tenfold")
-    share: float = parameter(0.1, "1", "share of the judged time for which it may be more", "a job of 2 h a day")
-    ending: float = parameter(0.05, "1", "the same if it lasts to the end of the run", "an hour of a day")
-
-    def __post_init__(self) -> None:
-        """Raises ValueError for parameters outside their range."""
-        if not 0 <= self.down < math.inf or not 0 < self.silent < math.inf:
-            raise ValueError("change: down and silent must be durations, such as 60s and 30m")
-        if not 1 <= self.flaps < math.inf or not 1 <= self.restarts < math.inf:
-            raise ValueError("change: flaps and restarts must be 1 or more")
-        if not 1 < self.factor < math.inf:
-            raise ValueError(f"change: factor is {self.factor:g}: use more than 1, such as 10")
-        if not 0 < self.ending <= self.share < 1:
-            raise ValueError("change: use 0 < ending <= share < 1, such as 5% and 10%")
+    flaps: float = parameter(
+        3.0, "{time}", "times down from which it fails however short", "once may be a cable", within="[1, inf)"
+    )
+    restarts: float = parameter(
+        3.0, "{restart}", "restarts by a service manager that fail; fewer warn", "a crash loop", within="[1, inf)"
+    )
+    silent: float = parameter(
+        1800.0, "s", "how long a port that carries traffic may be silent", "no rehash takes that", within="(0, inf)"
+    )
+    factor: float = parameter(
+        10.0, "1", "how many times the usual a rate may be", "no daily cycle is tenfold", within="(1, inf)"
+    )
+    share: float = parameter(
+        0.1, "1", "share of the judged time for which it may be more", "a job of 2 h a day", within="(0, 1)"
+    )
+    ending: float = parameter(
+        0.05, "1", "the same if it lasts to the end of the run", "an hour of a day", within="(0, 1)"
+    )
 
     def definition(self) -> str:
         """The definition with its parameters."""

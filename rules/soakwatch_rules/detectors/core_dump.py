@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
@@ -16,7 +15,7 @@ from soakwatch_model.series import Series
 from soakwatch_rules.draft import absent, draft, faults
 from soakwatch_rules.events.incidents import Incident, Witness
 from soakwatch_rules.events.intents import intents, reckon
-from soakwatch_rules.parameter import parameter
+from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import spacing, unseen
 from soakwatch_rules.traits import Crash, Family, Guide, Leads, Traits, Words
@@ -30,7 +29,7 @@ _MAX_FILES = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class CoreDump:
+class CoreDump(Parameters):
     """Says that more core files appeared during the window than ``allowed``.
 
     A core file counts as new if an event ``core.dump`` reports it, if an event ``core.present`` (found at the first
@@ -97,11 +96,6 @@ class CoreDump:
     )
 
     allowed: float = parameter(0.0, "{file}", "new core files that are allowed", "a soak should have none")
-
-    def __post_init__(self) -> None:
-        """Raises ValueError for parameters outside their range."""
-        if not 0 <= self.allowed < math.inf:
-            raise ValueError(f"core_dump: allowed is {self.allowed}: use 0 or more core files")
 
     def definition(self) -> str:
         """The definition with its parameters."""

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 from soakwatch_model.case import Case, Ledger
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, MarkKind, Outcome
 from soakwatch_rules.draft import absent, draft, faults
-from soakwatch_rules.parameter import parameter
+from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.traits import Family, Guide, Inconclusive, Judges, Traits, Words
 from soakwatch_rules.wording.polls import lost_polls
@@ -19,7 +19,7 @@ _ONE_POLL = 1.5  # intervals: between one missing poll and two
 
 
 @dataclass(frozen=True, slots=True)
-class Coverage:
+class Coverage(Parameters):
     """Says whether the polls of each source brought enough: pass or inconclusive, never fail.
 
     A source that the plan does not require only warns.
@@ -77,13 +77,12 @@ class Coverage:
         ),
     )
 
-    floor: float = parameter(0.95, "1", "minimum share of due polls that must be answered", "definition of a verdict")
-    gap: float = parameter(0.05, "1", "longest allowed gap, as a share of the window", "definition of a verdict")
-
-    def __post_init__(self) -> None:
-        """Raises ValueError for parameters outside their range."""
-        if not (0 < self.floor <= 1 and 0 < self.gap <= 1):
-            raise ValueError(f"coverage: floor {self.floor} and gap {self.gap} must be shares above 0 and up to 100%")
+    floor: float = parameter(
+        0.95, "1", "minimum share of due polls that must be answered", "definition of a verdict", within="(0, 1]"
+    )
+    gap: float = parameter(
+        0.05, "1", "longest allowed gap, as a share of the window", "definition of a verdict", within="(0, 1]"
+    )
 
     def definition(self) -> str:
         """The definition with its parameters."""

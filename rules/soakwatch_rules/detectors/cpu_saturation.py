@@ -18,7 +18,7 @@ from soakwatch_model.window import Window
 from soakwatch_rules import polling
 from soakwatch_rules.draft import absent, draft, half_unread
 from soakwatch_rules.load.offered import OVERLOADS
-from soakwatch_rules.parameter import parameter
+from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.stats.saturation import Windows, cover
@@ -67,7 +67,7 @@ class _Top:
 
 
 @dataclass(frozen=True, slots=True)
-class CpuSaturation:
+class CpuSaturation(Parameters):
     """Warns if all cores, or one, were saturated for minutes; fails if packets were dropped meanwhile.
 
     Saturated is every time within a window of ``seconds`` whose mean utilisation is at least ``enter``. A mean does
@@ -142,15 +142,12 @@ class CpuSaturation:
         ),
     )
 
-    enter: float = parameter(0.95, "1", "utilisation from which a CPU is saturated", "as for cpu_spike")
-    seconds: float = parameter(300.0, "s", "duration over which the mean is taken", "shorter is a spike")
-
-    def __post_init__(self) -> None:
-        """Raises ValueError for parameters outside their range."""
-        if not 0 < self.enter <= 1:
-            raise ValueError(f"cpu_saturation: enter {self.enter} must be a share above 0 and up to 100%")
-        if not 0 < self.seconds < math.inf:
-            raise ValueError(f"cpu_saturation: seconds is {self.seconds}: use a duration above 0, such as 5m")
+    enter: float = parameter(
+        0.95, "1", "utilisation from which a CPU is saturated", "as for cpu_spike", within="(0, 1]"
+    )
+    seconds: float = parameter(
+        300.0, "s", "duration over which the mean is taken", "shorter is a spike", within="(0, inf)"
+    )
 
     def definition(self) -> str:
         """The definition with its parameters."""

@@ -15,7 +15,7 @@ from soakwatch_rules import polling
 from soakwatch_rules.cpu_habits import PLANNED, CpuHabits
 from soakwatch_rules.draft import absent, draft, half_unread
 from soakwatch_rules.imported_baseline import baseline_caveat
-from soakwatch_rules.parameter import parameter
+from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import Input, RuleSpec
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.stats.spikes import (
@@ -42,7 +42,7 @@ _LOADED_S = 60.0  # after the start of a phase the load changes
 
 
 @dataclass(frozen=True, slots=True)
-class CpuSpike:
+class CpuSpike(Parameters):
     """Fails if a utilisation (of all cores, or of one) jumped to at least 95 % and stayed there for 10 s.
 
     A plateau opens at the first reading of at least ``enter``, closes at the first below ``leave``, and counts if it
@@ -139,33 +139,37 @@ class CpuSpike:
         ),
     )
 
-    enter: float = parameter(0.95, "1", "utilisation from which it is a spike", "99.9 % is a spike as much as 100 %")
-    leave: float = parameter(0.85, "1", "utilisation below which a spike ends", "measured: one plateau is one spike")
+    order: ClassVar[tuple[str, ...]] = ("leave <= enter",)
+    enter: float = parameter(
+        0.95, "1", "utilisation from which it is a spike", "99.9 % is a spike as much as 100 %", within="(0, 1]"
+    )
+    leave: float = parameter(
+        0.85, "1", "utilisation below which a spike ends", "measured: one plateau is one spike", within="(0, 1]"
+    )
     rise: float = parameter(
         0.20, "1", "minimum rise above the device's own level", "measured: no false alarm on busy devices"
     )
     sigmas: float = parameter(6.0, "{sigma}", "minimum rise in robust sigmas of the level", "measured, as above")
-    seconds: float = parameter(10.0, "s", "minimum duration of a spike", "shorter peaks are only counted")
-    trailing: float = parameter(1800.0, "s", "time before a spike that gives the level", "30 min follow a daily wave")
-    coarsest: float = parameter(60.0, "s", "samples further apart are inconclusive", "a pass would hide 2 min spikes")
+    seconds: float = parameter(
+        10.0, "s", "minimum duration of a spike", "shorter peaks are only counted", within="(0, inf)"
+    )
+    trailing: float = parameter(
+        1800.0, "s", "time before a spike that gives the level", "30 min follow a daily wave", within="(0, inf)"
+    )
+    coarsest: float = parameter(
+        60.0, "s", "samples further apart are inconclusive", "a pass would hide 2 min spikes", within="(0, inf)"
+    )
     surge: float = parameter(
-        0.80, "1", "utilisation from which it is a surge, which only warns", "measured on pods of a cluster"
+        0.80,
+        "1",
+        "utilisation from which it is a surge, which only warns",
+        "measured on pods of a cluster",
+        within="(0, 1]",
     )
     surge_rise: float = parameter(0.50, "1", "minimum rise of a surge above the level", "measured, as above")
-    surge_seconds: float = parameter(90.0, "s", "minimum duration of a surge", "measured: two samples a minute apart")
-
-    def __post_init__(self) -> None:
-        """Raises ValueError for parameters outside their range."""
-        if not 0 < self.leave <= self.enter <= 1:
-            raise ValueError(f"cpu_spike: leave is {self.leave} and enter is {self.enter}: use 0 < leave <= enter <= 1")
-        if not all(0 <= x < math.inf for x in (self.rise, self.sigmas)):
-            raise ValueError("cpu_spike: rise and sigmas must be 0 or more")
-        if not (0 < self.surge <= 1 and 0 <= self.surge_rise < math.inf):
-            raise ValueError(
-                f"cpu_spike: surge is {self.surge}: use a share above 0 and up to 100%, and a surge_rise of 0 or more"
-            )
-        if not all(0 < x < math.inf for x in (self.seconds, self.trailing, self.coarsest, self.surge_seconds)):
-            raise ValueError("cpu_spike: seconds, trailing, coarsest and surge_seconds must be durations above 0")
+    surge_seconds: float = parameter(
+        90.0, "s", "minimum duration of a surge", "measured: two samples a minute apart", within="(0, inf)"
+    )
 
     def definition(self) -> str:
         """The definition with its parameters."""

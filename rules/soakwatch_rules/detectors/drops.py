@@ -18,7 +18,7 @@ from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.load.account import LoadAccount
 from soakwatch_rules.load.offered import OVERLOADS, own_loss, parts
 from soakwatch_rules.load.spared import not_of_the_test
-from soakwatch_rules.parameter import parameter
+from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import spacing, unseen
 from soakwatch_rules.stats.distributions import binomial_above, gamma_quantile
@@ -45,7 +45,7 @@ class _Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Drops:
+class Drops(Parameters):
     """Says whether a counter of dropped packets rose outside of the phases that overload the device on purpose.
 
     Per phase: dropped / offered > ``ratio`` fails. Dropped is the increase of the device's counter, offered that of
@@ -126,14 +126,9 @@ class Drops:
         ),
     )
 
-    ratio: float = parameter(0.0, "1", "allowed dropped packets per packet offered", "a soak loses nothing")
-
-    def __post_init__(self) -> None:
-        """Raises ValueError for a ratio outside of its range."""
-        if not 0 <= self.ratio < 1:
-            raise ValueError(
-                f"drops: ratio is {self.ratio}: use a share of packets, 0 <= ratio < 1 (0.000001 is 1 ppm)"
-            )
+    ratio: float = parameter(
+        0.0, "1", "allowed dropped packets per packet offered", "a soak loses nothing", within="[0, 1)"
+    )
 
     def definition(self) -> str:
         """The definition with its parameter."""

@@ -20,7 +20,7 @@ from soakwatch_rules.events.impact import Back, EventScope, Impact, impact, stre
 from soakwatch_rules.events.impact_summary import doubts, outage_words, summary
 from soakwatch_rules.events.operator_events import operator_events
 from soakwatch_rules.load.traffic import Traffic, traffic
-from soakwatch_rules.parameter import parameter
+from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import Input, RuleSpec
 from soakwatch_rules.sampling import spacing
 from soakwatch_rules.traits import Guide, Inconclusive, Traits, Words
@@ -43,7 +43,7 @@ class _Assessment:
 
 
 @dataclass(frozen=True, slots=True)
-class EventImpact:
+class EventImpact(Parameters):
     """Measures what each planned or reported event cost, and whether that is within its limits.
 
     Events are those that the plan announced or a tester reported (failover, upgrade, config ...), and those of that
@@ -143,16 +143,11 @@ class EventImpact:
     within: float = parameter(
         0.0, "s", "time to recover, from the start of the event; 0: the event's deadline", "set in the plan"
     )
-    look: float = parameter(600.0, "s", "time judged after the end of the event", "proving recovery takes 60 samples")
+    look: float = parameter(
+        600.0, "s", "time judged after the end of the event", "proving recovery takes 60 samples", within="(0, inf)"
+    )
     lead: float = parameter(5.0, "s", "time judged before the start of the event", "events may be reported late")
-    tolerance: float = parameter(0.05, "1", "band around the level before", "as for recovery")
-
-    def __post_init__(self) -> None:
-        """Raises ValueError for parameters outside their range."""
-        if not all(0 <= x < math.inf for x in (self.outage, self.loss, self.within, self.lead)):
-            raise ValueError("event_impact: outage, within and lead (seconds) and loss (packets) must be 0 or more")
-        if not (0 < self.look < math.inf and 0 < self.tolerance < math.inf):
-            raise ValueError("event_impact: look (a duration) and tolerance (a share) must be above 0: use 10m and 5%")
+    tolerance: float = parameter(0.05, "1", "band around the level before", "as for recovery", within="(0, inf)")
 
     def definition(self) -> str:
         """The definition with its parameters."""

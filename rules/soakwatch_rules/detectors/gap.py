@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
@@ -13,7 +12,7 @@ from soakwatch_model.finding import Finding, InconclusiveReason, Mark, MarkKind,
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.events.boots import LIVES
 from soakwatch_rules.management.gap_cause import BLAMED, PATH, PLANNED, TOTAL, UP, Explained, causes
-from soakwatch_rules.parameter import parameter
+from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.silences import to_the_end
 from soakwatch_rules.traits import Family, Guide, Inconclusive, Judges, Marks, Traits, Words
@@ -25,7 +24,7 @@ _DEAD_S = 300.0  # of silence to the end of the run, as for ``hang``
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
+class Gap(Parameters):
     """Names the cause of each silence of a source: monitor, path or device; it never fails.
 
     A silence is ``intervals`` intervals or more without an answer. Its cause is the first of these that holds:
@@ -93,18 +92,15 @@ class Gap:
         ),
     )
 
-    intervals: float = parameter(3.0, "{interval}", "shortest silence that is judged", "shorter ones are not recorded")
-    busy: float = parameter(0.95, "1", "CPU from which the device may be too busy to answer", "as a spike")
-    hit: float = parameter(0.01, "1", "additional loss from which forwarding counts as affected", "above usual noise")
-
-    def __post_init__(self) -> None:
-        """Raises ValueError for parameters outside their range."""
-        if not 1 <= self.intervals < math.inf:
-            raise ValueError(
-                f"gap: intervals is {self.intervals:g}: use 1 or more (silences under 3 intervals are not recorded)"
-            )
-        if not (0 < self.busy <= 1 and 0 < self.hit <= 1):
-            raise ValueError(f"gap: busy {self.busy} and hit {self.hit} must be shares above 0 and up to 100%")
+    intervals: float = parameter(
+        3.0, "{interval}", "shortest silence that is judged", "shorter ones are not recorded", within="[1, inf)"
+    )
+    busy: float = parameter(
+        0.95, "1", "CPU from which the device may be too busy to answer", "as a spike", within="(0, 1]"
+    )
+    hit: float = parameter(
+        0.01, "1", "additional loss from which forwarding counts as affected", "above usual noise", within="(0, 1]"
+    )
 
     def definition(self) -> str:
         """The definition with its parameters."""

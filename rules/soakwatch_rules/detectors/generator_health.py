@@ -40,7 +40,7 @@ from soakwatch_rules.load.account import KINDS
 from soakwatch_rules.load.forwarding import Forwarding, lost_share
 from soakwatch_rules.load.offered import own_loss, parts
 from soakwatch_rules.load.throughput import curve
-from soakwatch_rules.parameter import parameter
+from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.stats.commanded import Shortfall, shortfall
@@ -80,7 +80,7 @@ class _Part:
 
 
 @dataclass(frozen=True, slots=True)
-class GeneratorHealth:
+class GeneratorHealth(Parameters):
     """Inconclusive if the load was not what the generator was asked to send: then it is unknown what the device
     withstood.
 
@@ -171,19 +171,22 @@ class GeneratorHealth:
         ),
     )
 
-    tolerance: float = parameter(0.01, "1", "allowed difference between achieved and commanded rate", "project default")
-    busy: float = parameter(
-        0.90, "1", "CPU utilisation that the generator must stay below", "above it queues build up in the generator"
+    tolerance: float = parameter(
+        0.01, "1", "allowed difference between achieved and commanded rate", "project default", within="(0, 1)"
     )
-    seconds: float = parameter(60.0, "s", "time over which its CPU is averaged", "a moment is not a lack of traffic")
-    headroom: float = parameter(0.10, "1", "the command stays so far below what it can send", "project default")
-
-    def __post_init__(self) -> None:
-        """Raises ValueError for parameters outside their range."""
-        if not (0 < self.tolerance < 1 and 0 < self.busy <= 1 and 0 <= self.headroom < 1):
-            raise ValueError("generator_health: tolerance, busy and headroom must be shares, such as 1%, 90% and 10%")
-        if not 0 < self.seconds < math.inf:
-            raise ValueError(f"generator_health: seconds is {self.seconds}: use a duration above 0, such as 1m")
+    busy: float = parameter(
+        0.90,
+        "1",
+        "CPU utilisation that the generator must stay below",
+        "above it queues build up in the generator",
+        within="(0, 1]",
+    )
+    seconds: float = parameter(
+        60.0, "s", "time over which its CPU is averaged", "a moment is not a lack of traffic", within="(0, inf)"
+    )
+    headroom: float = parameter(
+        0.10, "1", "the command stays so far below what it can send", "project default", within="[0, 1)"
+    )
 
     def definition(self) -> str:
         """The definition with its parameters."""

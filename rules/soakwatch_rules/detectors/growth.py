@@ -19,7 +19,7 @@ from soakwatch_rules.growth.beneath import beneath_jobs
 from soakwatch_rules.growth.lifetimes import GrowthOfLife, been_there, cut, excess, noted
 from soakwatch_rules.growth.load import load_followed, load_numbers, part_of_a_wave, with_load
 from soakwatch_rules.lives import Life, dead_seconds, lives
-from soakwatch_rules.parameter import parameter
+from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence, expected
 from soakwatch_rules.stats.blocks import MIN_SAMPLES
@@ -41,7 +41,7 @@ _BIG = 0.25  # of the window: lives that must pass each
 
 
 @dataclass(frozen=True, slots=True)
-class Growth:
+class Growth(Parameters):
     """Fails if a series grows, at the end of the run, faster than allowed: a leak, as opposed to what looks like one.
 
     It fails with at least ``fail`` probability that the slope at the end of a life exceeds
@@ -192,29 +192,38 @@ class Growth:
         ),
     )
 
-    tolerance: float = parameter(0.05, "1", "allowed growth per horizon, as a share of the level", "usual practice")
-    horizon: float = parameter(86400.0, "s", "time that the tolerance refers to", "a share per day")
-    fail: float = parameter(0.95, "1", "probability of excessive growth from which it fails", "measured")
-    guarded: float = parameter(0.75, "1", "the same, if a straight-line fit confirms it", "measured")
-    clear: float = parameter(0.05, "1", "probability of excessive growth up to which it passes", "measured")
-    free: float = parameter(0.2, "1", "the same among shapes that can grow at the end", "measured: power of a pass")
+    order: ClassVar[tuple[str, ...]] = (
+        "clear < guarded",
+        "guarded <= fail",
+    )
+    tolerance: float = parameter(
+        0.05, "1", "allowed growth per horizon, as a share of the level", "usual practice", within="(0, inf)"
+    )
+    horizon: float = parameter(86400.0, "s", "time that the tolerance refers to", "a share per day", within="(0, inf)")
+    fail: float = parameter(
+        0.95, "1", "probability of excessive growth from which it fails", "measured", within="(0, 1)"
+    )
+    guarded: float = parameter(0.75, "1", "the same, if a straight-line fit confirms it", "measured", within="(0, 1)")
+    clear: float = parameter(
+        0.05, "1", "probability of excessive growth up to which it passes", "measured", within="(0, 1)"
+    )
+    free: float = parameter(
+        0.2, "1", "the same among shapes that can grow at the end", "measured: power of a pass", within="(0, 1]"
+    )
     shortest: float = parameter(
-        7200.0, "s", "shortest time without a restart that is judged", "a warm-up of hours looks like growth"
+        7200.0,
+        "s",
+        "shortest time without a restart that is judged",
+        "a warm-up of hours looks like growth",
+        within="(0, inf)",
     )
     follow: float = parameter(
-        0.8, "1", "share of the variance that a load must explain to be corrected for", "measured"
+        0.8,
+        "1",
+        "share of the variance that a load must explain to be corrected for",
+        "measured",
+        within="(0, 1]",
     )
-
-    def __post_init__(self) -> None:
-        """Raises ValueError for parameters outside their range."""
-        if not 0 < self.tolerance < math.inf:
-            raise ValueError(f"growth: tolerance is {self.tolerance}: use more than 0, such as 5%")
-        if not (0 < self.horizon < math.inf and 0 < self.shortest < math.inf):
-            raise ValueError("growth: horizon and shortest must be durations above 0, such as 24h and 2h")
-        if not 0 < self.clear < self.guarded <= self.fail < 1:
-            raise ValueError("growth: use probabilities with 0 < clear < guarded <= fail < 1, such as 5%, 75% and 95%")
-        if not 0 < self.free <= 1 or not 0 < self.follow <= 1:
-            raise ValueError("growth: free and follow must be shares above 0 and up to 1, such as 20% and 80%")
 
     def definition(self) -> str:
         """The definition with its parameters."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
@@ -18,7 +17,7 @@ from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.events.boots import LIVES, reboots_in
 from soakwatch_rules.events.incidents import Witness, witnessed
 from soakwatch_rules.load.forwarding import Forwarding, comes_back
-from soakwatch_rules.parameter import parameter
+from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.silences import only_tried, silent_all, to_the_end
@@ -64,7 +63,7 @@ class _Stop:
 
 
 @dataclass(frozen=True, slots=True)
-class Hang:
+class Hang(Parameters):
     """Fails if the device hung: it stopped forwarding and answering, and yet did not reboot.
 
     A hang is a stretch of at least ``seconds`` in which forwarding stopped (under 1 % of what the generators sent
@@ -138,21 +137,18 @@ class Hang:
         ),
     )
 
-    seconds: float = parameter(30.0, "s", "shortest hang", "three polls of 10 s")
-    pinned: float = parameter(0.98, "1", "utilisation from which the CPU counts as fully busy", "100 % with idle ticks")
-
-    dead: float = parameter(
-        300.0, "s", "silence to the end of the run from which the device is dead", "a reboot takes less"
+    seconds: float = parameter(30.0, "s", "shortest hang", "three polls of 10 s", within="(0, inf)")
+    pinned: float = parameter(
+        0.98, "1", "utilisation from which the CPU counts as fully busy", "100 % with idle ticks", within="(0, 1]"
     )
 
-    def __post_init__(self) -> None:
-        """Raises ValueError for parameters outside their range."""
-        if not (0 < self.dead < math.inf):
-            raise ValueError(f"hang: dead is {self.dead}: use a duration above 0, such as 5m")
-        if not 0 < self.seconds < math.inf:
-            raise ValueError(f"hang: seconds is {self.seconds}: use a duration above 0, such as 30s")
-        if not 0 < self.pinned <= 1:
-            raise ValueError(f"hang: pinned {self.pinned} must be a share above 0 and up to 100%")
+    dead: float = parameter(
+        300.0,
+        "s",
+        "silence to the end of the run from which the device is dead",
+        "a reboot takes less",
+        within="(0, inf)",
+    )
 
     def definition(self) -> str:
         """The definition with its parameters."""

@@ -20,7 +20,7 @@ from soakwatch_model.roles import DUT
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.draft import absent, draft, half_unread
-from soakwatch_rules.parameter import parameter
+from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import Input, RuleSpec
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.traits import Family, Guide, Inconclusive, Limit, Marks, Traits, Words
@@ -65,7 +65,7 @@ class _Past:
 
 
 @dataclass(frozen=True, slots=True)
-class HardwareLimit:
+class HardwareLimit(Parameters):
     """Says whether hardware passed the limits that the device itself states, and whether fans and power supplies work.
 
     Each sensor is held against its own limits (``….limit.high`` and ``….limit.low``: critical; ``….warning.high`` and
@@ -149,12 +149,9 @@ class HardwareLimit:
         ),
     )
 
-    needed: float = parameter(2.0, "{reading}", "readings in a row beyond a limit", "one may be a glitch of the sensor")
-
-    def __post_init__(self) -> None:
-        """Raises ValueError for parameters outside their range."""
-        if not 1 <= self.needed < math.inf:
-            raise ValueError(f"hardware_limit: needed is {self.needed:g}: use 1 or more readings")
+    needed: float = parameter(
+        2.0, "{reading}", "readings in a row beyond a limit", "one may be a glitch of the sensor", within="[1, inf)"
+    )
 
     def definition(self) -> str:
         """The definition with its parameters."""

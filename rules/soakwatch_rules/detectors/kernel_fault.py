@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +19,7 @@ from soakwatch_model.series import Series
 from soakwatch_rules.draft import draft, faults
 from soakwatch_rules.events.incidents import Incident, counts, deduplicated, incidents, witnessed
 from soakwatch_rules.events.intents import Intent, intents, reckon
-from soakwatch_rules.parameter import parameter
+from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import spacing, unseen
 from soakwatch_rules.traits import Crash, Family, Guide, Leads, Traits, Words
@@ -35,7 +34,7 @@ _ALONE = "counted in the kernel log"
 
 
 @dataclass(frozen=True, slots=True)
-class KernelFault:
+class KernelFault(Parameters):
     """Fails if the kernel logged more than ``allowed`` faults of the device itself; other faults warn.
 
     A fault is an event of a kind of ``crash_kinds.KERNEL`` (from /dev/kmsg, the journal or syslog), or an increment of
@@ -108,11 +107,6 @@ class KernelFault:
     )
 
     allowed: float = parameter(0.0, "{fault}", "allowed faults of the device itself", "a soak should have none")
-
-    def __post_init__(self) -> None:
-        """Raises ValueError for parameters outside their range."""
-        if not 0 <= self.allowed < math.inf:
-            raise ValueError(f"kernel_fault: allowed is {self.allowed}: use 0 or more faults")
 
     def definition(self) -> str:
         """The definition with its parameters."""

@@ -28,7 +28,7 @@ from soakwatch_rules.latency.blocks import (
     times_of,
 )
 from soakwatch_rules.latency.slow_stretches import DOUBLED, SlowStretch, slow_stretches, without_overlap
-from soakwatch_rules.parameter import parameter
+from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import Input, RuleSpec
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.stats.hysteresis import stretches
@@ -55,7 +55,7 @@ _MAX_MARKS = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Latency:
+class Latency(Parameters):
     """Says whether latency rose and stayed high: latencies of the load by percentile, round trips to a peer.
 
     Readings (seconds) are taken together in blocks of ``lasting`` and at least three readings (a tenth of that in short
@@ -131,13 +131,29 @@ class Latency:
         ),
     )
 
-    factor: float = parameter(
-        1.6, "1", "allowed factor over the usual latency", "finds a doubled latency in most noise"
+    order: ClassVar[tuple[str, ...]] = (
+        "factor <= gross",
+        "ending <= share",
     )
-    gross: float = parameter(10.0, "1", "factor that fails however short", "no normal cycle is tenfold")
-    lasting: float = parameter(60.0, "s", "minimum duration of high latency", "single slow answers are not a fault")
-    share: float = parameter(0.1, "1", "allowed share of the judged time with high latency", "a batch job of 2 h a day")
-    ending: float = parameter(0.05, "1", "the same if it lasts to the end of the run", "an hour of a day")
+    factor: float = parameter(
+        1.6,
+        "1",
+        "allowed factor over the usual latency",
+        "finds a doubled latency in most noise",
+        within="(1, inf)",
+    )
+    gross: float = parameter(
+        10.0, "1", "factor that fails however short", "no normal cycle is tenfold", within="(1, inf)"
+    )
+    lasting: float = parameter(
+        60.0, "s", "minimum duration of high latency", "single slow answers are not a fault", within="(0, inf)"
+    )
+    share: float = parameter(
+        0.1, "1", "allowed share of the judged time with high latency", "a batch job of 2 h a day", within="(0, 1)"
+    )
+    ending: float = parameter(
+        0.05, "1", "the same if it lasts to the end of the run", "an hour of a day", within="(0, 1)"
+    )
     floor: float = parameter(0.001, "s", "difference that is ignored", "0.3 to 0.7 ms of a ping is normal")
     p50: float = parameter(0.0, "s", "limit of the median; 0 = none")
     p90: float = parameter(0.0, "s", "limit of the 90th percentile; 0 = none")
@@ -147,18 +163,6 @@ class Latency:
     mean: float = parameter(0.0, "s", "limit of the mean; 0 = none")
     highest: float = parameter(0.0, "s", "limit of the maximum of each sample; 0 = none")
     round_trip: float = parameter(0.0, "s", "limit of the round trip to a peer; 0 = none")
-
-    def __post_init__(self) -> None:
-        """Raises ValueError for parameters outside their range."""
-        if not 1 < self.factor <= self.gross < math.inf:
-            raise ValueError(f"latency: factor is {self.factor:g} and gross is {self.gross:g}: use 1 < factor <= gross")
-        if not (0 < self.ending <= self.share < 1 and 0 < self.lasting < math.inf and 0 <= self.floor < math.inf):
-            raise ValueError(
-                "latency: use 0 < ending <= share < 1 (such as 2% and 10%), a lasting above 0 and a floor of 0 or more"
-            )
-        for name in (*_LIMITS, "round_trip"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise ValueError(f"latency: {name} must be a duration such as 50ms, or 0 for no limit")
 
     def definition(self) -> str:
         """The definition with its parameters."""

@@ -14,7 +14,7 @@ from soakwatch_model.roles import DUT
 from soakwatch_model.series import Series
 from soakwatch_rules.draft import draft, faults, half_unread
 from soakwatch_rules.lives import lives
-from soakwatch_rules.parameter import parameter
+from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.stats.votes import voted
@@ -58,7 +58,7 @@ _SHARES: Final = frozenset({"cpu", "core", *(name for name, each in _LIMITS.item
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class Level(Parameters):
     """Fails if a value went above a limit set in the plan and stayed there: N of the last M samples.
 
     The limit is exceeded from the first of ``needed`` among the last ``of`` samples that are at or above it, until
@@ -121,39 +121,38 @@ class Level:
         ),
     )
 
-    needed: float = parameter(3.0, "{reading}", "N: samples at or above the limit", "one may be a glitch")
-    of: float = parameter(5.0, "{reading}", "M: of the last M samples", "one sample below does not clear it")
-    leave: float = parameter(0.95, "1", "share of the limit below which it ends", "a noisy plateau counts once")
-    temperature: float = parameter(0.0, "Cel", "limit of each sensor; 0 = none")
-    cpu: float = parameter(0.0, "1", "limit of the utilisation of all cores; 0 = none")
-    core: float = parameter(0.0, "1", "limit of the utilisation of each core; 0 = none")
-    memory: float = parameter(0.0, "1", "limit of the used memory, as a share of the total; 0 = none")
-    swap: float = parameter(0.0, "1", "limit of the used swap, as a share of the total; 0 = none")
-    disk: float = parameter(0.0, "1", "limit of each filesystem, as a share of its size; 0 = none")
-    inodes: float = parameter(0.0, "1", "limit of the inodes of each filesystem, as a share of all it has; 0 = none")
-    connections: float = parameter(
-        0.0, "1", "limit of connection and session tables, as a share of their size; 0 = none"
+    order: ClassVar[tuple[str, ...]] = ("needed <= of",)
+    needed: float = parameter(
+        3.0, "{reading}", "N: samples at or above the limit", "one may be a glitch", within="[1, inf)"
     )
-    queue: float = parameter(0.0, "1", "limit of each queue, as a share of its size; 0 = none")
+    of: float = parameter(
+        5.0, "{reading}", "M: of the last M samples", "one sample below does not clear it", within="[1, inf)"
+    )
+    leave: float = parameter(
+        0.95, "1", "share of the limit below which it ends", "a noisy plateau counts once", within="(0, 1]"
+    )
+    temperature: float = parameter(0.0, "Cel", "limit of each sensor; 0 = none")
+    cpu: float = parameter(0.0, "1", "limit of the utilisation of all cores; 0 = none", within="[0, 1]")
+    core: float = parameter(0.0, "1", "limit of the utilisation of each core; 0 = none", within="[0, 1]")
+    memory: float = parameter(0.0, "1", "limit of the used memory, as a share of the total; 0 = none", within="[0, 1]")
+    swap: float = parameter(0.0, "1", "limit of the used swap, as a share of the total; 0 = none", within="[0, 1]")
+    disk: float = parameter(0.0, "1", "limit of each filesystem, as a share of its size; 0 = none", within="[0, 1]")
+    inodes: float = parameter(
+        0.0, "1", "limit of the inodes of each filesystem, as a share of all it has; 0 = none", within="[0, 1]"
+    )
+    connections: float = parameter(
+        0.0,
+        "1",
+        "limit of connection and session tables, as a share of their size; 0 = none",
+        within="[0, 1]",
+    )
+    queue: float = parameter(0.0, "1", "limit of each queue, as a share of its size; 0 = none", within="[0, 1]")
     process_memory: float = parameter(0.0, "By", "limit of the resident memory of each process; 0 = none")
     descriptors: float = parameter(0.0, "{descriptor}", "limit of the open files of each process; 0 = none")
     threads: float = parameter(0.0, "{thread}", "limit of the threads of each process; 0 = none")
     processes: float = parameter(0.0, "{process}", "limit of the number of processes; 0 = none")
     sockets: float = parameter(0.0, "{socket}", "limit of the sockets of each protocol, and of all kinds; 0 = none")
     latency: float = parameter(0.0, "s", "limit of the 99th percentile of the load's latency; 0 = none")
-
-    def __post_init__(self) -> None:
-        """Raises ValueError for parameters outside their range."""
-        if not 1 <= self.needed <= self.of < math.inf:
-            raise ValueError(f"level: needed is {self.needed:g} and of is {self.of:g}: use 1 <= needed <= of")
-        if not 0 < self.leave <= 1:
-            raise ValueError(f"level: leave is {self.leave}: use a share of the limit above 0 and up to 100%")
-        for name, value in self._limits():
-            if not 0 <= value < math.inf:
-                raise ValueError(f"level: {name} is {value}: use a limit above 0, or 0 for none")
-            if value > 1 and name in _SHARES:
-                instead = f"write {value:g}%" if 2 < value <= 100 else "use at most 100%"
-                raise ValueError(f"level: {name} is a share and cannot be {value:g}: {instead}")
 
     @property
     def wanted(self) -> tuple[str, ...]:

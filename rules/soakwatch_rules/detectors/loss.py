@@ -42,7 +42,7 @@ from soakwatch_rules.load.offered import together
 from soakwatch_rules.load.offers import PINGS, Offer, offers
 from soakwatch_rules.load.path_ledger import DROPPED, PORTS
 from soakwatch_rules.load.throughput import Curve
-from soakwatch_rules.parameter import parameter
+from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import Input, RuleSpec
 from soakwatch_rules.sampling import unseen
 from soakwatch_rules.stats.outage import Bins, settled
@@ -72,7 +72,7 @@ _MUCH_OPEN = 0.1  # of what nobody knows to have been lost: with more missing a 
 
 
 @dataclass(frozen=True, slots=True)
-class Loss:
+class Loss(Parameters):
     """Says whether what was offered came back: packets, requests, connections, pings.
 
     Lost are packets sent and not received (load.tx.packets, load.rx.packets or their rates), those that the generator
@@ -167,20 +167,17 @@ class Loss:
         ),
     )
 
-    packets: float = parameter(0.001, "1", "allowed share of packets lost", "a soak stays below capacity")
-    requests: float = parameter(0.001, "1", "allowed share of requests failed", "as for packets")
-    connections: float = parameter(0.001, "1", "allowed share of connections failed", "as for packets")
-    pings: float = parameter(0.003, "1", "allowed share of pings (icmp, tcp, http) lost", "one in a thousand is common")
-    seconds: float = parameter(10.0, "s", "shortest interruption that fails", "ITU-T Y.1540, G.826: unavailable")
-
-    def __post_init__(self) -> None:
-        """Raises ValueError for parameters outside their range."""
-        if not all(0 <= x < 1 for x in (self.packets, self.requests, self.connections, self.pings)):
-            raise ValueError(
-                "loss: packets, requests, connections and pings must be shares from 0 to below 100%, such as 0.1%"
-            )
-        if not 0 < self.seconds < math.inf:
-            raise ValueError(f"loss: seconds is {self.seconds}: use a duration above 0, such as 10s")
+    packets: float = parameter(
+        0.001, "1", "allowed share of packets lost", "a soak stays below capacity", within="[0, 1)"
+    )
+    requests: float = parameter(0.001, "1", "allowed share of requests failed", "as for packets", within="[0, 1)")
+    connections: float = parameter(0.001, "1", "allowed share of connections failed", "as for packets", within="[0, 1)")
+    pings: float = parameter(
+        0.003, "1", "allowed share of pings (icmp, tcp, http) lost", "one in a thousand is common", within="[0, 1)"
+    )
+    seconds: float = parameter(
+        10.0, "s", "shortest interruption that fails", "ITU-T Y.1540, G.826: unavailable", within="(0, inf)"
+    )
 
     def definition(self) -> str:
         """The definition with its parameters."""

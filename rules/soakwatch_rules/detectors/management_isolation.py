@@ -34,7 +34,7 @@ from soakwatch_rules.management.gap_cause import (
     cuts,
 )
 from soakwatch_rules.management.poll_latency import DURATION, PollLatency, poll_latency, slowdown
-from soakwatch_rules.parameter import parameter
+from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.peers import cut_with_own, finite_numbers, interval, peer_name, requests, values_in
 from soakwatch_rules.rule import Input, RuleSpec
 from soakwatch_rules.sampling import cadence
@@ -60,7 +60,7 @@ _WORDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class ManagementIsolation:
+class ManagementIsolation(Parameters):
     """Says whether management stays reachable while the device carries a high load, or is attacked.
 
     High load: the stress and spike phases, compared with baseline and soak; without such phases the time in which the
@@ -153,20 +153,25 @@ class ManagementIsolation:
     )
 
     loss: float = parameter(
-        0.05, "1", "allowed share of requests, or of time, lost under high load beyond that under low load", "one in 20"
+        0.05,
+        "1",
+        "allowed share of requests, or of time, lost under high load beyond that under low load",
+        "one in 20",
+        within="[0, 1)",
     )
     latency: float = parameter(
-        1.0, "s", "limit of the median round trip under high load", "the timeout of an SNMP request"
+        1.0,
+        "s",
+        "limit of the median round trip under high load",
+        "the timeout of an SNMP request",
+        within="(0, inf)",
     )
-    times: float = parameter(10.0, "1", "factor over the round trip under low load that warns", "a queue built up")
-    busy: float = parameter(0.95, "1", "CPU from which the device may be too busy to answer", "as for gap")
-
-    def __post_init__(self) -> None:
-        """Raises ValueError for parameters outside their range."""
-        if not (0 <= self.loss < 1 and 0 < self.busy <= 1):
-            raise ValueError("management_isolation: loss and busy must be shares, such as 5% and 95%")
-        if not (0 < self.latency < math.inf and 1 <= self.times < math.inf):
-            raise ValueError("management_isolation: use a latency above 0 and a times of 1 or more, such as 1s and 10")
+    times: float = parameter(
+        10.0, "1", "factor over the round trip under low load that warns", "a queue built up", within="[1, inf)"
+    )
+    busy: float = parameter(
+        0.95, "1", "CPU from which the device may be too busy to answer", "as for gap", within="(0, 1]"
+    )
 
     def definition(self) -> str:
         """The definition with its parameters."""

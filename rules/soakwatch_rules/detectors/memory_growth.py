@@ -18,7 +18,7 @@ from soakwatch_rules.draft import absent, draft, half_unread
 from soakwatch_rules.events.explanations import explanations, load_around
 from soakwatch_rules.lives import Life, dead_seconds, lives
 from soakwatch_rules.load.account import LoadAccount
-from soakwatch_rules.parameter import parameter
+from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence, expected
 from soakwatch_rules.stats.onset import onset_of
@@ -43,7 +43,7 @@ _UNLESS_FLAT = (
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryGrowth:
+class MemoryGrowth(Parameters):
     """Fails if the last third of a life lies above the first by more than their spread and the tolerance.
 
     A life (the window between two restarts) is divided into three equal stages by time; mean and sd (divisor n - 1)
@@ -144,9 +144,15 @@ class MemoryGrowth:
     )
 
     tolerance: float = parameter(0.05, "1", "allowed growth of the mean", "the method's definition")
-    width: float = parameter(1.0, "{sd}", "half width of a stage's interval", "the method's definition")
+    width: float = parameter(
+        1.0, "{sd}", "half width of a stage's interval", "the method's definition", within="(0, 3]"
+    )
     least: float = parameter(
-        8.0, "{reading}", "samples that the first and the last stage need each (stages: half)", "half of 16 blocks"
+        8.0,
+        "{reading}",
+        "samples that the first and the last stage need each (stages: half)",
+        "half of 16 blocks",
+        within="[2, inf)",
     )
     stage: float = parameter(10.0, "s", "shortest stage that is compared", "less is a starting program, not a soak")
     warm_up: float = parameter(
@@ -160,21 +166,6 @@ class MemoryGrowth:
         ("shape", "stages"),
         {"decides": {"with growth": "shape", "alone": "stages"}},
     )
-
-    def __post_init__(self) -> None:
-        """Raises ValueError for parameters outside their range."""
-        if not 0 <= self.tolerance < math.inf:
-            raise ValueError(f"memory_growth: tolerance is {self.tolerance}: use 0 or more, such as 5%")
-        if not 0 < self.width <= 3:
-            raise ValueError(f"memory_growth: width is {self.width} standard deviations: use more than 0, up to 3")
-        if not 2 <= self.least < math.inf:
-            raise ValueError(f"memory_growth: least is {self.least}: use 2 or more samples per stage")
-        if not SHAPE <= self.method <= STAGES:
-            raise ValueError("memory_growth: method must be 0 (shape) or 1 (stages)")
-        if not 0 <= self.stage < math.inf:
-            raise ValueError(f"memory_growth: stage is {self.stage}: use a duration of 0 or more, such as 10s")
-        if not 0 <= self.warm_up < math.inf:
-            raise ValueError(f"memory_growth: warm_up is {self.warm_up}: use a duration of 0 or more, such as 1h")
 
     @property
     def alone(self) -> bool:

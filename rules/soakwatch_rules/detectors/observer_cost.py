@@ -18,7 +18,7 @@ from soakwatch_model.roles import DUT
 from soakwatch_model.series import Series
 from soakwatch_rules.draft import draft
 from soakwatch_rules.management.pauses import CPU_FORMS, LEAST_PAIRS, Comparison, Pauses, compare, pauses_of
-from soakwatch_rules.parameter import parameter
+from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.peers import finite_numbers
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.stats.distributions import student_quantile
@@ -41,7 +41,7 @@ _MOST_PAIRS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class ObserverCost:
+class ObserverCost(Parameters):
     """Says how much of the device's CPU the monitor took: a soak must not measure the monitor.
 
     One finding a device. Its measure is the CPU time of what polls there over the run, as a share of all cores: the
@@ -109,13 +109,12 @@ class ObserverCost:
         ),
     )
 
-    limit: float = parameter(0.01, "1", "share of the device's CPU that the monitor may take before it warns", "1 %")
-    fail: float = parameter(0.0, "1", "share from which it fails; 0: it only warns", "it is no fault of the device")
-
-    def __post_init__(self) -> None:
-        """Raises ValueError for parameters outside their range."""
-        if not (0 < self.limit < 1 and 0 <= self.fail < 1):
-            raise ValueError("observer_cost: limit and fail are shares of the CPU, such as 1% and 5%")
+    limit: float = parameter(
+        0.01, "1", "share of the device's CPU that the monitor may take before it warns", "1 %", within="(0, 1)"
+    )
+    fail: float = parameter(
+        0.0, "1", "share from which it fails; 0: it only warns", "it is no fault of the device", within="[0, 1)"
+    )
 
     def definition(self) -> str:
         """The definition with its parameters."""

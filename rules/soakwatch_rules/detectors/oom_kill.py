@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
@@ -14,7 +13,7 @@ from soakwatch_model.label import label
 from soakwatch_rules.draft import absent, draft, faults
 from soakwatch_rules.events.incidents import Incident, counts, deduplicated, incidents, witnessed
 from soakwatch_rules.events.intents import intents, reckon
-from soakwatch_rules.parameter import parameter
+from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import spacing, unseen
 from soakwatch_rules.traits import Crash, Family, Guide, Leads, Traits, Words
@@ -26,7 +25,7 @@ _OF_GROUP = "emory cgroup out of memory"
 
 
 @dataclass(frozen=True, slots=True)
-class OomKill:
+class OomKill(Parameters):
     """Fails if the kernel killed more processes for lack of memory than ``allowed``.
 
     A kill is an increment of ``system.memory.oom_kills``, a line of ``system.kernel.alarms`` of a kind that starts
@@ -81,11 +80,6 @@ class OomKill:
     )
 
     allowed: float = parameter(0.0, "{kill}", "allowed OOM kills", "a soak should have none")
-
-    def __post_init__(self) -> None:
-        """Raises ValueError for parameters outside their range."""
-        if not 0 <= self.allowed < math.inf:
-            raise ValueError(f"oom_kill: allowed is {self.allowed}: use 0 or more kills")
 
     def definition(self) -> str:
         """The definition with its parameters."""

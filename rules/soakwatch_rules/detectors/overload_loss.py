@@ -21,7 +21,7 @@ from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.load.account import LoadAccount
 from soakwatch_rules.load.offered import OVERLOADS, overloads, own_loss, parts
 from soakwatch_rules.load.path_ledger import BEHIND, DROPPED, PORTS, PathLedger, Ports
-from soakwatch_rules.parameter import parameter
+from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import Input, RuleSpec
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.stats.capacity import NOTHING, Capacity, carried, excess
@@ -81,7 +81,7 @@ class _Overload:
 
 
 @dataclass(frozen=True, slots=True)
-class OverloadLoss:
+class OverloadLoss(Parameters):
     """Says whether a device lost more in an overload phase (stress or spike) than the overload explains.
 
     Neighbouring phases of one name are one: a rest that is still called spike drains what the spike filled.
@@ -164,24 +164,25 @@ class OverloadLoss:
     )
 
     capacity: float = parameter(0.0, "{packet}/s", "capacity of the device", "0: taken from the phases without loss")
-    error: float = parameter(0.01, "1", "standard error of a stated capacity", "a good RFC 2544 search")
-    limit: float = parameter(
-        0.01, "1", "allowed excess loss, as a share of what could be carried", "definition of a soak"
+    error: float = parameter(
+        0.01, "1", "standard error of a stated capacity", "a good RFC 2544 search", within="[0, 1)"
     )
-    clean: float = parameter(0.001, "1", "share of loss that is ignored", "packets in flight when counters are polled")
-    near: float = parameter(0.05, "1", "margin within which a rate without loss counts as the capacity", "")
-    drain: float = parameter(5.0, "s", "time after the phase in which packets still arrive", "deep queues")
-
-    def __post_init__(self) -> None:
-        """Raises ValueError for parameters outside their range."""
-        if not (0 <= self.capacity < math.inf and 0 <= self.drain <= 86400):
-            raise ValueError(
-                "overload_loss: capacity (packets a second) and drain (seconds, at most a day) must be 0 or more"
-            )
-        if not all(0 <= x < 1 for x in (self.error, self.limit, self.clean, self.near)):
-            raise ValueError(
-                "overload_loss: error, limit, clean and near must be shares from 0 to below 1 (0.01 is 1 %)"
-            )
+    limit: float = parameter(
+        0.01,
+        "1",
+        "allowed excess loss, as a share of what could be carried",
+        "definition of a soak",
+        within="[0, 1)",
+    )
+    clean: float = parameter(
+        0.001, "1", "share of loss that is ignored", "packets in flight when counters are polled", within="[0, 1)"
+    )
+    near: float = parameter(
+        0.05, "1", "margin within which a rate without loss counts as the capacity", "", within="[0, 1)"
+    )
+    drain: float = parameter(
+        5.0, "s", "time after the phase in which packets still arrive", "deep queues", within="[0, 86400]"
+    )
 
     def definition(self) -> str:
         """The definition with its parameters."""

@@ -15,7 +15,7 @@ from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
 from soakwatch_model.roles import DUT
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.load.throughput import Curve, Flow, curve, flows
-from soakwatch_rules.parameter import parameter
+from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.stats.blocks import blocks, how_many
 from soakwatch_rules.stats.daily import DAY_S, of_a_day
@@ -48,7 +48,7 @@ _WORDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class PerformanceDecline:
+class PerformanceDecline(Parameters):
     """Says whether throughput fell over the run, or is falling at its end.
 
     Judged is what each generator got answered (load.request.rate, else the rate of load.requests; the rate of
@@ -125,15 +125,10 @@ class PerformanceDecline:
         ),
     )
 
-    tolerance: float = parameter(0.05, "1", "allowed decline in the run, as a share of the level", "noise of real runs")
+    tolerance: float = parameter(
+        0.05, "1", "allowed decline in the run, as a share of the level", "noise of real runs", within="(0, 1)"
+    )
     shortest: float = parameter(7200.0, "s", "shortest window that is judged", "as for memory")
-
-    def __post_init__(self) -> None:
-        """Raises ValueError for parameters outside their range."""
-        if not (0 < self.tolerance < 1 and 0 <= self.shortest < math.inf):
-            raise ValueError(
-                "performance_decline: use 0 < tolerance < 1 (0.05 is 5 % per run) and a shortest of 0 s or more"
-            )
 
     def definition(self) -> str:
         """The definition with its parameters."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, NamedTuple
 
@@ -19,7 +18,7 @@ from soakwatch_rules.load.asked import NOTHING, Asked, Demand
 from soakwatch_rules.load.offered import OVERLOADS, parts
 from soakwatch_rules.load.pauses import Pause, beat_of, beat_text, moments, number_and_length, since
 from soakwatch_rules.load.throughput import Curve, Flow, curve, flows
-from soakwatch_rules.parameter import parameter
+from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.stats.level import robust
@@ -67,7 +66,7 @@ class _Seen(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class PeriodicPause:
+class PeriodicPause(Parameters):
     """Says whether the throughput paused, and in which rhythm if it keeps one.
 
     A pause is a run of readings of throughput (load.request.rate, else the rates of load.requests; load.rx.packets)
@@ -156,27 +155,26 @@ class PeriodicPause:
         ),
     )
 
-    depth: float = parameter(0.3, "1", "share by which a pause lowers a sample", "shallower dips are noise or load")
+    order: ClassVar[tuple[str, ...]] = ("tolerated <= longest",)
+    depth: float = parameter(
+        0.3, "1", "share by which a pause lowers a sample", "shallower dips are noise or load", within="(0, 1)"
+    )
     sigmas: float = parameter(
         5.0, "{sigma}", "robust sigmas by which a pause lowers a sample", "4 sigmas: false alarms in 2 to 3 % of hours"
     )
-    longest: float = parameter(10.0, "s", "lost seconds from which a pause fails", "ITU-T Y.1540: unavailable")
+    longest: float = parameter(
+        10.0, "s", "lost seconds from which a pause fails", "ITU-T Y.1540: unavailable", within="(0, inf)"
+    )
     repeated: float = parameter(
         1.0,
         "s",
         "lost seconds from which pauses that come again and again fail",
         "RFC 6298: TCP sends again after 1 s, so connections notice each of them",
+        within="(0, inf)",
     )
     tolerated: float = parameter(
         0.0, "s", "lost seconds up to which a pause passes", "none, unless pauses are expected"
     )
-
-    def __post_init__(self) -> None:
-        """Raises ValueError for parameters outside their range."""
-        if not (0 < self.depth < 1 and 0 <= self.sigmas < math.inf):
-            raise ValueError("periodic_pause: use 0 < depth < 1 (0.3 is 30 %) and sigmas of 0 or more")
-        if not (0 <= self.tolerated <= self.longest and self.longest > 0 and self.repeated > 0):
-            raise ValueError("periodic_pause: use 0 <= tolerated <= longest and repeated above 0, in seconds")
 
     def definition(self) -> str:
         """The definition with its parameters."""

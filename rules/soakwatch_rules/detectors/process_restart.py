@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_left
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
@@ -20,7 +19,7 @@ from soakwatch_rules.draft import draft, faults
 from soakwatch_rules.events.incidents import Incident, incidents
 from soakwatch_rules.events.intents import Intent, intents, reckon
 from soakwatch_rules.events.process_life import START_TIME, changes, downs, gone, of_child, reported, restart_words
-from soakwatch_rules.parameter import parameter
+from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import spacing, unseen
 from soakwatch_rules.traits import Crash, Family, Guide, Leads, Traits, Words
@@ -28,7 +27,7 @@ from soakwatch_rules.wording.words import counted, duration, moment, some
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessRestart:
+class ProcessRestart(Parameters):
     """Fails if a watched process restarted more than ``allowed`` times, or is gone at the end.
 
     A restart is a change of the start time by more than 2 s (of the pid where there is no start time), a time of
@@ -101,11 +100,6 @@ class ProcessRestart:
     )
 
     allowed: float = parameter(0.0, "{restart}", "allowed restarts", "a soak should have none")
-
-    def __post_init__(self) -> None:
-        """Raises ValueError for parameters outside their range."""
-        if not 0 <= self.allowed < math.inf:
-            raise ValueError(f"process_restart: allowed is {self.allowed}: use 0 or more restarts")
 
     def definition(self) -> str:
         """The definition with its parameters."""

@@ -18,7 +18,7 @@ from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.lives import lives
 from soakwatch_rules.load.account import LoadAccount
 from soakwatch_rules.load.offered import OVERLOADS
-from soakwatch_rules.parameter import parameter
+from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.stats.flow import amount
 from soakwatch_rules.stats.hysteresis import stretches
@@ -48,7 +48,7 @@ class _Lifetime(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class QueueGrowth:
+class QueueGrowth(Parameters):
     """Says whether a queue fills up over time, or ran full.
 
     The window is cut into at most 96 blocks (15 min each in 24 h), and two series of them are judged by the trend
@@ -122,15 +122,9 @@ class QueueGrowth:
         "1",
         "allowed growth per 24 h, as a share of the queue's limit, else of the level",
         "measured: no false alarm up to 95 % utilisation",
+        within="(0, inf)",
     )
     shortest: float = parameter(7200.0, "s", "shortest time without a restart that is judged", "as for memory")
-
-    def __post_init__(self) -> None:
-        """Raises ValueError for parameters outside their range."""
-        if not (0 < self.tolerance < math.inf and 0 <= self.shortest < math.inf):
-            raise ValueError(
-                "queue_growth: use a tolerance above 0 (0.1 is 10 % of the limit) and a shortest of 0 s or more"
-            )
 
     def definition(self) -> str:
         """The definition with its parameters."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
@@ -14,7 +13,7 @@ from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.events.boots import MOVED_S, reboots
 from soakwatch_rules.events.incidents import Incident, incidents, witnessed
 from soakwatch_rules.events.intents import intents, reckon
-from soakwatch_rules.parameter import parameter
+from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import spacing, unseen
 from soakwatch_rules.traits import Crash, Family, Guide, Leads, Traits, Words
@@ -22,7 +21,7 @@ from soakwatch_rules.wording.words import counted, duration, moment, some
 
 
 @dataclass(frozen=True, slots=True)
-class Reboot:
+class Reboot(Parameters):
     """Fails if the device rebooted more often than announced.
 
     A reboot is a change of the boot id. Where no boot id can be compared: an uptime that falls, or is shorter than
@@ -80,11 +79,6 @@ class Reboot:
     )
 
     allowed: float = parameter(0.0, "{reboot}", "allowed reboots", "a soak should have none")
-
-    def __post_init__(self) -> None:
-        """Raises ValueError for parameters outside their range."""
-        if not 0 <= self.allowed < math.inf:
-            raise ValueError(f"reboot: allowed is {self.allowed}: use 0 or more reboots")
 
     def definition(self) -> str:
         """The definition with its parameters."""

@@ -21,7 +21,7 @@ from soakwatch_rules.imported_baseline import baseline_doubt, imported_baseline
 from soakwatch_rules.lives import lives
 from soakwatch_rules.load.account import LoadAccount
 from soakwatch_rules.natural_variation import JudgedEpisode, memory_kept, weighed_against_history, without_level
-from soakwatch_rules.parameter import parameter
+from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import Input, RuleSpec
 from soakwatch_rules.sampling import cadence, expected
 from soakwatch_rules.stats.distributions import student_quantile
@@ -41,7 +41,7 @@ _WORST = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.WARN, Outcome.PASS)
 
 
 @dataclass(frozen=True, slots=True)
-class Recovery:
+class Recovery(Parameters):
     """Says whether a level came back after stress, when, and what was left.
 
     Level and noise come from the calm before the first stress: the baseline phase next to it, else the last 30 min (400
@@ -138,27 +138,24 @@ class Recovery:
         ),
     )
 
-    tolerance: float = parameter(0.05, "1", "band around the level before", "the reference experiment's")
-    share: float = parameter(0.02, "1", "minimum band, as a share of the metric's range", "2 points of a utilisation")
+    tolerance: float = parameter(
+        0.05, "1", "band around the level before", "the reference experiment's", within="(0, inf)"
+    )
+    share: float = parameter(
+        0.02, "1", "minimum band, as a share of the metric's range", "2 points of a utilisation", within="[0, 1)"
+    )
     within: float = parameter(0.0, "s", "time to recover; 0: the recovery phase", "set in the plan")
     look: float = parameter(
-        3600.0, "s", "time judged if no recovery phase follows", "longer changes are judged by growth"
+        3600.0,
+        "s",
+        "time judged if no recovery phase follows",
+        "longer changes are judged by growth",
+        within="(0, inf)",
     )
     kept: float = parameter(0.1, "1", "share of its level that memory may keep after one stress", "arenas and caches")
-    load: float = parameter(0.10, "1", "load difference from which levels are not compared", "twice the tolerance")
-
-    def __post_init__(self) -> None:
-        """Raises ValueError for parameters outside their range."""
-        if not 0 < self.tolerance < math.inf:
-            raise ValueError(f"recovery: tolerance is {self.tolerance}: use more than 0, such as 5%")
-        if not 0 <= self.share < 1:
-            raise ValueError(f"recovery: share is {self.share}: use a share of the range from 0 to 1, such as 2%")
-        if not 0 <= self.kept < math.inf:
-            raise ValueError(f"recovery: kept is {self.kept}: use a share of the level, such as 10%")
-        if not 0 <= self.within < math.inf:
-            raise ValueError(f"recovery: within is {self.within}: use a duration, or 0 for the recovery phase")
-        if not (0 < self.look < math.inf and 0 < self.load < math.inf):
-            raise ValueError("recovery: look (a duration) and load (a share) must be above 0")
+    load: float = parameter(
+        0.10, "1", "load difference from which levels are not compared", "twice the tolerance", within="(0, inf)"
+    )
 
     def definition(self) -> str:
         """The definition with its parameters."""

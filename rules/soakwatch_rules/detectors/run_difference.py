@@ -16,7 +16,7 @@ from soakwatch_model.metric import BY_NAME, flows
 from soakwatch_model.series import Growth, Series
 from soakwatch_rules.draft import absent, draft, half_unread
 from soakwatch_rules.load.account import LoadAccount
-from soakwatch_rules.parameter import parameter
+from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import Input, RuleSpec
 from soakwatch_rules.stats.differences import Difference, difference, repeatability, runs_needed
 from soakwatch_rules.stats.flow import amount
@@ -43,7 +43,7 @@ class Measure:
 
 
 @dataclass(frozen=True, slots=True)
-class RunDifference:
+class RunDifference(Parameters):
     """Says whether a level in this run differs from the same level in earlier runs that were named for comparison.
 
     The unit is the run: each gives one number, the median of its readings after the first ``settle`` of its time (of
@@ -133,25 +133,24 @@ class RunDifference:
         ),
     )
 
-    settle: float = parameter(0.2, "1", "first share of each run that is left out", "a warm-up of hours in a day")
+    order: ClassVar[tuple[str, ...]] = (
+        "sure <= alpha",
+        "tolerance <= worth",
+    )
+    settle: float = parameter(
+        0.2, "1", "first share of each run that is left out", "a warm-up of hours in a day", within="[0, 1)"
+    )
     tolerance: float = parameter(0.05, "1", "change that is ignored", "from the reference experiment")
-    alpha: float = parameter(0.05, "1", "probability of a warning without a change", "from the reference experiment")
-    sure: float = parameter(0.005, "1", "probability of a failure without a change", "ten series fail in 5 % of runs")
+    alpha: float = parameter(
+        0.05, "1", "probability of a warning without a change", "from the reference experiment", within="(0, 0.5)"
+    )
+    sure: float = parameter(
+        0.005, "1", "probability of a failure without a change", "ten series fail in 5 % of runs", within="(0, 0.5)"
+    )
     worth: float = parameter(0.10, "1", "change that a pass must have been able to detect", "twice the tolerance")
-    band: float = parameter(0.15, "1", "distance from the median within which runs repeat", "customary")
-
-    def __post_init__(self) -> None:
-        """Raises ValueError for parameters outside their range."""
-        if not 0 <= self.settle < 1:
-            raise ValueError(f"run_difference: settle is {self.settle}: use a share from 0 to below 1, such as 20%")
-        if not 0 < self.sure <= self.alpha < 0.5:
-            raise ValueError(
-                f"run_difference: sure is {self.sure} and alpha is {self.alpha}: use 0 < sure <= alpha < 0.5"
-            )
-        if not (0 <= self.tolerance <= self.worth < math.inf and 0 < self.band < math.inf):
-            raise ValueError(
-                "run_difference: use a tolerance of 0 or more, a worth at least as large, and a band above 0"
-            )
+    band: float = parameter(
+        0.15, "1", "distance from the median within which runs repeat", "customary", within="(0, inf)"
+    )
 
     def definition(self) -> str:
         """The definition with its parameters."""

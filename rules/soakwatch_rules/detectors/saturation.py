@@ -17,7 +17,7 @@ from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.draft import absent, draft, half_unread
 from soakwatch_rules.load.offered import OVERLOADS
-from soakwatch_rules.parameter import parameter
+from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence, unseen
 from soakwatch_rules.spans import overlap_s
@@ -101,7 +101,7 @@ class _Full:
 
 
 @dataclass(frozen=True, slots=True)
-class Saturation:
+class Saturation(Parameters):
     """Says whether a resource with a limit reached it: session and connection tables, queues, open files, file
     systems and their inodes, memory of sockets, orphaned TCP sockets, memory pools, swap.
 
@@ -168,19 +168,15 @@ class Saturation:
         ),
     )
 
-    enter: float = parameter(0.95, "1", "share of the limit from which it is full", "retries and bursts need the rest")
-    leave: float = parameter(0.9, "1", "share below which it is no longer full", "a noisy plateau counts once")
+    order: ClassVar[tuple[str, ...]] = ("leave <= enter",)
+    enter: float = parameter(
+        0.95, "1", "share of the limit from which it is full", "retries and bursts need the rest", within="(0, 1]"
+    )
+    leave: float = parameter(
+        0.9, "1", "share below which it is no longer full", "a noisy plateau counts once", within="(0, 1]"
+    )
     lasting: float = parameter(60.0, "s", "minimum duration", "queues exist for bursts")
     ahead: float = parameter(259200.0, "s", "forecast time to the limit below which it warns", "a long weekend")
-
-    def __post_init__(self) -> None:
-        """Raises ValueError for parameters outside their range."""
-        if not 0 < self.leave <= self.enter <= 1:
-            raise ValueError(
-                f"saturation: leave is {self.leave:g} and enter is {self.enter:g}: use 0 < leave <= enter <= 100%"
-            )
-        if not (0 <= self.lasting < math.inf and 0 <= self.ahead < math.inf):
-            raise ValueError("saturation: lasting and ahead must be durations such as 60s and 3d")
 
     def definition(self) -> str:
         """The definition with its parameters."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -29,7 +28,7 @@ from soakwatch_rules.events.sessions import (
     turns,
     unread_list,
 )
-from soakwatch_rules.parameter import parameter
+from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import spacing, unseen
 from soakwatch_rules.traits import Family, Guide, Traits, Words
@@ -62,7 +61,7 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
-class SessionFlap:
+class SessionFlap(Parameters):
     """Fails if a session with a peer (BGP, OSPF, IS-IS, BFD, a member of a bundle, a tunnel) that was up goes down.
 
     A session goes down when its state says so; when an uptime goes back to less than the time between two readings, or
@@ -137,22 +136,13 @@ class SessionFlap:
     )
 
     allowed: float = parameter(0.0, "{flap}", "times that each session may go down", "a soak should have none")
-    prefixes: float = parameter(0.5, "1", "share of the usual prefixes below which they are lost", "half a table")
+    prefixes: float = parameter(
+        0.5, "1", "share of the usual prefixes below which they are lost", "half a table", within="[0, 1]"
+    )
     settle: float = parameter(60.0, "s", "time in which prefixes may be away", "a table is sent again in less")
     role_changes: float = parameter(
         0.0, "{change}", "changes of one master or of the spanning tree that fail; 0 = they warn", "redundancy may act"
     )
-
-    def __post_init__(self) -> None:
-        """Raises ValueError for parameters outside their range."""
-        if not 0 <= self.allowed < math.inf:
-            raise ValueError(f"session_flap: allowed is {self.allowed}: use 0 or more")
-        if not 0 <= self.prefixes <= 1:
-            raise ValueError(f"session_flap: prefixes is {self.prefixes}: use a share of 0 to 1")
-        if not 0 <= self.settle < math.inf:
-            raise ValueError(f"session_flap: settle is {self.settle}: use 0 or more seconds")
-        if not 0 <= self.role_changes < math.inf:
-            raise ValueError(f"session_flap: role_changes is {self.role_changes}: use 0 or more")
 
     def definition(self) -> str:
         """The definition with its parameters."""

@@ -14,7 +14,7 @@ from soakwatch_rules.machine.cards import duplexes, links, nodes, versions
 from soakwatch_rules.machine.cores import Uneven, governors, idle_states, spread, turbo
 from soakwatch_rules.machine.description import Cores, Machine, described
 from soakwatch_rules.machine.look import Look, Remark, together
-from soakwatch_rules.parameter import parameter
+from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import Input, RuleSpec
 from soakwatch_rules.traits import Family, Guide, Judges, Marks, Traits, Words
 from soakwatch_rules.wording.words import counted, some
@@ -27,7 +27,7 @@ _MOST = 6  # of what a sentence lists
 
 
 @dataclass(frozen=True, slots=True)
-class Setup:
+class Setup(Parameters):
     """Warns of what is known to limit a machine, or to make its results vary, with the remedy in the sentence.
 
     It reads what the target reported of itself as the run began: hosts by the agent, SSH or as the local machine,
@@ -120,21 +120,14 @@ class Setup:
     cstates: float = parameter(1.0, "1", "deep idle states where cores poll", "results vary", _ACTIONS)
     spread: float = parameter(1.0, "1", "receiving on few cores while others idle", "limits results", _ACTIONS)
     change: float = parameter(1.0, "1", "a set-up that changed during the run", "two runs in one", _ACTIONS)
-    exit_latency: float = parameter(20.0, "us", "idle states that take longer to leave are deep", "C1E takes 10 µs")
-    share: float = parameter(0.9, "1", "of the work of receiving on few cores", "nearly all of it")
-    busy: float = parameter(0.5, "1", "of their time that these spend on it", "half a core is left")
-    idle: float = parameter(0.7, "1", "of their time that the others are idle", "they could take it over")
-
-    def __post_init__(self) -> None:
-        """Raises ValueError for parameters outside their range."""
-        for name in _CHECKS:
-            if not 0 <= getattr(self, name) < len(_ACTIONS):
-                raise ValueError(f"setup: {name} is {getattr(self, name)}: use {' or '.join(_ACTIONS)}")
-        for name in ("share", "busy", "idle"):
-            if not 0 < getattr(self, name) <= 1:
-                raise ValueError(f"setup: {name} is {getattr(self, name)}: use a share above 0 and up to 100%")
-        if not 0 <= self.exit_latency < 1e6:
-            raise ValueError(f"setup: exit_latency is {self.exit_latency:g} µs: use 0 to below 1000000, which is 1 s")
+    exit_latency: float = parameter(
+        20.0, "us", "idle states that take longer to leave are deep", "C1E takes 10 µs", within="[0, 1000000)"
+    )
+    share: float = parameter(0.9, "1", "of the work of receiving on few cores", "nearly all of it", within="(0, 1]")
+    busy: float = parameter(0.5, "1", "of their time that these spend on it", "half a core is left", within="(0, 1]")
+    idle: float = parameter(
+        0.7, "1", "of their time that the others are idle", "they could take it over", within="(0, 1]"
+    )
 
     def definition(self) -> str:
         """The definition with its parameters."""

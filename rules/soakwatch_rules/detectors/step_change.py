@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
@@ -14,7 +13,7 @@ from soakwatch_model.series import Series
 from soakwatch_rules.draft import absent, draft, half_unread
 from soakwatch_rules.events.explanations import explanations
 from soakwatch_rules.lives import Life, lives
-from soakwatch_rules.parameter import parameter
+from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.stats.steps import Step, Steps, steps
@@ -37,7 +36,7 @@ class ExplainedStep:
 
 
 @dataclass(frozen=True, slots=True)
-class StepChange:
+class StepChange(Parameters):
     """Warns of a lasting step: a level that changed within minutes, stayed changed, and has no explanation.
 
     Each life is cut into blocks of ``lasting``/8 (at least one reading), each the median of the means of its fifths.
@@ -123,22 +122,21 @@ class StepChange:
     )
 
     rise: float = parameter(
-        0.10, "1", "minimum step, as a share of the level", "smaller ones are within daily variation"
+        0.10,
+        "1",
+        "minimum step, as a share of the level",
+        "smaller ones are within daily variation",
+        within="(0, 1)",
     )
-    sigmas: float = parameter(5.0, "{sigma}", "minimum step in robust sigmas of all such differences", "measured")
-    lasting: float = parameter(1800.0, "s", "how long both levels must last", "longer than a batch job or a spike")
-    load: float = parameter(0.10, "1", "change of the load that explains a step", "as large as the minimum step")
-
-    def __post_init__(self) -> None:
-        """Raises ValueError for parameters outside their range."""
-        if not 0 < self.rise < 1:
-            raise ValueError(f"step_change: rise is {self.rise}: use a share between 0 and 1, such as 10%")
-        if not 2 <= self.sigmas < math.inf:
-            raise ValueError(f"step_change: sigmas is {self.sigmas}: use 2 or more")
-        if not 1 <= self.lasting < math.inf:
-            raise ValueError(f"step_change: lasting is {self.lasting}: use 1s or more, such as 30m")
-        if not 0 < self.load < math.inf:
-            raise ValueError(f"step_change: load is {self.load}: use a share above 0")
+    sigmas: float = parameter(
+        5.0, "{sigma}", "minimum step in robust sigmas of all such differences", "measured", within="[2, inf)"
+    )
+    lasting: float = parameter(
+        1800.0, "s", "how long both levels must last", "longer than a batch job or a spike", within="[1, inf)"
+    )
+    load: float = parameter(
+        0.10, "1", "change of the load that explains a step", "as large as the minimum step", within="(0, inf)"
+    )
 
     def definition(self) -> str:
         """The definition with its parameters."""

@@ -18,7 +18,7 @@ from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
 from soakwatch_model.roles import DUT
 from soakwatch_rules.draft import draft
 from soakwatch_rules.load.tenants import BY_DEVICE, Load, Measure, Served, changes, edges, served
-from soakwatch_rules.parameter import parameter
+from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.peers import finite_numbers
 from soakwatch_rules.rule import Input, RuleSpec
 from soakwatch_rules.stats.contrast import Contrast, contrast
@@ -56,7 +56,7 @@ class _Effect:
 
 
 @dataclass(frozen=True, slots=True)
-class TenantIsolation:
+class TenantIsolation(Parameters):
     """Says whether the load of one tenant (virtual function, VDOM, context, VRF, tunnel) costs the others.
 
     Tenants are named in the plan (``tenants``), by a label ``tenant`` of what is theirs, or by the device (``VDOM x``,
@@ -128,18 +128,17 @@ class TenantIsolation:
         ),
     )
 
-    change: float = parameter(0.25, "1", "least rise of a tenant's load, of its base", "above the waves of a load")
-    loss: float = parameter(0.001, "1", "share that the others may lose more", "one packet in a thousand")
-    throughput: float = parameter(0.05, "1", "share of their throughput that the others may lose", "as for decline")
+    change: float = parameter(
+        0.25, "1", "least rise of a tenant's load, of its base", "above the waves of a load", within="(0, inf)"
+    )
+    loss: float = parameter(
+        0.001, "1", "share that the others may lose more", "one packet in a thousand", within="[0, 1)"
+    )
+    throughput: float = parameter(
+        0.05, "1", "share of their throughput that the others may lose", "as for decline", within="[0, 1)"
+    )
     latency: float = parameter(0.2, "1", "share by which the latency of the others may rise", "a fifth is noticed")
     cpu: float = parameter(0.2, "1", "share by which the CPU time of the others may rise before it warns", "as latency")
-
-    def __post_init__(self) -> None:
-        """Raises ValueError for parameters outside their range."""
-        if not (0 < self.change < math.inf and 0 <= self.loss < 1 and 0 <= self.throughput < 1):
-            raise ValueError("tenant_isolation: use a change above 0, and shares below 1, such as 25% and 0.1%")
-        if not (0 <= self.latency < math.inf and 0 <= self.cpu < math.inf):
-            raise ValueError("tenant_isolation: latency and cpu are shares, such as 20%")
 
     def definition(self) -> str:
         """The definition with its parameters."""

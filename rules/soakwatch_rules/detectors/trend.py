@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final, Literal
 
@@ -21,7 +20,7 @@ from soakwatch_rules.draft import absent, draft, half_unread
 from soakwatch_rules.growth.load import load_followed
 from soakwatch_rules.lives import Life, lives
 from soakwatch_rules.load.account import LoadAccount
-from soakwatch_rules.parameter import parameter
+from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.stats.ar1 import slope
@@ -80,7 +79,7 @@ class JudgedLife:
 
 
 @dataclass(frozen=True, slots=True)
-class Trend:
+class Trend(Parameters):
     """Fails if a level moves steadily in its bad direction through the whole run: CPU that creeps up, a board that gets
     hotter, answers that get slower. The catalogue says of each metric which direction is bad and whether it fails or
     only warns (``soakwatch metrics NAME``).
@@ -168,21 +167,24 @@ class Trend:
     )
 
     points: float = parameter(
-        0.10, "1", "rise of a share (CPU) in the run that counts", "a twentieth is daily variation"
+        0.10,
+        "1",
+        "rise of a share (CPU) in the run that counts",
+        "a twentieth is daily variation",
+        within="(0, 1)",
     )
-    kelvin: float = parameter(10.0, "Cel", "rise of a temperature in the run that counts", "a room varies by five")
-    share: float = parameter(0.5, "1", "rise of all else, as a share of the begin", "finds a doubled latency")
-    risk: float = parameter(0.005, "1", "risk of one false failure in a healthy run", "one night in two hundred")
-    shortest: float = parameter(21600.0, "s", "shortest time without a restart that is judged", "warm-ups take hours")
-
-    def __post_init__(self) -> None:
-        """Raises ValueError for parameters outside their range."""
-        if not 0 < self.points < 1 or not 0 < self.kelvin < math.inf or not 0 < self.share < math.inf:
-            raise ValueError("trend: points, kelvin and share must be above 0, such as 10%, 10 and 50%")
-        if not 0 < self.risk < 0.25:
-            raise ValueError(f"trend: risk is {self.risk}: use a share above 0 and below 25%")
-        if not 0 < self.shortest < math.inf:
-            raise ValueError("trend: shortest must be a duration, such as 6h")
+    kelvin: float = parameter(
+        10.0, "Cel", "rise of a temperature in the run that counts", "a room varies by five", within="(0, inf)"
+    )
+    share: float = parameter(
+        0.5, "1", "rise of all else, as a share of the begin", "finds a doubled latency", within="(0, inf)"
+    )
+    risk: float = parameter(
+        0.005, "1", "risk of one false failure in a healthy run", "one night in two hundred", within="(0, 0.25)"
+    )
+    shortest: float = parameter(
+        21600.0, "s", "shortest time without a restart that is judged", "warm-ups take hours", within="(0, inf)"
+    )
 
     def definition(self) -> str:
         """The definition with its parameters."""

@@ -169,7 +169,7 @@ def test_parts_of_a_window() -> None:
 @pytest.mark.parametrize("ratio", [-0.1, 1.0, float("nan")])
 def test_parameters_are_refused(ratio: float) -> None:
     """A ratio is a share of packets."""
-    with pytest.raises(ValueError, match="share of packets"):
+    with pytest.raises(ValueError, match="use a share"):
         Drops(ratio=ratio)
 
 

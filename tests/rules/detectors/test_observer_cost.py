@@ -113,7 +113,7 @@ def test_only_a_plan_makes_it_fail() -> None:
     assert judged(cost(0.5), cores(1)).outcome is Outcome.WARN
     finding = judged(cost(0.5), cores(1), rule=ObserverCost(fail=0.05))
     assert (finding.outcome, finding.limit) == (Outcome.FAIL, 0.05)
-    with pytest.raises(ValueError, match="such as 1% and 5%"):
+    with pytest.raises(ValueError, match="use a share above 0 and below 100%, such as 1%"):
         ObserverCost(limit=0)
 
 

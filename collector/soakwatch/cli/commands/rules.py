@@ -67,8 +67,10 @@ def _show(shelf: PluginFolder, name: str) -> None:
     known = parameters(rule)
     if known:
         click.echo("\nParameters:")
-        rows = [(p.name, p.shown or _default(p.default, p.unit), p.unit, p.about, p.origin or "-") for p in known]
-        show_table(("name", "default", "unit", "meaning", "where the default comes from"), rows)
+        rows = [
+            (p.name, p.shown or _default(p.default, p.unit), p.unit, p.allowed, p.about, p.origin or "-") for p in known
+        ]
+        show_table(("name", "default", "unit", "range", "meaning", "where the default comes from"), rows)
     measured = table(name)
     click.echo(f"\nMeasured on signals of known truth:\n\n{measured}" if measured else "\nMeasured: no table available")
 
