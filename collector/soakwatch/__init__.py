@@ -1,5 +1,1 @@
 """Soakwatch: watches a device under test through a soak run and says pass, fail or inconclusive, with evidence."""
-
-from soakwatch.core.former_names import install
-
-install()

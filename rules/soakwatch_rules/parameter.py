@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Mapping
 from dataclasses import field, fields
 from typing import ClassVar, NamedTuple
 
 from soakwatch_rules.wording.words import duration
 
-Former = Mapping[str, Mapping[str, str]]
-"""Names that a parameter had, each with its words of then and what they are now: plans in records have them."""
-_NONE: Former = {}
 _RELATIONS = {"<": operator.lt, "<=": operator.le}
 
 
@@ -54,7 +50,6 @@ class Parameter(NamedTuple):
     about: str
     origin: str
     words: tuple[str, ...]
-    former: Former
     within: Range
 
     @property
@@ -107,11 +102,10 @@ def parameter(
     about: str,
     origin: str = "",
     words: tuple[str, ...] = (),
-    former: Former = _NONE,
     within: str = "[0, inf)",
 ) -> float:
     """A field of a rule's dataclass that a plan may set; typed as its default's type. ``within`` is its range."""
-    made = parameter_of(default, unit, about, origin, words, former, within)
+    made = parameter_of(default, unit, about, origin, words, within)
     value: float = field(default=default, metadata={"parameter": made})
     return value
 
@@ -122,12 +116,11 @@ def parameter_of(
     about: str,
     origin: str = "",
     words: tuple[str, ...] = (),
-    former: Former = _NONE,
     within: str = "[0, inf)",
 ) -> Parameter:
     """A parameter that has no name yet."""
     limits = Range.of(f"[0, {len(words) - 1}]" if words else within)
-    return Parameter("", default, unit, about, origin, words, former, limits)
+    return Parameter("", default, unit, about, origin, words, limits)
 
 
 def parameters(rule: type) -> tuple[Parameter, ...]:

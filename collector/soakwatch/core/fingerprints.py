@@ -17,8 +17,7 @@ BEGIN_KEY: Final = "fingerprint"
 END_KEY: Final = "fingerprint_end"
 """The same as the run ended; without the targets that could not be asked then."""
 REPORTED_BY, NOTES = "reported_by", "notes"
-_REPORTED_BY_WAS: Final = "told_by"  # the key in records of earlier versions
-ABOUT_KEYS: Final = frozenset({REPORTED_BY, _REPORTED_BY_WAS, NOTES})
+ABOUT_KEYS: Final = frozenset({REPORTED_BY, NOTES})
 """Keys of a tree that say where it came from, and are no part of the machine."""
 MONITOR_HOST: Final = "monitor host"
 """The name of the tree of the machine that Soakwatch runs on, where no target is this machine."""
@@ -180,10 +179,10 @@ def event_detail(differing: Mapping[str, str]) -> dict[str, str]:
 def reporters(tree: Mapping[str, Tree]) -> dict[str, Tree]:
     """Which source reported each section of a tree; records that were written before are read as well.
 
-    >>> reporters({"told_by": {"cpu": "ssh"}})
+    >>> reporters({"reported_by": {"cpu": "ssh"}})
     {'cpu': 'ssh'}
     """
-    found = tree.get(REPORTED_BY, tree.get(_REPORTED_BY_WAS))
+    found = tree.get(REPORTED_BY)
     return found if isinstance(found, dict) else {}
 
 

@@ -91,23 +91,20 @@ def _parameters(
     values: dict[str, float] = {}
     problems: list[Problem] = []
     required: bool | None = None
-    for name_in_plan, value_in_plan in given.items():
-        key, value = _today(known, name_in_plan, value_in_plan)
+    for key, value in given.items():
         if key == REQUIRED:
             if isinstance(value, bool):
                 required = value
             else:
-                problems.append(
-                    document.problem((*path, name_in_plan), f"{key}: expected true or false, found {shown(value)}")
-                )
+                problems.append(document.problem((*path, key), f"{key}: expected true or false, found {shown(value)}"))
         elif key not in known:
             message = f"unknown parameter {key!r} of {name}{hint(key, [*known, REQUIRED])}"
-            problems.append(document.problem((*path, name_in_plan), message, key=True))
+            problems.append(document.problem((*path, key), message, key=True))
         else:
             try:
                 values[key] = parameter_value(known[key], value)
             except ValueError as error:
-                problems.append(document.problem((*path, name_in_plan), f"{key}: {error}"))
+                problems.append(document.problem((*path, key), f"{key}: {error}"))
     if not problems:
         try:
             _build(rule, values)
@@ -117,21 +114,13 @@ def _parameters(
     return plan, problems
 
 
-def _today(known: Mapping[str, Parameter], key: str, value: Plain) -> tuple[str, Plain]:
-    """A parameter under the name and word that it has now: plans in records keep those of their time."""
-    for parameter in known.values():
-        words = parameter.former.get(key)
-        if words is not None and isinstance(value, str):
-            return parameter.name, words.get(value, value)
-    return key, value
-
-
 def parameter_value(parameter: Parameter, value: object) -> float:
     """A parameter's value by its unit: ``s`` takes a duration, ``1`` a share, ``By`` a size, all else a number.
 
     Raises ValueError, in a sentence that shows how to write it.
 
-    >>> parameter_value(Parameter("tolerance", 0.05, "1", "", ""), "5%")
+    >>> from soakwatch_rules.parameter import parameter_of
+    >>> parameter_value(parameter_of(0.05, "1", "allowed loss"), "5%")
     0.05
     """
     if parameter.words:

@@ -8,8 +8,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import cast
 
-from soakwatch_model.crash_kinds import KERNEL
-from soakwatch_model.fact import KINDS, Certainty, Fact, Growth, Lost, Stage
+from soakwatch_model.fact import KINDS, Fact, Stage
 from soakwatch_model.finding import (
     Finding,
     Forecast,
@@ -25,10 +24,9 @@ from soakwatch_model.tree import Tree
 from soakwatch_model.window import Window
 
 _MARK_KINDS = "mark_kinds"
-"""What each mark is, in the order of ``marks``; records of earlier versions do not have it."""
+"""What each mark is, in the order of ``marks``."""
 _VICTIMS = "mark_victims"
 """Process, pid and core file of each mark that has them, null of another; left out where no mark has."""
-_OF_THE_DEVICE = tuple(kind.words for kind in KERNEL.values() if kind.outcome is Outcome.FAIL)
 _FACTS: Mapping[str, Callable[..., Fact]] = {kind.__name__: kind for kind in KINDS}
 """The kinds of facts by their names in a record."""
 _FACTS_KEY = "facts"
@@ -111,7 +109,7 @@ def finding_from_json(text: str) -> Finding:
         doubts=tuple(cast("list[str]", body["doubts"])),
         why=None if body.get("why") is None else InconclusiveReason(cast("str", body["why"])),
         forecast=_forecast(body.get("forecast")),
-        facts=tuple(_facts(body[_FACTS_KEY]) if _FACTS_KEY in body else _facts_of_numbers(body)),
+        facts=tuple(_facts(body[_FACTS_KEY])),
         rulings=tuple(_rulings(body.get("rulings"))),
     )
 
@@ -135,52 +133,22 @@ def _fact_in(name: str, value: Tree) -> Tree:
     return float(value) if isinstance(value, str) and value in _NOT_JSON else value
 
 
-def _facts_of_numbers(body: Mapping[str, Tree]) -> Iterator[Fact]:
-    """The facts of a finding of an earlier version, which kept them among its numbers, for those who show it."""
-    number = {name: _number(value) for name, value in cast("Mapping[str, Tree]", body["numbers"]).items()}
-    if "probability" in number:
-        yield Certainty(number["probability"], contradicted=number.get("straight_line", 0.0) > 0)
-    if "rise_per_hour" in number:
-        yield Growth(number["rise_per_hour"], number.get("change"), number.get("tolerance"))
-    if "stops" in number:
-        yield Lost(round(number["stops"]), by_ports="device_out" in number)
-
-
 def _rulings(body: Tree) -> Iterator[Ruling]:
-    """The rulings; none of a record of an earlier version, whose reasons hold their words."""
+    """The rulings in their order; left out where there is none."""
     for by, outcome, why, text, was, place in cast("list[tuple[str, str, str | None, str, str, str]]", body or []):
         reason = None if why is None else InconclusiveReason(why)
         yield Ruling(by, Outcome(outcome), reason, text, Outcome(was), Place(place))
 
 
 def _marks(body: Mapping[str, Tree]) -> tuple[Mark, ...]:
-    """The marks; of a record of an earlier version, which kept their text only, with the kind that it says."""
+    """The marks, each with its kind."""
     marks = cast("list[tuple[int, int | None, str]]", body["marks"])
-    kinds = cast("list[tuple[str, bool]] | None", body.get(_MARK_KINDS))
-    if kinds is None:
-        return tuple(_mark_of_text(*mark) for mark in marks)
+    kinds = cast("list[tuple[str, bool]]", body[_MARK_KINDS])
     victims = cast("list[tuple[str, str, str] | None]", body.get(_VICTIMS, [None] * len(marks)))
     return tuple(
         Mark(*mark, kind=MarkKind(kind), planned=planned, victim=None if victim is None else Victim(*victim))
         for mark, (kind, planned), victim in zip(marks, kinds, victims, strict=True)
     )
-
-
-def _mark_of_text(begin_ns: int, end_ns: int | None, text: str) -> Mark:
-    """A mark whose kind is not kept, by the words that the shipped rules use.
-
-    >>> mark = _mark_of_text(0, 9, "snmp silent (planned): a reboot was announced")
-    >>> mark.kind.value, mark.planned
-    ('silence', True)
-    """
-    kind = MarkKind.MOMENT
-    if text.startswith(_OF_THE_DEVICE):
-        kind = MarkKind.DEVICE
-    elif "emory cgroup out of memory" in text:
-        kind = MarkKind.GROUP_KILL
-    elif "silent" in text:
-        kind = MarkKind.SILENCE
-    return Mark(begin_ns, end_ns, text, kind, planned="(planned" in text)
 
 
 def _forecast(body: Tree) -> Forecast | None:

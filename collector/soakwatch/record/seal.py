@@ -138,9 +138,7 @@ class Checked:
 
 
 def seals_in(sql: sqlite3.Connection) -> tuple[Seal, ...]:
-    """The seals of a record, oldest first; none in one of a version before seals."""
-    if sql.execute("SELECT 1 FROM sqlite_schema WHERE type='table' AND name='seal'").fetchone() is None:
-        return ()
+    """The seals of a record, oldest first."""
     rows = sql.execute("SELECT n, document, signature, stamp FROM seal ORDER BY n").fetchall()
     return tuple(
         Seal(int(n), str(document), "" if sign is None else str(sign), stamp if isinstance(stamp, bytes) else b"")

@@ -164,7 +164,6 @@ class MemoryGrowth(Parameters):
         "what decides: the shape (rule growth), where it can, or the stages alone, as the method is worded",
         "a warm-up is not a leak",
         ("shape", "stages"),
-        {"decides": {"with growth": "shape", "alone": "stages"}},
     )
 
     @property

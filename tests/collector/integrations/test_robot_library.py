@@ -177,9 +177,8 @@ def test_refusals_are_one_sentence(robot: Robot, run: Path, tmp_path: Path) -> N
 
 def test_without_a_run(robot: Robot, tmp_path: Path) -> None:
     """The library says what is missing when a keyword wants it, not before."""
-    suite = (
-        "*** Settings ***\nLibrary    soakwatch.robot\n\n*** Test Cases ***\nNone\n    Mark Soak Event    failover\n"
-    )
+    case = "*** Test Cases ***\nNone\n    Mark Soak Event    failover\n"
+    suite = f"*** Settings ***\nLibrary    soakwatch.integrations.robot\n\n{case}"
     assert robot(suite).returncode == 1
     assert "no run given: pass it to the library, or export SOAKWATCH_RUN" in outcomes(tmp_path)["None"][1]
     assert robot(suite, SOAKWATCH_RUN="nowhere").returncode == 1
@@ -189,7 +188,7 @@ def test_without_a_run(robot: Robot, tmp_path: Path) -> None:
 def test_its_documentation_is_complete(tmp_path: Path) -> None:
     """Robot's own libdoc finds four keywords with arguments and text, and the version."""
     done = subprocess.run(
-        [sys.executable, "-m", "robot.libdoc", "soakwatch.robot", str(tmp_path / "doc.xml")],
+        [sys.executable, "-m", "robot.libdoc", "soakwatch.integrations.robot", str(tmp_path / "doc.xml")],
         capture_output=True,
         text=True,
         timeout=240,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -106,21 +104,6 @@ def test_findings_come_back_without_loss() -> None:
     assert repr(back) == repr(FULL)
     bare = Finding("r", 1, Outcome.PASS, "t", "m", "", Window(0, 1), "d", "r", 0, measured=np.float64(0.1))
     assert finding_from_json(finding_to_json(bare)) == bare
-
-
-def test_a_mark_of_an_earlier_record_is_what_its_text_says() -> None:
-    """Earlier versions kept the text of a mark only: what it was is read from that, once, when the record is read."""
-    texts = {
-        "ssh silent (path): another source answered": Mark(1, 9, "", MarkKind.SILENCE),
-        "lockup of web": Mark(1, 9, "", MarkKind.DEVICE),
-        "OOM kill: Memory cgroup out of memory: Killed process 9 (x)": Mark(1, 9, "", MarkKind.GROUP_KILL),
-        "full (10 packets) (planned)": Mark(1, 9, "", planned=True),
-        "100 % for 12 s": Mark(1, 9, ""),
-    }
-    marks = tuple(replace(mark, text=text) for text, mark in texts.items())
-    body = json.loads(finding_to_json(replace(FULL, marks=marks)))
-    del body["mark_kinds"]
-    assert finding_from_json(json.dumps(body)).marks == marks
 
 
 def test_live_findings_are_replaced_and_alarms_kept_as_withdrawn(tmp_path: Path) -> None:

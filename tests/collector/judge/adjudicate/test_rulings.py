@@ -13,7 +13,7 @@ from soakwatch.judge.adjudicate.so_far import so_far
 from soakwatch.judge.cases import CaseBuilder
 from soakwatch.record import finding_from_json, finding_to_json
 from soakwatch.report.json import finding_document
-from soakwatch_model.fact import Certainty, Growth, Lost, PartOfRun, Repeated
+from soakwatch_model.fact import PartOfRun, Repeated
 from soakwatch_model.finding import Finding, InconclusiveReason, Outcome, Place
 from soakwatch_model.window import Window
 
@@ -41,17 +41,13 @@ def test_the_reason_stays_what_the_rule_said() -> None:
 
 
 def test_rulings_and_facts_are_kept_in_a_record() -> None:
-    """And one that was written without them has its composed reason as its sentence."""
+    """A fact of a kind that is not known here is left out."""
     ruled = replace(WRITTEN, facts=(PartOfRun(12.5), PartOfRun(float("inf"))))
     ruled = ruled.ruled("lifetime", Outcome.NOT_APPLICABLE, "briefly:", place=Place.BEFORE)
     text = finding_to_json(ruled)
     assert finding_from_json(text) == ruled
     body = json.loads(text)
     assert body["reason"] == "it grows"
-    del body["rulings"], body["facts"]
-    body["reason"] = "briefly: it grows"
-    before = finding_from_json(json.dumps(body))
-    assert (before.sentence, before.rulings, before.facts) == ("briefly: it grows", (), ())
     assert finding_from_json(json.dumps(body | {"facts": [["OfALaterVersion", {"x": 1}]]})).facts == ()
 
 
@@ -63,19 +59,6 @@ def test_verdict_json_has_the_sentence_and_the_rulings(place: Place) -> None:
     assert document["reason"] == ruled.sentence
     assert document["rulings"] == [{"by": "role", "outcome": "warn", "text": "not the device"}]
     assert finding_document(WRITTEN)["rulings"] == []
-
-
-def test_a_record_that_kept_facts_among_its_numbers_is_still_shown() -> None:
-    """Findings of an earlier version have none: those who show them take what their numbers say."""
-    numbers = {"probability": 0.3, "straight_line": 1.0, "rise_per_hour": -2.0, "change": 0.1, "stops": 2.0}
-    body = json.loads(finding_to_json(replace(WRITTEN, numbers=numbers)))
-    del body["facts"]
-    earlier = finding_from_json(json.dumps(body))
-    assert earlier.fact(Certainty) == Certainty(0.3, contradicted=True)
-    assert earlier.fact(Growth) == Growth(-2.0, 0.1)
-    assert earlier.fact(Lost) == Lost(2)
-    body["numbers"] = {"device_out": 3.0, "stops": 0.0}
-    assert finding_from_json(json.dumps(body)).facts == (Lost(0, by_ports=True),)
 
 
 def test_what_only_its_repetition_fails_is_left_to_the_end_of_a_run() -> None:
