@@ -80,7 +80,7 @@ def test_a_speed_that_fell_warns_and_a_link_that_is_down_has_none() -> None:
 def test_a_file_system_that_became_read_only_fails_and_an_image_does_not() -> None:
     """It is said what it was, not that it was down; what was read-only from the start is meant so."""
     value = np.where(np.arange(1440) < 700, 1.0, 0.0)
-    found = []
+    found: list[Finding] = []
     for name, readings_of in (("/var", value), ("/", np.ones(1440)), ("/rom", np.zeros(1440))):
         series = readings("system.filesystem.writable", readings_of, 60.0, object=f"mountpoint={name}")
         found += Change().judge(Case("dut", series.object, DAY, (series,)))
