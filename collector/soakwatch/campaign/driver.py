@@ -57,6 +57,7 @@ from soakwatch.core.redaction import redaction_of
 from soakwatch.core.run_command import run_command
 from soakwatch.core.yaml import Plain
 from soakwatch.record import RECORD_NAME, RecordView
+from soakwatch_rules.wording.words import percent
 
 POLL_S = 0.2
 MAX_BROKEN = 3
@@ -304,7 +305,7 @@ class Driver:
         if enough(repeat, len(done), width):
             self.ledger.add(time.time_ns(), kinds.ENOUGH, cell=cell, repetition=len(done), half_width=width)
             self.history.enough[cell] = len(done)
-        shown = "not known yet" if width is None else f"±{100 * width:.2g} %"
+        shown = "not known yet" if width is None else f"±{percent(width)}"
         self.listener.tell(f"{cell}: the median of {repeat.of} is {shown} after {len(done)} runs")
         for sentence in known.without:
             self.listener.tell(f"{cell}: warning: a run without the figure does not count: {sentence}")

@@ -12,7 +12,7 @@ from soakwatch.core.units import show_seconds
 from soakwatch.engine.plan_check import SourceCheck, by_metric, live_values
 from soakwatch_model.metric import BY_NAME, GAUGE
 from soakwatch_model.sample import Fault
-from soakwatch_rules.wording.words import counted
+from soakwatch_rules.wording.words import counted, percent
 
 _MAX_FAULTS = 12
 _FEW_MORE = 3  # so few are shown rather than counted
@@ -60,15 +60,6 @@ def show_source_check(
         say(f"in the profile, but not on this device: {names}", indent=2)
     for note in check.facts.notes if check.facts else ():
         say(f"note: {harmless(note)}", indent=2)
-
-
-def percent(share: float) -> str:
-    """A share in percent, with two digits, or as many as it has.
-
-    >>> percent(0.00123), percent(0.5), percent(1.029)
-    ('0.12 %', '50 %', '103 %')
-    """
-    return f"{100 * share:.2g} %" if share < 0.995 else f"{100 * share:.0f} %"
 
 
 def shown_value(metric: str, low: float, high: float) -> str:

@@ -16,7 +16,7 @@ from soakwatch_model.case import Ledger
 from soakwatch_model.finding import Outcome
 from soakwatch_model.window import Window
 from soakwatch_rules.wording import words
-from soakwatch_rules.wording.words import plural, three_digits
+from soakwatch_rules.wording.words import percent, plural, three_digits
 
 UNKNOWN = "not known"
 
@@ -159,7 +159,7 @@ def small_share(value: float | None) -> str:
     """
     if value is None or not math.isfinite(value):
         return UNKNOWN
-    return "under 0.01 %" if 0 < value < 1e-4 else f"{100 * value:.3g} %"
+    return "under 0.01 %" if 0 < value < 1e-4 else percent(value)
 
 
 def utc(time_ns: int | None) -> str:

@@ -22,7 +22,7 @@ from soakwatch_model.metric import flows
 from soakwatch_model.window import Window
 from soakwatch_rules.detectors.overload_loss import OverloadLoss
 from soakwatch_rules.rule import Rule
-from soakwatch_rules.wording.words import quantity
+from soakwatch_rules.wording.words import percent, quantity
 
 META = "capacity"
 """The meta of a record that holds the searches, as JSON."""
@@ -234,7 +234,7 @@ def goal_words(goal: GoalBounds, unit: str) -> str:
 
 def trial_words(trial: Trial, unit: str) -> str:
     """One trial in a few words."""
-    lost = "nothing lost" if trial.lost <= 0 else f"{100 * trial.loss:.3g} % lost"
+    lost = "nothing lost" if trial.lost <= 0 else f"{percent(trial.loss)} lost"
     warmup = ", warm-up" if trial.warmup else ""
     sent = f"{rate_words(trial.rate, unit)} for {show_seconds(round(trial.sent_s, 1))}"
     return f"trial at {100 * trial.level:.2f} %: {sent}, {lost}{warmup}"

@@ -21,6 +21,7 @@ from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.metric import BY_NAME
 from soakwatch_model.window import Window
 from soakwatch_rules.rule import Rule
+from soakwatch_rules.wording.words import percent
 
 RULE = "coverage"
 _VERSION = 1
@@ -125,7 +126,7 @@ def _left_out(column: Mapping[str, object], window: Window) -> Finding:
         window=window,
         definition="values that their metric cannot have are left out; more than "
         f"{100 * _MAX_LEFT_OUT_SHARE:g} % of a column make it inconclusive",
-        reason=f"column {name}: {column['why']}, {100 * share:.2g} % of its samples",
+        reason=f"column {name}: {column['why']}, {percent(share)} of its samples",
         samples=0,
         why=InconclusiveReason.UNREAD if many else None,
         settle=f"say its unit with --unit '{name}=UNIT', or leave it out with --skip '{name}'" if many else "",

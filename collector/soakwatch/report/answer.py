@@ -29,7 +29,7 @@ from soakwatch_model.window import Window
 from soakwatch_rules.causes import Cause, lag
 from soakwatch_rules.traits import GrowthMethod, Marks, plain_words, traits_of
 from soakwatch_rules.wording.forecast import forecast_words
-from soakwatch_rules.wording.words import counted
+from soakwatch_rules.wording.words import counted, percent
 
 MAX_STEPS = 5
 _MAX_NAMED, _MAX_TEXT = 3, 220
@@ -236,7 +236,7 @@ def _how_much(finding: Finding) -> str:
     if {"mean_first", "mean_last"} <= numbers.keys():
         ends = extent(numbers["mean_first"], numbers["mean_last"], finding.unit)
         grew = finding.fact(Growth)
-        change = "" if grew is None or grew.change is None else f", {100 * grew.change:+.3g} %"
+        change = "" if grew is None or grew.change is None else f", {percent(grew.change, sign=True)}"
         text += f" ({ends}{change})"
     limit = limit_words(finding)
     return f"{text}; {limit}" if limit else text

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from soakwatch.judge.capacity import CapacitySearch, Trial
 from soakwatch.plan.capacity import loss_words
+from soakwatch_rules.wording.words import percent
 
 WIDTH, HEIGHT = 760, 300
 _LEFT, _RIGHT, _TOP, _BOTTOM = 60, 20, 16, 44
@@ -84,14 +85,14 @@ def trial_plot(search: CapacitySearch) -> TrialPlot | None:
         for level, upper, word in ((each.lower, False, "lower"), (each.upper, True, "upper"))
         if level is not None
     )
-    across = tuple((x(tick), f"{100 * tick:.3g} %") for tick in _ticks(low, high))
-    upwards = tuple((y(tick), f"{100 * tick:.3g} %") for tick in _ticks(0.0, most))
+    across = tuple((x(tick), percent(tick)) for tick in _ticks(low, high))
+    upwards = tuple((y(tick), percent(tick)) for tick in _ticks(0.0, most))
     return TrialPlot(dots, edges, across, upwards)
 
 
 def _words(trial: Trial) -> str:
     warmup = " (warm-up)" if trial.warmup else ""
-    return f"{100 * trial.level:.2f} % of full for {trial.sent_s:.1f} s: {100 * trial.loss:.3g} % lost{warmup}"
+    return f"{100 * trial.level:.2f} % of full for {trial.sent_s:.1f} s: {percent(trial.loss)} lost{warmup}"
 
 
 def _reach(levels: Sequence[float]) -> tuple[float, float]:

@@ -28,7 +28,7 @@ from soakwatch_rules.stats.capacity import NOTHING, Capacity, carried, excess
 from soakwatch_rules.stats.flow import binned
 from soakwatch_rules.stats.tally import Tally
 from soakwatch_rules.traits import Family, Guide, Traits, Words
-from soakwatch_rules.wording.words import duration, moment, quantity, three_digits
+from soakwatch_rules.wording.words import duration, moment, percent, quantity, three_digits
 
 _BIN_S = 10.0
 _CADENCES = 2.0
@@ -358,9 +358,7 @@ class OverloadLoss(Parameters):
                 )
             reason = f"{text}; the capacity is not known, so the loss may be due to overload"
             return replace(finding, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=remedy)
-        can = (
-            f"a capacity of {'at least ' * known.bound}{quantity(known.rate, f'{unit}/s')} ± {100 * known.error:.2g} %"
-        )
+        can = f"a capacity of {'at least ' * known.bound}{quantity(known.rate, f'{unit}/s')} ± {percent(known.error)}"
         if ratio > self.limit + _SIGMAS * known.error:
             least = "at least " if known.bound else ""
             reason = f"{text}, {least}{quantity(ratio, '1')} of {can} more than the overload explains"

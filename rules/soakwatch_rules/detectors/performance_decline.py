@@ -25,7 +25,7 @@ from soakwatch_rules.stats.standstill import Stop, stops_of_rate
 from soakwatch_rules.stats.trend import judge_trend
 from soakwatch_rules.stats.trend_answer import Trend
 from soakwatch_rules.traits import Family, Guide, Marks, Traits, Words
-from soakwatch_rules.wording.words import counted, duration, quantity
+from soakwatch_rules.wording.words import counted, duration, percent, quantity
 
 _MIN_SAMPLES = 16
 _HOUR_S = 3600.0
@@ -236,9 +236,9 @@ class PerformanceDecline(Parameters):
         )
 
     def _conclude(self, finding: Finding, trend: Trend, fell: Fall | None, level: float) -> Finding:
-        hourly = f"{-100 * _cut(trend.rate * _HOUR_S / level):+.2g} %/h"
+        hourly = f"{percent(-_cut(trend.rate * _HOUR_S / level), sign=True)}/h"
         lower = fell is not None and fell.probability >= _SURE
-        change = "" if fell is None else f"last quarter {-100 * _cut(fell.share):+.3g} % compared with the first"
+        change = "" if fell is None else f"last quarter {percent(-_cut(fell.share), sign=True)} compared with the first"
         if trend.outcome is Outcome.FAIL or lower:
             word = _WORDS.get(trend.shape, f"shape {trend.shape}")
             still = f"still falling ({hourly})" if trend.outcome is Outcome.FAIL else "no longer falling"
@@ -264,9 +264,7 @@ class PerformanceDecline(Parameters):
         if fell is not None and fell.share > self.tolerance:
             longer = (_TIMES * fell.error / (fell.share - self.tolerance)) ** 2 - 1
             hours = min(max(longer, 0.1) * finding.window.seconds / _HOUR_S, _MAX_HOURS)
-            reason = (
-                f"{change}, ± {100 * _cut(fell.error):.2g} %: a decline or noise; not falling at the end ({hourly})"
-            )
+            reason = f"{change}, ± {percent(_cut(fell.error))}: a decline or noise; not falling at the end ({hourly})"
             numbers = dict(finding.numbers) | {"probability": fell.probability}
             return replace(
                 finding,

@@ -35,7 +35,7 @@ from soakwatch_rules.stats.pauses import (
 )
 from soakwatch_rules.stats.standstill import stops_of_rate
 from soakwatch_rules.traits import Family, Guide, Marks, Traits, Words
-from soakwatch_rules.wording.words import counted, duration, quantity
+from soakwatch_rules.wording.words import counted, duration, percent, quantity
 
 _MIN_SAMPLES = 16  # readings of one level
 _MARKS = 50
@@ -409,7 +409,7 @@ class PeriodicPause(Parameters):
             return f"pauses of {duration(self.repeated)} or longer that keep a period fail"
         share = sum(p.lost_s for p in long if p.sure) / max(case.window.seconds, 1e-9)
         if len(long) > MIN_INTERVALS and share > _SHARE:
-            return f"pauses of {duration(self.repeated)} or longer take {100 * share:.2g} % of the time, over 1 %"
+            return f"pauses of {duration(self.repeated)} or longer take {percent(share)} of the time, over 1 %"
         return ""
 
 

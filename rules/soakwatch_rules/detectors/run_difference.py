@@ -22,7 +22,7 @@ from soakwatch_rules.stats.differences import Difference, difference, repeatabil
 from soakwatch_rules.stats.flow import amount
 from soakwatch_rules.stats.repetitions import repetitions_needed
 from soakwatch_rules.traits import Guide, Limit, Marks, Traits, Words
-from soakwatch_rules.wording.words import counted, duration, quantity
+from soakwatch_rules.wording.words import counted, duration, percent, quantity
 
 _MIN_SAMPLES = 16
 _LOST = frozenset((*flows(LOST), *flows(FAILED)))
@@ -271,7 +271,7 @@ class RunDifference(Parameters):
         unit, worse = series.trait.unit, series.trait.worse
         runs = counted(d.n_old, "earlier run")
         old = f"{quantity(d.old, unit)} in {runs}"
-        text = f"{_what(series)}: {quantity(d.new, unit)}, {100 * d.change:+.3g} % compared with {old}"
+        text = f"{_what(series)}: {quantity(d.new, unit)}, {percent(d.change, sign=True)} compared with {old}"
         if d.spread is None or d.p_up is None or d.p_down is None or d.smallest is None:
             if d.n_old > 1 or d.old == d.new == 0:
                 return replace(finding, outcome=Outcome.PASS, reason=f"{text}: zero in all runs")
@@ -281,7 +281,7 @@ class RunDifference(Parameters):
                 why=InconclusiveReason.NO_REFERENCE,
                 settle="needs two earlier runs, better five",
             )
-        text += f", which vary by {100 * d.spread:.2g} % (sd)"
+        text += f", which vary by {percent(d.spread)} (sd)"
         p = d.p_up if d.change > 0 else d.p_down
         bad = worse is None or (worse == "up") == (d.change > 0)
         if (d.rose or d.fell) and bad:
@@ -294,7 +294,7 @@ class RunDifference(Parameters):
             return replace(finding, outcome=Outcome.PASS, reason=f"{text}: equal within {quantity(d.tolerance, '1')}")
         seems = abs(d.change) > d.tolerance and bad
         if not seems and d.smallest <= max(self.worth, d.tolerance):
-            seen = f"a change of {100 * d.smallest:.2g} % would have been detected"
+            seen = f"a change of {percent(d.smallest)} would have been detected"
             return replace(finding, outcome=Outcome.PASS, reason=f"{text}: no difference; {seen}")
         needed = runs_needed(d.spread, max(self.worth, d.tolerance), 1, d.alpha)
         settle = f"needs {needed} earlier runs at this variation" if needed is not None and needed > d.n_old else ""
@@ -320,7 +320,7 @@ class RunDifference(Parameters):
             within = "lie" if repeats.within else "do not all lie"
             doubts.append(
                 f"{repeats.n} runs {within} within ±{100 * self.band:g} % of their median (worst "
-                f"{100 * repeats.worst:.2g} %), which proves an sd below {100 * repeats.sd_upper:.2g} %"
+                f"{percent(repeats.worst)}), which proves an sd below {percent(repeats.sd_upper)}"
             )
         return doubts
 

@@ -17,7 +17,7 @@ from soakwatch_rules.stats.daily import DAY_S, of_a_day
 from soakwatch_rules.stats.following import Following, explained, holds
 from soakwatch_rules.stats.trend_answer import Trend
 from soakwatch_rules.wording.growth import hourly, per_hour
-from soakwatch_rules.wording.words import duration, quantity
+from soakwatch_rules.wording.words import duration, percent, quantity
 
 Floats = NDArray[np.float64]
 _HALF_A_DAY_S, _QUARTER_S = 43200.0, 21600.0
@@ -98,7 +98,7 @@ def part_of_a_wave(finding: Finding, trend: Trend, life: Life, series: Series, r
     if span_s < min(_CUT * run_s, _QUARTER_S):
         little = max(little, 2 * _WAVE * float(np.sin(np.pi * span_s / DAY_S)))
     if span_s < _HALF_A_DAY_S and rise < little * abs(trend.level):
-        reason = f"{finding.reason}; {100 * rise / abs(trend.level):.2g} % in total, which may be part of a daily cycle"
+        reason = f"{finding.reason}; {percent(rise / abs(trend.level))} in total, which may be part of a daily cycle"
         settle = f"needs a run of 24 h, {duration(2 * _HALF_A_DAY_S - span_s)} more"
         return replace(
             finding,

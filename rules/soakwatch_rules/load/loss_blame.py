@@ -16,6 +16,7 @@ from soakwatch_rules.load.loss_account import Seen, Share
 from soakwatch_rules.load.offers import Offer
 from soakwatch_rules.load.path_ledger import BEHIND, WORDS, PathLedger, Ports
 from soakwatch_rules.stats.outage import Bins
+from soakwatch_rules.wording.words import percent
 
 _MUCH = 0.1  # of a load: without it nobody knows what the device stood
 _READINGS = 3
@@ -113,9 +114,7 @@ def _more_than_let_out(finding: Finding, crossed: Sequence[PathLedger]) -> Findi
     if len(crossed) < _READINGS or abs(taken - sent) > _UNEVEN * sent or let >= (1 - _UNEVEN) * back:
         return finding
     text = PathLedger(sent, taken, let, back, None).text
-    reason = (
-        f"{finding.reason}, but the device's interfaces sent out {100 * (1 - let / back):.3g} % less than that: {text}"
-    )
+    reason = f"{finding.reason}, but the device's interfaces sent out {percent(1 - let / back)} less than that: {text}"
     settle = (
         "read every port that carries the load, or find out which figures are right: the generator's or the device's"
     )

@@ -9,7 +9,7 @@ from soakwatch_model.series import Series
 from soakwatch_rules.lives import Life
 from soakwatch_rules.stats.stages import Comparison
 from soakwatch_rules.wording.names import name_of
-from soakwatch_rules.wording.words import counted, moment, plus_minus, quantity
+from soakwatch_rules.wording.words import counted, moment, percent, plus_minus, quantity
 
 _LITTLE = 0.15  # of the rise: of a straight leak half of it comes after the middle third
 
@@ -41,7 +41,7 @@ def sentence(judged: JudgedLife, series: Series, tolerance: float, several: int 
     With ``several`` lifetimes it says which one.
     """
     c, unit = judged.of, series.trait.unit
-    change = f"{100 * (c.last - c.first) / abs(c.first):+.3g} %" if c.first else f"{quantity(c.last, unit)} from zero"
+    change = percent((c.last - c.first) / abs(c.first), sign=True) if c.first else f"{quantity(c.last, unit)} from zero"
     rate = quantity(abs(c.last - c.first) / judged.hours, f"{unit}/h")
     verb = "went" if c.last == c.first else "grew" if c.last > c.first else "fell"
     means = (
@@ -75,7 +75,7 @@ def doubts_of(judged: JudgedLife, series: Series, short: int, tolerance: float) 
     else:
         rate = c.smallest / judged.hours
         daily = 24 * rate / abs(c.first) if c.first else 0.0
-        share = f" ({100 * daily:.3g} % of the level a day)" if 0 < daily <= 1 else ""
+        share = f" ({percent(daily)} of the level a day)" if 0 < daily <= 1 else ""
         share = f" ({daily:.3g} times the level a day)" if daily > 1 else share
         doubts.append(f"only a leak of {quantity(rate, f'{series.trait.unit}/h')}{share} or more would have been found")
     if not c.grows and c.rise > c.allowed:

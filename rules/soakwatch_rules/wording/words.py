@@ -37,6 +37,15 @@ def quantity(value: float, unit: str) -> str:
     return f"{number}{name}"
 
 
+def percent(share: float, *, sign: bool = False) -> str:
+    """A share in percent as ``quantity`` has it, on demand with its sign.
+
+    >>> percent(0.125), percent(-1.0, sign=True), percent(12.345, sign=True)
+    ('12.5 %', '-100 %', '+1,230 %')
+    """
+    return f"{'+' if sign and share > 0 else ''}{quantity(share, '1')}"
+
+
 def plus_minus(value: float, error: float, unit: str) -> str:
     """A value with its error, both in the unit that suits the value.
 

@@ -14,7 +14,7 @@ from soakwatch.core.formatting import extent, quantity
 from soakwatch_model.finding import Outcome
 from soakwatch_rules.stats.agreement import Agreement, compare, corrected
 from soakwatch_rules.stats.repetitions import tolerance_proven
-from soakwatch_rules.wording.words import counted
+from soakwatch_rules.wording.words import counted, percent
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,9 +323,9 @@ def comparison_sentence(pair: Pair, agreement: Agreement, words: str) -> str:
         said = f"{pair.new_name} is the same as {pair.earlier_name}"
     else:
         more = "more" if change > 0 else "less"
-        said = f"{pair.new_name} has {100 * abs(change):.3g} % {more} than {pair.earlier_name}"
+        said = f"{pair.new_name} has {percent(abs(change))} {more} than {pair.earlier_name}"
     if agreement.low is not None and agreement.high is not None:
-        said += f" (interval {100 * (agreement.low - 1):+.3g} to {100 * (agreement.high - 1):+.3g} %)"
+        said += f" (interval {percent(agreement.low - 1, sign=True).removesuffix(' %')} to {percent(agreement.high - 1, sign=True)})"
     n = f"{agreement.n_new} and {counted(agreement.n_earlier, 'run')}"
     if agreement.n_new == agreement.n_earlier == 1:
         n = "one run each"

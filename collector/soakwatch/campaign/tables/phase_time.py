@@ -25,6 +25,7 @@ from soakwatch.runs.figures import UNDER_LOAD, figure_over
 from soakwatch_model.finding import Outcome
 from soakwatch_model.window import Window
 from soakwatch_rules.stats.agreement import Agreement, compare, corrected
+from soakwatch_rules.wording.words import percent
 
 PARTS = 6
 _ALIKE = 0.05
@@ -133,9 +134,9 @@ def _findings(
         change = 0.0 if worst.ratio is None else worst.ratio - 1
         interval = ""
         if worst.low is not None and worst.high is not None:
-            interval = f" (interval {100 * (worst.low - 1):+.3g} to {100 * (worst.high - 1):+.3g} %)"
+            interval = f" (interval {percent(worst.low - 1, sign=True).removesuffix(' %')} to {percent(worst.high - 1, sign=True)})"
         new, old = earlier.names
-        more = f"{100 * abs(change):.3g} % {'more' if change > 0 else 'less'}"
+        more = f"{percent(abs(change))} {'more' if change > 0 else 'less'}"
         reason = (
             f"{words}, {name} from {stretch[0]} to {stretch[1]}: {new} has up to {more} than {old}{interval};"
             f" p {worst.p_difference:.2g} after Holm's correction for {tests} parts"

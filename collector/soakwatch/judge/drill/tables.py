@@ -7,6 +7,7 @@ from typing import Final
 
 from soakwatch.core.units import show_seconds
 from soakwatch.judge.drill.trials import KindTried, SizeTried
+from soakwatch_rules.wording.words import percent
 
 SCHEMA: Final = 1
 """The version of the document."""
@@ -20,7 +21,7 @@ def size_text(unit: str, size: float) -> str:
     >>> size_text("1", 0.0003), size_text("1", 2.0), size_text("s", 90)
     ('0.03 %', '200 %', '1 min 30 s')
     """
-    return show_seconds(size) if unit == "s" else f"{100 * size:.3g} %"
+    return show_seconds(size) if unit == "s" else percent(size)
 
 
 def limit_text(kind: KindTried, smallest: float | None) -> str:

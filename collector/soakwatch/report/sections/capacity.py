@@ -13,6 +13,7 @@ from soakwatch.report.blocks import HTML, Block, Cell, Column, Table, Text, colu
 from soakwatch.report.page import Page
 from soakwatch.report.trial_plot import trial_plot
 from soakwatch_model.finding import Outcome
+from soakwatch_rules.wording.words import percent
 
 ORDER = 15
 TITLE = "Capacity"
@@ -123,7 +124,7 @@ def _trials(search: CapacitySearch) -> list[list[Cell | str]]:
                 rate_words(trial.rate, search.unit),
                 number(round(trial.offered)),
                 number(round(trial.lost)),
-                f"{100 * trial.loss:.3g} %",
+                percent(trial.loss),
                 ", ".join(notes),
             ]
         )

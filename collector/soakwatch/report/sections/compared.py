@@ -14,7 +14,7 @@ from soakwatch.runs.compare.targets import target_map
 from soakwatch_model.finding import Finding
 from soakwatch_model.metric import BY_NAME, COUNTER
 from soakwatch_rules.detectors.run_difference import RunDifference
-from soakwatch_rules.wording.words import counted
+from soakwatch_rules.wording.words import counted, percent
 
 ORDER = 24
 TITLE = "Compared with earlier runs"
@@ -73,6 +73,6 @@ def _row(finding: Finding) -> list[Cell | str]:
         f"{finding.target} {subject(finding.metric, finding.object)}",
         quantity(numbers["new"], unit),
         f"{quantity(numbers['old'], unit)} ({counted(int(numbers['runs']), 'run')})",
-        f"{100 * numbers['change']:+.3g} %",
+        percent(numbers["change"], sign=True),
         Cell(finding.outcome.value + ("" if p is None else f" (p = {p:.2g})"), outcome=finding.outcome),
     ]

@@ -9,7 +9,7 @@ from soakwatch.report.blocks import Block, Column, Table, Text
 from soakwatch.report.page import Page
 from soakwatch_model.finding import Finding
 from soakwatch_rules.detectors.run_difference import RunDifference
-from soakwatch_rules.wording.words import counted
+from soakwatch_rules.wording.words import counted, percent
 
 ORDER = 25
 TITLE = "How many runs are enough"
@@ -43,7 +43,7 @@ def _row(finding: Finding, *, with_claim: bool) -> list[str]:
         f"{numbers['repeat_runs']:.0f}",
         _share(numbers, "repeat_sd"),
         _share(numbers, "repeat_sd_upper"),
-        f"{within} (worst {100 * numbers['repeat_worst']:.2g} %)",
+        f"{within} (worst {percent(numbers['repeat_worst'])})",
     ]
     if not with_claim:
         return row
@@ -52,7 +52,7 @@ def _row(finding: Finding, *, with_claim: bool) -> list[str]:
 
 
 def _share(numbers: Mapping[str, float], name: str) -> str:
-    return f"{100 * numbers[name]:.2g} %" if name in numbers else "–"
+    return percent(numbers[name]) if name in numbers else "–"
 
 
 def _more(numbers: Mapping[str, float]) -> str:
