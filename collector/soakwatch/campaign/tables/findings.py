@@ -325,7 +325,8 @@ def comparison_sentence(pair: Pair, agreement: Agreement, words: str) -> str:
         more = "more" if change > 0 else "less"
         said = f"{pair.new_name} has {percent(abs(change))} {more} than {pair.earlier_name}"
     if agreement.low is not None and agreement.high is not None:
-        said += f" (interval {percent(agreement.low - 1, sign=True).removesuffix(' %')} to {percent(agreement.high - 1, sign=True)})"
+        low, high = (percent(end - 1, sign=True) for end in (agreement.low, agreement.high))
+        said += f" (interval {low.removesuffix(' %')} to {high})"
     n = f"{agreement.n_new} and {counted(agreement.n_earlier, 'run')}"
     if agreement.n_new == agreement.n_earlier == 1:
         n = "one run each"

@@ -134,7 +134,8 @@ def _findings(
         change = 0.0 if worst.ratio is None else worst.ratio - 1
         interval = ""
         if worst.low is not None and worst.high is not None:
-            interval = f" (interval {percent(worst.low - 1, sign=True).removesuffix(' %')} to {percent(worst.high - 1, sign=True)})"
+            low, high = (percent(end - 1, sign=True) for end in (worst.low, worst.high))
+            interval = f" (interval {low.removesuffix(' %')} to {high})"
         new, old = earlier.names
         more = f"{percent(abs(change))} {'more' if change > 0 else 'less'}"
         reason = (
