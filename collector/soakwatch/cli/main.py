@@ -15,6 +15,7 @@ from contextlib import suppress
 import click
 
 from soakwatch.cli.command_groups import GROUPS, brief, other_word
+from soakwatch.cli.help_text import HelpContext
 from soakwatch.cli.outlet import discard_broken_streams, hold_standard_streams, stay_on_hang_up
 from soakwatch.core.errors import EXIT_BROKEN, EXIT_INTERRUPTED, EXIT_USAGE, PlanError, SoakwatchError
 from soakwatch.core.memory_limit import MemoryLimit, memory_limit, not_enough, ran_out, too_little
@@ -34,6 +35,7 @@ COMMANDS = PluginFolder("soakwatch.cli.commands", "command")
 class Commands(click.Group):
     """The group whose commands are the files of a folder; listing them imports none of them."""
 
+    context_class = HelpContext
     plugins: PluginFolder = COMMANDS
     groups: Mapping[str, tuple[str, ...]] = GROUPS
 
@@ -48,6 +50,7 @@ class Commands(click.Group):
         command: object = getattr(self.plugins.module(cmd_name), "command", None)
         if not isinstance(command, click.Command):
             raise SoakwatchError(f"the file of the command {cmd_name!r} defines no click command named 'command'")
+        command.context_class = HelpContext
         return command
 
     def resolve_command(
@@ -86,7 +89,8 @@ def _version(ctx: click.Context, _param: click.Parameter, value: bool) -> None: 
     epilog="""\b
 Examples:
   soakwatch demo
-  soakwatch init -o plan.yaml && soakwatch check plan.yaml && soakwatch run plan.yaml
+  soakwatch init -o plan.yaml
+  soakwatch check plan.yaml && soakwatch run plan.yaml
   soakwatch run --target local --process nginx --duration 30m
 \b
 Exit codes: 0 pass, 1 fail, 2 usage or plan error, 3 inconclusive, 4 the monitor itself failed.""",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import click
 import pytest
 from click.testing import CliRunner
 
 from soakwatch.cli.command_groups import GROUPS, SYNONYMS
+from soakwatch.cli.help_text import HelpContext, fitted
 from soakwatch.cli.main import COMMANDS, soakwatch
 
 
@@ -39,3 +41,15 @@ def test_a_word_of_another_program_is_answered_with_the_command(word: str, comma
     done = CliRunner().invoke(soakwatch, [word])
     assert done.exit_code == 2
     assert f"there is no command '{word}': use 'soakwatch {command}'" in " ".join(done.output.split())
+
+
+def test_no_line_of_any_help_is_broken_by_a_terminal_of_eighty_columns() -> None:
+    """Notes go on further in, commands behind a backslash; only a single word may be longer than the line."""
+    for name in COMMANDS.names():
+        command = soakwatch.get_command(click.Context(soakwatch), name)
+        assert command is not None
+        assert command.context_class is HelpContext
+        for line in (command.epilog or "").splitlines():
+            pieces = fitted(line, 78).split("\n")
+            assert all(len(piece) <= 78 or len(piece.split()) <= 2 for piece in pieces), (name, pieces)
+            assert " ".join(" ".join(piece.removesuffix(" \\") for piece in pieces).split()) == " ".join(line.split())
