@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import textwrap
 
+from rich.cells import cell_len
 from rich.console import Console
 
 
@@ -15,8 +17,15 @@ class CommandConsole(Console):
     """
 
     def say(self, text: str) -> None:
-        """Print a line as it is; a terminal wraps it."""
-        self.print(text, markup=False, highlight=False, emoji=False, soft_wrap=True)
+        """Print a line; on a terminal that is too narrow it goes on between words, so that no path or address, and no
+        number, is broken. A single word that is longer stays in one piece."""
+        lines = [text]
+        if self.is_terminal and cell_len(text) > self.width:
+            lines = textwrap.wrap(
+                text, self.width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+            )
+        for line in lines:
+            self.print(line, markup=False, highlight=False, emoji=False, soft_wrap=True)
 
     def on_broken_pipe(self) -> None:
         """Raises BrokenPipeError."""
