@@ -302,6 +302,8 @@ def _step(one: Problem, verdict: Verdict, first_ns: int | None) -> Step:
 
 def _next_step(verdict: Verdict, finding: Finding | None) -> str:
     if finding is None:
+        if verdict.preliminary:
+            return "Let it go on: it is judged at its planned end, or when soakwatch stop ends it."
         if verdict.outcome is Outcome.INCONCLUSIVE:
             return "Give the plan a target of role dut that can be read, and run it again."
         keep = "To compare the next run with this one: soakwatch judge NEXT --against THIS."

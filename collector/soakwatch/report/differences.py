@@ -25,7 +25,7 @@ def difference_words(verdict: Verdict, previous: PreviousRun | None) -> str:
     clear = {key_of(f) for f in verdict.findings if f.outcome is Outcome.PASS}
     new = [key for key in now if key in previous.passed]
     worse = [k for k, o in now.items() if o is Outcome.FAIL and previous.objections.get(k) is Outcome.WARN]
-    gone = [key for key in previous.objections if key in clear]
+    gone = [] if verdict.preliminary else [key for key in previous.objections if key in clear]  # it may still come
     still = [key for key in now if key in previous.objections and key not in worse]
     unknown = [key for key in now if key not in previous.passed and key not in previous.objections]
     failing = [key for key in still if now[key] is Outcome.FAIL]

@@ -8,10 +8,12 @@ from dataclasses import replace
 import numpy as np
 
 from soakwatch.core.formatting import quantity, subject
+from soakwatch.core.plain_names import plain_name
 from soakwatch.judge.problems import thing_of
 from soakwatch.report.console import ConsoleWriter
 from soakwatch.report.console_blocks import STYLES, head
-from soakwatch.report.page import IDENTITIES, Page
+from soakwatch.report.page import Page
+from soakwatch.report.proof_subject import series_of
 from soakwatch.report.sparks import pointers, spark_words, sparkline
 from soakwatch.report.summaries import (
     about,
@@ -107,12 +109,13 @@ def _evidence(writer: ConsoleWriter, page: Page, finding: Finding, *, brief: boo
         writer.say(f"to resolve: {finding.settle}", indent=_INDENT)
     _context(writer, finding, page, brief=brief)
     window, width = page.verdict.window, writer.spark_width
-    keys = [key for key in page.judged_by(finding) if key.metric not in IDENTITIES]
+    keys = series_of(page, finding)  # of a process that died its memory: that it was there is no line to look at
     for series in (page.source.series(key) for key in keys[: 1 if brief else _MAX_LINES]):
         line = sparkline(series, width, writer.steps, window)
         if not line or (brief and not np.ptp(series.values[np.isfinite(series.values)])):
             continue  # a line that never moves shows nothing
-        other = "" if series.object == finding.object else f"  {series.object}"
+        same = (series.metric, series.object) == (finding.metric, finding.object)
+        other = "" if same else f"  {plain_name(series.metric, series.object)}"
         writer.say((line, "cyan"), f"  {spark_words(series, window)}{other}", indent=_INDENT)
         if below := pointers(finding.marks, window, width, "▲" if writer.blocks else "^"):
             writer.say((below, STYLES[finding.outcome]), indent=_INDENT)

@@ -45,6 +45,8 @@ def test_a_run_that_goes_on_has_a_preliminary_verdict(tmp_path: Path, spike: boo
     with going_on(tmp_path / "run", spike=spike):
         judged = CliRunner().invoke(soakwatch, ["judge", run], standalone_mode=False)
         assert f"preliminary: {words}  night" in judged.output
+        assert ("Let it go on: it is judged at its planned end" in judged.output) is not spike
+        assert "Give the plan a target of role dut" not in judged.output
         assert "till running, 29 min 55 s of 2 h" in judged.output
         assert "ended early" not in judged.output
         assert judged.return_value == code
