@@ -36,10 +36,14 @@ def plain_name(metric: str, object_: str) -> str:
     'number of threads of worker (instance 3)'
     >>> plain_name("system.cpu.core.utilization", "core=0"), thing_name("system.cpu.core.utilization", "core=0")
     ('CPU core 0', 'CPU core 0')
+    >>> plain_name("load.latency", "quantile=p99")
+    'p99 latency'
     """
     labels = object_labels(object_) if "=" in object_ else {}
     if tuple(labels) == (_NUMBERED,):
         return f"{words_of(metric)} {labels[_NUMBERED]}"
+    if labels.keys() == {"quantile"}:
+        return f"{labels['quantile']} {words_of(metric)}"
     name = next(
         (labels[key] for key in _NAMING_LABELS if key in labels), object_ if not labels else ", ".join(labels.values())
     )

@@ -218,7 +218,8 @@ def _reach(curves: Sequence[Curve], limit: float | None) -> tuple[float, float]:
     if curves[0].unit == "%":
         return 0.0, 100.0 if high <= 100 else high * 1.05
     span = (high - low) or abs(high) or 1.0
-    if limit is not None and low - 3 * span <= limit <= high + 3 * span:
+    near = max(3 * span, abs(high))  # what passed is seen below its limit, however quiet it was
+    if limit is not None and low - near <= limit <= high + near:
         low, high = min(low, limit), max(high, limit)
     if low >= 0 and (low < 0.5 * high or curves[0].source_unit.endswith("/s")):
         return 0.0, high * 1.06 or 1.0

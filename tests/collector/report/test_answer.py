@@ -173,6 +173,15 @@ def test_what_to_do_next(leak: Answered, tmp_path: Path) -> None:
     assert "Nearest limit" in facts(calm)
 
 
+def test_what_passed_is_seen_below_its_limit(tmp_path: Path) -> None:
+    """However quiet the series that came nearest is: a limit beyond three times its spread was left out."""
+    folder = process_record(tmp_path / "calm", leak_mib_h=0)
+    assert facts(answered(folder)[0])["Nearest limit"].startswith("p99 latency on web-1: 4.2 ms of 6.72 ms")
+    plot = plotted(folder)
+    assert "limit" in {stroke.kind for stroke in plot.strokes}
+    assert "limit 6.72 ms" in [label.text for label in plot.labels]
+
+
 def test_page_markdown_and_issue_say_the_same(leak: Answered, runs: Path) -> None:
     """One model: sentence, facts and closing lines stand in each format."""
     answer, verdict = leak
