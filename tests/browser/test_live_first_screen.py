@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Route
@@ -29,6 +30,10 @@ _FIGURES = """() => Bokeh.documents.flatMap((doc) => doc.roots()).map((root) => 
 
 _TICKS = """(noon) => Bokeh.documents[0].roots()[0].below.find((item) => item.type === 'DatetimeAxis')
   .formatter.doFormat([noon, noon + 300000])"""
+
+_NAMES = """() => { const root = Bokeh.documents[0].roots()[0];
+  const names = [...root.references()].find((model) => model.name === 'phase-names').data;
+  return {x: Array.from(names.x), begin: Array.from(names.begin), end: Array.from(names.end), align: names.align}; }"""
 
 
 @pytest.fixture(scope="module")
@@ -122,3 +127,20 @@ def test_the_readers_own_time_stands_beside_utc(browser: Browser, going: Going, 
     assert re.fullmatch(r"live, [\d:]{8} UTC", once.page.inner_text("#link"))
     assert once.page.inner_text("#plots-zone") == "Times are UTC."
     assert once.page.evaluate(_TICKS, noon_ms) == ["12:00", "12:05"]
+
+
+def test_the_name_of_a_short_last_phase_ends_with_it(browser: Browser, tmp_path: Path) -> None:
+    """It began where the phase did, and went over the figures of the load's axis."""
+    with Going(tmp_path / "run", 600) as run:
+        run.record.end_phase(run.now_ns())
+        run.record.begin_phase("recovery", run.now_ns())
+        run.go_on(20)
+        run.judge()
+        with watched(browser) as opens:
+            page = opens().page
+            page.set_viewport_size({"width": 1440, "height": 900})
+            page.goto(run.link(), wait_until="load")
+            page.wait_for_function("() => document.querySelectorAll('#key-plots .bk-Figure').length > 0")
+            names = page.evaluate(_NAMES)
+    assert names["align"] == ["left", "right"]
+    assert names["x"] == [names["begin"][0], names["end"][1]]

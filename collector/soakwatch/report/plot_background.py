@@ -50,14 +50,23 @@ def phase_rows(phases: Sequence[Phase], window: Window) -> ColumnDataSource:
         row = next((i for i, end in enumerate(rows) if end <= begin), len(rows))
         rows[row : row + 1] = [begin + width]
         heights.append(1 - 0.085 * row)
-    return ColumnDataSource(
-        {
-            "x": [max(phase.window.begin_ns, window.begin_ns) // 10**6 for phase in phases],
-            "y": heights,
-            "text": [plain(phase.name) for phase in phases],
-        },
-        name="phase-names",
-    )
+    begins = [max(phase.window.begin_ns, window.begin_ns) // 10**6 for phase in phases]
+    ends = [min(phase.window.end_ns, window.end_ns) // 10**6 for phase in phases]
+    return phase_names(begins, ends, [phase.name for phase in phases], heights)
+
+
+def phase_names(
+    begins: Sequence[float], ends: Sequence[float], names: Sequence[str], heights: Sequence[float]
+) -> ColumnDataSource:
+    """Names of phases, each at its begin; ``plots.js`` moves those that would touch down a row, and lets one that would
+    leave its plot end with its phase."""
+    rows = {"begin": begins, "end": ends, "align": ["left"] * len(begins), "y": heights}
+    return ColumnDataSource({"x": begins, **rows, "text": [plain(name) for name in names]}, name="phase-names")
+
+
+def name_phases(plot: Any, names: ColumnDataSource) -> None:
+    """Write the names of the phases along the top."""
+    words(plot, names, "text", text_baseline="top", text_align="align", text_color=NAME, x_offset=3, y_offset=2)
 
 
 def phase_strips(phases: Sequence[Phase]) -> ColumnDataSource:
@@ -89,7 +98,7 @@ def draw_phases(plot: Any, strips: ColumnDataSource | None, names: ColumnDataSou
     plot.extra_y_ranges = {"band": Range1d(start=0, end=1)}
     plot.extra_y_scales = {"band": LinearScale(), "load": LinearScale()}
     if names is not None:
-        words(plot, names, "text", text_baseline="top", text_color=NAME, x_offset=3, y_offset=2)
+        name_phases(plot, names)
 
 
 def draw_judged(plot: Any, judged: Window) -> list[LegendItem]:

@@ -194,19 +194,24 @@ const soakwatchPlots = (() => {
     return wanted === "auto" ? fitting : Math.min(wanted, fitting);
   }
 
-  /* Names of phases that would lie over one another move down a row. */
+  /* Names of phases that would lie over one another move down a row; one that would leave its plot ends with its phase. */
   function stackNames(root, room, done) {
     for (const source of root.references()) {
       if (source.type !== "ColumnDataSource" || source.name !== "phase-names" || done.has(source)) continue;
       done.add(source);
-      const {start, end} = root.x_range, ends = [], y = [];
-      for (const [index, x] of Array.from(source.data.x).entries()) {
-        const begin = Math.max(0, (x - start) / (end - start)) * room;
+      const {start, end} = root.x_range, ends = [], {begin: begins, end: stops, text, align: was} = source.data;
+      const x = [], y = [], align = [], place = (ms) => Math.max(0, (ms - start) / (end - start)) * room;
+      for (const [index, from] of Array.from(begins).entries()) {
+        const width = LETTER_WIDTH * (text[index].length + 1);
+        const atEnd = place(from) + width > room && place(stops[index]) > width;
+        const begin = atEnd ? place(stops[index]) - width : place(from);
         const free = ends.findIndex((taken) => taken <= begin), row = free < 0 ? ends.length : free;
-        ends[row] = begin + LETTER_WIDTH * source.data.text[index].length + LETTER_WIDTH;
+        ends[row] = begin + width;
+        x.push(atEnd ? stops[index] : from);
+        align.push(atEnd ? "right" : "left");
         y.push(1 - 0.1 * row);
       }
-      if (y.some((value, index) => value !== source.data.y[index])) source.data = {...source.data, y};
+      if (y.some((value, index) => value !== source.data.y[index] || align[index] !== was[index])) source.data = {...source.data, x, y, align};
     }
   }
 

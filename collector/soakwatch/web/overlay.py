@@ -30,8 +30,8 @@ from soakwatch.record import RecordView, SeriesKey
 from soakwatch.report.bokeh_embed import Pieces, apart
 from soakwatch.report.curves import Curve, curve_of
 from soakwatch.report.load import generators
-from soakwatch.report.palette import BLACK, DASHES, GREY, LINES, NAME, PHASES, TEXT
-from soakwatch.report.plot_background import literal
+from soakwatch.report.palette import BLACK, DASHES, GREY, LINES, PHASES, TEXT
+from soakwatch.report.plot_background import literal, name_phases, phase_names
 from soakwatch.report.plot_style import (
     NARROW_BORDER,
     WIDE_BORDER,
@@ -259,8 +259,8 @@ def _plot(
 
 def _shade(plot: Any, axis: _Axis) -> None:
     """The phases behind the lines, with their names."""
-    begins = np.concatenate([[0.0], np.cumsum([slot.seconds for slot in axis.slots])]) / axis.step_s
-    named = [(slot, begins[n], begins[n + 1]) for n, slot in enumerate(axis.slots) if slot.name]
+    edges = np.concatenate([[0.0], np.cumsum([slot.seconds for slot in axis.slots])]) / axis.step_s
+    named = [(slot, edges[n], edges[n + 1]) for n, slot in enumerate(axis.slots) if slot.name]
     if not named:
         return
     strips = ColumnDataSource(
@@ -277,15 +277,8 @@ def _shade(plot: Any, axis: _Axis) -> None:
     put(plot, strips, style).level = "underlay"
     plot.extra_y_ranges["band"] = Range1d(start=0, end=1)
     plot.extra_y_scales["band"] = LinearScale()
-    texts = ColumnDataSource(
-        {
-            "x": [begin for _, begin, _ in named],
-            "y": [1.0] * len(named),
-            "text": [plain(slot.name) for slot, _, _ in named],
-        },
-        name="phase-names",  # plots.js stacks those that would touch
-    )
-    words(plot, texts, "text", text_baseline="top", text_color=NAME, x_offset=3, y_offset=2)
+    begins, ends = [float(begin) for _, begin, _ in named], [float(end) for _, _, end in named]
+    name_phases(plot, phase_names(begins, ends, [slot.name for slot, _, _ in named], [1.0] * len(named)))
 
 
 def _name(run: Overlaid, curve: Curve) -> str:
