@@ -165,7 +165,7 @@ def test_check_shows_each_source_alive(device: Device, soakwatch: Command, tmp_p
     assert sections.keys() == {"snmp", "ssh", "agent", "icmp", "tcp", "traps", "syslog"}
     assert "profile: linux" in sections["snmp"]
     assert "profile chosen by: sysObjectID" in sections["snmp"]
-    assert "57600 polls planned" in sections["snmp"]
+    assert "57,600 polls planned" in sections["snmp"]
     assert "host key: SHA256:" in sections["ssh"]
     for name in ("snmp", "ssh", "agent"):
         assert "system.memory.limit" in sections[name]
