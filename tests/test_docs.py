@@ -7,10 +7,12 @@ import importlib.util
 import inspect
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import click
 import pytest
+import yaml
 
 from soakwatch.cli.main import COMMANDS
 from soakwatch.judge.adjudicate.order import RULINGS
@@ -20,6 +22,12 @@ from soakwatch.sinks.registry import destinations
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 DOCS = {page.stem: page.read_text(encoding="utf-8") for page in sorted((ROOT / "docs").glob("*.md"))}
+SECURITY = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+FORMS = {
+    file.stem: file.read_text(encoding="utf-8")
+    for file in sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))
+    if file.stem != "config"
+}
 EVERYTHING = "\n".join([README, *DOCS.values()])
 
 
@@ -40,9 +48,30 @@ def test_generated_blocks_are_up_to_date() -> None:
 
 
 def test_the_readme_is_a_door() -> None:
-    """The manual is in docs/, and the README leads to every page of it."""
+    """The manual is in docs/, the README leads to its index, and that to every page, each in one place."""
     assert len(README.splitlines()) <= 170
-    assert {page for page in DOCS if f"](docs/{page}.md)" not in README} == set()
+    assert "](docs/README.md)" in README
+    listed = re.findall(r"^\| .*\]\(([\w-]+)\.md\) \|", DOCS["README"], re.MULTILINE)
+    assert sorted(listed) == sorted(DOCS.keys() - {"README"})
+
+
+def test_what_others_are_told_is_linked() -> None:
+    """Whoever reads the README or how to contribute finds goals, security, changelog and how a change is told."""
+    contributing = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    for page in ("docs/goals.md", "SECURITY.md", "CHANGELOG.md"):
+        assert f"]({page})" in README
+        assert f"]({page})" in contributing
+    assert "](changes/README.md)" in contributing
+    assert ".github/workflows/checks.yml" in contributing
+
+
+def test_every_file_of_changes_is_in_the_changelog_that_they_make() -> None:
+    """Each is of a kind that towncrier knows, so that none is left behind at a release."""
+    files = [file for file in (ROOT / "changes").iterdir() if file.name != "README.md"]
+    build = [sys.executable, "-m", "towncrier", "build", "--draft", "--version", "next"]
+    made = subprocess.run(build, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert [file.name for file in files if file.read_text(encoding="utf-8").strip() not in made] == []
+    assert "## next" in made
 
 
 def _defined(module: Path) -> set[str]:
@@ -97,9 +126,26 @@ def test_the_plans_of_the_documentation_can_be_run() -> None:
         load_plan(example)
 
 
+@pytest.mark.parametrize("name", FORMS)
+def test_issue_forms_are_forms(name: str) -> None:
+    """What GitHub asks of a form: keys, kinds of fields, a label each, identifiers that are unique."""
+    form = yaml.safe_load(FORMS[name])
+    assert form.keys() == {"name", "description", "labels", "body"}
+    fields = [field for field in form["body"] if field["type"] != "markdown"]
+    assert {field["type"] for field in fields} <= {"input", "textarea", "dropdown", "checkboxes"}
+    assert all(field.keys() <= {"type", "id", "attributes", "validations"} for field in fields)
+    assert all(field["attributes"]["label"] for field in fields)
+    assert len({field["id"] for field in fields}) == len(fields)
+    for field in fields:
+        options = field["attributes"].get("options", [])
+        assert (field["type"] == "dropdown") == bool(options)
+        assert len(set(map(str, options))) == len(options)
+
+
 def _commands() -> list[list[str]]:
-    shown = re.findall(r"^soakwatch ([^#\n&|]+)", "\n".join(_fenced("sh", EVERYTHING)), re.MULTILINE)
-    inline = re.findall(r"`soakwatch ([a-z][^`]*)`", EVERYTHING)
+    everything = "\n".join([EVERYTHING, SECURITY, *FORMS.values()])
+    shown = re.findall(r"^soakwatch ([^#\n&|]+)", "\n".join(_fenced("sh", everything)), re.MULTILINE)
+    inline = re.findall(r"`soakwatch ([a-z][^`]*)`", everything)
     return [line.split() for line in [*shown, *inline]]
 
 
@@ -115,7 +161,7 @@ def test_commands_of_the_documentation_exist(words: list[str]) -> None:
         rest = rest[1:]
     assert isinstance(command, click.Command)
     known = {option for parameter in command.params for option in parameter.opts}
-    assert {word for word in rest if word.startswith("-")} <= known
+    assert {word for word in rest if word.startswith("-")} - {"-"} <= known
 
 
 def test_links_lead_somewhere() -> None:
