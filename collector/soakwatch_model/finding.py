@@ -184,6 +184,29 @@ class Finding:
             said = ruling.beside(said)
         return said
 
+    def passes(self, reason: str) -> Finding:
+        """The same with what its rule says: all is well, and why."""
+        return self._decided(Outcome.PASS, reason)
+
+    def fails(self, reason: str) -> Finding:
+        """The same with what its rule says: a limit is broken, and how."""
+        return self._decided(Outcome.FAIL, reason)
+
+    def warns(self, reason: str) -> Finding:
+        """The same with what its rule says: somebody should look."""
+        return self._decided(Outcome.WARN, reason)
+
+    def not_applicable(self, reason: str) -> Finding:
+        """The same with what its rule says: there is nothing to judge here, and why."""
+        return self._decided(Outcome.NOT_APPLICABLE, reason)
+
+    def undecided(self, reason: str, why: InconclusiveReason, settle: str = "") -> Finding:
+        """The same as inconclusive, with what would settle it."""
+        return replace(self, outcome=Outcome.INCONCLUSIVE, reason=reason, why=why, settle=settle)
+
+    def _decided(self, outcome: Outcome, reason: str) -> Finding:
+        return replace(self, outcome=outcome, reason=reason, why=None, settle="")
+
     def ruled(
         self,
         by: str,

@@ -63,12 +63,8 @@ def half_unread(
     if finding.expected is None or 2 * read >= finding.expected:
         return None
     reason = f"only {read:,} of {finding.expected:,} expected {of} were read{within}" + (f": {risk}" if risk else "")
-    return replace(
-        finding,
-        outcome=Outcome.INCONCLUSIVE,
-        reason=said or reason,
-        why=InconclusiveReason.GAP,
-        settle=f"needs at least half of the expected {of}{within}",
+    return finding.undecided(
+        said or reason, InconclusiveReason.GAP, f"needs at least half of the expected {of}{within}"
     )
 
 

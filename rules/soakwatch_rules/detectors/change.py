@@ -200,7 +200,7 @@ class Change(Parameters):
             judged = _OF_STATES[sign.how](self, case, series)
         if hidden and not judged:
             few = InconclusiveReason.TOO_FEW if len(series) < 2 else InconclusiveReason.GAP
-            return replace(finding, reason=hidden, why=few, settle="needs samples from start to end of the run")
+            return finding.undecided(hidden, few, "needs samples from start to end of the run")
         calm = f"did not go {sign.off}" if sign.how == GOES_OFF else _CALM[sign.how]
         if sign.how == GOES_OFF and not bool(np.any(series.values > 0.5)):
             calm = "was never in use" if sign.off == "down" else f"was {sign.off} all the time"
@@ -385,7 +385,7 @@ class Change(Parameters):
         excused = f"{counted(len(planned), 'change')} excused ({some([f.excused for f in planned])})"
         if not own:
             reason = f"{calm}; {excused}" if planned else calm
-            return replace(finding, outcome=Outcome.PASS, reason=reason)
+            return finding.passes(reason)
         often = {1: "once", 2: "twice"}.get(len(own), f"{len(own)} times")
         if sign.how == SURGES and len(own) > 1:
             often += f", for {duration(sum(fault.lasts_s for fault in own))} in all"
@@ -436,11 +436,10 @@ def _steps(series: Series) -> Series:
 
 
 def _too_few(finding: Finding, reason: str) -> Finding:
-    return replace(
-        finding,
-        reason=reason,
-        why=InconclusiveReason.TOO_SHORT if finding.samples > 2 else InconclusiveReason.TOO_FEW,
-        settle=f"needs {_LEAST_BLOCKS} blocks of 5 min, three samples each",
+    return finding.undecided(
+        reason,
+        InconclusiveReason.TOO_SHORT if finding.samples > 2 else InconclusiveReason.TOO_FEW,
+        f"needs {_LEAST_BLOCKS} blocks of 5 min, three samples each",
     )
 
 

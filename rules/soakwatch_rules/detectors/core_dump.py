@@ -9,7 +9,7 @@ import numpy as np
 
 from soakwatch_model.case import Case
 from soakwatch_model.event import Event
-from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome, Victim
+from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Victim
 from soakwatch_model.label import label
 from soakwatch_model.series import Series
 from soakwatch_rules.draft import absent, draft, faults
@@ -147,20 +147,19 @@ class CoreDump(Parameters):
             what = "new core file" if not reported else "crash"
             faulty.insert(0, f"{counted(number, what)}: {files}{before}")
         if faulty:
-            return (replace(finding, outcome=Outcome.FAIL, reason="; ".join(faulty)),)
+            return (finding.fails("; ".join(faulty)),)
         blind = _blind(folders, case)
         unclear = blind or next(iter(reckoned.open), "")
         if unclear:
             return (
-                replace(
-                    finding,
-                    reason=unclear,
-                    why=InconclusiveReason.GAP if blind else InconclusiveReason.PENDING,
-                    settle="needs samples of the core folder from start to end of the run",
+                finding.undecided(
+                    unclear,
+                    InconclusiveReason.GAP if blind else InconclusiveReason.PENDING,
+                    "needs samples of the core folder from start to end of the run",
                 ),
             )
         calm = f"no new core file{before}" if not incidents else f"{counted(planned, 'planned core file')}{before}"
-        return (replace(finding, outcome=Outcome.PASS, reason=calm),)
+        return (finding.passes(calm),)
 
 
 def _inside(event: Event, case: Case) -> bool:

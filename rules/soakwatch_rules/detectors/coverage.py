@@ -109,11 +109,10 @@ class Coverage(Parameters):
         )
         share = ledger.coverage
         if share is None:
-            return replace(
-                finding,
-                reason=f"{ledger.source}: no poll was due",
-                why=InconclusiveReason.TOO_SHORT,
-                settle="run for longer than the poll interval",
+            return finding.undecided(
+                f"{ledger.source}: no poll was due",
+                InconclusiveReason.TOO_SHORT,
+                "run for longer than the poll interval",
             )
         silence = ledger.longest_gap
         beyond_s = 0.0 if silence is None else max(0.0, silence.seconds - ledger.interval_s)

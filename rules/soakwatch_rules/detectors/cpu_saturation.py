@@ -170,7 +170,7 @@ class CpuSaturation(Parameters):
         if n < MIN_SAMPLES or apart is None:
             more = f"needs {duration((MIN_SAMPLES - n) * apart)} more" if apart else f"needs {MIN_SAMPLES} samples"
             reason = f"{counted(n, 'sample')}: {MIN_SAMPLES} needed"
-            return (replace(finding, reason=reason, why=InconclusiveReason.TOO_FEW, settle=more),)
+            return (finding.undecided(reason, InconclusiveReason.TOO_FEW, more),)
         enough = [s for s in loads if len(s) >= MIN_SAMPLES]
         polls = _polling(enough, case, self.enter)
         judged = [s for s in enough if s not in polls]
@@ -213,13 +213,11 @@ class CpuSaturation(Parameters):
             return replace(finding, outcome=outcome, reason=f"{text}{tail}")
         if not judged:
             reason = f"poll mode: {_names(polls)} busy from the start, so utilisation says nothing about load"
-            return replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=f"{reason}; use cycles per packet instead")
+            return finding.not_applicable(f"{reason}; use cycles per packet instead")
         n = len(judged[0])
         if (short := 3 * self.seconds - n * apart) > 0:
             reason = f"{duration(n * apart)} of samples: too short to show a saturation of {duration(self.seconds)}"
-            return replace(
-                finding, reason=reason, why=InconclusiveReason.TOO_SHORT, settle=f"needs {duration(short)} more"
-            )
+            return finding.undecided(reason, InconclusiveReason.TOO_SHORT, f"needs {duration(short)} more")
         if unread := half_unread(finding, finding.samples):
             return unread
         if apart > 1.05 * self.seconds:
@@ -232,7 +230,7 @@ class CpuSaturation(Parameters):
         highest = quantity(finding.numbers["highest_mean"], "1")
         planned = f", {counted(len(asked), 'planned saturation')}" if asked else ""
         reason = f"not saturated{planned}: highest mean over {duration(self.seconds)} {highest}"
-        return replace(finding, outcome=Outcome.PASS, reason=reason)
+        return finding.passes(reason)
 
 
 def _saturated(case: Case, tops: list[_Top], drops: list[Series]) -> Iterator[_Full]:

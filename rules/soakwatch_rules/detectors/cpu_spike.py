@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from soakwatch_model.case import Case
-from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
+from soakwatch_model.finding import Finding, InconclusiveReason, Mark
 from soakwatch_model.series import Series
 from soakwatch_rules import polling
 from soakwatch_rules.cpu_habits import PLANNED, CpuHabits
@@ -195,11 +195,10 @@ class CpuSpike(Parameters):
         apart, n = cadence(series), len(series)
         if n < MIN_SAMPLES or apart is None:
             more = f"needs {duration((MIN_SAMPLES - n) * apart)} more" if apart else f"needs {MIN_SAMPLES} samples"
-            return replace(
-                finding,
-                reason=f"{counted(n, 'sample')}: {MIN_SAMPLES} needed to know the device's own level",
-                why=InconclusiveReason.TOO_FEW,
-                settle=more,
+            return finding.undecided(
+                f"{counted(n, 'sample')}: {MIN_SAMPLES} needed to know the device's own level",
+                InconclusiveReason.TOO_FEW,
+                more,
             )
         value, keep = series.values, max(_LEVEL_READINGS, round(self.trailing / apart))
         base = _baseline(case, series, apart)
@@ -231,16 +230,15 @@ class CpuSpike(Parameters):
             how = evidence or f"CPU was at {middle} from the start and hardly ever below"
             reason = f"busy-polling core ({how}); spikes cannot be judged"
         elif float(np.median(value)) >= self.enter:
-            return replace(
-                finding,
-                reason=f"CPU was at {middle} from the start: saturated, or a busy-polling (DPDK) core; no spike can "
+            return finding.undecided(
+                f"CPU was at {middle} from the start: saturated, or a busy-polling (DPDK) core; no spike can "
                 "rise from there, there is no baseline, and nothing says that it is in poll mode",
-                why=InconclusiveReason.NO_REFERENCE,
-                settle="add a baseline phase without load, or name the cores in the plan (poll_mode: [2, 3])",
+                InconclusiveReason.NO_REFERENCE,
+                "add a baseline phase without load, or name the cores in the plan (poll_mode: [2, 3])",
             )
         else:
             return None
-        return replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=f"{reason}; {metrics}")
+        return finding.not_applicable(f"{reason}; {metrics}")
 
     def _sorted(self, case: Case, series: Series, cover_s: Floats, seen: Plateaus) -> SortedPlateaus:
         """What becomes of each plateau."""
@@ -319,28 +317,22 @@ class CpuSpike(Parameters):
         apart, n = cadence(series) or 1.0, len(series)
         if plateaus.spikes:
             text = some([f"{moment(mark.begin_ns)}: {mark.text}" for mark in plateaus.spikes])
-            return replace(finding, outcome=Outcome.FAIL, reason=f"{counted(len(plateaus.spikes), 'spike')}: {text}")
+            return finding.fails(f"{counted(len(plateaus.spikes), 'spike')}: {text}")
         if plateaus.aside:
             text = some([f"{moment(mark.begin_ns)}: {mark.text}" for mark in plateaus.aside])
-            return replace(
-                finding,
-                reason=f"{counted(len(plateaus.aside), 'plateau')} that may be a spike: {text}",
-                why=InconclusiveReason.NO_REFERENCE,
-                settle="add a baseline phase without load, or an hour of samples before it",
+            return finding.undecided(
+                f"{counted(len(plateaus.aside), 'plateau')} that may be a spike: {text}",
+                InconclusiveReason.NO_REFERENCE,
+                "add a baseline phase without load, or an hour of samples before it",
             )
         if plateaus.unsure:
             reason = f"{plateaus.habit()}: normal behaviour or a fault; the run is too short to tell"
-            return replace(
-                finding,
-                reason=reason,
-                why=InconclusiveReason.TOO_SHORT,
-                settle="needs a run in which it occurs five times or more",
+            return finding.undecided(
+                reason, InconclusiveReason.TOO_SHORT, "needs a run in which it occurs five times or more"
             )
         if (short := _WINDOWS * self.seconds - n * apart) > 0:
             reason = f"{duration(n * apart)} of samples: too short to show a spike of {duration(self.seconds)}"
-            return replace(
-                finding, reason=reason, why=InconclusiveReason.TOO_SHORT, settle=f"needs {duration(short)} more"
-            )
+            return finding.undecided(reason, InconclusiveReason.TOO_SHORT, f"needs {duration(short)} more")
         if unread := half_unread(finding, n, "a spike may have been missed"):
             return unread
         if apart > _UNEVEN * self.coarsest:
@@ -355,13 +347,11 @@ class CpuSpike(Parameters):
             )
         if plateaus.surges:
             text = some([f"{moment(m.begin_ns)}: {m.text}" for m in plateaus.surges])
-            return replace(
-                finding, outcome=Outcome.WARN, reason=f"no spike, but {counted(len(plateaus.surges), 'surge')}: {text}"
-            )
+            return finding.warns(f"no spike, but {counted(len(plateaus.surges), 'surge')}: {text}")
         if plateaus.habits and plateaus.rare():
             reason = f"{plateaus.habit()}, throughout the run: its normal behaviour, or a fault from the start"
-            return replace(finding, outcome=Outcome.WARN, reason=reason)
-        return replace(finding, outcome=Outcome.PASS, reason=self._passed(finding, plateaus))
+            return finding.warns(reason)
+        return finding.passes(self._passed(finding, plateaus))
 
     def _passed(self, finding: Finding, plateaus: SortedPlateaus) -> str:
         planned = (

@@ -149,7 +149,7 @@ class Drops(Parameters):
         finding, n = draft(self, case, series), len(series)
         if n < 2:
             reason = f"{counted(n, 'sample')} of the counter; 2 needed"
-            return replace(finding, reason=reason, why=InconclusiveReason.TOO_FEW, settle="needs 2 samples")
+            return finding.undecided(reason, InconclusiveReason.TOO_FEW, "needs 2 samples")
         load = LoadAccount.of(case.load).into(PACKETS)
         taken = steps(series)
         asked = _asked(taken, case)
@@ -219,10 +219,10 @@ class Drops(Parameters):
             if background := _background(judged):
                 rate = quantity(background, f"{series.trait.unit}/s")
                 reason = f"{much}, no more often than with idle generators ({rate}): {text}"
-                return replace(finding, outcome=Outcome.WARN, reason=reason)
+                return finding.warns(reason)
             if of_others:
-                return replace(finding, outcome=Outcome.WARN, reason=f"{much}, {of_others}: {text}")
-            return replace(finding, outcome=Outcome.FAIL, reason=f"{much}: {text}")
+                return finding.warns(f"{much}, {of_others}: {text}")
+            return finding.fails(f"{much}: {text}")
         if self.ratio > 0 and known and over:
             worst = max(over, key=lambda p: p.dropped / p.offered)
             share, name = worst.dropped / worst.offered, worst.phase.name or "run"
@@ -230,33 +230,28 @@ class Drops(Parameters):
             reason = (
                 f"{quantity(share, '1')} of what was offered was dropped in phase {name}; allowed {allowed}: {much}"
             )
-            return replace(finding, outcome=Outcome.FAIL, reason=reason)
+            return finding.fails(reason)
         if blind := unseen(series.time_ns, case.window):
-            return replace(
-                finding,
-                reason=blind,
-                why=InconclusiveReason.GAP,
-                settle="poll the counter near both ends of the window",
-            )
+            return finding.undecided(blind, InconclusiveReason.GAP, "poll the counter near both ends of the window")
         if self.ratio > 0 and not known and dropped > 0:
             reason = (
                 f"{much}; the number of packets offered is not known, so it cannot be compared with the limit of "
                 f"{self.ratio:g}"
             )
             settle = "record what the generator sends (load.tx.packets)"
-            return replace(finding, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=settle)
+            return finding.undecided(reason, InconclusiveReason.NO_REFERENCE, settle)
         if self.ratio > 0 and known and offered < least:
             reason = f"{much}: too few packets to verify a ratio of {self.ratio:g}"
             settle = f"offer {whole(least - offered)} more packets"
-            return replace(finding, reason=reason, why=InconclusiveReason.TOO_SHORT, settle=settle)
+            return finding.undecided(reason, InconclusiveReason.TOO_SHORT, settle)
         if seconds <= 0:
             reason = "the whole window is stress or spike: judged by overload_loss"
-            return replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason)
+            return finding.not_applicable(reason)
         if dropped > 0:
-            return replace(finding, outcome=Outcome.PASS, reason=f"{much}; allowed {self.ratio:g}")
+            return finding.passes(f"{much}; allowed {self.ratio:g}")
         text = f"; {whole(finding.numbers['planned'])} in planned overload" if finding.numbers["planned"] > 0 else ""
         within = f" and {whole(offered)} packets offered" if known else ""
-        return replace(finding, outcome=Outcome.PASS, reason=f"none dropped in {duration(seconds)}{within}{text}")
+        return finding.passes(f"none dropped in {duration(seconds)}{within}{text}")
 
 
 def _asked(taken: Steps, case: Case) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:

@@ -170,7 +170,7 @@ class EventImpact(Parameters):
         places = stretches(case, events, self.lead, self.look, _step_s(case, load))
         if not places:
             reason = "no event was planned or reported"
-            return (replace(draft(self, case), outcome=Outcome.NOT_APPLICABLE, reason=reason),)
+            return (draft(self, case).not_applicable(reason),)
         kinds = dict.fromkeys(stretch.event.kind for stretch in places)
         blurred = _overlapped(places)
         result = []

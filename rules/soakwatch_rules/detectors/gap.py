@@ -132,14 +132,14 @@ class Gap(Parameters):
             detectable_unit="s",
         )
         if not ledger.due:
-            return replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=f"{ledger.source}: no poll was due")
+            return finding.not_applicable(f"{ledger.source}: no poll was due")
         if not ledger.got:
             why, settle = InconclusiveReason.GAP, "fix the source or the path to it, then run again"
             text = f": {ledger.errors[0]}" if ledger.errors else ""
             reason = f"{ledger.source} never answered{text}; the cause is unknown"
             if ledger.required:
-                return replace(finding, reason=reason, why=why, settle=settle)
-            return replace(finding, outcome=Outcome.WARN, reason=reason)
+                return finding.undecided(reason, why, settle)
+            return finding.warns(reason)
         gaps = [cause(ledger, s) for s in ledger.silences if s.window.seconds >= least_s * (1 - 1e-9)]
         named = sorted({g.cause for g in gaps})
         unseen, longest = sum(g.window.seconds for g in gaps), max((g.window.seconds for g in gaps), default=0.0)
@@ -164,7 +164,7 @@ class Gap(Parameters):
             ),
         )
         if not gaps:
-            return replace(finding, outcome=Outcome.PASS, reason=f"no silence of {duration(least_s)} or longer")
+            return finding.passes(f"no silence of {duration(least_s)} or longer")
         text = "; ".join(
             f"no answer for {duration(g.window.seconds)} from {moment(g.window.begin_ns)}{g.words}"
             for g in gaps[:_SHOWN]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from soakwatch_model.case import Case
 from soakwatch_model.event import Event
-from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
+from soakwatch_model.finding import Finding, InconclusiveReason, Mark
 from soakwatch_model.flow import (
     BACK,
     BITS,
@@ -222,12 +222,8 @@ class GeneratorHealth(Parameters):
                 "its ceiling"
             )
             if len(about) > 1:
-                return (replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason),)
-            return (
-                replace(
-                    finding, reason=reason, why=InconclusiveReason.TOO_FEW, settle="needs two samples of what it sent"
-                ),
-            )
+                return (finding.not_applicable(reason),)
+            return (finding.undecided(reason, InconclusiveReason.TOO_FEW, "needs two samples of what it sent"),)
         faulty = [p for p in seen if p.fault]
         judged_parts = {p.name for p in seen}
         silent = list(_silent(kept, case.window))
@@ -257,14 +253,14 @@ class GeneratorHealth(Parameters):
         text = "; ".join(dict.fromkeys(p.text for p in (faulty or seen)))
         if faulty:
             settle = "fix the generator or lower the commanded rate, then run again"
-            return (replace(finding, reason=text, why=InconclusiveReason.GENERATOR, settle=settle),)
-        return (replace(finding, outcome=Outcome.PASS, reason=text),)
+            return (finding.undecided(text, InconclusiveReason.GENERATOR, settle),)
+        return (finding.passes(text),)
 
     def _unheard(self, case: Case) -> Finding:
         """Of a generator that never reported what it does: nobody knows what the device carried."""
         reason = f"the generator is silent: {faults(case.faults)}; what load it put on the device is not known"
         settle = "see that the generator runs and where it reports, then run again"
-        return replace(draft(self, case), reason=reason, why=InconclusiveReason.UNREAD, settle=settle)
+        return draft(self, case).undecided(reason, InconclusiveReason.UNREAD, settle)
 
     def _parts(self, case: Case, kept: list[Series]) -> Iterator[_Part]:
         for word, compared, off in self._compared(case, kept):

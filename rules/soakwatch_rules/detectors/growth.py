@@ -281,7 +281,7 @@ class Growth(Parameters):
             return unread
         result = self._conclude(finding, max(big, key=excess), Outcome.PASS, series, lifetimes, judged)
         warned = noted(series, case, judged)
-        return result if warned is None else replace(result, outcome=Outcome.WARN, reason=f"{warned}; {result.reason}")
+        return result if warned is None else result.warns(f"{warned}; {result.reason}")
 
     def _undecided(self, finding: Finding, case: Case, lifetimes: tuple[Life, ...], apart: float | None) -> Finding:
         longest = max((life.window.seconds for life in lifetimes), default=0.0)
@@ -290,21 +290,18 @@ class Growth(Parameters):
             whole = case.window.seconds
             where = "the window is" if whole < self.shortest else f"the longest of {len(lifetimes)} lifetimes is"
             missing = duration(max(1.0, self.shortest - longest))
-            return replace(
-                finding,
-                reason=f"{where} only {duration(longest)} long, {duration(self.shortest)} needed: until then a "
+            return finding.undecided(
+                f"{where} only {duration(longest)} long, {duration(self.shortest)} needed: until then a "
                 "warm-up looks like growth",
-                why=InconclusiveReason.TOO_SHORT,
-                settle=f"needs {missing} more without a restart",
+                InconclusiveReason.TOO_SHORT,
+                f"needs {missing} more without a restart",
             )
         missing_n = max(1, MIN_SAMPLES - most)
         every = f": {duration(missing_n * apart)} more at a sample every {duration(apart)}" if apart is not None else ""
-        return replace(
-            finding,
-            reason=f"{counted(most, 'sample')} in the longest lifetime; {MIN_SAMPLES} needed to tell growth from a "
-            "step",
-            why=InconclusiveReason.TOO_FEW,
-            settle=f"needs {counted(missing_n, 'more sample')} without a restart{every}",
+        return finding.undecided(
+            f"{counted(most, 'sample')} in the longest lifetime; {MIN_SAMPLES} needed to tell growth from a step",
+            InconclusiveReason.TOO_FEW,
+            f"needs {counted(missing_n, 'more sample')} without a restart{every}",
         )
 
     def _suspected(self, short: Finding, case: Case, series: Series, lifetimes: tuple[Life, ...]) -> Finding:
@@ -318,7 +315,7 @@ class Growth(Parameters):
         if not (rose and trend.guard and trend.probability >= CERTAIN and trend.shape == "leak"):
             return short
         found = self._conclude(short, judged, Outcome.INCONCLUSIVE, series, lifetimes, [judged])
-        return replace(found, reason=f"{found.reason}; but {short.reason}", why=short.why, settle=short.settle)
+        return found.undecided(f"{found.reason}; but {short.reason}", InconclusiveReason.TOO_SHORT, short.settle)
 
     def _judged(self, life: Life, case: Case) -> GrowthOfLife:
         trait = life.series.trait

@@ -10,7 +10,7 @@ import numpy as np
 
 from soakwatch_model.case import Case
 from soakwatch_model.event import Event
-from soakwatch_model.finding import Finding, InconclusiveReason, Mark, MarkKind, Outcome
+from soakwatch_model.finding import Finding, InconclusiveReason, Mark, MarkKind
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.draft import absent, draft
@@ -169,7 +169,7 @@ class Hang(Parameters):
             if any(s.metric != _UP for s in cut):
                 reason = "no poll statistics, and too few samples of the CPU"
                 settle = f"needs {_MIN_CPU_SAMPLES} samples of {_TOTAL}"
-                return (replace(draft(self, case), reason=reason, why=InconclusiveReason.TOO_FEW, settle=settle),)
+                return (draft(self, case).undecided(reason, InconclusiveReason.TOO_FEW, settle),)
             return (absent(self, case, "poll statistics (no source polled it)"),)
         flow = Forwarding.of(case)
         stood = None if flow is None else flow.stopped(case.window)
@@ -237,19 +237,16 @@ class Hang(Parameters):
     ) -> Finding:
         hung = [s for s in left if s.stood_s is not None]
         if dead := [s for s in hung if s.dead]:
-            return replace(finding, outcome=Outcome.FAIL, reason=f"the device {some([s.text for s in dead])}")
+            return finding.fails(f"the device {some([s.text for s in dead])}")
         if hung:
             text = some([f"{moment(s.window.begin_ns)} for {duration(s.window.seconds)}: {s.text}" for s in hung])
             identity = [s for s in (best[m] for m in LIVES) if s is not None]
             sure = [s for s in hung if _ends_with(s, case) or any(_same_life(each, s.window) for each in identity)]
             if sure:
-                return replace(finding, outcome=Outcome.FAIL, reason=f"{counted(len(hung), 'hang')}: {text}")
+                return finding.fails(f"{counted(len(hung), 'hang')}: {text}")
             reason = f"{text}; whether it rebooted meanwhile is not known"
-            return replace(
-                finding,
-                reason=reason,
-                why=InconclusiveReason.UNREAD,
-                settle="poll the uptime or the boot id, then run again",
+            return finding.undecided(
+                reason, InconclusiveReason.UNREAD, "poll the uptime or the boot id, then run again"
             )
         if left:
             text = some([f"{moment(s.window.begin_ns)} for {duration(s.window.seconds)}" for s in left])
@@ -258,20 +255,17 @@ class Hang(Parameters):
             if any(value is not None and value >= self.pinned for value in before):
                 settle = "use a generator that reports received traffic, to distinguish a hang from a busy agent"
                 reason += f"; the CPU was at {quantity(max(v for v in before if v is not None), '1')} just before"
-                return replace(finding, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=settle)
-            return replace(finding, outcome=Outcome.WARN, reason=reason)
+                return finding.undecided(reason, InconclusiveReason.NO_REFERENCE, settle)
+            return finding.warns(reason)
         cpu = best[_TOTAL]
         if not got and (cpu is None or len(cpu) < _MIN_CPU_SAMPLES):
-            return replace(
-                finding,
-                reason="no poll was answered",
-                why=InconclusiveReason.TOO_FEW,
-                settle="fix the source or the path to it",
+            return finding.undecided(
+                "no poll was answered", InconclusiveReason.TOO_FEW, "fix the source or the path to it"
             )
         silences = int(finding.numbers["silences"])
         quiet = f"{counted(silences, 'silence')} of all management" if silences else "management answered throughout"
         suffix = "" if finding.doubts or not silences else " while traffic was forwarded"
-        return replace(finding, outcome=Outcome.PASS, reason=f"no hang: {quiet}{suffix}")
+        return finding.passes(f"no hang: {quiet}{suffix}")
 
     def _pinned(self, cpu: Series | None) -> tuple[Window, ...]:
         if cpu is None or len(cpu) < _MIN_CPU_SAMPLES or busy_throughout(cpu.values, None, _MIN_CPU_SAMPLES, 0.5):

@@ -185,7 +185,7 @@ class HardwareLimit(Parameters):
         if not limits:
             shown = f"; it read {_extent(series.values, unit)}" if len(series) else ""
             reason = f"{name}: the device states no limit of its own{shown}"
-            return replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason)
+            return finding.not_applicable(reason)
         if (short := self._short(finding, series, name)) is not None:
             return short
         value = series.values
@@ -212,7 +212,7 @@ class HardwareLimit(Parameters):
         if stretches:
             shut = " or while its interface was shut" if _shut(case, series) else ""
             reason += f"; beyond it {counted(len(stretches), 'time')} within a planned event{shut}"
-        return replace(finding, outcome=Outcome.PASS, reason=reason)
+        return finding.passes(reason)
 
     def _state(self, case: Case, series: Series) -> Finding:
         what, key = _STATES[series.metric]
@@ -227,7 +227,7 @@ class HardwareLimit(Parameters):
         unplanned = [past for past in stretches if not past.planned]
         if not unplanned:
             planned = f", but for {counted(len(stretches), 'planned event')}" if stretches else ""
-            return replace(finding, outcome=Outcome.PASS, reason=f"{name}: it worked the whole time{planned}")
+            return finding.passes(f"{name}: it worked the whole time{planned}")
         failing = [past for past in unplanned if self._grave(past)]
         texts = []
         for past in failing or unplanned:
@@ -245,7 +245,7 @@ class HardwareLimit(Parameters):
         needed = max(2, math.ceil(self.needed))
         if len(series) < needed:
             reason = f"{name}: {counted(len(series), 'reading')}; {needed} needed"
-            return replace(finding, reason=reason, why=InconclusiveReason.TOO_FEW, settle=f"needs {needed} readings")
+            return finding.undecided(reason, InconclusiveReason.TOO_FEW, f"needs {needed} readings")
         return half_unread(finding, len(series), f"{name} is not judged", of="readings")
 
     def _least(self, series: Series) -> float | None:

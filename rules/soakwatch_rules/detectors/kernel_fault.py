@@ -130,7 +130,7 @@ class KernelFault(Parameters):
         if not logs and not reported and not any(key in KERNEL for e in case.events for key in e.expect):
             unread = faults(text for text in case.faults if "kernel log" in text)
             reason = unread or "this target reports no kernel log"
-            return (replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason),)
+            return (finding.not_applicable(reason),)
         slack_ns = max(2 * 10**9, *(round(2e9 * (spacing(s) or 0.0)) for s in logs), 0)
         seen = _Watched.of(case)
         own = {(e.kind, _victim(e)) for e in reported if seen.holds(e)}
@@ -164,16 +164,16 @@ class KernelFault(Parameters):
         faulty = [*_sentences(grave), *broken] if len(grave) > self.allowed else broken
         rest = list(_sentences(minor, note="(not watched)" if seen.names else ""))
         if faulty:
-            return (replace(finding, outcome=Outcome.FAIL, reason="; ".join([*faulty, *rest])),)
+            return (finding.fails("; ".join([*faulty, *rest])),)
         blind = min((unseen(s.time_ns, window) for s in logs), default="")
         if pending or (blind and not rest):
             settle = "needs the kernel log from start to end of the run, and until planned events are over"
             why = InconclusiveReason.PENDING if pending else InconclusiveReason.GAP
-            return (replace(finding, reason=next(iter(pending), blind), why=why, settle=settle),)
+            return (finding.undecided(next(iter(pending), blind), why, settle),)
         if rest:
-            return (replace(finding, outcome=Outcome.WARN, reason="; ".join(rest)),)
+            return (finding.warns("; ".join(rest)),)
         calm = f"{counted(planned, 'planned kernel fault')}" if planned else "no fault in the kernel log"
-        return (replace(finding, outcome=Outcome.PASS, reason=calm),)
+        return (finding.passes(calm),)
 
 
 @dataclass(frozen=True, slots=True)

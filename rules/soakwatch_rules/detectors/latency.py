@@ -192,7 +192,7 @@ class Latency(Parameters):
                 "usual latency"
             )
             settle = f"needs {READINGS * MIN_REFERENCE_BLOCKS} samples"
-            return replace(finding, reason=reason, why=InconclusiveReason.TOO_FEW, settle=settle)
+            return finding.undecided(reason, InconclusiveReason.TOO_FEW, settle)
         if unread := half_unread(finding, len(series)):
             return unread
         total_s = case.window.seconds
@@ -235,10 +235,10 @@ class Latency(Parameters):
         if spans:
             text = some([f"{moment(w.begin_ns)} for {duration(w.seconds)}" for w in spans])
             reason = f"{name} exceeded the limit of {duration(limit)}: {text}; highest median {duration(highest)}"
-            return replace(finding, outcome=Outcome.FAIL, reason=reason)
+            return finding.fails(reason)
         if not positions.size:
             settle = f"needs {READINGS} samples per {duration(block_s)} in a judged phase"
-            return replace(finding, reason=f"too few samples of {name}", why=InconclusiveReason.TOO_FEW, settle=settle)
+            return finding.undecided(f"too few samples of {name}", InconclusiveReason.TOO_FEW, settle)
         finding = replace(finding, outcome=Outcome.PASS)
         reason = f"{name} stayed below the limit of {duration(limit)}; highest median {duration(highest)}"
         compared = self._compared(case, finding, series, block_s)
@@ -254,7 +254,7 @@ class Latency(Parameters):
         fine = grid_of(case, series, block_s)
         if not fine.judged.any():
             reason = f"{name} was only polled in phases that other rules judge"
-            return replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason, why=None, settle="")
+            return finding.not_applicable(reason)
         known = int((fine.reference & np.isfinite(fine.value)).sum())
         if known < MIN_REFERENCE_BLOCKS:
             need = duration(MIN_REFERENCE_BLOCKS / EARLY * block_s)
@@ -263,7 +263,7 @@ class Latency(Parameters):
                 f"{MIN_REFERENCE_BLOCKS} needed"
             )
             settle = f"needs {need} of samples, or a baseline phase of {duration(MIN_REFERENCE_BLOCKS * block_s)}"
-            return replace(finding, reason=reason, why=InconclusiveReason.TOO_SHORT, settle=settle)
+            return finding.undecided(reason, InconclusiveReason.TOO_SHORT, settle)
         quick = against(fine, own)
         gross = max(math.log(self.gross), _GROSS_NOISE * quick.sigma)
         wide, slow = self._coarse(case, series, fine, own)
@@ -354,12 +354,10 @@ class Latency(Parameters):
             if s.to_end:
                 reason += f", for {duration(s.seconds)}"
             if failing:
-                return replace(finding, outcome=Outcome.FAIL, reason=reason)
+                return finding.fails(reason)
             reason += "; it rose gradually and the load is not known: a load cycle, or a device that slows down"
             settle = "record the offered load (load.offered.rate, load.tx.packets), or run for two whole cycles"
-            return replace(
-                finding, outcome=Outcome.INCONCLUSIVE, reason=reason, why=InconclusiveReason.CYCLE, settle=settle
-            )
+            return finding.undecided(reason, InconclusiveReason.CYCLE, settle)
         if reported:
             texts = some(
                 [f"{moment(s.window.begin_ns)} for {duration(s.seconds)}: {duration(s.value)}" for s in reported]
@@ -370,21 +368,18 @@ class Latency(Parameters):
             )
             if any(s.above for s in reported):
                 reason += "; the load was higher than ever before"
-            return replace(finding, outcome=Outcome.WARN, reason=reason)
+            return finding.warns(reason)
         if math.exp(least) > _PASS and finding.outcome is not Outcome.PASS:
             reason = (
                 f"{name} is so noisy that a rise to {math.exp(least):.2g} times the usual {duration(level)} cannot be "
                 "detected"
             )
-            return replace(
-                finding,
-                reason=reason,
-                why=InconclusiveReason.NOISE,
-                settle="needs more requests per sample, or longer phases",
+            return finding.undecided(
+                reason, InconclusiveReason.NOISE, "needs more requests per sample, or longer phases"
             )
         highest = f"the slowest {duration(grid.block_s)} had {duration(level * math.exp(worst))}"
         reason = f"{name} stayed near its usual {duration(level)} ({self._usual(case, series)}); {highest}"
-        return replace(finding, outcome=Outcome.PASS, reason=reason)
+        return finding.passes(reason)
 
     def _usual(self, case: Case, series: Series) -> str:
         if imported_baseline(case, series) is not None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Final, Literal, NamedTuple
 
 from soakwatch_model.case import Case
-from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
+from soakwatch_model.finding import Finding, InconclusiveReason, Mark
 from soakwatch_model.label import label
 from soakwatch_model.roles import DUT
 from soakwatch_model.series import Series
@@ -179,7 +179,7 @@ class Level(Parameters):
         if limits:
             return ()  # of the load only, on a target that is no device
         reason = "no limit is set: give one in the plan, such as `level: {temperature: 80}`"
-        return (replace(draft(self, case), outcome=Outcome.NOT_APPLICABLE, reason=reason),)
+        return (draft(self, case).not_applicable(reason),)
 
     def _limits(self) -> Iterator[tuple[str, float]]:
         for name in _LIMITS:
@@ -204,7 +204,7 @@ class Level(Parameters):
             if case.faults:
                 reason += f": {faults(case.faults)}"
             settle = f"poll {limited.metric}, or remove the limit of {name} from the plan"
-            yield replace(finding, reason=reason, why=InconclusiveReason.UNREAD, settle=settle)
+            yield finding.undecided(reason, InconclusiveReason.UNREAD, settle)
         for series in read:
             yield self._of(case, series, name, value, of_ceiling=limited.of_ceiling)
 
@@ -214,29 +214,20 @@ class Level(Parameters):
         ceiling = series.trait.ceiling
         if of_ceiling and (ceiling is None or not 0 < ceiling < math.inf):
             reason = f"{name}: the limit is a share, but the device does not state the maximum of {series.metric}"
-            return replace(
-                finding,
-                reason=reason,
-                why=InconclusiveReason.NO_REFERENCE,
-                settle="poll the metric that states the maximum, or give no share",
+            return finding.undecided(
+                reason, InconclusiveReason.NO_REFERENCE, "poll the metric that states the maximum, or give no share"
             )
         limit = value * ceiling if of_ceiling and ceiling is not None else value
         if not 0 < limit < math.inf:
-            return replace(
-                finding,
-                reason=f"{name}: the limit is not a finite number",
-                why=InconclusiveReason.NO_REFERENCE,
-                settle="correct the limit",
+            return finding.undecided(
+                f"{name}: the limit is not a finite number", InconclusiveReason.NO_REFERENCE, "correct the limit"
             )
         n, apart = len(series), cadence(series)
         needed, of = math.ceil(self.needed), math.ceil(self.of)
         finding = replace(finding, limit=limit)
         if not n:
-            return replace(
-                finding,
-                reason=f"no samples of {name_of(series)}",
-                why=InconclusiveReason.TOO_FEW,
-                settle=f"needs {of} samples",
+            return finding.undecided(
+                f"no samples of {name_of(series)}", InconclusiveReason.TOO_FEW, f"needs {of} samples"
             )
         spans: list[Mark] = []
         number, above_s, highest = 0, 0.0, float(series.values.max())
@@ -260,13 +251,11 @@ class Level(Parameters):
         if number:
             times = some([f"{moment(m.begin_ns)} for {duration(((m.end_ns or 0) - m.begin_ns) * 1e-9)}" for m in spans])
             reason = f"{counted(number, 'time')} above {shown}: {times}; highest {quantity(highest, unit)}"
-            return replace(finding, outcome=Outcome.FAIL, reason=reason)
+            return finding.fails(reason)
         if n < of:
             more = f"needs {counted(of - n, 'more sample')}"
-            return replace(
-                finding, reason=f"{counted(n, 'sample')}; {of} needed", why=InconclusiveReason.TOO_FEW, settle=more
-            )
+            return finding.undecided(f"{counted(n, 'sample')}; {of} needed", InconclusiveReason.TOO_FEW, more)
         if unread := half_unread(finding, n, f"{shown} may have been exceeded"):
             return unread
         reason = f"never {needed} of {of} samples at or above {shown}; highest {quantity(highest, unit)}"
-        return replace(finding, outcome=Outcome.PASS, reason=reason)
+        return finding.passes(reason)

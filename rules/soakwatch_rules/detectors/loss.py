@@ -198,7 +198,7 @@ class Loss(Parameters):
             groups.setdefault((offer.kind, offer.label), []).append(offer)
         if not groups:
             reason = "no source reports what was sent and received: packets, requests, connections or pings"
-            return (replace(draft(self, case), outcome=Outcome.NOT_APPLICABLE, reason=reason),)
+            return (draft(self, case).not_applicable(reason),)
         return tuple(self._of(case, kind, group) for (kind, _), group in groups.items())
 
     def _limit(self, kind: str) -> float:
@@ -434,13 +434,13 @@ class Loss(Parameters):
             last = seen.stops[-1]
             reason = f"{who}{last.unsure_text}"
             settle = "record what the generator offers (load.sending, load.users, the commanded rate)"
-            return replace(finding, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=settle)
+            return finding.undecided(reason, InconclusiveReason.NO_REFERENCE, settle)
         if left := self._left_open(finding, seen, limit, who):
             return left
         if seen.unknown > 0:
             reason = f"{who}{seen.unknown:,.0f} {kind} failed; the total is not known"
             settle = "record the total (load.requests, load.connections.opened)"
-            return replace(finding, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=settle)
+            return finding.undecided(reason, InconclusiveReason.NO_REFERENCE, settle)
         return self._quiet(kind, finding, seen, limit, who)
 
     def _left_open(self, finding: Finding, seen: Seen, limit: float, who: str) -> Finding | None:
@@ -462,7 +462,7 @@ class Loss(Parameters):
             if not sure:
                 # What was not seen decides before what is only in doubt: with a warning the run could pass.
                 unseen_too = seen.blind or seen.unknown > 0
-                return None if unseen_too else replace(finding, outcome=Outcome.WARN, reason=reason)
+                return None if unseen_too else finding.warns(reason)
             more = "load.tx.bytes and load.rx.bytes" if offer.what == PACKETS else "load.tx.packets and load.rx.packets"
             settle = f"record load.lost.packets, or {more}: they tell whether they are the same"
         elif sure:
@@ -474,28 +474,28 @@ class Loss(Parameters):
             settle = "record what was sent (load.tx.packets), or what failed (load.failures)"
         else:
             return None
-        return replace(finding, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=settle)
+        return finding.undecided(reason, InconclusiveReason.NO_REFERENCE, settle)
 
     def _quiet(self, kind: str, finding: Finding, seen: Seen, limit: float, who: str) -> Finding:
         """What is said where nothing is above a limit."""
         if seen.readings < 2:
             reason = f"{who}{counted(seen.readings, 'sample')}; 2 needed"
-            return replace(finding, reason=reason, why=InconclusiveReason.TOO_FEW, settle="needs 2 samples")
+            return finding.undecided(reason, InconclusiveReason.TOO_FEW, "needs 2 samples")
         if seen.blind:
             settle = "poll received traffic near both ends of the run"
-            return replace(finding, reason=f"{who}{seen.blind}", why=InconclusiveReason.GAP, settle=settle)
+            return finding.undecided(f"{who}{seen.blind}", InconclusiveReason.GAP, settle)
         if seen.ratio is None:
             reason = f"{who}{kind} came back throughout, without an interruption of {duration(self.seconds)}"
-            return replace(finding, outcome=Outcome.PASS, reason=reason)
+            return finding.passes(reason)
         sent, lost = sum(x.sent for x in seen.shares), max(0.0, sum(x.lost for x in seen.shares))
         if sent <= 0:
             reason = f"{who}no {kind} were sent outside of stress, spike and planned events"
-            return replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason)
+            return finding.not_applicable(reason)
         few = limit > 0 and sent < 1 / limit
         much = f"{lost:,.0f} of {sent:,.0f} {kind} lost"
         if few:
             reason = f"{who}{much}; a loss of {percent(limit)} takes at least {1 / limit:,.0f}"
-            return replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason)
+            return finding.not_applicable(reason)
         high = [x for x in seen.shares if x.lost > limit * x.sent and x.sent * limit >= 1]
         if high:
             part = max(high, key=lambda x: x.share)
@@ -503,10 +503,10 @@ class Loss(Parameters):
             if part.error > 0 and part.lost >= _MIN_LOST[kind]:
                 settle = "record counters (load.tx.packets, load.rx.packets) instead of rates"
                 reason += "within the error of sampled rates"
-                return replace(finding, reason=reason, why=InconclusiveReason.NOISE, settle=settle)
-            return replace(finding, outcome=Outcome.WARN, reason=reason + f"{part.lost:.0f} are too few to be certain")
+                return finding.undecided(reason, InconclusiveReason.NOISE, settle)
+            return finding.warns(reason + f"{part.lost:.0f} are too few to be certain")
         within = f"; allowed {percent(limit)}" if lost > 0 else ""
-        return replace(finding, outcome=Outcome.PASS, reason=f"{who}{much}{within}")
+        return finding.passes(f"{who}{much}{within}")
 
     def _over(self, kind: str, part: Share, limit: float) -> bool:
         if part.lost < _MIN_LOST[kind] and not (limit == 0 and part.lost >= 1):

@@ -198,7 +198,7 @@ class ManagementIsolation(Parameters):
             if gone is not None:
                 return (gone,)
             reason = "no stress or spike phase and no load figures: it is not known when the load was high"
-            return (replace(draft(self, case), outcome=Outcome.NOT_APPLICABLE, reason=reason),)
+            return (draft(self, case).not_applicable(reason),)
         cut = cuts(case, causes(case, self.busy, _ALL)) if peers else ()
         probed = [*(self._peer(case, peer, under, cut) for peer in peers), *(() if gone is None else (gone,))]
         return (*probed, *(self._poll_latency(case, s, under) for s in timed), *self._polls(case, polled, under))
@@ -256,8 +256,8 @@ class ManagementIsolation(Parameters):
             reason = f"{name}: too few probes under high load ({under.text},  {duration(seconds(under.high))})"
             settle = f"needs {_MIN_PROBES} probes in it: probe more often, or load for longer"
             if seconds(under.high) < _MIN_PROBES * (cadence(about) or math.inf):
-                return replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=f"{reason}: {settle}")
-            return replace(finding, reason=reason, why=InconclusiveReason.TOO_FEW, settle=settle)
+                return finding.not_applicable(f"{reason}: {settle}")
+            return finding.undecided(reason, InconclusiveReason.TOO_FEW, settle)
         result = self._conclude(finding, name, under, (late, calm), (sent, lost, usual))
         return self._cut(result, total, usual or 0.0) if missing else result
 
@@ -311,7 +311,7 @@ class ManagementIsolation(Parameters):
         if late is not None and calm is not None and late > self.times * calm and late > 0.01:
             reason = f"{text}: {late / calm:.3g} times as long" if calm > 0 else text
             return replace(finding, outcome=Outcome.WARN, reason=reason, marks=marks)
-        return replace(finding, outcome=Outcome.PASS, reason=text)
+        return finding.passes(text)
 
     def _doubts(self, case: Case, under: Pressure, share: float | None, usual: float, *, alone: bool) -> Iterator[str]:
         if not under.low and alone:
@@ -337,7 +337,7 @@ class ManagementIsolation(Parameters):
         finding = replace(draft(self, case, series), unit="s", doubts=doubts)
         if high is None or max(float(high.number), high.due) < _MIN_PROBES:
             reason = f"fewer than {_MIN_PROBES} polls of {source} under {under.text} ({duration(seconds(under.high))})"
-            return replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason)
+            return finding.not_applicable(reason)
         low = low if low is not None and low.number >= _MIN_PROBES else None
         limit = None if low is None else max(self.latency, self.times * low.median)
         usual = low.lost / low.due if low is not None and low.due >= _MIN_PROBES else None
@@ -360,7 +360,7 @@ class ManagementIsolation(Parameters):
         if high.due >= _MIN_PROBES and (ends := interval(high.lost, high.due))[0] > self.loss + (usual or 0.0):
             if usual is None:
                 reason = f"{text}; the usual loss under low load is not known"
-                return replace(finding, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=_REST)
+                return finding.undecided(reason, InconclusiveReason.NO_REFERENCE, _REST)
             reason = f"{text}; allowed {quantity(self.loss, '1')} more than under low load"
             return replace(
                 finding,
@@ -376,10 +376,10 @@ class ManagementIsolation(Parameters):
             return replace(finding, outcome=Outcome.PASS, reason=text, marks=(), doubts=(*finding.doubts, caveat))
         often = slowdown(high, low)
         if often > self.times and high.median > self.latency:
-            return replace(finding, outcome=Outcome.FAIL, reason=f"{text}: {often:.3g} times as long")
+            return finding.fails(f"{text}: {often:.3g} times as long")
         longer = min(high.median - low.median, high.quarter - low.quarter)
         if (often > self.times and high.median > 0.01) or longer > self.latency:
-            return replace(finding, outcome=Outcome.WARN, reason=f"{text}: {often:.3g} times as long")
+            return finding.warns(f"{text}: {often:.3g} times as long")
         return replace(finding, outcome=Outcome.PASS, reason=text, marks=())
 
     # --- polls ---------------------------------------------------------------------------------------------
@@ -434,25 +434,16 @@ class ManagementIsolation(Parameters):
         if not ledger.got:
             reason = f"{ledger.source} never answered"
             if not ledger.required:
-                return replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason)
-            return replace(
-                finding,
-                reason=reason,
-                why=InconclusiveReason.GAP,
-                settle="fix the source or the path to it, then run again",
-            )
+                return finding.not_applicable(reason)
+            return finding.undecided(reason, InconclusiveReason.GAP, "fix the source or the path to it, then run again")
         if length < 3 * ledger.interval_s:
             reason = (
                 f"{ledger.source} is polled every {duration(ledger.interval_s)}; {under.text} lasted only "
                 f"{duration(length)}"
             )
-            return replace(
-                finding, outcome=Outcome.NOT_APPLICABLE, reason=f"{reason}, less than the three intervals of a silence"
-            )
+            return finding.not_applicable(f"{reason}, less than the three intervals of a silence")
         if not within:
-            return replace(
-                finding, outcome=Outcome.PASS, reason=f"{ledger.source} answered throughout under {under.text}"
-            )
+            return finding.passes(f"{ledger.source} answered throughout under {under.text}")
         words = some(
             [
                 f"{moment(gap.window.begin_ns)} for {duration(gap.window.seconds)}, {_WORDS[gap.cause]}: {gap.why}"
@@ -465,18 +456,18 @@ class ManagementIsolation(Parameters):
                 f"{text}; it did not answer for {quantity(starved / length, '1')} of the time without a reboot "
                 f"(allowed {quantity(self.loss, '1')})"
             )
-            return replace(finding, outcome=Outcome.FAIL, reason=reason)
+            return finding.fails(reason)
         open_s = sum(gap.window.seconds for gap in alone)
         if open_s > self.loss * length and not under.low:
             reason = (
                 f"{text}; without low load to compare with, the path and a device that neglects its management "
                 "look the same"
             )
-            return replace(finding, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=_REST)
+            return finding.undecided(reason, InconclusiveReason.NO_REFERENCE, _REST)
         if open_s > self.loss * length and not finding.numbers["low_silences"]:
             reason = f"{text}; silent under high load only: a shared path, or a device that neglects its management"
-            return replace(finding, outcome=Outcome.WARN, reason=reason)
-        return replace(finding, outcome=Outcome.PASS, reason=text)
+            return finding.warns(reason)
+        return finding.passes(text)
 
 
 def _source(ledger: Ledger) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from soakwatch_model.case import Case
 from soakwatch_model.fact import Growth
-from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
+from soakwatch_model.finding import Finding, InconclusiveReason, Mark
 from soakwatch_model.roles import MONITOR
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
@@ -217,13 +217,11 @@ class MemoryGrowth(Parameters):
         cut = worst.life.window.seconds < _CUT * window_s and not again
         finding = self._measured(finding, worst, series, len(all_lives), len(judged), cut=cut)
         if worst.of.grows:
-            return replace(
-                finding, outcome=Outcome.FAIL, reason=sentence(worst, series, self.tolerance, len(all_lives))
-            )
+            return finding.fails(sentence(worst, series, self.tolerance, len(all_lives)))
         read = sum(len(c.life.series) for c in judged)
         if unread := half_unread(finding, read, within=" in lifetimes that are long enough"):
             return unread
-        return replace(finding, outcome=Outcome.PASS, reason=sentence(worst, series, self.tolerance, len(all_lives)))
+        return finding.passes(sentence(worst, series, self.tolerance, len(all_lives)))
 
     def _without_warm_up(self, finding: Finding, warm: tuple[Life, ...], due: int | None) -> Finding:
         """A finding of the monitor: about what came after its warm-up, undecided if nothing did."""
@@ -232,7 +230,7 @@ class MemoryGrowth(Parameters):
         finding = replace(finding, samples=samples, definition=f"{finding.definition}; {first}")
         if warm:
             return replace(finding, expected=None if due is None else max(due, samples))
-        return replace(finding, reason=first, why=InconclusiveReason.TOO_SHORT, settle="needs a longer run")
+        return finding.undecided(first, InconclusiveReason.TOO_SHORT, "needs a longer run")
 
     def _compare(self, case: Case, life: Life, apart: float | None) -> JudgedLife | None:
         window, series = life.window, life.series
@@ -268,20 +266,20 @@ class MemoryGrowth(Parameters):
         reason = f"only {counted(most, 'sample')}{between}; {needed:g} needed"
         if apart is None:
             settle = f"needs at least {needed:g} samples without a restart"
-            return replace(finding, reason=reason, why=InconclusiveReason.TOO_FEW, settle=settle)
+            return finding.undecided(reason, InconclusiveReason.TOO_FEW, settle)
         length_s = min(most * apart, max((life.window.seconds for life in lifetimes), default=0.0))
         missing = max(needed * apart, 3 * self.stage) - length_s
         if missing <= 0:
             of = f" of {finding.expected:,} expected" if finding.expected is not None else ""
             reason = f"{counted(finding.samples, 'sample')}{of}: too few in the first or in the last third"
             settle = "needs samples in the first and the last third, and half of those expected"
-            return replace(finding, reason=reason, why=InconclusiveReason.GAP, settle=settle)
+            return finding.undecided(reason, InconclusiveReason.GAP, settle)
         if most >= needed:
             reason = f"only {duration(length_s)} of samples{between}; {duration(3 * self.stage)} needed"
         settle = (
             f"needs {duration(missing)} more without a restart, or more frequent polls (now every {duration(apart)})"
         )
-        return replace(finding, reason=reason, why=InconclusiveReason.TOO_SHORT, settle=settle)
+        return finding.undecided(reason, InconclusiveReason.TOO_SHORT, settle)
 
     def _measured(
         self, finding: Finding, worst: JudgedLife, series: Series, alive: int, judged: int, *, cut: bool

@@ -140,7 +140,7 @@ class ObserverCost(Parameters):
             return (_not_counted(finding, case, inside),)
         if window.seconds < _LEAST_S:
             reason = f"{duration(window.seconds)} are too short: the start of the sources is most of their cost"
-            return (replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason),)
+            return (finding.not_applicable(reason),)
         edges = np.linspace(window.begin_ns, window.end_ns, _BLOCKS + 1).astype(np.int64)
         begin_ns = max(int(s.time_ns[0]) for s in counted)
         spent, seen_s = amount(counted, begin_ns, int(min(s.time_ns[-1] for s in counted)))
@@ -149,7 +149,7 @@ class ObserverCost(Parameters):
         if rate.size < _LEAST_BLOCKS or not (0 <= spent < 1e12 and seen_s > 0):
             reason = "too few readings of the CPU time that the polls cost"
             settle = f"needs readings in {_LEAST_BLOCKS} of {_BLOCKS} stretches of the run"
-            return (replace(finding, reason=reason, why=InconclusiveReason.TOO_FEW, settle=settle),)
+            return (finding.undecided(reason, InconclusiveReason.TOO_FEW, settle),)
         judged = self._judged(case, finding, counted, spent / seen_s, rate, _cores(case, inside))
         return (judged if pauses is None else _with_pauses(judged, self._compared(finding, pauses, inside)),)
 
@@ -163,7 +163,7 @@ class ObserverCost(Parameters):
                 f"{window} without their first {duration(pauses.skipped_s)}"
             )
             settle = f"observer: {{probe: {math.ceil(3 * pauses.renewal_s)}s}}"
-            return replace(finding, reason=reason, why=InconclusiveReason.CADENCE, settle=settle)
+            return finding.undecided(reason, InconclusiveReason.CADENCE, settle)
         found = compare(pauses, inside)
         if found is None:
             reason = (
@@ -171,7 +171,7 @@ class ObserverCost(Parameters):
                 f"of the CPU with and without polls: {LEAST_PAIRS} are needed"
             )
             settle = "a run that is not cut short, and a source that reads the CPU of the device"
-            return replace(finding, reason=reason, why=InconclusiveReason.TOO_FEW, settle=settle)
+            return finding.undecided(reason, InconclusiveReason.TOO_FEW, settle)
         share, half = found.difference, found.half_width
         low, high = share - half, share + half
         outcome = (
@@ -321,7 +321,7 @@ def _not_counted(finding: Finding, case: Case, inside: Iterable[Series]) -> Find
     ]
     if not took:
         reason = "this target reports no CPU time of the monitor's polls"
-        return replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason)
+        return finding.not_applicable(reason)
     reason = (
         f"what the polls cost {case.target} is not known: it does not count the CPU time of what answers "
         f"({some(took)}, median); "

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 from soakwatch_model.case import Case
 from soakwatch_model.event import Event
-from soakwatch_model.finding import Finding, InconclusiveReason, Mark, MarkKind, Outcome, Victim
+from soakwatch_model.finding import Finding, InconclusiveReason, Mark, MarkKind, Victim
 from soakwatch_model.label import label
 from soakwatch_rules.draft import absent, draft, faults
 from soakwatch_rules.events.incidents import Incident, counts, deduplicated, incidents, witnessed
@@ -119,7 +119,7 @@ class OomKill(Parameters):
         if number > self.allowed:
             faulty.insert(0, f"{counted(number, 'OOM kill')}: {some([_described(i) for i in reckoned.unplanned])}")
         if faulty:
-            return (replace(finding, outcome=Outcome.FAIL, reason="; ".join(faulty)),)
+            return (finding.fails("; ".join(faulty)),)
         blind = min(
             (unseen(s.time_ns, case.window) for s in counters), default="neither counter nor kernel log was polled"
         )
@@ -129,15 +129,10 @@ class OomKill(Parameters):
         if unclear:
             settle = "needs the kernel's counter or log from start to end of the run"
             return (
-                replace(
-                    finding,
-                    reason=unclear,
-                    why=InconclusiveReason.GAP if blind else InconclusiveReason.PENDING,
-                    settle=settle,
-                ),
+                finding.undecided(unclear, InconclusiveReason.GAP if blind else InconclusiveReason.PENDING, settle),
             )
         calm = f"{counted(planned, 'planned OOM kill')}" if matches else "no OOM kill"
-        return (replace(finding, outcome=Outcome.PASS, reason=calm),)
+        return (finding.passes(calm),)
 
 
 def _described(incident: Incident) -> str:

@@ -204,7 +204,7 @@ class OverloadLoss(Parameters):
         if not phases:
             finding = draft(self, case)
             reason = "the run has no phase named stress or spike"
-            return (replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason),)
+            return (finding.not_applicable(reason),)
         if flow is None:
             return (absent(self, case, "count of packets sent and received (load.tx.packets, load.rx.packets)"),)
         return (self._of(case, phases, flow),)
@@ -228,7 +228,7 @@ class OverloadLoss(Parameters):
         if not seen:
             reason = f"too few samples in the {phases[0].name} phase ({duration(phases[0].window.seconds)})"
             settle = f"poll packets sent and received at least every {duration(max(1.0, unseen / 10))} in it"
-            return replace(finding, reason=reason, why=InconclusiveReason.GAP, settle=settle)
+            return finding.undecided(reason, InconclusiveReason.GAP, settle)
         worst = max(
             seen, key=lambda overload: overload.ratio if known is not None else overload.lost / max(overload.sent, 1.0)
         )
@@ -266,9 +266,7 @@ class OverloadLoss(Parameters):
             return replace(result, doubts=(*result.doubts, f"{text}, which does not explain it"))
         settle = "fix the generator's own loss, or send less, and calibrate again"
         reason = f"{result.reason}; {text}, which explains it"
-        return replace(
-            result, outcome=Outcome.INCONCLUSIVE, reason=reason, why=InconclusiveReason.GENERATOR, settle=settle
-        )
+        return result.undecided(reason, InconclusiveReason.GENERATOR, settle)
 
     def _behind(
         self, finding: Finding, worst: _Overload, crossed: PathLedger, known: Capacity | None, unit: str
@@ -282,7 +280,7 @@ class OverloadLoss(Parameters):
             return result
         how = BEHIND.get(crossed.stage or Stage.BEHIND, "by the path or the generator's receiver")
         reason = f"{finding.reason}; lost after leaving the device, {how}: {crossed.text}"
-        return replace(result, outcome=Outcome.WARN, reason=reason)
+        return result.warns(reason)
 
     def _shown(self, case: Case, flow: _Flow, bin_s: float) -> Capacity | None:
         """What the other phases show of the capacity."""
@@ -344,7 +342,7 @@ class OverloadLoss(Parameters):
     def _conclude(self, finding: Finding, worst: _Overload, known: Capacity | None, unit: str) -> Finding:
         if worst.sent <= NOTHING or worst.seconds <= 0:
             reason = f"nothing was sent in the {worst.phase.name} phase"
-            return replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason)
+            return finding.not_applicable(reason)
         share, ratio = worst.lost / worst.sent, worst.ratio
         offered = quantity(worst.sent / worst.seconds, f"{unit}/s")
         text = f"{worst.phase.name} of {moment(worst.phase.window.begin_ns)}: {quantity(max(share, 0.0), '1')} of "
@@ -357,24 +355,24 @@ class OverloadLoss(Parameters):
                     finding, outcome=Outcome.PASS, measured=share, reason=f"{text}; allowed {quantity(self.limit, '1')}"
                 )
             reason = f"{text}; the capacity is not known, so the loss may be due to overload"
-            return replace(finding, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=remedy)
+            return finding.undecided(reason, InconclusiveReason.NO_REFERENCE, remedy)
         can = f"a capacity of {'at least ' * known.bound}{quantity(known.rate, f'{unit}/s')} ± {percent(known.error)}"
         if ratio > self.limit + _SIGMAS * known.error:
             least = "at least " if known.bound else ""
             reason = f"{text}, {least}{quantity(ratio, '1')} of {can} more than the overload explains"
-            return replace(finding, outcome=Outcome.FAIL, reason=reason)
+            return finding.fails(reason)
         through = (worst.sent - worst.lost) / worst.seconds
         if known.bound and share > self.limit and through > (1 + self.near) * known.rate:
             reason = f"{text}; {can} was never exceeded without loss, so overload may explain it or not"
-            return replace(finding, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=remedy)
+            return finding.undecided(reason, InconclusiveReason.NO_REFERENCE, remedy)
         if ratio > self.limit:
             settle = f"measure the capacity to ± {50 * (ratio - self.limit):.2g} %"
             reason = (
                 f"{text}, {quantity(ratio, '1')} of {can} more than the overload explains, within the error of "
                 "the capacity"
             )
-            return replace(finding, reason=reason, why=InconclusiveReason.NOISE, settle=settle)
-        return replace(finding, outcome=Outcome.PASS, reason=f"{text}, no more than the overload explains at {can}")
+            return finding.undecided(reason, InconclusiveReason.NOISE, settle)
+        return finding.passes(f"{text}, no more than the overload explains at {can}")
 
 
 def _crossed(case: Case, worst: _Overload, flow: _Flow) -> PathLedger | None:

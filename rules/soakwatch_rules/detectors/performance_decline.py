@@ -164,22 +164,14 @@ class PerformanceDecline(Parameters):
                 f"{duration(self.shortest)} needed"
             )
             settle = f"needs {duration(more)} more" if more > 0 else f"needs {_MIN_SAMPLES} samples"
-            return replace(
-                finding,
-                reason=reason,
-                why=InconclusiveReason.TOO_SHORT if more > 0 else InconclusiveReason.TOO_FEW,
-                settle=settle,
+            return finding.undecided(
+                reason, InconclusiveReason.TOO_SHORT if more > 0 else InconclusiveReason.TOO_FEW, settle
             )
         seconds, value = _scaled(case, shown)
         level = float(np.median(value))
         if level <= 0:
             reason = "no throughput in most of the window"
-            return replace(
-                finding,
-                reason=reason,
-                why=InconclusiveReason.NO_REFERENCE,
-                settle="check that the load reached the device",
-            )
+            return finding.undecided(reason, InconclusiveReason.NO_REFERENCE, "check that the load reached the device")
         trend = judge_trend(seconds, -value, allowed=self.tolerance * level / span, span_s=(0.0, span), sawtooth=False)
         parts = blocks(seconds, value, begin_s=0.0, end_s=span, number=how_many(n))
         fell = fall(parts.value, self.tolerance)
@@ -207,9 +199,7 @@ class PerformanceDecline(Parameters):
         ):
             reason = f"{result.reason}; but this may be a daily cycle, and the offered load is not known"
             settle = "record the offered load, or run for two days"
-            return replace(
-                result, outcome=Outcome.INCONCLUSIVE, reason=reason, why=InconclusiveReason.CYCLE, settle=settle
-            )
+            return result.undecided(reason, InconclusiveReason.CYCLE, settle)
         if result.outcome is Outcome.FAIL:
             since_s = onset_s(parts.time_s, parts.value)
             begin = case.window.begin_ns + round((since_s or 0.0) * 1e9)
@@ -247,7 +237,7 @@ class PerformanceDecline(Parameters):
                 for x in (f"throughput declined (allowed {quantity(self.tolerance, '1')}): {word}", change, still)
                 if x
             )
-            return replace(finding, outcome=Outcome.FAIL, reason=reason)
+            return finding.fails(reason)
         if trend.outcome is Outcome.INCONCLUSIVE:
             hours = trend.hours_needed
             more = (
@@ -260,7 +250,7 @@ class PerformanceDecline(Parameters):
                 )
             )
             reason = "; ".join(x for x in (f"whether throughput falls at the end ({hourly}) is undecided", change) if x)
-            return replace(finding, reason=reason, why=trend.why or InconclusiveReason.NOISE, settle=more)
+            return finding.undecided(reason, trend.why or InconclusiveReason.NOISE, more)
         if fell is not None and fell.share > self.tolerance:
             longer = (_TIMES * fell.error / (fell.share - self.tolerance)) ** 2 - 1
             hours = min(max(longer, 0.1) * finding.window.seconds / _HOUR_S, _MAX_HOURS)
@@ -276,7 +266,7 @@ class PerformanceDecline(Parameters):
                 settle=f"needs {duration(hours * _HOUR_S)} more",
             )
         reason = "; ".join(x for x in (f"throughput does not decline ({hourly} at the end)", change) if x)
-        return replace(finding, outcome=Outcome.PASS, reason=reason)
+        return finding.passes(reason)
 
     def _doubts(self, flow: Flow, plain: Curve, relative: Curve | None) -> list[str]:
         if relative is None:

@@ -210,7 +210,7 @@ class PeriodicPause(Parameters):
         if seen is None or apart is None:
             short = duration(_MIN_SAMPLES * apart) if apart else f"{_MIN_SAMPLES} samples"
             reason = f"fewer than {_MIN_SAMPLES} samples of throughput in each phase"
-            return replace(finding, reason=reason, why=InconclusiveReason.TOO_FEW, settle=f"needs {short} of one phase")
+            return finding.undecided(reason, InconclusiveReason.TOO_FEW, f"needs {short} of one phase")
         noisy, scatter = seen.deep >= 1, f"the throughput is noisy ({quantity(seen.sigma, '1')} robust sigma)"
         lost = max(seen.deep, 2 * seen.deep - 0.2) + _POWER_SIGMAS * seen.sigma
         doubts = [f"{scatter}: only standstills are detected, not shorter pauses"] if noisy else []
@@ -237,9 +237,7 @@ class PeriodicPause(Parameters):
             if shortest_s <= _SHORT * seen.readings * apart:
                 return replace(result, reason=reason, smallest_detectable=shortest_s)
             settle = f"record averages over {duration(shortest_s)}"
-            return replace(
-                result, outcome=Outcome.INCONCLUSIVE, reason=reason, why=InconclusiveReason.NOISE, settle=settle
-            )
+            return result.undecided(reason, InconclusiveReason.NOISE, settle)
         unread = half_unread(result, finding.samples, "pauses may have been missed")
         return unread if unread is not None and result.outcome is Outcome.PASS else result
 
@@ -386,7 +384,7 @@ class PeriodicPause(Parameters):
             small = numbers["tolerated_pauses"]
             more = f"; {counted(int(small), 'pause')} of up to {duration(worst)} tolerated" if small else ""
             more += f"; {counted(planned, 'pause')} in planned events" if planned else ""
-            return replace(finding, outcome=Outcome.PASS, reason=f"no {kind}pause{more}")
+            return finding.passes(f"no {kind}pause{more}")
         reason = number_and_length(counting, kind)
         if beat is not None:
             reason += f"{which}, {beat_text(beat)}"

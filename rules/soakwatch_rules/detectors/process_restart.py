@@ -126,11 +126,10 @@ class ProcessRestart(Parameters):
             never = "no such process ever ran" if about is not None and len(about) else "no samples of it"
             why = f": {faults(case.faults)}" if case.faults else ""
             return (
-                replace(
-                    finding,
-                    reason=f"{_name(case)}: {never}{why}",
-                    why=InconclusiveReason.UNREAD,
-                    settle="check the name, glob or pidfile under watch:",
+                finding.undecided(
+                    f"{_name(case)}: {never}{why}",
+                    InconclusiveReason.UNREAD,
+                    "check the name, glob or pidfile under watch:",
                 ),
             )
         return (self._of(case, finding, up, starts, series.get("process.child"), first_ns),)
@@ -190,25 +189,19 @@ class ProcessRestart(Parameters):
                 reason += (
                     "; it appeared after the start beside others of that name: whether it should stay is not known"
                 )
-                return replace(finding, outcome=Outcome.WARN, reason=reason)
-            return replace(finding, outcome=Outcome.FAIL, reason=reason)
+                return finding.warns(reason)
+            return finding.fails(reason)
         if reckoned.open or waited:
             reason = next(iter(reckoned.open), "it is down while a planned event is in progress")
-            return replace(
-                finding,
-                reason=f"{_name(case)}: {reason}",
-                why=InconclusiveReason.PENDING,
-                settle="judge again after the deadline",
+            return finding.undecided(
+                f"{_name(case)}: {reason}", InconclusiveReason.PENDING, "judge again after the deadline"
             )
         both = _times(up, starts)
         begin_ns = int(both[0]) if both.size else case.window.begin_ns  # an instance may come late: that is told
         blind = unseen(both, replace(case.window, begin_ns=begin_ns))
         if blind:
-            return replace(
-                finding,
-                reason=f"{_name(case)}: {blind}",
-                why=InconclusiveReason.GAP,
-                settle="needs samples to the end of the run",
+            return finding.undecided(
+                f"{_name(case)}: {blind}", InconclusiveReason.GAP, "needs samples to the end of the run"
             )
         replaced = reckon(children, announced, case.window, "restart", slack_ns).unplanned
         if len(replaced) == 1 and late_s <= 3 * apart_s and up is not None and up.values[-1] > 0:
@@ -220,7 +213,7 @@ class ProcessRestart(Parameters):
             f"; it appeared at {moment(first_ns)}, {duration(late_s)} after the start" if late_s > 3 * apart_s else ""
         )
         visits = f"; {counted(len(children), 'change')} of child processes (sessions, workers)" if children else ""
-        return replace(finding, outcome=Outcome.PASS, reason=f"{_name(case)}: {calm}{visits}{late}")
+        return finding.passes(f"{_name(case)}: {calm}{visits}{late}")
 
 
 def _times(*some_series: Series | None) -> NDArray[np.int64]:

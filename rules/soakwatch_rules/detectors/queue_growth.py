@@ -162,7 +162,7 @@ class QueueGrowth(Parameters):
             more = max(self.shortest - case.window.seconds, 0.0)
             settle = f"needs {duration(more)} more" if more > 0 else f"needs {_MIN_SAMPLES} samples without a restart"
             why = InconclusiveReason.TOO_SHORT if more > 0 else InconclusiveReason.TOO_FEW
-            return _full(replace(finding, reason=reason, why=why, settle=settle))
+            return _full(finding.undecided(reason, why, settle))
         failing = [lifetime for lifetime in lifetimes if lifetime.floor.outcome is Outcome.FAIL]
         lifetime = max(failing or lifetimes, key=lambda each: each.window.seconds)
         doubts = []
@@ -205,25 +205,23 @@ class QueueGrowth(Parameters):
         if low.outcome is Outcome.INCONCLUSIVE:
             also = f"; the queue fills by {busier}" if creeps else ""
             reason = f"whether the minimum depth grows is undecided: {rate}{also}"
-            return replace(finding, reason=reason, why=low.why or InconclusiveReason.NOISE, settle=_settle(low))
+            return finding.undecided(reason, low.why or InconclusiveReason.NOISE, _settle(low))
         if not creeps:
             reason = f"the minimum depth does not grow: {rate}"
             unsure = "; the median may" if middle.outcome is Outcome.INCONCLUSIVE else ""
-            return replace(finding, outcome=Outcome.PASS, reason=reason + unsure)
+            return finding.passes(reason + unsure)
         reason = f"load, not a leak: the queue fills by {busier}, but still empties as far as before"
         finding = replace(finding, forecast=_forecast(lifetime, middle))
         change = _load_change(case, lifetime.window)
         if change is None:
             settle = "record the offered load (load.tx.packets), or keep it steady"
-            return replace(
-                finding, reason=f"{reason}; the load is not known", why=InconclusiveReason.NO_REFERENCE, settle=settle
-            )
+            return finding.undecided(f"{reason}; the load is not known", InconclusiveReason.NO_REFERENCE, settle)
         how = (
             f"the load grew by {quantity(change, '1')}"
             if change > _STEADY
             else "the load did not grow: the device empties the queue more slowly"
         )
-        return replace(finding, outcome=Outcome.WARN, reason=f"{reason}; {how}")
+        return finding.warns(f"{reason}; {how}")
 
 
 def _with_arithmetic(finding: Finding, lifetime: _Lifetime) -> Finding:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from soakwatch_model.case import Case
-from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
+from soakwatch_model.finding import Finding, InconclusiveReason, Mark
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.draft import absent, draft
@@ -98,14 +98,7 @@ class Reboot(Parameters):
         if about is None:
             if case.series or announced:
                 text = "fewer than 2 samples of boot id or uptime"
-                return (
-                    replace(
-                        draft(self, case),
-                        reason=text,
-                        why=InconclusiveReason.TOO_FEW,
-                        settle="needs 2 samples of the uptime",
-                    ),
-                )
+                return (draft(self, case).undecided(text, InconclusiveReason.TOO_FEW, "needs 2 samples of the uptime"),)
             return (absent(self, case, "boot id or uptime"),)
         slack_ns = round(2e9 * (spacing(about) or 0.0))
         seen, doubts, unsure = reboots(boot_id, boot_time, uptime)
@@ -133,23 +126,20 @@ class Reboot(Parameters):
             times = some([f"before {moment(i.end_ns)} ({_described(i)})" for i in reckoned.unplanned])
             faulty.insert(0, f"{counted(number, 'reboot')}: {times}")
         if faulty:
-            return (replace(finding, outcome=Outcome.FAIL, reason="; ".join(faulty)),)
+            return (finding.fails("; ".join(faulty)),)
         unclear = unsure or next(iter(reckoned.open), "") or _blind(about, uptime, case.window)
         if unclear:
             settle = "needs uptime or boot id from start to end of the run, and until planned events are over"
             return (
-                replace(
-                    finding,
-                    reason=unclear,
-                    why=InconclusiveReason.PENDING if reckoned.open else InconclusiveReason.GAP,
-                    settle=settle,
+                finding.undecided(
+                    unclear, InconclusiveReason.PENDING if reckoned.open else InconclusiveReason.GAP, settle
                 ),
             )
         calm = f"{counted(len(back), 'reboot')}, {planned} planned" if back else "no reboot"
         what = {"system.boot.id": "the boot id stayed the same", "system.uptime": "the uptime ran on"}.get(
             about.metric, "the boot time stayed the same"
         )
-        return (replace(finding, outcome=Outcome.PASS, reason=calm if back else f"{calm}: {what}"),)
+        return (finding.passes(calm if back else f"{calm}: {what}"),)
 
 
 def _blind(about: Series, uptime: Series | None, window: Window) -> str:

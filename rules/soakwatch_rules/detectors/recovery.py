@@ -181,17 +181,14 @@ class Recovery(Parameters):
         matches = episodes(case, round(self.look * 1e9), round(calm_s * 1e9))
         if not matches:
             reason = "no stress or spike phase, failover or upgrade has ended: nothing to recover from"
-            return replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason)
+            return finding.not_applicable(reason)
         if _kept(series):
             reason = f"{name_of(series)} is the maximum since the generator started: it cannot recover"
-            return replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason)
+            return finding.not_applicable(reason)
         if apart is None:
             reason = f"{counted(finding.samples, 'sample')}: too few to know the level"
-            return replace(
-                finding,
-                reason=reason,
-                why=InconclusiveReason.TOO_FEW,
-                settle=f"needs {2 * MIN_WINDOW} samples after the stress",
+            return finding.undecided(
+                reason, InconclusiveReason.TOO_FEW, f"needs {2 * MIN_WINDOW} samples after the stress"
             )
         judged = [self._episode(case, series, matches[: index + 1], apart) for index in range(len(matches))]
         long = [j for j in judged if j.why is not InconclusiveReason.TOO_SHORT or j.back is not None]

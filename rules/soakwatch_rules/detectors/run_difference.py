@@ -172,28 +172,18 @@ class RunDifference(Parameters):
         finding = draft(self, case, series.between(case.window.begin_ns, case.window.end_ns))
         if not case.before.earlier:
             reason = "no earlier run was named for comparison"
-            return replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason)
+            return finding.not_applicable(reason)
         now = self._measure(series.between(case.window.begin_ns, case.window.end_ns))
         if now is None:
             reason = f"{counted(finding.samples, 'sample')}; {_MIN_SAMPLES} needed after settling"
-            return replace(
-                finding,
-                reason=reason,
-                why=InconclusiveReason.TOO_FEW,
-                settle=f"needs {_MIN_SAMPLES} samples after settling",
-            )
+            return finding.undecided(reason, InconclusiveReason.TOO_FEW, f"needs {_MIN_SAMPLES} samples after settling")
         if unread := half_unread(finding, finding.samples):
             return unread
         earlier = [m for other in case.before.earlier if (m := self._measure(other)) is not None]
         series = replace(series, trait=replace(series.trait, unit=_unit(series), worse=_worse(series)))
         if not earlier:
             reason = f"{counted(len(case.before.earlier), 'earlier run')} without {_MIN_SAMPLES} samples after settling"
-            return replace(
-                finding,
-                reason=reason,
-                why=InconclusiveReason.NO_REFERENCE,
-                settle="needs two earlier runs, better five",
-            )
+            return finding.undecided(reason, InconclusiveReason.NO_REFERENCE, "needs two earlier runs, better five")
         finding = replace(finding, doubts=tuple(self._doubts(now, earlier, len(case.before.earlier))))
         old = [m.median for m in earlier]
         quantum = series.trait.quantum or 0.0
@@ -224,13 +214,12 @@ class RunDifference(Parameters):
     def _from_zero(self, finding: Finding, series: Series, old: Sequence[float], now: Measure, least: float) -> Finding:
         text = f"{_what(series)}: {quantity(now.median, series.trait.unit)}; zero in {counted(len(old), 'earlier run')}"
         if abs(now.median) <= least:
-            return replace(finding, outcome=Outcome.PASS, reason=f"{text}; negligible")
+            return finding.passes(f"{text}; negligible")
         if len(old) < 2:
-            return replace(
-                finding,
-                reason=f"{text}; the variation between runs is not known",
-                why=InconclusiveReason.NO_REFERENCE,
-                settle="needs two earlier runs, better five",
+            return finding.undecided(
+                f"{text}; the variation between runs is not known",
+                InconclusiveReason.NO_REFERENCE,
+                "needs two earlier runs, better five",
             )
         worse = series.metric in _LOST and now.median > least
         return replace(finding, outcome=Outcome.FAIL if worse else Outcome.WARN, reason=text)
@@ -274,12 +263,11 @@ class RunDifference(Parameters):
         text = f"{_what(series)}: {quantity(d.new, unit)}, {percent(d.change, sign=True)} compared with {old}"
         if d.spread is None or d.p_up is None or d.p_down is None or d.smallest is None:
             if d.n_old > 1 or d.old == d.new == 0:
-                return replace(finding, outcome=Outcome.PASS, reason=f"{text}: zero in all runs")
-            return replace(
-                finding,
-                reason=f"{text}; the variation between runs is not known",
-                why=InconclusiveReason.NO_REFERENCE,
-                settle="needs two earlier runs, better five",
+                return finding.passes(f"{text}: zero in all runs")
+            return finding.undecided(
+                f"{text}; the variation between runs is not known",
+                InconclusiveReason.NO_REFERENCE,
+                "needs two earlier runs, better five",
             )
         text += f", which vary by {percent(d.spread)} (sd)"
         p = d.p_up if d.change > 0 else d.p_down
@@ -289,20 +277,20 @@ class RunDifference(Parameters):
             how = "" if worse is None else "worse by "
             return replace(finding, outcome=outcome, reason=f"{text}: {how}more than runs vary (p = {p:.2g})")
         if (d.rose or d.fell) and not bad:
-            return replace(finding, outcome=Outcome.PASS, reason=f"{text}: better by more than runs vary (p = {p:.2g})")
+            return finding.passes(f"{text}: better by more than runs vary (p = {p:.2g})")
         if d.equivalent:
-            return replace(finding, outcome=Outcome.PASS, reason=f"{text}: equal within {quantity(d.tolerance, '1')}")
+            return finding.passes(f"{text}: equal within {quantity(d.tolerance, '1')}")
         seems = abs(d.change) > d.tolerance and bad
         if not seems and d.smallest <= max(self.worth, d.tolerance):
             seen = f"a change of {percent(d.smallest)} would have been detected"
-            return replace(finding, outcome=Outcome.PASS, reason=f"{text}: no difference; {seen}")
+            return finding.passes(f"{text}: no difference; {seen}")
         needed = runs_needed(d.spread, max(self.worth, d.tolerance), 1, d.alpha)
         settle = f"needs {needed} earlier runs at this variation" if needed is not None and needed > d.n_old else ""
         if not settle:
             settle = "repeat the new run and one of the earlier runs"
         above = f"above the tolerance of {quantity(d.tolerance, '1')}, but runs vary as much"
         why = above if seems else "runs vary too much to decide"
-        return replace(finding, reason=f"{text}: {why}", why=InconclusiveReason.NOISE, settle=settle)
+        return finding.undecided(f"{text}: {why}", InconclusiveReason.NOISE, settle)
 
     def _doubts(self, now: Measure, earlier: Sequence[Measure], named: int) -> list[str]:
         doubts = []

@@ -196,7 +196,7 @@ class Saturation(Parameters):
         if not reported:
             finding = draft(self, case, used[0])
             reason = f"the device states no limit of {used[0].metric}"
-            return (replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason),)
+            return (finding.not_applicable(reason),)
         return tuple(self._of(case, series) for series in reported)
 
     def _of(self, case: Case, series: Series) -> Finding:
@@ -205,7 +205,7 @@ class Saturation(Parameters):
         finding, apart, name = replace(draft(self, case, series), unit=_SHARE), cadence(series), _name(series)
         if apart is None or len(series) < 2:
             reason = f"{name}: {counted(len(series), 'sample')}"
-            return replace(finding, reason=reason, why=InconclusiveReason.TOO_FEW, settle="needs 2 samples")
+            return finding.undecided(reason, InconclusiveReason.TOO_FEW, "needs 2 samples")
         used = series.values / limit
         counter = next((s for s in case.series if s.metric == resource.counter), None)
         stretches = list(self._stretches(case, series, used, apart, counter))
@@ -242,8 +242,8 @@ class Saturation(Parameters):
         soon = finding.forecast
         if soon is not None and soon.after_s <= self.ahead:
             reason = f"{most} and rising: the limit is reached in {duration(soon.after_s)} at this rate"
-            return replace(finding, outcome=Outcome.WARN, reason=reason)
-        return replace(finding, outcome=Outcome.PASS, reason=most)
+            return finding.warns(reason)
+        return finding.passes(most)
 
     def _stretches(
         self, case: Case, series: Series, used: np.ndarray, apart: float, counter: Series | None
@@ -290,21 +290,17 @@ class Saturation(Parameters):
         happened = Happened(name, "was full" if reported[0].first else "ran full")
         finding = replace(finding, facts=(*finding.facts, happened))
         if failing:
-            return replace(finding, outcome=Outcome.FAIL, reason=f"{reason}: {resource.then}")
+            return finding.fails(f"{reason}: {resource.then}")
         if all(f.planned for f in stretches):
-            return replace(finding, outcome=Outcome.WARN, reason=f"{reason}, during a planned overload or event")
+            return finding.warns(f"{reason}, during a planned overload or event")
         whole = stretches[0]
         if whole.first and whole.to_end and whole.highest - whole.lowest < _STILL:
             if series.metric in _FILES and whole.lowest >= _FILES_FULL:
-                return replace(
-                    finding,
-                    outcome=Outcome.NOT_APPLICABLE,
-                    reason=f"{reason}: constantly full, as a read-only image is",
-                )
+                return finding.not_applicable(f"{reason}: constantly full, as a read-only image is")
             if not resource.refuses:
-                return replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=f"{reason}: it never changed")
+                return finding.not_applicable(f"{reason}: it never changed")
         tail = ", from the start of the run" if whole.first else ""
-        return replace(finding, outcome=Outcome.WARN, reason=f"{reason}{tail}")
+        return finding.warns(f"{reason}{tail}")
 
     def _fails(self, metric: str, full: _Full) -> bool:
         resource = _THINGS[metric]

@@ -179,9 +179,7 @@ class SessionFlap(Parameters):
         findings += self._reported(case, unmatched, ups, account)
         findings += self._never(case, judged)
         findings += self._roles(case, roles, account)
-        findings += [
-            replace(self._about(case, None), outcome=Outcome.FAIL, reason=t) for t, o in account.broken() if not o
-        ]
+        findings += [self._about(case, None).fails(t) for t, o in account.broken() if not o]
         unread = [(each, found) for each in judged if (found := unread_list(each.series, case, others)) is not None]
         findings += self._unread(case, unread)
         told = {f.object for f in findings} | {each.series.object for each, _ in unread}
@@ -295,10 +293,8 @@ class SessionFlap(Parameters):
         if never:
             names = some([each.name for each in never], 5)
             are = "was" if len(never) == 1 else "were"
-            yield replace(
-                self._about(case, never[0].series if len(never) == 1 else None),
-                outcome=Outcome.WARN,
-                reason=f"{names} {are} down from begin to end: not judged, for nothing shows that it should be up",
+            yield self._about(case, never[0].series if len(never) == 1 else None).warns(
+                f"{names} {are} down from begin to end: not judged, for nothing shows that it should be up"
             )
 
     def _roles(self, case: Case, roles: list[Series], account: Account) -> Iterator[Finding]:
@@ -335,15 +331,13 @@ class SessionFlap(Parameters):
         pending = [t for each in rest for t in each.open] + [t for t, still in account.broken() if still]
         if pending:
             reason, settle = f"{session_names(rest)}: {pending[0]}", "judge again after the deadline"
-            return (replace(finding, reason=reason, why=InconclusiveReason.PENDING, settle=settle),)
+            return (finding.undecided(reason, InconclusiveReason.PENDING, settle),)
         blind = unseen(
             np.unique(np.concatenate([s.time_ns for s in ([e.series for e in rest] or roles)[:1000]])), case.window
         )
         if blind:
             settle = "needs samples from start to end of the run"
-            return (
-                replace(finding, reason=f"{session_names(rest)}: {blind}", why=InconclusiveReason.GAP, settle=settle),
-            )
+            return (finding.undecided(f"{session_names(rest)}: {blind}", InconclusiveReason.GAP, settle),)
         if not rest:
             return (
                 replace(finding, outcome=Outcome.PASS, measured=0.0, limit=0.0, reason="no change of master or tree"),

@@ -148,7 +148,7 @@ class Setup(Parameters):
         finding = draft(self, case)
         if case.role == MONITOR:
             reason = "its role is monitor: how it is set up says nothing of the device"
-            return (replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason),)
+            return (finding.not_applicable(reason),)
         looks = {name: look for name, look in self._looks(case) if self._action(name) != "ignore"}
         seen = together(looks.values())
         amiss = [(name, remark) for name, look in looks.items() for remark in look.amiss]
@@ -157,10 +157,10 @@ class Setup(Parameters):
         left = f"; not judged: {some(list(seen.open), _MOST)}" if seen.open else ""
         if not case.facts.fingerprint:
             reason = "this target reported nothing of how it is set up"
-            return (replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason),)
+            return (finding.not_applicable(reason),)
         if not seen.sound:
             reason = f"nothing of what this target reported of its set-up can be judged{left}"
-            return (replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason),)
+            return (finding.not_applicable(reason),)
         well = f"{counted(seen.seen, 'setting')} as it should be: {some(list(seen.sound), _MOST)}{left}"
         return (replace(finding, outcome=Outcome.PASS, reason=well, samples=seen.seen),)
 

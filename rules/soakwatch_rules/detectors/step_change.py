@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from soakwatch_model.case import Case
-from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
+from soakwatch_model.finding import Finding, InconclusiveReason, Mark
 from soakwatch_model.series import Series
 from soakwatch_rules.draft import absent, draft, half_unread
 from soakwatch_rules.events.explanations import explanations
@@ -196,12 +196,7 @@ class StepChange(Parameters):
     def _undecided(self, finding: Finding, lifetimes: tuple[Life, ...], apart: float | None) -> Finding:
         if apart is None:
             reason = f"{counted(finding.samples, 'sample')}: too few to know the level"
-            return replace(
-                finding,
-                reason=reason,
-                why=InconclusiveReason.TOO_FEW,
-                settle=f"needs {duration(_PIECES * self.lasting)}",
-            )
+            return finding.undecided(reason, InconclusiveReason.TOO_FEW, f"needs {duration(_PIECES * self.lasting)}")
         needed = self.needed_s(apart)
         longest = max((float(life.series.seconds[-1]) + apart for life in lifetimes), default=0.0)
         many = counted(len(lifetimes), "lifetime")
@@ -211,11 +206,9 @@ class StepChange(Parameters):
                 f"{duration(needed)} needed"
             )
             settle = f"needs {duration(needed - longest)} more without a restart"
-            return replace(finding, reason=reason, why=InconclusiveReason.TOO_SHORT, settle=settle)
+            return finding.undecided(reason, InconclusiveReason.TOO_SHORT, settle)
         reason = f"{counted(finding.samples, 'sample')} in {many}: never {duration(needed)} without a long gap"
-        return replace(
-            finding, reason=reason, why=InconclusiveReason.GAP, settle=f"needs {duration(needed)} without a long gap"
-        )
+        return finding.undecided(reason, InconclusiveReason.GAP, f"needs {duration(needed)} without a long gap")
 
     def _decided(
         self, finding: Finding, case: Case, level: Series, judged: list[tuple[Life, Steps]], steps: list[ExplainedStep]
@@ -250,17 +243,15 @@ class StepChange(Parameters):
         if open_steps:
             texts = some([f"{moment(t.time_ns)}: {_height(t, unit)}" for t in open_steps])
             reason = f"{counted(len(open_steps), 'unexplained step')}: {texts}"
-            return replace(finding, outcome=Outcome.WARN, reason=reason)
+            return finding.warns(reason)
         read = sum(len(life.series) for life, _ in judged)
         if unread := half_unread(finding, read, "a step may have been missed"):
             return unread
         if steps:
             texts = some([f"{moment(t.time_ns)}: {_height(t, unit)}{_because(t)}" for t in steps])
-            return replace(finding, outcome=Outcome.PASS, reason=f"{counted(len(steps), 'explained step')}: {texts}")
+            return finding.passes(f"{counted(len(steps), 'explained step')}: {texts}")
         seen = f"no lasting step of at least {quantity(widest.least, unit)}"
-        return replace(
-            finding, outcome=Outcome.PASS, reason=f"{seen} (each {duration(self.lasting)} compared with the next)"
-        )
+        return finding.passes(f"{seen} (each {duration(self.lasting)} compared with the next)")
 
     def _doubts(
         self, case: Case, level: Series, judged: list[tuple[Life, Steps]], teeth: int, switches: int, holes: int

@@ -155,7 +155,7 @@ class TenantIsolation(Parameters):
             return ()
         if len(case.facts.tenants) < 2:
             reason = "the plan names no two tenants, and nothing that was read belongs to any: see tenants in the plan"
-            return (replace(draft(self, case), outcome=Outcome.NOT_APPLICABLE, reason=reason),)
+            return (draft(self, case).not_applicable(reason),)
         edges_ns = edges(case.facts.tenants, case.window)
         every = [served(tenant, edges_ns) for tenant in case.facts.tenants]
         loads = {x.name: changes(x.name, x.load, case.events, edges_ns, self.change) for x in every}
@@ -176,8 +176,8 @@ class TenantIsolation(Parameters):
             reason = f"no tenant's load ({names}) rose by {quantity(self.change, '1')} of its base in this run"
             settle = _AGAIN
         if not any(tenant.named for tenant in case.facts.tenants):
-            return replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason)
-        return replace(finding, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=settle)
+            return finding.not_applicable(reason)
+        return finding.undecided(reason, InconclusiveReason.NO_REFERENCE, settle)
 
     def _of(
         self,
@@ -217,7 +217,7 @@ class TenantIsolation(Parameters):
         if not effects:
             reason = f"{head}: how {some([x.name for x in others], 5)} fared is not known"
             settle = "read the flows or ports of the generator, a latency, or probe a peer of each tenant"
-            return replace(finding, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=settle)
+            return finding.undecided(reason, InconclusiveReason.NO_REFERENCE, settle)
         return _folded(finding, head, effects, len(others))
 
     def _effect(
@@ -296,12 +296,12 @@ def _unclear(
     """Too little is left to compare: what took it."""
     if together:
         reason = f"{head}, that of {some(list(together))} changed as well: they cannot be told apart"
-        return replace(finding, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=_APART)
+        return finding.undecided(reason, InconclusiveReason.NO_REFERENCE, _APART)
     if because and min(int((side & ~disturbed).sum()) for side in (load.raised, load.calm)) < _LEAST:
         reason = f"{head}, something else happened ({some(list(because))}), and little is left to compare"
-        return replace(finding, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=_AGAIN)
+        return finding.undecided(reason, InconclusiveReason.NO_REFERENCE, _AGAIN)
     reason = f"{head}, there were too few readings with it raised or at its base, and the others as usual"
-    return replace(finding, reason=reason, why=InconclusiveReason.TOO_FEW, settle=_AGAIN)
+    return finding.undecided(reason, InconclusiveReason.TOO_FEW, _AGAIN)
 
 
 def _folded(finding: Finding, head: str, effects: Sequence[_Effect], others: int) -> Finding:

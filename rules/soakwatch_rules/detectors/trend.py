@@ -208,7 +208,7 @@ class Trend(Parameters):
         value = series.values
         if apart is None or len(series) < _BLOCKS // 2 or float(np.max(np.abs(value))) > 1e150:
             reason = f"{counted(len(series), 'sample')} of {name_of(series)}: too few to see a trend"
-            return replace(finding, reason=reason, why=InconclusiveReason.TOO_FEW, settle=f"needs {_BLOCKS} samples")
+            return finding.undecided(reason, InconclusiveReason.TOO_FEW, f"needs {_BLOCKS} samples")
         of_lives = lives(series, case.window, case.events)
         judged = [
             life for life in of_lives if life.window.seconds >= self.shortest and len(life.series) >= _BLOCKS // 2
@@ -219,7 +219,7 @@ class Trend(Parameters):
                 f"{name_of(series)}: at most {duration(longest)} without a restart, {duration(self.shortest)} needed"
             )
             settle = f"needs {duration(self.shortest)} without a restart"
-            return replace(finding, reason=reason, why=InconclusiveReason.TOO_SHORT, settle=settle)
+            return finding.undecided(reason, InconclusiveReason.TOO_SHORT, settle)
         if unread := half_unread(finding, len(series)):
             return unread
         with np.errstate(all="ignore"):
@@ -317,7 +317,7 @@ class Trend(Parameters):
         if judged.outcome is Outcome.INCONCLUSIVE:
             reason = f"{name}: no sample in {100 * judged.cut.missing:.0f} % of {duration(span_s)}"
             settle = "needs samples in at least half of the intervals"
-            return replace(finding, reason=reason, why=InconclusiveReason.GAP, settle=settle)
+            return finding.undecided(reason, InconclusiveReason.GAP, settle)
         finding = replace(
             finding,
             measured=sign * rise.seen[1],
@@ -340,7 +340,7 @@ class Trend(Parameters):
                 reason = f"{name} {went} by {amount(rise.height, unit)}, but not steadily to the end of the run"
             else:
                 reason = f"{name} did not {fell} by {amount(least, unit)} beside the load"
-            return replace(finding, outcome=Outcome.PASS, reason=reason)
+            return finding.passes(reason)
         hourly = amount((rise.seen[1] - rise.seen[0]) / span_s * 3600, unit)
         stayed = ""
         if judged.ceiling is not None:

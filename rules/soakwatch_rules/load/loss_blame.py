@@ -59,25 +59,19 @@ def blamed(case: Case, finding: Finding, seen: Seen, over: Sequence[Share], limi
         how = BEHIND.get(worst.stage or Stage.BEHIND, "by the path or the generator's receiver")
         reason = f"{finding.reason}; lost after leaving the device, {how}: {worst.text}"
         if stops <= 0 and worst.lost < _MUCH * worst.sent:
-            return replace(finding, outcome=Outcome.WARN, reason=reason)
+            return finding.warns(reason)
         settle = "fix the path or the generator's receiver, then run again"
-        return replace(
-            finding, outcome=Outcome.INCONCLUSIVE, reason=reason, why=InconclusiveReason.GENERATOR, settle=settle
-        )
+        return finding.undecided(reason, InconclusiveReason.GENERATOR, settle)
     if worst.stage is Stage.SENDER:
         reason = f"{finding.reason}; counted as sent, but lost before it left the generator: {worst.text}"
         settle = "fix the generator's sender, or send less, then run again"
-        return replace(
-            finding, outcome=Outcome.INCONCLUSIVE, reason=reason, why=InconclusiveReason.GENERATOR, settle=settle
-        )
+        return finding.undecided(reason, InconclusiveReason.GENERATOR, settle)
     how = ", on the path to it" if worst.stage is Stage.WAY_IN else ""
     if worst.dropped is None:
         how = ", or at its own ports, whose drops are not polled"
     reason = f"{finding.reason}; lost before reaching the device{how}: {worst.text}"
     settle = "poll the device's counters of missed packets, or check the path to it"
-    return replace(
-        finding, outcome=Outcome.INCONCLUSIVE, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=settle
-    )
+    return finding.undecided(reason, InconclusiveReason.NO_REFERENCE, settle)
 
 
 def _contradicted(case: Case, finding: Finding, offer: Offer, ports: Ports, total: float, limit: float) -> Finding:
@@ -87,7 +81,7 @@ def _contradicted(case: Case, finding: Finding, offer: Offer, ports: Ports, tota
         return finding
     if not ports.names:
         reason = f"{finding.reason}, but none of the device's polled interfaces carried 1 % of it"
-        return replace(finding, outcome=Outcome.WARN, reason=reason)
+        return finding.warns(reason)
     apart_ns = max(round(ports.apart_s * 1e9), 1)
     edges = np.arange(case.window.begin_ns, case.window.end_ns + 1, max(apart_ns * 2, 30 * 10**9), dtype=np.int64)
     crossed = [
@@ -101,9 +95,7 @@ def _contradicted(case: Case, finding: Finding, offer: Offer, ports: Ports, tota
     worst = max(away, key=lambda c: c.back)
     reason = f"{finding.reason}, but the device's interfaces carried less than 10 % of it: {worst.text}"
     settle = "find out which figures are right: the generator's or the device's"
-    return replace(
-        finding, outcome=Outcome.INCONCLUSIVE, reason=reason, why=InconclusiveReason.GENERATOR, settle=settle
-    )
+    return finding.undecided(reason, InconclusiveReason.GENERATOR, settle)
 
 
 def _more_than_let_out(finding: Finding, crossed: Sequence[PathLedger]) -> Finding:
@@ -118,9 +110,7 @@ def _more_than_let_out(finding: Finding, crossed: Sequence[PathLedger]) -> Findi
     settle = (
         "read every port that carries the load, or find out which figures are right: the generator's or the device's"
     )
-    return replace(
-        finding, outcome=Outcome.INCONCLUSIVE, reason=reason, why=InconclusiveReason.GENERATOR, settle=settle
-    )
+    return finding.undecided(reason, InconclusiveReason.GENERATOR, settle)
 
 
 def _crossing_in(ports: Ports, bins: Bins, window: Window) -> PathLedger | None:
