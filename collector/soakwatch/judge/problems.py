@@ -189,7 +189,7 @@ def problem_words(one: Problem, window: Window, phases: Sequence[Phase] = (), lo
         after = f"{show_seconds(max(one.since_ns - window.begin_ns, 0) * 1e-9)} in"
         when = ", ".join(part for part in (after, under) if part)
         start = f"at {clock(one.since_ns, window)}"
-        text = f"{clause(f)} {start} ({when})"
+        text = f"{clause(f)} {start} ({when}){_back(one, window)}"
     led = [effect_words(effect) for effect in one.effects[:_MAX_EFFECTS]]
     text += f"; {', '.join(led)}" if led else ""
     return text + (f"; {one.shared}" if one.shared else "")
@@ -198,7 +198,17 @@ def problem_words(one: Problem, window: Window, phases: Sequence[Phase] = (), lo
 def _also(one: Problem, window: Window) -> str:
     """A further failure in a few words, with its moment."""
     at = "since" if rate_of(one.finding) is not None else "at"
-    return clause(one.finding) + ("" if one.since_ns is None else f" {at} {clock(one.since_ns, window)}")
+    moment = "" if one.since_ns is None else f" {at} {clock(one.since_ns, window)}{_back(one, window)}"
+    return clause(one.finding) + moment
+
+
+def _back(one: Problem, window: Window) -> str:
+    """When what died and is told by its death was there again; empty of all else."""
+    died = traits_of(one.finding.rule).crash is not None and one.finding.fact(Happened) is not None
+    until_ns = one.until_ns
+    if not died or one.since_ns is None or until_ns is None or until_ns <= one.since_ns:
+        return ""
+    return f", back at {clock(until_ns, window)}"
 
 
 def fail_words(every: Sequence[Problem], window: Window, phases: Sequence[Phase] = (), load: str = "") -> str:

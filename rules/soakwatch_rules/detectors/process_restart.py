@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from soakwatch_model.case import Case
 from soakwatch_model.event import Event
-from soakwatch_model.fact import Gone
+from soakwatch_model.fact import Fact, Gone, Happened
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
 from soakwatch_model.label import label
 from soakwatch_model.series import Series
@@ -163,7 +164,7 @@ class ProcessRestart(Parameters):
             finding,
             measured=float(number),
             marks=tuple(marks),
-            facts=(Gone(gone_ns),) if gone_ns is not None else (),
+            facts=tuple(_facts(case, reckoned.unplanned, gone_ns)),
             doubts=tuple(
                 f"the start time changed at {moment(i.end_ns)} together with the clock: taken for a clock step"
                 for i in stepped
@@ -225,6 +226,14 @@ def _times(*some_series: Series | None) -> NDArray[np.int64]:
     if len(different) == 1:
         return different[0]
     return np.unique(np.concatenate([np.empty(0, dtype=np.int64), *different]))
+
+
+def _facts(case: Case, unplanned: Sequence[Incident], gone_ns: int | None) -> Iterator[Fact]:
+    """That it is gone; of one that was away once and came back that it exited, which is what its moment is of."""
+    if gone_ns is not None:
+        yield Gone(gone_ns)
+    elif len(unplanned) == 1 and unplanned[0].end_ns > unplanned[0].begin_ns:
+        yield Happened(_name(case), "exited")
 
 
 def _name(case: Case) -> str:
