@@ -127,15 +127,15 @@ def test_what_broke_first_has_its_lag_and_the_load_then(eventful: Night) -> None
 
 
 def test_the_series_of_a_finding_is_drawn_with_its_reach(eventful: Night) -> None:
-    """A leak climbs, and the values it runs between stand beside it."""
+    """A restart is drawn on the memory of its process: it climbs to the mark, and the reach of its values is beside."""
     lines = plain(printed(eventful, 100, terminal=True))
-    drawn = re.compile(r"    [▁▂▃▄▅▆▇█ ]{60}  0 s to 5 h 1 min")
+    drawn = re.compile(r"    [▁▂▃▄▅▆▇█ ]{60}  47.6 to 129 MiB  memory of httpd")
     (index,) = [index for index, line in enumerate(lines) if drawn.fullmatch(line)]
-    ages, marks = lines[index][4:64], lines[index + 1][4:]
-    assert ages[0] == "▁"  # its life began again where the mark points
+    memory, marks = lines[index][4:64], lines[index + 1][4:]
+    assert memory[0] == "▁"  # its memory was given back where the mark points
     assert marks.strip() == "▲"
-    assert ages[marks.index("▲") - 2] in "▇█"
-    assert ages[marks.index("▲") + 1] == "▁"
+    assert memory[marks.index("▲") - 2] in "▇█"
+    assert memory[marks.index("▲") + 1] == "▁"
 
 
 def test_a_pipe_gets_plain_uncut_lines(eventful: Night) -> None:
