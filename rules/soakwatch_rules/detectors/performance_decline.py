@@ -201,10 +201,10 @@ class PerformanceDecline(Parameters):
             settle = "record the offered load, or run for two days"
             return result.undecided(reason, InconclusiveReason.CYCLE, settle)
         if result.outcome is Outcome.FAIL:
-            since_s = onset_s(parts.time_s, parts.value)
+            since_s = onset_s(seconds, value)
             begin = case.window.begin_ns + round((since_s or 0.0) * 1e9)
             begin = min(max(begin, case.window.begin_ns), case.window.end_ns)
-            since = () if since_s is None else (Onset(begin, from_first=bool(since_s <= parts.time_s[0])),)
+            since = () if since_s is None else (Onset(begin, from_first=bool(since_s <= seconds[0])),)
             marks = (Mark(begin, case.window.end_ns, "throughput declines"),)
             result = replace(result, marks=marks, facts=(*result.facts, *since))
             return replace(result, outcome=Outcome.WARN) if case.devices > 1 else result
