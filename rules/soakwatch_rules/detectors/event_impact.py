@@ -17,7 +17,7 @@ from soakwatch_model.roles import DUT
 from soakwatch_rules.draft import draft
 from soakwatch_rules.events.expectations import Unkept, unkept
 from soakwatch_rules.events.impact import Back, EventScope, Impact, impact, stretches
-from soakwatch_rules.events.impact_summary import doubts, outage_words, summary
+from soakwatch_rules.events.impact_summary import Fault, doubts, outage_words, summary
 from soakwatch_rules.events.operator_events import operator_events
 from soakwatch_rules.load.traffic import Traffic, traffic
 from soakwatch_rules.parameter import Parameters, parameter
@@ -37,7 +37,7 @@ class _Assessment:
 
     impact: Impact
     outcome: Outcome
-    faults: tuple[str, ...] = ()  # what is wrong, or what leaves it open
+    faults: tuple[Fault, ...] = ()  # what is wrong, or what leaves it open
     why: InconclusiveReason | None = None
     settle: str = ""
 
@@ -225,7 +225,9 @@ class EventImpact(Parameters):
         if len(assessments) > 1:
             reason = f"{_summary(kind, assessments)}; the worst: {reason}"
         if worst.outcome is Outcome.FAIL:
-            cost = Happened(kind, f"cost more than allowed ({'; '.join(worst.faults)})", broke=True)
+            cost = Happened(
+                kind, f"cost more than allowed ({'; '.join(fault.text for fault in worst.faults)})", broke=True
+            )
             finding = replace(finding, facts=(Onset(worst.impact.event.begin_ns), cost))
         return replace(finding, outcome=worst.outcome, reason=reason, why=worst.why, settle=worst.settle)
 
@@ -234,7 +236,7 @@ class EventImpact(Parameters):
         event = event_impact.event
         limit_s = self.within or self._deadline_s(event)
         broken = list(unkept(case, event_impact))
-        faults = [u.text for u in broken if not (u.open or u.blind)] + self._over(event_impact, limit_s, unit)
+        faults = [Fault(u.text) for u in broken if not (u.open or u.blind)] + self._over(event_impact, limit_s, unit)
         if faults:
             return _Assessment(event_impact, Outcome.FAIL, tuple(faults))
         if (pending := self._pending(case, event_impact, limit_s, broken)) is not None:
@@ -246,18 +248,20 @@ class EventImpact(Parameters):
                 reason = blind or f"the outage could not be measured: {event_impact.blind}"
                 settle = "use a generator that reports packets sent and received, or probe a peer (icmp, tcp)"
                 return _Assessment(
-                    event_impact, Outcome.INCONCLUSIVE, (reason,), InconclusiveReason.NO_REFERENCE, settle
+                    event_impact, Outcome.INCONCLUSIVE, (Fault(reason),), InconclusiveReason.NO_REFERENCE, settle
                 )
             return _Assessment(event_impact, Outcome.PASS if event_impact.back else Outcome.NOT_APPLICABLE)
         blind = next((u.text for u in broken if u.blind), "")
         if blind:
             settle = "receive syslog or traps from the device, or announce something that is polled"
-            return _Assessment(event_impact, Outcome.INCONCLUSIVE, (blind,), InconclusiveReason.NO_REFERENCE, settle)
+            return _Assessment(
+                event_impact, Outcome.INCONCLUSIVE, (Fault(blind),), InconclusiveReason.NO_REFERENCE, settle
+            )
         blind_s = 0.0 if event_impact.traffic is None or event_impact.spans else event_impact.traffic.blind_s
         if blind_s > (self.outage or event_impact.seen_s):
             reason = f"received traffic is so noisy that an outage under {duration(blind_s)} cannot be detected"
             settle = "record packets sent and received, or probe a peer (icmp, tcp) more often"
-            return _Assessment(event_impact, Outcome.INCONCLUSIVE, (reason,), InconclusiveReason.NOISE, settle)
+            return _Assessment(event_impact, Outcome.INCONCLUSIVE, (Fault(reason),), InconclusiveReason.NOISE, settle)
         if self.outage and event_impact.seconds + event_impact.error_s > self.outage:
             reason = (
                 f"an outage of {plus_minus(event_impact.seconds, event_impact.error_s, 's')} may exceed the limit "
@@ -266,7 +270,7 @@ class EventImpact(Parameters):
             return _Assessment(
                 event_impact,
                 Outcome.INCONCLUSIVE,
-                (reason,),
+                (Fault(reason),),
                 InconclusiveReason.CADENCE,
                 "probe, or poll the load, more often",
             )
@@ -275,39 +279,41 @@ class EventImpact(Parameters):
             return _Assessment(
                 event_impact,
                 Outcome.INCONCLUSIVE,
-                (reason,),
+                (Fault(reason),),
                 InconclusiveReason.NO_REFERENCE,
                 "record packets sent and received",
             )
         if not event_impact.over:
-            return _Assessment(event_impact, Outcome.WARN, ("traffic did not come back",))
+            return _Assessment(event_impact, Outcome.WARN, (Fault("traffic did not come back"),))
         if limit_s and (names := _late(event_impact.back, limit_s, event_impact.seen_s)):
             reason = f"traffic came back, but {names} was not at the level before within {duration(limit_s)}"
-            return _Assessment(event_impact, Outcome.WARN, (reason,))
+            return _Assessment(event_impact, Outcome.WARN, (Fault(reason, "levels"),))
         return _Assessment(event_impact, Outcome.PASS)
 
     def _deadline_s(self, event: Event) -> float:
         return 0.0 if event.deadline_ns is None else max(0.0, (event.deadline_ns - event.begin_ns) * 1e-9)
 
-    def _over(self, event_impact: Impact, limit_s: float, unit: str) -> list[str]:
+    def _over(self, event_impact: Impact, limit_s: float, unit: str) -> list[Fault]:
         """What is beyond its limits for certain."""
-        matches = []
+        matches: list[Fault] = []
         if (
             self.outage
             and event_impact.seconds is not None
             and event_impact.seconds - event_impact.error_s > self.outage
         ):
-            matches.append(f"{outage_words(event_impact.seconds)}, limit {duration(self.outage)}")
+            matches.append(Fault(f"{outage_words(event_impact.seconds)}, limit {duration(self.outage)}", "outage"))
         if self.loss and event_impact.traffic is not None and event_impact.traffic.lost > self.loss:
-            matches.append(f"{whole(event_impact.traffic.lost)} {plural(unit)} lost, limit {whole(self.loss)}")
+            lost = f"{whole(event_impact.traffic.lost)} {plural(unit)} lost"
+            matches.append(Fault(f"{lost}, limit {whole(self.loss)}"))
         if not limit_s:
             return matches
         seen_s = event_impact.seen_s
         down_s = max(((span.down_ns - event_impact.event.begin_ns) * 1e-9 for span in event_impact.spans), default=0.0)
         if down_s > limit_s:
-            matches.append(f"traffic was not back within {duration(limit_s)} of the start")
+            matches.append(Fault(f"traffic was not back within {duration(limit_s)} of the start"))
         if names := _late([b for b in event_impact.back if b.served], limit_s, seen_s):
-            matches.append(f"{names} was not at the level before within {duration(limit_s)} of the start")
+            text = f"{names} was not at the level before within {duration(limit_s)} of the start"
+            matches.append(Fault(text, "levels"))
         return matches
 
     def _pending(
@@ -320,7 +326,7 @@ class EventImpact(Parameters):
             return _Assessment(
                 event_impact,
                 Outcome.INCONCLUSIVE,
-                (still,),
+                (Fault(still),),
                 InconclusiveReason.PENDING,
                 "judge again after the deadline",
             )
@@ -329,7 +335,7 @@ class EventImpact(Parameters):
             return _Assessment(
                 event_impact,
                 Outcome.INCONCLUSIVE,
-                (reason,),
+                (Fault(reason),),
                 InconclusiveReason.PENDING,
                 f"needs {duration(left_s)} more",
             )

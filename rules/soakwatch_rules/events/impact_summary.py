@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple
 
 from soakwatch_rules.events.impact import Impact, Probed
 from soakwatch_rules.load.traffic import Traffic
@@ -12,12 +13,19 @@ _WHOLE = 0.9  # of what is sent in an outage that is one of all traffic
 _PROBES = 3
 
 
-def summary(event_impact: Impact, load: Traffic | None, faults: Sequence[str] = ()) -> str:
+class Fault(NamedTuple):
+    """What is wrong with an event, or what leaves it open; ``says`` what of it the summary need not say again: how long
+    the outage was, or which levels are not back."""
+
+    text: str
+    says: Literal["outage", "levels", ""] = ""
+
+
+def summary(event_impact: Impact, load: Traffic | None, faults: Sequence[Fault] = ()) -> str:
     """One event in one sentence: its ``faults``, how long traffic was down, the peaks, and when all was back."""
-    event, told = event_impact.event, list(faults)
+    event, told, said = event_impact.event, [fault.text for fault in faults], {fault.says for fault in faults}
     length, evidence = _outage(event_impact, load)
-    said = bool(length) and any(length in fault for fault in faults)
-    told.append(evidence if said or not length else f"{length} ({evidence})")
+    told.append(evidence if "outage" in said or not length else f"{length} ({evidence})")
     probes = sorted(event_impact.probes, key=lambda p: -p.time_s)
     if event_impact.traffic is not None:
         told += [f"{p.name} {_probe(p)}" for p in probes[:_PROBES]]
@@ -28,7 +36,7 @@ def summary(event_impact: Impact, load: Traffic | None, faults: Sequence[str] = 
     ]
     if event_impact.restored_s is not None:
         told.append(f"all traffic back {duration(event_impact.restored_s)} after the start")
-    told += list(_levels(event_impact, faults))
+    told += list(_levels(event_impact)) if "levels" not in said else []
     return f"{event.kind} at {moment(event.begin_ns)}: {'; '.join(told)}"
 
 
@@ -37,13 +45,12 @@ def outage_words(seconds: float) -> str:
     return f"an outage of {duration(seconds)}"
 
 
-def _levels(event_impact: Impact, faults: Sequence[str]) -> Iterator[str]:
+def _levels(event_impact: Impact) -> Iterator[str]:
     """Which levels are not back, else which was the last to come back; nothing of what never left."""
     away = list(dict.fromkeys(b.name for b in event_impact.back if b.away))
     late = [b for b in event_impact.back if b.seconds and not b.away]
     if away:
-        if not any(", ".join(away) in fault for fault in faults):
-            yield f"{', '.join(away)} not back at the level before"
+        yield f"{', '.join(away)} not back at the level before"
     elif late:
         last = max(late, key=lambda b: b.seconds or 0.0)
         yield f"{last.name} back at the level before after {duration(last.seconds or 0.0)}"
