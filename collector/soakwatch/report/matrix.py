@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from soakwatch.core.formatting import natural
@@ -11,6 +11,7 @@ from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.roles import DUT
 from soakwatch_rules.traits import Family, traits_of
 
+_UNKNOWN: Mapping[str, int] = {}
 LEAST = 4
 """So many devices, or more, are shown as a table."""
 
@@ -37,7 +38,8 @@ class MatrixRow:
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """The devices, the worst first; those that passed without a warning come last and are counted by ``calm``."""
+    """The devices, the worst first, those that failed in the order in which they did; those that passed without a
+    warning come last and are counted by ``calm``."""
 
     families: tuple[str, ...]
     rows: tuple[MatrixRow, ...]
@@ -49,7 +51,8 @@ def matrix_of(verdict: Verdict) -> Matrix | None:
     places = enumerate(verdict.targets, 1)
     devices = [(place, target.target, target.outcome) for place, target in places if target.role == DUT]
     counted = [finding for index, finding in enumerate(verdict.findings) if index not in verdict.waived]
-    return _matrix(devices, counted)
+    failed = [target for problem in verdict.problems for target in problem.targets]
+    return _matrix(devices, counted, {name: place for place, name in reversed([*enumerate(failed)])})
 
 
 def live_matrix(devices: Sequence[str], findings: Sequence[Finding]) -> Matrix | None:
@@ -65,7 +68,10 @@ def live_matrix(devices: Sequence[str], findings: Sequence[Finding]) -> Matrix |
     return _matrix([(place, name, outcomes[worst[name]]) for place, name in enumerate(devices, 1)], decided)
 
 
-def _matrix(devices: Sequence[tuple[int, str, Outcome]], findings: Sequence[Finding]) -> Matrix | None:
+def _matrix(
+    devices: Sequence[tuple[int, str, Outcome]], findings: Sequence[Finding], failed: Mapping[str, int] = _UNKNOWN
+) -> Matrix | None:
+    """The table; ``failed`` is the order in which devices failed, where that is known."""
     if len(devices) < LEAST:
         return None
     by_target: dict[str, list[tuple[Family, Finding]]] = {}
@@ -79,7 +85,7 @@ def _matrix(devices: Sequence[tuple[int, str, Outcome]], findings: Sequence[Find
         own = by_target.get(name, [])
         cells = tuple(_cell([finding for family, finding in own if family is column]) for column in families)
         rows.append(MatrixRow(name, place, outcome, cells))
-    rows.sort(key=_worst_first)
+    rows.sort(key=lambda row: _worst_first(row, failed))
     calm = sum(not any(_stands_out(cell) for cell in row.cells) and row.outcome is Outcome.PASS for row in rows)
     return Matrix(tuple(family.value for family in families), tuple(rows), calm)
 
@@ -97,7 +103,14 @@ def _stands_out(cell: MatrixCell) -> bool:
     return cell.outcome not in {None, Outcome.PASS}
 
 
-def _worst_first(row: MatrixRow) -> tuple[object, ...]:
+def _worst_first(row: MatrixRow, failed: Mapping[str, int]) -> tuple[object, ...]:
     order = list(Outcome)
     marked = sorted(order.index(cell.outcome) for cell in row.cells if cell.outcome is not None)
-    return (order.index(row.outcome), marked[:1], -sum(_stands_out(cell) for cell in row.cells), natural(row.target))
+    place = failed.get(row.target, len(failed))
+    return (
+        order.index(row.outcome),
+        place,
+        marked[:1],
+        -sum(_stands_out(cell) for cell in row.cells),
+        natural(row.target),
+    )
