@@ -471,6 +471,7 @@ def _network() -> Section:
         "short",
         [
             series("system.sockets.usage", _HERE, ("protocol",), alias="in use: $tag_protocol"),
+            series("system.sockets.allocated", _HERE, ("target",), alias="of all kinds"),
             series("system.tcp.allocated", _HERE, ("target",), alias="TCP that exist"),
             series("system.tcp.time_wait", _HERE, ("target",), alias="TCP in TIME-WAIT"),
             series("system.tcp.orphans", _HERE, ("target",), alias="TCP orphans"),

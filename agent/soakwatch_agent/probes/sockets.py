@@ -44,7 +44,7 @@ class SocketsProbe:
         tables6 = self._sockstat6()
         tcp, everything = tables.get("TCP", {}), tables.get("sockets", {})
         if "used" in everything:
-            notes.sample("system.sockets.usage", "protocol=all kinds", everything["used"])
+            notes.sample("system.sockets.allocated", "", everything["used"])
         for protocol in _PROTOCOLS:
             table, table6 = tables.get(protocol.upper(), {}), tables6.get(f"{protocol.upper()}6", {})
             if "inuse" in table:

@@ -151,7 +151,7 @@ class Level(Parameters):
     descriptors: float = parameter(0.0, "{descriptor}", "limit of the open files of each process; 0 = none")
     threads: float = parameter(0.0, "{thread}", "limit of the threads of each process; 0 = none")
     processes: float = parameter(0.0, "{process}", "limit of the number of processes; 0 = none")
-    sockets: float = parameter(0.0, "{socket}", "limit of the sockets of each protocol, and of all kinds; 0 = none")
+    sockets: float = parameter(0.0, "{socket}", "limit of the sockets of each protocol; 0 = none")
     latency: float = parameter(0.0, "s", "limit of the 99th percentile of the load's latency; 0 = none")
 
     @property

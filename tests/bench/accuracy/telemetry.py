@@ -37,8 +37,9 @@ def host_counts(night: Night, shape: Floats) -> None:
     tcp = rng.integers(2, 30) + rng.poisson(np.maximum(conns * shape, 0.0)) + np.round(people / 3 + jobs / 4)
     udp = rng.integers(2, 14) + rng.poisson(rng.uniform(0, 0.6), n)
     used = rng.integers(40, 500) + tcp + udp + people + jobs
-    for protocol, value in (("all kinds", used), ("tcp", tcp), ("udp", udp)):
+    for protocol, value in (("tcp", tcp), ("udp", udp)):
         night.put("system.sockets.usage", floats(value), f"protocol={protocol}")
+    night.put("system.sockets.allocated", floats(used))
     tails = np.exp(_wander(rng, night, 0.4, 60.0)) * (1 + 20 * (rng.random(n) < 0.002))
     night.put("system.sockets.memory", np.floor(tails * (3 + conns / 40)) * 4096, "protocol=tcp")
     night.put("system.sockets.memory.limit", np.full(n, 2.0**31), "protocol=tcp")

@@ -118,7 +118,7 @@ node_filesystem_files_free{device="/dev/vdb",fstype="btrfs",mountpoint="/data"} 
     assert by_series(answer) == {
         ("system.pressure.time", "resource=io,extent=some"): 280.5,
         ("system.pressure.time", "resource=memory,extent=full"): 1.25,
-        ("system.sockets.usage", "protocol=all kinds"): 97,
+        ("system.sockets.allocated", ""): 97,
         ("system.sockets.memory", "protocol=tcp"): 49152,
         ("system.tcp.orphans", ""): 3,
         ("system.processes.created", ""): 777,
