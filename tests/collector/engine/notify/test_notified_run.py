@@ -150,7 +150,7 @@ notify: [{{to: env:SOAK_HOOK, on: [start, failure, end], attach: none}}]
     assert failure["title"].startswith("Failing told: dut ")
     assert "only the final verdict counts" in failure["message"]
     assert "Page: http://127.0.0.1:" in failure["message"]
-    assert end["title"].startswith("FAIL told: dut failed ")
+    assert end["title"].startswith("FAIL told: victim on dut exited and is still down at ")
     assert notified(tmp_path / "run") == ["start", "failure", "end"]
     with RecordView.open(tmp_path / "run") as view:
         live_failures = [finding.rule for finding in view.findings(live=True) if finding.outcome is Outcome.FAIL]
