@@ -11,18 +11,6 @@ from tests.collector.sources.network_cli.peers_expected import PEERS
 from soakwatch.sources.transport.network_cli import platform_registry
 from soakwatch.sources.transport.network_cli.guard import refusal
 from soakwatch.sources.transport.network_cli.parsed import Parsed
-from soakwatch.sources.transport.network_cli.parsers import (
-    asa,
-    comware,
-    eos,
-    fortios,
-    ios,
-    junos,
-    nxos,
-    panos,
-    sros,
-    vrp,
-)
 from soakwatch_model.metric import BY_NAME
 from soakwatch_model.sample import object_labels
 
@@ -249,9 +237,13 @@ def results_of(parsed: Parsed) -> dict[str, Any]:
 
 
 def parse(platform: str, name: str) -> Parsed:
+    return read(platform, name, output(platform, name))
+
+
+def read(platform: str, name: str, text: str) -> Parsed:
     command = platform_registry.platform(platform).command(name)
     assert command is not None, f"{platform} has no command {name}"
-    return command.parse(output(platform, name))
+    return command.parse(text)
 
 
 @pytest.mark.parametrize(("platform", "name"), CASES)
@@ -318,7 +310,7 @@ def test_nothing_but_questions_is_sent(harmful: str) -> None:
 
 
 def test_eos_gives_the_same_as_text_and_as_json() -> None:
-    text = eos.show_processes_top(output("arista_eos", "show_processes_top.text"))
+    text = read("arista_eos", "show_processes_top", output("arista_eos", "show_processes_top.text"))
     results = results_of(text)
     assert results["memory Sysdb"] == 201780 * 1024
     assert results["memory Bgp-main"] == int(1.1 * 2**30)
@@ -328,12 +320,14 @@ def test_eos_gives_the_same_as_text_and_as_json() -> None:
 
 def test_an_invalid_value_is_a_fault_and_not_a_number() -> None:
     faults = [
-        nxos.show_system_resources("CPU states  :   busy").faults,
-        comware.display_cpu_usage("Slot 1 CPU 0 CPU usage:\n  250% in last 5 seconds").faults,
-        panos.show_session_info("Number of allocated sessions:   many").faults,
-        vrp.display_memory_usage("System Total Memory Is: plenty").faults,
-        ios.show_processes_memory("Processor Pool Total: 99999999999999999999999 Used: 1 Free: 1").faults,
-        asa.show_memory("Used memory: 2000 bytes (39%)\nTotal memory: 1000 bytes (100%)").faults,
+        read("cisco_nxos", "show_system_resources", "CPU states  :   busy").faults,
+        read("hp_comware", "display_cpu_usage", "Slot 1 CPU 0 CPU usage:\n  250% in last 5 seconds").faults,
+        read("paloalto_panos", "show_session_info", "Number of allocated sessions:   many").faults,
+        read("huawei_vrp", "display_memory_usage", "System Total Memory Is: plenty").faults,
+        read(
+            "cisco_ios", "show_processes_memory", "Processor Pool Total: 99999999999999999999999 Used: 1 Free: 1"
+        ).faults,
+        read("cisco_asa", "show_memory", "Used memory: 2000 bytes (39%)\nTotal memory: 1000 bytes (100%)").faults,
     ]
     assert [len(each) for each in faults] == [1, 2, 1, 1, 0, 1]
     assert "is not a number" in faults[2][0].text
@@ -342,7 +336,7 @@ def test_an_invalid_value_is_a_fault_and_not_a_number() -> None:
 
 def test_unknown_lines_are_kept_and_counted() -> None:
     text = output("cisco_asa", "show_asp_drop").replace("Flow drop:", "%ASA-6-302013: Built\nFlow drop:")
-    parsed = asa.show_asp_drop(text)
+    parsed = read("cisco_asa", "show_asp_drop", text)
     assert parsed.strange == 1
     assert parsed.unknown == ("%ASA-6-302013: Built",)
     assert len(parsed.values) == 10
@@ -350,17 +344,25 @@ def test_unknown_lines_are_kept_and_counted() -> None:
 
 def test_older_shapes_are_read_too() -> None:
     old = "CPU utilization for 5 seconds = 12%; 1 minute: 11%; 5 minutes: 10%"
-    assert results_of(asa.show_cpu(old))[CPU] == 0.12
+    assert results_of(read("cisco_asa", "show_cpu", old))[CPU] == 0.12
     assert (
-        results_of(fortios.get_system_performance_status("Memory states: 40% used"))["system.memory.utilization"] == 0.4
+        results_of(read("fortinet", "get_system_performance_status", "Memory states: 40% used"))[
+            "system.memory.utilization"
+        ]
+        == 0.4
     )
-    assert results_of(vrp.display_cpu_usage("System CPU Using Percentage :   8%"))[CPU] == 0.08
+    assert results_of(read("huawei_vrp", "display_cpu_usage", "System CPU Using Percentage :   8%"))[CPU] == 0.08
     assert (
-        results_of(comware.display_memory("System Total Memory(bytes): 400\nTotal Used Memory(bytes): 100"))[MEMORY]
+        results_of(
+            read("hp_comware", "display_memory", "System Total Memory(bytes): 400\nTotal Used Memory(bytes): 100")
+        )[MEMORY]
         == 100
     )
     single = (
         "Routing Engine status:\n  CPU utilization:\n    User   3 percent\n    Idle   90 percent\n    Uptime   3 days"
     )
-    assert results_of(junos.show_chassis_routing_engine(single))[CPU] == 0.1
-    assert results_of(sros.show_uptime("System Up Time : 0 days, 00:01:02.03 (hr:min:sec)"))["uptime"] == 62
+    assert results_of(read("juniper_junos", "show_chassis_routing_engine", single))[CPU] == 0.1
+    assert (
+        results_of(read("nokia_sros", "show_uptime", "System Up Time : 0 days, 00:01:02.03 (hr:min:sec)"))["uptime"]
+        == 62
+    )

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 
 from soakwatch.core.errors import PlanError
-from soakwatch.core.registry import PluginFolder
 from soakwatch.core.suggest import hint
 from soakwatch.sources.transport.network_cli.platform import Command, Dialect, Platform
-
-SHELF = PluginFolder("soakwatch.sources.transport.network_cli.platforms", "os")
+from soakwatch.sources.transport.network_cli.platform_file import platform_of, shipped
 
 ANY = Dialect(
     prompt=r"(?:\*?[\w./-]{1,40}:|HRP_\w)?(?:[<\[][~*]?)?(?:[\w.\\-]{1,64}@)?{host}"
@@ -28,19 +25,16 @@ _NETWORK = re.compile(
 )
 
 
-@cache
-def platform(name: str) -> Platform:
-    """The platform of a name. Raises PlanError for an unknown name, with the nearest."""
-    module = SHELF.module(name)
-    candidate = getattr(module, "PLATFORM", None)
-    if not isinstance(candidate, Platform):
-        raise PlanError(f"the os {name!r} has no platform in its file")
-    return candidate
-
-
 def names() -> tuple[str, ...]:
     """All platforms, sorted."""
-    return SHELF.names()
+    return shipped()
+
+
+def platform(name: str) -> Platform:
+    """The platform of a name. Raises PlanError for an unknown name, with the nearest."""
+    if name not in names():
+        raise PlanError(f"unknown os {name!r}{hint(name, names())}")
+    return platform_of(name)
 
 
 def recognised(server_version: str, banner: str, refusal: str) -> str | None:

@@ -1,0 +1,131 @@
+"""Platforms as data: what a template writes, and what is said of a file that is wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from soakwatch.core.errors import PlanError
+from soakwatch.core.yaml import parse
+from soakwatch.sources.transport.network_cli.parsed import Parsed
+from soakwatch.sources.transport.network_cli.platform import Platform
+from soakwatch.sources.transport.network_cli.platform_file import read_platform
+
+HEAD = "title: My firewall\nserver: MyOS\ncommands:\n"
+
+
+def platform(commands: str) -> Platform:
+    """The platform of a file with these commands."""
+    return read_platform("myos", parse(HEAD + commands, "myos.yaml"))
+
+
+def read(lines: str, output: str, more: str = "") -> Parsed:
+    """What templates make of an output."""
+    known = platform(f"  show_all:\n    run: show all\n{more}    lines:\n{lines}")
+    return known.commands[0].parse(output)
+
+
+def results(parsed: Parsed) -> dict[str, float]:
+    """The readings by metric and object."""
+    return {f"{value.metric} {value.object}".rstrip(): value.value for value in parsed.values}
+
+
+def test_a_number_has_its_metric_labels_and_unit() -> None:
+    """Per cent, sizes of a unit that is written or read, sums that are not below zero."""
+    parsed = read(
+        """
+      - match: 'cpu (?P<core>\\d+): idle (?P<idle>[\\d.]+) wait ?(?P<wait>[\\d.]+)?'
+        values: [{metric: system.cpu.core.utilization, of: '100 - {idle} - {wait|0} %', labels: {core: '{core}'}}]
+      - match: 'mem (?P<used>\\d+) of (?P<total>\\d+) (?P<unit>[KM])B'
+        values:
+          - {metric: system.memory.usage, of: '{used} {unit}'}
+          - {metric: system.memory.limit, of: '{total} {unit}'}
+      - each: '(?P<table>\\w+)=(?P<n>\\d+)k'
+        values: [{metric: system.sessions, of: '{n}', labels: {table: '{table:lower}'}}]
+""",
+        "cpu 0: idle 70 wait 10\ncpu 1: idle 100.4 wait \nmem 2 of 4 MB\nNAT=5k TCP=7k\nwhat is this",
+    )
+    assert results(parsed) == {
+        "system.cpu.core.utilization core=0": 0.2,
+        "system.cpu.core.utilization core=1": 0.0,
+        "system.memory.usage": 2 * 1024**2,
+        "system.memory.limit": 4 * 1024**2,
+        "system.sessions table=nat": 5,
+        "system.sessions table=tcp": 7,
+    }
+    assert (parsed.unknown, parsed.strange) == (("what is this",), 1)
+
+
+def test_a_number_that_is_none_is_a_fault_and_no_zero() -> None:
+    parsed = read(
+        "      - match: 'cpu (?P<busy>.*)'\n        values: [{metric: system.cpu.utilization, of: '{busy} %'}]\n",
+        "cpu n/a",
+    )
+    assert parsed.values == ()
+    assert [fault.metric for fault in parsed.faults] == ["system.cpu.utilization"]
+
+
+def test_words_are_kept_for_the_lines_behind() -> None:
+    """A section says of what its lines are; a line that is of another section is another template's."""
+    parsed = read(
+        """
+      - match: '(?P<section>Frame|Flow) drops:'
+        keep: {section: '{section:lower}'}
+      - match: '\\s+(?P<reason>\\S+) (?P<n>\\d+)'
+        when: {section: [frame, flow]}
+        drop: {place: '{section}', reason: '{reason}', count: '{n}'}
+      - match: 'crash of (?P<process>\\w+)'
+        once: {kind: process.crash, key: '{process}', detail: {process: '{process}'}}
+""",
+        "  lost 1\nFrame drops:\n  no-route 3\nFlow drops:\n  no-route 4\ncrash of snort",
+    )
+    assert results(parsed) == {
+        "system.forwarding.dropped place=frame,reason=no-route": 3,
+        "system.forwarding.dropped place=flow,reason=no-route": 4,
+    }
+    assert parsed.unknown == ("  lost 1".strip(),)
+    assert [(notable.kind, dict(notable.detail)) for notable in parsed.notables] == [
+        ("process.crash", {"process": "snort"})
+    ]
+
+
+def test_processes_facts_and_sessions() -> None:
+    parsed = read(
+        """
+      - match: '(?P<pid>\\d+) (?P<name>\\w+) (?P<cpu>\\S+)% (?P<kb>\\d+)k'
+        process: {name: '{name}', pid: '{pid}', cpu: '{cpu} %', memory: '{kb} KiB'}
+      - match: 'Version (?P<version>\\S+), up (?P<time>.*)'
+        facts: {version: '{version}'}
+        uptime: '{time}'
+      - match: 'neighbor (?P<peer>\\S+) (?P<state>\\w+)'
+        peer: {protocol: bgp, peer: '{peer}', state: '{state}'}
+""",
+        "7 snort 12.5% 100k\n8 httpd x% 100k\nVersion 7.2, up 2 days\nneighbor 10.0.0.2 Established",
+        "    whole: true\n",
+    )
+    assert [(p.name, p.pid, p.cpu, p.memory) for p in parsed.processes] == [("snort", 7, 0.125, 102_400)]
+    assert (parsed.whole, parsed.strange, parsed.facts) == (True, 1, {"version": "7.2"})
+    assert parsed.uptime is not None
+    assert parsed.uptime.seconds == 2 * 86_400
+    assert results(parsed) == {"network.session.up protocol=bgp,peer=10.0.0.2,context=default": 1}
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("{run: show x, lines: [{match: '(', facts: {a: b}}]}", "is no regular expression"),
+        (
+            "{run: show x, lines: [{match: x, values: [{metric: system.cpu, of: '{n}'}]}]}",
+            "there is no metric 'system.cpu'",
+        ),
+        ("{run: show x, lines: [{match: x, values: [{metric: system.sessions, of: '{n} bananas'}]}]}", "is no amount"),
+        ("{run: show x, lines: [{match: x, facts: {model: '{a'}}]}", "has a bracket that is no field"),
+        ("{run: show x, lines: [{match: x, find: y}]}", "one of match"),
+        ("{run: show x}", "a command has lines, or parse"),
+        ("{run: show x, parse: asa.show_nothing}", "there is no parser asa.show_nothing"),
+        ("{run: show x, lins: []}", "unknown key 'lins'; did you mean 'lines'"),
+    ],
+)
+def test_a_file_that_is_wrong_is_refused_with_its_place(command: str, words: str) -> None:
+    with pytest.raises(PlanError, match=r"myos\.yaml:\d+:\d+: ") as refused:
+        platform(f"  show_x: {command}\n")
+    assert words in str(refused.value)
