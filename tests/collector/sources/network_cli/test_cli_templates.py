@@ -109,6 +109,18 @@ def test_processes_facts_and_sessions() -> None:
     assert results(parsed) == {"network.session.up protocol=bgp,peer=10.0.0.2,context=default": 1}
 
 
+def test_an_address_is_of_either_family_with_its_zone() -> None:
+    parsed = read(
+        "      - match: 'neighbor (?P<peer>{address}) (?P<state>\\w+)$'\n"
+        "        peer: {protocol: bgp, peer: '{peer}', state: '{state}'}\n",
+        "neighbor 10.0.0.2 Established\nneighbor fe80::7%eth0 Established\nneighbor of-ours Established",
+    )
+    assert results(parsed) == {
+        f"network.session.up protocol=bgp,peer={peer},context=default": 1 for peer in ("10.0.0.2", "fe80::7%eth0")
+    }
+    assert parsed.unknown == ("neighbor of-ours Established",)
+
+
 @pytest.mark.parametrize(
     ("command", "words"),
     [

@@ -3,6 +3,7 @@
 The first template whose expression matches a line takes it; a line that none takes is unknown, and counted. A template
 keeps words for the lines behind it, and writes readings, facts, processes and what is told once with what it matched.
 Text is written with ``{group}``; ``{group|words}`` stands for what was not there, ``{group:lower}`` for small letters.
+In an expression ``{address}`` is an address of IPv4 or IPv6.
 
 TextFSM has the form (states, a template a line, an error for what is unknown); here a template says of which metric,
 labels and unit a number is, so that no code stands between it and a sample.
@@ -19,7 +20,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Pla
 
 from soakwatch.sources.drop_reasons import refused_on_purpose
 from soakwatch.sources.transport.network_cli.parsed import Parsed, ParsedBuilder
-from soakwatch.sources.transport.network_cli.units import length, number
+from soakwatch.sources.transport.network_cli.units import ADDRESS, length, number
 from soakwatch_model.metric import BY_NAME
 
 Scope = Mapping[str, str]
@@ -110,7 +111,7 @@ class Amount(NamedTuple):
 
 def _compiled(text: object) -> re.Pattern[str]:
     try:
-        return re.compile(str(text))
+        return re.compile(str(text).replace("{address}", ADDRESS))
     except re.error as error:
         raise ValueError(f"{text!r} is no regular expression: {error}") from None
 
@@ -151,7 +152,8 @@ class Reading(Shape):
     def write(self, draft: ParsedBuilder, scope: Scope) -> None:
         """Takes it."""
         labels = {name: words.said(scope) for name, words in self.labels.items()}
-        self.of.write(draft, self.metric, None if self.port is None else self.port.said(scope), labels, scope)
+        port = None if self.port is None else self.port.said(scope) or None
+        self.of.write(draft, self.metric, port, labels, scope)
 
 
 class Dropped(Shape):

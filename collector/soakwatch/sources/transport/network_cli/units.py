@@ -1,9 +1,12 @@
-"""Numbers, sizes and lengths of time as command lines write them."""
+"""Numbers, sizes, lengths of time and addresses as command lines write them."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+
+ADDRESS = r"(?:\d{1,3}(?:\.\d{1,3}){3}|(?=[0-9A-Fa-f]*:)[0-9A-Fa-f:.]{2,45})(?:%[\w./-]{1,30})?"
+"""An address of IPv4 or IPv6 in a regular expression, with its zone."""
 
 _NUMBER = re.compile(r"[-+]?\d{1,3}(?:,\d{3}){1,6}|[-+]?\d{1,20}")
 _DECIMAL = re.compile(r"[-+]?\d{0,20}\.\d{1,20}")

@@ -6,8 +6,8 @@ import re
 
 from soakwatch.sources.transport.network_cli.parsed import Parsed, ParsedBuilder
 from soakwatch.sources.transport.network_cli.parsers.tables import RULE
+from soakwatch.sources.transport.network_cli.units import ADDRESS
 
-ADDRESS = r"(?:\d{1,3}(?:\.\d{1,3}){3}|(?=[0-9A-Fa-f]*:)[0-9A-Fa-f:.]{2,45})(?:%[\w./-]{1,30})?"
 _BGP_ROW = re.compile(
     rf"^\s*\*?({ADDRESS})?\s+\d{{1,3}}\s+[\d.]{{1,21}}(?:\s+\d{{1,20}}){{5}}\s+(\w[\w:.]{{0,20}})\s+(\S.{{0,40}}?)\s*$"
 )

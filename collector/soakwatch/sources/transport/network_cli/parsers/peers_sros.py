@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from soakwatch.sources.transport.network_cli.parsed import Parsed, ParsedBuilder
-from soakwatch.sources.transport.network_cli.parsers.peers_cisco import ADDRESS
 from soakwatch.sources.transport.network_cli.parsers.tables import RULE
+from soakwatch.sources.transport.network_cli.units import ADDRESS
 
 _ALONE = re.compile(rf"^({ADDRESS})(?:\([DS]\))?\s*$")
 _BGP_STATE = re.compile(r"\s((?:\d{1,5}[ywdhms]){1,5}|never)\s+([A-Z0-9]\S{0,40})(?:\s+\(([\w-]{2,20})\))?\s*$")

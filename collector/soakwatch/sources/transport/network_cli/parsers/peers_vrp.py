@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from soakwatch.sources.transport.network_cli.parsed import Parsed, ParsedBuilder
-from soakwatch.sources.transport.network_cli.parsers.peers_cisco import ADDRESS
 from soakwatch.sources.transport.network_cli.parsers.tables import RULE
+from soakwatch.sources.transport.network_cli.units import ADDRESS
 
 _BGP_VRP = re.compile(
     rf"^\s*\*?({ADDRESS})?\s+4\s+[\d.]{{1,21}}\s+\d+\s+\d+\s+\d+\s+(\S{{4,20}})\s+([A-Z]\S{{2,20}})\s+(\d{{1,12}})\s*$"
