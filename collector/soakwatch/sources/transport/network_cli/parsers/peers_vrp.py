@@ -37,24 +37,15 @@ _BFD_COMWARE = re.compile(
 )
 _BFD_KNOWN = re.compile(r"(?i)session|local +remote|ld/rd|state in wtr")
 
-_TRUNK = re.compile(r"^\s*(Eth-Trunk\d{1,6})'s state")
-_TRUNK_PORT = re.compile(r"^\s*([A-Z]\S{2,40})\s+(Selected|Unselect\w*)\s")
 _LINKS = re.compile(r"^Aggregat\w* Interface: *(\S{1,40})")
 _LINK_PORT = re.compile(r"^\s+([A-Z]\S{2,40}?)(?:\([RM]\))?\s+([SUI])\s+\d")
 _VRRP_VRP = re.compile(r"^\s*(\d{1,5})\s+(Master|Backup|Initialize|Non-active)\s+(\S{2,40})\s")
 _VRRP_COMWARE = re.compile(r"^\s*(\S{2,40})\s+(\d{1,5})\s+(Master|Backup|Initialize|Inactive)\s+\d")
-_TREE = re.compile(r"^\s*-*\[?\s*(CIST|MSTI ?\d*|Process \d+|VLAN ?\d+)", re.IGNORECASE)
-_CHANGES = re.compile(r"^\s*Number of topology changes\s*: *(\d{1,18})")
 
 
 def display_bgp_peer(text: str) -> Parsed:
     """BGP peers: state, time since it came up, prefixes."""
     return _bgp(text, "ipv4 unicast")
-
-
-def display_bgp_ipv6_peer(text: str) -> Parsed:
-    """BGP peers that exchange routes of IPv6."""
-    return _bgp(text, "ipv6 unicast")
 
 
 def _bgp(text: str, family: str) -> Parsed:
@@ -136,21 +127,6 @@ def display_bfd_session(text: str) -> Parsed:
     return draft.done()
 
 
-def display_eth_trunk(text: str) -> Parsed:
-    """Members of the trunks that LACP made."""
-    draft = ParsedBuilder()
-    trunk = ""
-    ours = False
-    for line in draft.lines(text):
-        if (match := _TRUNK.match(line)) is not None:
-            trunk, ours = match[1], False
-        elif line.lstrip().startswith(("ActorPortName", "Partner")):
-            ours = line.lstrip().startswith("Actor")
-        elif ours and (match := _TRUNK_PORT.match(line)) is not None:
-            draft.session("lacp", match[1], match[2] == "Selected", trunk)
-    return draft.done()
-
-
 def display_link_aggregation(text: str) -> Parsed:
     """Members of the dynamic aggregations of Comware."""
     draft = ParsedBuilder()
@@ -176,16 +152,4 @@ def display_vrrp(text: str) -> Parsed:
             draft.role("vrrp", match[1], match[2], match[3])
         elif (match := _VRRP_COMWARE.match(line)) is not None:
             draft.role("vrrp", match[2], match[3], match[1])
-    return draft.done()
-
-
-def display_stp_topology_change(text: str) -> Parsed:
-    """Changes of the topology of each spanning tree."""
-    draft = ParsedBuilder()
-    tree = "CIST"
-    for line in draft.lines(text):
-        if (match := _CHANGES.match(line)) is not None:
-            draft.value("network.topology.changes", match[1], protocol="stp", context=tree)
-        elif (match := _TREE.match(line)) is not None:
-            tree = match[1]
     return draft.done()
