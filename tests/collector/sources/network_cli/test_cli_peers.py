@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from pathlib import Path
 
 import pytest
 from tests.collector.sources.network_cli.conftest import Clock, output, with_poller
 from tests.collector.sources.network_cli.peers_expected import PEERS
-from tests.collector.sources.network_cli.test_cli_parsers import parse, results_of
+from tests.collector.sources.network_cli.test_cli_parsers import parse, read, results_of
 from tests.collector.sources.network_cli.test_cli_session import ios, values
 
 from soakwatch.sources.abc import Identifies, Poller, SourceError
@@ -118,10 +119,13 @@ def test_what_somebody_shut_down_is_no_failure(parsed: Parsed, words: str) -> No
         peers_sros.show_router_ospf_neighbor,
         peers_sros.show_router_isis_adjacency,
         peers_sros.show_router_bfd_session,
-        peers_vrp.display_bgp_peer,
         peers_vrp.display_ospf_peer,
         peers_vrp.display_isis_peer,
-        peers_vrp.display_bfd_session,
+        partial(read, "huawei_vrp", "display_bgp_peer"),
+        partial(read, "huawei_vrp", "display_isis_peer"),
+        partial(read, "huawei_vrp", "display_bfd_session"),
+        partial(read, "hp_comware", "display_bgp_peer"),
+        partial(read, "hp_comware", "display_bfd_session"),
     ],
 )
 def test_an_answer_in_other_words_is_counted_and_an_empty_one_is_not(parser: object) -> None:

@@ -6,15 +6,12 @@ import re
 
 from soakwatch.sources.transport.network_cli.parsed import Parsed, ParsedBuilder, reports
 from soakwatch.sources.transport.network_cli.parsers.tables import RULE
-from soakwatch.sources.transport.network_cli.units import length
 
 _SLOT = re.compile(r"(?i:^\s*(?:===== )?((?:chassis \d+ )?(?:slot|unit) ?\d{0,3}(?: cpu ?\d{0,2})?)(?: cpu usage)?:?)")
 _USAGE = re.compile(r"(?i:^\s*([\d.]{1,6})% in last (\d{1,2}) (seconds?|minutes?))")
 _MEM = re.compile(r"^Mem:\s+(\d{1,15})\s+(\d{1,15})\s+(\d{1,15})")
 _OLD = re.compile(r"(?i:^\s*(system total memory|total used memory)\(bytes\): *(\d{1,15}))")
 _MEASURED = re.compile(r"(?i:measured in (KB|MB|bytes))")
-_HOLDS = re.compile(r"^\s*\d{1,10}\s+(\d{1,12})\s+(\d{1,12})\s+(\d{1,12})\s+(\d{1,12})\s+(\S.{0,60}?)\s*$")
-_ENDED = re.compile(r"^\s*(\S{1,40})\s+\d{1,10}\s+(\d{1,10})\s+([YN])\s+([YN])\s+\S{10} \S{8}\s+(\S{10} \S{8})")
 _UNITS = {"kb": 1024, "mb": 1024**2, "bytes": 1}
 
 
@@ -74,48 +71,4 @@ def display_memory(text: str) -> Parsed:
     elif old:
         draft.value("system.memory.limit", old.get("system total memory", "not reported"))
         draft.value("system.memory.usage", old.get("total used memory", "not reported"))
-    return draft.done()
-
-
-@reports("process.memory.usage")
-def display_process_memory(text: str) -> Parsed:
-    """What each process holds: code, data, stack and heap. A job number stays when its process is started again, so it
-    is no pid; kernel threads hold nothing of their own."""
-    draft = ParsedBuilder()
-    for line in draft.lines(text):
-        if (match := _HOLDS.match(line)) is not None:
-            kernel = match[5].startswith("[")
-            draft.process(match[5], memory=None if kernel else sum(int(match[n]) for n in range(1, 5)) * 1024)
-        elif not line.lstrip().startswith("JID"):
-            draft.odd(line)
-    draft.whole = bool(draft.processes)
-    return draft.done()
-
-
-def display_process_log(text: str) -> Parsed:
-    """Processes that ended badly or left a core file, each once; those that ended as they should are left out."""
-    draft = ParsedBuilder()
-    for line in draft.lines(text):
-        if (match := _ENDED.match(line)) is not None:
-            name, pid, aborted, core, when = match.groups()
-            kind = "core.dump" if core == "Y" else "process.crash" if aborted == "Y" else ""
-            if kind:
-                draft.notable(kind, f"{name} {pid} {when}", process=name, pid=pid, when=when)
-        elif not line.startswith("Name"):
-            draft.odd(line)
-    return draft.done()
-
-
-@reports("system.uptime")
-def display_version(text: str) -> Parsed:
-    """Version, model, uptime (in whole minutes), and why it was booted last."""
-    draft = ParsedBuilder()
-    for line in draft.lines(text):
-        if (match := re.search(r"Comware .{0,40}?Software, Version (.{1,60})$", line)) is not None:
-            draft.fact("version", match[1])
-        elif (match := re.match(r"^(\S.{0,80}?) uptime is (.+)$", line)) is not None:
-            draft.fact("model", match[1])
-            draft.uptime = draft.uptime or length(match[2])
-        elif (match := re.match(r"^\s*Last reboot reason *: *(.{1,120})$", line, re.IGNORECASE)) is not None:
-            draft.fact("reboot_reason", match[1])
     return draft.done()
