@@ -5,28 +5,13 @@ from __future__ import annotations
 import re
 
 from soakwatch.sources.transport.network_cli.parsed import Parsed, ParsedBuilder, reports
-from soakwatch.sources.transport.network_cli.parsers.tables import drop, top_of
+from soakwatch.sources.transport.network_cli.parsers.tables import top_of
 from soakwatch.sources.transport.network_cli.units import length, number
 
 _QUEUE = re.compile(r"^Queue: (\d{1,3}), Forwarding classes: (.{1,80})")
 _PORT = re.compile(r"^Physical interface: (\S{1,40}?),")
 _COUNT = re.compile(r"^(\S.{1,39}?)\s*:\s+(\d{1,20})\b")
-_CORE = re.compile(
-    r"^[-bcdlps][-rwxsStT]{9}.{0,3}\s+\d+\s+\S+\s+\S+\s+(\d{1,15})\s+(\w{3} +\d+ +[\d:]{4,8})\s+(/\S{1,200})"
-)
-_DISCARD = re.compile(r"^\s+([A-Z].{2,40}?)\s*:\s+(\d{1,20})\s*$")
 _REBOOT = "last reboot reason"
-
-
-def show_version(text: str) -> Parsed:
-    """Version and model."""
-    draft = ParsedBuilder()
-    for line in draft.lines(text):
-        if (match := re.match(r"^Model: (\S{1,60})", line)) is not None:
-            draft.fact("model", match[1])
-        elif (match := re.match(r"^Junos: (\S{1,60})|^JUNOS .{0,60}\[([\w.-]{1,40})\]", line)) is not None:
-            draft.fact("version", match[1] or match[2])
-    return draft.done()
 
 
 @reports("system.cpu.utilization", "system.memory.utilization", "system.uptime")
@@ -96,15 +81,6 @@ def show_system_processes_extensive(text: str) -> Parsed:
     return top_of(text)
 
 
-def show_system_uptime(text: str) -> Parsed:
-    """How long ago the system was booted; of several routing engines the first."""
-    draft = ParsedBuilder()
-    for line in draft.lines(text):
-        if (match := re.match(r"^System booted: .{0,60}\((.{1,40}) ago\)", line)) is not None:
-            draft.uptime = draft.uptime or length(match[1])
-    return draft.done()
-
-
 @reports("queue.dropped", "queue.packets")
 def show_interfaces_queue(text: str) -> Parsed:
     """Packets and drops of each egress queue of each port: tail, rate-limit and RED drops together."""
@@ -141,29 +117,3 @@ def _dropped(draft: ParsedBuilder, port: str, queue: str, drops: dict[str, int])
         parts = [drops.get(name, 0) for name in ("tail-dropped packets", "rl-dropped packets", "red-dropped packets")]
         draft.value("queue.dropped", total if total is not None else sum(parts), of=port, queue=queue)
     drops.clear()
-
-
-def show_system_core_dumps(text: str) -> Parsed:
-    """Core files, each once (by name, size and time)."""
-    draft = ParsedBuilder()
-    for line in draft.lines(text):
-        if (match := _CORE.match(line)) is not None:
-            byte_count, when, path = match.groups()
-            draft.notable("core.dump", f"{path} {byte_count} {when}", file=path, size=byte_count, when=when)
-        elif not line.rstrip(":").endswith(("No such file or directory", "total files")) and not re.match(
-            r"^(?:re\d|fpc\d|node\d|localre|total\b|-{5,})", line
-        ):
-            draft.odd(line)
-    return draft.done()
-
-
-def show_pfe_statistics_traffic(text: str) -> Parsed:
-    """Discards of the forwarding engine in hardware, by kind. Normal discards are filters and missing routes."""
-    draft = ParsedBuilder()
-    ours = False
-    for line in draft.lines(text):
-        if not line.startswith(" "):
-            ours = "hardware discard" in line
-        elif ours and (match := _DISCARD.match(line)) is not None:
-            drop(draft, "pfe", match[1].lower(), match[2])
-    return draft.done()
