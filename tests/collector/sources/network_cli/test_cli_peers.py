@@ -117,7 +117,6 @@ def test_what_somebody_shut_down_is_no_failure(parsed: Parsed, words: str) -> No
         peers_junos.show_bgp_summary,
         peers_sros.show_router_bgp_summary,
         peers_sros.show_router_ospf_neighbor,
-        peers_sros.show_router_isis_adjacency,
         peers_sros.show_router_bfd_session,
         peers_vrp.display_ospf_peer,
         peers_vrp.display_isis_peer,
@@ -126,6 +125,7 @@ def test_what_somebody_shut_down_is_no_failure(parsed: Parsed, words: str) -> No
         partial(read, "huawei_vrp", "display_bfd_session"),
         partial(read, "hp_comware", "display_bgp_peer"),
         partial(read, "hp_comware", "display_bfd_session"),
+        partial(read, "nokia_sros", "show_router_isis_adjacency"),
     ],
 )
 def test_an_answer_in_other_words_is_counted_and_an_empty_one_is_not(parser: object) -> None:

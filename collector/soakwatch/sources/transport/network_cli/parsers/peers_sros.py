@@ -16,12 +16,7 @@ _COUNTS = re.compile(r"(\d{1,12})/\d{1,12}/\d{1,12}")
 
 _OSPF = re.compile(r"^Neighbor Rtr Id\s*: *(\S{1,40})(?:\s+Interface\s*: *(\S{1,60}))?")
 _FIELD = re.compile(r"([A-Z][A-Za-z ]{1,24}?)\s*: ?(\S(?:\S| (?! ))*)")
-_ISIS = re.compile(r"^(\S{1,40})\s+(L1|L2|L1L2)\s+(Up|Down|Init\w*|New)\s+\d{1,6}\s+(\S{1,60})")
 _BFD = re.compile(r"^(\S.{0,50}?)\s+(Up|Down|Init\w*|Admin ?Down)(?: \(\d\))?\s+\S+\s+\S+(?:\s+\S+)?\s*$")
-_LAG = re.compile(r"^\s?(\d{1,4})?\((\w)\)\s+(\S{1,30})\s+(up|down)\s+(\S+)\s+(up|down)\b")
-_LAG_MORE = re.compile(r"^\s{4,}(\d\S{0,30})\s+(up|down)\s+(\S+)\s+(up|down)\b")
-_VRRP = re.compile(r"^(\S{1,40})\s+(\d{1,5})\s+(?:No|Yes)\s+(Up|Down)\s+(Master|Backup|Init\w*)\b")
-_SDP = re.compile(rf"^(\d{{1,10}})\s+\d{{1,6}}\s+\d{{1,6}}\s+({ADDRESS})\s+(Up|Down)\s+(\S+)")
 
 
 def show_router_bgp_summary(text: str) -> Parsed:
@@ -73,18 +68,6 @@ def show_router_ospf_neighbor(text: str) -> Parsed:
     return draft.done()
 
 
-def show_router_isis_adjacency(text: str) -> Parsed:
-    """IS-IS adjacencies by system and interface."""
-    draft = ParsedBuilder()
-    known = ("Rtr ", "System ID", "Adjacencies", "No ", "Legend")
-    for line in draft.lines(text):
-        if (match := _ISIS.match(line)) is not None:
-            draft.session("isis", match[1], match[3], match[4])
-        elif not (RULE.match(line) or line.lstrip().startswith(known)):
-            draft.odd(line)
-    return draft.done()
-
-
 def show_router_bfd_session(text: str) -> Parsed:
     """BFD sessions by remote address and interface."""
     draft = ParsedBuilder()
@@ -102,36 +85,4 @@ def show_router_bfd_session(text: str) -> Parsed:
             where = ""
     if not begun and text.strip():
         draft.odd(text.strip()[:200])
-    return draft.done()
-
-
-def show_lag_port(text: str) -> Parsed:
-    """Ports of the bundles that LACP made; one that is shut down is left out."""
-    draft = ParsedBuilder()
-    bundle = ""
-    for line in draft.lines(text):
-        if (match := _LAG.match(line)) is not None:
-            bundle = f"lag-{match[1]}" if match[2] == "e" and match[1] else ""
-            if bundle:
-                draft.session("lacp", match[3], None if match[4] == "down" else match[6] == "up", bundle)
-        elif (match := _LAG_MORE.match(line)) is not None and bundle:
-            draft.session("lacp", match[1], None if match[2] == "down" else match[4] == "up", bundle)
-    return draft.done()
-
-
-def show_router_vrrp_instance(text: str) -> Parsed:
-    """Groups of VRRP by interface."""
-    draft = ParsedBuilder()
-    for line in draft.lines(text):
-        if (match := _VRRP.match(line)) is not None:
-            draft.role("vrrp", match[2], "admin down" if match[3] == "Down" else match[4], match[1])
-    return draft.done()
-
-
-def show_service_sdp(text: str) -> Parsed:
-    """Tunnels to the far ends of services."""
-    draft = ParsedBuilder()
-    for line in draft.lines(text):
-        if (match := _SDP.match(line)) is not None:
-            draft.session("tunnel", match[2], None if match[3] == "Down" else match[4], f"sdp {match[1]}")
     return draft.done()
