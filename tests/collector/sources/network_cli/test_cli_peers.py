@@ -104,13 +104,13 @@ def test_what_somebody_shut_down_is_no_failure(parsed: Parsed, words: str) -> No
 @pytest.mark.parametrize(
     "parser",
     [
-        peers_cisco.show_bgp_summary,
+        partial(read, "cisco_ios", "show_bgp_summary"),
         peers_cisco.show_ospf_neighbor,
-        peers_cisco.show_isis_neighbors,
+        partial(read, "cisco_ios", "show_isis_neighbors"),
         peers_cisco.show_bfd_neighbors,
-        peers_cisco.show_bfd_session,
+        partial(read, "cisco_xr", "show_bfd_session"),
         peers_cisco.show_etherchannel,
-        peers_cisco.show_bundle,
+        partial(read, "cisco_xr", "show_bundle"),
         peers_cisco.show_crypto_session,
         peers_json.eos_bgp,
         peers_json.nxos_ospf,
