@@ -3,7 +3,8 @@
 The first template whose expression matches a line takes it; a line that none takes is unknown, and counted. A template
 keeps words for the lines behind it, and writes readings, facts, processes and what is told once with what it matched.
 Text is written with ``{group}``; ``{group|words}`` stands for what was not there, ``{group:lower}`` for small letters.
-In an expression ``{address}`` is an address of IPv4 or IPv6.
+In an expression ``{address}`` is an address of IPv4 or IPv6; a long one begins with ``(?x)`` and is folded, for blanks
+do not count in it then (``[ ]`` is one).
 
 TextFSM has the form (states, a template a line, an error for what is unknown); here a template says of which metric,
 labels and unit a number is, so that no code stands between it and a sample.
