@@ -5,68 +5,13 @@ from __future__ import annotations
 import re
 
 from soakwatch.sources.transport.network_cli.parsed import Parsed, ParsedBuilder, reports
-from soakwatch.sources.transport.network_cli.parsers.tables import RULE, drop, pairs, top_of
-from soakwatch.sources.transport.network_cli.units import length
-
-_COUNTER = re.compile(r"^(\w{3,60})\s+(\d{1,20})\s+(\d{1,20})\s+(\w+)\s+(\w+)\s+(\w+)\s+(.{0,200})$")
-_FACTS = {"sw-version": "version", "model": "model", "serial": "serial"}
-_SESSIONS = {
-    "number of allocated sessions": "sessions",
-    "number of active tcp sessions": "tcp",
-    "number of active udp sessions": "udp",
-    "number of active icmp sessions": "icmp",
-}
-
-
-@reports("system.uptime")
-def show_system_info(text: str) -> Parsed:
-    """Version, model, serial number and uptime of the management plane."""
-    draft = ParsedBuilder()
-    for key, value, _ in pairs(draft.lines(text)):
-        if key == "uptime":
-            draft.uptime = length(value)
-        elif key in _FACTS:
-            draft.fact(_FACTS[key], value)
-    return draft.done()
+from soakwatch.sources.transport.network_cli.parsers.tables import RULE, top_of
 
 
 @reports("system.cpu.utilization", "system.memory.usage", "process.cpu.utilization", "process.memory.usage")
 def show_system_resources(text: str) -> Parsed:
     """``top`` of the management plane."""
     return top_of(text)
-
-
-@reports("system.sessions", "system.sessions.limit")
-def show_session_info(text: str) -> Parsed:
-    """The session table, and how fast it fills."""
-    draft = ParsedBuilder()
-    for key, value, _ in pairs(draft.lines(text)):
-        plain = value.split(" ")[0]
-        if key in _SESSIONS:
-            draft.value("system.sessions", plain, table=_SESSIONS[key])
-        elif key == "number of sessions supported":
-            draft.value("system.sessions.limit", plain, table="sessions")
-        elif key == "session table utilization":
-            draft.share("system.sessions.utilization", plain, table="sessions")
-        elif key == "new connection establish rate":
-            draft.value("system.sessions.rate", plain, table="sessions")
-    return draft.done()
-
-
-@reports("system.forwarding.dropped", "system.forwarding.denied")
-def show_counter_global(text: str) -> Parsed:
-    """Global counters of drops since the boot of the dataplane, by name."""
-    draft = ParsedBuilder()
-    for line in draft.lines(text):
-        if (match := _COUNTER.match(line)) is not None:
-            if match[4] == "drop":
-                drop(draft, "dataplane", match[1], match[2])
-        elif not (
-            RULE.match(line)
-            or line.startswith(("Global counters", "Elapsed time", "name ", "Total counters", "Target"))
-        ):
-            draft.odd(line)
-    return draft.done()
 
 
 @reports("system.cpu.module.utilization", "system.sessions.utilization")
