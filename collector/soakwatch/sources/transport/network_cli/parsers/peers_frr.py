@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 from soakwatch.sources import frr_sessions
 from soakwatch.sources.frr_sessions import FrrSession
 from soakwatch.sources.transport.network_cli.parsed import Parsed, ParsedBuilder, reports
-
-
-def show_version(text: str) -> Parsed:
-    """The version."""
-    draft = ParsedBuilder()
-    for line in draft.lines(text):
-        if (match := re.match(r"^FRRouting (\S{1,60})", line)) is not None:
-            draft.fact("version", match[1])
-            break
-    return draft.done()
 
 
 @reports("network.session.up")
