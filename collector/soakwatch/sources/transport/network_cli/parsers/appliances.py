@@ -6,12 +6,10 @@ import re
 
 from soakwatch.sources.transport.network_cli.parsed import Parsed, ParsedBuilder, reports
 from soakwatch.sources.transport.network_cli.parsers.tables import RULE, pairs
-from soakwatch.sources.transport.network_cli.units import length, number, size
+from soakwatch.sources.transport.network_cli.units import length, size
 
 _GAIA_CPU = re.compile(r"^\|?CPU (User|System|Idle|Usage) ?(?:Time )?\(%\)[:|]\s*(\d{1,3})")
 _GAIA_MEMORY = re.compile(r"^\|?(Total|Active|Free) Real Memory \(Bytes\)[:|]\s*(\d{1,18})")
-_CX_PROCESS = re.compile(r"^(\S.{0,60}?)\s{2,}(\d{1,5}(?:\.\d+)?)\s+(\d{1,9})\s+(\d{1,9})\s*$")
-_CX_REASON = re.compile(r"^\d\d \w{3} \d\d \d\d:\d\d:\d\d *: *(.{1,160})$")
 _TMM = re.compile(r"^Sys::TMM: *(\S{1,12})")
 _BUSY = re.compile(r"^\s+Last (\d{1,2}) (Second|Minute)s?\s+(\S{1,8})")
 _PERFORMANCE = re.compile(r"^(Utilization|TMM Memory Used|Other Memory Used|Swap Used)\s+(\S{1,8})\s")
@@ -94,44 +92,6 @@ def gaia_performance(text: str) -> Parsed:
         draft.value("system.memory.limit", memory["Total"])
         if "Free" in memory:
             draft.value("system.memory.usage", memory["Total"] - memory["Free"])
-    return draft.done()
-
-
-def cx_version(text: str) -> Parsed:
-    """``show version``."""
-    draft = ParsedBuilder()
-    for key, value, _ in pairs(draft.lines(text)):
-        if key == "version":
-            draft.fact("version", value)
-    return draft.done()
-
-
-@reports("system.cpu.utilization", "system.memory.utilization")
-def cx_resources(text: str) -> Parsed:
-    """``show system resource-utilization``: CPU, memory, and each process with its memory in MiB."""
-    draft = ParsedBuilder()
-    for line in draft.lines(text):
-        if (match := re.match(r"^\s*(CPU|Memory) usage ?\(%\)\s*: *(\S{1,8})", line)) is not None:
-            draft.share("system.cpu.utilization" if match[1] == "CPU" else "system.memory.utilization", match[2])
-        elif (match := re.match(r"^\s*Processes\s*: *(\d{1,7})", line)) is not None:
-            draft.value("system.processes", match[1])
-        elif (match := _CX_PROCESS.match(line)) is not None:
-            draft.process(match[1], None, number(match[2]) / 100, int(match[3]) * 1024**2)
-        elif not (RULE.match(line) or line.startswith(("System Resources", "Process ")) or "Open FD" in line):
-            draft.odd(line)
-    draft.whole = bool(draft.processes)
-    return draft.done()
-
-
-@reports("system.uptime")
-def cx_boot_history(text: str) -> Parsed:
-    """``show boot-history``: uptime of the current boot, and what ended the one before."""
-    draft = ParsedBuilder()
-    for line in draft.lines(text):
-        if (match := re.match(r"^\s*Current Boot, up for (.{1,80})$", line, re.IGNORECASE)) is not None:
-            draft.uptime = draft.uptime or length(match[1])
-        elif (match := _CX_REASON.match(line.strip())) is not None:
-            draft.fact("reboot_reason", match[1])  # the first is the newest
     return draft.done()
 
 
