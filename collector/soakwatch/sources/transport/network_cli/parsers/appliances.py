@@ -10,9 +10,6 @@ from soakwatch.sources.transport.network_cli.units import length, size
 
 _GAIA_CPU = re.compile(r"^\|?CPU (User|System|Idle|Usage) ?(?:Time )?\(%\)[:|]\s*(\d{1,3})")
 _GAIA_MEMORY = re.compile(r"^\|?(Total|Active|Free) Real Memory \(Bytes\)[:|]\s*(\d{1,18})")
-_TMM = re.compile(r"^Sys::TMM: *(\S{1,12})")
-_BUSY = re.compile(r"^\s+Last (\d{1,2}) (Second|Minute)s?\s+(\S{1,8})")
-_PERFORMANCE = re.compile(r"^(Utilization|TMM Memory Used|Other Memory Used|Swap Used)\s+(\S{1,8})\s")
 
 
 @reports("system.cpu.utilization", "system.memory.usage", "system.memory.limit", "system.uptime")
@@ -92,47 +89,4 @@ def gaia_performance(text: str) -> Parsed:
         draft.value("system.memory.limit", memory["Total"])
         if "Free" in memory:
             draft.value("system.memory.usage", memory["Total"] - memory["Free"])
-    return draft.done()
-
-
-@reports("system.cpu.utilization", "system.memory.pool.utilization")
-def f5_performance(text: str) -> Parsed:
-    """``show sys performance system``: CPU and memory shares, averaged by the device over its current interval."""
-    draft = ParsedBuilder()
-    for line in draft.lines(text):
-        if (match := _PERFORMANCE.match(line)) is not None:
-            if match[1] == "Utilization":
-                draft.share("system.cpu.utilization", match[2])
-            else:
-                draft.share("system.memory.pool.utilization", match[2], pool=match[1].removesuffix(" Used"))
-        elif not (RULE.match(line) or line.startswith(("Sys::", "System CPU", "Memory Used", "Active"))):
-            draft.odd(line)
-    return draft.done()
-
-
-@reports("system.cpu.module.utilization")
-def f5_tmm(text: str) -> Parsed:
-    """``show sys tmm-info``: each traffic microkernel's CPU over the shortest window, and longer ones."""
-    draft = ParsedBuilder()
-    tmm = ""
-    seen: set[str] = set()
-    for line in draft.lines(text):
-        if (match := _TMM.match(line)) is not None:
-            tmm = match[1]
-        elif tmm and (match := _BUSY.match(line)) is not None:
-            if tmm not in seen:
-                seen.add(tmm)
-                draft.share("system.cpu.module.utilization", match[3], module=f"tmm {tmm}")
-            else:
-                window = f"{match[1]}{match[2][0].lower()}"
-                draft.share("system.cpu.module.average", match[3], module=f"tmm {tmm}", window=window)
-    return draft.done()
-
-
-def f5_version(text: str) -> Parsed:
-    """``show sys version``."""
-    draft = ParsedBuilder()
-    for line in draft.lines(text):
-        if (match := re.match(r"^\s+(Version|Build)\s+(\S{1,40})", line)) is not None and match[1] == "Version":
-            draft.fact("version", match[2])
     return draft.done()
