@@ -50,28 +50,6 @@ def routeros_routerboard(text: str) -> Parsed:
     return draft.done()
 
 
-def gaia_version(text: str) -> Parsed:
-    """``show version all``."""
-    draft = ParsedBuilder()
-    for line in draft.lines(text):
-        if (match := re.match(r"^Product version (.{1,60})$", line)) is not None:
-            draft.fact("version", match[1])
-    return draft.done()
-
-
-@reports("system.uptime")
-def gaia_uptime(text: str) -> Parsed:
-    """``show uptime``: uptime and load."""
-    draft = ParsedBuilder()
-    for line in draft.lines(text):
-        if (match := re.search(r"\bup +(.{1,60}?),? +\d+ users?", line)) is not None:
-            draft.uptime = length(match[1])
-        if (match := re.search(r"load average: *([\d.]{1,8}), *([\d.]{1,8}), *([\d.]{1,8})", line)) is not None:
-            for minutes, words in zip(("1", "5", "15"), match.groups(), strict=True):
-                draft.value("system.cpu.load", words, minutes=minutes)
-    return draft.done()
-
-
 @reports("system.cpu.utilization", "system.memory.usage", "system.memory.limit")
 def gaia_performance(text: str) -> Parsed:
     """``cpstat os -f perf``: CPU and real memory."""
