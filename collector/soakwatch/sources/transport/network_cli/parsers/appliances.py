@@ -1,4 +1,4 @@
-"""Smaller command lines: MikroTik RouterOS, Check Point Gaia, Aruba AOS-CX, F5 tmsh."""
+"""MikroTik RouterOS and Check Point Gaia, which tell what is free of the memory and not what is used."""
 
 from __future__ import annotations
 
@@ -38,15 +38,6 @@ def routeros_resource(text: str) -> Parsed:
         draft.value("system.memory.limit", total)
         if free is not None:
             draft.value("system.memory.usage", total - free)
-    return draft.done()
-
-
-def routeros_routerboard(text: str) -> Parsed:
-    """``/system routerboard print``: model and serial number."""
-    draft = ParsedBuilder()
-    for key, value, _ in pairs(draft.lines(text)):
-        if key in ("model", "serial-number"):
-            draft.fact("model" if key == "model" else "serial", value)
     return draft.done()
 
 
