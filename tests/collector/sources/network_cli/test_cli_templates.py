@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+from textwrap import dedent
+
 import pytest
+from click.testing import CliRunner
 
 from soakwatch.core.errors import PlanError
 from soakwatch.core.yaml import parse
+from soakwatch.sources.transport.network_cli.__main__ import main
 from soakwatch.sources.transport.network_cli.parsed import Parsed
 from soakwatch.sources.transport.network_cli.platform import Platform
 from soakwatch.sources.transport.network_cli.platform_file import read_platform
 
+CONTRIBUTING = Path(__file__).parents[4] / "CONTRIBUTING.md"
 HEAD = "title: My firewall\nserver: MyOS\ncommands:\n"
 
 
@@ -141,3 +148,71 @@ def test_a_file_that_is_wrong_is_refused_with_its_place(command: str, words: str
     with pytest.raises(PlanError, match=r"myos\.yaml:\d+:\d+: ") as refused:
         platform(f"  show_x: {command}\n")
     assert words in str(refused.value)
+
+
+def test_the_recipe_of_a_platform_says_what_happens(tmp_path: Path) -> None:
+    """The example in CONTRIBUTING.md reads the output there as it stands there."""
+    recipe = CONTRIBUTING.read_text(encoding="utf-8").partition("## A command line\n")[2].partition("\n## ")[0]
+    example, drops, said = (dedent(text) for text in re.findall(r"(?ms)^ *```\w+\n(.*?)^ *```$", recipe))
+    file, output = tmp_path / "exos.yaml", tmp_path / "drops.txt"
+    file.write_text(example)
+    output.write_text(drops)
+    tried = CliRunner().invoke(main, [str(file), "--try", "show_drops", str(output)])
+    assert (tried.exit_code, tried.output) == (0, said)
+    shown = CliRunner().invoke(main, [str(file)])
+    assert shown.exit_code == 0
+    assert "  show_system: show system resources | or show system -> system.cpu.utilization, " in shown.output
+    assert "  show_version: show version -> facts" in shown.output
+
+
+def test_everything_that_an_output_brings_is_shown(tmp_path: Path) -> None:
+    """Readings, processes, facts, the uptime, events, sessions that are not sampled, faults, unknown lines."""
+    file, output = tmp_path / "myos.yaml", tmp_path / "all.txt"
+    file.write_text(
+        HEAD
+        + """  show_all:
+    run: show all
+    lines:
+      - match: 'cpu (?P<busy>.*)'
+        values: [{metric: system.cpu.utilization, of: '{busy} %'}]
+      - match: 'process (?P<name>.*)'
+        process: {name: '{name}', pid: '7'}
+      - match: 'up (?P<time>.*)'
+        uptime: '{time}'
+        facts: {model: M1}
+      - match: 'crash of (?P<process>.*)'
+        once: {kind: process.crash, key: '{process}'}
+      - match: 'peer (?P<peer>\\S+) (?P<state>.*)'
+        peer: {protocol: bgp, peer: '{peer}', state: '{state}'}
+"""
+    )
+    output.write_text("cpu n/a\nprocess snort\nup 2 days\ncrash of snort\npeer 10.0.0.2 Idle (Admin)\n" + "what\n" * 9)
+    tried = CliRunner().invoke(main, [str(file), "--try", "show_all", str(output)])
+    assert tried.output.splitlines() == [
+        "all.txt: myos, show_all",
+        "  uptime  172800 s, told in steps of 86400 s",
+        "  fact    model = M1",
+        "  process snort pid=7 cpu=None memory=None",
+        "  event   process.crash snort",
+        "  left    protocol=bgp,peer=10.0.0.2,context=default: administratively down",
+        "  fault   system.cpu.utilization{}: 'n/a' is not a number",
+        *["  unknown what"] * 5,
+        "  unknown … 9 lines",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("commands", "tried", "words"),
+    [
+        ("  show_x: {run: show x, lins: []}\n", [], "myos.yaml:4:"),
+        ("  show_x: {run: reload, lines: []}\n", [], "myos.yaml: 'reload' is not a query"),
+        ("  show_x: {run: show x, lines: []}\n", ["show_y", "out"], "no command 'show_y'; did you mean 'show_x'?"),
+        ("  show_x: {run: show x, lines: []}\n", ["show_x", "out"], "cannot be read"),
+    ],
+)
+def test_what_is_wrong_is_one_sentence(commands: str, tried: list[str], words: str, tmp_path: Path) -> None:
+    (tmp_path / "myos.yaml").write_text(HEAD + commands)
+    options = ["--try", tried[0], str(tmp_path / tried[1])] if tried else []
+    result = CliRunner().invoke(main, [str(tmp_path / "myos.yaml"), *options])
+    assert result.exit_code == 2
+    assert words in result.output
