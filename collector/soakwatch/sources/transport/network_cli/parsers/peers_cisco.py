@@ -22,8 +22,6 @@ _BFD_KNOWN = re.compile(r"^(?:\s|IPv[46] Sessions|(?:OurAddr|NeighAddr|Interface
 _BUNDLE = re.compile(r"^\d{1,5}\s+(\S{1,20})\((\w{1,6})\)\s+(?:Eth\s+)?(\S{1,8})")
 _MEMBER = re.compile(r"([A-Za-z][\w./-]{2,30})\(([A-Za-z]{1,3})\)")
 
-_STP_TREE = re.compile(r"^\s*(\S{1,40}) is executing the")
-_STP_CHANGES = re.compile(r"^\s*Number of topology changes:?\s+(\d{1,18})")
 
 _TUNNEL_LINE = re.compile(r"^(Interface|Session status|Uptime|Peer|Profile)\s?: *(\S{1,60})")
 
@@ -111,18 +109,6 @@ def show_etherchannel(text: str) -> Parsed:
         for port, flags in _MEMBER.findall(line) if bundle else ():
             draft.session("lacp", port, flags == "P", bundle)
     return _read(draft, text, known=seen)
-
-
-def show_spanning_tree(text: str) -> Parsed:
-    """Changes of the topology that each spanning tree has counted."""
-    draft = ParsedBuilder()
-    tree = ""
-    for line in draft.lines(text):
-        if (match := _STP_TREE.match(line)) is not None:
-            tree = match[1]
-        elif (match := _STP_CHANGES.match(line)) is not None and tree:
-            draft.value("network.topology.changes", match[1], protocol="stp", context=tree)
-    return draft.done()
 
 
 def show_crypto_session(text: str) -> Parsed:
