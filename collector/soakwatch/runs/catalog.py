@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import count
@@ -56,6 +56,17 @@ def new_folder(runs: Path, name: str, now_ns: int) -> Path:
             pass
         return folder
     raise AssertionError
+
+
+@contextmanager
+def kept_if_filled(folder: Path) -> Iterator[Path]:
+    """A new folder that goes again if what was to fill it fails before anything is in it."""
+    try:
+        yield folder
+    except BaseException:
+        with suppress(OSError):  # there is something in it
+            folder.rmdir()
+        raise
 
 
 def _safe(name: str) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from soakwatch.core.errors import RecordError
-from soakwatch.runs.catalog import find_run, new_folder
+from soakwatch.runs.catalog import find_run, kept_if_filled, new_folder
 from soakwatch.testing.records import small_record
 
 NOON_NS = 1_700_000_000 * 10**9
@@ -49,3 +49,21 @@ def test_a_plan_whose_name_ends_in_a_number_is_not_the_second_of_another(tmp_pat
     plain, other = run(tmp_path, "web", NOON_NS), run(tmp_path, "web-2", NOON_NS)
     assert find_run("web", tmp_path) == plain
     assert find_run("web-2", tmp_path) == other
+
+
+def refused(folder: Path) -> None:
+    """Fails while it fills a folder."""
+    with kept_if_filled(folder):
+        raise RecordError("no")
+
+
+def test_a_folder_that_nothing_filled_is_gone_again(tmp_path: Path) -> None:
+    """What fails before anything is in it leaves nothing behind; what is in it is kept."""
+    for fills in (False, True):
+        folder = tmp_path / f"run-{fills}"
+        folder.mkdir()
+        if fills:
+            (folder / "record.sqlite").touch()
+        with pytest.raises(RecordError):
+            refused(folder)
+        assert folder.exists() is fills

@@ -80,7 +80,7 @@ def command(
     from soakwatch.core.registry import rule_class
     from soakwatch.core.tables import harmless
     from soakwatch.importing.files import import_files, stem_of
-    from soakwatch.runs.catalog import new_folder
+    from soakwatch.runs.catalog import kept_if_filled, new_folder
 
     for rule in names:
         rule_class(rule)
@@ -93,7 +93,7 @@ def command(
     run = name or stem_of(files[0])
     options = options_of(given, "up")
     folder = new_folder(runs_folder, run, time.time_ns())
-    with Console(stderr=True).status("importing") as shown:
+    with kept_if_filled(folder), Console(stderr=True).status("importing") as shown:
         imported = import_files(files, folder, run, options, ["soakwatch", "import", *files], shown.update, names)
         verdict = _finish(folder, labels, group, shown.update)
     for note in imported.notes:
@@ -116,14 +116,14 @@ def _import_database(
     from rich.console import Console
 
     from soakwatch.core.tables import harmless
-    from soakwatch.runs.catalog import new_folder
+    from soakwatch.runs.catalog import kept_if_filled, new_folder
     from soakwatch.sinks.influxdb.read.address import database_of
     from soakwatch.sinks.influxdb.read.command_line import import_database, name_of
 
     folder = new_folder(runs_folder, name or name_of(database_of(address)), time.time_ns())
     notes: list[str] = []
     runs_folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".importing-", dir=runs_folder) as draft:
+    with kept_if_filled(folder), tempfile.TemporaryDirectory(prefix=".importing-", dir=runs_folder) as draft:
         with Console(stderr=True).status("importing") as shown:
             imported = import_database(
                 address,

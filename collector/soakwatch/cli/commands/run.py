@@ -115,7 +115,7 @@ def command(
     from soakwatch.engine.references import against
     from soakwatch.engine.start import begin, discard
     from soakwatch.plan import load_plan, quick_plan
-    from soakwatch.runs.catalog import new_folder
+    from soakwatch.runs.catalog import kept_if_filled, new_folder
     from soakwatch.runs.sealing import Sealing
     from soakwatch.sinks.registry import destinations
 
@@ -147,16 +147,17 @@ def command(
     for problem in preflight(loaded, clock.now_ns()):
         click.echo(f"soakwatch: warning: {problem}; the run waits for its start nevertheless", err=True)
     folder = into or new_folder(runs_folder, loaded.name, clock.now_ns())
-    course, record = begin(
-        loaded,
-        folder,
-        clock,
-        ["soakwatch", *sys.argv[1:]],
-        stop_on_fail=any_rule,
-        stop_rules=stop_rules,
-        against=references,
-        group=group,
-    )
+    with kept_if_filled(folder):
+        course, record = begin(
+            loaded,
+            folder,
+            clock,
+            ["soakwatch", *sys.argv[1:]],
+            stop_on_fail=any_rule,
+            stop_rules=stop_rules,
+            against=references,
+            group=group,
+        )
     try:
         return run_to_the_end(
             terminal, replace(course, sealing=sealing), record, clock, web=None if no_web else loaded.web
