@@ -52,8 +52,9 @@ rules:
   event_impact: {{outage: {limit}, lead: {lead:g}s}}
   {others}
 """
-_BUSY = ("cpu_spike", "cpu_saturation", "memory_growth", "drops", "core_dump", "oom_kill", "queue_growth")
-"""Rules that judge the machine on which the test runs, which may be busy with anything."""
+_BUSY = ("cpu_spike", "cpu_saturation", "memory_growth", "drops", "core_dump", "oom_kill", "queue_growth", "loss")
+"""Rules that judge the machine on which the test runs, which may be busy with anything; and how soon the generator is up,
+which is its doing."""
 
 
 def begun(folder: Path, limit: str) -> subprocess.Popen[str]:
