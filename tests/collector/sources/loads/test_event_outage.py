@@ -53,8 +53,8 @@ rules:
   {others}
 """
 _BUSY = ("cpu_spike", "cpu_saturation", "memory_growth", "drops", "core_dump", "oom_kill", "queue_growth", "loss")
-"""Rules that judge the machine on which the test runs, which may be busy with anything; and how soon the generator is up,
-which is its doing."""
+"""Rules that judge the machine on which the test runs, which may be busy with anything: also how soon the generator is
+up."""
 
 
 def begun(folder: Path, limit: str) -> subprocess.Popen[str]:
