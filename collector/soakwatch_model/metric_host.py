@@ -397,6 +397,8 @@ HOST: tuple[Metric, ...] = (
         words="number of sockets",
         by_load=True,
         probe="sockets",
+        trend=WARNS,
+        mild="sockets come and go with users",
     ),
     entry(
         "system.sockets.memory",

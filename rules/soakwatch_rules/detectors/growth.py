@@ -158,7 +158,6 @@ class Growth(Parameters):
         "system.sessions",
         "system.conntrack.count",
         "system.processes",
-        "system.sockets.usage",
         "system.filesystem.usage",
         "monitor.memory.usage",
         "monitor.open_files",
