@@ -18,6 +18,7 @@ from soakwatch_model.metric_entry import COUNTER, DOWN, GAUGE, OWN, STATE, UP, M
 from soakwatch_model.metric_hardware import HARDWARE
 from soakwatch_model.metric_host import HOST
 from soakwatch_model.metric_load import LOAD
+from soakwatch_model.metric_process import PROCESSES
 from soakwatch_model.shown import MONITOR_CPU, MONITOR_LAG, MONITOR_MEMORY, Shown
 
 __all__ = [
@@ -43,6 +44,7 @@ ROUNDED = 0.001
 
 CATALOGUE: tuple[Metric, ...] = (
     *HOST,
+    *PROCESSES,
     *LOAD,
     *DEVICE,
     *HARDWARE,
