@@ -48,9 +48,9 @@ class Parameter(NamedTuple):
     default: float
     unit: str
     about: str
-    origin: str
-    words: tuple[str, ...]
-    within: Range
+    origin: str = ""
+    words: tuple[str, ...] = ()
+    within: Range = Range.of("[0, inf)")
 
     @property
     def shown(self) -> str:
@@ -61,10 +61,10 @@ class Parameter(NamedTuple):
     def allowed(self) -> str:
         """What it may be, in words.
 
-        >>> parameter_of(0.05, "1", "allowed loss", within="[0, 1)").allowed
+        >>> Parameter("loss", 0.05, "1", "allowed loss", within=Range.of("[0, 1)")).allowed
         'a share from 0 to below 100%'
-        >>> parameter_of(0.0, "s", "longest outage", within="(0, inf)").allowed, parameter_of(1.0, "", "times").allowed
-        ('a duration above 0', '0 or more')
+        >>> Parameter("outage", 0.0, "s", "longest outage").allowed, Parameter("times", 1.0, "", "how often").allowed
+        ('a duration of 0 or more', '0 or more')
         """
         if self.words:
             return " or ".join(self.words)
@@ -105,22 +105,11 @@ def parameter(
     within: str = "[0, inf)",
 ) -> float:
     """A field of a rule's dataclass that a plan may set; typed as its default's type. ``within`` is its range."""
-    made = parameter_of(default, unit, about, origin, words, within)
-    value: float = field(default=default, metadata={"parameter": made})
-    return value
-
-
-def parameter_of(
-    default: float,
-    unit: str,
-    about: str,
-    origin: str = "",
-    words: tuple[str, ...] = (),
-    within: str = "[0, inf)",
-) -> Parameter:
-    """A parameter that has no name yet."""
     limits = Range.of(f"[0, {len(words) - 1}]" if words else within)
-    return Parameter("", default, unit, about, origin, words, limits)
+    value: float = field(
+        default=default, metadata={"parameter": Parameter("", default, unit, about, origin, words, limits)}
+    )
+    return value
 
 
 def parameters(rule: type) -> tuple[Parameter, ...]:

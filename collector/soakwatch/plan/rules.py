@@ -119,8 +119,7 @@ def parameter_value(parameter: Parameter, value: object) -> float:
 
     Raises ValueError, in a sentence that shows how to write it.
 
-    >>> from soakwatch_rules.parameter import parameter_of
-    >>> parameter_value(parameter_of(0.05, "1", "allowed loss"), "5%")
+    >>> parameter_value(Parameter("loss", 0.05, "1", "allowed loss"), "5%")
     0.05
     """
     if parameter.words:
