@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import click
@@ -147,7 +148,7 @@ def command(
     for problem in preflight(loaded, clock.now_ns()):
         click.echo(f"soakwatch: warning: {problem}; the run waits for its start nevertheless", err=True)
     folder = into or new_folder(runs_folder, loaded.name, clock.now_ns())
-    with kept_if_filled(folder):
+    with nullcontext() if into is not None else kept_if_filled(folder):
         course, record = begin(
             loaded,
             folder,
