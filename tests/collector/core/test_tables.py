@@ -8,6 +8,7 @@ from contextlib import contextmanager, redirect_stdout
 
 import pytest
 
+from soakwatch.core.console import CommandConsole
 from soakwatch.core.tables import say, show_table
 
 FOLDER, PAGE = "/srv/soak/rack-7/runs/20261121T200000Z-overnight-fw", "http://127.0.0.1:8720/runs/overnight"
@@ -55,3 +56,17 @@ def test_a_sentence_is_wrapped_between_words_and_a_path_stays_whole(monkeypatch:
     lines = shown.getvalue().splitlines()
     assert lines[-1] == f"    {path}"
     assert all(len(line) <= 80 and line.startswith("  ") for line in lines[:-1])
+
+
+LINE = "recording to runs/20261129T110042Z-demo. API: http://127.0.0.1:8720 (token in runs/20261129T110042Z-demo/t)"
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_no_path_and_no_address_is_broken(terminal: bool) -> None:
+    """At 60 columns each word stays in one piece, also one that is longer; a file gets the line as it is."""
+    target = io.StringIO()
+    CommandConsole(file=target, width=60, force_terminal=terminal).say(LINE)
+    lines = target.getvalue().splitlines()
+    assert [word for line in lines for word in line.split()] == LINE.split()
+    assert len(lines) == (3 if terminal else 1)
+    assert all(len(line) <= 60 for line in lines) is terminal
