@@ -83,6 +83,17 @@ def test_axe_finds_no_barrier(live: Tab, scheme: str) -> None:
         opened.wait_for(state="detached")
 
 
+def test_a_key_counts_where_a_closed_dialog_still_has_the_focus(live: Tab) -> None:
+    """A browser moves the focus out of a closed dialog with its next frame: a key before that is no typing."""
+    live.page.locator("#mark-button").wait_for()
+    live.page.evaluate(
+        "() => document.getElementById('mark-kind').dispatchEvent(new KeyboardEvent('keydown', {key: '?', bubbles: true}))"
+    )
+    live.page.locator("#keys-dialog[open]").wait_for()
+    live.page.keyboard.press("Escape")
+    live.page.locator("dialog[open]").wait_for(state="detached")
+
+
 def test_a_telephone_scrolls_in_one_direction_only(live: Tab) -> None:
     """Nothing is wider than 400 pixels but what scrolls in its own place."""
     live.page.set_viewport_size({"width": 400, "height": 900})

@@ -157,7 +157,8 @@ function plan(ms) {
 
 function onKey(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || dialogs.isOpen()) return;
-  if (event.target instanceof Element && /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName)) return;
+  if (event.target instanceof Element && /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName)
+    && event.target.checkVisibility()) return; // a closed dialog's field keeps the focus until the next frame
   const actions = {
     "?": dialogs.keys, j: () => step(1), k: () => step(-1), t: () => byId("theme").click(), f: () => plots.follow(),
     ...(may === "act" ? {m: markIfLive, a: () => dialogs.acknowledge(selected())} : {}),
