@@ -73,6 +73,15 @@ def test_a_kernel_without_ipv6_or_limits_says_what_it_has(tmp_path: Path) -> Non
     assert answer.faults == ()
 
 
+def test_half_of_the_sockets_is_no_count_of_all(tmp_path: Path) -> None:
+    """Where those of IPv6 are there and cannot be read, none are told: IPv4's alone would look like all."""
+    context = _tree(tmp_path, {"proc/net/sockstat": _SOCKSTAT, "proc/net/sockstat6/is/a/folder": ""})
+    answer = sockets.open_probe(context).read(SECOND)
+    assert answer.samples == ()
+    assert {fault.metric for fault in answer.faults} == set(brought_by("sockets"))
+    assert all("/proc/net/sockstat6 cannot be read" in fault.text for fault in answer.faults)
+
+
 def test_sockets_that_cannot_be_read_are_told_once_and_again_when_they_were_back(tmp_path: Path) -> None:
     """A fault of each metric at the first poll, none at the second; after a reading it is news again."""
     probe = sockets.open_probe(_tree(tmp_path, {"proc/stat": ""}))

@@ -33,15 +33,17 @@ class SocketsProbe:
         """What this kernel does not count is left out."""
         notes = self._notes
         notes.begin(now_ns)
+        name = "sockstat"
         try:
             tables = parse_sockstat(read_text(self._path))
+            name = "sockstat6"
+            tables6 = self._sockstat6()
         except OSError as error:
             for metric in brought_by("sockets"):
-                notes.fault(metric, "", f"/proc/net/sockstat cannot be read: {self._context.why(error)}")
+                notes.fault(metric, "", f"/proc/net/{name} cannot be read: {self._context.why(error)}")
             return notes.answer()
         for metric in brought_by("sockets"):
             notes.recovered(metric, "")
-        tables6 = self._sockstat6()
         tcp, everything = tables.get("TCP", {}), tables.get("sockets", {})
         if "used" in everything:
             notes.sample("system.sockets.allocated", "", everything["used"])
@@ -74,10 +76,11 @@ class SocketsProbe:
         return int(words[-1]) if words and words[-1].isdigit() else None
 
     def _sockstat6(self) -> Mapping[str, Mapping[str, int]]:
+        """Nothing where the kernel has no IPv6. Raises OSError where the file is there and cannot be read."""
         try:
             return parse_sockstat(read_text(self._path6))
-        except OSError:
-            return {}  # a kernel without IPv6 has no sockets of it
+        except FileNotFoundError:
+            return {}
 
     def close(self) -> None:
         """Does nothing: the probe keeps nothing open."""
