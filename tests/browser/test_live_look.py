@@ -87,7 +87,8 @@ def test_a_key_counts_where_a_closed_dialog_still_has_the_focus(live: Tab) -> No
     """A browser moves the focus out of a closed dialog with its next frame: a key before that is no typing."""
     live.page.locator("#mark-button").wait_for()
     live.page.evaluate(
-        "() => document.getElementById('mark-kind').dispatchEvent(new KeyboardEvent('keydown', {key: '?', bubbles: true}))"
+        "() => document.getElementById('mark-kind')"
+        ".dispatchEvent(new KeyboardEvent('keydown', {key: '?', bubbles: true}))"
     )
     live.page.locator("#keys-dialog[open]").wait_for()
     live.page.keyboard.press("Escape")
