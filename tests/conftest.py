@@ -23,7 +23,7 @@ from soakwatch.core.one_thread import use_one_thread
 
 use_one_thread(os.environ)  # as soakwatch does, and before numpy is imported: threads that wait take half of the CPU
 
-SERVER = "soakwatch.testing.influxd"
+SERVER = "soakwatch_testing.influxd"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

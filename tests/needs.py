@@ -11,7 +11,7 @@ from typing import NoReturn
 
 import pytest
 
-from soakwatch.testing.influxd import find_influxd
+from soakwatch_testing.influxd import find_influxd
 
 _MAX_BUILD_S = 35 * 60.0
 _NO_INFLUXD = "there is no influxd 2.x"

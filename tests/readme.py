@@ -55,7 +55,7 @@ def _commands() -> str:
 
 def _of_releases(*words: str) -> str:
     """What a command prints in a folder of twelve runs of three releases, the last of which forwards 7 % less."""
-    from soakwatch.testing.records import SECOND, T0, judged_run
+    from soakwatch_testing.records import SECOND, T0, judged_run
 
     chance = random.Random(7)
     with tempfile.TemporaryDirectory() as folder:

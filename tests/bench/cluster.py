@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 import psutil
 from tests.bench.judge import ONE_THREAD, make
 
-from soakwatch.testing.dask_servers import DaskServers
+from soakwatch_testing.dask_servers import DaskServers
 
 COMMAND = [sys.executable, "-m", "soakwatch.cli", "judge"]
 LOOP = """

@@ -23,8 +23,8 @@ from soakwatch_dashboards.reading import Asked, asked, parse
 from soakwatch.sinks.aligned import METRICS
 from soakwatch.sinks.grafana import dashboards
 from soakwatch.sinks.lines import key
-from soakwatch.testing.influxd import BUCKET, Influxd, find_influxd, run_influxd
 from soakwatch_model.metric import BY_NAME
+from soakwatch_testing.influxd import BUCKET, Influxd, find_influxd, run_influxd
 
 RUN, EVERY_S, HOURS, SERIES, LINES = "20260101T000000Z-bench", 10, 72, 200, 5000
 T0 = 1_767_225_600

@@ -31,8 +31,8 @@ from tests.needs import needs_chromium
 
 from soakwatch.plan.web import WebPlan
 from soakwatch.record import RecordView
-from soakwatch.testing.served import serve_run
 from soakwatch.web.access import Token, one_time_code
+from soakwatch_testing.served import serve_run
 
 TARGET_PAINT_MS, TARGET_CURVES_MS, TARGET_ZOOM_MS = 2000.0, 1000.0, 300.0
 PAINT = "performance.getEntriesByName('first-contentful-paint')[0].startTime"

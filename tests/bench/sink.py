@@ -30,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.bench.record import BEGIN_NS, polls, signals
 
 from soakwatch.record import Record
-from soakwatch.testing.influxd import ORG, Influxd, find_influxd, run_influxd
+from soakwatch_testing.influxd import ORG, Influxd, find_influxd, run_influxd
 
 AT_LEAST, AT_MOST_S = 0.9, 0.6  # of raw HTTP's points a second; CPU a million points
 REST_SHARE, REST_S, LONGEST_REST_S = 0.1, 1.0, 60.0

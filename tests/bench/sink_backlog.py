@@ -32,8 +32,8 @@ from soakwatch.engine.start import begin
 from soakwatch.plan import load_plan
 from soakwatch.record import RecordView
 from soakwatch.record.backlog import backlog
-from soakwatch.testing.influxd import BUCKET, ORG, Influxd, find_influxd, start_influxd
 from soakwatch_model.sample import PollOutcome
+from soakwatch_testing.influxd import BUCKET, ORG, Influxd, find_influxd, start_influxd
 
 SECOND = 10**9
 SERIES, PROCESSES = 200, 12  # and as many series of the live evaluations

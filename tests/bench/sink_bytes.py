@@ -28,8 +28,8 @@ from tests.bench.record import BEGIN_NS, polls, signals
 from soakwatch.record import Record
 from soakwatch.sinks.influxdb import GRAINS_NS, Influxdb
 from soakwatch.sinks.push import push
-from soakwatch.testing.influxd import BUCKET, ORG, find_influxd, start_influxd
-from soakwatch.testing.victoria import find_victoria, start_victoria
+from soakwatch_testing.influxd import BUCKET, ORG, find_influxd, start_influxd
+from soakwatch_testing.victoria import find_victoria, start_victoria
 
 TOKEN = "SINK_BYTES_TOKEN"
 WHOLE = 1000 * 200 * 6 * 60 * 72  # samples of 1000 devices x 200 series x 10 s x 72 h

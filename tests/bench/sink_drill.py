@@ -30,8 +30,8 @@ from soakwatch.core.units import seconds, show_seconds
 from soakwatch.record import RecordView
 from soakwatch.report.sections.sinks import sink_accounts
 from soakwatch.sinks.backoff import MAX_PAUSE_S
-from soakwatch.testing.influxd import BUCKET, ORG, Influxd, find_influxd, start_influxd
 from soakwatch_model.sample import PollOutcome
+from soakwatch_testing.influxd import BUCKET, ORG, Influxd, find_influxd, start_influxd
 
 SOAKWATCH = Path(sys.executable).with_name("soakwatch")
 LEAD_S, TAIL_S = 20.0, 60.0

@@ -13,7 +13,7 @@ from pathlib import Path
 from tests.bench import snmp_stage as stage
 from tests.collector.sources.snmp.snmpd import AUTH, PRIV, Snmpd
 
-from soakwatch.testing.ports import free_port
+from soakwatch_testing.ports import free_port
 
 BENCH = Path(__file__).with_name("snmp_rivals.py")
 

@@ -24,8 +24,8 @@ import psutil
 from soakwatch.sources.abc import SourceContext, WatchedProcess
 from soakwatch.sources.pollers.ssh import Config, start
 from soakwatch.sources.transport.ssh.connection import open_line
-from soakwatch.testing.sshd import Sshd, run_sshd
 from soakwatch_agent.context import SECOND
+from soakwatch_testing.sshd import Sshd, run_sshd
 
 _FILES = ("stat", "meminfo", "loadavg", "uptime", "net/dev", "net/snmp", "net/netstat", "net/softnet_stat", "diskstats")
 _FILES_OF = ("stat", "statm")

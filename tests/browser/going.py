@@ -16,12 +16,12 @@ from soakwatch.engine.finish import judged
 from soakwatch.plan.web import WebPlan
 from soakwatch.record import Record, RecordView
 from soakwatch.report.files import write_reports
-from soakwatch.testing.served import ServedRun, serve_run
 from soakwatch.web.access import Token, derived, one_time_code
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, Forecast, Outcome
 from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample, object_text
 from soakwatch_model.window import Window
+from soakwatch_testing.served import ServedRun, serve_run
 
 DUT, GENERATOR = "fw-7", "tg"
 MEMORY = object_text(process="httpd", instance=0)

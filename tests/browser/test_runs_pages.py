@@ -18,13 +18,13 @@ from tests.browser.tab import Tab, luminance
 from soakwatch.core.labels import LABELS_KEY, labels_json
 from soakwatch.plan.web import WebPlan
 from soakwatch.record import Record
-from soakwatch.testing.records import judged_run
 from soakwatch.web.access import Token, derived, one_time_code
 from soakwatch.web.run_folder import RunFolder
 from soakwatch.web.server import serve
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
 from soakwatch_model.window import Window
+from soakwatch_testing.records import judged_run
 
 SECOND = 10**9
 TOKEN = Token("a-token-of-a-test-0123456789")

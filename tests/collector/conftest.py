@@ -11,9 +11,9 @@ import pytest
 
 from soakwatch.plan.web import WebPlan
 from soakwatch.record import Record, RecordView
-from soakwatch.testing.served import ServedRun, serve_run
 from soakwatch_model.event import Event
 from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
+from soakwatch_testing.served import ServedRun, serve_run
 
 SECOND = 10**9
 BACK_S = 600

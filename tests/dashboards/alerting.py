@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Literal, TypedDict
 
-from soakwatch.testing.influxd import Influxd
+from soakwatch_testing.influxd import Influxd
 
 Labels = frozenset[tuple[str, str]]
 Numbers = Mapping[Labels, float]

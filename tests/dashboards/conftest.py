@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch.testing.influxd import Influxd, run_influxd
+from soakwatch_testing.influxd import Influxd, run_influxd
 
 
 @pytest.fixture(scope="module")

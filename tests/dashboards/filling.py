@@ -22,12 +22,12 @@ from soakwatch.sinks.feed import Feed
 from soakwatch.sinks.grafana import dashboards
 from soakwatch.sinks.influxdb import Influxdb
 from soakwatch.sinks.influxdb.write import Writer
-from soakwatch.testing.influxd import BUCKET, ORG, Influxd
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, Forecast, Outcome
 from soakwatch_model.metric import BY_NAME
 from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample, object_text
 from soakwatch_model.window import Window
+from soakwatch_testing.influxd import BUCKET, ORG, Influxd
 
 SECOND, EVERY_S, POLLS = 10**9, 10, 90
 T0 = 1_767_225_600 * SECOND

@@ -9,11 +9,11 @@ from pathlib import Path
 from tests.dashboards.filling import SECOND, send, token_file
 
 from soakwatch.record import Record
-from soakwatch.testing.influxd import Influxd
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, Mark, Outcome
 from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample, object_text
 from soakwatch_model.window import Window
+from soakwatch_testing.influxd import Influxd
 
 NIGHT, SHORT = "20260201T180000Z-night", "20260203T120000Z-short"
 BEGIN_NS, EVERY_S, POLLS = 1_769_968_800 * SECOND, 60, 720

@@ -15,7 +15,7 @@ from tests.dashboards.alerting import AlertFile, Group, Rule, alarms, values_of_
 
 from soakwatch.sinks.grafana import ALERT_FOLDER, FOLDER, SOURCE_UID, Grafana, dashboards, provisioning
 from soakwatch.sinks.lines import Value, key, line
-from soakwatch.testing.influxd import Influxd, run_influxd
+from soakwatch_testing.influxd import Influxd, run_influxd
 
 SECOND, MINUTE, HOUR, DAY = 1, 60, 3_600, 86_400
 EVERY_S = 10

@@ -36,7 +36,7 @@ from tests.dashboards.night import (
 from tests.dashboards.test_dashboard_invariants import matches
 from tests.dashboards.test_dashboard_queries import query_of
 
-from soakwatch.testing.influxd import Influxd, run_influxd
+from soakwatch_testing.influxd import Influxd, run_influxd
 
 Merged = dict[tuple[object, ...], dict[str, object]]
 """Rows of a table by what names them."""

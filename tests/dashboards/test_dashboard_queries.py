@@ -27,7 +27,7 @@ from tests.dashboards.filling import (
     view_of,
 )
 
-from soakwatch.testing.influxd import Influxd
+from soakwatch_testing.influxd import Influxd
 
 
 def test_every_dashboard_asks(influx: Influxd) -> None:

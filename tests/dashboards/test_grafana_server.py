@@ -27,7 +27,7 @@ from tests.dashboards.test_alert_rules import RULES
 from tests.needs import needs_chromium
 
 from soakwatch.sinks.grafana import SOURCE_UID, WALL, dashboards_for
-from soakwatch.testing.influxd import BUCKET, Influxd
+from soakwatch_testing.influxd import BUCKET, Influxd
 
 pytestmark = pytest.mark.skipif(
     not os.environ.get("GRAFANA_URL"), reason="GRAFANA_URL names no Grafana, and no package brings one"

@@ -13,9 +13,9 @@ from pathlib import Path
 from tests.collector.sources.snmp.snmpd import AUTH, PRIV, Snmpd
 from tests.needs import needs
 
-from soakwatch.testing.agents import LocalAgent
-from soakwatch.testing.ports import free_port
-from soakwatch.testing.sshd import Sshd, run_sshd
+from soakwatch_testing.agents import LocalAgent
+from soakwatch_testing.ports import free_port
+from soakwatch_testing.sshd import Sshd, run_sshd
 
 COMMUNITY, PASSPHRASE = "c0mmunity-of-the-lab", "pass-phrase-of-the-key"
 SECRETS = {

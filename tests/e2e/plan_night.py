@@ -22,8 +22,8 @@ from soakwatch.engine.start import begin
 from soakwatch.judge.verdict import Verdict
 from soakwatch.plan import Plan, SourcePlan, TargetPlan, load_plan
 from soakwatch.sources.abc import Poller, SourceConfig, SourceContext
-from soakwatch.testing.night.lives import OwnModel, baseline_here
-from soakwatch.testing.virtual import VirtualTime
+from soakwatch_testing.night.lives import OwnModel, baseline_here
+from soakwatch_testing.virtual import VirtualTime
 
 Model = Callable[[SourcePlan, SourceContext], Poller]
 MOST_BEAT_S = 30.0
@@ -32,7 +32,7 @@ MOST_BEAT_S = 30.0
 
 def through(file: Path, folder: Path, patch: pytest.MonkeyPatch, model: Model = HealthyModel) -> Verdict:
     """The verdict of a plan's run from its begin to its end. Nobody judges it meanwhile: that is what the nights of
-    ``soakwatch.testing.night`` are for."""
+    ``soakwatch_testing.night`` are for."""
     plan, time = load_plan(file), VirtualTime()
     beat_s = MOST_BEAT_S if plan.duration_s > 3600 else 1.0
     patch.setattr(sources, "poller_module", lambda name: SimpleNamespace(start=_start_of(plan, name, model)))

@@ -45,7 +45,7 @@ def test_a_demo_watches_no_service_of_another_demo(monkeypatch: pytest.MonkeyPat
     for demo in (4711, 47110):
         monkeypatch.setattr(os, "getpid", lambda demo=demo: demo)
         commands = {
-            name: f"python -m soakwatch.testing.http_service --name {process_name(name)} --port 0" for name in NAMES
+            name: f"python -m soakwatch.cli.demo_service --name {process_name(name)} --port 0" for name in NAMES
         }
         plans.append((demo_plan((18_081, 18_082)), commands))
     for own, (plan, _) in enumerate(plans):

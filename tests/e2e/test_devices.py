@@ -15,8 +15,8 @@ from tests.e2e.device_fixtures import SECRETS, Device, needs_programs, run_devic
 from soakwatch.plan import load_plan
 from soakwatch.record import RecordView
 from soakwatch.sources.profiles.loading import load_profiles
-from soakwatch.testing.sshd import run_sshd
 from soakwatch_model.case import Ledger
+from soakwatch_testing.sshd import run_sshd
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 Started = Callable[..., "subprocess.Popen[str]"]

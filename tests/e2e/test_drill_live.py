@@ -27,8 +27,8 @@ from soakwatch.cli.main import soakwatch
 from soakwatch.core.errors import PlanError
 from soakwatch.engine.drill.faults import LiveFault, end_script, faults_of, held_by
 from soakwatch.plan.drill import DrillPlan, VictimPlan
-from soakwatch.testing.ports import free_port
-from soakwatch.testing.sshd import Sshd, run_sshd
+from soakwatch_testing.ports import free_port
+from soakwatch_testing.sshd import Sshd, run_sshd
 
 TARGET = "targets: {dut: {sources: [{local: {interval: 500ms}}]"
 

@@ -15,7 +15,7 @@ import yaml
 from tests.commands import command_in
 from tests.needs import needs
 
-from soakwatch.testing.ports import free_port
+from soakwatch_testing.ports import free_port
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "campaign-examples.md").read_text(encoding="utf-8")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.commands import command_in
 
-from soakwatch.testing.influxd import BUCKET, ORG, start_influxd
+from soakwatch_testing.influxd import BUCKET, ORG, start_influxd
 
 PLAN = """\
 name: fed

@@ -15,8 +15,8 @@ import pytest
 import yaml
 
 from soakwatch.record import RecordView
-from soakwatch.testing.ports import free_port
 from soakwatch_model.finding import Outcome
+from soakwatch_testing.ports import free_port
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 Until = Callable[[Callable[[], bool], str], None]

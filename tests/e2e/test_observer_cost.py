@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.commands import command_in
 
-from soakwatch.testing.agents import LocalAgent
+from soakwatch_testing.agents import LocalAgent
 
 PLAN = """\
 name: weighed

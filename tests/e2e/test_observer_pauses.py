@@ -9,7 +9,7 @@ import pytest
 from tests.commands import command_in
 
 from soakwatch.record import RecordView
-from soakwatch.testing.snmp_polled_cpu import polled_device
+from soakwatch_testing.snmp_polled_cpu import polled_device
 
 PLAN = """\
 name: pauses

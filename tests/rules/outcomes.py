@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Final
 
 from soakwatch_model.finding import Outcome
-from soakwatch_rules.scenarios import families
-from soakwatch_rules.scenarios.synthetic import Scenario
+from soakwatch_testing.scenarios import families
+from soakwatch_testing.scenarios.scenario import Scenario
 
 LETTERS: Final = {
     Outcome.FAIL: "F",

@@ -17,9 +17,9 @@ from soakwatch_model.case import Before, Case, Ledger
 from soakwatch_model.event import Event
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules import detectors
-from soakwatch_rules.checks import CHECKS, check_complete
 from soakwatch_rules.rule import Rule
-from soakwatch_rules.scenarios.synthetic import PROCESS, readings
+from soakwatch_rules.signals import PROCESS, readings
+from soakwatch_testing.rule_checks import CHECKS, check_complete
 
 NAMES = sorted(module.name for module in pkgutil.iter_modules(detectors.__path__))
 

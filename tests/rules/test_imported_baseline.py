@@ -15,7 +15,7 @@ from soakwatch_rules.detectors.cpu_spike import CpuSpike
 from soakwatch_rules.detectors.management_isolation import ManagementIsolation
 from soakwatch_rules.detectors.recovery import Recovery
 from soakwatch_rules.imported_baseline import baseline_caveat
-from soakwatch_rules.scenarios.synthetic import readings
+from soakwatch_rules.signals import readings
 
 S = 10**9
 BEGIN = 100_000 * S

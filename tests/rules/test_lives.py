@@ -12,7 +12,7 @@ from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.detectors.memory_growth import MemoryGrowth
 from soakwatch_rules.lives import dead_seconds, lives
-from soakwatch_rules.scenarios.synthetic import readings
+from soakwatch_rules.signals import readings
 
 S = 10**9
 THING = "process=web,instance=1"

@@ -12,7 +12,7 @@ from soakwatch_model.sample import object_labels, object_text
 from soakwatch_model.window import Window
 from soakwatch_rules.events.incidents import Witness, incidents
 from soakwatch_rules.sampling import unseen
-from soakwatch_rules.scenarios.synthetic import busy, counter, noise, raised
+from soakwatch_rules.signals import busy, counter, noise, raised
 from soakwatch_rules.stats.hysteresis import stretches
 
 

@@ -20,8 +20,8 @@ from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.series import Series, trait_of
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules import detectors
-from soakwatch_rules.checks import cases, check_complete
 from soakwatch_rules.rule import Rule
+from soakwatch_testing.rule_checks import cases, check_complete
 
 NAMES = sorted(module.name for module in pkgutil.iter_modules(detectors.__path__))
 SECOND = 10**9

@@ -27,7 +27,7 @@ from soakwatch_model.roles import DUT, GENERATOR, MONITOR
 BASELINE_S, SOAK_S, SPIKE_S, RECOVERY_S = 20, 80, 15, 20
 KILL_AFTER_S = BASELINE_S + SOAK_S / 2
 LEAK_BYTES = 16_384  # a request; at 50 requests a second 0.8 MB/s, on top of about 25 MB
-SERVICE, LOAD_MODULE = "soakwatch.testing.http_service", "soakwatch.testing.http_load"
+SERVICE, LOAD_MODULE = "soakwatch.cli.demo_service", "soakwatch.cli.demo_load"
 LEAKER, TWIN = "leaker", "twin"
 
 
@@ -85,7 +85,7 @@ def demo_plan(ports: tuple[int, ...]) -> Plan:
         name: {
             "role": DUT,
             "sources": [{"local": {"interval": "1s", "probes": ["process"]}}],
-            "watch": {"processes": [{"name": name, "cmdline": f"http_service --name {process_name(name)} "}]},
+            "watch": {"processes": [{"name": name, "cmdline": f"demo_service --name {process_name(name)} "}]},
         }
         for name in (LEAKER, TWIN)
     }

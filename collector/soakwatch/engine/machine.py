@@ -1,4 +1,4 @@
-"""What a run takes from the machine that it runs on, beside its clock; made up in ``soakwatch.testing.night``."""
+"""What a run takes from the machine that it runs on, beside its clock; made up in ``soakwatch_testing.night``."""
 
 from __future__ import annotations
 

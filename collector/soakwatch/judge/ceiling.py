@@ -104,7 +104,7 @@ def ceilings(series: Iterable[Series]) -> tuple[Ceiling | NoCeiling, ...]:
     """What is known of one generator by its series of the whole (``METRICS``), one for each kind of rate that it
     tells; () where it tells none.
 
-    >>> from soakwatch_rules.scenarios.synthetic import readings
+    >>> from soakwatch_rules.signals import readings
     >>> sent = readings("load.tx.packets", np.minimum(np.arange(60) * 1000, 40_000), 1.0)
     >>> [(one.kind.name, round(one.rate), one.loss) for one in best(ceilings([sent]))]
     [('packets', 1000, None)]

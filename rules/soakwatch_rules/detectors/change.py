@@ -106,7 +106,7 @@ class Change(Parameters):
     >>> import numpy as np
     >>> from soakwatch_model.case import Case
     >>> from soakwatch_model.window import Window
-    >>> from soakwatch_rules.scenarios.synthetic import readings
+    >>> from soakwatch_rules.signals import readings
     >>> up = np.where((np.arange(1440) > 700) & (np.arange(1440) < 820), 0.0, 1.0)
     >>> series = readings("system.network.up", up, 60.0, object="interface=eth1")
     >>> finding = Change().judge(Case("dut", series.object, Window(0, 86400 * 10**9), (series,)))[0]

@@ -55,7 +55,7 @@ class CoreDump(Parameters):
     >>> from soakwatch_model.case import Case
     >>> from soakwatch_model.event import Event
     >>> from soakwatch_model.window import Window
-    >>> from soakwatch_rules.scenarios.synthetic import readings
+    >>> from soakwatch_rules.signals import readings
     >>> folder = readings("system.core.files", np.ones(60), 10.0, object="folder=/var/crash")
     >>> window = Window(0, 600 * 10**9)
     >>> fallen = Event("core.dump", "dut", folder.object, 5 * 10**9, None, {"file": "core.snort.77"})

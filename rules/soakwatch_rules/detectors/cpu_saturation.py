@@ -98,7 +98,7 @@ class CpuSaturation(Parameters):
 
     >>> from soakwatch_model.case import Case
     >>> from soakwatch_model.window import Window
-    >>> from soakwatch_rules.scenarios.synthetic import busy, raised
+    >>> from soakwatch_rules.signals import busy, raised
     >>> calm = busy(seed=1, seconds=3600, cadence_s=10)
     >>> for series in (calm, raised(calm, at_s=900, lasting_s=400)):
     ...     print(CpuSaturation().judge(Case("dut", "", Window(0, 3600 * 10**9), (series,)))[0].outcome)

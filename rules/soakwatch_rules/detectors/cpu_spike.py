@@ -92,7 +92,7 @@ class CpuSpike(Parameters):
 
     >>> from soakwatch_model.case import Case
     >>> from soakwatch_model.window import Window
-    >>> from soakwatch_rules.scenarios.synthetic import busy, raised
+    >>> from soakwatch_rules.signals import busy, raised
     >>> calm = busy(seed=1, level=0.3, sd=0.06, seconds=1800)
     >>> spiky = raised(calm, at_s=900, lasting_s=30, to=1.0)
     >>> for series in (calm, spiky):

@@ -79,7 +79,7 @@ class Drops(Parameters):
     >>> import numpy as np
     >>> from soakwatch_model.case import Case
     >>> from soakwatch_model.window import Window
-    >>> from soakwatch_rules.scenarios.synthetic import counter
+    >>> from soakwatch_rules.signals import counter
     >>> none = counter("queue.dropped", np.zeros(60, dtype=np.int64), 1.0, start=7)
     >>> three = counter("queue.dropped", np.eye(60, dtype=np.int64)[30] * 3, 1.0)
     >>> for series in (none, three):

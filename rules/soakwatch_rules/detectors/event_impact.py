@@ -85,7 +85,7 @@ class EventImpact(Parameters):
     Parameters: ``outage``, ``loss``, ``within``, ``look``, ``lead``, ``tolerance`` (below).
 
     >>> from soakwatch_model.window import Window
-    >>> from soakwatch_rules.scenarios.synthetic import readings
+    >>> from soakwatch_rules.signals import readings
     >>> sent = np.arange(600) * 1000.0
     >>> back = sent - 1000.0 * np.clip(np.arange(600) - 300.25, 0, 3)
     >>> load = (readings("load.tx.packets", sent, 1.0), readings("load.rx.packets", back, 1.0))

@@ -121,7 +121,7 @@ class GeneratorHealth(Parameters):
 
     >>> from soakwatch_model.case import Case
     >>> from soakwatch_model.window import Window
-    >>> from soakwatch_rules.scenarios.synthetic import readings
+    >>> from soakwatch_rules.signals import readings
     >>> at = np.arange(600.0)
     >>> told = readings("load.offered.packet.rate", np.full(600, 1000.0), 1.0)
     >>> for rate in (1000, 950):

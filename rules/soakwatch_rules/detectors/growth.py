@@ -123,7 +123,7 @@ class Growth(Parameters):
 
     >>> from soakwatch_model.case import Case
     >>> from soakwatch_model.window import Window
-    >>> from soakwatch_rules.scenarios.synthetic import LEVEL, leak, noise, warm_up
+    >>> from soakwatch_rules.signals import LEVEL, leak, noise, warm_up
     >>> flat = noise(seed=1)
     >>> for series in (flat, warm_up(flat, 0.3 * LEVEL, 3600), leak(flat, 0.1 * LEVEL / 86400)):
     ...     print(Growth().judge(Case("dut", series.object, Window(0, 86400 * 10**9), (series,)))[0].outcome)

@@ -98,7 +98,7 @@ class Hang(Parameters):
 
     >>> import numpy as np
     >>> from soakwatch_model.case import Ledger, Silence
-    >>> from soakwatch_rules.scenarios.synthetic import readings, uptimes
+    >>> from soakwatch_rules.signals import readings, uptimes
     >>> sent = np.arange(360) * 1000.0
     >>> back = sent - 1000.0 * np.clip(np.arange(360) - 100, 0, 12)
     >>> load = (readings("load.tx.packets", sent, 10.0), readings("load.rx.packets", back, 10.0))

@@ -98,7 +98,7 @@ class HardwareLimit(Parameters):
 
     Parameters: ``needed``.
 
-    >>> from soakwatch_rules.scenarios.synthetic import readings
+    >>> from soakwatch_rules.signals import readings
     >>> def told(values, limit):
     ...     hot = readings("system.temperature", np.array(values, dtype=float), 60.0, object="sensor=inlet")
     ...     most = readings("system.temperature.limit.high", np.array([limit]), 60.0, object="sensor=inlet")

@@ -61,7 +61,7 @@ class KernelFault(Parameters):
     >>> from soakwatch_model.case import Case
     >>> from soakwatch_model.event import Event
     >>> from soakwatch_model.window import Window
-    >>> from soakwatch_rules.scenarios.synthetic import readings
+    >>> from soakwatch_rules.signals import readings
     >>> log = readings("system.kernel.alarms", np.zeros(60), 10.0, object="kind=segfault")
     >>> pid = readings("process.pid", np.full(60, 77.0), 10.0, object="process=web,instance=0")
     >>> for process in ("", "web", "tenant"):

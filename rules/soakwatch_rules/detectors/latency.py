@@ -87,7 +87,7 @@ class Latency(Parameters):
 
     Parameters: ``factor``, ``gross``, ``lasting``, ``share``, ``ending``, ``floor``, and a limit per percentile.
 
-    >>> from soakwatch_rules.scenarios.synthetic import readings
+    >>> from soakwatch_rules.signals import readings
     >>> rng = np.random.default_rng(1)
     >>> calm = 0.02 * rng.lognormal(0.0, 0.3, 1440)
     >>> for value in (calm, np.where(np.arange(1440) < 1150, calm, 2 * calm)):

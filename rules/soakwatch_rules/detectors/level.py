@@ -83,7 +83,7 @@ class Level(Parameters):
     >>> import numpy as np
     >>> from soakwatch_model.case import Case
     >>> from soakwatch_model.window import Window
-    >>> from soakwatch_rules.scenarios.synthetic import readings
+    >>> from soakwatch_rules.signals import readings
     >>> hot = readings("system.temperature", np.array([60.0] * 50 + [85.0] * 4 + [60.0] * 46), 10.0)
     >>> case = Case("dut", "", Window(0, 1000 * 10**9), (hot,))
     >>> for rule in (Level(), Level(temperature=90), Level(temperature=80)):

@@ -121,7 +121,7 @@ class Loss(Parameters):
 
     Parameters: ``packets``, ``requests``, ``connections``, ``pings``, ``seconds`` (below).
 
-    >>> from soakwatch_rules.scenarios.synthetic import readings
+    >>> from soakwatch_rules.signals import readings
     >>> at = np.arange(0.0, 3600.0, 10.0)
     >>> for carried in (1.0, 0.98):
     ...     load = (readings("load.tx.packets", 1e4 * at, 10.0), readings("load.rx.packets", carried * 1e4 * at, 10.0))

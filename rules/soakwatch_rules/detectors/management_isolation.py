@@ -101,7 +101,7 @@ class ManagementIsolation(Parameters):
     Parameters: ``loss``, ``latency``, ``times``, ``busy`` (below).
 
     >>> from soakwatch_model.window import Phase
-    >>> from soakwatch_rules.scenarios.synthetic import readings
+    >>> from soakwatch_rules.signals import readings
     >>> phases = (Phase("soak", Window(0, 600 * 10**9)), Phase("stress", Window(600 * 10**9, 900 * 10**9)))
     >>> name = "peer=192.0.2.1,protocol=icmp"
     >>> for late in (0.002, 2):

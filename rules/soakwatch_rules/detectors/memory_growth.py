@@ -89,7 +89,7 @@ class MemoryGrowth(Parameters):
     >>> import numpy as np
     >>> from soakwatch_model.case import Case
     >>> from soakwatch_model.window import Window
-    >>> from soakwatch_rules.scenarios.synthetic import leak, noise
+    >>> from soakwatch_rules.signals import leak, noise
     >>> end = 3600 * 10**9
     >>> flat = noise(seed=1, metric="process.memory.usage", seconds=3600, cadence_s=10)
     >>> leaking = leak(flat, rate=flat.value[0] / 3600 * 0.3)

@@ -73,7 +73,7 @@ class ObserverCost(Parameters):
     Parameters: ``limit``, ``fail`` (below).
 
     >>> from soakwatch_model.window import Window
-    >>> from soakwatch_rules.scenarios.synthetic import readings
+    >>> from soakwatch_rules.signals import readings
     >>> for share in (0.001, 0.1):
     ...     cost = readings(COST, share * np.arange(600.0), 1.0, object="source=agent")
     ...     cores = readings(_CORES, np.full(600, 4.0), 1.0)

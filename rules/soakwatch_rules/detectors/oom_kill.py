@@ -46,7 +46,7 @@ class OomKill(Parameters):
     >>> import numpy as np
     >>> from soakwatch_model.case import Case
     >>> from soakwatch_model.window import Window
-    >>> from soakwatch_rules.scenarios.synthetic import counter
+    >>> from soakwatch_rules.signals import counter
     >>> none = counter("system.memory.oom_kills", np.zeros(59, np.int64), 10.0, start=3)
     >>> one = counter("system.memory.oom_kills", (np.arange(59) == 30).astype(np.int64), 10.0, start=3)
     >>> for series in (none, one):

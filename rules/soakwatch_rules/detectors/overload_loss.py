@@ -119,7 +119,7 @@ class OverloadLoss(Parameters):
 
     >>> import numpy as np
     >>> from soakwatch_model.window import Window
-    >>> from soakwatch_rules.scenarios.synthetic import readings
+    >>> from soakwatch_rules.signals import readings
     >>> at = np.arange(0.0, 121.0)
     >>> sent = readings("load.tx.packets", 1500 * at, 1.0)
     >>> stress = Phase("stress", Window(0, 100 * 10**9))

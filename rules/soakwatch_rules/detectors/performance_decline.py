@@ -85,7 +85,7 @@ class PerformanceDecline(Parameters):
     Parameters: ``tolerance``, ``shortest`` (below).
 
     >>> from soakwatch_model.window import Window
-    >>> from soakwatch_rules.scenarios.synthetic import readings
+    >>> from soakwatch_rules.signals import readings
     >>> rate = 1000 + np.random.default_rng(1).normal(0, 20, 1440)
     >>> for loss in (0, 200):
     ...     load = (readings("load.request.rate", rate - loss * np.linspace(0, 1, 1440), 60.0),)

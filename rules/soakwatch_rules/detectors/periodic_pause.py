@@ -115,7 +115,7 @@ class PeriodicPause(Parameters):
 
     >>> import numpy as np
     >>> from soakwatch_model.window import Window
-    >>> from soakwatch_rules.scenarios.synthetic import readings
+    >>> from soakwatch_rules.signals import readings
     >>> rate = 1000 + np.random.default_rng(1).normal(0, 10, 1200)
     >>> rate[30::60] = 100
     >>> load = (readings("load.request.rate", rate, 1.0),)

@@ -57,7 +57,7 @@ class ProcessRestart(Parameters):
     >>> import numpy as np
     >>> from soakwatch_model.case import Case
     >>> from soakwatch_model.window import Window
-    >>> from soakwatch_rules.scenarios.synthetic import readings
+    >>> from soakwatch_rules.signals import readings
     >>> starts = np.where(np.arange(60) < 40, 1000.0, 1040.0)
     >>> series = readings("process.start_time", starts, 1.0, object="process=web,instance=0")
     >>> finding = ProcessRestart().judge(Case("dut", series.object, Window(0, 60 * 10**9), (series,)))[0]

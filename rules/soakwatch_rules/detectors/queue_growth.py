@@ -75,7 +75,7 @@ class QueueGrowth(Parameters):
 
     Parameters: ``tolerance``, ``shortest`` (below).
 
-    >>> from soakwatch_rules.scenarios.synthetic import readings
+    >>> from soakwatch_rules.signals import readings
     >>> rng = np.random.default_rng(1)
     >>> depth = rng.poisson(3.0, 1440).astype(np.float64)
     >>> leak = depth + np.floor(np.linspace(0, 40, 1440))

@@ -45,7 +45,7 @@ class Reboot(Parameters):
 
     >>> from soakwatch_model.case import Case
     >>> from soakwatch_model.window import Window
-    >>> from soakwatch_rules.scenarios.synthetic import uptimes
+    >>> from soakwatch_rules.signals import uptimes
     >>> for series in (uptimes(10.0, 60), uptimes(10.0, 60, reboot_at=30)):
     ...     print(Reboot().judge(Case("dut", "", Window(0, 600 * 10**9), (series,)))[0].outcome)
     pass

@@ -81,7 +81,7 @@ class Recovery(Parameters):
     >>> import numpy as np
     >>> from soakwatch_model.case import Case
     >>> from soakwatch_model.window import Phase, Window
-    >>> from soakwatch_rules.scenarios.synthetic import busy, raised
+    >>> from soakwatch_rules.signals import busy, raised
     >>> edges = {"soak": (0, 1800), "stress": (1800, 2400), "recovery": (2400, 6000)}
     >>> phases = tuple(Phase(name, Window(a * 10**9, b * 10**9)) for name, (a, b) in edges.items())
     >>> for lasts in (900, 9999):

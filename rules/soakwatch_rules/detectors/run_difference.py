@@ -78,7 +78,7 @@ class RunDifference(Parameters):
 
     >>> from soakwatch_model.case import Before, Case
     >>> from soakwatch_model.window import Window
-    >>> from soakwatch_rules.scenarios.synthetic import LEVEL, noise
+    >>> from soakwatch_rules.signals import LEVEL, noise
     >>> levels = [LEVEL * x for x in (1.0, 1.01, 0.99, 1.005, 0.995)]
     >>> earlier = tuple(noise(seed=i, seconds=3600, level=level) for i, level in enumerate(levels))
     >>> for level in (LEVEL, 1.2 * LEVEL):

@@ -128,7 +128,7 @@ class Saturation(Parameters):
 
     Parameters: ``enter``, ``leave``, ``lasting``, ``ahead``.
 
-    >>> from soakwatch_rules.scenarios.synthetic import readings
+    >>> from soakwatch_rules.signals import readings
     >>> half, full = np.full(1440, 3e6), np.full(1440, 3e6)
     >>> full[700:760] = 6e6
     >>> for value in (half, full):
@@ -375,7 +375,7 @@ def _percent(share: float) -> str:
 def _amount(limit: float, series: Series) -> str:
     """The limit as people say it.
 
-    >>> from soakwatch_rules.scenarios.synthetic import readings
+    >>> from soakwatch_rules.signals import readings
     >>> _amount(6e6, readings("system.sessions", np.zeros(0), 1.0))
     '6 M sessions'
     """

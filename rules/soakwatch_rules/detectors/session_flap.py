@@ -91,7 +91,7 @@ class SessionFlap(Parameters):
     >>> import numpy as np
     >>> from soakwatch_model.case import Case
     >>> from soakwatch_model.window import Window
-    >>> from soakwatch_rules.scenarios.synthetic import readings
+    >>> from soakwatch_rules.signals import readings
     >>> stands = np.where((np.arange(60) > 30) & (np.arange(60) < 35), 0.0, 1.0)
     >>> series = readings("network.session.up", stands, 10.0, object="protocol=bgp,peer=10.0.0.2,context=default")
     >>> finding = SessionFlap().judge(Case("dut", "", Window(0, 600 * 10**9), (series,)))[0]

@@ -67,7 +67,7 @@ class StepChange(Parameters):
 
     >>> from soakwatch_model.case import Case
     >>> from soakwatch_model.window import Window
-    >>> from soakwatch_rules.scenarios.synthetic import noise, step
+    >>> from soakwatch_rules.signals import noise, step
     >>> flat = noise(seed=1, metric="process.memory.usage")
     >>> for series in (flat, step(flat, 0.2 * flat.value[0])):
     ...     print(StepChange().judge(Case("dut", series.object, Window(0, 86400 * 10**9), (series,)))[0].outcome)

@@ -85,7 +85,7 @@ class TenantIsolation(Parameters):
 
     >>> from soakwatch_model.case import TargetFacts, Tenant
     >>> from soakwatch_model.window import Window
-    >>> from soakwatch_rules.scenarios.synthetic import readings
+    >>> from soakwatch_rules.signals import readings
     >>> raised = np.tile(np.repeat([0.0, 1.0], 60), 4)
     >>> red = readings("load.flow.tx.packets", np.cumsum(1e3 * (1 + 3 * raised)), 5.0, object="flow=red")
     >>> sent = readings("load.flow.tx.packets", np.arange(480) * 1e3, 5.0, object="flow=blue")

@@ -121,7 +121,7 @@ class Trend(Parameters):
 
     >>> from soakwatch_model.case import Case
     >>> from soakwatch_model.window import Window
-    >>> from soakwatch_rules.scenarios.synthetic import readings
+    >>> from soakwatch_rules.signals import readings
     >>> busy = 0.05 + 0.01 * np.random.default_rng(1).standard_normal(1440)
     >>> for rise in (0.0, 0.24):
     ...     series = readings("system.cpu.utilization", busy + np.linspace(0.0, rise, 1440), 60.0)

@@ -79,7 +79,7 @@ class LoadAccount:
         """The series that tell one side of the traffic (see ``flow``), of the first ``what`` that has two readings.
 
         >>> import numpy as np
-        >>> from soakwatch_rules.scenarios.synthetic import readings
+        >>> from soakwatch_rules.signals import readings
         >>> count = np.arange(3.0)
         >>> tells = [readings(f"load.tx.{unit}", count, 1.0) for unit in ("packet.rate", "bytes", "packets")]
         >>> account = LoadAccount.of(tells)

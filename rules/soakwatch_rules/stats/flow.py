@@ -84,7 +84,7 @@ def amounts(series: Iterable[Series], edges_ns: NDArray[np.int64]) -> NDArray[np
 def binned(series: Iterable[Series], edges_ns: NDArray[np.int64]) -> NDArray[np.float64]:
     """What all of the series counted between neighbouring edges; NaN in a bin that not all of them saw in full.
 
-    >>> from soakwatch_rules.scenarios.synthetic import readings
+    >>> from soakwatch_rules.signals import readings
     >>> sent = readings("load.tx.packets", np.arange(0.0, 500.0, 10.0), 1.0)
     >>> binned([sent], np.array([0, 10, 20]) * 10**9).tolist()
     [100.0, 100.0]

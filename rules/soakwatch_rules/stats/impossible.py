@@ -102,7 +102,7 @@ def sift(series: Series, most: Floats | None = None, restarts: Sequence[Window] 
     counted the same number again; it is set aside as unsure. A first reading of 0 cannot be known from a counter that
     began then, so what follows counts. A garbled reading of a size that can be, before a fall to 0, counts as a burst.
 
-    >>> from soakwatch_rules.scenarios.synthetic import counter
+    >>> from soakwatch_rules.signals import counter
     >>> drops = counter("queue.dropped", np.zeros(9, dtype=np.int64), 60.0, start=100)
     >>> drops.value[4] += 2**32
     >>> found = sift(drops)

@@ -50,7 +50,7 @@ def paced(series: Series, begin_ns: int, end_ns: int, block_s: float) -> Paced:
     A block needs readings over half of it. A counter's block has what was counted between its first reading and the
     first of the next one, so that nothing is lost between two blocks.
 
-    >>> from soakwatch_rules.scenarios.synthetic import readings
+    >>> from soakwatch_rules.signals import readings
     >>> counted = readings("system.tcp.retransmits", np.arange(12.0) * 10, 10.0)
     >>> paced(counted, 0, 120 * 10**9, 40.0).value.round(9).tolist()
     [1.0, 1.0, 1.0]

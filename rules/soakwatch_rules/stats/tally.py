@@ -13,7 +13,7 @@ from soakwatch_rules.stats.flow import steps
 class Tally:
     """The counts of some counters (or rates) together. What a restart hid is neither counted nor seen.
 
-    >>> from soakwatch_rules.scenarios.synthetic import readings
+    >>> from soakwatch_rules.signals import readings
     >>> sent = readings("load.tx.packets", np.arange(0.0, 500.0, 10.0), 1.0)
     >>> Tally([sent]).between(5 * 10**9, 10 * 10**9), Tally([]).between(0, 1)
     ((50.0, 5.0), (0.0, 0.0))

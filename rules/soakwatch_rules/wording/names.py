@@ -17,7 +17,7 @@ def thing_of(series: Series, but: Collection[str] = ()) -> str:
     """What a series is about: what the labels of its object say, ``but`` some.
 
     >>> import numpy as np
-    >>> from soakwatch_rules.scenarios.synthetic import readings
+    >>> from soakwatch_rules.signals import readings
     >>> thing_of(readings("system.network.packets", np.zeros(0), 1.0, object="interface=eth1,direction=receive"))
     'eth1 receive'
     """
@@ -39,7 +39,7 @@ def name_of(series: Series) -> str:
     """What a series is called, and of what it is; of a latency first which percentile, of a round trip to whom.
 
     >>> import numpy as np
-    >>> from soakwatch_rules.scenarios.synthetic import readings
+    >>> from soakwatch_rules.signals import readings
     >>> def named(metric, object):
     ...     return name_of(readings(metric, np.zeros(0), 1.0, object=object))
     >>> named("system.temperature", "sensor=board"), named("load.latency", "quantile=p99")

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from soakwatch_model.finding import Finding
-from soakwatch_rules.scenarios.synthetic import Truth
+from soakwatch_testing.scenarios.scenario import Truth
 
 
 class Near(NamedTuple):

@@ -34,8 +34,8 @@ from soakwatch_rules.detectors.oom_kill import OomKill
 from soakwatch_rules.detectors.process_restart import ProcessRestart
 from soakwatch_rules.detectors.reboot import Reboot
 from soakwatch_rules.rule import Rule
-from soakwatch_rules.scenarios.families import findings_of
-from soakwatch_rules.scenarios.synthetic import readings
+from soakwatch_rules.signals import readings
+from soakwatch_testing.scenarios.families import findings_of
 
 S: Final = 10**9
 EPOCH_S: Final = 1_790_000_000

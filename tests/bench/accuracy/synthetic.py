@@ -37,8 +37,9 @@ from soakwatch_model.finding import Finding
 from soakwatch_model.series import Series
 from soakwatch_rules import detectors, measured
 from soakwatch_rules.rule import Rule
-from soakwatch_rules.scenarios.families import cuts, findings_of, judged
-from soakwatch_rules.scenarios.synthetic import Scenario, leak
+from soakwatch_rules.signals import leak
+from soakwatch_testing.scenarios.families import cuts, findings_of, judged
+from soakwatch_testing.scenarios.scenario import Scenario
 
 MEASURED: Final = Path(next(iter(measured.__path__)))
 FIGURES: Final = Path(__file__).parent / "figures"

@@ -20,9 +20,9 @@ from soakwatch.core.errors import PlanError
 from soakwatch.sources.abc import Facts, SourceContext, SourceError
 from soakwatch.sources.pollers.snmp import start
 from soakwatch.sources.transport.snmp.config import Config
-from soakwatch.testing.snmp_cells import Cell, Name, dotted
-from soakwatch.testing.snmp_recording import BadRecordingError, load_recording
-from soakwatch.testing.snmp_responder import responder
+from soakwatch_testing.snmp_cells import Cell, Name, dotted
+from soakwatch_testing.snmp_recording import BadRecordingError, load_recording
+from soakwatch_testing.snmp_responder import responder
 
 _NOW_NS = 1_800_000_000 * 10**9
 

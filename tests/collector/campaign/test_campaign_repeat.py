@@ -17,7 +17,7 @@ from soakwatch.campaign.model import Repeat
 from soakwatch.campaign.repeat import precision
 from soakwatch.core.errors import RecordError
 from soakwatch.record import RecordView
-from soakwatch.testing.records import small_record
+from soakwatch_testing.records import small_record
 
 GENERATOR = """\
   gen:

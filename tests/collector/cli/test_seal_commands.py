@@ -19,7 +19,7 @@ from tests.commands import Command, command_in
 from tests.reliability.changed_records import sealed_run
 
 from soakwatch.report.json import verdict_schema
-from soakwatch.testing.records import small_record
+from soakwatch_testing.records import small_record
 
 
 @pytest.fixture(scope="module")

@@ -25,7 +25,7 @@ from soakwatch.record import RecordView, StoredEvent
 from soakwatch.runs.mark_event import EventConflictError, EventRefusedError
 from soakwatch.runs.state import StateReader
 from soakwatch.runs.stop import MAX_REASON_LENGTH, stop_run
-from soakwatch.testing.records import small_record
+from soakwatch_testing.records import small_record
 
 ME = f"pid:{os.getpid()}"
 LONG = ("run", "--process", ME, "--interval", "200ms", "--duration", "10m", "--into", "run")

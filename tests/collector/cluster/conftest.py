@@ -13,9 +13,9 @@ from tests.in_process import command_here
 
 from soakwatch.judge.record_verdict import judge_record
 from soakwatch.record import Record, RecordView
-from soakwatch.testing.dask_servers import DaskServers
-from soakwatch.testing.records import T0
 from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
+from soakwatch_testing.dask_servers import DaskServers
+from soakwatch_testing.records import T0
 
 ROOT = Path(__file__).parents[3]
 

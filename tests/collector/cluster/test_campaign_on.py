@@ -14,7 +14,7 @@ from tests.collector.cluster.conftest import ROOT
 from tests.commands import Command, Started, wait_until
 
 from soakwatch.record import RecordView
-from soakwatch.testing.dask_servers import DaskServers
+from soakwatch_testing.dask_servers import DaskServers
 
 CAMPAIGN = """name: short
 plan:

@@ -25,7 +25,7 @@ from soakwatch.cluster.parcel import CHUNK
 from soakwatch.cluster.testbeds import require_testbeds
 from soakwatch.core.errors import PlanError
 from soakwatch.record import Record
-from soakwatch.testing.dask_servers import DaskServers
+from soakwatch_testing.dask_servers import DaskServers
 
 DRIVER = """
 import sys

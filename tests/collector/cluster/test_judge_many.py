@@ -15,7 +15,7 @@ from tests.collector.cluster.conftest import GROWTH, ROOT
 from tests.commands import Command, Started, wait_until
 
 from soakwatch.record import Record
-from soakwatch.testing.dask_servers import DaskServers
+from soakwatch_testing.dask_servers import DaskServers
 
 
 def lines_of(text: str) -> dict[str, Mapping[str, object]]:

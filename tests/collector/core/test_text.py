@@ -9,7 +9,7 @@ import pytest
 
 from soakwatch.cli import main as cli
 from soakwatch.core.text import prefixed, without_target
-from soakwatch.testing.ports import free_port
+from soakwatch_testing.ports import free_port
 
 
 @pytest.mark.parametrize(

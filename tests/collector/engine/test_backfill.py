@@ -25,10 +25,10 @@ from soakwatch.plan import plan_from_text
 from soakwatch.record import RecordView
 from soakwatch.runs.status import Status
 from soakwatch.sources.abc import BackfilledPoll, Poller, SourceError, timing
-from soakwatch.testing.agents import LocalAgent, Relay
-from soakwatch.testing.records import SECOND, T0
-from soakwatch.testing.virtual import VirtualTime
 from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
+from soakwatch_testing.agents import LocalAgent, Relay
+from soakwatch_testing.records import SECOND, T0
+from soakwatch_testing.virtual import VirtualTime
 
 END_S = 60
 

@@ -24,8 +24,6 @@ from soakwatch.judge.live.run_follower import RunFollower
 from soakwatch.record import Record, RecordView, SeriesKey
 from soakwatch.record.follow import Tail
 from soakwatch.sources.abc import BackfilledPoll, Facts, Poller, SourceError, timing
-from soakwatch.testing.records import SECOND, T0
-from soakwatch.testing.virtual import VirtualTime
 from soakwatch_model.case import Case, Ledger
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Outcome
@@ -34,6 +32,8 @@ from soakwatch_model.series import Series, trait_of
 from soakwatch_model.window import Window
 from soakwatch_rules.detectors.coverage import Coverage
 from soakwatch_rules.events.explanations import explanations
+from soakwatch_testing.records import SECOND, T0
+from soakwatch_testing.virtual import VirtualTime
 
 PROCESSES = SeriesKey("dut", "system.processes", "")
 SWITCHES = SeriesKey("dut", "system.context_switches", "")

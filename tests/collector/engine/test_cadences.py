@@ -14,8 +14,8 @@ from soakwatch.engine.scheduler import Timers
 from soakwatch.record import Record, RecordView
 from soakwatch.record.model import SeriesKey
 from soakwatch.sources.abc import Facts, Poller, timing
-from soakwatch.testing.virtual import VirtualTime
 from soakwatch_model.sample import Answer, Poll, Sample
+from soakwatch_testing.virtual import VirtualTime
 
 
 class Slow:

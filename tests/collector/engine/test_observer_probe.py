@@ -20,10 +20,10 @@ from soakwatch.plan.phase import PhasePlan
 from soakwatch.record import Record, RecordView
 from soakwatch.record.queue import Committer
 from soakwatch.sources.abc import Poller, SourceError, timing
-from soakwatch.testing.virtual import VirtualTime
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
 from soakwatch_rules.detectors.observer_cost import ObserverCost
+from soakwatch_testing.virtual import VirtualTime
 
 SECOND = 10**9
 PLAN = ObserverPlan(60.0, 5, 20.0, "soak", ("r1",))

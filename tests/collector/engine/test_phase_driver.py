@@ -12,8 +12,8 @@ from soakwatch.engine.machine import HERE
 from soakwatch.engine.soak import Soak
 from soakwatch.plan import plan_from_text
 from soakwatch.record import Record, RecordFullError
-from soakwatch.testing.virtual import VirtualTime
 from soakwatch_model.event import Event
+from soakwatch_testing.virtual import VirtualTime
 
 PLAN = """
 phases: [{baseline: 1m}, {soak: 1m}]

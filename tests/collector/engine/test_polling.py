@@ -16,8 +16,8 @@ from soakwatch.core.errors import PlanError
 from soakwatch.engine.polling import PolledSource, SourceSpec
 from soakwatch.engine.scheduler import Timers
 from soakwatch.sources.abc import LoginRefusedError, Poller, RequestsLostError, SourceError, timing
-from soakwatch.testing.virtual import VirtualTime
 from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
+from soakwatch_testing.virtual import VirtualTime
 
 HOUR = 3600.0
 PollFunction = Callable[[int], Awaitable[Answer]]

@@ -13,7 +13,7 @@ from tests.needs import needs
 
 from soakwatch.engine.read_labels import labels_now
 from soakwatch.plan import plan_from_text
-from soakwatch.testing.sshd import SSHD, Sshd, run_sshd
+from soakwatch_testing.sshd import SSHD, Sshd, run_sshd
 
 LOCAL = "{dut: {sources: [local]}}"
 

@@ -20,9 +20,9 @@ from soakwatch.plan import load_plan
 from soakwatch.record import RecordView
 from soakwatch.runs.state import StateReader
 from soakwatch.runs.stop import stop_run
-from soakwatch.testing.ports import free_port
-from soakwatch.testing.virtual import VirtualTime
 from soakwatch_model.sample import PollOutcome
+from soakwatch_testing.ports import free_port
+from soakwatch_testing.virtual import VirtualTime
 
 WRONG = """
 duration: 6s

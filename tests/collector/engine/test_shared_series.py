@@ -17,9 +17,9 @@ from soakwatch.plan.rules import planned_rules
 from soakwatch.record import Record, RecordView, SeriesKey
 from soakwatch.record._owners import Owners
 from soakwatch.record._packer import PollPacker
-from soakwatch.testing.records import SECOND, T0
 from soakwatch_model.sample import NOTHING, Answer, Poll, PollOutcome, Sample
 from soakwatch_model.series import Series
+from soakwatch_testing.records import SECOND, T0
 
 IDLE = ("system.cpu.time", "mode=idle")
 MEMORY = ("system.memory.usage", "")

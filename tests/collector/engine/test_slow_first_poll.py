@@ -9,8 +9,8 @@ from tests.collector.engine.poll_list import PollList
 
 from soakwatch.engine.polling import PolledSource, SourceSpec
 from soakwatch.sources.abc import Poller, timing
-from soakwatch.testing.virtual import VirtualTime
 from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
+from soakwatch_testing.virtual import VirtualTime
 
 
 class Slow:

@@ -17,8 +17,8 @@ from soakwatch.engine.scheduler import Timers
 from soakwatch.record import Record, RecordView
 from soakwatch.record.queue import Committer
 from soakwatch.sources.abc import Poller, SourceError, timing
-from soakwatch.testing.virtual import VirtualTime
 from soakwatch_model.sample import Answer, Poll, Sample, object_text
+from soakwatch_testing.virtual import VirtualTime
 
 HOUR_S = 3600
 SILENT = range(10 * HOUR_S, 11 * HOUR_S)  # seconds of the run in which one source does not answer

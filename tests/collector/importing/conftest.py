@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch.testing.influxd import Influxd, start_influxd
+from soakwatch_testing.influxd import Influxd, start_influxd
 
 Address = Callable[..., str]
 

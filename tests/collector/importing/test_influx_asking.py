@@ -17,7 +17,7 @@ from soakwatch.sinks.influxdb.read import asking
 from soakwatch.sinks.influxdb.read.address import Database, database_of
 from soakwatch.sinks.influxdb.read.asking import Influx, quoted, text
 from soakwatch.sources.tables.errors import DataError
-from soakwatch.testing.influxd import Influxd
+from soakwatch_testing.influxd import Influxd
 
 TLS_HELLO = b"\x16"
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"

@@ -17,7 +17,7 @@ from soakwatch.sinks.influxdb.read.address import database_of
 from soakwatch.sinks.influxdb.read.foreign import Wanted, import_series
 from soakwatch.sinks.influxdb.read.mapping import mapping_of
 from soakwatch.sources.tables.errors import DataError
-from soakwatch.testing.influxd import Influxd
+from soakwatch_testing.influxd import Influxd
 
 AddressOf = Callable[..., str]
 LINES = Path(__file__).with_name("telegraf") / "host.lp"

@@ -21,8 +21,8 @@ from soakwatch.sinks.influxdb.read.address import Database, database_of
 from soakwatch.sinks.influxdb.read.own_run import read_run
 from soakwatch.sinks.push import push
 from soakwatch.sources.tables.errors import DataError
-from soakwatch.testing.influxd import ORG, Influxd
 from soakwatch_model.sample import NOTHING, Answer, Poll, PollOutcome, Sample
+from soakwatch_testing.influxd import ORG, Influxd
 
 AddressOf = Callable[..., str]
 

@@ -15,9 +15,9 @@ from tests.commands import MAX_WAIT_S
 from soakwatch.judge.record_verdict import judge_record
 from soakwatch.plan.web import WebPlan
 from soakwatch.record import Record, RecordView
-from soakwatch.testing.records import small_record
-from soakwatch.testing.served import serve_run
 from soakwatch_model.event import Event
+from soakwatch_testing.records import small_record
+from soakwatch_testing.served import serve_run
 
 pytest_plugins = "pytester"
 

@@ -17,8 +17,8 @@ import pytest
 
 from soakwatch.plan.web import WebPlan
 from soakwatch.record import RecordView
-from soakwatch.testing.served import serve_run
 from soakwatch_model.event import Event
+from soakwatch_testing.served import serve_run
 
 SECOND = 10**9
 Events = Callable[[Path], list[Event]]

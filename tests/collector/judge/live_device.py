@@ -9,9 +9,9 @@ from soakwatch.judge.live.evaluator import LiveEvaluator
 from soakwatch.judge.live.run_follower import RunFollower
 from soakwatch.judge.planned import PLANNED_KEY, planned_text
 from soakwatch.record import Record, RecordView
-from soakwatch.testing.records import SECOND, T0
 from soakwatch_model.sample import NOTHING, Answer, Poll, PollOutcome, Sample, object_text
 from soakwatch_rules.rule import Rule
+from soakwatch_testing.records import SECOND, T0
 
 Level = Callable[[float], float | None]
 WORKER = object_text(process="worker", instance="0")

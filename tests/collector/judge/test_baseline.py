@@ -21,11 +21,11 @@ from soakwatch.judge.planned import planned_text
 from soakwatch.plan import Plan, plan_from_text
 from soakwatch.plan.rules import planned_rules
 from soakwatch.record import Record, RecordView, SeriesKey
-from soakwatch.testing.records import SECOND, T0
 from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
 from soakwatch_model.series import Series, Trait
 from soakwatch_model.window import Window
 from soakwatch_rules.detectors.cpu_spike import CpuSpike
+from soakwatch_testing.records import SECOND, T0
 
 CPU = SeriesKey("dut", "system.cpu.utilization", "")
 PLAN = "{name: fw, phases: [{baseline: 10m}, {soak: 10m}], targets: {dut: {sources: [local]}}}"

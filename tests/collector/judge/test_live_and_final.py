@@ -15,10 +15,10 @@ from soakwatch.judge.planned import PLANNED_KEY, planned_text
 from soakwatch.judge.record_verdict import judge_record
 from soakwatch.plan.rules import planned_rules
 from soakwatch.record import Record, RecordView
-from soakwatch.testing.records import SECOND, T0
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.sample import NOTHING, Answer, Poll, PollOutcome, Sample, object_text
+from soakwatch_testing.records import SECOND, T0
 
 Floats = NDArray[np.float64]
 STEP_S, LENGTH_S, LOOK_POLLS = 10, 7200, 60

@@ -16,7 +16,6 @@ from soakwatch.judge.live.evaluator import LiveEvaluator
 from soakwatch.judge.record_verdict import judge_record
 from soakwatch.plan.rules import planned_rules
 from soakwatch.record import RecordView
-from soakwatch.testing.records import SECOND, T0
 from soakwatch_model.case import Case
 from soakwatch_model.event import Event
 from soakwatch_model.fact import Certainty
@@ -25,6 +24,7 @@ from soakwatch_rules.detectors.cpu_spike import CpuSpike
 from soakwatch_rules.detectors.memory_growth import MemoryGrowth
 from soakwatch_rules.draft import draft
 from soakwatch_rules.rule import RuleSpec
+from soakwatch_testing.records import SECOND, T0
 
 
 @pytest.fixture

@@ -22,9 +22,9 @@ from soakwatch.judge.record_verdict import judge_record
 from soakwatch.record import Record, RecordView
 from soakwatch.report.json import render_json
 from soakwatch.report.markdown import render_markdown
-from soakwatch.testing.records import SECOND, T0
 from soakwatch_model.finding import Outcome
 from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample, object_text
+from soakwatch_testing.records import SECOND, T0
 
 WORKER = object_text(process="worker", instance="0")
 PLAN = "name: run\nduration: 2h\ntargets: {dut: {sources: [local]}}\n"

@@ -10,10 +10,10 @@ import pytest
 from tests.collector.judge.live_device import HOUR, WORKER, Device, evaluator_of
 
 from soakwatch.judge.live.growth_rates import MIN_MINUTES
-from soakwatch.testing.records import SECOND, T0
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_rules.detectors.growth import Growth
+from soakwatch_testing.records import SECOND, T0
 
 
 def warned_of(folder: Path, seed: int) -> tuple[Finding, float]:

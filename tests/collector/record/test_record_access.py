@@ -22,7 +22,7 @@ from soakwatch.record import Record, RecordView
 from soakwatch.record.writer_lock import is_written
 from soakwatch.runs.catalog import find_run, new_folder
 from soakwatch.runs.delete import delete, refusal
-from soakwatch.testing.records import first_values, small_record
+from soakwatch_testing.records import first_values, small_record
 
 NOBODY = 65534
 OPEN_UMASK, CLOSED_UMASK = 0o000, 0o277

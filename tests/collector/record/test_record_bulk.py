@@ -9,7 +9,7 @@ import numpy as np
 from soakwatch.record import Record, RecordView, SeriesKey
 from soakwatch.record.bulk import PollColumns, Readings
 from soakwatch.record.meta import IMPORTED_KEY
-from soakwatch.testing.records import SECOND, T0
+from soakwatch_testing.records import SECOND, T0
 
 SWITCHES = SeriesKey("dut", "system.context_switches", "")
 

@@ -14,8 +14,8 @@ from tests.commands import MAX_WAIT_S
 
 from soakwatch.core.errors import RecordError
 from soakwatch.record import Record, RecordFullError, RecordView, add_outside_event
-from soakwatch.testing.records import first_values, small_poll, small_record
 from soakwatch_model.event import Event
+from soakwatch_testing.records import first_values, small_poll, small_record
 
 
 def python(code: str, argument: str, quota: int) -> subprocess.CompletedProcess[str]:
@@ -102,7 +102,7 @@ def test_a_quota_on_the_size_of_files_is_one_sentence(tmp_path: Path) -> None:
         import sys
         from pathlib import Path
         from soakwatch.record import RecordFullError, RecordView
-        from soakwatch.testing.records import small_poll, small_record
+        from soakwatch_testing.records import small_poll, small_record
         record = small_record(Path(sys.argv[1]))
         with RecordView.open(Path(sys.argv[1])) as view:
             (source,) = [source.id for source in view.sources()]

@@ -14,8 +14,8 @@ import pytest
 from soakwatch.core.errors import RecordError
 from soakwatch.record import SCHEMA_VERSION, Record, RecordView, add_outside_event
 from soakwatch.record._schema import APPLICATION_ID, STEPS, migrate
-from soakwatch.testing.records import KEYS, SECOND, first_values, small_poll, small_record
 from soakwatch_model.event import Event
+from soakwatch_testing.records import KEYS, SECOND, first_values, small_poll, small_record
 
 
 def python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -18,9 +18,9 @@ from soakwatch.record import Record, RecordView, add_outside_event
 from soakwatch.record._schema import APPLICATION_ID, STEPS
 from soakwatch.record.external_events import external_events
 from soakwatch.record.seal import Checked
-from soakwatch.testing.records import SECOND, T0, small_poll, small_record
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Outcome
+from soakwatch_testing.records import SECOND, T0, small_poll, small_record
 
 CHANGES = (
     ("meta", "verdict", "UPDATE meta SET value='pass' WHERE key='verdict'"),
@@ -181,7 +181,7 @@ import sys
 from pathlib import Path
 
 from soakwatch.record import Record
-from soakwatch.testing.records import small_poll
+from soakwatch_testing.records import small_poll
 from soakwatch_model.event import Event
 
 with Record.open(Path(sys.argv[1])) as record:

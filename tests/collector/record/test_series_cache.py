@@ -13,9 +13,9 @@ from soakwatch.record import Record, RecordView, SeriesKey
 from soakwatch.record._blocks import decode
 from soakwatch.record.model import Values
 from soakwatch.record.series_cache import BlockCache, cached_view
-from soakwatch.testing.records import KEYS, SECOND, T0, small_poll, small_record
 from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
 from soakwatch_model.series import Series
+from soakwatch_testing.records import KEYS, SECOND, T0, small_poll, small_record
 
 
 def held(

@@ -7,7 +7,7 @@ import pytest
 
 from soakwatch.report.headline import load_then
 from soakwatch.report.load import Generator, Trace
-from soakwatch_rules.scenarios.synthetic import readings
+from soakwatch_rules.signals import readings
 
 S = 10**9
 

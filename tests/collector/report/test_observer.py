@@ -17,7 +17,7 @@ from soakwatch_model.case import Case
 from soakwatch_model.finding import Finding
 from soakwatch_model.series import Series
 from soakwatch_rules.detectors.observer_cost import COST, ObserverCost
-from soakwatch_rules.scenarios.synthetic import readings
+from soakwatch_rules.signals import readings
 
 
 def found(verdict: Verdict, target: str, *series: Series) -> Finding:

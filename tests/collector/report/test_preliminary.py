@@ -12,8 +12,8 @@ from click.testing import CliRunner
 from soakwatch.cli.main import soakwatch
 from soakwatch.record import Record
 from soakwatch.report.json import verdict_schema
-from soakwatch.testing.records import SECOND, T0
 from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
+from soakwatch_testing.records import SECOND, T0
 
 PLAN = "name: night\nduration: 2h\ntargets: {dut: {sources: [local]}}\n"
 

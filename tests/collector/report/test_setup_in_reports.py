@@ -19,7 +19,7 @@ from soakwatch.report.json import verdict_schema
 from soakwatch_model.event import Event
 from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
 from soakwatch_model.tree import Tree
-from soakwatch_rules.scenarios.setup import SOUND, card, host, link
+from soakwatch_testing.scenarios.setup import SOUND, card, host, link
 
 S = 10**9
 T0 = 1_790_000_000 * S

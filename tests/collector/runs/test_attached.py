@@ -19,10 +19,10 @@ from soakwatch.record import Record
 from soakwatch.runs.attached import InterimVerdict, LocalRun, SoakRun
 from soakwatch.runs.mark_event import EventConflictError, EventRefusedError
 from soakwatch.sources.pollers.agent.certificate import write_certificate
-from soakwatch.testing.served import ServedRun, serve_run
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, Mark, Outcome
 from soakwatch_model.window import Window
+from soakwatch_testing.served import ServedRun, serve_run
 
 SECOND = 10**9
 INSIDE = (Mark(15 * SECOND, None, ""),)

@@ -9,7 +9,7 @@ import pytest
 
 from soakwatch.core.errors import RecordError
 from soakwatch.runs.catalog import find_run, kept_if_filled, new_folder
-from soakwatch.testing.records import small_record
+from soakwatch_testing.records import small_record
 
 NOON_NS = 1_700_000_000 * 10**9
 SECOND = 10**9

@@ -16,7 +16,7 @@ from tests.in_process import command_here
 from soakwatch.runs.figures import FigureValue, parse_figure
 from soakwatch.runs.trend import trend_of
 from soakwatch.runs.trend_runs import LeftOut, TrendRun, read_trend_run
-from soakwatch.testing.records import SECOND, T0, judged_run
+from soakwatch_testing.records import SECOND, T0, judged_run
 
 DAY = 86400 * SECOND
 RX = parse_figure("load.rx.packets")

@@ -11,7 +11,7 @@ from tests.commands import Command
 from tests.in_process import command_here
 
 from soakwatch.sinks.influxdb import Influxdb
-from soakwatch.testing.influxd import BUCKET, ORG, Influxd, start_influxd
+from soakwatch_testing.influxd import BUCKET, ORG, Influxd, start_influxd
 
 
 @pytest.fixture

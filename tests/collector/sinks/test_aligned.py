@@ -10,8 +10,8 @@ from tests.collector.sinks.memory_sink import MemorySink, feed_of
 
 from soakwatch.record import Record
 from soakwatch.sinks.aligned import MINUTE_NS, ZERO_NS
-from soakwatch.testing.records import SECOND, T0
 from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
+from soakwatch_testing.records import SECOND, T0
 
 
 def answered(source: int, due_ns: int, samples: Iterable[tuple[str, float, int]]) -> Poll:

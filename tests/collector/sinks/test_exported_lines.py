@@ -9,8 +9,8 @@ from tests.commands import Command
 
 from soakwatch.sinks.influxdb import Influxdb
 from soakwatch.sinks.push import push
-from soakwatch.testing.influxd import Influxd
-from soakwatch.testing.records import T0, small_record
+from soakwatch_testing.influxd import Influxd
+from soakwatch_testing.records import T0, small_record
 
 
 def test_exported_lines_equal_the_sinks_writing(

@@ -19,8 +19,8 @@ from soakwatch.record import Record, RecordView
 from soakwatch.record.backlog import backlog
 from soakwatch.sinks.influxdb import Influxdb
 from soakwatch.sinks.supervisor import SinkProcesses
-from soakwatch.testing.influxd import BUCKET, Influxd
-from soakwatch.testing.records import KEYS, T0, small_poll, small_record
+from soakwatch_testing.influxd import BUCKET, Influxd
+from soakwatch_testing.records import KEYS, T0, small_poll, small_record
 
 
 def plan_of(to: Influxdb) -> str:

@@ -22,12 +22,12 @@ from soakwatch.sinks.influxdb.write import Writer, influxdb_of
 from soakwatch.sinks.lines import key, line
 from soakwatch.sinks.push import push
 from soakwatch.sinks.verdict_line import VerdictLine
-from soakwatch.testing.influxd import Influxd, Row
-from soakwatch.testing.records import KEYS, SECOND, T0, small_record
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, Forecast, Outcome
 from soakwatch_model.sample import NOTHING, Answer, Poll, PollOutcome, Sample, object_text
 from soakwatch_model.window import Window
+from soakwatch_testing.influxd import Influxd, Row
+from soakwatch_testing.records import KEYS, SECOND, T0, small_record
 
 BucketOf = Callable[[str], Influxdb]
 

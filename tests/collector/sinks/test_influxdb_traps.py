@@ -19,9 +19,9 @@ from soakwatch.sinks.influxdb import Influxdb
 from soakwatch.sinks.influxdb.write import Writer
 from soakwatch.sinks.push import push
 from soakwatch.sinks.supervisor import SinkProcesses
-from soakwatch.testing.influxd import Influxd
-from soakwatch.testing.records import KEYS, SECOND, T0, small_poll, small_record
 from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample, object_text
+from soakwatch_testing.influxd import Influxd
+from soakwatch_testing.records import KEYS, SECOND, T0, small_poll, small_record
 
 BucketOf = Callable[[str], Influxdb]
 

@@ -16,9 +16,9 @@ from soakwatch.sinks.feed import Feed, FeedState
 from soakwatch.sinks.influxdb import Influxdb
 from soakwatch.sinks.influxdb.write import Writer
 from soakwatch.sinks.push import push
-from soakwatch.testing.influxd import Influxd
-from soakwatch.testing.records import SECOND, T0
 from soakwatch_model.sample import NOTHING, Answer, Poll, PollOutcome, Sample
+from soakwatch_testing.influxd import Influxd
+from soakwatch_testing.records import SECOND, T0
 
 BucketOf = Callable[[str], Influxdb]
 HELD = range(10, 20)

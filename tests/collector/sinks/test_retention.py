@@ -13,9 +13,9 @@ from soakwatch.record import Record
 from soakwatch.sinks.influxdb import Influxdb
 from soakwatch.sinks.influxdb.write import Writer
 from soakwatch.sinks.push import push
-from soakwatch.testing.influxd import ORG, Influxd
-from soakwatch.testing.records import SECOND
 from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample, object_text
+from soakwatch_testing.influxd import ORG, Influxd
+from soakwatch_testing.records import SECOND
 
 DAY_S = 86_400
 POLLS, SERIES = 100, 40

@@ -18,11 +18,11 @@ from soakwatch.importing.timeline import ImportOptions
 from soakwatch.record import Record
 from soakwatch.sinks.influxdb import Influxdb
 from soakwatch.sinks.timeline import SILENCE_NS
-from soakwatch.testing.influxd import Influxd
-from soakwatch.testing.records import SECOND, T0, small_poll
 from soakwatch_model.finding import Finding, Mark, Outcome
 from soakwatch_model.sample import NOTHING, Answer, Poll, PollOutcome, Sample
 from soakwatch_model.window import Window
+from soakwatch_testing.influxd import Influxd
+from soakwatch_testing.records import SECOND, T0, small_poll
 
 PLAN = """\
 name: night

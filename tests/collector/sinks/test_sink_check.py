@@ -10,7 +10,7 @@ import pytest
 from soakwatch.cli.main import run
 from soakwatch.sinks.check import check_sinks
 from soakwatch.sinks.influxdb import Influxdb
-from soakwatch.testing.influxd import ORG, Influxd
+from soakwatch_testing.influxd import ORG, Influxd
 
 BucketOf = Callable[[str], Influxdb]
 

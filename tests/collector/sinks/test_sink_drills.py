@@ -18,8 +18,8 @@ from tests.commands import MAX_WAIT_S, start, wait_until
 
 from soakwatch.record import RecordView
 from soakwatch.sinks.influxdb import Influxdb
-from soakwatch.testing.influxd import BUCKET, ORG, Influxd, start_influxd
-from soakwatch.testing.records import KEYS
+from soakwatch_testing.influxd import BUCKET, ORG, Influxd, start_influxd
+from soakwatch_testing.records import KEYS
 
 
 def needs_root() -> None:

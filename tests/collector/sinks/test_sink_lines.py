@@ -17,8 +17,8 @@ from soakwatch.record.follow import Table
 from soakwatch.sinks.block import NO_LINES, Block, ahead, gathered
 from soakwatch.sinks.influxdb import Influxdb
 from soakwatch.sinks.lines import alike, decimals, key, line, table_block
-from soakwatch.testing.influxd import Influxd
-from soakwatch.testing.records import T0
+from soakwatch_testing.influxd import Influxd
+from soakwatch_testing.records import T0
 
 TIMES = np.array([10**18, 10**18 + 1, 10**18 + 7], dtype=np.int64)
 WORDS = {"d": np.float64, "q": np.int64, "Q": np.uint64}

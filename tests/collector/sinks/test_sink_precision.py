@@ -15,9 +15,9 @@ from soakwatch.sinks.influxdb import Influxdb
 from soakwatch.sinks.influxdb.write import influxdb_of
 from soakwatch.sinks.push import push
 from soakwatch.sinks.registry import destination
-from soakwatch.testing.influxd import Influxd
-from soakwatch.testing.records import SECOND, T0
 from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
+from soakwatch_testing.influxd import Influxd
+from soakwatch_testing.records import SECOND, T0
 
 
 def test_milliseconds_where_they_are_asked_for(

@@ -14,7 +14,7 @@ from soakwatch.cli.display.progress import Lines, panel
 from soakwatch.runs.status import Status
 from soakwatch.sinks.influxdb import Influxdb
 from soakwatch.sinks.supervisor import SinkProcess
-from soakwatch.testing.records import small_record
+from soakwatch_testing.records import small_record
 
 STATUS = Status("run", "soak", 60.0, 3540.0, (), {}, (), 60.0, (), None)
 URL = "http://127.0.0.1:8086"

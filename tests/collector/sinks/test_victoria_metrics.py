@@ -20,12 +20,12 @@ from soakwatch.sinks.influxdb import Influxdb
 from soakwatch.sinks.influxdb.write import Writer
 from soakwatch.sinks.push import push
 from soakwatch.sinks.supervisor import SinkProcesses
-from soakwatch.testing.records import KEYS, SECOND, T0, small_poll, small_record
-from soakwatch.testing.victoria import Exported, Victoria, find_victoria, start_gate, start_victoria
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
 from soakwatch_model.window import Window
+from soakwatch_testing.records import KEYS, SECOND, T0, small_poll, small_record
+from soakwatch_testing.victoria import Exported, Victoria, find_victoria, start_gate, start_victoria
 
 MS = 1_000_000
 ONCE = "-dedup.minScrapeInterval=1ms"

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch.testing.snmp_ber import UndecodableError, read_message, read_name, write_name
-from soakwatch.testing.snmp_cells import Cell, Moving, integer, name_of
-from soakwatch.testing.snmp_mib import Mib
-from soakwatch.testing.snmp_recording import BadRecordingError, load_recording, parse_recording
-from soakwatch.testing.snmp_responder import responder
+from soakwatch_testing.snmp_ber import UndecodableError, read_message, read_name, write_name
+from soakwatch_testing.snmp_cells import Cell, Moving, integer, name_of
+from soakwatch_testing.snmp_mib import Mib
+from soakwatch_testing.snmp_recording import BadRecordingError, load_recording, parse_recording
+from soakwatch_testing.snmp_responder import responder
 
 DESCRIPTION = "1.3.6.1.2.1.1.1.0"
 
@@ -61,7 +61,7 @@ def test_a_recording_may_be_disordered_repeated_packed_and_partly_broken(tmp_pat
 def test_it_serves_a_recording_as_a_command(tmp_path: Path) -> None:
     file = tmp_path / "box.snmprec"
     file.write_text("1.3.6.1.2.1.1.1.0|4|a box\nbroken\n")
-    command = [sys.executable, "-m", "soakwatch.testing.snmp_responder", str(file), "--port", "0"]
+    command = [sys.executable, "-m", "soakwatch_testing.snmp_responder", str(file), "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as served:
         assert served.stdout is not None
         line = served.stdout.readline()

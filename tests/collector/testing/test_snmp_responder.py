@@ -1,4 +1,4 @@
-"""The responder of soakwatch.testing against net-snmp's own commands, which know nothing of it."""
+"""The responder of soakwatch_testing against net-snmp's own commands, which know nothing of it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from soakwatch.testing.snmp_cells import (
+from soakwatch_testing.snmp_cells import (
     Cell,
     counter32,
     counter64,
@@ -21,10 +21,10 @@ from soakwatch.testing.snmp_cells import (
     text,
     timeticks,
 )
-from soakwatch.testing.snmp_faults import Faults
-from soakwatch.testing.snmp_mib import interfaces, mib_of, system
-from soakwatch.testing.snmp_responder import Responder, responder
-from soakwatch.testing.snmp_usm import User
+from soakwatch_testing.snmp_faults import Faults
+from soakwatch_testing.snmp_mib import interfaces, mib_of, system
+from soakwatch_testing.snmp_responder import Responder, responder
+from soakwatch_testing.snmp_usm import User
 
 UPTIME = "1.3.6.1.2.1.1.3.0"
 DESCRIPTION = "1.3.6.1.2.1.1.1.0"

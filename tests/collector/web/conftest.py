@@ -13,7 +13,7 @@ from tests.commands import Command
 from tests.in_process import command_here
 
 from soakwatch.plan.web import WebPlan
-from soakwatch.testing.served import ServedRun, serve_run
+from soakwatch_testing.served import ServedRun, serve_run
 
 
 @pytest.fixture

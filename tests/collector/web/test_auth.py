@@ -20,13 +20,13 @@ import pytest
 
 from soakwatch.plan.web import WebPlan
 from soakwatch.sources.pollers.agent.certificate import write_certificate
-from soakwatch.testing.served import ServedRun, serve_run
 from soakwatch.web.access import Token, derived, is_valid_code, one_time_code
 from soakwatch.web.app import Answers
 from soakwatch.web.auth import Authenticator
 from soakwatch.web.hosts import Names
 from soakwatch.web.routes import endpoints
 from soakwatch.web.server import OneRun
+from soakwatch_testing.served import ServedRun, serve_run
 
 HTML = {"accept": "text/html,application/xhtml+xml"}
 EVENTS = "/api/runs/last/events"

@@ -20,11 +20,11 @@ import pytest
 from tests.commands import Tally
 
 from soakwatch.plan.web import WebPlan
-from soakwatch.testing.served import ServedRun, serve_run
 from soakwatch.web.access import Token, derived, one_time_code
 from soakwatch.web.connections import MAX_CONNECTIONS, MAX_HEAD_BYTES
 from soakwatch.web.endpoint import Endpoint, May
 from soakwatch.web.routes import endpoints
+from soakwatch_testing.served import ServedRun, serve_run
 
 pytestmark = pytest.mark.slow
 SEED = 20261123

@@ -15,9 +15,9 @@ import pytest
 
 from soakwatch.record import RecordView
 from soakwatch.runs.mark_event import moment
-from soakwatch.testing.served import ServedRun
 from soakwatch.web.app import MAX_BODY_BYTES
 from soakwatch_model.event import Event
+from soakwatch_testing.served import ServedRun
 
 EVENTS = "/runs/run/events"
 Events = Callable[[Path], list[Event]]

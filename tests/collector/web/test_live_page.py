@@ -16,7 +16,6 @@ from jsonschema import validate
 from soakwatch.judge.record_verdict import judge_record
 from soakwatch.plan.web import WebPlan
 from soakwatch.record import Record, RecordView
-from soakwatch.testing.served import ServedRun, serve_run
 from soakwatch.web.access import Token, derived
 from soakwatch.web.routes.state import STATE
 from soakwatch_model.event import Event
@@ -24,6 +23,7 @@ from soakwatch_model.fact import Growth, Lost
 from soakwatch_model.finding import Finding, Forecast, Mark, Outcome
 from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
 from soakwatch_model.window import Window
+from soakwatch_testing.served import ServedRun, serve_run
 
 SECOND = 10**9
 HOSTILE = 'x"><img src=x onerror=alert(1)>\u202eevil'

@@ -13,14 +13,14 @@ from prometheus_client import Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from soakwatch.record import Record, SeriesKey
-from soakwatch.testing.records import SECOND
-from soakwatch.testing.served import ServedRun
 from soakwatch.web.openmetrics import Families, Reading, add_readings, unit_of
 from soakwatch.web.routes import metrics
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.metric import CATALOGUE
 from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample, object_text
 from soakwatch_model.window import Window
+from soakwatch_testing.records import SECOND
+from soakwatch_testing.served import ServedRun
 
 MEDIA = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 

@@ -14,13 +14,13 @@ from jsonschema import Draft202012Validator, FormatChecker
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from soakwatch.record import Artifact, Record
-from soakwatch.testing.served import ServedRun
 from soakwatch.web.endpoint import JSON, May
 from soakwatch.web.routes import endpoints
 from soakwatch.web.routes.openapi import document
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.window import Window
+from soakwatch_testing.served import ServedRun
 
 Document = dict[str, object]
 UPTIME = ["dut", "system.uptime", ""]

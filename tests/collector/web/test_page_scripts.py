@@ -7,7 +7,7 @@ from importlib import resources
 import httpx
 import pytest
 
-from soakwatch.testing.served import ServedRun
+from soakwatch_testing.served import ServedRun
 
 
 @pytest.mark.parametrize("name", ["theme.js", "plots.js"])

@@ -28,7 +28,6 @@ from soakwatch.record.writer_lock import release_lock, take_lock
 from soakwatch.runs.catalog import run_line
 from soakwatch.runs.releases import release_of
 from soakwatch.runs.summary import RunSummary, summary_of
-from soakwatch.testing.served import ServedRun
 from soakwatch.web.access import Token
 from soakwatch.web.json_runs import ROW, row_data
 from soakwatch.web.run_folder import RunFolder
@@ -38,6 +37,7 @@ from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.series import Series, Trait
 from soakwatch_model.window import Window
+from soakwatch_testing.served import ServedRun
 
 Recorded = Callable[..., Path]
 SECOND = 10**9

@@ -16,8 +16,8 @@ import pytest
 from soakwatch.core.formatting import Scale
 from soakwatch.record import Record, RecordView, SeriesKey
 from soakwatch.report.curves import curve_of
-from soakwatch.testing.records import SECOND
 from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
+from soakwatch_testing.records import SECOND
 
 UPTIME = ["dut", "system.uptime", ""]
 SWITCHES = ["dut", "system.context_switches", ""]

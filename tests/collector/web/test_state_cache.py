@@ -8,9 +8,9 @@ import time
 from pathlib import Path
 
 from soakwatch.record import add_outside_event
-from soakwatch.testing.records import small_record
 from soakwatch.web.state_cache import StateCache
 from soakwatch_model.event import Event
+from soakwatch_testing.records import small_record
 
 
 def test_an_event_is_seen_that_is_written_within_the_same_tick(tmp_path: Path) -> None:

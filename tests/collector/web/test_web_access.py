@@ -19,10 +19,10 @@ from soakwatch.core.errors import PlanError, SoakwatchError
 from soakwatch.plan.web import WebPlan, address
 from soakwatch.runs.catalog import TOKEN_FILE
 from soakwatch.sources.pollers.agent.certificate import write_certificate
-from soakwatch.testing.served import ServedRun, serve_run
 from soakwatch.web import app, connections
 from soakwatch.web.access import Token, open_listener, token_for
 from soakwatch.web.auth import GUARDS
+from soakwatch_testing.served import ServedRun, serve_run
 
 TOKEN = "a-token-that-is-long-enough"
 

@@ -11,9 +11,9 @@ from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding
 from soakwatch_model.series import Series
 from soakwatch_model.window import Phase, Window
-from soakwatch_rules.checks import check_complete
 from soakwatch_rules.detectors.event_impact import EventImpact
-from soakwatch_rules.scenarios.synthetic import readings
+from soakwatch_rules.signals import readings
+from soakwatch_testing.rule_checks import check_complete
 
 S = 10**9
 N = 1200

@@ -13,8 +13,8 @@ from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.metric_queries import changing
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules.detectors.change import Change
-from soakwatch_rules.scenarios.families import named
-from soakwatch_rules.scenarios.synthetic import readings
+from soakwatch_rules.signals import readings
+from soakwatch_testing.scenarios.families import named
 
 S = 10**9
 DAY = Window(0, 86400 * S)

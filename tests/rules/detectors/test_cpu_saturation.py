@@ -12,7 +12,7 @@ from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.series import Series
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules.detectors.cpu_saturation import CpuSaturation
-from soakwatch_rules.scenarios.synthetic import busy, raised, readings
+from soakwatch_rules.signals import busy, raised, readings
 from soakwatch_rules.stats.saturation import Means, Windows, cover
 
 S = 10**9

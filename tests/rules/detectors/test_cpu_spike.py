@@ -13,7 +13,7 @@ from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.series import Series
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules.detectors.cpu_spike import CpuSpike
-from soakwatch_rules.scenarios.synthetic import busy, raised, readings
+from soakwatch_rules.signals import busy, raised, readings
 from soakwatch_rules.stats.spikes import Shape, chance
 
 S = 10**9

@@ -18,7 +18,7 @@ from soakwatch_rules.detectors.oom_kill import OomKill
 from soakwatch_rules.detectors.process_restart import ProcessRestart
 from soakwatch_rules.detectors.reboot import Reboot
 from soakwatch_rules.rule import Rule
-from soakwatch_rules.scenarios.synthetic import PROCESS, counter, readings, uptimes
+from soakwatch_rules.signals import PROCESS, counter, readings, uptimes
 
 S = 10**9
 N = 100

@@ -14,7 +14,7 @@ from soakwatch_model.series import Series
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules.detectors.drops import Drops
 from soakwatch_rules.load.offered import parts
-from soakwatch_rules.scenarios.synthetic import counter, gappy, readings
+from soakwatch_rules.signals import counter, gappy, readings
 from soakwatch_rules.stats.flow import amount, amounts, binned, restarts, steps
 
 S = 10**9

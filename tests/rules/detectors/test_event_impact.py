@@ -13,7 +13,7 @@ from soakwatch_model.event import Event
 from soakwatch_model.finding import InconclusiveReason, Outcome
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules.detectors.event_impact import EventImpact
-from soakwatch_rules.scenarios.synthetic import readings
+from soakwatch_rules.signals import readings
 from soakwatch_rules.wording.words import duration
 
 

@@ -13,9 +13,9 @@ from soakwatch_model.event import Event
 from soakwatch_model.finding import Outcome
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
-from soakwatch_rules.checks import check_complete
 from soakwatch_rules.detectors.event_impact import EventImpact
-from soakwatch_rules.scenarios.synthetic import readings
+from soakwatch_rules.signals import readings
+from soakwatch_testing.rule_checks import check_complete
 
 
 @pytest.mark.parametrize("bad", [{"outage": -1.0}, {"look": 0.0}, {"tolerance": 0.0}, {"lead": float("inf")}])

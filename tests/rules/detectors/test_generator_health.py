@@ -12,7 +12,7 @@ from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.series import Series
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules.detectors.generator_health import GeneratorHealth
-from soakwatch_rules.scenarios.synthetic import counter, readings
+from soakwatch_rules.signals import counter, readings
 
 S = 10**9
 N = 601

@@ -18,9 +18,8 @@ from soakwatch_model.fact import Certainty
 from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
-from soakwatch_rules.checks import check_complete
 from soakwatch_rules.detectors.growth import Growth
-from soakwatch_rules.scenarios.synthetic import (
+from soakwatch_rules.signals import (
     LEVEL,
     PROCESS,
     counter,
@@ -34,6 +33,7 @@ from soakwatch_rules.scenarios.synthetic import (
     warm_up,
     wave,
 )
+from soakwatch_testing.rule_checks import check_complete
 
 S = 10**9
 DAY = 86400.0

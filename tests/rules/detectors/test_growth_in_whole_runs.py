@@ -12,7 +12,7 @@ from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.detectors.growth import Growth
-from soakwatch_rules.scenarios.synthetic import PROCESS, readings
+from soakwatch_rules.signals import PROCESS, readings
 from soakwatch_rules.stats.daily import of_a_day
 from soakwatch_rules.stats.following import holds
 

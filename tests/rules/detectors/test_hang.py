@@ -12,9 +12,9 @@ from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
-from soakwatch_rules.checks import check_complete
 from soakwatch_rules.detectors.hang import Hang
-from soakwatch_rules.scenarios.synthetic import readings, uptimes
+from soakwatch_rules.signals import readings, uptimes
+from soakwatch_testing.rule_checks import check_complete
 
 S = 10**9
 N = 360  # an hour of 10 s readings

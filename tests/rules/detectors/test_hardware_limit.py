@@ -13,8 +13,9 @@ from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.detectors.hardware_limit import HardwareLimit
-from soakwatch_rules.scenarios.shapes import times
-from soakwatch_rules.scenarios.synthetic import Scenario, Signal, Truth, readings
+from soakwatch_rules.signals import readings
+from soakwatch_testing.scenarios.scenario import Scenario, Signal, Truth
+from soakwatch_testing.scenarios.shapes import times
 
 S = 10**9
 _HOT, _FAN, _SUPPLY, _RX, _TX, _BIAS = (

@@ -11,7 +11,7 @@ from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.detectors.kernel_fault import KernelFault
-from soakwatch_rules.scenarios.synthetic import readings
+from soakwatch_rules.signals import readings
 
 S = 10**9
 

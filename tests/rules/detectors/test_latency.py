@@ -14,7 +14,7 @@ from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.series import Series
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules.detectors.latency import Latency
-from soakwatch_rules.scenarios.synthetic import readings
+from soakwatch_rules.signals import readings
 from soakwatch_rules.stats.slowdown import alike, block_medians, load_slope, slowness
 
 S = 10**9

@@ -12,11 +12,11 @@ from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
-from soakwatch_rules.checks import CHECKS, cases, check_calm, check_complete, check_definition, quiet
 from soakwatch_rules.detectors.level import Level
 from soakwatch_rules.rule import wanted
-from soakwatch_rules.scenarios.synthetic import PROCESS, readings
+from soakwatch_rules.signals import PROCESS, readings
 from soakwatch_rules.stats.votes import voted
+from soakwatch_testing.rule_checks import CHECKS, cases, check_calm, check_complete, check_definition, quiet
 
 S = 10**9
 ALL_SET = Level(

@@ -16,14 +16,14 @@ from soakwatch_model.fact import Lost, Onset
 from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.series import Series
 from soakwatch_model.window import Phase, Window
-from soakwatch_rules.checks import check_complete
 from soakwatch_rules.detectors.event_impact import EventImpact
 from soakwatch_rules.detectors.generator_health import GeneratorHealth
 from soakwatch_rules.detectors.loss import Loss
 from soakwatch_rules.detectors.overload_loss import OverloadLoss
 from soakwatch_rules.detectors.performance_decline import PerformanceDecline
-from soakwatch_rules.scenarios.synthetic import readings
+from soakwatch_rules.signals import readings
 from soakwatch_rules.stats.standstill import stops_of_rate
+from soakwatch_testing.rule_checks import check_complete
 
 S = 10**9
 AT = np.arange(0.0, 3600.0, 10.0)

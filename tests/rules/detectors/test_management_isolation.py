@@ -14,11 +14,11 @@ from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.series import Series
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules import peers
-from soakwatch_rules.checks import check_complete
 from soakwatch_rules.detectors.hang import Hang
 from soakwatch_rules.detectors.management_isolation import ManagementIsolation
 from soakwatch_rules.load.pressure import pressure
-from soakwatch_rules.scenarios.synthetic import readings, uptimes
+from soakwatch_rules.signals import readings, uptimes
+from soakwatch_testing.rule_checks import check_complete
 
 S = 10**9
 N = 1800

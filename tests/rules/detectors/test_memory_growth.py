@@ -18,7 +18,7 @@ from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.detectors.memory_growth import MemoryGrowth
-from soakwatch_rules.scenarios.synthetic import (
+from soakwatch_rules.signals import (
     LEVEL,
     PROCESS,
     gappy,

@@ -11,7 +11,8 @@ from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.detectors.observer_cost import COST, ObserverCost
-from soakwatch_rules.scenarios.synthetic import Scenario, Signal, Truth, readings
+from soakwatch_rules.signals import readings
+from soakwatch_testing.scenarios.scenario import Scenario, Signal, Truth
 
 S = 10**9
 

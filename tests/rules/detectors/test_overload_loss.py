@@ -13,7 +13,7 @@ from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.series import Series
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules.detectors.overload_loss import OverloadLoss
-from soakwatch_rules.scenarios.synthetic import readings
+from soakwatch_rules.signals import readings
 from soakwatch_rules.stats.capacity import carried, excess
 
 S = 10**9

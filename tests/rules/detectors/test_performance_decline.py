@@ -16,7 +16,7 @@ from soakwatch_model.series import Series
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules.detectors.performance_decline import PerformanceDecline
 from soakwatch_rules.load.throughput import curve, flows
-from soakwatch_rules.scenarios.synthetic import readings
+from soakwatch_rules.signals import readings
 from soakwatch_rules.stats.decline import fall
 
 S = 10**9

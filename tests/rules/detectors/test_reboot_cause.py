@@ -13,7 +13,7 @@ from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.detectors.process_restart import ProcessRestart
 from soakwatch_rules.detectors.reboot import Reboot
-from soakwatch_rules.scenarios.synthetic import PROCESS, readings
+from soakwatch_rules.signals import PROCESS, readings
 
 S = 10**9
 WINDOW = Window(0, 100 * S)

@@ -14,7 +14,7 @@ from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.series import Series
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules.detectors.recovery import Recovery
-from soakwatch_rules.scenarios.synthetic import noise
+from soakwatch_rules.signals import noise
 
 S = 10**9
 

@@ -11,7 +11,7 @@ from soakwatch_model.finding import Outcome
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.detectors.core_dump import CoreDump
-from soakwatch_rules.scenarios.synthetic import readings
+from soakwatch_rules.signals import readings
 
 S = 10**9
 FOLDER = "folder=/var/crash"

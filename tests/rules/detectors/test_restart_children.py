@@ -10,7 +10,7 @@ from tests.rules.detectors.test_crash_rules import N, announced, finding_of, hap
 from soakwatch_model.finding import Outcome
 from soakwatch_model.series import Series
 from soakwatch_rules.detectors.process_restart import ProcessRestart
-from soakwatch_rules.scenarios.synthetic import PROCESS
+from soakwatch_rules.signals import PROCESS
 
 SESSION = "process=web,instance=1"
 

@@ -15,7 +15,7 @@ from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.detectors.run_difference import RunDifference
-from soakwatch_rules.scenarios.synthetic import PROCESS, noise, readings
+from soakwatch_rules.signals import PROCESS, noise, readings
 from soakwatch_rules.stats.changepoints import best_split, history, probability
 from soakwatch_rules.stats.differences import difference, repeatability, runs_needed, sd_factor
 

@@ -15,7 +15,7 @@ from soakwatch_model.window import Window
 from soakwatch_rules.causes.fold import causes
 from soakwatch_rules.detectors.reboot import Reboot
 from soakwatch_rules.detectors.session_flap import SessionFlap
-from soakwatch_rules.scenarios.synthetic import readings, uptimes
+from soakwatch_rules.signals import readings, uptimes
 
 S = 10**9
 N = 200

@@ -10,8 +10,8 @@ from soakwatch_model.tree import Tree
 from soakwatch_model.window import Window
 from soakwatch_rules.detectors.setup import Setup
 from soakwatch_rules.machine.description import cores_of, described
-from soakwatch_rules.scenarios.families import cuts, named
-from soakwatch_rules.scenarios.setup import SOUND, VIRTUAL, card, host, link
+from soakwatch_testing.scenarios.families import cuts, named
+from soakwatch_testing.scenarios.setup import SOUND, VIRTUAL, card, host, link
 
 S = 10**9
 

@@ -18,7 +18,7 @@ from soakwatch_model.series import Series
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules.detectors.step_change import StepChange
 from soakwatch_rules.events.explanations import median_load
-from soakwatch_rules.scenarios.synthetic import (
+from soakwatch_rules.signals import (
     LEVEL,
     PROCESS,
     gappy,

@@ -14,11 +14,12 @@ from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
-from soakwatch_rules.checks import check_complete
 from soakwatch_rules.detectors.tenant_isolation import TenantIsolation
-from soakwatch_rules.scenarios.families import findings_of
-from soakwatch_rules.scenarios.synthetic import Scenario, Signal, Truth, readings
+from soakwatch_rules.signals import readings
 from soakwatch_rules.stats.contrast import contrast
+from soakwatch_testing.rule_checks import check_complete
+from soakwatch_testing.scenarios.families import findings_of
+from soakwatch_testing.scenarios.scenario import Scenario, Signal, Truth
 
 Floats = NDArray[np.float64]
 S = 10**9

@@ -13,9 +13,9 @@ from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.metric_queries import trending
 from soakwatch_model.window import Window
 from soakwatch_rules.detectors.trend import Trend
-from soakwatch_rules.scenarios.families import named
-from soakwatch_rules.scenarios.shapes import correlated
-from soakwatch_rules.scenarios.synthetic import readings
+from soakwatch_rules.signals import readings
+from soakwatch_testing.scenarios.families import named
+from soakwatch_testing.scenarios.shapes import correlated
 
 S = 10**9
 DAY = Window(0, 86400 * S)

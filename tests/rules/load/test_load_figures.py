@@ -20,7 +20,7 @@ from soakwatch_rules.events.explanations import explanations
 from soakwatch_rules.load.account import LoadAccount
 from soakwatch_rules.load.forwarding import Forwarding, lost_share
 from soakwatch_rules.load.throughput import flows
-from soakwatch_rules.scenarios.synthetic import readings, uptimes
+from soakwatch_rules.signals import readings, uptimes
 
 S = 10**9
 N = 1200

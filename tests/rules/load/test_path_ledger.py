@@ -14,7 +14,7 @@ from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.detectors.loss import Loss
 from soakwatch_rules.load.path_ledger import PathLedger
-from soakwatch_rules.scenarios.synthetic import readings
+from soakwatch_rules.signals import readings
 
 S = 10**9
 N = 600

@@ -23,7 +23,7 @@ from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.series import Series
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules.management.gap_cause import UP
-from soakwatch_rules.scenarios.synthetic import readings, uptimes
+from soakwatch_rules.signals import readings, uptimes
 
 CONSTANT = (Phase("soak", Window(0, N * S)),)
 

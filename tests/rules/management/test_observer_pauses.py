@@ -14,7 +14,7 @@ from soakwatch_model.series import Series
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules.detectors.observer_cost import COST, ObserverCost
 from soakwatch_rules.management.pauses import REST
-from soakwatch_rules.scenarios.synthetic import readings
+from soakwatch_rules.signals import readings
 
 S = 10**9
 FIRST = (True, False, False, True, True, False, True, False, False, True)

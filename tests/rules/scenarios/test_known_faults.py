@@ -6,8 +6,7 @@ import numpy as np
 
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
-from soakwatch_rules.scenarios.faults import counted, missing, risen, thinned, unread
-from soakwatch_rules.scenarios.synthetic import counter, readings
+from soakwatch_rules.signals import counted, counter, missing, readings, risen, thinned, unread
 
 S = 10**9
 STEPS = np.full(20, 1000)

@@ -14,10 +14,10 @@ from tests.rules.outcomes import ALLOWED, LETTERS, PARAMETERS, SCENARIOS, concer
 from soakwatch_model.finding import Outcome
 from soakwatch_model.window import Window
 from soakwatch_rules import detectors
-from soakwatch_rules.checks import check_complete
 from soakwatch_rules.rule import Rule
-from soakwatch_rules.scenarios.families import cuts, family
-from soakwatch_rules.scenarios.synthetic import Scenario
+from soakwatch_testing.rule_checks import check_complete
+from soakwatch_testing.scenarios.families import cuts, family
+from soakwatch_testing.scenarios.scenario import Scenario
 
 NAMES = sorted(module.name for module in pkgutil.iter_modules(detectors.__path__))
 SEEDS = range(3)

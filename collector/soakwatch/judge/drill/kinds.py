@@ -21,8 +21,7 @@ from soakwatch_model.sample import object_labels
 from soakwatch_model.series import Series
 from soakwatch_model.shown import CPU, MEMORY, PROCESS_MEMORY
 from soakwatch_model.window import Window
-from soakwatch_rules.scenarios.faults import counted, missing, risen, thinned, unread
-from soakwatch_rules.scenarios.synthetic import leak, raised
+from soakwatch_rules.signals import counted, leak, missing, raised, risen, thinned, unread
 
 S: Final = 10**9
 _AT_EDGE: Final = 0.05  # of the run: what began later or ended earlier is no place

@@ -13,7 +13,7 @@ from tests.commands import Command, Started, wait_until
 
 from soakwatch.judge.capacity import SearchState, searches_of
 from soakwatch.record import RecordView
-from soakwatch.testing.pktgen_server import FakePort, PktgenServer, pktgen_server
+from soakwatch_testing.pktgen_server import FakePort, PktgenServer, pktgen_server
 
 GOAL = "{loss: 0, at_most: 3m, width: 10%, trial: 1s, first_trial: 1s, sum: 1s, settle: 300ms}"
 
@@ -64,7 +64,7 @@ def test_pktgen_is_driven_through_a_search(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_killed_monitor_begins_its_search_again(tmp_path: Path, soakwatch: Command, started: Started) -> None:
     """SIGKILL in the search; the resumed run searches anew and finds the 6,234 packets/s of the double."""
-    words = [sys.executable, "-m", "soakwatch.testing.limited_load", "--rate", "{rate}", "--capacity", "6234"]
+    words = [sys.executable, "-m", "soakwatch_testing.limited_load", "--rate", "{rate}", "--capacity", "6234"]
     source = {"interval": "300ms", "drive": True, "full": 10000, "run": [*words, "--noise", "0.002"]}
     phases = f"[{{capacity: {GOAL.replace('width: 10%', 'width: 3%')}}}, {{soak: {{for: 3s, load: 80% of capacity}}}}]"
     (tmp_path / "plan.yaml").write_text(

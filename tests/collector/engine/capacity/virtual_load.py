@@ -23,9 +23,9 @@ from soakwatch.plan import plan_from_text
 from soakwatch.record import RecordFullError, RecordView
 from soakwatch.sources.abc import Poller, SourceConfig, SourceContext, SourceError
 from soakwatch.sources.loads import command
-from soakwatch.testing.virtual import VirtualTime
 from soakwatch_model.event import Event
 from soakwatch_model.sample import Answer, Sample
+from soakwatch_testing.virtual import VirtualTime
 
 S = 10**9
 FULL = 10_000.0

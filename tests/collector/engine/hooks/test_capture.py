@@ -14,9 +14,9 @@ from tests.needs import needs
 from soakwatch.engine.hooks.evidence import MAX_FILE_SIZE, MAX_FILES, MAX_OUTPUT
 from soakwatch.engine.hooks.setup import hooks_of
 from soakwatch.record import Artifact, RecordView
-from soakwatch.testing.cli_device import CliDevice, run_cli_device
-from soakwatch.testing.sshd import SSHD, Sshd, run_sshd
 from soakwatch_model.finding import Finding
+from soakwatch_testing.cli_device import CliDevice, run_cli_device
+from soakwatch_testing.sshd import SSHD, Sshd, run_sshd
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ from tests.in_process import command_here
 
 from soakwatch.engine.notify.policy import FAILED, SENT
 from soakwatch.record import RecordView
-from soakwatch.testing.ports import free_port
 from soakwatch_model.finding import Outcome
+from soakwatch_testing.ports import free_port
 
 TOKEN = "T0K3N-IN-PATH"
 

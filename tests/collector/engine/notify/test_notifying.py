@@ -16,9 +16,9 @@ from soakwatch.engine.notify.notifying import SETTLED_NS, Notifying
 from soakwatch.engine.notify.policy import FAILED, PAUSE_NS, SENT
 from soakwatch.engine.notify.sending import GIVEN_UP
 from soakwatch.engine.notify.setup import page_of
-from soakwatch.testing.ports import free_port
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Outcome
+from soakwatch_testing.ports import free_port
 
 HOUR = 3600 * 10**9
 

@@ -18,7 +18,7 @@ from tests.commands import MAX_WAIT_S
 
 from soakwatch.engine.notify.message import MAX_ATTACHED_BYTES, Message
 from soakwatch.engine.notify.sending import GIVEN_UP, Sender, Sent
-from soakwatch.testing.ports import free_port
+from soakwatch_testing.ports import free_port
 
 FAST = (0.05,)
 LETTER = Message(

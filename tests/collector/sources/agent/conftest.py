@@ -9,8 +9,8 @@ import pytest
 from tests.needs import needs
 
 from soakwatch.sources.pollers.agent.certificate import CertificateFiles, write_certificate
-from soakwatch.testing.agents import LocalAgent
-from soakwatch.testing.sshd import SSHD, Sshd, run_sshd
+from soakwatch_testing.agents import LocalAgent
+from soakwatch_testing.sshd import SSHD, Sshd, run_sshd
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ from soakwatch.core.errors import SoakwatchError
 from soakwatch.sources.pollers.agent.install import examine
 from soakwatch.sources.transport.ssh.access import Access
 from soakwatch.sources.transport.ssh.connection import SshLine
-from soakwatch.testing.agents import config, follow
-from soakwatch.testing.sshd import Sshd, run_sshd
+from soakwatch_testing.agents import config, follow
+from soakwatch_testing.sshd import Sshd, run_sshd
 
 
 def agent(sshd: Sshd, word: str, *arguments: str) -> subprocess.CompletedProcess[str]:

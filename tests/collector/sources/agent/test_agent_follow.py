@@ -20,9 +20,9 @@ from soakwatch.engine.scheduler import Timers
 from soakwatch.record import Record, RecordView
 from soakwatch.sources.abc import Poller, SourceContext, SourceError, timing
 from soakwatch.sources.pollers.agent import Config, start
-from soakwatch.testing.agents import INTERVAL_NS, LocalAgent, Relay, config, follow
 from soakwatch_agent.framing import MAX_LINE
 from soakwatch_model.sample import Poll, PollOutcome
+from soakwatch_testing.agents import INTERVAL_NS, LocalAgent, Relay, config, follow
 
 Make = Callable[..., LocalAgent]
 

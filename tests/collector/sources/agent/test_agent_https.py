@@ -18,8 +18,8 @@ from tests.commands import Tally
 
 from soakwatch.sources.abc import SourceError
 from soakwatch.sources.pollers.agent.certificate import CertificateFiles, write_certificate
-from soakwatch.testing.agents import LocalAgent, config, follow
-from soakwatch.testing.ports import free_port
+from soakwatch_testing.agents import LocalAgent, config, follow
+from soakwatch_testing.ports import free_port
 
 Make = Callable[..., LocalAgent]
 WRONG = "wrong-token-that-must-not-be-shown"

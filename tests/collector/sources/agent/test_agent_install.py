@@ -17,9 +17,9 @@ from tests.commands import command_in
 
 from soakwatch.sources.abc import SourceError
 from soakwatch.sources.pollers.agent import bundle as bundle_module
-from soakwatch.testing.agents import config, follow
-from soakwatch.testing.sshd import Sshd, fingerprint_of
-from soakwatch.testing.tcp_relay import TcpRelay
+from soakwatch_testing.agents import config, follow
+from soakwatch_testing.sshd import Sshd, fingerprint_of
+from soakwatch_testing.tcp_relay import TcpRelay
 
 
 def agent(sshd: Sshd, word: str, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -20,11 +20,11 @@ from soakwatch.judge.live.client import JudgeProcess
 from soakwatch.plan import plan_from_text
 from soakwatch.record import RecordView, StoredEvent
 from soakwatch.record.findings import finding_to_json
-from soakwatch.testing.agents import Follower, LocalAgent, Relay, config, follow
-from soakwatch.testing.ports import free_port
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, Mark, Outcome
 from soakwatch_model.window import Window
+from soakwatch_testing.agents import Follower, LocalAgent, Relay, config, follow
+from soakwatch_testing.ports import free_port
 
 Make = Callable[..., LocalAgent]
 S = 10**9

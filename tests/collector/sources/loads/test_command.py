@@ -16,9 +16,9 @@ from soakwatch.core.stderr_tail import last_line
 from soakwatch.record import RecordView
 from soakwatch.sources.abc import SourceError
 from soakwatch.sources.loads.command.tick import parse_tick
-from soakwatch.testing.load_bench import LoadBench, last
 from soakwatch_model.metric import BY_NAME
 from soakwatch_model.sample import Answer
+from soakwatch_testing.load_bench import LoadBench, last
 
 
 def until(bench: LoadBench, wanted: Callable[[Answer], bool]) -> Answer:

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from soakwatch.sources.abc import SourceError
 from soakwatch.sources.loads.csv import Config
-from soakwatch.testing.load_bench import BEGIN_NS, SECOND, LoadBench, last, series
+from soakwatch_testing.load_bench import BEGIN_NS, SECOND, LoadBench, last, series
 
 IXIA = "Timestamp,Stat Name,Frames Tx.,Valid Frames Rx.,Tx. Rate (Kbps),Loss %,Store-Forward Avg Latency (ns)\n"
 PORTS: dict[str, object] = {

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from soakwatch.sources.abc import SourceError
-from soakwatch.testing.load_bench import BEGIN_NS, SECOND, LoadBench, last, series
+from soakwatch_testing.load_bench import BEGIN_NS, SECOND, LoadBench, last, series
 
 
 def stamp(at_s: float, form: str = "%Y-%m-%d %H:%M:%S") -> str:

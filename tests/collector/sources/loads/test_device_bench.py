@@ -13,9 +13,9 @@ import pytest
 from tests.collector.sources.loads.generator_kit import Load, acted
 from tests.commands import wait_until
 
-from soakwatch.testing.device_model import BadSheetError, DeviceModel, read_sheet
-from soakwatch.testing.ports import free_port
 from soakwatch_model.sample import Answer
+from soakwatch_testing.device_model import BadSheetError, DeviceModel, read_sheet
+from soakwatch_testing.ports import free_port
 
 SHEET = """\
 generator: {generator}
@@ -120,7 +120,7 @@ class Stand:
 
     @staticmethod
     def _bench(*words: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "soakwatch.testing.device_bench", *words]
+        command = [sys.executable, "-m", "soakwatch_testing.device_bench", *words]
         return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 

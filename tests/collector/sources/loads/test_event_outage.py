@@ -16,7 +16,7 @@ import pytest
 from tests.commands import command_in, start
 
 from soakwatch.record import RecordView, SeriesKey
-from soakwatch.testing.load_bench import LoadBench, series
+from soakwatch_testing.load_bench import LoadBench, series
 
 OUTAGE_S = 3.0
 TICK_S = 0.2

@@ -11,13 +11,13 @@ from tests.collector.sources.loads.generator_kit import Load, acted
 
 from soakwatch.sources.abc import Fingerprints
 from soakwatch.sources.generator_tree import told_command
-from soakwatch.testing.load_bench import LoadBench
-from soakwatch.testing.otg_server import FakeFlow, OtgServer, otg_server
-from soakwatch.testing.pktgen_server import FakePort, PktgenServer, pktgen_server
-from soakwatch.testing.trex_model import TrexModel
-from soakwatch.testing.trex_parts import Port
-from soakwatch.testing.trex_server import TrexServer, trex_server
 from soakwatch_model.tree import Tree
+from soakwatch_testing.load_bench import LoadBench
+from soakwatch_testing.otg_server import FakeFlow, OtgServer, otg_server
+from soakwatch_testing.pktgen_server import FakePort, PktgenServer, pktgen_server
+from soakwatch_testing.trex_model import TrexModel
+from soakwatch_testing.trex_parts import Port
+from soakwatch_testing.trex_server import TrexServer, trex_server
 
 DATA = Path(__file__).parent / "data"
 

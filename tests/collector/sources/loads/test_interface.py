@@ -17,8 +17,8 @@ from tests.needs import needs
 
 from soakwatch.sources.abc import Facts, Identifies, SourceError
 from soakwatch.sources.loads.interface import Config, Counters, Ports, parse
-from soakwatch.testing.sshd import SSHD, Sshd, run_sshd
 from soakwatch_model.sample import Answer
+from soakwatch_testing.sshd import SSHD, Sshd, run_sshd
 
 SECOND = 10**9
 DEV = """\

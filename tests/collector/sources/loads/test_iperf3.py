@@ -28,9 +28,9 @@ from tests.collector.sources.loads.iperf3_kit import (
 
 from soakwatch.sources.abc import Drivable, Identifies, Poller, SourceError
 from soakwatch.sources.loads.iperf3 import DrivenClient
-from soakwatch.testing import iperf3_double as double
-from soakwatch.testing.ports import free_port
 from soakwatch_model.event import Event
+from soakwatch_testing import iperf3_double as double
+from soakwatch_testing.ports import free_port
 
 
 async def driven(poller: Poller, level: float) -> DrivenClient:

@@ -24,8 +24,8 @@ from tests.collector.sources.loads.iperf3_kit import (
 from soakwatch.record import RecordView
 from soakwatch.sources.abc import Drivable, SourceError
 from soakwatch.sources.loads.iperf3 import Config
-from soakwatch.testing import iperf3_double as double
-from soakwatch.testing.ports import free_port
+from soakwatch_testing import iperf3_double as double
+from soakwatch_testing.ports import free_port
 
 
 def write(file: Path, *lines: str) -> None:
@@ -207,7 +207,7 @@ def test_a_whole_run_follows_a_file(tmp_path: Path) -> None:
     """The lines that come during a run are in its record, and what cannot be read is reported."""
     file = tmp_path / "stream.json"
     writer = (
-        "import sys, time\nfrom pathlib import Path\nfrom soakwatch.testing import iperf3_double as double\n"
+        "import sys, time\nfrom pathlib import Path\nfrom soakwatch_testing import iperf3_double as double\n"
         "file = open(sys.argv[1], 'a', buffering=1)\nprint(double.event('start', double.start()), file=file)\n"
         "for at in range(40):\n    time.sleep(0.25)\n    print('garbage' if at == 9 else double.event('interval',"
         " double.interval(at / 4, at / 4 + 0.25, sender=True, packets=250)), file=file)\n"

@@ -17,8 +17,8 @@ from tests.collector.sources.loads.iperf3_kit import Figures, clients_of, failin
 from soakwatch.sources.abc import Poller, SourceError
 from soakwatch.sources.loads.iperf3 import Config, DrivenClient
 from soakwatch.sources.loads.iperf3 import supervisor as keeping
-from soakwatch.testing import iperf3_double as double
-from soakwatch.testing.ports import free_port
+from soakwatch_testing import iperf3_double as double
+from soakwatch_testing.ports import free_port
 
 TX = ("load.tx.packets", "")
 

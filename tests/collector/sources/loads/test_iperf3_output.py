@@ -15,8 +15,8 @@ from soakwatch.sources.loads.iperf3.json_output import JsonReader
 from soakwatch.sources.loads.iperf3.output import AnyReader
 from soakwatch.sources.loads.iperf3.reports import Began, Ended, IntervalReport, Report, Unread
 from soakwatch.sources.loads.iperf3.text_output import TextReader
-from soakwatch.testing import iperf3_double as double
 from soakwatch_model.sample import Answer
+from soakwatch_testing import iperf3_double as double
 
 SECOND = 10**9
 NOW = 1_800_000_000 * SECOND

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from soakwatch.sources.abc import SourceError
-from soakwatch.testing.load_bench import BEGIN_NS, SECOND, LoadBench, last, series
+from soakwatch_testing.load_bench import BEGIN_NS, SECOND, LoadBench, last, series
 
 HEAD = (
     "timeStamp,elapsed,label,responseCode,responseMessage,threadName,dataType,success,failureMessage,bytes,sentBytes,"

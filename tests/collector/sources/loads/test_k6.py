@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from soakwatch.sources.abc import SourceError
-from soakwatch.testing.load_bench import SECOND, LoadBench, last, series
 from soakwatch_model.sample import Sample
+from soakwatch_testing.load_bench import SECOND, LoadBench, last, series
 
 DATA = Path(__file__).parent / "data"
 BEGIN_NS = 1_795_259_336 * SECOND

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from soakwatch.sources.abc import SourceError
-from soakwatch.testing.load_bench import SECOND, LoadBench, last, series
+from soakwatch_testing.load_bench import SECOND, LoadBench, last, series
 
 REAL = Path(__file__).parent / "data" / "locust-2.47_stats_history.csv"
 BEGIN_NS = 1_795_259_366 * SECOND

@@ -11,9 +11,9 @@ from tests.collector.sources.loads.generator_kit import Load, acted, by_series, 
 
 from soakwatch.sources.answer_builder import AnswerBuilder
 from soakwatch.sources.loads.otg.metrics import MAX_ROWS, is_sending, put_flows, put_ports, put_whole, rows_of
-from soakwatch.testing.otg_server import FakeFlow, OtgServer, otg_server
 from soakwatch_model.metric import BY_NAME
 from soakwatch_model.sample import Answer
+from soakwatch_testing.otg_server import FakeFlow, OtgServer, otg_server
 
 
 def two_flows() -> OtgServer:

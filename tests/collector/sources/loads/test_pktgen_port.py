@@ -27,8 +27,8 @@ from soakwatch.record import RecordView
 from soakwatch.sources.abc import Drivable, SourceError
 from soakwatch.sources.loads.pktgen import Config, start
 from soakwatch.sources.loads.pktgen.console import MAX_LINE
-from soakwatch.testing.pktgen_server import FakePort, Mood, PktgenServer, pktgen_server
-from soakwatch.testing.ports import free_port
+from soakwatch_testing.pktgen_server import FakePort, Mood, PktgenServer, pktgen_server
+from soakwatch_testing.ports import free_port
 
 Act = Callable[[Load], Awaitable[None]]
 

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from soakwatch.sources.abc import SourceError
-from soakwatch.testing.load_bench import LoadBench, last
+from soakwatch_testing.load_bench import LoadBench, last
 
 MAPPING = [
     {"from": "gen_tx_packets_total", "metric": "load.tx.packets", "total": True},

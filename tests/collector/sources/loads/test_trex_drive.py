@@ -13,10 +13,10 @@ from soakwatch.core.errors import PlanError
 from soakwatch.engine.load_driver import LoadController
 from soakwatch.sources.abc import Drivable, SourceContext, SourceError
 from soakwatch.sources.loads.trex import Config, DrivenTrex, start
-from soakwatch.testing.trex_model import TrexModel
-from soakwatch.testing.trex_parts import Port
-from soakwatch.testing.trex_server import TrexServer, trex_server
 from soakwatch_model.sample import Answer
+from soakwatch_testing.trex_model import TrexModel
+from soakwatch_testing.trex_parts import Port
+from soakwatch_testing.trex_server import TrexServer, trex_server
 
 BEGIN_NS = 10**18
 

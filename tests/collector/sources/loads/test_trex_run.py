@@ -10,10 +10,10 @@ import pytest
 from tests.commands import command_in
 
 from soakwatch.record import RecordView, SeriesKey
-from soakwatch.testing.ports import free_port
-from soakwatch.testing.trex_model import TrexModel
-from soakwatch.testing.trex_parts import Group, Port
-from soakwatch.testing.trex_server import TrexServer, trex_server
+from soakwatch_testing.ports import free_port
+from soakwatch_testing.trex_model import TrexModel
+from soakwatch_testing.trex_parts import Group, Port
+from soakwatch_testing.trex_server import TrexServer, trex_server
 
 PLAN = """\
 name: trial

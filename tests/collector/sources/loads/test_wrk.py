@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch.testing.load_bench import LoadBench, last
+from soakwatch_testing.load_bench import LoadBench, last
 
 REAL = Path(__file__).parent / "data" / "wrk-4.1.txt"
 WRK2 = """Running 30s test @ http://127.0.0.1:80/index.html
@@ -87,7 +87,7 @@ def test_wrk_that_reaches_nobody(tmp_path: Path) -> None:
 def test_wrk_itself(tmp_path: Path) -> None:
     """A second of wrk against a page on loopback."""
     file = tmp_path / "wrk.txt"
-    service = [sys.executable, "-m", "soakwatch.testing.http_service", "--name", "page"]
+    service = [sys.executable, "-m", "soakwatch.cli.demo_service", "--name", "page"]
     with (
         subprocess.Popen(service, stdout=subprocess.PIPE, text=True) as page,
         LoadBench("wrk", {"file": file}) as bench,

@@ -19,8 +19,8 @@ from soakwatch.sources.pollers.gnmi.paths import Plain, matches, parse_path
 from soakwatch.sources.pollers.gnmi.values import BadValueError, number, plain
 from soakwatch.sources.profiles.loading import load_profiles
 from soakwatch.sources.profiles.model import GnmiPath
-from soakwatch.testing.gnmi_target import GnmiTarget, gnmi_target
 from soakwatch_model.sample import Answer
+from soakwatch_testing.gnmi_target import GnmiTarget, gnmi_target
 
 DISCARDS = "/interfaces/interface[name=*]/state/counters/in-discards"
 OPER = "/interfaces/interface[name=*]/state/oper-status"

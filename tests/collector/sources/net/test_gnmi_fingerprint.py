@@ -15,8 +15,8 @@ from soakwatch.core.fingerprints import differences, merged
 from soakwatch.sources.abc import Fingerprints, SourceContext, SourceUnreadyError
 from soakwatch.sources.pollers.gnmi import Config, start
 from soakwatch.sources.pollers.gnmi.paths import Plain
-from soakwatch.testing.gnmi_target import GnmiTarget, gnmi_target
 from soakwatch_model.tree import Tree, parse_json
+from soakwatch_testing.gnmi_target import GnmiTarget, gnmi_target
 
 POLLED = "/interfaces/interface[name=Ethernet1]/state/counters/in-discards"
 SYSTEM: dict[str, Plain] = {

@@ -11,7 +11,7 @@ from soakwatch.sources.pollers.gnmi import Config, start
 from soakwatch.sources.pollers.gnmi.latest import Latest, path_queries
 from soakwatch.sources.pollers.gnmi.paths import Plain, parse_path
 from soakwatch.sources.profiles.loading import load_profiles
-from soakwatch.testing.gnmi_target import GnmiTarget, gnmi_target
+from soakwatch_testing.gnmi_target import GnmiTarget, gnmi_target
 
 NOW = 1_700_003_600 * 10**9
 UP, UPTIME = "network.session.up", "network.session.uptime"

@@ -10,8 +10,8 @@ from tests.needs import needs
 
 from soakwatch.core.errors import PlanError
 from soakwatch.sources.abc import LoginRefusedError, SourceError
-from soakwatch.testing.ipmi_bmc import SENSORS, IpmiBmc, ipmi_bmc, with_dcmi
 from soakwatch_model.sample import Answer
+from soakwatch_testing.ipmi_bmc import SENSORS, IpmiBmc, ipmi_bmc, with_dcmi
 
 Polls = Callable[..., list[Answer]]
 

@@ -11,8 +11,8 @@ import pytest
 
 from soakwatch.core.errors import PlanError
 from soakwatch.sources.abc import LoginRefusedError, SourceError
-from soakwatch.testing.redfish_bmc import RedfishBmc, redfish_bmc, resources
 from soakwatch_model.sample import Answer
+from soakwatch_testing.redfish_bmc import RedfishBmc, redfish_bmc, resources
 
 Polls = Callable[..., list[Answer]]
 

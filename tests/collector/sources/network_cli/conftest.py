@@ -9,7 +9,7 @@ from typing import Any
 
 from soakwatch.sources.abc import Poller, SourceContext, WatchedProcess
 from soakwatch.sources.pollers import ssh
-from soakwatch.testing.cli_device import CliDevice, run_cli_device
+from soakwatch_testing.cli_device import CliDevice, run_cli_device
 
 OUTPUTS = Path(__file__).parent / "outputs"
 SECOND = 10**9

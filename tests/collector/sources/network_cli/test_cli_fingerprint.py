@@ -16,8 +16,8 @@ from soakwatch.sources.transport.network_cli import platform_registry
 from soakwatch.sources.transport.network_cli.about import QUESTIONS
 from soakwatch.sources.transport.network_cli.guard import refusal
 from soakwatch.sources.transport.network_cli.parsers import inventory
-from soakwatch.testing.cli_device import CliDevice
 from soakwatch_model.tree import Tree
+from soakwatch_testing.cli_device import CliDevice
 
 IOS_INVENTORY = """NAME: "Chassis", DESCR: "Cisco ISR4331 Chassis"
 PID: ISR4331/K9        , VID: V05  , SN: FDO00000AAA

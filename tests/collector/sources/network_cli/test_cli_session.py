@@ -24,8 +24,8 @@ from soakwatch.sources.abc import (
 )
 from soakwatch.sources.transport.network_cli import platform_registry
 from soakwatch.sources.transport.network_cli.guard import refusal
-from soakwatch.testing.cli_device import ERASURES, CliDevice
 from soakwatch_model.sample import Answer
+from soakwatch_testing.cli_device import ERASURES, CliDevice
 
 TEXTS = {
     "cisco_asa": {

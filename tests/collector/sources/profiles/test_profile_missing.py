@@ -14,10 +14,10 @@ from soakwatch.sources.pollers.snmp import start
 from soakwatch.sources.profiles import Value, load_profiles
 from soakwatch.sources.profiles.reader import Reader
 from soakwatch.sources.transport.snmp.config import Config
-from soakwatch.testing.snmp_cells import Cell, name_of
-from soakwatch.testing.snmp_mib import system
-from soakwatch.testing.snmp_responder import Responder, responder
 from soakwatch_model.sample import Answer
+from soakwatch_testing.snmp_cells import Cell, name_of
+from soakwatch_testing.snmp_mib import system
+from soakwatch_testing.snmp_responder import Responder, responder
 
 UCD = "1.3.6.1.4.1.2021"
 TOTAL, FREE, BUFFERS, CACHED = (f"{UCD}.4.{column}.0" for column in (5, 6, 14, 15))

@@ -16,7 +16,7 @@ from tests.collector.sources.receivers.test_syslog import certificate
 from soakwatch.core.errors import PlanError
 from soakwatch.sources.pollers.syslog import Config, SyslogPoller, start
 from soakwatch.sources.receivers.listener import listeners
-from soakwatch.testing.ports import free_port
+from soakwatch_testing.ports import free_port
 
 
 def oom(process: str) -> str:

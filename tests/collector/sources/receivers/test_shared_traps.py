@@ -32,7 +32,7 @@ from soakwatch.record import RecordView
 from soakwatch.sources.pollers.traps import Config, TrapPoller, start
 from soakwatch.sources.receivers import sender_filter
 from soakwatch.sources.receivers.listener import listeners
-from soakwatch.testing.ports import free_port
+from soakwatch_testing.ports import free_port
 
 COLD_START, IF_NAME = ".1.3.6.1.6.3.1.1.5.1", ".1.3.6.1.2.1.31.1.1.1.1.3"
 SECRETS = {

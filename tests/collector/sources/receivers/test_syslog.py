@@ -19,7 +19,7 @@ from soakwatch.sources.pollers.syslog import Config, SyslogPoller, start
 from soakwatch.sources.receivers.framing import Frames, NoSyslogError
 from soakwatch.sources.receivers.storm import STORM
 from soakwatch.sources.receivers.syslog_line import MAX_MESSAGE_BYTES, log_line
-from soakwatch.testing.ports import free_port
+from soakwatch_testing.ports import free_port
 
 OOM = "kernel: Out of memory: Killed process 4711 (bgpd) total-vm:1kB"
 Work = Callable[[SyslogPoller, dict[str, int]], Awaitable[Gathered]]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from soakwatch.sources.transport.snmp.access import Access
-from soakwatch.testing.ports import free_port
+from soakwatch_testing.ports import free_port
 
 AUTH, PRIV = "auth pass phrase", "priv pass phrase"
 USERS = {

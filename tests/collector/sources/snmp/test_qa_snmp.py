@@ -24,10 +24,10 @@ from soakwatch.sources.transport.snmp.config import Config
 from soakwatch.sources.transport.snmp.errors import Kind, SnmpPollError
 from soakwatch.sources.transport.snmp.profile_adapter import ProfileAdapter
 from soakwatch.sources.transport.snmp.session import Session, SessionOptions
-from soakwatch.testing.snmp_cells import Cell, name_of
-from soakwatch.testing.snmp_faults import Faults
-from soakwatch.testing.snmp_mib import interfaces, system
-from soakwatch.testing.snmp_responder import Responder, responder
+from soakwatch_testing.snmp_cells import Cell, name_of
+from soakwatch_testing.snmp_faults import Faults
+from soakwatch_testing.snmp_mib import interfaces, system
+from soakwatch_testing.snmp_responder import Responder, responder
 
 IF_DESCR, IF_TABLE, IF_X_TABLE = "1.3.6.1.2.1.2.2.1.2", "1.3.6.1.2.1.2.2", "1.3.6.1.2.1.31.1.1"
 PROCESSOR_LOAD = "1.3.6.1.2.1.25.3.3.1.2.1"

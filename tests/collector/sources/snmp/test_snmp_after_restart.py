@@ -9,9 +9,9 @@ from pathlib import Path
 from soakwatch.sources.abc import SourceContext
 from soakwatch.sources.pollers.snmp import SnmpPoller, start
 from soakwatch.sources.transport.snmp.config import Config
-from soakwatch.testing.snmp_cells import Cell, name_of, timeticks
-from soakwatch.testing.snmp_mib import SYS_UP_TIME, system
-from soakwatch.testing.snmp_responder import Responder, responder
+from soakwatch_testing.snmp_cells import Cell, name_of, timeticks
+from soakwatch_testing.snmp_mib import SYS_UP_TIME, system
+from soakwatch_testing.snmp_responder import Responder, responder
 
 LOAD = "1.3.6.1.2.1.25.3.3.1.2.196608"
 STEP_S = 5

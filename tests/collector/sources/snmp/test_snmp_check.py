@@ -12,9 +12,9 @@ from tests.collector.sources.snmp.snmpd import Snmpd
 from soakwatch.cli.tables import show_source_check
 from soakwatch.engine.plan_check import SourceCheck, check_sources
 from soakwatch.plan import plan_from_text
-from soakwatch.testing.snmp_cells import Cell, name_of
-from soakwatch.testing.snmp_mib import system
-from soakwatch.testing.snmp_responder import responder
+from soakwatch_testing.snmp_cells import Cell, name_of
+from soakwatch_testing.snmp_mib import system
+from soakwatch_testing.snmp_responder import responder
 
 PLAN = """\
 phases: [{{soak: 1h}}]

@@ -10,8 +10,8 @@ from tests.collector.sources.snmp.test_snmp_poller import config, polled, until
 
 from soakwatch.sources.abc import CPU_METRICS
 from soakwatch.sources.pollers.snmp import SnmpPoller
-from soakwatch.testing.snmp_polled_cpu import polled_device
 from soakwatch_model.sample import Answer
+from soakwatch_testing.snmp_polled_cpu import polled_device
 
 _CPU = "system.cpu.utilization"
 

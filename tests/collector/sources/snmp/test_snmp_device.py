@@ -16,13 +16,13 @@ from soakwatch.sources.transport.snmp.access import Access
 from soakwatch.sources.transport.snmp.config import Config
 from soakwatch.sources.transport.snmp.errors import SnmpPollError
 from soakwatch.sources.transport.snmp.session import Session, SessionOptions
-from soakwatch.testing.snmp_cells import Cell, Name
-from soakwatch.testing.snmp_faults import Faults
-from soakwatch.testing.snmp_mib import interfaces, system
-from soakwatch.testing.snmp_responder import Responder, responder
-from soakwatch.testing.snmp_usm import User
 from soakwatch_model.event import Event
 from soakwatch_model.sample import Answer
+from soakwatch_testing.snmp_cells import Cell, Name
+from soakwatch_testing.snmp_faults import Faults
+from soakwatch_testing.snmp_mib import interfaces, system
+from soakwatch_testing.snmp_responder import Responder, responder
+from soakwatch_testing.snmp_usm import User
 
 PROFILE = """
 title: A made device

@@ -13,9 +13,9 @@ from soakwatch.core.fingerprints import differences, merged
 from soakwatch.sources.abc import Fingerprints, SourceContext
 from soakwatch.sources.pollers.snmp import start
 from soakwatch.sources.transport.snmp.config import Config
-from soakwatch.testing.snmp_recording import parse_recording
-from soakwatch.testing.snmp_responder import responder
 from soakwatch_model.tree import Tree, parse_json
+from soakwatch_testing.snmp_recording import parse_recording
+from soakwatch_testing.snmp_responder import responder
 
 ENTITY = "1.3.6.1.2.1.47.1.1.1.1"
 COLUMNS = {"class": 5, "description": 2, "name": 7, "hardware": 8, "firmware": 9, "software": 10, "serial": 11}

@@ -17,11 +17,11 @@ from soakwatch.sources.transport.snmp.access import Access
 from soakwatch.sources.transport.snmp.errors import Kind, SnmpPollError
 from soakwatch.sources.transport.snmp.session import Session, SessionOptions
 from soakwatch.sources.transport.snmp.sizes import RETRY_S, Amount
-from soakwatch.testing.snmp_cells import Cell, Name, dotted, integer, name_of, text
-from soakwatch.testing.snmp_faults import Faults
-from soakwatch.testing.snmp_mib import interfaces, system
-from soakwatch.testing.snmp_responder import Responder, responder
-from soakwatch.testing.snmp_usm import User
+from soakwatch_testing.snmp_cells import Cell, Name, dotted, integer, name_of, text
+from soakwatch_testing.snmp_faults import Faults
+from soakwatch_testing.snmp_mib import interfaces, system
+from soakwatch_testing.snmp_responder import Responder, responder
+from soakwatch_testing.snmp_usm import User
 
 USER = User("soak", "SHA", "auth pass phrase", "AES", "priv pass phrase")
 SIGNED = User("signed", "SHA", "auth pass phrase")

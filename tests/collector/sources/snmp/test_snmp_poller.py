@@ -18,10 +18,10 @@ from soakwatch.sources.abc import Identifies, SourceContext, SourceError
 from soakwatch.sources.pollers.snmp import SnmpPoller, start
 from soakwatch.sources.registry import poller_module
 from soakwatch.sources.transport.snmp.config import Config
-from soakwatch.testing.ports import free_port
 from soakwatch_model.event import Event
 from soakwatch_model.metric import fault_of
 from soakwatch_model.sample import Answer
+from soakwatch_testing.ports import free_port
 
 V3: dict[str, object] = {"version": 3, "user": "common", "auth": "env:SOAK_AUTH", "priv": "env:SOAK_PRIV"}
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch.testing.snmp_recording import BadRecordingError, load_recording
-from soakwatch.testing.snmp_responder import main
+from soakwatch_testing.snmp_recording import BadRecordingError, load_recording
+from soakwatch_testing.snmp_responder import main
 
 
 @pytest.mark.parametrize("content", ["", "# nothing\n\n", "title: a plan\nphases: []\n", "a,b,c\n1,2,3\n"])

@@ -17,7 +17,7 @@ from soakwatch.sources.transport.snmp import ber
 from soakwatch.sources.transport.snmp.access import Access
 from soakwatch.sources.transport.snmp.errors import Kind, SnmpPollError
 from soakwatch.sources.transport.snmp.session import Session, SessionOptions
-from soakwatch.testing.ports import free_port
+from soakwatch_testing.ports import free_port
 
 NULL, MISSING = ber.tlv(ber.NULL, b""), ber.tlv(0x81, b"")
 OIDS = tuple(f"1.3.6.1.4.1.99.1.{number}.0" for number in range(1, 41))

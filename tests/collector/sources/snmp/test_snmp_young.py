@@ -9,10 +9,10 @@ from pathlib import Path
 from soakwatch.sources.abc import SourceContext
 from soakwatch.sources.pollers.snmp import start
 from soakwatch.sources.transport.snmp.config import Config
-from soakwatch.testing.snmp_cells import Cell, name_of, timeticks
-from soakwatch.testing.snmp_mib import SYS_UP_TIME, interfaces, system
-from soakwatch.testing.snmp_responder import Responder, responder
 from soakwatch_model.sample import Answer
+from soakwatch_testing.snmp_cells import Cell, name_of, timeticks
+from soakwatch_testing.snmp_mib import SYS_UP_TIME, interfaces, system
+from soakwatch_testing.snmp_responder import Responder, responder
 
 _SWITCHES = "1.3.6.1.4.1.2021.11.60.0"  # ssRawContexts
 _IDLE, _USER = "1.3.6.1.4.1.2021.11.53.0", "1.3.6.1.4.1.2021.11.50.0"

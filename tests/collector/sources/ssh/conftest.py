@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.needs import needs
 
-from soakwatch.testing.sshd import SSHD, Sshd, run_sshd
+from soakwatch_testing.sshd import SSHD, Sshd, run_sshd
 
 Make = Callable[..., Sshd]
 

@@ -14,10 +14,10 @@ import psutil
 
 from soakwatch.sources.abc import Poller, SourceContext, WatchedProcess
 from soakwatch.sources.pollers.ssh import Config, start
-from soakwatch.testing.sshd import Sshd
 from soakwatch_agent.context import SECOND
 from soakwatch_model.metric import BY_NAME, fault_of
 from soakwatch_model.sample import Answer
+from soakwatch_testing.sshd import Sshd
 
 _SLEEPER = """\
 import threading, time

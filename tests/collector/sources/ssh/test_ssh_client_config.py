@@ -13,7 +13,7 @@ from soakwatch.core.errors import PlanError
 from soakwatch.sources.transport.ssh.access import Access
 from soakwatch.sources.transport.ssh.client_config import with_client_config
 from soakwatch.sources.transport.ssh.connection import open_line
-from soakwatch.testing.sshd import Sshd
+from soakwatch_testing.sshd import Sshd
 
 
 def access(**keys: object) -> Access:

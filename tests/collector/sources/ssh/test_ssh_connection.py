@@ -21,9 +21,9 @@ from soakwatch.sources.abc import LoginRefusedError, SourceError
 from soakwatch.sources.transport.ssh.access import Access
 from soakwatch.sources.transport.ssh.connection import SshLine, open_line
 from soakwatch.sources.transport.ssh.errors import printable
-from soakwatch.testing.ports import free_port
-from soakwatch.testing.sshd import Sshd, fingerprint_of, make_key
-from soakwatch.testing.tcp_relay import TcpRelay
+from soakwatch_testing.ports import free_port
+from soakwatch_testing.sshd import Sshd, fingerprint_of, make_key
+from soakwatch_testing.tcp_relay import TcpRelay
 
 Make = Callable[..., Sshd]
 

@@ -19,10 +19,10 @@ from soakwatch.sources.pollers.agent import start as start_agent
 from soakwatch.sources.pollers.local import Config as LocalConfig
 from soakwatch.sources.pollers.local import start as start_local
 from soakwatch.sources.transport.ssh.linux import fingerprint as module
-from soakwatch.testing.agents import LocalAgent
-from soakwatch.testing.agents import config as agent_config
-from soakwatch.testing.sshd import Sshd
 from soakwatch_model.tree import Tree, flatten
+from soakwatch_testing.agents import LocalAgent
+from soakwatch_testing.agents import config as agent_config
+from soakwatch_testing.sshd import Sshd
 
 DRIVERS_TELL = {"rings", "channels", "coalescing", "pause", "offloads", "rss", "firmware", "bus", "driver"}
 

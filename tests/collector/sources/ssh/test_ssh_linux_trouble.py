@@ -19,10 +19,10 @@ from tests.collector.sources.ssh.device import linux, polls, sleeper, values
 from soakwatch.core.errors import PlanError
 from soakwatch.sources.abc import Poller, SourceContext, SourceError, WatchedProcess
 from soakwatch.sources.transport.ssh.abc import CliWish, Line
-from soakwatch.testing.sshd import Sshd, fingerprint_of
-from soakwatch.testing.tcp_relay import TcpRelay
 from soakwatch_agent.context import SECOND
 from soakwatch_model.sample import NOTHING, Answer
+from soakwatch_testing.sshd import Sshd, fingerprint_of
+from soakwatch_testing.tcp_relay import TcpRelay
 
 Make = Callable[..., Sshd]
 _OWN = f"soak{os.getpid()}"  # runs of these tests side by side do not see one another

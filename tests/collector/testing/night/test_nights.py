@@ -13,12 +13,12 @@ from soakwatch.engine.live_judging import LiveJudging
 from soakwatch.judge.live.evaluator import LiveEvaluator
 from soakwatch.record import RecordView, SeriesKey
 from soakwatch.record.follow import polls_due
-from soakwatch.testing.night.__main__ import command
-from soakwatch.testing.night.checks import broken, differences, lost_nothing, polled_alike
-from soakwatch.testing.night.faults import Fault, Kind, Night, draw
-from soakwatch.testing.night.lives import Lives, NightResult
 from soakwatch_model.finding import Outcome
 from soakwatch_model.roles import MONITOR
+from soakwatch_testing.night.__main__ import command
+from soakwatch_testing.night.checks import broken, differences, lost_nothing, polled_alike
+from soakwatch_testing.night.faults import Fault, Kind, Night, draw
+from soakwatch_testing.night.lives import Lives, NightResult
 
 REPOSITORY = Path(__file__).parents[4]
 
