@@ -281,7 +281,7 @@ def run(options: argparse.Namespace, folder: Path) -> None:
     print(f"{options.hours:g} h x {len(keys)} series x {options.interval:g} s: {counts.samples:,} samples")
     print(f"bytes a sample          {size / counts.samples:.3f}  (file {size / 1e6:.1f} MB)")
     print(f"committed samples/s     {counts.samples / wall:,.0f} wall, {counts.samples / cpu:,.0f} CPU")
-    print(f"longest put             {longest * 1e3:.0f} ms (with a sealing); finish {finished:.2f} s")
+    print(f"longest put             {longest * 1e3:.0f} ms (with a compaction); finish {finished:.2f} s")
     print(f"one series ({length:,})   median {statistics.median(times) * 1e3:.1f} ms, worst {max(times) * 1e3:.1f} ms")
     print(f"all series, one view    {every:.2f} s")
     print(f"resident memory         {'   '.join(memory)}   (generator included)")

@@ -4,7 +4,7 @@
     python tests/bench/zoom.py --polls 3600              the same in blocks of an hour, as an import makes them
     python tests/bench/zoom.py --record /tmp/full        a record that is there
 
-Blocks are as long as a run with so many series seals them (324 polls of 987 series). The server is a process of its own
+Blocks are as long as those of a run with so many series (324 polls of 987 series). The server is a process of its own
 (``soakwatch serve``); a question is for 12 series drawn at random, at 2000 points each, then for the same again, a
 tenth narrower. Times are those of who asks; CPU is the server's.
 """
@@ -152,7 +152,7 @@ def main() -> None:
     """Run the bench."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--record", type=Path, help="the folder of a record")
-    parser.add_argument("--polls", type=int, default=324, help="polls of a sealed block")
+    parser.add_argument("--polls", type=int, default=324, help="polls of a block")
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()

@@ -46,7 +46,7 @@ def through(file: Path, folder: Path, patch: pytest.MonkeyPatch, model: Model = 
     context, record = begin(plan, folder, time, ["soakwatch", "run", file.name], stop_on_fail=False)
     end_ns = time.run(Soak(context, record, time, machine=machine).watch())
     assert end_ns - context.start_ns <= round(plan.duration_s * 1e9)  # a search ends when it has found
-    record.seal(final=True)
+    record.compact(final=True)
     record.set_meta("ended_ns", str(end_ns))
     freeze(record, folder)
     verdict = judged(folder, record, end_ns)

@@ -69,7 +69,7 @@ def sealed_run(folder: Path, *, seed: int = 0, seconds: int = 120) -> Path:
         record.heartbeat(end_ns)
         record.keep_artifact(Artifact("capture/a", "text/plain", numbers.randbytes(2000)))
         record.set_cursor("influxdb", f"{seed}")
-        record.seal(final=True)
+        record.compact(final=True)
     with RecordView.open(folder) as view:
         verdict = judge_record(view, ended=True)
     with Record.open(folder) as record:

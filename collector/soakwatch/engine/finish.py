@@ -56,7 +56,7 @@ class Ending:
         """Judge the run, which ended at a time (UTC ns), and keep what was promised. Raises RecordError."""
         if self.record.displaced() and (failure := self.record.rescue()):
             raise RecordError(f"the record was taken away, and no copy of it could be written: {failure}")
-        self.record.seal(final=True)
+        self.record.compact(final=True)
         self.record.set_meta("ended_ns", str(end_ns))
         freeze(self.record, self.folder)
         try:

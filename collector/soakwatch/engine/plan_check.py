@@ -31,7 +31,7 @@ from soakwatch_model.metric_load import HEARD
 from soakwatch_model.roles import GENERATOR
 from soakwatch_model.sample import Answer, Fault, Sample, object_labels
 
-BYTES_PER_SAMPLE = 3.0  # what a sealed sample costs the record at most (tests/bench)
+BYTES_PER_SAMPLE = 3.0  # what a compacted sample costs the record at most (tests/bench)
 BETWEEN_POLLS_S = 1.0  # rates need two polls; the planned interval may be an hour
 _PRESENCE = {"process.up", "process.count", "process.restarts"}  # reported for absent processes as well
 DEVICE_CPU = "source.device.cpu.time"
@@ -245,7 +245,7 @@ def _sees_hosts(check: SourceCheck) -> bool:
 
 
 def disk_bytes(checks: tuple[SourceCheck, ...], duration_s: float) -> float:
-    """What the record will need: samples of the whole run times what a sealed sample costs."""
+    """What the record will need: samples of the whole run times what a compacted sample costs."""
     return sum(check.per_poll * check.polls(duration_s) for check in checks) * BYTES_PER_SAMPLE
 
 

@@ -1,7 +1,7 @@
-"""What is kept of sealed blocks between two questions: decoded arrays, where blocks lie in time, how many readings.
+"""What is kept of blocks between two questions: decoded arrays, where blocks lie in time, how many readings.
 
-Sealed blocks are never changed or removed, and their numbers only grow: what was read of them holds as long as the file
-is the same one.
+Blocks are never changed or removed, and their numbers only grow: what was read of them holds as long as the file is the
+same one.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Counted:
 
 
 class BlockCache:
-    """Arrays that were decoded of sealed blocks, by file and number, the last used ones; for several threads."""
+    """Arrays that were decoded of blocks, by file and number, the last used ones; for several threads."""
 
     def __init__(self, largest: int = MAX_BYTES) -> None:
         self._largest, self._size = largest, 0

@@ -1,4 +1,4 @@
-"""The codec of sealed blocks: int64, uint64 or float64 arrays as pcodec streams, bit for bit, with a checksum.
+"""The codec of blocks: int64, uint64 or float64 arrays as pcodec streams, bit for bit, with a checksum.
 
 pcodec was chosen by measurement (``tests/bench/record.py`` prints the table). Two things are done before it: floats
 that are whole numbers go as integers, and floats with few distinct values (shares k/N of a tick count) go as a table
@@ -28,21 +28,21 @@ def encode(values: Values) -> bytes:
     """One block of int64, uint64 or float64 values, shape (n,); the dtype comes back as well."""
     kind = values.dtype.kind
     if kind == "i":
-        return _sealed(b"q", _pco(values))
+        return _framed(b"q", _pco(values))
     if kind == "u":
-        return _sealed(b"Q", _pco(values))
+        return _framed(b"Q", _pco(values))
     floats = np.ascontiguousarray(values, dtype=np.float64)
     whole = _as_whole(floats)
     if whole is not None:
-        return _sealed(b"w", _pco(whole))
+        return _framed(b"w", _pco(whole))
     plain = b"d", _pco(floats)
     bits = np.ascontiguousarray(floats).view(np.uint64)
     table, index = np.unique(bits, return_inverse=True)
     if table.size * _TABLE_SHARE <= bits.size:
         head = _pco(table.view(np.float64))
         tabled = b"t", _LENGTH.pack(len(head)) + head + _pco(index.astype(np.uint32))
-        return _sealed(*min(plain, tabled, key=lambda packed: len(packed[1])))
-    return _sealed(*plain)
+        return _framed(*min(plain, tabled, key=lambda packed: len(packed[1])))
+    return _framed(*plain)
 
 
 def decode(block: bytes) -> Values:
@@ -82,7 +82,7 @@ def _as_whole(floats: NDArray[np.float64]) -> NDArray[np.int64] | None:
     return whole if bool(same.all()) else None
 
 
-def _sealed(kind: bytes, body: bytes) -> bytes:
+def _framed(kind: bytes, body: bytes) -> bytes:
     return _HEAD.pack(kind, _checksum(kind, body)) + body
 
 

@@ -1,4 +1,4 @@
-"""The readings and polls of a snapshot as arrays: sealed chunks and recent rows, decoded once and shared."""
+"""The readings and polls of a snapshot as arrays: chunks and recent rows, decoded once and shared."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from soakwatch.record._blocks import decode, decode_ints
+from soakwatch.record._compaction import layouts_of
 from soakwatch.record._effective_polls import EffectivePolls, PollColumns, effective_polls, in_order
 from soakwatch.record._owners import NEVER, Owner
 from soakwatch.record._recent import POLL_COLUMNS, Recent, typed_runs, unpack
-from soakwatch.record._sealing import layouts_of
 from soakwatch.record.merge import between, in_time, unified
 from soakwatch.record.model import Ints, Values
 
@@ -62,10 +62,10 @@ class Columns:
         """
         if owner is not None and len(sources) > 1:
             return between(*self._of_owner(series, sources, begin_ns, end_ns, owner), begin_ns, end_ns)
-        times, parts = self._sealed(series, begin_ns, end_ns)
+        times, parts = self._compacted(series, begin_ns, end_ns)
         fresh_times: list[Ints] = []
         for source in sources:
-            for time_ns, values in self.unsealed(source, series):
+            for time_ns, values in self.recent_of(source, series):
                 fresh_times.append(time_ns)
                 parts.append(values)
         if fresh_times:
@@ -73,7 +73,7 @@ class Columns:
         return between(*in_time(times, unified(parts)), begin_ns, end_ns)
 
     def recent(self, source: int) -> Recent:
-        """The polls of a source that are not sealed."""
+        """The polls of a source that are not compacted."""
         if source not in self._recent:
             if self._layouts is None:
                 self._layouts = layouts_of(self._sql)
@@ -131,7 +131,7 @@ class Columns:
             times = times[decode_ints(positions)]
         return times if offsets is None else times + decode_ints(offsets)
 
-    def _sealed(self, series: int, begin_ns: int | None, end_ns: int | None) -> tuple[Ints, list[Values]]:
+    def _compacted(self, series: int, begin_ns: int | None, end_ns: int | None) -> tuple[Ints, list[Values]]:
         if begin_ns is None and end_ns is None:
             rows = self._sql.execute("SELECT axis, data FROM block WHERE series=? ORDER BY id", (series,))
         else:
@@ -166,10 +166,10 @@ class Columns:
             (series, begin_ns, begin_ns, end_ns, end_ns),
         )
         parts = [(source, (self.axis_times(axis), decode(data))) for source, axis, data in rows]
-        parts += [(source, part) for source in sources for part in self.unsealed(source, series)]
+        parts += [(source, part) for source in sources for part in self.recent_of(source, series)]
         return owner.merged(parts)
 
-    def unsealed(self, source: int, series: int) -> list[tuple[Ints, Values]]:
+    def recent_of(self, source: int, series: int) -> list[tuple[Ints, Values]]:
         """The times and values of a series that are in no block yet, each stretch of one type by itself."""
         recent = self.recent(source)
         if series not in recent.pieces:

@@ -20,7 +20,7 @@ Value = None | int | float | str | bytes
 
 BUCKET_BITS = 6
 CHUNKS = "chunk"
-"""The part of the sealed blocks: a row of ``chunk`` stands for itself, its axes and its blocks."""
+"""The part of the blocks: a row of ``chunk`` stands for itself, its axes and its blocks."""
 POLLS = "poll"
 SEALS = "seal"
 """The part of the seals: linked like all others, and not covered by a seal itself."""

@@ -1,6 +1,6 @@
 """One poll for each due time: a poll that was answered late takes the place of the one that had been lost.
 
-The record keeps polls as they came, and what is sealed is never changed. A source that polls by itself and keeps what
+The record keeps polls as they came, and never changes what is compacted. A source that polls by itself and keeps what
 could not be fetched (``soakwatch.sources.abc.Backfills``) adds answered polls for due times that are accounted for
 already; here, where polls are counted, they take the place of the lost ones.
 """

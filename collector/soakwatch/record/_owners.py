@@ -205,11 +205,11 @@ class Owners:
                 mine = self._owner[series] == source
                 np.maximum.at(brought, series[mine], np.broadcast_to(times, series.shape)[mine])
         for source in shared:
-            self._read_sealed(sql, source, brought)
+            self._read_compacted(sql, source, brought)
         behind = np.isin(self._owner, list(shared)) & (brought < self.last)
         self._since[behind], self._stand_in[behind] = brought[behind], _ANYBODY
 
-    def _read_sealed(self, sql: sqlite3.Connection, source: int, brought: Ints) -> None:
+    def _read_compacted(self, sql: sqlite3.Connection, source: int, brought: Ints) -> None:
         """From the newest chunk of a source: what is not in it was brought before it."""
         chunk = sql.execute(
             "SELECT first_block, last_block, first_due_ns FROM chunk WHERE source=? ORDER BY first_seq DESC LIMIT 1",

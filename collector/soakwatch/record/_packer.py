@@ -1,4 +1,4 @@
-"""Which readings are admitted to the record, and the bytes in which a poll's readings are kept until sealing.
+"""Which readings are admitted to the record, and the bytes in which a poll's readings are kept until compaction.
 
 The readings of a poll are packed as 8-byte words, in the order of its layout: the series and, for each, whether the
 word is a float64 (``d``), an int64 (``q``) or a uint64 (``Q``). Polls of one source mostly have one shape, so what is

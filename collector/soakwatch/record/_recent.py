@@ -1,4 +1,4 @@
-"""Polls as they arrived, unpacked into columns: what sealing reads, and what a reader adds to the sealed blocks."""
+"""Polls as they arrived, unpacked into columns: what compaction reads, and what a reader adds to the blocks."""
 
 from __future__ import annotations
 

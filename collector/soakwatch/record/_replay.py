@@ -1,4 +1,4 @@
-"""Polls again, as they arrived: from a cursor on, through sealed chunks and recent rows alike.
+"""Polls again, as they arrived: from a cursor on, through chunks and recent rows alike.
 
 A cursor is a text ``SOURCE:SEQ SOURCE:SEQ ...``: how far each source has been read.
 """

@@ -1,10 +1,10 @@
 """The tables of a record, its version, and the steps that bring an older file up to date.
 
-Polls arrive in ``poll``, one row each, with the readings packed in the order of their ``layout``. Sealing moves them
+Polls arrive in ``poll``, one row each, with the readings packed in the order of their ``layout``. Compaction moves them
 into ``chunk`` (the columns of the polls of one source), ``axis`` (which polls a series has readings of, and how far
 their times are from the polls' starts; shared by all series that have the same) and ``block`` (the readings of one
-series). ``seq`` numbers the polls of a source from 1 and survives sealing. The ``source`` of a series is its owner, the
-first that brought it; blocks of other sources are what they stood in with (``owners``).
+series). ``seq`` numbers the polls of a source from 1 and survives compaction. The ``source`` of a series is its owner,
+the first that brought it; blocks of other sources are what they stood in with (``owners``).
 """
 
 from __future__ import annotations

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from soakwatch.core.errors import RecordError
 from soakwatch.record._chain import NewPoll
+from soakwatch.record._compaction import count_recent
 from soakwatch.record._packer import PollPacker
 from soakwatch.record._rows import last_time, sources_of, storable
-from soakwatch.record._sealing import count_recent
 from soakwatch.record.model import OUTCOME_NUMBERS, Source
 from soakwatch_model.event import Event
 from soakwatch_model.sample import Fault, Poll
@@ -35,7 +35,7 @@ class WriterState:
         self._sql = sql
         self.sources = {source.id: source for source in sources_of(sql)}
         self.packer = PollPacker(sql, self.sources)
-        self.recent = dict(count_recent(sql))  # source -> polls, samples that are not sealed
+        self.recent = dict(count_recent(sql))  # source -> polls, samples that are not compacted
         self.polls_ns = last_time(sql, None)
         self._next_seq: dict[int, int] = dict(
             sql.execute(
@@ -85,7 +85,7 @@ class WriterState:
         self.sources[source.id] = source
         self.packer.sources_changed()
 
-    def sealed(self, source: int, polls: int, samples: int) -> None:
+    def compacted(self, source: int, polls: int, samples: int) -> None:
         """So many polls and samples of a source are no longer recent."""
         before = self.recent.get(source, (polls, samples))
         self.recent[source] = before[0] - polls, before[1] - samples

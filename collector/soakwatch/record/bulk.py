@@ -1,4 +1,4 @@
-"""Readings that are all there already: successive polls of one source at once, straight into sealed blocks, and the
+"""Readings that are all there already: successive polls of one source at once, straight into blocks, and the
 small tables of a record that is made again from a copy elsewhere."""
 
 from __future__ import annotations

@@ -256,7 +256,7 @@ class Tail:
         return {number: (self._layouts[number][1], self._layouts[number][0][1]) for number in numbers}
 
     def _chunk(self, sql: sqlite3.Connection, source: int) -> Batch | None:
-        """The sealed chunk in which the next poll of a source lies, from that poll on."""
+        """The chunk in which the next poll of a source lies, from that poll on."""
         due_seq = self._read.get(source, 0) + 1
         row = sql.execute(
             "SELECT id, first_seq, polls, first_block, last_block, last_ns, due, outcome, error, duration FROM chunk"

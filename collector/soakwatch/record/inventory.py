@@ -47,7 +47,7 @@ class Inventory:
 
 
 def inventory_of(folder_or_file: Path) -> Inventory:
-    """Count what a record holds; no reading is decoded of what is sealed. Raises RecordError."""
+    """Count what a record holds; no reading is decoded of what is compacted. Raises RecordError."""
     with snapshot(folder_or_file) as sql:
         return _counted(sql)
 

@@ -1,7 +1,7 @@
-"""Series of records that are asked for again and again, by a page that zooms: sealed blocks are decoded once and kept.
+"""Series of records that are asked for again and again, by a page that zooms: blocks are decoded once and kept.
 
-A sealed block never changes, so what was decoded of it holds as long as its file is the same. A question reads only the
-blocks that touch its stretch of time. What is not sealed yet is read anew each time.
+A block never changes, so what was decoded of it holds as long as its file is the same. A question reads only the blocks
+that touch its stretch of time. What is not compacted yet is read anew each time.
 """
 
 from __future__ import annotations
@@ -102,8 +102,8 @@ class CachedView:
             begin_ns = None if begin_ns is None else max(begin_ns, owner.silence_ns)
         from_ns = begin_ns if owner is None or begin_ns is None else begin_ns - owner.silence_ns
         with self._reading():
-            parts = self._sealed(known.number, from_ns, end_ns)
-            parts += [(source, part) for source in sources for part in self._columns.unsealed(source, known.number)]
+            parts = self._compacted(known.number, from_ns, end_ns)
+            parts += [(source, part) for source in sources for part in self._columns.recent_of(source, known.number)]
             time_ns, value = _joined(parts) if owner is None else owner.merged(parts)
         trait = trait_of(key.metric, known.unit, known.kind)
         cut = between(time_ns, value, begin_ns, end_ns)
@@ -137,7 +137,7 @@ class CachedView:
         left = 0
         with self._reading():
             recent = {source: self._columns.recent(source) for source in self._sources}
-            alive = {number for fresh in recent.values() for number in fresh.pieces} | self._sealed_since(oldest_ns)
+            alive = {number for fresh in recent.values() for number in fresh.pieces} | self._compacted_since(oldest_ns)
         for key, known in every.items():
             if known.number not in alive:
                 continue
@@ -153,7 +153,7 @@ class CachedView:
                 left += 1
         return tuple(newest), left
 
-    def _sealed_since(self, begin_ns: int) -> set[int]:
+    def _compacted_since(self, begin_ns: int) -> set[int]:
         rows = self._sql.execute(
             "SELECT DISTINCT series FROM chunk JOIN block ON block.id BETWEEN first_block AND last_block"
             " WHERE last_ns>=?",
@@ -165,7 +165,7 @@ class CachedView:
         owner = self._sources.get(source)
         return Known(number, owner, unit, kind, None if owner is None else owner.cadence_s(metric))
 
-    def _sealed(self, series: int, begin_ns: int | None, end_ns: int | None) -> list[_Part]:
+    def _compacted(self, series: int, begin_ns: int | None, end_ns: int | None) -> list[_Part]:
         axes = self._blocks.axes(self._file, self._sql)
         touching = axes.touching(begin_ns, end_ns)
         if not touching.any():
@@ -234,7 +234,7 @@ def _is_text(part: str) -> bool:
 
 
 def _last(recent: Recent, number: int, from_ns: int) -> float | None:
-    """The newest of the readings that are not sealed, if it is not older than ``from_ns``."""
+    """The newest of the readings that are not compacted, if it is not older than ``from_ns``."""
     best: tuple[int, float] | None = None
     for layout, column, kind in recent.pieces.get(number, ()):
         group = recent.groups[layout]

@@ -16,10 +16,10 @@ from soakwatch.core.errors import RecordError
 from soakwatch.core.private_files import make_private_folder
 from soakwatch.record import _artifacts
 from soakwatch.record._chain import Chain, start_chain
+from soakwatch.record._compaction import COMPACT_POLLS, COMPACT_SAMPLES, compact_oldest, drop_unused_layouts
 from soakwatch.record._files import BUSY_S, connect, record_file, size_of
 from soakwatch.record._rows import CADENCES, EVENT_COLUMNS, event_of, last_time, storable
 from soakwatch.record._schema import RECORD_NAME, SCHEMA_VERSION, migrate, version_of
-from soakwatch.record._sealing import SEAL_POLLS, SEAL_SAMPLES, drop_unused_layouts, seal_oldest
 from soakwatch.record._sqlite_errors import RecordFullError, as_record_error, damaged
 from soakwatch.record._writer_state import POLL_INSERT, WriterState, change_event, insert_event
 from soakwatch.record.bulk import PollColumns, write_columns
@@ -47,7 +47,7 @@ class Record:
         self._connection, self._lock = connection, lock
         self._guard = threading.RLock()
         self._closed = False
-        self._pause = 0  # puts until sealing is tried again after the disk refused it
+        self._pause = 0  # puts until compaction is tried again after the disk refused it
         self._chain = Chain(connection)
         self._state = WriterState(connection)
         self._stale = False  # a transaction was rolled back: the state must be worked out again
@@ -169,10 +169,10 @@ class Record:
                 if row is not None:
                     rows.append(row)
             sql.executemany(POLL_INSERT, self._chain.linked(rows))
-        self._seal_one()
+        self._compact_one()
 
     def put_columns(self, source: Source, stretch: PollColumns) -> None:
-        """Store successive polls of a source sealed at once, for readings that are all there already."""
+        """Store successive polls of a source compacted at once, for readings that are all there already."""
         with self._writing() as sql:
             write_columns(sql, source, stretch)
         self._stale = True  # the state knows nothing of them
@@ -302,18 +302,18 @@ class Record:
                 self._chain = Chain(self._connection)
         return why
 
-    def seal(self, final: bool = False) -> None:  # noqa: FBT001, FBT002
-        """Seal every source that has enough recent polls; with ``final`` every poll of every source."""
+    def compact(self, final: bool = False) -> None:  # noqa: FBT001, FBT002
+        """Compact every source that has enough recent polls; with ``final`` every poll of every source."""
         for source in sorted(self._state.recent):
             while self._is_due(source) or (final and self._state.recent.get(source, (0, 0))[0]):
-                self._seal(source)
+                self._compact(source)
 
     def finish(self) -> bool:
-        """Seal everything and make one file of it that can be mailed.
+        """Compact everything and make one file of it that can be mailed.
 
         Returns False if readers kept the write-ahead log open, so that it stays beside the file; nothing is lost.
         """
-        self.seal(final=True)
+        self.compact(final=True)
         with self._writing() as sql:
             drop_unused_layouts(sql)
             self._state.packer.forget_layouts()
@@ -382,26 +382,26 @@ class Record:
 
     def _is_due(self, source: int) -> bool:
         polls, samples = self._state.recent.get(source, (0, 0))
-        return polls >= SEAL_POLLS or samples >= SEAL_SAMPLES
+        return polls >= COMPACT_POLLS or samples >= COMPACT_SAMPLES
 
-    def _seal_one(self) -> None:
-        """Seal one source if one is due. A disk that refuses is no failure of ``put``: the polls are stored."""
+    def _compact_one(self) -> None:
+        """Compact one source if one is due. A disk that refuses is no failure of ``put``: the polls are stored."""
         self._pause = max(0, self._pause - 1)
         due = next((source for source in self._state.recent if self._is_due(source)), None)
         if due is not None and not self._pause:
             try:
-                self._seal(due)
+                self._compact(due)
             except RecordError:
                 self._pause = 60
 
-    def _seal(self, source: int) -> None:
+    def _compact(self, source: int) -> None:
         with self._writing() as sql:
-            polls, samples, series = seal_oldest(sql, source, self._chain.compacts)
+            polls, samples, series = compact_oldest(sql, source, self._chain.compacts)
             sql.executemany("UPDATE series SET last_ns=? WHERE id=?", self._state.packer.last_of(series))
             if sql.execute("SELECT count(*) FROM layout").fetchone()[0] > _MAX_LAYOUTS:
                 drop_unused_layouts(sql)
                 self._state.packer.forget_layouts()
-        self._state.sealed(source, polls, samples)
+        self._state.compacted(source, polls, samples)
 
 
 def _make(path: Path, lock: int, fill: Callable[[Record], None] | None) -> None:

@@ -135,7 +135,7 @@ def test_a_network_that_is_cut_for_five_minutes_loses_nothing(tmp_path: Path, *,
         for begin in range(0, len(polls), 60):
             record.put(polls[begin : begin + 60])
             if final and begin % 360 == 0:
-                record.seal(final=True)  # the lost polls are sealed before the late polls arrive
+                record.compact(final=True)  # the lost polls are compacted before the late polls arrive
     ledger, seconds, values = whole(tmp_path)
     assert (ledger.due, ledger.got, ledger.lost, ledger.errors) == (1500, 1500, {}, ())
     lost = sum(poll.outcome is not PollOutcome.OK for poll in polls)
@@ -204,7 +204,7 @@ def test_what_a_killed_monitor_missed_is_made_up_for_after_it_resumes(tmp_path: 
     second_life = T0 + 300 * SECOND + (0 if interval_s == 1 else 7 * SECOND)
     with new_record(tmp_path, interval_s) as record:
         record.put(_ok(due, due) for due in range(T0, T0 + 100 * SECOND, every))
-        record.seal(final=True)
+        record.compact(final=True)
     with Record.open(tmp_path) as record:
         lost = range(T0 + 100 * SECOND, second_life, every)
         record.put(Poll(1, due, due, 0, gap, "the monitor was not running", NOTHING) for due in lost)
@@ -259,7 +259,7 @@ def test_whoever_follows_the_run_counts_the_same_polls(tmp_path: Path) -> None:
         for begin in range(0, len(polls), 90):
             record.put(polls[begin : begin + 90])
             if begin == 1800:
-                record.seal(final=True)
+                record.compact(final=True)
             following.read()
             with RecordView.open(tmp_path) as view:
                 assert following.through("whole").ledgers(following.window) == view.ledgers(view.window())

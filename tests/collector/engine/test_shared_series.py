@@ -108,8 +108,8 @@ def account(folder: Path) -> list[tuple[int, str, str, int]]:
         return [(fault.source, fault.metric, fault.text, fault.count) for fault in view.faults()]
 
 
-@pytest.mark.parametrize("sealed", [False, True])
-def test_a_counter_that_two_sources_see_never_falls(tmp_path: Path, *, sealed: bool) -> None:
+@pytest.mark.parametrize("compacted", [False, True])
+def test_a_counter_that_two_sources_see_never_falls(tmp_path: Path, *, compacted: bool) -> None:
     """SNMP shows a counter of some seconds ago, SSH that of now: mixed it would fall; the first one's is kept."""
     record, (snmp, ssh) = new(tmp_path, snmp=10, ssh=1)
     with record, Batches(record) as batches:
@@ -117,9 +117,9 @@ def test_a_counter_that_two_sources_see_never_falls(tmp_path: Path, *, sealed: b
             if now % 10 == 0:
                 batches.put([poll_of(snmp, now, {IDLE: cached(now), MEMORY: 5000})])
             batches.put([poll_of(ssh, now, {IDLE: float(now), MEMORY: 9000, PROCESSES: now % 7}, late_s=0.05)])
-            if sealed and now % 100 == 99:
+            if compacted and now % 100 == 99:
                 batches.write()
-                record.seal(final=True)
+                record.compact(final=True)
     idle = of(tmp_path, IDLE)
     assert idle.value.tolist() == [cached(now) for now in range(0, 600, 10)]
     assert idle.cadence_s == 10
@@ -153,10 +153,10 @@ def test_findings_count_the_samples_that_were_expected(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("sealed", [False, True])
+@pytest.mark.parametrize("compacted", [False, True])
 @pytest.mark.parametrize(("interval_s", "silence_s"), [(1, 60), (10, 60), (30, 150)])
 def test_another_source_stands_in_until_the_owner_is_back(
-    tmp_path: Path, interval_s: int, silence_s: int, *, sealed: bool
+    tmp_path: Path, interval_s: int, silence_s: int, *, compacted: bool
 ) -> None:
     """SNMP is away from 300 s to 900 s: SSH fills in 60 s or five intervals later, and not once SNMP is back."""
     record, (snmp, ssh) = new(tmp_path, snmp=interval_s, ssh=5)
@@ -167,9 +167,9 @@ def test_another_source_stands_in_until_the_owner_is_back(
                 batches.put([lost(snmp, now) if away else poll_of(snmp, now, {SWITCHES: 1000 + now})])
             if now % 5 == 0:
                 batches.put([poll_of(ssh, now, {SWITCHES: 1000 + now}, late_s=0.5)])
-            if sealed and now % 50 == 0:
+            if compacted and now % 50 == 0:
                 batches.write()
-                record.seal(final=True)
+                record.compact(final=True)
     last = (299 // interval_s) * interval_s
     first = -(-(last + silence_s) // 5) * 5
     assert seconds(tmp_path) == [
@@ -224,17 +224,17 @@ def test_two_stand_ins_do_not_mix_either(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("sealed", [False, True])
-def test_late_polls_of_the_owner_take_the_place_of_the_stand_in(tmp_path: Path, *, sealed: bool) -> None:
+@pytest.mark.parametrize("compacted", [False, True])
+def test_late_polls_of_the_owner_take_the_place_of_the_stand_in(tmp_path: Path, *, compacted: bool) -> None:
     """An agent that was cut off brings what it saw: all of it is read, and nothing of the one that stood in."""
     record, (agent, snmp) = new(tmp_path, agent=1, snmp=10)
     with record, Batches(record) as batches:
         for now in range(600):
             cut = 100 <= now < 400
             if now == 400:
-                if sealed:
+                if compacted:
                     batches.write()
-                    record.seal(final=True)
+                    record.compact(final=True)
                 batches.put([poll_of(agent, missed, {SWITCHES: 10 * missed}) for missed in range(100, 400)])
             batches.put([lost(agent, now) if cut else poll_of(agent, now, {SWITCHES: 10 * now})])
             if now % 10 == 0:
@@ -265,15 +265,15 @@ def test_late_polls_of_another_source_fill_the_gap_of_the_owner(tmp_path: Path) 
     assert seconds(tmp_path) == [*range(0, 100, 10), *range(150, 400), *range(400, 600, 10)]
 
 
-def away_and_back(folder: Path, again_s: int | None = None, *, sealed: bool = False) -> None:
+def away_and_back(folder: Path, again_s: int | None = None, *, compacted: bool = False) -> None:
     """A record of an owner that is away from 100 s to 400 s; it is closed and opened ``again_s`` after its begin."""
     record, (snmp, ssh) = new(folder, snmp=5, ssh=5)
     batches = Batches(record)
     for now in range(0, 600, 5):
         if now == again_s:
             batches.write()
-            if sealed:
-                record.seal(final=True)
+            if compacted:
+                record.compact(final=True)
             record.close()
             record = Record.open(folder)
             batches = Batches(record)
@@ -293,11 +293,11 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("sealed", [False, True])
+@pytest.mark.parametrize("compacted", [False, True])
 @pytest.mark.parametrize("again_s", [50, 130, 250, 450])
-def test_a_resumed_run_goes_on_as_it_was(tmp_path: Path, once: Path, again_s: int, *, sealed: bool) -> None:
+def test_a_resumed_run_goes_on_as_it_was(tmp_path: Path, once: Path, again_s: int, *, compacted: bool) -> None:
     """The record is closed and opened before the owner is away, while it is missed, stood in for, and back."""
-    away_and_back(tmp_path, again_s, sealed=sealed)
+    away_and_back(tmp_path, again_s, compacted=compacted)
     for names in (SWITCHES, MEMORY):
         whole, resumed = of(once, names), of(tmp_path, names)
         assert resumed.time_ns.tolist() == whole.time_ns.tolist()
@@ -348,7 +348,7 @@ def test_an_owner_is_never_mixed_with_others(tmp_path: Path, seed: int) -> None:
                     batches.write()
                     following = following or RunFollower(folder, planned_rules(()), {})
                     following.read()
-                    record.seal(final=count % 180 == 179)
+                    record.compact(final=count % 180 == 179)
     assert following is not None
     following.read()
     recent = following.through("recent")

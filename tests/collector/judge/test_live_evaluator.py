@@ -236,7 +236,7 @@ def test_rules_of_the_whole_run_say_what_the_record_says(tmp_path: Path, back: b
         if minute == 30:
             device.record.begin_phase("soak", T0 + device.elapsed_s * SECOND)
         if minute % 40 == 39:
-            device.record.seal(final=True)
+            device.record.compact(final=True)
     with RecordView.open(device.folder) as view:
         final = judge_record(view, only=[rule.name for rule in rules]).findings
     device.record.close()

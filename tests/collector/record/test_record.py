@@ -1,4 +1,4 @@
-"""What is put into a record comes out of it, sealed or not."""
+"""What is put into a record comes out of it, compacted or not."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from soakwatch.core.errors import RecordError
 from soakwatch.record import Record, RecordView, SeriesKey
-from soakwatch.record._sealing import SEAL_POLLS
+from soakwatch.record._compaction import COMPACT_POLLS
 from soakwatch.record._writer_state import MAX_REASONS
 from soakwatch_model.sample import NOTHING, Answer, Fault, Poll, PollOutcome, Sample, object_text
 from soakwatch_model.window import Window
@@ -72,16 +72,16 @@ POLLS = st.lists(st.dictionaries(LABELS, FLOATS | INTS, max_size=4), min_size=1,
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(POLLS, st.integers(0, 12), st.booleans())
-def test_every_reading_comes_back(batches: Sequence[Mapping[str, float]], sealed: int, finish: bool) -> None:
-    """Any finite float, any 64-bit integer and any label come back from sealed and from recent polls alike."""
+def test_every_reading_comes_back(batches: Sequence[Mapping[str, float]], compacted: int, finish: bool) -> None:
+    """Any finite float, any 64-bit integer and any label come back from compacted and from recent polls alike."""
     expected: dict[str, list[tuple[int, float]]] = {}
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         folder = Path(name) / "run"
         record, source = new(folder)
         stack.callback(record.close)
         for index, values in enumerate(batches):
-            if index == sealed:
-                record.seal(final=True)
+            if index == compacted:
+                record.compact(final=True)
             labelled = {(OFFSET, object_text(thing=label)): value for label, value in values.items()}
             written = poll(source, index, labelled)
             record.put([written])
@@ -112,8 +112,8 @@ def test_every_reading_comes_back(batches: Sequence[Mapping[str, float]], sealed
         }
 
 
-def test_sealing_changes_nothing(tmp_path: Path) -> None:
-    """Series, polls and counts are the same before and after sealing, with layouts that change and late readings."""
+def test_compaction_changes_nothing(tmp_path: Path) -> None:
+    """Series, polls and counts are the same before and after compaction, with layouts that change and late readings."""
     rng = np.random.default_rng(3)
     record, source = new(tmp_path / "run")
     with record:
@@ -132,7 +132,7 @@ def test_sealing_changes_nothing(tmp_path: Path) -> None:
         before = readings(tmp_path / "run"), replayed(tmp_path / "run")
         with RecordView.open(tmp_path / "run") as view:
             counts, ledgers = view.counts(), view.ledgers(view.window())
-        record.seal(final=True)
+        record.compact(final=True)
         after = readings(tmp_path / "run"), replayed(tmp_path / "run")
         assert after[0] == before[0]
         assert [(p.due_ns, sorted(map(repr, p.answer.samples))) for p in after[1]] == [
@@ -144,14 +144,14 @@ def test_sealing_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_a_stretch_of_a_series_is_cut_at_its_edges(tmp_path: Path) -> None:
-    """A stretch holds begin <= time < end, across sealed blocks and recent polls, and knows the source's cadence."""
+    """A stretch holds begin <= time < end, across compacted blocks and recent polls, and knows the source's cadence."""
     record, source = new(tmp_path)
     key = SeriesKey("dut", RSS, "process=a")
     with record:
         for index in range(90):
             record.put([poll(source, index, {(RSS, "process=a"): 4096 * index})])
             if index in {29, 59}:
-                record.seal(final=True)
+                record.compact(final=True)
         with RecordView.open(tmp_path) as view:
             whole = view.series(key)
             for low, high in [(0, 90), (10, 20), (25, 70), (60, 61), (80, 200), (95, 99), (30, 60)]:
@@ -206,8 +206,8 @@ def test_refused_readings_become_faults_and_the_others_stay(tmp_path: Path) -> N
     assert any("ahead" in text for _, text in faults)
 
 
-def test_readings_that_step_back_are_refused_after_sealing_and_reopening_too(tmp_path: Path) -> None:
-    """The latest time of a series outlives sealing, closing and reopening."""
+def test_readings_that_step_back_are_refused_after_compaction_and_reopening_too(tmp_path: Path) -> None:
+    """The latest time of a series outlives compaction, closing and reopening."""
     record, source = new(tmp_path)
 
     def read(index: int, read_at: int, value: int) -> Poll:
@@ -216,7 +216,7 @@ def test_readings_that_step_back_are_refused_after_sealing_and_reopening_too(tmp
 
     with record:
         record.put([read(100, 100, 1)])
-        record.seal(final=True)
+        record.compact(final=True)
         record.put([read(101, 99, 2)])
     with Record.open(tmp_path) as record:
         record.put([read(102, 100, 3), read(103, 101, 4)])
@@ -247,11 +247,11 @@ def test_a_counter_crosses_every_border(tmp_path: Path) -> None:
         for index, value in enumerate(values):
             record.put([poll(source, index, {key: value})])
             if index == 4:
-                record.seal(final=True)
+                record.compact(final=True)
         assert next(iter(readings(tmp_path).values()))[2] == values
         record.put([poll(source, 8, {key: 0.5}), poll(source, 9, {key: 2**53 + 1}), poll(source, 10, {key: 5})])
         record.put([poll(source, 11, {key: 2**64 - 1})])
-        record.seal(final=True)
+        record.compact(final=True)
         assert [s.value for p in replayed(tmp_path) for s in p.answer.samples] == [
             *values,
             0.5,
@@ -277,8 +277,8 @@ def test_faults_are_counted_and_bounded(tmp_path: Path) -> None:
     assert others[-1].text == f"further reasons, the first of them: errno {MAX_REASONS}"
 
 
-def test_polls_are_read_on_from_a_cursor_across_sealing(tmp_path: Path) -> None:
-    """A sink that stops anywhere goes on there, whatever was sealed meanwhile: no poll is lost or comes twice."""
+def test_polls_are_read_on_from_a_cursor_across_compaction(tmp_path: Path) -> None:
+    """A sink that stops anywhere goes on there, whatever was compacted meanwhile: no poll is lost or comes twice."""
     record, first = new(tmp_path)
     second = record.source("dut", "local", "another", SECOND, required=False).id
     with record:
@@ -288,7 +288,7 @@ def test_polls_are_read_on_from_a_cursor_across_sealing(tmp_path: Path) -> None:
             record.put([poll(first, index, {(RSS, "process=a"): index} if index % 7 else {}, outcome)])
             record.put([poll(second, index, {("system.uptime", ""): index, ("load.requests", ""): index})])
             if index % 30 == 29:
-                record.seal(final=True)
+                record.compact(final=True)
             if index % 9 == 8:
                 with RecordView.open(tmp_path) as view:
                     polls, cursor = view.polls_after(record.cursor("sink"), 5)
@@ -317,7 +317,7 @@ def test_ledgers_tell_how_polls_ended(tmp_path: Path) -> None:
             else:
                 record.put([poll(source, index, {(RSS, "process=a"): 1})])
             if index == 7:
-                record.seal(final=True)
+                record.compact(final=True)
         record.source("dut", "icmp", "ping", SECOND, required=False)
         with RecordView.open(tmp_path) as view:
             ledger, other = view.ledgers(Window(T0 + 2 * SECOND, T0 + 20 * SECOND))
@@ -331,40 +331,40 @@ def test_ledgers_tell_how_polls_ended(tmp_path: Path) -> None:
     assert (silent.due, silent.got, silent.longest_gap) == (3, 0, None)
 
 
-def test_sealing_happens_by_itself(tmp_path: Path) -> None:
-    """Once a source has enough recent polls they are sealed by the put that brings the last of them."""
+def test_compaction_happens_by_itself(tmp_path: Path) -> None:
+    """Once a source has enough recent polls they are compacted by the put that brings the last of them."""
     record, source = new(tmp_path)
     with record:
-        record.put([poll(source, index, {(RSS, "process=a"): index}) for index in range(SEAL_POLLS - 1)])
+        record.put([poll(source, index, {(RSS, "process=a"): index}) for index in range(COMPACT_POLLS - 1)])
         wide = record.size_bytes
-        record.put([poll(source, SEAL_POLLS, {(RSS, "process=a"): 5})])
-        record.put([poll(source, SEAL_POLLS + 1, {(RSS, "process=a"): 6})])
+        record.put([poll(source, COMPACT_POLLS, {(RSS, "process=a"): 5})])
+        record.put([poll(source, COMPACT_POLLS + 1, {(RSS, "process=a"): 6})])
         with RecordView.open(tmp_path) as view:
-            assert view.counts().polls == SEAL_POLLS + 1
-            assert len(view.series(view.keys()[0])) == SEAL_POLLS + 1
+            assert view.counts().polls == COMPACT_POLLS + 1
+            assert len(view.series(view.keys()[0])) == COMPACT_POLLS + 1
         record.finish()
         assert record.size_bytes < wide / 3
 
 
 def test_a_view_sees_one_moment(tmp_path: Path) -> None:
-    """What is put and sealed after a view was opened is seen by the next view, not by this one."""
+    """What is put and compacted after a view was opened is seen by the next view, not by this one."""
     record, source = new(tmp_path)
     with record:
         record.put([poll(source, 0, {(RSS, "process=a"): 1})])
         with RecordView.open(tmp_path) as view:
             record.put([poll(source, 1, {(RSS, "process=a"): 2})])
-            record.seal(final=True)
+            record.compact(final=True)
             assert view.series(SeriesKey("dut", RSS, "process=a")).value.tolist() == [1]
         assert next(iter(readings(tmp_path).values()))[2] == [1, 2]
 
 
 def test_of_two_sources_the_first_brings_a_series(tmp_path: Path) -> None:
-    """What two sources of a target see is one series, from the one that brought it first, sealed or not."""
+    """What two sources of a target see is one series, from the one that brought it first, compacted or not."""
     record, first = new(tmp_path)
     second = record.source("dut", "agent", "agent", SECOND, required=True).id
     with record:
         record.put([poll(first, 0, {("system.uptime", ""): 0}), poll(second, 1, {("system.uptime", ""): 1})])
-        record.seal(final=True)
+        record.compact(final=True)
         record.put([poll(second, 2, {("system.uptime", ""): 2}), poll(first, 3, {("system.uptime", ""): 3})])
     assert [values for _, _, values in readings(tmp_path).values()] == [[0, 3]]
 

@@ -1,4 +1,4 @@
-"""The codec of sealed blocks gives back every bit, or says that it cannot."""
+"""The codec of blocks gives back every bit, or says that it cannot."""
 
 from __future__ import annotations
 

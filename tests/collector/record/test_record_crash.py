@@ -21,7 +21,7 @@ from soakwatch.record import Record, RecordView
 from soakwatch_model.event import Event
 from soakwatch_model.sample import Answer, Fault, Poll, PollOutcome, Sample
 
-folder, seal_every = Path(sys.argv[1]), int(sys.argv[2])
+folder, compact_every = Path(sys.argv[1]), int(sys.argv[2])
 record = Record.open(folder) if (folder / "record.sqlite").exists() else Record.create(folder)
 record.target("dut", "dut")
 source = record.source("dut", "local", "dut/local", 10**9, required=True).id
@@ -35,37 +35,37 @@ for at in range(first, first + 100_000):
     answer = Answer(samples, events, (Fault("load.latency", "", "no"),))
     record.put([Poll(source, due, due, 1, PollOutcome.OK, None, answer)])
     print(at, flush=True)
-    if at % seal_every == seal_every - 1:
-        print("sealing", flush=True)
-        record.seal(final=True)
+    if at % compact_every == compact_every - 1:
+        print("compaction", flush=True)
+        record.compact(final=True)
 """
 
 
-def killed_after(folder: Path, lines: int, seal_every: int, *, in_sealing: bool) -> int:
-    """Run the writer, kill it after so many reported batches (or as the next sealing begins); the last one reported."""
+def killed_after(folder: Path, lines: int, compact_every: int, *, in_compaction: bool) -> int:
+    """Run the writer, kill it after so many reported batches (or as a compaction begins); the last one reported."""
     last = -1
-    command = [sys.executable, "-c", WRITER, str(folder), str(seal_every)]
+    command = [sys.executable, "-c", WRITER, str(folder), str(compact_every)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
         assert writer.stdout is not None
         for seen, line in enumerate(writer.stdout):
-            if line.strip() != "sealing":
+            if line.strip() != "compaction":
                 last = int(line)
-            if seen >= lines and (not in_sealing or line.strip() == "sealing"):
+            if seen >= lines and (not in_compaction or line.strip() == "compaction"):
                 writer.send_signal(signal.SIGKILL)
                 break
         for line in writer.stdout:
-            if line.strip() != "sealing":
+            if line.strip() != "compaction":
                 last = int(line)
         assert writer.wait(240) == -signal.SIGKILL
     return last
 
 
-@pytest.mark.parametrize("in_sealing", [pytest.param(False, marks=pytest.mark.slow), True])
-def test_kill_9_loses_at_most_the_batch_in_flight(tmp_path: Path, in_sealing: bool) -> None:
+@pytest.mark.parametrize("in_compaction", [pytest.param(False, marks=pytest.mark.slow), True])
+def test_kill_9_loses_at_most_the_batch_in_flight(tmp_path: Path, in_compaction: bool) -> None:
     """Every batch that was reported as committed is there after each kill, whole, once, and in order."""
     dice = random.Random(7)
     for _ in range(5):
-        last = killed_after(tmp_path, dice.randrange(1, 120), dice.randrange(3, 40), in_sealing=in_sealing)
+        last = killed_after(tmp_path, dice.randrange(1, 120), dice.randrange(3, 40), in_compaction=in_compaction)
         with RecordView.open(tmp_path) as view:
             counts = view.counts()
             assert counts.polls in {last + 1, last + 2}, "only the batch in flight may be there or not"
@@ -107,16 +107,16 @@ def resident():
 
 
 tracemalloc.start()
-for sealing in range(50):
+for compaction in range(50):
     polls = []
-    for at in range(sealing * 100, sealing * 100 + 100):
+    for at in range(compaction * 100, compaction * 100 + 100):
         due = 10**18 + at * 10**9
         samples = tuple([Sample("process.memory.usage", name, at * 4096, due) for name in names])
         polls.append(Poll(source, due, due, 1, PollOutcome.OK, None, Answer(samples, (), ())))
     record.put(polls)
-    record.seal(final=True)
+    record.compact(final=True)
     del polls, samples
-    if sealing in (9, 49):
+    if compaction in (9, 49):
         gc.collect()
         print(tracemalloc.get_traced_memory()[0], resident())
 """
@@ -124,7 +124,7 @@ for sealing in range(50):
 
 @pytest.mark.slow
 def test_memory_does_not_grow_with_the_run(tmp_path: Path) -> None:
-    """Between the tenth and the fiftieth sealing the writer's memory does not grow."""
+    """Between the tenth and the fiftieth compaction the writer's memory does not grow."""
     done = subprocess.run(
         [sys.executable, "-c", GROWTH, str(tmp_path / "run")], capture_output=True, text=True, check=True
     )

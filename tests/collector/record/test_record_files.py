@@ -63,7 +63,7 @@ def test_a_second_writer_is_refused_while_the_first_lives(tmp_path: Path) -> Non
 
 
 def test_a_reader_in_another_process_reads_while_the_run_goes_on(tmp_path: Path) -> None:
-    """Another process sees whole polls, more and more of them, while this one puts and seals."""
+    """Another process sees whole polls, more and more of them, while this one puts and compacts."""
     code = """
         import sys
         from pathlib import Path
@@ -90,7 +90,7 @@ def test_a_reader_in_another_process_reads_while_the_run_goes_on(tmp_path: Path)
             for index in range(1, 400):
                 record.put([small_poll(source, index)])
                 if index % 60 == 0:
-                    record.seal(final=True)
+                    record.compact(final=True)
             seen = reader.stdout.read().split()
             assert reader.wait(240) == 0, reader.stderr.read()
     assert len(seen) > 2
@@ -234,7 +234,7 @@ def test_a_migration_is_whole_or_nothing(tmp_path: Path) -> None:
     connection.close()
 
 
-def sealed(folder: Path) -> Path:
+def compacted(folder: Path) -> Path:
     """A finished record of some size."""
     with small_record(folder, 300) as record:
         assert record.finish()
@@ -244,7 +244,7 @@ def sealed(folder: Path) -> Path:
 @pytest.mark.parametrize("share", [0.0, 0.0005, 0.001, 0.3, 0.9, 0.99])
 def test_a_truncated_record_is_one_sentence(tmp_path: Path, share: float) -> None:
     """A record that was cut short anywhere is refused in one sentence with a remedy."""
-    file = sealed(tmp_path)
+    file = compacted(tmp_path)
     size = int(file.stat().st_size * share)
     os.truncate(file, size)
     with pytest.raises(RecordError) as caught:
@@ -254,7 +254,7 @@ def test_a_truncated_record_is_one_sentence(tmp_path: Path, share: float) -> Non
 
 def test_damage_anywhere_is_noticed_or_harmless(tmp_path: Path) -> None:
     """Whatever page is overwritten, a series is either right or refused in one sentence; it is never wrong."""
-    file = sealed(tmp_path)
+    file = compacted(tmp_path)
     whole, right = file.read_bytes(), first_values(tmp_path)
     refused = 0
     for index in range(0, len(whole), 4096):

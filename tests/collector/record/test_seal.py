@@ -189,7 +189,7 @@ with Record.open(Path(sys.argv[1])) as record:
         record.put([small_poll(1, second)])
         record.add_event("dut", Event("note", "dut", "", second, None, {}), "user")
         if second % 40 == 39:
-            record.seal(final=True)
+            record.compact(final=True)
         print(second, flush=True)
 """
 

@@ -53,7 +53,7 @@ def late_poll(source: int, index: int, value: float, late_s: float) -> Poll:
 
 
 def test_it_is_what_a_view_reads_while_the_record_grows(tmp_path: Path) -> None:
-    """Seeded: two sources of one target, sealed now and then; every stretch is equal, asked again and again."""
+    """Seeded: two sources of one target, compacted now and then; every stretch is equal, asked again and again."""
     rng, blocks = random.Random(7), BlockCache()
     memory = SeriesKey("dut", "system.memory.usage", "")
     with Record.create(tmp_path) as record:
@@ -67,7 +67,7 @@ def test_it_is_what_a_view_reads_while_the_record_grows(tmp_path: Path) -> None:
                 record.put([late_poll(first, index, 4096.0 * rng.randrange(1000), 0.25)])
             record.put([late_poll(second, index, 4096 * rng.randrange(1000), 0.5)])
             if rng.random() < 0.01:
-                record.seal(final=True)
+                record.compact(final=True)
             if rng.random() < 0.05:
                 begin_ns = rng.choice([None, T0 + rng.randrange(1200) * SECOND])
                 end_ns = rng.choice([None, (begin_ns or T0) + rng.randrange(600) * SECOND])
@@ -82,7 +82,7 @@ def test_only_blocks_of_the_stretch_are_decoded_and_each_once(tmp_path: Path, mo
     with small_record(tmp_path) as record:
         for part in range(10):
             record.put([small_poll(1, index) for index in range(100 * part, 100 * part + 100)])
-            record.seal(final=True)
+            record.compact(final=True)
     decoded: list[int] = []
 
     def counting(data: bytes) -> Values:
@@ -104,7 +104,7 @@ def test_what_is_kept_is_bounded_and_still_right(tmp_path: Path) -> None:
     with small_record(tmp_path) as record:
         for part in range(10):
             record.put([small_poll(1, index) for index in range(100 * part, 100 * part + 100)])
-            record.seal(final=True)
+            record.compact(final=True)
     blocks = BlockCache(largest=4000)
     for key in KEYS[:10]:
         assert same(held(tmp_path, key, blocks), viewed(tmp_path, key))
@@ -112,7 +112,7 @@ def test_what_is_kept_is_bounded_and_still_right(tmp_path: Path) -> None:
 
 
 def test_readings_are_counted_and_counted_on(tmp_path: Path) -> None:
-    """Sealed ones once and for all, the others anew."""
+    """Compacted ones once and for all, the others anew."""
     blocks = BlockCache()
 
     def counts() -> set[int]:
@@ -121,20 +121,20 @@ def test_readings_are_counted_and_counted_on(tmp_path: Path) -> None:
 
     with small_record(tmp_path, 30) as record:
         assert counts() == {30}
-        record.seal(final=True)
+        record.compact(final=True)
         assert counts() == {30}
         record.put([small_poll(1, index) for index in range(30, 50)])
         assert counts() == {50}
-        record.seal(final=True)
+        record.compact(final=True)
     assert counts() == {50}
 
 
 def test_newest_readings_are_of_the_present_only(tmp_path: Path) -> None:
-    """Sealed or not; what was last read before the given time is not returned, and no more than are wanted."""
+    """Compacted or not; what was last read before the given time is not returned, and no more than are wanted."""
     with small_record(tmp_path, 40) as record:
-        for sealed in (False, True):
-            if sealed:
-                record.seal(final=True)
+        for compacted in (False, True):
+            if compacted:
+                record.compact(final=True)
             with cached_view(tmp_path, BlockCache()) as view:
                 newest, left = view.newest(lambda _: T0 + 39 * SECOND, 20)
                 assert [value for _, _, value in newest] == [39 * 4096 + n for n in sorted(range(50), key=str)[:20]]
@@ -151,7 +151,7 @@ def test_another_record_of_the_same_name_is_another(tmp_path: Path) -> None:
             record.set_meta("start_ns", str(T0 + offset))
             record.source("dut", "local", "dut/local", SECOND, required=True)
             record.put([small_poll(1, index + offset) for index in range(20)])
-            record.seal(final=True)
+            record.compact(final=True)
         assert same(held(folder, KEYS[0], blocks), viewed(folder, KEYS[0]))
         for file in folder.iterdir():
             file.unlink()
@@ -161,7 +161,7 @@ def test_another_record_of_the_same_name_is_another(tmp_path: Path) -> None:
 def test_a_damaged_block_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As of any other reader."""
     with small_record(tmp_path, 20) as record:
-        record.seal(final=True)
+        record.compact(final=True)
     monkeypatch.setattr("soakwatch.record.series_cache.decode", lambda data: decode(data[:-1]))
     with pytest.raises(RecordError, match="is damaged"):
         held(tmp_path, KEYS[0], BlockCache())

@@ -104,7 +104,7 @@ def test_polls_outside_the_window_are_left_out() -> None:
 
 @pytest.mark.parametrize("count", [50, 9000])
 def test_a_record_knows_how_each_poll_ended(tmp_path: Path, count: int) -> None:
-    """Every poll comes back with its due time and outcome in order of time, from sealed blocks and recent rows."""
+    """Every poll comes back with its due time and outcome in order of time, from compacted blocks and recent rows."""
     kinds = (PollOutcome.OK, PollOutcome.FAILED, PollOutcome.GAP)
     with Record.create(tmp_path / "run") as record:
         record.target("dut", "dut")

@@ -48,7 +48,7 @@ def record(tmp_path: Path) -> Record:
 
 
 def test_the_counts_are_those_of_the_ledger(record: Record, tmp_path: Path) -> None:
-    """Asked again and again while polls come, some of them lost, some late, and while they are sealed."""
+    """Asked again and again while polls come, some of them lost, some late, and while they are compacted."""
     chooser = random.Random(5)
     source = record.source("dut", "local", "local", SECOND, required=True)
     record.begin_phase("baseline", BEGIN)
@@ -58,7 +58,7 @@ def test_the_counts_are_those_of_the_ledger(record: Record, tmp_path: Path) -> N
         for index in range(0, 400, 10):
             record.put([poll(source.id, n, chooser.choice(outcomes)) for n in range(index, index + 10)])
             if index % 100 == 90:
-                record.seal(final=False)
+                record.compact(final=False)
             (state,) = reader.read(BEGIN + index * SECOND).sources
             with RecordView.open(tmp_path / "run") as view:
                 outcomes_read = view.poll_outcomes(source.id)

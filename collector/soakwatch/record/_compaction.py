@@ -1,4 +1,4 @@
-"""Sealing: the oldest polls of one source, from one row each to columns and one compressed block a series."""
+"""Compaction: the oldest polls of one source, from one row each to columns and one compressed block a series."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from soakwatch.record.model import Ints
 if TYPE_CHECKING:
     from hashlib import _Hash
 
-SEAL_POLLS = 3600
-SEAL_SAMPLES = 320_000  # 2.6 MB of words: bounds the memory and the stall of one sealing
+COMPACT_POLLS = 3600
+COMPACT_SAMPLES = 320_000  # 2.6 MB of words: bounds the memory and the stall of one compaction
 
 Axis = tuple[bytes, bytes] | int
 
@@ -31,11 +31,11 @@ def layouts_of(connection: sqlite3.Connection) -> dict[int, tuple[list[int], str
     }
 
 
-def seal_oldest(
+def compact_oldest(
     connection: sqlite3.Connection, source: int, check: Callable[[int, list[PollRow]], _Hash]
 ) -> tuple[int, int, list[int]]:
-    """Seal the oldest polls of a source inside the caller's transaction: at most ``SEAL_POLLS``, and no more once
-    ``SEAL_SAMPLES`` are reached. ``check`` is shown the source and the rows before, and gives the digest that is
+    """Compact the oldest polls of a source inside the caller's transaction: at most ``COMPACT_POLLS``, and no more once
+    ``COMPACT_SAMPLES`` are reached. ``check`` is shown the source and the rows before, and gives the digest that is
     shown the blocks. Returns how many polls and samples that were, and the series in them."""
     rows, samples = _oldest(connection, source)
     if not rows:
@@ -71,7 +71,7 @@ def _oldest(connection: sqlite3.Connection, source: int) -> tuple[list[PollRow],
     for row in cursor:
         rows.append(row)
         samples += len(row[8]) // 8
-        if len(rows) >= SEAL_POLLS or samples >= SEAL_SAMPLES:
+        if len(rows) >= COMPACT_POLLS or samples >= COMPACT_SAMPLES:
             break
     cursor.close()
     return rows, samples
@@ -132,6 +132,6 @@ def drop_unused_layouts(connection: sqlite3.Connection) -> None:
 
 
 def count_recent(connection: sqlite3.Connection) -> Mapping[int, tuple[int, int]]:
-    """Polls and samples that are not sealed yet, of each source."""
+    """Polls and samples that are not compacted yet, of each source."""
     rows = connection.execute("SELECT source, count(*), sum(length(data)) / 8 FROM poll GROUP BY source")
     return {source: (polls, samples) for source, polls, samples in rows}
