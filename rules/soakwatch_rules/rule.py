@@ -55,8 +55,8 @@ class Rule(Protocol):
     ``metrics`` are names of the catalogue. With ``scope`` "object" it gets one Case per object that has a series
     of one of them; with "metric" one Case per single series; with "target" one Case per target, with all
     series of all its objects, also where there are none. ``phases`` names the phases whose stretch is its window
-    (first begin to last end); if the run had none of these, or with (), the window is the whole run. A class variable
-    ``traits`` tells others more of it (``traits.Traits``); a rule without one has the defaults.
+    (first begin to last end); if the run had none of these, or with (), the window is the whole run. ``TRAITS`` in its
+    module tells others more of it (``traits.Traits``).
     """
 
     name: ClassVar[str]

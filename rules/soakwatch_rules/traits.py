@@ -1,7 +1,7 @@
-"""Traits: what a rule says of itself to those who do not judge but put findings together, rank and word them.
+"""Traits: what a rule states about itself for the code that groups, ranks and words findings.
 
-A rule declares them as its class variable ``traits``. A rule that declares none, and a finding whose rule is not
-installed here, have the defaults: such a finding is never more than itself.
+A rule's module declares them as ``TRAITS``, below its code. A module without it, and a finding whose rule is not
+installed here, have the defaults: such a finding explains no other.
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ class Guide:
 
     fails_when: str = ""
     misses: str = ""
-    knob: str = ""
+    change_with: str = ""
     next_step: str = ""
 
     @property
     def lines(self) -> tuple[tuple[str, str], ...]:
         """The lines that are there, each with its name."""
-        named = (("Fails when", self.fails_when), ("Misses", self.misses), ("Change it with", self.knob))
+        named = (("Fails when", self.fails_when), ("Misses", self.misses), ("Change it with", self.change_with))
         return tuple((name, text) for name, text in named if text)
 
 
@@ -185,16 +185,14 @@ NO_TRAITS: Final = Traits()
 
 @cache
 def traits_of(rule: str) -> Traits:
-    """The traits of the rule of this name, imported now; the defaults where it declares none or is not installed.
+    """The traits of a rule, whose module is imported now; the defaults if it declares none or is not installed.
 
     >>> traits_of("reboot").crash, traits_of("my_own_rule") == Traits()
     (<Crash.DEVICE: 'device'>, True)
     """
     if not rule.isidentifier():
         return NO_TRAITS
-    module = _module(rule)
-    name = "".join(part.capitalize() for part in rule.split("_"))
-    declared: object = getattr(getattr(module, name, None), "traits", None)
+    declared: object = getattr(_module(rule), "TRAITS", None)
     return declared if isinstance(declared, Traits) else NO_TRAITS
 
 

@@ -129,27 +129,6 @@ class Change(Parameters):
         live="end",
         inputs=frozenset({Input.SHUT_PORTS}),
     )
-    traits: ClassVar[Traits] = Traits(
-        words=Words(
-            "something changed for the worse",
-            "a state or rate changed",
-            happened="{thing} on {target} changed for the worse",
-        ),
-        rank=160,
-        only_warns=frozenset(changing(outcome=WARNS)),
-        guide=Guide(
-            fails_when=(
-                "A link that was up is down for a minute, a card or service restarts, a port falls silent while the "
-                "load goes on, or a rate is tenfold for a tenth of the run."
-            ),
-            misses="What changes between two polls only, and what was so from the start.",
-            knob="change: {down: 5m, factor: 20}",
-            next_step=(
-                "Read the log of the device at the moment; look at the other end of the link, or at what the traffic "
-                "took instead."
-            ),
-        ),
-    )
 
     order: ClassVar[tuple[str, ...]] = ("ending <= share",)
     down: float = parameter(60.0, "s", "how long a link may be down", "a link that is trained anew takes seconds")
@@ -173,7 +152,6 @@ class Change(Parameters):
     )
 
     def definition(self) -> str:
-        """The definition with its parameters."""
         return (
             f"fails: a link that was up and is down for {duration(self.down)} or {self.flaps:g} times; a card that "
             f"starts anew; {self.restarts:g} restarts by a service manager; traffic that stops for "
@@ -391,11 +369,11 @@ class Change(Parameters):
             often += f", for {duration(sum(fault.lasts_s for fault in own))} in all"
         reason = f"{_name(series)} {what} {often}: {some([f.text for f in own])}"
         reason += f"; {excused}" if planned else ""
-        if series.metric in self.traits.only_warns:
+        if series.metric in TRAITS.only_warns:
             reason += f"; it only warns: {why_mild(series.metric)}"
         happened = Happened(_name(series), f"{what} {often}", broke=sign.how in _OF_STATES)
         finding = replace(finding, facts=(*finding.facts, happened))
-        fails = series.metric not in self.traits.only_warns and any(fault.grave for fault in own)
+        fails = series.metric not in TRAITS.only_warns and any(fault.grave for fault in own)
         return replace(finding, outcome=Outcome.FAIL if fails else Outcome.WARN, reason=reason)
 
 
@@ -450,3 +428,26 @@ def _load_of(case: Case, cut: Paced) -> Floats:
         own = paced(series.finite(), cut.begin_ns, cut.begin_ns + cut.block_ns * cut.value.size, cut.block_s).value
         total = np.where(np.isfinite(own), np.nan_to_num(total) + own, total)
     return total
+
+
+TRAITS: Final = Traits(
+    words=Words(
+        "something changed for the worse",
+        "a state or rate changed",
+        happened="{thing} on {target} changed for the worse",
+    ),
+    rank=160,
+    only_warns=frozenset(changing(outcome=WARNS)),
+    guide=Guide(
+        fails_when=(
+            "A link that was up is down for a minute, a card or service restarts, a port falls silent while the load "
+            "goes on, or a rate is tenfold for a tenth of the run."
+        ),
+        misses="What changes between two polls only, and what was so from the start.",
+        change_with="change: {down: 5m, factor: 20}",
+        next_step=(
+            "Read the log of the device at the moment; look at the other end of the link, or at what the traffic took "
+            "instead."
+        ),
+    ),
+)

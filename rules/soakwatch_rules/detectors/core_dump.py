@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
 
 import numpy as np
 
@@ -74,31 +74,10 @@ class CoreDump(Parameters):
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec("samples of the core folder from start to end of the window", live="whole")
-    traits: ClassVar[Traits] = Traits(
-        words=Words("a program crashed", happened="a program crashed on {target}"),
-        rank=50,
-        leads=Leads(Crash.CORE, explains=("reboot",), same_death=("kernel_fault",)),
-        event_kinds=("core.dump", "core.present", "process.crash", "device.crash", "watchdog"),
-        expected_as="core.dump",
-        family=Family.CRASHES,
-        guide=Guide(
-            fails_when="A core file appears during the run, or the device reports a crash that no event announced.",
-            misses=(
-                "A crash that wrote no core: `ulimit -c 0` is the default of most systems; and a file that is "
-                "removed between two polls."
-            ),
-            knob="core_dump: {allowed: 1}",
-            next_step=(
-                "Keep the core file and open it in a debugger with the symbols of this build; the trace names the "
-                "function that died."
-            ),
-        ),
-    )
 
     allowed: float = parameter(0.0, "{file}", "new core files that are allowed", "a soak should have none")
 
     def definition(self) -> str:
-        """The definition with its parameters."""
         return (
             "a core dump is a core file that appeared or was written after the start of the window; more than "
             f"{self.allowed:g} unplanned ones fail; older files do not; a crash that the device "
@@ -267,3 +246,25 @@ def _uncovered(folder: Series, events: list[Event], slack_ns: int) -> list[Witne
         if len(result) >= _MAX_FILES:
             break
     return result
+
+
+TRAITS: Final = Traits(
+    words=Words("a program crashed", happened="a program crashed on {target}"),
+    rank=50,
+    leads=Leads(Crash.CORE, explains=("reboot",), same_death=("kernel_fault",)),
+    event_kinds=("core.dump", "core.present", "process.crash", "device.crash", "watchdog"),
+    expected_as="core.dump",
+    family=Family.CRASHES,
+    guide=Guide(
+        fails_when="A core file appears during the run, or the device reports a crash that no event announced.",
+        misses=(
+            "A crash that wrote no core: `ulimit -c 0` is the default of most systems; and a file that is removed "
+            "between two polls."
+        ),
+        change_with="core_dump: {allowed: 1}",
+        next_step=(
+            "Keep the core file and open it in a debugger with the symbols of this build; the trace names the function"
+            " that died."
+        ),
+    ),
+)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
 
 from soakwatch_model.case import Case, Ledger
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, MarkKind, Outcome
@@ -56,26 +56,6 @@ class Coverage(Parameters):
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec("one due poll", live="whole")
-    traits: ClassVar[Traits] = Traits(
-        words=Words(
-            "too many samples are missing", "management silent", happened="too many samples of {target} are missing"
-        ),
-        rank=920,
-        judges=Judges.ANSWERS,
-        inconclusive=Inconclusive(any_role=True, required=True),
-        family=Family.POLLS,
-        guide=Guide(
-            fails_when=(
-                "Never: too few answered polls (below 95 %), or a gap longer than 5 % of the run, make it undecided."
-            ),
-            misses="A source that answers but leaves out half of its metrics.",
-            knob="coverage: {floor: 90%, gap: 10%}",
-            next_step=(
-                "Look at the strip of the source under Coverage: its errors say whether the device, the path or the "
-                "monitor was at fault."
-            ),
-        ),
-    )
 
     floor: float = parameter(
         0.95, "1", "minimum share of due polls that must be answered", "definition of a verdict", within="(0, 1]"
@@ -85,7 +65,6 @@ class Coverage(Parameters):
     )
 
     def definition(self) -> str:
-        """The definition with its parameters."""
         return (
             f"covered if at least {100 * self.floor:g} % of the due polls were answered and no gap lasted "
             f"longer than {100 * self.gap:g} % of the window beyond one interval (one missed poll is not a gap); else "
@@ -148,3 +127,25 @@ class Coverage(Parameters):
             why=InconclusiveReason.GAP if outcome is Outcome.INCONCLUSIVE else None,
             settle="fix the source or the path to it (or poll it less often), then run again",
         )
+
+
+TRAITS: Final = Traits(
+    words=Words(
+        "too many samples are missing", "management silent", happened="too many samples of {target} are missing"
+    ),
+    rank=920,
+    judges=Judges.ANSWERS,
+    inconclusive=Inconclusive(any_role=True, required=True),
+    family=Family.POLLS,
+    guide=Guide(
+        fails_when=(
+            "Never: too few answered polls (below 95 %), or a gap longer than 5 % of the run, make it undecided."
+        ),
+        misses="A source that answers but leaves out half of its metrics.",
+        change_with="coverage: {floor: 90%, gap: 10%}",
+        next_step=(
+            "Look at the strip of the source under Coverage: its errors say whether the device, the path or the "
+            "monitor was at fault."
+        ),
+    ),
+)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
 
 import numpy as np
 
@@ -120,27 +120,6 @@ class CpuSaturation(Parameters):
         "it",
         shortest_s=900.0,
     )
-    traits: ClassVar[Traits] = Traits(
-        words=Words("CPU was saturated", "CPU saturated", happened="the CPU of {target} was saturated"),
-        rank=90,
-        marks=Marks.WITNESSES,
-        family=Family.CPU,
-        guide=Guide(
-            fails_when=(
-                "The CPU stays at 95 % or more for 5 min outside stress phases and more than twice as many packets "
-                "are dropped meanwhile; without drops it warns."
-            ),
-            misses=(
-                "A core that was busy from the first reading on (it is taken for a polling one), and one busy core "
-                "of many in the total."
-            ),
-            knob="cpu_saturation: {enter: 98%, seconds: 10m}",
-            next_step=(
-                "Profile the device at that load (perf top, or the vendor's task list) and see which process or "
-                "interrupt holds the core."
-            ),
-        ),
-    )
 
     enter: float = parameter(
         0.95, "1", "utilisation from which a CPU is saturated", "as for cpu_spike", within="(0, 1]"
@@ -150,7 +129,6 @@ class CpuSaturation(Parameters):
     )
 
     def definition(self) -> str:
-        """The definition with its parameters."""
         return (
             f"saturated is a mean utilisation of at least {100 * self.enter:g} % over {duration(self.seconds)}, of all "
             "cores or of one, outside of phases named spike or stress; it warns, and fails if more than twice as much "
@@ -333,3 +311,26 @@ def _doubts(polls: list[Series], loads: list[Series], cut: list[Series]) -> Iter
         yield "only the total was polled: one saturated core of several does not show in it"
     if not any(s.metric in _DROPS and len(s) > 1 for s in cut):
         yield "no drop counter was polled: a saturation could only warn"
+
+
+TRAITS: Final = Traits(
+    words=Words("CPU was saturated", "CPU saturated", happened="the CPU of {target} was saturated"),
+    rank=90,
+    marks=Marks.WITNESSES,
+    family=Family.CPU,
+    guide=Guide(
+        fails_when=(
+            "The CPU stays at 95 % or more for 5 min outside stress phases and more than twice as many packets are "
+            "dropped meanwhile; without drops it warns."
+        ),
+        misses=(
+            "A core that was busy from the first reading on (it is taken for a polling one), and one busy core of many"
+            " in the total."
+        ),
+        change_with="cpu_saturation: {enter: 98%, seconds: 10m}",
+        next_step=(
+            "Profile the device at that load (perf top, or the vendor's task list) and see which process or interrupt "
+            "holds the core."
+        ),
+    ),
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
 
 import numpy as np
 
@@ -118,26 +118,6 @@ class CpuSpike(Parameters):
         "16 samples, half of those expected, a poll interval of at most half the duration of a spike",
         inputs=frozenset({Input.BASELINE}),
     )
-    traits: ClassVar[Traits] = Traits(
-        words=Words("CPU spiked to its maximum", "CPU saturated", happened="the CPU of {target} went to its maximum"),
-        rank=91,
-        marks=Marks.WITNESSES,
-        family=Family.CPU,
-        guide=Guide(
-            fails_when=(
-                "The CPU jumps to 95 % or more (99.9 % counts like 100 %), far above its own level, for at least 10 s "
-                "outside stress phases."
-            ),
-            misses=(
-                "Jumps of sources that average over a minute, what comes and goes between two polls (a minute between "
-                "hourly ones), and a CPU that was busy from the start (at 97 %, say): nothing can rise from there."
-            ),
-            knob="cpu_spike: {enter: 98%, seconds: 30s}",
-            next_step=(
-                "See what ran at that second: the flight recorder's capture, cron jobs and log lines around the moment."
-            ),
-        ),
-    )
 
     order: ClassVar[tuple[str, ...]] = ("leave <= enter",)
     enter: float = parameter(
@@ -172,7 +152,6 @@ class CpuSpike(Parameters):
     )
 
     def definition(self) -> str:
-        """The definition with its parameters."""
         return (
             f"a spike is a utilisation of at least {100 * self.enter:g} % and of max({100 * self.rise:g} points, "
             f"{self.sigmas:g} robust sigmas of means as long) above the device's own level (baseline phase, else the "
@@ -422,3 +401,25 @@ def _asked(mark: Mark, case: Case, apart: float) -> str | None:
         if phase.name in PLANNED and inside:
             return phase.name
     return None
+
+
+TRAITS: Final = Traits(
+    words=Words("CPU spiked to its maximum", "CPU saturated", happened="the CPU of {target} went to its maximum"),
+    rank=91,
+    marks=Marks.WITNESSES,
+    family=Family.CPU,
+    guide=Guide(
+        fails_when=(
+            "The CPU jumps to 95 % or more (99.9 % counts like 100 %), far above its own level, for at least 10 s "
+            "outside stress phases."
+        ),
+        misses=(
+            "Jumps of sources that average over a minute, what comes and goes between two polls (a minute between "
+            "hourly ones), and a CPU that was busy from the start (at 97 %, say): nothing can rise from there."
+        ),
+        change_with="cpu_spike: {enter: 98%, seconds: 30s}",
+        next_step=(
+            "See what ran at that second: the flight recorder's capture, cron jobs and log lines around the moment."
+        ),
+    ),
+)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
 
 import numpy as np
 
@@ -107,31 +107,12 @@ class Drops(Parameters):
     scope: ClassVar[Literal["object", "metric", "target"]] = "metric"
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec("two samples, one near each end of the window; 1/ratio packets offered")
-    traits: ClassVar[Traits] = Traits(
-        words=Words("packets were lost", "packets lost", happened="{target} dropped packets"),
-        rank=100,
-        marks=Marks.WITNESSES,
-        family=Family.TRAFFIC,
-        guide=Guide(
-            fails_when=(
-                "The device's own counters say that packets were dropped outside stress phases, and more than while "
-                "the load is idle."
-            ),
-            misses="Losses that the device does not count.",
-            knob="drops: {ratio: 0.001%}",
-            next_step=(
-                "Find the counter's place (interface, queue, socket) in the finding and compare its times with the "
-                "load: bursts need buffers, steady drops need capacity."
-            ),
-        ),
-    )
 
     ratio: float = parameter(
         0.0, "1", "allowed dropped packets per packet offered", "a soak loses nothing", within="[0, 1)"
     )
 
     def definition(self) -> str:
-        """The definition with its parameter."""
         return (
             f"outside of phases named stress or spike, at most {self.ratio:g} of the packets offered may be "
             "dropped according to the device's own counters; drops that are as frequent with idle generators, and "
@@ -356,3 +337,23 @@ def _doubts(taken: Steps, again: int, planned: float, series: Series, load: tupl
 def _noun(series: Series) -> str:
     noun = series.trait.unit.strip("{}")
     return "lost" if noun == "1" else f"{plural(noun)} lost"
+
+
+TRAITS: Final = Traits(
+    words=Words("packets were lost", "packets lost", happened="{target} dropped packets"),
+    rank=100,
+    marks=Marks.WITNESSES,
+    family=Family.TRAFFIC,
+    guide=Guide(
+        fails_when=(
+            "The device's own counters say that packets were dropped outside stress phases, and more than while the "
+            "load is idle."
+        ),
+        misses="Losses that the device does not count.",
+        change_with="drops: {ratio: 0.001%}",
+        next_step=(
+            "Find the counter's place (interface, queue, socket) in the finding and compare its times with the load: "
+            "bursts need buffers, steady drops need capacity."
+        ),
+    ),
+)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
 
 import numpy as np
 
@@ -117,26 +117,6 @@ class EventImpact(Parameters):
         live="end",
         inputs=frozenset({Input.EVENTS}),
     )
-    traits: ClassVar[Traits] = Traits(
-        words=Words("an event cost more than allowed", happened="{thing} on {target} cost more than allowed"),
-        expected_as="outage",
-        inconclusive=Inconclusive(required=True),
-        guide=Guide(
-            fails_when=(
-                "Traffic is not back by the event's deadline, an outage is longer than allowed, or what the event "
-                "announced did not happen."
-            ),
-            misses=(
-                "Outages shorter than the distance of two readings, and events so close together that their effects "
-                "blur."
-            ),
-            knob="event_impact: {outage: 3s, tolerance: 10%}",
-            next_step=(
-                "Compare the outage by loss with the one by time stamps, and read the device's log from 5 s before "
-                "the event."
-            ),
-        ),
-    )
 
     outage: float = parameter(0.0, "s", "longest allowed outage", "0: measured, not limited")
     loss: float = parameter(0.0, "{packet}", "packets that one event may lose", "0: measured, not limited")
@@ -150,7 +130,6 @@ class EventImpact(Parameters):
     tolerance: float = parameter(0.05, "1", "band around the level before", "as for recovery", within="(0, inf)")
 
     def definition(self) -> str:
-        """The definition with its parameters."""
         outage = duration(self.outage) if self.outage else "any length (0: not limited)"
         loss = quantity(self.loss, "{packet}") if self.loss else "any number of packets (0: not limited)"
         when = f"{duration(self.within)} after its start" if self.within else "the event's deadline"
@@ -435,3 +414,24 @@ def _numbers(assessments: Sequence[_Assessment]) -> dict[str, float]:
         if event_impact.traffic is not None and event_impact.worst_probe is not None:
             numbers[f"outage_{number}_probe_s"] = event_impact.worst_probe.time_s
     return {name: value for name, value in numbers.items() if math.isfinite(value)}
+
+
+TRAITS: Final = Traits(
+    words=Words("an event cost more than allowed", happened="{thing} on {target} cost more than allowed"),
+    expected_as="outage",
+    inconclusive=Inconclusive(required=True),
+    guide=Guide(
+        fails_when=(
+            "Traffic is not back by the event's deadline, an outage is longer than allowed, or what the event "
+            "announced did not happen."
+        ),
+        misses=(
+            "Outages shorter than the distance of two readings, and events so close together that their effects blur."
+        ),
+        change_with="event_impact: {outage: 3s, tolerance: 10%}",
+        next_step=(
+            "Compare the outage by loss with the one by time stamps, and read the device's log from 5 s before the "
+            "event."
+        ),
+    ),
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
 
 from soakwatch_model.case import Case, Ledger, Silence
 from soakwatch_model.fact import PathCut
@@ -74,23 +74,6 @@ class Gap(Parameters):
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec("one due poll; for a cause also CPU, a second source or generator figures")
-    traits: ClassVar[Traits] = Traits(
-        words=Words("a source was silent for too long", "management silent", happened="{target} did not answer"),
-        rank=910,
-        marks=Marks.WITNESSES,
-        judges=Judges.ANSWERS,
-        inconclusive=Inconclusive(required=True),
-        family=Family.POLLS,
-        guide=Guide(
-            fails_when=(
-                "Never fails; warns when a source is silent for three intervals or more, unless the monitor or the "
-                "path caused it."
-            ),
-            misses="Silences shorter than three intervals.",
-            knob="gap: {intervals: 5}",
-            next_step="Look at what else happened in the gap; if other sources answered, look at the path to this one.",
-        ),
-    )
 
     intervals: float = parameter(
         3.0, "{interval}", "shortest silence that is judged", "shorter ones are not recorded", within="[1, inf)"
@@ -103,7 +86,6 @@ class Gap(Parameters):
     )
 
     def definition(self) -> str:
-        """The definition with its parameters."""
         return (
             f"a silence is {self.intervals:g} intervals or more without an answer; caused by the monitor if half of "
             "its polls "
@@ -176,3 +158,22 @@ class Gap(Parameters):
         reason = f"{many}{text}{more}"
         caveat = f"{ledger.source} saw nothing of what happened in {duration(unseen)} of silence"
         return replace(finding, outcome=outcome, reason=reason, doubts=(caveat,))
+
+
+TRAITS: Final = Traits(
+    words=Words("a source was silent for too long", "management silent", happened="{target} did not answer"),
+    rank=910,
+    marks=Marks.WITNESSES,
+    judges=Judges.ANSWERS,
+    inconclusive=Inconclusive(required=True),
+    family=Family.POLLS,
+    guide=Guide(
+        fails_when=(
+            "Never fails; warns when a source is silent for three intervals or more, unless the monitor or the path "
+            "caused it."
+        ),
+        misses="Silences shorter than three intervals.",
+        change_with="gap: {intervals: 5}",
+        next_step="Look at what else happened in the gap; if other sources answered, look at the path to this one.",
+    ),
+)

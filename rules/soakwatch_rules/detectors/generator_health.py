@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -151,25 +151,6 @@ class GeneratorHealth(Parameters):
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec("two samples of the generator over at least a minute", shortest_s=60.0)
-    traits: ClassVar[Traits] = Traits(
-        words=Words(
-            "the traffic generator did not deliver its load", happened="the traffic generator did not deliver its load"
-        ),
-        rank=10,
-        judges=Judges.GENERATOR,
-        inconclusive=Inconclusive(any_role=True, required=True),
-        guide=Guide(
-            fails_when=(
-                "Never: a generator that did not send what it was asked for makes what rests on its load undecided."
-            ),
-            misses="What the generator does not report, such as its own CPU.",
-            knob="generator_health: {tolerance: 2%, headroom: 5%}",
-            next_step=(
-                "Give the generator more cores or a lower rate, check its reference (soakwatch calibrate), and run "
-                "it again."
-            ),
-        ),
-    )
 
     tolerance: float = parameter(
         0.01, "1", "allowed difference between achieved and commanded rate", "project default", within="(0, 1)"
@@ -189,7 +170,6 @@ class GeneratorHealth(Parameters):
     )
 
     def definition(self) -> str:
-        """The definition with its parameters."""
         return (
             f"healthy if in each phase it sent what was commanded within {100 * self.tolerance:g} %, its queue was "
             "never "
@@ -499,3 +479,22 @@ def _silent(kept: list[Series], window: Window) -> Iterator[str]:
     last = max(int(s.time_ns[-1]) for s in kept)
     if (window.end_ns - last) > max(_SILENT * window.seconds, 3 * (cadence(kept[0]) or 0.0)) * 1e9:
         yield f"the generator reported nothing after {moment(last)}"
+
+
+TRAITS: Final = Traits(
+    words=Words(
+        "the traffic generator did not deliver its load", happened="the traffic generator did not deliver its load"
+    ),
+    rank=10,
+    judges=Judges.GENERATOR,
+    inconclusive=Inconclusive(any_role=True, required=True),
+    guide=Guide(
+        fails_when="Never: a generator that did not send what it was asked for makes what rests on its load undecided.",
+        misses="What the generator does not report, such as its own CPU.",
+        change_with="generator_health: {tolerance: 2%, headroom: 5%}",
+        next_step=(
+            "Give the generator more cores or a lower rate, check its reference (soakwatch calibrate), and run it "
+            "again."
+        ),
+    ),
+)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -171,25 +171,6 @@ class Growth(Parameters):
         shortest_s=7200.0,
         live="minutes",
     )
-    traits: ClassVar[Traits] = Traits(
-        words=Words("something keeps growing", happened="{thing} on {target} keeps growing"),
-        rank=80,
-        marks=Marks.WHOLE,
-        growth=GrowthMethod.SHAPE,
-        family=Family.MEMORY,
-        guide=Guide(
-            fails_when=(
-                "At the end of the soak it grows faster than allowed (by default 5 % of its level a day) with 95 % "
-                "certainty."
-            ),
-            misses="Soaks under 2 h, growth below the limit, and a leak that a sawtooth or a daily cycle hides.",
-            knob="growth: {tolerance: 10%, horizon: 24h}",
-            next_step=(
-                "Take a heap profile (or the vendor's memory report) now and some hours later, compare the two, and "
-                "repeat the run at half of the load: a leak per request halves too."
-            ),
-        ),
-    )
 
     order: ClassVar[tuple[str, ...]] = (
         "clear < guarded",
@@ -225,7 +206,6 @@ class Growth(Parameters):
     )
 
     def definition(self) -> str:
-        """The definition with its parameters."""
         return (
             f"growth if the slope at the end of a lifetime (time between restarts) exceeds {100 * self.tolerance:g} % "
             f"of its level per {duration(self.horizon)} (or the metric's floor per lifetime) with {100 * self.fail:g} "
@@ -462,3 +442,24 @@ class Growth(Parameters):
             return None
         what = f"its {'minimum' if down else 'limit'} ({quantity(end, trait.unit)})"
         return Forecast(what, after, max(0.0, soon), late)
+
+
+TRAITS: Final = Traits(
+    words=Words("something keeps growing", happened="{thing} on {target} keeps growing"),
+    rank=80,
+    marks=Marks.WHOLE,
+    growth=GrowthMethod.SHAPE,
+    family=Family.MEMORY,
+    guide=Guide(
+        fails_when=(
+            "At the end of the soak it grows faster than allowed (by default 5 % of its level a day) with 95 % "
+            "certainty."
+        ),
+        misses="Soaks under 2 h, growth below the limit, and a leak that a sawtooth or a daily cycle hides.",
+        change_with="growth: {tolerance: 10%, horizon: 24h}",
+        next_step=(
+            "Take a heap profile (or the vendor's memory report) now and some hours later, compare the two, and repeat"
+            " the run at half of the load: a leak per request halves too."
+        ),
+    ),
+)

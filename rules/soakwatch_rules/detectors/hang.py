@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
 
 import numpy as np
 
@@ -119,23 +119,6 @@ class Hang(Parameters):
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec("answered polls, or 16 samples of the CPU")
-    traits: ClassVar[Traits] = Traits(
-        words=Words("it stopped responding or forwarding", happened="{target} stopped responding or forwarding"),
-        rank=60,
-        leads=Leads(whole_device=True),
-        expected_as="outage",
-        judges=Judges.ANSWERS,
-        family=Family.CRASHES,
-        guide=Guide(
-            fails_when="The device stops forwarding and answering for 30 s without a reboot.",
-            misses="Hangs shorter than three polls; and a cut of all paths at once looks the same.",
-            knob="hang: {seconds: 60s}",
-            next_step=(
-                "Read the device's console and log around the moment, and check from a second path that not the "
-                "network was cut."
-            ),
-        ),
-    )
 
     seconds: float = parameter(30.0, "s", "shortest hang", "three polls of 10 s", within="(0, inf)")
     pinned: float = parameter(
@@ -151,7 +134,6 @@ class Hang(Parameters):
     )
 
     def definition(self) -> str:
-        """The definition with its parameters."""
         return (
             f"a hang is {duration(self.seconds)} or more without forwarding while no management answered or the CPU "
             f"was at {100 * self.pinned:g} % or above, without a reboot; without traffic figures a silence of that "
@@ -351,3 +333,22 @@ def _doubts(
         yield f"{counted(len(gone), 'stop')} with a reboot not counted"
     if asked:
         yield f"{counted(len(asked), 'stop')} during a planned event not counted"
+
+
+TRAITS: Final = Traits(
+    words=Words("it stopped responding or forwarding", happened="{target} stopped responding or forwarding"),
+    rank=60,
+    leads=Leads(whole_device=True),
+    expected_as="outage",
+    judges=Judges.ANSWERS,
+    family=Family.CRASHES,
+    guide=Guide(
+        fails_when="The device stops forwarding and answering for 30 s without a reboot.",
+        misses="Hangs shorter than three polls; and a cut of all paths at once looks the same.",
+        change_with="hang: {seconds: 60s}",
+        next_step=(
+            "Read the device's console and log around the moment, and check from a second path that not the network "
+            "was cut."
+        ),
+    ),
+)

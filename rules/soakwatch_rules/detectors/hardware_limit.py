@@ -126,35 +126,12 @@ class HardwareLimit(Parameters):
     manner: ClassVar[RuleSpec] = RuleSpec(
         "two readings of a sensor, and a limit of its own", shortest_s=600.0, inputs=frozenset({Input.SHUT_PORTS})
     )
-    traits: ClassVar[Traits] = Traits(
-        words=Words(
-            "hardware passed its own limit",
-            "hardware past its limit",
-            happened="{thing} on {target} passed its own limit",
-        ),
-        rank=70,
-        expected_as="hardware.fault",
-        marks=Marks.WITNESSES,
-        limit=Limit.DEVICE,
-        inconclusive=Inconclusive(by_majority=True),
-        family=Family.HARDWARE,
-        guide=Guide(
-            fails_when=(
-                "A sensor passes the critical limit that the device states, or a fan, a supply or the light of an "
-                "optic is gone."
-            ),
-            misses="Sensors without a stated limit: give one with the rule level.",
-            knob="hardware_limit: {needed: 3}",
-            next_step="Check cooling, power and optics on site; soak again after the exchange.",
-        ),
-    )
 
     needed: float = parameter(
         2.0, "{reading}", "readings in a row beyond a limit", "one may be a glitch of the sensor", within="[1, inf)"
     )
 
     def definition(self) -> str:
-        """The definition with its parameters."""
         return (
             f"a limit is passed by {self.needed:g} readings in a row beyond what the device states "
             "for this sensor; a critical one passed in the run fails, as does a fan or power supply that worked and "
@@ -464,3 +441,27 @@ def _calm(value: NDArray[np.float64], limits: dict[str, Series], unit: str) -> s
 def _extent(value: NDArray[np.float64], unit: str) -> str:
     low, high = quantity(float(value.min()), unit), quantity(float(value.max()), unit)
     return low if low == high else f"{low} to {high}"
+
+
+TRAITS: Final = Traits(
+    words=Words(
+        "hardware passed its own limit",
+        "hardware past its limit",
+        happened="{thing} on {target} passed its own limit",
+    ),
+    rank=70,
+    expected_as="hardware.fault",
+    marks=Marks.WITNESSES,
+    limit=Limit.DEVICE,
+    inconclusive=Inconclusive(by_majority=True),
+    family=Family.HARDWARE,
+    guide=Guide(
+        fails_when=(
+            "A sensor passes the critical limit that the device states, or a fan, a supply or the light of an optic is"
+            " gone."
+        ),
+        misses="Sensors without a stated limit: give one with the rule level.",
+        change_with="hardware_limit: {needed: 3}",
+        next_step="Check cooling, power and optics on site; soak again after the exchange.",
+    ),
+)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
 
 import numpy as np
 
@@ -86,30 +86,10 @@ class KernelFault(Parameters):
     manner: ClassVar[RuleSpec] = RuleSpec(
         "two samples of the kernel log, from start to end of the window", live="whole"
     )
-    traits: ClassVar[Traits] = Traits(
-        words=Words("the kernel logged a fault", happened="the kernel of {target} logged a fault"),
-        rank=20,
-        leads=Leads(Crash.KERNEL, whole_device=True, explains=("reboot", "process_restart"), same_death=("core_dump",)),
-        event_kinds=tuple(KERNEL),
-        family=Family.CRASHES,
-        guide=Guide(
-            fails_when=(
-                "The kernel logs a panic, oops, lockup, hung task or uncorrected hardware error, or a watched "
-                "process segfaults."
-            ),
-            misses="What the monitor is not allowed to read in the kernel's log.",
-            knob="kernel_fault: {allowed: 1}",
-            next_step=(
-                "Keep the lines of the kernel's log with their call trace, and look the trace up for this kernel "
-                "version."
-            ),
-        ),
-    )
 
     allowed: float = parameter(0.0, "{fault}", "allowed faults of the device itself", "a soak should have none")
 
     def definition(self) -> str:
-        """The definition with its parameters."""
         return (
             "a kernel fault is a panic, oops, lockup, hung task, uncorrected hardware error, or the segfault of a "
             f"watched process in the kernel log; more than {self.allowed:g} unplanned ones fail; segfaults of "
@@ -257,3 +237,23 @@ def _sentences(matches: Iterable[tuple[Incident, str]], note: str = "") -> Itera
         alone = f"{_ALONE} " if all(_alone(i) for i in several) else ""
         times = some([moment(i.when[0] if i.when[1] is None else i.when[1]) for i in several])
         yield f"{counted(len(several), KERNEL[kind].words)}{who}: {alone}{times}"
+
+
+TRAITS: Final = Traits(
+    words=Words("the kernel logged a fault", happened="the kernel of {target} logged a fault"),
+    rank=20,
+    leads=Leads(Crash.KERNEL, whole_device=True, explains=("reboot", "process_restart"), same_death=("core_dump",)),
+    event_kinds=tuple(KERNEL),
+    family=Family.CRASHES,
+    guide=Guide(
+        fails_when=(
+            "The kernel logs a panic, oops, lockup, hung task or uncorrected hardware error, or a watched process "
+            "segfaults."
+        ),
+        misses="What the monitor is not allowed to read in the kernel's log.",
+        change_with="kernel_fault: {allowed: 1}",
+        next_step=(
+            "Keep the lines of the kernel's log with their call trace, and look the trace up for this kernel version."
+        ),
+    ),
+)

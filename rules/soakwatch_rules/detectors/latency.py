@@ -114,22 +114,6 @@ class Latency(Parameters):
         live="minutes",
         inputs=frozenset({Input.BASELINE}),
     )
-    traits: ClassVar[Traits] = Traits(
-        words=Words("latency rose and stayed high", happened="latency through {target} rose and stayed high"),
-        family=Family.TRAFFIC,
-        guide=Guide(
-            fails_when=(
-                "Medians of a minute exceed ten times the usual latency at that load, or 1.6 times for a tenth of "
-                "the run."
-            ),
-            misses="Latency that was slow from the start in a run without a baseline phase.",
-            knob="latency: {factor: 2, p99: 20ms}",
-            next_step=(
-                "Compare the slow stretch with CPU, queues and drops in the same minutes; repeat it at a lower load "
-                "to see whether it is queueing."
-            ),
-        ),
-    )
 
     order: ClassVar[tuple[str, ...]] = (
         "factor <= gross",
@@ -165,7 +149,6 @@ class Latency(Parameters):
     round_trip: float = parameter(0.0, "s", "limit of the round trip to a peer; 0 = none")
 
     def definition(self) -> str:
-        """The definition with its parameters."""
         limits = [f"{name} {duration(value)}" for name in (*_LIMITS, "round_trip") if (value := getattr(self, name))]
         return (
             f"medians of {duration(self.lasting)} may not exceed {self.gross:g} times the usual latency at that load, "
@@ -385,3 +368,20 @@ class Latency(Parameters):
         if imported_baseline(case, series) is not None:
             return which_baseline(case)
         return "the baseline" if baselines(case) else "the early run"
+
+
+TRAITS: Final = Traits(
+    words=Words("latency rose and stayed high", happened="latency through {target} rose and stayed high"),
+    family=Family.TRAFFIC,
+    guide=Guide(
+        fails_when=(
+            "Medians of a minute exceed ten times the usual latency at that load, or 1.6 times for a tenth of the run."
+        ),
+        misses="Latency that was slow from the start in a run without a baseline phase.",
+        change_with="latency: {factor: 2, p99: 20ms}",
+        next_step=(
+            "Compare the slow stretch with CPU, queues and drops in the same minutes; repeat it at a lower load to see"
+            " whether it is queueing."
+        ),
+    ),
+)

@@ -107,19 +107,6 @@ class Level(Parameters):
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec("a limit in the plan, M samples, half of those expected")
-    traits: ClassVar[Traits] = Traits(
-        words=Words("a limit of the plan was exceeded", happened="{thing} on {target} exceeded a limit of the plan"),
-        limit=Limit.PLAN,
-        of_returned_load=True,
-        guide=Guide(
-            fails_when="Three of five samples are at or above the limit that the plan sets.",
-            misses="What the plan sets no limit for.",
-            knob="level: {cpu: 80%, temperature: 75}",
-            next_step=(
-                "Decide whether the limit or the load is wrong; if neither is, treat it as a capacity that was reached."
-            ),
-        ),
-    )
 
     order: ClassVar[tuple[str, ...]] = ("needed <= of",)
     needed: float = parameter(
@@ -161,7 +148,6 @@ class Level(Parameters):
         return tuple(metric for limited in asked for metric in (limited.metric, limited.other) if metric)
 
     def definition(self) -> str:
-        """The definition with its parameters."""
         texts = [f"{name} {value:g}" for name, value in self._limits() if value]
         return (
             f"exceeded if {self.needed:g} of the last {self.of:g} samples are at or above the limit, until one is "
@@ -259,3 +245,18 @@ class Level(Parameters):
             return unread
         reason = f"never {needed} of {of} samples at or above {shown}; highest {quantity(highest, unit)}"
         return finding.passes(reason)
+
+
+TRAITS: Final = Traits(
+    words=Words("a limit of the plan was exceeded", happened="{thing} on {target} exceeded a limit of the plan"),
+    limit=Limit.PLAN,
+    of_returned_load=True,
+    guide=Guide(
+        fails_when="Three of five samples are at or above the limit that the plan sets.",
+        misses="What the plan sets no limit for.",
+        change_with="level: {cpu: 80%, temperature: 75}",
+        next_step=(
+            "Decide whether the limit or the load is wrong; if neither is, treat it as a capacity that was reached."
+        ),
+    ),
+)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -146,26 +146,6 @@ class Loss(Parameters):
         inputs=frozenset({Input.GENERATOR_PORTS}),
         live="end",
     )
-    traits: ClassVar[Traits] = Traits(
-        words=Words("traffic was lost", "traffic lost", happened="traffic through {target} was lost"),
-        rank=110,
-        family=Family.TRAFFIC,
-        guide=Guide(
-            fails_when=(
-                "More than 0.1 % of the offered packets or requests do not come back outside stress phases, or "
-                "nothing comes back for 10 s."
-            ),
-            misses=(
-                "Losses while the offered load is not known, and stops shorter than half of the distance of two "
-                "readings."
-            ),
-            knob="loss: {packets: 0.01%, seconds: 5s}",
-            next_step=(
-                "Compare with the device's own drop counters: what it did not count was lost on the path or in the "
-                "generator."
-            ),
-        ),
-    )
 
     packets: float = parameter(
         0.001, "1", "allowed share of packets lost", "a soak stays below capacity", within="[0, 1)"
@@ -180,7 +160,6 @@ class Loss(Parameters):
     )
 
     def definition(self) -> str:
-        """The definition with its parameters."""
         return (
             f"outside of stress and spike phases and of planned events, at most {100 * self.packets:g} "
             f"% of the packets, {100 * self.requests:g} % of the requests, {100 * self.connections:g} % of the "
@@ -552,3 +531,24 @@ def _marks_of(losing: Sequence[tuple[Window, float]], phases: Sequence[Window], 
 def _lost(kind: str, numbers: Mapping[str, float], seen: Seen) -> Lost:
     """How much was lost, where what was sent is known."""
     return Lost(round(numbers["stops"]), count=None if seen.ratio is None else numbers.get("lost"), what=kind)
+
+
+TRAITS: Final = Traits(
+    words=Words("traffic was lost", "traffic lost", happened="traffic through {target} was lost"),
+    rank=110,
+    family=Family.TRAFFIC,
+    guide=Guide(
+        fails_when=(
+            "More than 0.1 % of the offered packets or requests do not come back outside stress phases, or nothing "
+            "comes back for 10 s."
+        ),
+        misses=(
+            "Losses while the offered load is not known, and stops shorter than half of the distance of two readings."
+        ),
+        change_with="loss: {packets: 0.01%, seconds: 5s}",
+        next_step=(
+            "Compare with the device's own drop counters: what it did not count was lost on the path or in the "
+            "generator."
+        ),
+    ),
+)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
 
 import numpy as np
 
@@ -135,22 +135,6 @@ class ManagementIsolation(Parameters):
         live="end",
         inputs=frozenset({Input.BASELINE}),
     )
-    traits: ClassVar[Traits] = Traits(
-        words=Words("management became slow under load", happened="the management of {target} became slow under load"),
-        family=Family.POLLS,
-        guide=Guide(
-            fails_when=(
-                "Under high load the device loses more than 5 % of its management requests, answers ten times "
-                "slower, or falls silent."
-            ),
-            misses="Runs without a high load.",
-            knob="management_isolation: {loss: 10%, latency: 2s}",
-            next_step=(
-                "Give management a share of its own (control-plane policing, a reserved core) and repeat the stress "
-                "phase."
-            ),
-        ),
-    )
 
     loss: float = parameter(
         0.05,
@@ -174,7 +158,6 @@ class ManagementIsolation(Parameters):
     )
 
     def definition(self) -> str:
-        """The definition with its parameters."""
         return (
             f"under high load (stress, spike, or over half of the highest load) at most {100 * self.loss:g} % of "
             "requests more than under low load may be lost, the median round trip may be at most "
@@ -480,3 +463,20 @@ def _monitor(ledgers: Sequence[Ledger]) -> Iterator[str]:
     due = sum(x.due for x in ledgers)
     if due and late > 0.01 * due:
         yield f"the monitor itself was late: {late:,} of {due:,} polls were not sent in time"
+
+
+TRAITS: Final = Traits(
+    words=Words("management became slow under load", happened="the management of {target} became slow under load"),
+    family=Family.POLLS,
+    guide=Guide(
+        fails_when=(
+            "Under high load the device loses more than 5 % of its management requests, answers ten times slower, or "
+            "falls silent."
+        ),
+        misses="Runs without a high load.",
+        change_with="management_isolation: {loss: 10%, latency: 2s}",
+        next_step=(
+            "Give management a share of its own (control-plane policing, a reserved core) and repeat the stress phase."
+        ),
+    ),
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
 
 import numpy as np
 
@@ -124,24 +124,6 @@ class MemoryGrowth(Parameters):
         "expected",
         live="minutes",
     )
-    traits: ClassVar[Traits] = Traits(
-        words=Words("memory keeps growing", happened="memory of {thing} on {target} keeps growing"),
-        rank=81,
-        marks=Marks.WHOLE,
-        growth=GrowthMethod.STAGES,
-        family=Family.MEMORY,
-        guide=Guide(
-            fails_when="The last third of the soak lies above the first by more than their spread and 5 %.",
-            misses=(
-                "Leaks smaller than that; a warm-up or a cache that fills looks the same, so short soaks alarm on them."
-            ),
-            knob="memory_growth: {tolerance: 10%, method: stages}",
-            next_step=(
-                "Run it for 2 h or more, so that the rule growth can tell a leak from a warm-up; take a heap "
-                "profile at both ends and compare."
-            ),
-        ),
-    )
 
     tolerance: float = parameter(0.05, "1", "allowed growth of the mean", "the method's definition")
     width: float = parameter(
@@ -177,7 +159,6 @@ class MemoryGrowth(Parameters):
         return self.least / 2 if self.alone else self.least
 
     def definition(self) -> str:
-        """The definition with its parameters."""
         return (
             f"growth if, between two restarts, the intervals mean ± {self.width:g} sd of the first and the last third "
             f"(by time) do not overlap and the last mean exceeds the first by more than {100 * self.tolerance:g} %"
@@ -349,3 +330,21 @@ def _after(life: Life, seconds: float) -> Life | None:
     begin_ns = int(life.series.time_ns[0]) + round(seconds * 1e9)
     rest = life.series.between(begin_ns, life.window.end_ns)
     return Life(Window(begin_ns, life.window.end_ns), rest) if len(rest) else None
+
+
+TRAITS: Final = Traits(
+    words=Words("memory keeps growing", happened="memory of {thing} on {target} keeps growing"),
+    rank=81,
+    marks=Marks.WHOLE,
+    growth=GrowthMethod.STAGES,
+    family=Family.MEMORY,
+    guide=Guide(
+        fails_when="The last third of the soak lies above the first by more than their spread and 5 %.",
+        misses="Leaks smaller than that; a warm-up or a cache that fills looks the same, so short soaks alarm on them.",
+        change_with="memory_growth: {tolerance: 10%, method: stages}",
+        next_step=(
+            "Run it for 2 h or more, so that the rule growth can tell a leak from a warm-up; take a heap profile at "
+            "both ends and compare."
+        ),
+    ),
+)

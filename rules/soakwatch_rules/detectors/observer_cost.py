@@ -98,16 +98,6 @@ class ObserverCost(Parameters):
         shortest_s=600.0,
         live="end",
     )
-    traits: ClassVar[Traits] = Traits(
-        words=Words("the monitor took too much of its CPU"),
-        rank=600,
-        guide=Guide(
-            fails_when="Never by default: it warns if the monitor's own polls take more than 1 % of the device's CPU.",
-            misses="Devices whose polls were never paused or counted.",
-            knob="observer_cost: {limit: 2%}",
-            next_step="Poll less often, or leave out the most expensive source named in the finding.",
-        ),
-    )
 
     limit: float = parameter(
         0.01, "1", "share of the device's CPU that the monitor may take before it warns", "1 %", within="(0, 1)"
@@ -117,7 +107,6 @@ class ObserverCost(Parameters):
     )
 
     def definition(self) -> str:
-        """The definition with its parameters."""
         beyond = f"more than {100 * self.fail:g} % fails" if self.fail else f"{100 * self.fail:g} %: it never fails"
         return (
             f"the monitor's polls may take {100 * self.limit:g} % of the device's CPU time (all cores, over the run); "
@@ -328,3 +317,15 @@ def _not_counted(finding: Finding, case: Case, inside: Iterable[Series]) -> Find
         "use the agent or SSH, watch the daemon that answers (snmpd), or let its polls pause (observer: of the plan)"
     )
     return replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason, facts=(PollCost(),))
+
+
+TRAITS: Final = Traits(
+    words=Words("the monitor took too much of its CPU"),
+    rank=600,
+    guide=Guide(
+        fails_when="Never by default: it warns if the monitor's own polls take more than 1 % of the device's CPU.",
+        misses="Devices whose polls were never paused or counted.",
+        change_with="observer_cost: {limit: 2%}",
+        next_step="Poll less often, or leave out the most expensive source named in the finding.",
+    ),
+)

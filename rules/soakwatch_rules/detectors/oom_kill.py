@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
 
 from soakwatch_model.case import Case
 from soakwatch_model.event import Event
@@ -64,25 +64,10 @@ class OomKill(Parameters):
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec("two samples of the counter, from start to end of the window", live="whole")
-    traits: ClassVar[Traits] = Traits(
-        words=Words("it ran out of memory", happened="{target} ran out of memory"),
-        rank=40,
-        leads=Leads(Crash.MEMORY),
-        event_kinds=("kernel.oom",),
-        expected_as="kernel.oom",
-        family=Family.CRASHES,
-        guide=Guide(
-            fails_when="The kernel kills a process because memory ran out.",
-            misses="Kills in a container whose counters cannot be read.",
-            knob="oom_kill: {allowed: 1}",
-            next_step="See which process grew before the kill: the victim is often not the one that leaks.",
-        ),
-    )
 
     allowed: float = parameter(0.0, "{kill}", "allowed OOM kills", "a soak should have none")
 
     def definition(self) -> str:
-        """The definition with its parameters."""
         return (
             "a kill is an increment of the kernel's counter, an OOM line of its log or a kernel.oom event "
             f"(one kill if within two samples); more than {self.allowed:g} unplanned ones fail"
@@ -173,3 +158,19 @@ def _line(event: Event) -> str:
 def _text(event: Event) -> str:
     line = _line(event) or "kernel log"
     return line if len(line) <= 160 else f"{line[:159]}…"
+
+
+TRAITS: Final = Traits(
+    words=Words("it ran out of memory", happened="{target} ran out of memory"),
+    rank=40,
+    leads=Leads(Crash.MEMORY),
+    event_kinds=("kernel.oom",),
+    expected_as="kernel.oom",
+    family=Family.CRASHES,
+    guide=Guide(
+        fails_when="The kernel kills a process because memory ran out.",
+        misses="Kills in a container whose counters cannot be read.",
+        change_with="oom_kill: {allowed: 1}",
+        next_step="See which process grew before the kill: the victim is often not the one that leaks.",
+    ),
+)

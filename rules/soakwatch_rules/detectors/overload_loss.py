@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, NamedTuple
+from typing import ClassVar, Final, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -146,22 +146,6 @@ class OverloadLoss(Parameters):
         inputs=frozenset({Input.GENERATOR_PORTS}),
         live="end",
     )
-    traits: ClassVar[Traits] = Traits(
-        words=Words(
-            "it lost more under overload than allowed",
-            "packets lost",
-            happened="{target} lost more under overload than allowed",
-        ),
-        family=Family.TRAFFIC,
-        guide=Guide(
-            fails_when="In stress phases more is lost than the load beyond the capacity explains, by more than 1 %.",
-            misses="Runs whose capacity is not known: give it with capacity.",
-            knob="overload_loss: {capacity: 9e6, limit: 2%}",
-            next_step=(
-                "Look for the queue or core that dropped: an overloaded device must carry its capacity, not less."
-            ),
-        ),
-    )
 
     capacity: float = parameter(0.0, "{packet}/s", "capacity of the device", "0: taken from the phases without loss")
     error: float = parameter(
@@ -185,7 +169,6 @@ class OverloadLoss(Parameters):
     )
 
     def definition(self) -> str:
-        """The definition with its parameters."""
         stated = f"stated {self.capacity:g}/s ± {100 * self.error:g} %"
         shown = f"the highest rate carried elsewhere with a loss of at most {100 * self.clean:g} %"
         shown += f" (if overload carried at most {100 * self.near:g} % more)"
@@ -425,3 +408,19 @@ def _counted(flow: _Flow, edges: NDArray[np.int64]) -> NDArray[np.float64]:
     """Sent and lost per bin, shape (2, n)."""
     sent, back = binned(flow.sent, edges), binned(flow.back, edges)
     return np.stack([sent, sent - back])
+
+
+TRAITS: Final = Traits(
+    words=Words(
+        "it lost more under overload than allowed",
+        "packets lost",
+        happened="{target} lost more under overload than allowed",
+    ),
+    family=Family.TRAFFIC,
+    guide=Guide(
+        fails_when="In stress phases more is lost than the load beyond the capacity explains, by more than 1 %.",
+        misses="Runs whose capacity is not known: give it with capacity.",
+        change_with="overload_loss: {capacity: 9e6, limit: 2%}",
+        next_step="Look for the queue or core that dropped: an overloaded device must carry its capacity, not less.",
+    ),
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,21 +109,6 @@ class PerformanceDecline(Parameters):
         needs_load=True,
         live="minutes",
     )
-    traits: ClassVar[Traits] = Traits(
-        words=Words("throughput declined over time", "forwarding paused", happened="throughput of {target} declined"),
-        marks=Marks.WHOLE,
-        of_returned_load=True,
-        family=Family.TRAFFIC,
-        guide=Guide(
-            fails_when="The throughput for the same offered load falls by more than 5 % over the run.",
-            misses="Runs under 2 h, and declines smaller than the noise.",
-            knob="performance_decline: {tolerance: 10%}",
-            next_step=(
-                "Compare CPU per packet, memory and table sizes at the begin and at the end: something makes each "
-                "packet dearer."
-            ),
-        ),
-    )
 
     tolerance: float = parameter(
         0.05, "1", "allowed decline in the run, as a share of the level", "noise of real runs", within="(0, 1)"
@@ -131,7 +116,6 @@ class PerformanceDecline(Parameters):
     shortest: float = parameter(7200.0, "s", "shortest window that is judged", "as for memory")
 
     def definition(self) -> str:
-        """The definition with its parameters."""
         return (
             f"throughput (per offered load) may not fall by more than {100 * self.tolerance:g} % of its level in "
             "the run: neither from the first to the last quarter (99 % probability), nor at the rate of its end "
@@ -304,3 +288,20 @@ def _scaled(case: Case, shown: Curve) -> tuple[NDArray[np.float64], NDArray[np.f
 
 def _cut(number: float) -> float:
     return float(np.clip(number, -_MAX_VALUE, _MAX_VALUE)) if not math.isnan(number) else 0.0
+
+
+TRAITS: Final = Traits(
+    words=Words("throughput declined over time", "forwarding paused", happened="throughput of {target} declined"),
+    marks=Marks.WHOLE,
+    of_returned_load=True,
+    family=Family.TRAFFIC,
+    guide=Guide(
+        fails_when="The throughput for the same offered load falls by more than 5 % over the run.",
+        misses="Runs under 2 h, and declines smaller than the noise.",
+        change_with="performance_decline: {tolerance: 10%}",
+        next_step=(
+            "Compare CPU per packet, memory and table sizes at the begin and at the end: something makes each packet "
+            "dearer."
+        ),
+    ),
+)

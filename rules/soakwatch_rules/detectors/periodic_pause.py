@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, NamedTuple
+from typing import ClassVar, Final, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -138,22 +138,6 @@ class PeriodicPause(Parameters):
         shortest_s=600.0,
         needs_load=True,
     )
-    traits: ClassVar[Traits] = Traits(
-        words=Words("throughput paused", "forwarding paused", happened="throughput of {target} paused"),
-        expected_as="outage",
-        marks=Marks.WITNESSES,
-        of_returned_load=True,
-        family=Family.TRAFFIC,
-        guide=Guide(
-            fails_when="Throughput pauses for 10 s or more once, or for 1 s or more in a rhythm; other pauses warn.",
-            misses="Pauses shorter than the distance of two readings.",
-            knob="periodic_pause: {repeated: 5s, longest: 30s, tolerated: 2s}",
-            next_step=(
-                "Match the period with timers of the device: garbage collection, table ageing, log rotation, "
-                "statistics."
-            ),
-        ),
-    )
 
     order: ClassVar[tuple[str, ...]] = ("tolerated <= longest",)
     depth: float = parameter(
@@ -177,7 +161,6 @@ class PeriodicPause(Parameters):
     )
 
     def definition(self) -> str:
-        """The definition with its parameters."""
         return (
             f"a pause is throughput below its running level by {100 * self.depth:g} % and {self.sigmas:g} robust "
             f"sigmas, or a standstill (8 or more samples below 5 %, beyond chance), or an event of kind "
@@ -441,3 +424,20 @@ def _planned(planned: list[Event], begin_ns: int, end_ns: int) -> bool:
 def _asked(case: Case) -> list[Event]:
     """The planned events: few among all that happened."""
     return [event for event in case.events if event.expect and event.target in {"", case.target}]
+
+
+TRAITS: Final = Traits(
+    words=Words("throughput paused", "forwarding paused", happened="throughput of {target} paused"),
+    expected_as="outage",
+    marks=Marks.WITNESSES,
+    of_returned_load=True,
+    family=Family.TRAFFIC,
+    guide=Guide(
+        fails_when="Throughput pauses for 10 s or more once, or for 1 s or more in a rhythm; other pauses warn.",
+        misses="Pauses shorter than the distance of two readings.",
+        change_with="periodic_pause: {repeated: 5s, longest: 30s, tolerated: 2s}",
+        next_step=(
+            "Match the period with timers of the device: garbage collection, table ageing, log rotation, statistics."
+        ),
+    ),
+)

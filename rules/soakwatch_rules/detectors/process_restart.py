@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,28 +82,10 @@ class ProcessRestart(Parameters):
     manner: ClassVar[RuleSpec] = RuleSpec(
         "two samples of the process, from its first to the end of the window", live="whole"
     )
-    traits: ClassVar[Traits] = Traits(
-        words=Words("a process restarted", happened="{thing} on {target} restarted"),
-        rank=70,
-        leads=Leads(Crash.PROCESS, same_death=("core_dump", "kernel_fault", "oom_kill", "process_restart")),
-        event_kinds=("process.restart", "process.exit", "process.start"),
-        expected_as="process.restart",
-        family=Family.CRASHES,
-        guide=Guide(
-            fails_when="A watched process has a new start time that no event announced, or is gone at the end.",
-            misses="Restarts of processes that are not watched.",
-            knob="process_restart: {allowed: 1}",
-            next_step=(
-                "Read the log of the process and of its supervisor just before it ended, and look for a core "
-                "file or an OOM kill at the same time."
-            ),
-        ),
-    )
 
     allowed: float = parameter(0.0, "{restart}", "allowed restarts", "a soak should have none")
 
     def definition(self) -> str:
-        """The definition with its parameters."""
         return (
             f"a restart is a new start time, a time down between two up, or a reported restart; more than "
             f"{self.allowed:g} unplanned restarts fail, as do a process that is gone at the end and a planned "
@@ -265,3 +247,22 @@ def _announced(case: Case) -> tuple[Intent, ...]:
     names.add(case.object.rpartition(",instance=")[0])
     asked = intents((e for e in case.events if e.object in names), "process.restart", case.window)
     return (*asked, *intents(case.events, "reboot", case.window, binding=False))
+
+
+TRAITS: Final = Traits(
+    words=Words("a process restarted", happened="{thing} on {target} restarted"),
+    rank=70,
+    leads=Leads(Crash.PROCESS, same_death=("core_dump", "kernel_fault", "oom_kill", "process_restart")),
+    event_kinds=("process.restart", "process.exit", "process.start"),
+    expected_as="process.restart",
+    family=Family.CRASHES,
+    guide=Guide(
+        fails_when="A watched process has a new start time that no event announced, or is gone at the end.",
+        misses="Restarts of processes that are not watched.",
+        change_with="process_restart: {allowed: 1}",
+        next_step=(
+            "Read the log of the process and of its supervisor just before it ended, and look for a core file or an "
+            "OOM kill at the same time."
+        ),
+    ),
+)

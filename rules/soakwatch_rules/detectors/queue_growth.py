@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, NamedTuple
+from typing import ClassVar, Final, Literal, NamedTuple
 
 import numpy as np
 
@@ -101,21 +101,6 @@ class QueueGrowth(Parameters):
         shortest_s=7200.0,
         live="minutes",
     )
-    traits: ClassVar[Traits] = Traits(
-        words=Words("a queue keeps growing", happened="{thing} on {target} keeps growing"),
-        rank=82,
-        growth=GrowthMethod.QUEUE,
-        family=Family.MEMORY,
-        guide=Guide(
-            fails_when=(
-                "The lowest depth of a queue grows at the end of the run by more than 10 % of its limit a day, or "
-                "the queue runs full."
-            ),
-            misses="Runs under 2 h.",
-            knob="queue_growth: {tolerance: 20%}",
-            next_step="Look for slots that are never given back: count what enters and what leaves the queue.",
-        ),
-    )
 
     tolerance: float = parameter(
         0.1,
@@ -127,7 +112,6 @@ class QueueGrowth(Parameters):
     shortest: float = parameter(7200.0, "s", "shortest time without a restart that is judged", "as for memory")
 
     def definition(self) -> str:
-        """The definition with its parameters."""
         return (
             "the lowest depths of up to 96 blocks may not grow at the end of the run, with 95 % probability, by more "
             f"than {100 * self.tolerance:g} % of the queue's limit (else of its level) per 24 h; medians that do so "
@@ -313,3 +297,20 @@ def _settle(trend: Trend) -> str:
 
 def _hourly(rate: float) -> float:
     return float(np.clip(rate, -_MAX_VALUE, _MAX_VALUE)) * _HOUR_S
+
+
+TRAITS: Final = Traits(
+    words=Words("a queue keeps growing", happened="{thing} on {target} keeps growing"),
+    rank=82,
+    growth=GrowthMethod.QUEUE,
+    family=Family.MEMORY,
+    guide=Guide(
+        fails_when=(
+            "The lowest depth of a queue grows at the end of the run by more than 10 % of its limit a day, or the "
+            "queue runs full."
+        ),
+        misses="Runs under 2 h.",
+        change_with="queue_growth: {tolerance: 20%}",
+        next_step="Look for slots that are never given back: count what enters and what leaves the queue.",
+    ),
+)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
 
 from soakwatch_model.case import Case
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark
@@ -64,24 +64,10 @@ class Reboot(Parameters):
     manner: ClassVar[RuleSpec] = RuleSpec(
         "two samples of boot id, boot time or uptime, from start to end of the window", live="whole"
     )
-    traits: ClassVar[Traits] = Traits(
-        words=Words("it rebooted", happened="{target} rebooted"),
-        rank=30,
-        leads=Leads(Crash.DEVICE, whole_device=True, explains=("process_restart",)),
-        event_kinds=("reboot",),
-        family=Family.CRASHES,
-        guide=Guide(
-            fails_when="The boot id or the uptime starts again without an announced event.",
-            misses="Devices that state neither.",
-            knob="reboot: {allowed: 1}",
-            next_step="Read the reason of the last reload on the device and its crash log, and check the power.",
-        ),
-    )
 
     allowed: float = parameter(0.0, "{reboot}", "allowed reboots", "a soak should have none")
 
     def definition(self) -> str:
-        """The definition with its parameters."""
         return (
             "a reboot is a changed boot id, or without one an uptime that restarted while the boot time moved by over "
             f"{duration(MOVED_S)} (a 497-day wrap is not one); more than {self.allowed:g} unplanned ones fail, as does "
@@ -160,3 +146,18 @@ def _contradicted(incident: Incident, boot_id: Series | None) -> bool:
         boot_id.values[boot_id.time_ns > incident.end_ns],
     )
     return bool(before.size and after.size and before[-1] == after[0])
+
+
+TRAITS: Final = Traits(
+    words=Words("it rebooted", happened="{target} rebooted"),
+    rank=30,
+    leads=Leads(Crash.DEVICE, whole_device=True, explains=("process_restart",)),
+    event_kinds=("reboot",),
+    family=Family.CRASHES,
+    guide=Guide(
+        fails_when="The boot id or the uptime starts again without an announced event.",
+        misses="Devices that state neither.",
+        change_with="reboot: {allowed: 1}",
+        next_step="Read the reason of the last reload on the device and its crash log, and check the power.",
+    ),
+)

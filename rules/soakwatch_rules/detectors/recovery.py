@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
 
 import numpy as np
 
@@ -121,22 +121,6 @@ class Recovery(Parameters):
         live="end",
         inputs=frozenset({Input.BASELINE}),
     )
-    traits: ClassVar[Traits] = Traits(
-        words=Words(
-            "it did not recover to its earlier level",
-            happened="{thing} on {target} did not recover to its earlier level",
-        ),
-        inconclusive=Inconclusive(by_majority=True),
-        of_returned_load=True,
-        guide=Guide(
-            fails_when=(
-                "After stress a level is not back within 5 % of what it was before, or not within the recovery phase."
-            ),
-            misses="Runs without a stress phase, and loads that differ by more than 10 % before and after.",
-            knob="recovery: {tolerance: 10%, within: 30m}",
-            next_step="See which table or memory stays full after the stress, and how long its entries live.",
-        ),
-    )
 
     tolerance: float = parameter(
         0.05, "1", "band around the level before", "the reference experiment's", within="(0, inf)"
@@ -158,7 +142,6 @@ class Recovery(Parameters):
     )
 
     def definition(self) -> str:
-        """The definition with its parameters."""
         limit = f"within {duration(self.within)}" if self.within else "within the recovery phase"
         return (
             "recovered at the first window (30 samples or more) whose mean is proven within "
@@ -455,3 +438,21 @@ def _outside(back: Return, band: float) -> bool:
 def _t(back: Return) -> float:
     """Standard errors beyond the band at which a residue is proven outside in four of five cases."""
     return float(student_quantile(back.freedom, OUT) + student_quantile(back.freedom, 0.8))
+
+
+TRAITS: Final = Traits(
+    words=Words(
+        "it did not recover to its earlier level",
+        happened="{thing} on {target} did not recover to its earlier level",
+    ),
+    inconclusive=Inconclusive(by_majority=True),
+    of_returned_load=True,
+    guide=Guide(
+        fails_when=(
+            "After stress a level is not back within 5 % of what it was before, or not within the recovery phase."
+        ),
+        misses="Runs without a stress phase, and loads that differ by more than 10 % before and after.",
+        change_with="recovery: {tolerance: 10%, within: 30m}",
+        next_step="See which table or memory stays full after the stress, and how long its entries live.",
+    ),
+)

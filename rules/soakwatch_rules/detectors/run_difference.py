@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
 
 import numpy as np
 
@@ -117,21 +117,6 @@ class RunDifference(Parameters):
         inputs=frozenset({Input.EARLIER}),
         live="end",
     )
-    traits: ClassVar[Traits] = Traits(
-        words=Words("it differs from earlier runs", happened="{target} differs from earlier runs"),
-        marks=Marks.WHOLE,
-        limit=Limit.RUNS,
-        guide=Guide(
-            fails_when=(
-                "A median differs from earlier runs by more than 5 % in the bad direction, and by more than runs vary."
-            ),
-            misses="With fewer than five earlier runs only large differences.",
-            knob="run_difference: {tolerance: 10%}",
-            next_step=(
-                "See what changed in the set-up (Changed since the earlier run), and repeat both releases once more."
-            ),
-        ),
-    )
 
     order: ClassVar[tuple[str, ...]] = (
         "sure <= alpha",
@@ -153,7 +138,6 @@ class RunDifference(Parameters):
     )
 
     def definition(self) -> str:
-        """The definition with its parameters."""
         return (
             f"the median after the first {100 * self.settle:g} % of the run differs from those of earlier runs if the "
             f"change exceeds {100 * self.tolerance:g} % and the one-sided t prediction p is below {self.alpha:g} (fail "
@@ -338,3 +322,18 @@ def _least(case: Case, series: Series) -> float:
     whole = LoadAccount.of(case.load).side(SENT if flow.side == LOST else BACK, flow.what)
     total, seconds = amount(whole, begin_ns, end_ns)
     return max(least, _HARMLESS * total / seconds) if seconds > 0 else least
+
+
+TRAITS: Final = Traits(
+    words=Words("it differs from earlier runs", happened="{target} differs from earlier runs"),
+    marks=Marks.WHOLE,
+    limit=Limit.RUNS,
+    guide=Guide(
+        fails_when=(
+            "A median differs from earlier runs by more than 5 % in the bad direction, and by more than runs vary."
+        ),
+        misses="With fewer than five earlier runs only large differences.",
+        change_with="run_difference: {tolerance: 10%}",
+        next_step="See what changed in the set-up (Changed since the earlier run), and repeat both releases once more.",
+    ),
+)

@@ -150,23 +150,6 @@ class Saturation(Parameters):
     scope: ClassVar[Literal["object", "metric", "target"]] = "object"
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec("a limit stated by the device, and two samples", live="recent")
-    traits: ClassVar[Traits] = Traits(
-        words=Words("a table, queue or file system ran full", happened="{thing} on {target} ran full"),
-        limit=Limit.ROOM,
-        family=Family.MEMORY,
-        guide=Guide(
-            fails_when=(
-                "A table, pool, queue or file system fills up to 95 % of its limit in the run and refuses service; "
-                "one that will be full within 72 h warns."
-            ),
-            misses="What states no limit.",
-            knob="saturation: {enter: 98%, ahead: 24h}",
-            next_step=(
-                "Find what fills it and how long its entries live; free it or raise the limit before the time in "
-                "the forecast."
-            ),
-        ),
-    )
 
     order: ClassVar[tuple[str, ...]] = ("leave <= enter",)
     enter: float = parameter(
@@ -179,7 +162,6 @@ class Saturation(Parameters):
     ahead: float = parameter(259200.0, "s", "forecast time to the limit below which it warns", "a long weekend")
 
     def definition(self) -> str:
-        """The definition with its parameters."""
         return (
             f"full from a sample at {100 * self.enter:g} % of the limit until one below {100 * self.leave:g} %, for "
             f"{duration(self.lasting)} and two samples at least; fails if it filled up in the run and refuses service; "
@@ -382,3 +364,22 @@ def _amount(limit: float, series: Series) -> str:
     if series.trait.unit == _SHARE:
         return "its size"
     return quantity(limit, series.trait.unit)
+
+
+TRAITS: Final = Traits(
+    words=Words("a table, queue or file system ran full", happened="{thing} on {target} ran full"),
+    limit=Limit.ROOM,
+    family=Family.MEMORY,
+    guide=Guide(
+        fails_when=(
+            "A table, pool, queue or file system fills up to 95 % of its limit in the run and refuses service; one "
+            "that will be full within 72 h warns."
+        ),
+        misses="What states no limit.",
+        change_with="saturation: {enter: 98%, ahead: 24h}",
+        next_step=(
+            "Find what fills it and how long its entries live; free it or raise the limit before the time in the "
+            "forecast."
+        ),
+    ),
+)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
 
 import numpy as np
 
@@ -111,29 +111,6 @@ class SessionFlap(Parameters):
     manner: ClassVar[RuleSpec] = RuleSpec(
         "two readings of the sessions' states, from start to end of the window", live="whole"
     )
-    traits: ClassVar[Traits] = Traits(
-        words=Words(
-            "a session with a peer went down",
-            "sessions went down",
-            happened="a session of {target} with a peer went down",
-        ),
-        rank=75,
-        event_kinds=("session.down", "session.up", "session.change", "session.role", "topology.change"),
-        expected_as="session.down",
-        family=Family.SESSIONS,
-        guide=Guide(
-            fails_when=(
-                "A session with a peer goes down outside an announced event, loses half of its prefixes, or is not "
-                "back by its deadline."
-            ),
-            misses="Flaps between two polls that no trap or log line reports.",
-            knob="session_flap: {allowed: 1, prefixes: 20%}",
-            next_step=(
-                "Read the logs of both peers at the moment: hold timers that expire mean a busy CPU or loss, a "
-                "reset names its sender."
-            ),
-        ),
-    )
 
     allowed: float = parameter(0.0, "{flap}", "times that each session may go down", "a soak should have none")
     prefixes: float = parameter(
@@ -145,7 +122,6 @@ class SessionFlap(Parameters):
     )
 
     def definition(self) -> str:
-        """The definition with its parameters."""
         return (
             f"a session that was up and goes down more than {self.allowed:g} times outside announced events fails, as "
             f"do one whose prefixes fall below {100 * self.prefixes:g} % for {duration(self.settle)} and one that is "
@@ -410,3 +386,28 @@ def _first_up(up: Series) -> int:
 
 def _late(up: Series, case: Case) -> bool:
     return (_first_up(up) - case.window.begin_ns) * 1e-9 > max(3 * (spacing(up) or 0.0), 60.0)
+
+
+TRAITS: Final = Traits(
+    words=Words(
+        "a session with a peer went down",
+        "sessions went down",
+        happened="a session of {target} with a peer went down",
+    ),
+    rank=75,
+    event_kinds=("session.down", "session.up", "session.change", "session.role", "topology.change"),
+    expected_as="session.down",
+    family=Family.SESSIONS,
+    guide=Guide(
+        fails_when=(
+            "A session with a peer goes down outside an announced event, loses half of its prefixes, or is not back by"
+            " its deadline."
+        ),
+        misses="Flaps between two polls that no trap or log line reports.",
+        change_with="session_flap: {allowed: 1, prefixes: 20%}",
+        next_step=(
+            "Read the logs of both peers at the moment: hold timers that expire mean a busy CPU or loss, a reset names"
+            " its sender."
+        ),
+    ),
+)

@@ -96,20 +96,6 @@ class Setup(Parameters):
         objects=("mode=softirq", "mode=idle"),
         inputs=frozenset({Input.MACHINE}),
     )
-    traits: ClassVar[Traits] = Traits(
-        words=Words("its set-up limits results"),
-        rank=910,
-        event_kinds=(_CHANGE,),
-        marks=Marks.WHOLE,
-        judges=Judges.SETUP,
-        family=Family.HARDWARE,
-        guide=Guide(
-            fails_when="Never: a set-up that limits results (PCIe link, governor, NUMA, receive queues) warns.",
-            misses="What the device does not report of itself.",
-            knob="setup: {governor: ignore}",
-            next_step="Mend what it names before you compare results, and run it again.",
-        ),
-    )
 
     pcie: float = parameter(1.0, "1", "a card whose PCIe link or slot is below it", "halves results", _ACTIONS)
     duplex: float = parameter(1.0, "1", "an interface that runs half duplex", "a failed negotiation", _ACTIONS)
@@ -130,7 +116,6 @@ class Setup(Parameters):
     )
 
     def definition(self) -> str:
-        """The definition with its parameters."""
         actions = ", ".join(f"{name} {self._action(name)}" for name in _CHECKS)
         return (
             "amiss is a PCIe link with fewer lanes than the card has or in a slot slower than the card, half duplex, "
@@ -226,3 +211,19 @@ def _changes(case: Case) -> Look:
             )
             amiss.append(Remark("", text, float(len(paths)), 0.0, "{change}"))
     return Look(tuple(amiss))
+
+
+TRAITS: Final = Traits(
+    words=Words("its set-up limits results"),
+    rank=910,
+    event_kinds=(_CHANGE,),
+    marks=Marks.WHOLE,
+    judges=Judges.SETUP,
+    family=Family.HARDWARE,
+    guide=Guide(
+        fails_when="Never: a set-up that limits results (PCIe link, governor, NUMA, receive queues) warns.",
+        misses="What the device does not report of itself.",
+        change_with="setup: {governor: ignore}",
+        next_step="Mend what it names before you compare results, and run it again.",
+    ),
+)

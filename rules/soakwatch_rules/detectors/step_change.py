@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
 
 import numpy as np
 
@@ -104,22 +104,6 @@ class StepChange(Parameters):
     manner: ClassVar[RuleSpec] = RuleSpec(
         "four times the lasting time (2 h) without a restart, and half of the samples", shortest_s=7200, live="minutes"
     )
-    traits: ClassVar[Traits] = Traits(
-        words=Words("a level jumped and stayed", happened="{thing} on {target} jumped and stayed"),
-        of_returned_load=True,
-        guide=Guide(
-            fails_when=(
-                "Never: a level that changes at once and stays, without an event or a change of load that explains "
-                "it, warns."
-            ),
-            misses="Steps that are smaller than 10 %, and runs under 2 h.",
-            knob="step_change: {rise: 20%}",
-            next_step=(
-                "See what happened within two minutes of it: log lines, a change of configuration, another program "
-                "that started."
-            ),
-        ),
-    )
 
     rise: float = parameter(
         0.10,
@@ -139,7 +123,6 @@ class StepChange(Parameters):
     )
 
     def definition(self) -> str:
-        """The definition with its parameters."""
         return (
             f"a step is a change of the median of {duration(self.lasting)} to that of the next "
             f"{duration(self.lasting)} by more "
@@ -279,3 +262,21 @@ def _height(explained: ExplainedStep, unit: str) -> str:
 
 def _because(explained: ExplainedStep) -> str:
     return f" ({some(list(explained.causes), 2)})" if explained.causes else ""
+
+
+TRAITS: Final = Traits(
+    words=Words("a level jumped and stayed", happened="{thing} on {target} jumped and stayed"),
+    of_returned_load=True,
+    guide=Guide(
+        fails_when=(
+            "Never: a level that changes at once and stays, without an event or a change of load that explains it, "
+            "warns."
+        ),
+        misses="Steps that are smaller than 10 %, and runs under 2 h.",
+        change_with="step_change: {rise: 20%}",
+        next_step=(
+            "See what happened within two minutes of it: log lines, a change of configuration, another program that "
+            "started."
+        ),
+    ),
+)

@@ -112,21 +112,6 @@ class TenantIsolation(Parameters):
         live="end",
         inputs=frozenset({Input.TENANTS}),
     )
-    traits: ClassVar[Traits] = Traits(
-        words=Words("one tenant's load cost the others"),
-        rank=420,
-        limit=Limit.PLAN,
-        family=Family.TRAFFIC,
-        guide=Guide(
-            fails_when=(
-                "While the load of one tenant is raised, another loses packets, throughput or latency beyond its "
-                "limits."
-            ),
-            misses="Runs in which no tenant's load changes alone.",
-            knob="tenant_isolation: {loss: 1%, latency: 50%}",
-            next_step="Give the tenants limits or queues of their own, and repeat the change of load.",
-        ),
-    )
 
     change: float = parameter(
         0.25, "1", "least rise of a tenant's load, of its base", "above the waves of a load", within="(0, inf)"
@@ -141,7 +126,6 @@ class TenantIsolation(Parameters):
     cpu: float = parameter(0.2, "1", "share by which the CPU time of the others may rise before it warns", "as latency")
 
     def definition(self) -> str:
-        """The definition with its parameters."""
         return (
             f"while the load of one tenant is raised ({100 * self.change:g} % above its base, and more), the others "
             f"may lose at most {100 * self.loss:g} % of their packets or requests more than just before and after it, "
@@ -359,3 +343,19 @@ def _marks(load: Load, edges_ns: NDArray[np.int64], name: str) -> tuple[Mark, ..
             marks.append(Mark(int(edges_ns[place]), int(edges_ns[place + length]), f"load of {name} raised"))
         place += length
     return tuple(marks[:_MOST_MARKS])
+
+
+TRAITS: Final = Traits(
+    words=Words("one tenant's load cost the others"),
+    rank=420,
+    limit=Limit.PLAN,
+    family=Family.TRAFFIC,
+    guide=Guide(
+        fails_when=(
+            "While the load of one tenant is raised, another loses packets, throughput or latency beyond its limits."
+        ),
+        misses="Runs in which no tenant's load changes alone.",
+        change_with="tenant_isolation: {loss: 1%, latency: 50%}",
+        next_step="Give the tenants limits or queues of their own, and repeat the change of load.",
+    ),
+)

@@ -143,28 +143,6 @@ class Trend(Parameters):
     manner: ClassVar[RuleSpec] = RuleSpec(
         "24 blocks over 6 h without a restart, and half of the samples", shortest_s=21600.0, live="end"
     )
-    traits: ClassVar[Traits] = Traits(
-        words=Words(
-            "a level moved steadily the wrong way",
-            "a level that crept",
-            happened="{thing} on {target} went up or down all the time",
-        ),
-        rank=170,
-        marks=Marks.WHOLE,
-        only_warns=frozenset(trending(WARNS)),
-        guide=Guide(
-            fails_when=(
-                "CPU rises by 10 points, a temperature by 10 K, a latency by half, steadily through the run and beside "
-                "what the load explains."
-            ),
-            misses="Runs under 6 h, a creep that begins in the last third, and one that a daily wave hides.",
-            knob="trend: {points: 15%, share: 100%}",
-            next_step=(
-                "Compare a profile of the first hour with one of the last; see which process, table or timer grew with "
-                "it, and whether the room got warmer."
-            ),
-        ),
-    )
 
     points: float = parameter(
         0.10,
@@ -187,7 +165,6 @@ class Trend(Parameters):
     )
 
     def definition(self) -> str:
-        """The definition with its parameters."""
         return (
             f"a rise (a fall, where that is bad) of {100 * self.points:g} points, {self.kelvin:g} K or "
             f"{100 * self.share:g} % of the begin, all through the run of at least {duration(self.shortest)} and still "
@@ -349,7 +326,7 @@ class Trend(Parameters):
             f"{name} {went} steadily from {begun} to {ended} in "
             f"{duration(span_s)} ({hourly}/h){stayed}; {amount(least, unit)} allowed"
         )
-        only = series.metric in self.traits.only_warns
+        only = series.metric in TRAITS.only_warns
         if judged.why:
             reason += f"; {judged.why}"
         if only:
@@ -420,3 +397,27 @@ def _detectable(judged: JudgedLife, least: float) -> float:
 def _seconds(life: Life) -> Floats:
     """The times of the readings since the life began."""
     return (life.series.time_ns - life.window.begin_ns).astype(np.float64) * 1e-9
+
+
+TRAITS: Final = Traits(
+    words=Words(
+        "a level moved steadily the wrong way",
+        "a level that crept",
+        happened="{thing} on {target} went up or down all the time",
+    ),
+    rank=170,
+    marks=Marks.WHOLE,
+    only_warns=frozenset(trending(WARNS)),
+    guide=Guide(
+        fails_when=(
+            "CPU rises by 10 points, a temperature by 10 K, a latency by half, steadily through the run and beside "
+            "what the load explains."
+        ),
+        misses="Runs under 6 h, a creep that begins in the last third, and one that a daily wave hides.",
+        change_with="trend: {points: 15%, share: 100%}",
+        next_step=(
+            "Compare a profile of the first hour with one of the last; see which process, table or timer grew with it,"
+            " and whether the room got warmer."
+        ),
+    ),
+)

@@ -30,7 +30,7 @@ def test_a_rule_says_in_plain_lines_what_it_does(name: str) -> None:
 @pytest.mark.parametrize("name", INSTALLED.rules.names())
 def test_the_key_that_changes_a_rule_is_one_that_a_plan_takes(name: str) -> None:
     """The line can be copied into a plan, and the rule is then another one than by default."""
-    plan = plan_from_text(PLAN.format(knob=traits_of(name).guide.knob), "plan.yaml")
+    plan = plan_from_text(PLAN.format(knob=traits_of(name).guide.change_with), "plan.yaml")
     (tuned,) = [rule for rule in planned_rules(plan.rules) if rule.name == name]
     assert tuned != type(tuned)()
 

@@ -32,7 +32,7 @@ def command(name: str | None, *, guide: bool) -> None:
         from soakwatch_rules.traits import traits_of
 
         guides = [(rule, traits_of(rule).guide) for rule in shelf.names()]
-        rows = [(rule, of.fails_when, of.misses, of.knob) for rule, of in guides if of.lines]
+        rows = [(rule, of.fails_when, of.misses, of.change_with) for rule, of in guides if of.lines]
         show_table(("rule", "fails when", "misses", "change it with"), rows)
     elif name is None:
         show_table(("rule", "what it finds"), [(rule, shelf.summary(rule)) for rule in shelf.names()])
