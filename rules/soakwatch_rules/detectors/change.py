@@ -1,4 +1,4 @@
-"""Change: a link that is down, a card that restarted, a port that went silent, a rate that became many times as high"""
+"""Change: a link goes down, a card restarts, a port falls silent, a rate becomes many times as high"""
 
 from __future__ import annotations
 
@@ -35,71 +35,69 @@ from soakwatch_rules.wording.words import counted, duration, moment, quantity, s
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
-_WRAP_S: Final = 2**32 / 100  # TimeTicks
-_NEAR_WRAP: Final = 0.02  # of it
+_WRAP_S: Final = 2**32 / 100  # TimeTicks are hundredths of a second in 32 bits
+_NEAR_WRAP: Final = 0.02  # share of the wrap: an age this close to it may wrap
 _MAX_MARKS: Final = 50
 _LEAST_BLOCKS: Final = 12
-_SILENT: Final = 0.01  # of the usual pace: keepalives go on
-_BUSY: Final = 0.1  # of the usual pace: more is traffic
-_ALWAYS: Final = 0.95  # of the blocks before: what carries traffic all the time
-_OFTEN: Final = 3  # silences of one port: with more its traffic comes and goes
-_LONGER: Final = 4.0  # times as long as it is silent it carried traffic before
-_EARLY: Final = 0.25  # of the run: so long is enough
-_CARRIES: Final = 1.0  # a second: less is a few keepalives
-_GOES_ON: Final = 0.5  # of the load before: it goes on
-_MORE_LOAD: Final = 1.1  # times the highest load of the usual blocks
-_COUNTED: Final = 10.0  # counts of a block: below that they are single events
+_SILENT: Final = 0.01  # share of the usual pace: a silent port still sends keepalives
+_BUSY: Final = 0.1  # share of the usual pace: above it a block carried traffic
+_ALWAYS: Final = 0.95  # share of the earlier blocks with traffic in a port that "carries traffic all the time"
+_OFTEN: Final = 3  # silences of one port: with more, its traffic comes and goes by itself
+_LONGER: Final = 4.0  # a port must have carried traffic this many times as long as it is silent ...
+_EARLY: Final = 0.25  # ... or for this share of the run
+_CARRIES: Final = 1.0  # per second: below it a port carries only keepalives
+_GOES_ON: Final = 0.5  # share of its former level above which the load counts as going on
+_MORE_LOAD: Final = 1.1  # times the highest load of the usual blocks: above it the load explains a surge
+_COUNTED: Final = 10.0  # counts in a block: fewer are single events, not a rate
 _LEAST_OF: Final = {"s": 1e-4, "1": 1e-3}
-"""By unit, the level of a gauge below which it is nothing (a jitter of 100 µs, a loss of 0.1 %)."""
-_HIGH: Final = 0.95  # quantile of the usual blocks
+"""By unit, the level below which a gauge is negligible (a jitter of 100 µs, a loss of 0.1 %)."""
+_HIGH: Final = 0.95  # quantile of the usual blocks that is the highest usual level
 _WARN_BLOCKS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
 class _Fault:
-    """One change: when, what a sentence says of it, what excuses it, and whether it is grave enough to fail."""
+    """One change: when, its words in the finding, what excuses it (empty: nothing), and whether it alone fails."""
 
     begin_ns: int
     end_ns: int | None
     text: str
     excused: str = ""
     grave: bool = True
-    lasts_s: float = 0.0
-    """How long it lasted, of what counts by its time."""
+    lasts_s: float = 0.0  # duration of a surge; 0 for other kinds of change
 
 
 @dataclass(frozen=True, slots=True)
 class Change(Parameters):
-    """Fails if something changed for the worse, lastingly, that no rule of its own watches. The catalogue says of each
-    metric which sign counts (``soakwatch metrics NAME``) and whether it fails or only warns.
+    """Fails if something that no other rule watches changed for the worse and stayed so. The catalogue says for each
+    metric which kind of change counts (``soakwatch metrics NAME``) and whether it fails or only warns:
 
-    * a switch that goes off (a link that is down, a file system that the kernel made read-only): off for ``down`` or
-      ``flaps`` times where it was on before. What was never on, and what was shut, is not in use.
-    * an age that falls: a card or an agent that started anew, by each restart; a speed that fell for two readings. A
-      wrap of TimeTicks (497 days) is none.
-    * a count of a service manager: ``restarts`` and more fail, fewer warn.
-    * traffic that stops: a port or flow that carried more than 1/s in 95 % of its blocks before (for a quarter of the
-      run, or four times as long as it is silent) and now at most 1 % of its usual pace, for ``silent``, while the load
-      goes on at half of what it was (with no load known, and where that happens more than three times, it only warns).
-    * a rate or level that becomes ``factor`` times as high as 95 % of the usual blocks (those of the baseline phase,
-      else the first quarter): for ``share`` of what is judged, all surges of three blocks and more together, or for
-      ``ending`` of it and to the end; shorter ones warn. Blocks are 5 min, three readings, at most 288 in a run.
-      Counters need ten counts a block, a jitter 0.1 ms and a loss 0.1 % before they are multiplied. It only warns where
-      the load was higher than in any usual block, or no load is known, since retransmissions follow the load more than
-      in proportion.
+    * A switch goes off (a link down, a file system remounted read-only) after it was on: for ``down``, or ``flaps``
+      times. What was never on, or was shut by the administrator, is not in use and not judged.
+    * An age falls (a card or an agent restarted; each restart counts), or a speed falls for two readings. A wrap of
+      TimeTicks (497 days) does not count.
+    * A service manager counts restarts: ``restarts`` or more fail, fewer warn.
+    * Traffic stops: a port or flow that carried more than 1/s in 95 % of its earlier blocks (over a quarter of the run,
+      or four times the silence) carries at most 1 % of that for ``silent`` while at least half of the load goes on. It
+      only warns if the load is unknown, or if this happens more than three times.
+    * A rate or level rises to ``factor`` times the highest usual level (95 % quantile of the baseline phase, else of
+      the first quarter): for ``share`` of the judged time, all surges of three blocks or more together, or for
+      ``ending`` of it up to the end; shorter surges warn. Blocks last 5 min and hold three readings; a run has at most
+      288. The usual level is at least ten counts a block, 0.1 ms of jitter or 0.1 % of loss. A surge only warns if the
+      load was higher than in every usual block, since retransmissions grow faster than the load, or is unknown.
 
-    What lies within ten minutes of an intervention, within what was announced, or beside a reboot is excused, and
-    listed.
-    Overloads, ramps and the way back from an overload are not judged for traffic that stops and rates that surge.
+    Changes within ten minutes of an intervention, inside an announced event, or at a reboot are excused and listed.
+    Stopped traffic and surges are not judged during overloads, ramps, and the return from an overload.
 
-    How often wrong: nothing is tested against noise, so many series add no chance failures: each sign is a state that
-    the device tells, or tenfold the highest of a quarter of the run for a tenth of it; `soakwatch rules change` shows
-    the measured table. Known weaknesses: a link that is down between two readings only; traffic that another port takes
-    over after a failover that nobody recorded; a rate that was tenfold from the start; a port whose traffic comes in
-    bursts is not judged.
+    How often wrong: no test against noise is made, so many series do not add false alarms by chance; each change is a
+    state that the device reports, or tenfold the highest of a quarter of the run for a tenth of it. `soakwatch rules
+    change` shows the measured table. Known weaknesses: it does not see a link that is down only between two readings, a
+    rate that was tenfold from the start, or bursty ports; it blames traffic that moved to another port in a failover
+    that nobody recorded.
 
-    Neighbours: ``session_flap`` sessions, ``process_restart`` watched processes, ``reboot`` the device, ``drops`` what
-    it counts as lost, ``loss`` the load in sum, ``latency`` answers, ``step_change`` levels, ``trend`` slow changes.
+    Neighbours: ``session_flap`` judges sessions, ``process_restart`` watched processes, ``reboot`` the device,
+    ``drops`` its drop counters, ``loss`` the load as a whole, ``latency`` answers, ``step_change`` levels, ``trend``
+    slow changes.
 
     Parameters: ``down``, ``flaps``, ``restarts``, ``silent``, ``factor``, ``share``, ``ending`` (below).
 
@@ -185,7 +183,7 @@ class Change(Parameters):
         return self._said(finding, series, sign, judged, f"{_name(series)} {calm}")
 
     def gone_off(self, case: Case, series: Series) -> list[_Fault]:
-        """Each time that a switch that was on is off."""
+        """Each time the switch went off after it had been on."""
         on, times = series.values > 0.5, series.time_ns
         if not on.any():
             return []
@@ -210,7 +208,7 @@ class Change(Parameters):
         return found
 
     def fallen(self, case: Case, series: Series) -> list[_Fault]:
-        """Each time that an age began anew, or a speed fell for two readings."""
+        """Each time the age started again from zero, or the speed fell for two readings."""
         value, times = series.values, series.time_ns
         age = series.trait.unit == "s"
         apart = np.diff(times) * 1e-9
@@ -220,6 +218,7 @@ class Change(Parameters):
         for index in fell.tolist():
             before, after, gap_s = float(value[index - 1]), float(value[index]), float(apart[index - 1])
             time_ns = int(times[index])
+            # An age near 2**32 hundredths of a second that lands where the wrap would put it has only wrapped.
             if age and before > (1 - _NEAR_WRAP) * _WRAP_S and abs(before + gap_s - _WRAP_S - after) < 60 + 0.1 * gap_s:
                 continue
             lasts = index + 1 >= value.size or value[index + 1] < before
@@ -230,12 +229,12 @@ class Change(Parameters):
             unit = series.trait.unit
             text = f"{moment(time_ns)} ({quantity(before, unit)} to {quantity(after, unit)})"
             excused = excuse(case.events, series, time_ns, _slack(series))
-            # what began anew cannot be older than the time since the reading before
+            # After a true restart the age is at most the time since the previous reading; a larger one only warns.
             found.append(_Fault(time_ns, None, text, excused, not age or after <= gap_s + float(slack_s[index - 1])))
         return found
 
     def counts(self, case: Case, series: Series) -> list[_Fault]:
-        """Each count of a counter."""
+        """Each increase of the counter, one fault per count (at most 1000 a reading)."""
         steps = series.increments() if series.trait.kind == "counter" else _steps(series)
         found = []
         for index in np.flatnonzero(steps.values > 0.5).tolist():
@@ -270,7 +269,7 @@ class Change(Parameters):
     def stopped(
         self, case: Case, series: Series, cut: Paced, known: Flags, usual: Flags
     ) -> tuple[list[_Fault], float | None, str]:
-        """Each time that what carried traffic all the time is silent."""
+        """Each time that a port or flow which always carried traffic fell silent."""
         pace = float(np.median(cut.value[usual])) if usual.any() else 0.0
         if pace < _CARRIES:
             return [], None, "carried next to nothing when the run began: nothing that could stop"
@@ -303,14 +302,14 @@ class Change(Parameters):
             if overlap_s(stretch, shut) > 0.5 * stretch.seconds:
                 excused = "it was shut"
             found.append(_Fault(stretch.begin_ns, None if ends else stretch.end_ns, text, excused, goes_on))
-        if len(silences) > _OFTEN:  # its traffic comes and goes by itself
+        if len(silences) > _OFTEN:  # its traffic comes and goes by itself: only warn
             found = [replace(fault, grave=False) for fault in found]
         return found, _SILENT * pace, calm
 
     def surged(
         self, case: Case, series: Series, cut: Paced, known: Flags, usual: Flags
     ) -> tuple[list[_Fault], float | None, str]:
-        """Each time that a rate or level is many times as high as it was."""
+        """Each time that a rate or level rose to ``factor`` times its highest usual level."""
         counter = series.trait.kind == "counter"
         least = _COUNTED / cut.block_s if counter else _LEAST_OF.get(series.trait.unit, 0.0)
         high = max(float(np.quantile(cut.value[usual], _HIGH)), least) if usual.any() else least
@@ -344,13 +343,13 @@ class Change(Parameters):
             found.append(fault)
             if now.size and not more and not excused:
                 unexplained.append(fault)
-        # a rate of few counts falls back for a block again and again: how long it surged in all is what counts
+        # A rate of few counts drops below the limit for single blocks, so the total duration of all surges counts.
         if sum(fault.lasts_s for fault in unexplained) >= self.share * judged * cut.block_s:
             found = [replace(fault, grave=fault.grave or fault in unexplained) for fault in found]
         return found, limit, calm
 
     def _said(self, finding: Finding, series: Series, sign: Sign, faults: Sequence[_Fault], calm: str) -> Finding:
-        """What is said of the changes of a series; ``calm`` where there is none."""
+        """The finding of a series; its reason is ``calm`` where nothing changed."""
         own = [fault for fault in faults if not fault.excused]
         planned = [fault for fault in faults if fault.excused]
         what = f"was {sign.off}" if sign.how == GOES_OFF else _WHAT[sign.how]
@@ -392,7 +391,7 @@ _CALM: Final = {FALLS: "never fell back", COUNTS: "did not restart"}
 
 
 def _name(series: Series) -> str:
-    """The thing that it is about; of traffic, rates and levels also what is counted of it."""
+    """The thing that changed; for traffic, rates and levels together with what is counted."""
     thing = thing_of(series)
     entry = BY_NAME.get(series.metric)
     alone = entry is not None and entry.change is not None and entry.change.how not in {STOPS, SURGES}

@@ -1,4 +1,4 @@
-"""Core dumps: a core file that was not there before the run, or a crash that the device reported."""
+"""Core dumps: a core file that appeared during the run, or a crash that the device reported."""
 
 from __future__ import annotations
 
@@ -21,31 +21,28 @@ from soakwatch_rules.sampling import spacing, unseen
 from soakwatch_rules.traits import Crash, Family, Guide, Leads, Traits, Words
 from soakwatch_rules.wording.words import counted, moment, some
 
-_GROWING_NS = 600 * 10**9
+_GROWING_NS = 600 * 10**9  # one core file: its modification time moves by at most this while it is written
 _CRASH_KINDS = frozenset({"process.crash", "device.crash", "watchdog"})
-"""Crashes that a log line, a notification or a command reports."""
-_SAME_NS = 120 * 10**9  # a crash is reported, and its core written, within this
+"""Crashes reported by a log line, a notification or a command."""
+_SAME_NS = 120 * 10**9  # a crash report and a core file within this are one crash
 _MAX_FILES = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class CoreDump(Parameters):
-    """Says that more core files appeared during the window than ``allowed``.
+    """Fails if more core files appeared, or crashes were reported, during the window than ``allowed``.
 
-    A core file counts as new if an event ``core.dump`` reports it, if an event ``core.present`` (found at the first
-    poll) shows that it was written after the start of the window, or if the count ``system.core.files`` rose by a
-    file that no event within two samples reports. Files that existed before are recognised and do not fail. Planned
-    events with ``core.dump``: N allow N. A crash that the device reports (events ``process.crash``, ``device.crash``,
-    ``watchdog``, from its log, a notification or a command) counts like a file; within 2 min of a file or of each
-    other they are one.
+    A core file is new if an event ``core.dump`` reports it, if an event ``core.present`` (found at the first poll)
+    gives a modification time inside the window, or if the count ``system.core.files`` rose and no event within two
+    samples explains it. The modification time finds cores written while the monitor was away; the count finds files
+    whose event was lost. Older files are listed and do not fail. A planned event with ``core.dump: N`` allows N. A
+    crash that the device reports (``process.crash``, ``device.crash``, ``watchdog``) counts like a file; reports and
+    files within 2 min of each other are one crash.
 
-    The time of a file finds a core written while the monitor was away; the count finds one whose event was lost.
-    Counts are files, times UTC.
-
-    How often wrong: a file in the folder is a fact. Known weaknesses: a core that was not written (full disk, size
-    limit 0) or that a collector moved to another folder is not seen, nor is one that is removed between two samples;
-    a device whose clock is behind can date a new core before the run. A crash found in a log line is as reliable as
-    the pattern of the profile; a device whose log is not received reports none.
+    How often wrong: a file in the folder is a fact. Known weaknesses: it does not see a core that was not written (full
+    disk, size limit 0), that a collector moved elsewhere, or that was removed between two samples. A device whose clock
+    is behind may date a new core before the run. A reported crash is as reliable as the pattern of the profile; a
+    device whose log is not received reports none.
 
     Neighbours: ``kernel_fault`` judges the kernel's log; ``process_restart`` and ``reboot`` see the death.
 
@@ -146,7 +143,7 @@ def _inside(event: Event, case: Case) -> bool:
 
 
 def _crashes(reported: list[Event], cores: list[Witness]) -> list[Witness]:
-    """The reported crashes, each once: process and device may both report one, and its core be found as well."""
+    """The reported crashes that no core file and no other report within 2 min stands for."""
     witnesses: list[Witness] = []
     for event in sorted(reported, key=lambda e: (e.begin_ns, e.kind)):
         near = [w for w in (*cores, *witnesses) if abs(w.begin_ns - event.begin_ns) <= _SAME_NS]
@@ -160,7 +157,8 @@ def _crashes(reported: list[Event], cores: list[Witness]) -> list[Witness]:
 
 
 def _blind(folders: list[Series], case: Case) -> str:
-    """Why the folders do not tell of the whole window; one that is found later need only be read to the end."""
+    """Why the folders were not read over the whole window ("" if they were); a folder that appeared later need only be
+    read from then to the end."""
     read = [f for f in folders if len(f)]
     if not read:
         return (
@@ -178,7 +176,7 @@ def _blind(folders: list[Series], case: Case) -> str:
 
 
 def _new(events: list[Event], case: Case) -> list[Event]:
-    """Each file once: those that appeared, and those found that were written in the window and did not just appear."""
+    """Each new file once: those that appeared, and those found at the first poll that were written in the window."""
     new: dict[str, Event] = {}
     for event in sorted(events, key=lambda e: (e.kind, e.begin_ns)):  # core.dump before core.present
         written = _written(event)
@@ -190,7 +188,7 @@ def _new(events: list[Event], case: Case) -> list[Event]:
 
 
 def _same(event: Event, other: Event) -> bool:
-    """Whether a file that was found is one that is known: same name, written within ten minutes (it grew)."""
+    """Whether both are one file: the same name, and modification times within ten minutes (it was still growing)."""
     own_ns, other_ns = _written(event), _written(other)
     return (
         _file(event) == _file(other)
@@ -201,7 +199,7 @@ def _same(event: Event, other: Event) -> bool:
 
 
 def _written(event: Event) -> int | None:
-    """The file's own time in ns; None if missing or not a number."""
+    """The file's modification time in ns; None if missing or not a number."""
     try:
         seconds = float(event.detail.get("mtime_s", event.detail.get("mtime", "")))
     except ValueError:
@@ -210,7 +208,7 @@ def _written(event: Event) -> int | None:
 
 
 def _when(event: Event, case: Case) -> int:
-    """When it fell: the event, or the file's time if it was found later."""
+    """When the core was written: the file's time if it was found later, else the event's."""
     written = _written(event)
     late = event.kind == "core.present" and written is not None
     return min(written, case.window.end_ns) if late and written is not None else event.begin_ns
@@ -221,7 +219,7 @@ def _file(event: Event) -> str:
 
 
 def _path(event: Event) -> str:
-    """The file that the event names; empty where it names none."""
+    """The path in the event; empty if it has none."""
     known = (event.detail.get(key) for key in ("file", "path", "name"))
     return next((text for text in known if text), "")
 
@@ -232,9 +230,9 @@ def _victim(event: Event) -> Victim | None:
 
 
 def _uncovered(folder: Series, events: list[Event], slack_ns: int) -> list[Witness]:
-    """A witness for each file beyond those that events report, at most 1000."""
+    """A witness for each rise of the count that no event explains, at most about 1000."""
     result, free = [], sorted(e.begin_ns for e in events if e.object in {"", folder.object})
-    with np.errstate(over="ignore"):  # of what no folder holds; at most _MAX_FILES are reported
+    with np.errstate(over="ignore"):  # absurd counts may overflow; at most _MAX_FILES are reported
         rises = np.diff(folder.values) if len(folder) > 1 else np.empty(0)
     for i in np.flatnonzero(rises > 0).tolist():
         begin, end = int(folder.time_ns[i]), int(folder.time_ns[i + 1])

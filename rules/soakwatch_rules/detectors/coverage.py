@@ -1,4 +1,4 @@
-"""Coverage: was enough of the run seen to say anything at all?"""
+"""Coverage: were enough polls answered to judge the run at all?"""
 
 from __future__ import annotations
 
@@ -14,25 +14,21 @@ from soakwatch_rules.traits import Family, Guide, Inconclusive, Judges, Traits, 
 from soakwatch_rules.wording.polls import lost_polls
 from soakwatch_rules.wording.words import counted, duration, moment, quantity
 
-_ALMOST = 0.999  # a share that is not all of them is not told as 100 %
-_ONE_POLL = 1.5  # intervals: between one missing poll and two
+_ALMOST = 0.999  # a share below 1 is never rounded up to 100 %
+_ONE_POLL = 1.5  # intervals: one missed poll is shorter, two are longer
 
 
 @dataclass(frozen=True, slots=True)
 class Coverage(Parameters):
-    """Says whether the polls of each source brought enough: pass or inconclusive, never fail.
+    """Passes if enough polls of each source were answered; otherwise inconclusive, never a failure, since missing data
+    neither proves nor excludes a fault of the device. For a source that the plan does not require it only warns.
 
-    A source that the plan does not require only warns.
+    Coverage is answered polls / due polls. It passes at ``floor`` or more if no gap is longer than ``gap`` of the
+    window. A gap is the longest silence minus one interval; a single missed poll lowers the coverage and is no gap,
+    however short the window.
 
-    Coverage is polls that were answered / polls that were due. It passes at ``floor`` or more if no gap is longer
-    than ``gap`` of the window. A gap is the longest silence less one interval; a single missing poll is no gap
-    however short the window, it only lowers the coverage.
-
-    Missing data neither proves a fault of the device nor clears it: hence inconclusive. Both parameters are ratios;
-    intervals and gaps are in seconds.
-
-    How often wrong: it counts, it does not estimate. Known weaknesses: it counts polls, not metrics: a source that
-    answers with half of its metrics is covered (the rules report missing samples themselves); its causes are the
+    How often wrong: it counts and does not estimate. Known weaknesses: it counts polls, not metrics: a source that
+    answers with half of its metrics is covered (the other rules report missing samples). The causes it names are the
     errors of the polls, not a diagnosis.
 
     Neighbours: every other rule counts its own readings.

@@ -1,4 +1,4 @@
-"""CPU saturation: busy to the top for minutes, and whether packets were dropped meanwhile."""
+"""CPU saturation: a CPU at its maximum for minutes, and whether packets were dropped meanwhile."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from soakwatch_rules.wording.words import counted, duration, moment, quantity, s
 
 _TOTAL = "system.cpu.utilization"
 _DROPS = tuple(metric.name for metric in CATALOGUE if metric.drops is not None and metric.drops.why == FULL)
-"""Counters of what found no room: what a CPU that is too busy leaves lying."""
-_EARLY_S = 1800.0  # the level at the start, which identifies a poll-mode core
+"""Drop counters that mean "no room left": what an overloaded CPU did not get to."""
+_EARLY_S = 1800.0  # a core that is busy over its first half hour may be in poll mode
 _MAX_MARKS = 100
-_SLACK_NS = 10 * 10**9  # a planned stress takes hold and lets go within some seconds
+_SLACK_NS = 10 * 10**9  # a planned stress starts and ends within seconds of its phase
 
 
 @dataclass(frozen=True, slots=True)
 class _Full:
-    """One saturated stretch of one utilisation; ``lost`` says what was dropped in it beyond the usual."""
+    """One saturated stretch of one utilisation; ``lost`` names the drops in it beyond the usual rate."""
 
     what: str
     window: Window
@@ -58,7 +58,7 @@ class _Full:
 
 @dataclass(frozen=True, slots=True)
 class _Top:
-    """Where one utilisation was saturated, and its highest mean (without a whole window, its highest reading)."""
+    """Where one utilisation was saturated, and its highest mean (its highest reading if no window was covered)."""
 
     series: Series
     spans: list[tuple[int, int]]
@@ -68,31 +68,31 @@ class _Top:
 
 @dataclass(frozen=True, slots=True)
 class CpuSaturation(Parameters):
-    """Warns if all cores, or one, were saturated for minutes; fails if packets were dropped meanwhile.
+    """Warns if the whole CPU or one core was saturated for minutes; fails if packets were dropped meanwhile.
 
-    Saturated is every time within a window of ``seconds`` whose mean utilisation is at least ``enter``. A mean does
-    not depend on how often it was sampled; where samples lie further apart, a window is as long as their distance. It
+    Saturated is every window of ``seconds`` with a mean utilisation of at least ``enter``. A mean does not depend on
+    the sampling rate; if samples lie further apart than ``seconds``, the window is as long as their distance. A window
     counts if samples cover nine tenths of it; a sample covers the time since the previous one, at most three intervals.
 
-    Drops are what the target's drop counters (softnet backlog, interfaces, queues, receive buffers) counted within a
-    saturated stretch. A counter that always counts a little is not evidence: n drops count if n > 2·m + 3·sqrt(m),
-    where m is what its rate outside of the saturated stretches would give in that time.
+    Drops come from the target's own counters (softnet backlog, interfaces, queues, receive buffers). Because some
+    counters always count a little, n drops in a saturated stretch count as evidence only if n > 2·m + 3·sqrt(m), where
+    m is what the counter's rate outside of saturated stretches gives for that time.
 
-    Stretches inside phases named spike or stress are intended: reported, neither a warning nor a failure. A CPU that
-    is busy (over 90 %) throughout, from the start on, is taken for one in poll mode if there is evidence for it: the
-    baseline phase, ``Case.polling`` (plan, isolated cores, DPDK, VPP), or a single core that hardly ever drops below;
-    the total is, where the other cores have room. It is named and not judged; without evidence it counts as
-    saturated.
+    Saturation inside phases named spike or stress is intended: reported, but neither warning nor failure. A core that
+    is over 90 % busy from the start and throughout is taken for poll mode, named and not judged, if there is evidence:
+    the baseline phase, ``Case.polling`` (plan, isolated cores, DPDK, VPP), or a single core that hardly ever drops. The
+    total is not judged either if it is busy throughout and the remaining cores have room. Without evidence it counts
+    as saturated.
 
-    How often wrong, on 100 seeded days a background, 10 s readings with a correlation of 30 s: no warning on 30 % ± 6,
-    60 % ± 12, 85 % ± 4 and a daily wave of 25 points; 0.8 a day on 85 % ± 8, where the mean does reach 95 % over 5 min.
-    290 s at 100 % were found in all, 280 s in 93 %; at a cadence c, ``seconds`` + c always. Known weaknesses: a core
-    that is saturated from its first reading to its last is taken for one that polls; one saturated core of eight is
-    invisible in the total (read the cores); drops of something else in the same minutes make a warning a failure, and
-    so do drops that always come where it was saturated all along.
+    How often wrong, on 100 seeded days per background, 10 s readings with a correlation of 30 s: no warning at 30 % ±
+    6, 60 % ± 12, 85 % ± 4 and a daily wave of 25 points; 0.8 a day at 85 % ± 8, where the mean does reach 95 % over
+    5 min. All faults of 290 s at 100 % were found, 93 % of those of 280 s; with samples c apart, ``seconds`` + c
+    always. Known weaknesses: a core that is saturated from its first reading to its last is taken for one in poll mode;
+    one saturated core of eight is invisible in the total (read the cores); unrelated drops in the same minutes turn a
+    warning into a failure, and so do constant drops if the CPU was saturated all along.
 
-    Neighbours: ``cpu_spike`` for seconds, ``hang`` where forwarding stopped, ``drops`` for drops at any load,
-    ``management_isolation`` for whether it still answers then.
+    Neighbours: ``cpu_spike`` judges seconds, ``hang`` stopped forwarding, ``drops`` drops at any load,
+    ``management_isolation`` whether the device still answers when saturated.
 
     Parameters: ``enter``, ``seconds`` (below).
 
@@ -238,10 +238,8 @@ def _tops(judged: list[Series], seconds: float, enter: float) -> Iterator[_Top]:
 
 
 def _polling(loads: list[Series], case: Case, enter: float) -> list[Series]:
-    """What polls: busy in the baseline phase already, or throughout and with evidence.
-
-    The total is busy for that reason where the cores that do not poll have room.
-    """
+    """The series in poll mode: busy already in the baseline phase, or busy throughout with other evidence; the total
+    too if the cores that do not poll have room."""
     matches = [s for s in loads if _polls(s, case)]
     cores = [s for s in loads if s.metric == polling.CORE]
     others = [float(np.mean(s.values)) for s in cores if s not in matches]
@@ -279,7 +277,7 @@ def _union(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 class _Drops:
-    """The drop counters of a target, and what each of them counts when nothing is saturated."""
+    """The drop counters of a target, and the rate of each outside of saturated stretches."""
 
     def __init__(self, case: Case, drops: list[Series], hot: list[tuple[int, int]]) -> None:
         self._usual: list[tuple[str, Tally, float]] = []
@@ -292,7 +290,7 @@ class _Drops:
             self._usual.append((f"{series.metric} {series.object}".rstrip(), tally, rate))
 
     def within(self, begin_ns: int, end_ns: int) -> Iterator[str]:
-        """What was dropped in a stretch, where it is more than a background would be."""
+        """The counters that rose in this stretch by more than their usual rate explains."""
         for name, tally, rate in self._usual:
             count, seen_s = tally.between(begin_ns, end_ns)
             usual = rate * seen_s

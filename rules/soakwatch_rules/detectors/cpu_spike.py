@@ -1,4 +1,4 @@
-"""CPU spikes: utilisation that jumps to the top and stays there."""
+"""CPU spikes: utilisation that jumps to its maximum and stays there for seconds."""
 
 from __future__ import annotations
 
@@ -35,57 +35,58 @@ from soakwatch_rules.wording.plateau import GAP, SortedPlateaus, doubts_of, mark
 from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
 
 _PLANNED_SLACK_S = 5.0
-_LEVEL_READINGS = 60  # of 30 readings a deviation is wrong by a fifth, and false alarms come of it
-_WINDOWS = 3.0  # a window that holds less than three spikes is no soak
-_UNEVEN = 1.05  # a poll a minute comes every 60 s and a little
-_LOADED_S = 60.0  # after the start of a phase the load changes
+_LEVEL_READINGS = 60  # with 30, the deviation is wrong by a fifth and causes false alarms
+_WINDOWS = 3.0  # a run shorter than this many spikes is too short to pass
+_UNEVEN = 1.05  # polls once a minute arrive slightly more than 60 s apart
+_LOADED_S = 60.0  # a new phase changes the load for this long
 
 
 @dataclass(frozen=True, slots=True)
 class CpuSpike(Parameters):
     """Fails if a utilisation (of all cores, or of one) jumped to at least 95 % and stayed there for 10 s.
 
-    A plateau opens at the first reading of at least ``enter``, closes at the first below ``leave``, and counts if it
-    spent ``seconds`` at or above ``enter``. It is a spike if its mean lies max(``rise``, ``sigmas``·sigma) above the
-    device's own level. Level and sigma are median and 1.4826·MAD of the baseline phase where it has 16 readings, else
-    of the ``trailing`` time (or 60 readings) before it, spikes left out (frozen while one lasts, so it never becomes
-    its own level). Where less was read before it, sigma is also that without the first half (a start-up), or with the
-    calm readings after it: the least counts, for few readings show only short means, which scatter more. Sigma is
-    that of means as long as the plateau (or a twelfth of the time before it): single readings of 35 % ± 14 swing to
-    77 %, means of ten do not. Five sixths of the sigmas do for what lasts twice ``seconds``, two thirds for
-    99.5 % three times as long (three readings, either). Spikes wholly inside a phase named spike or stress (give or
-    take 5 s and one reading) are intended: they are reported and do not fail.
+    Plateau: opens at the first reading of at least ``enter``, closes at the first below ``leave``, and counts if it
+    spent ``seconds`` at or above ``enter``.
 
-    A plateau that is no spike passes in two cases only, and makes the finding inconclusive in all others. Scatter:
-    normal noise of the device's own sigma reaches its mean in at least one of twenty such runs. Recurrence: plateaus
-    at least half as long come in each quarter of the run, eight or more (or five at even intervals, as by a timer):
-    duty cycles, cron jobs, scrapes. Fewer than 24 at uneven intervals warn. Plateaus that start with the load are not
-    recurrence.
+    Spike: a plateau whose mean lies max(``rise``, ``sigmas``·sigma) above the device's own level. Level and sigma are
+    median and 1.4826·MAD of the baseline phase if it has 16 readings, else of the ``trailing`` time (or 60 readings)
+    before the plateau, without earlier spikes and frozen while a plateau lasts, so that it never becomes its own level.
+    With fewer readings before it, sigma is the least of three: of all of them, without the first half (a start-up), and
+    with the calm readings after it; few readings contain only short means, which scatter more. Sigma is that of means
+    as long as the plateau (or a twelfth of the time before it): single readings of 35 % ± 14 swing to 77 %, means of
+    ten do not. Five sixths of the sigmas suffice for twice ``seconds``, two thirds for 99.5 % over three times
+    ``seconds`` (three readings in either case). Spikes entirely inside a phase named spike or stress (within 5 s and
+    one reading) are intended: reported, not failed.
 
-    A CPU that is busy throughout (over 90 % for nine tenths of the time, from the start on) is in poll mode, and not
-    judged, if there is evidence for it: the baseline phase, ``Case.polling`` (plan, isolated cores, DPDK, VPP), or
-    weaker, a single core at a median of 98.5 % with 95 % in all but a twentieth of its samples. Without any it is
-    inconclusive.
+    Any other plateau makes the finding inconclusive, with two exceptions. Scatter: normal noise of the device's own
+    sigma reaches the plateau's mean in at least one of twenty such runs. Recurrence: plateaus at least half as long
+    occur in each quarter of the run, eight or more (or five at even intervals, as by a timer): duty cycles, cron jobs,
+    scrapes; fewer than 24 at uneven intervals warn. Plateaus that start with the load do not count as recurrence.
+
+    A CPU that is over 90 % busy in nine tenths of its readings from the start on is in poll mode and not judged if
+    there is evidence: the baseline phase, ``Case.polling`` (plan, isolated cores, DPDK, VPP), or, weaker, a single core
+    with a median of 98.5 % and at most a twentieth of its samples below 95 %. Without evidence it is inconclusive.
 
     A surge only warns: a rise by ``surge_rise`` (and half of the sigmas) to at least ``surge`` for ``surge_seconds``
-    that is no spike, not recurrent, not intended, and does not start within a minute of the start of a phase (whose
-    load may explain it). Utilisations are ratios up to 1 (slightly more counts as 1), times seconds; a sample covers
-    the time since the previous one, at most three intervals.
+    that is no spike, not recurrent, not intended, and does not start within a minute of a phase, whose load may explain
+    it. Utilisations are ratios up to 1 (slightly more counts as 1); a sample covers the time since the previous one, at
+    most three intervals.
 
-    How often wrong, measured on whole tables: of 60 made faults of 20 to 80 s in tables of 3 to 6 min at 1 s, on 12 to
-    60 % ± 4 to 18, half of them with a start-up, 58 fail and 2 are inconclusive, and without the fault all pass; of 15
-    labelled CPU faults in containers, a minute a reading, all are found, with 7 alarms in 38 container-days that no
-    label explains. In 86 real days of quiet servers (70 of them at 5 min) and 6 router-hours none but one reading that
-    the set itself scaled to 100 %. ``smallest_detectable`` is the longest that any stretch of the run asked for, and a
-    reading more; ``chance_of_shortest`` says how probable it is that a spike of ``seconds`` shows in such samples.
+    How often wrong, measured on whole tables: of 60 artificial faults of 20 to 80 s in tables of 3 to 6 min at 1 s, on
+    12 to 60 % ± 4 to 18, half of them with a start-up, 58 fail and 2 are inconclusive; without the fault all pass. Of
+    15 labelled CPU faults in containers, one reading a minute, all are found, with 7 unlabelled alarms in 38
+    container-days. In 86 real days of quiet servers (70 of them at 5 min) and 6 router-hours the only alarm is one
+    reading that the data set itself scaled to 100 %. ``smallest_detectable`` is the longest duration that any stretch
+    of the run required, plus one reading; ``chance_of_shortest`` is the probability that a spike of ``seconds`` shows
+    in such samples.
 
-    Known weaknesses: a plateau present from the first sample on may have been a fault all along; one less than twice
-    as long as recurrent plateaus is taken for one of them; from over 80 % there is no room for the rise (a plateau is
-    inconclusive); one core of eight is invisible in the total; sources that average over a minute reach 95 % minutes
+    Known weaknesses: a plateau that exists from the first sample on may have been a fault all along; one less than
+    twice as long as recurrent plateaus is taken for one of them; above 80 % there is no room for the rise
+    (inconclusive); one core of eight is invisible in the total; sources that average over a minute reach 95 % minutes
     late.
 
-    Neighbours: ``cpu_saturation`` for minutes and from the first reading on; ``coverage`` says whether silence hid
-    something; busy cycles per packet judge poll-mode cores.
+    Neighbours: ``cpu_saturation`` judges minutes, and a CPU busy from the first reading on; ``coverage`` says whether a
+    silence hid something; busy cycles per packet judge poll-mode cores.
 
     Parameters: ``enter``, ``leave``, ``rise``, ``sigmas``, ``seconds``, ``trailing``, ``coarsest``, ``surge``,
     ``surge_rise``, ``surge_seconds`` (below).
@@ -197,7 +198,7 @@ class CpuSpike(Parameters):
         return Shape(self.enter, self.leave, self.rise, self.sigmas, self.seconds, self.trailing)
 
     def _busy(self, finding: Finding, case: Case, value: Floats, base: Level | None) -> Finding | None:
-        """Of a series that is busy from its first reading to its last: whether that is how it always is."""
+        """The finding of a CPU that is busy throughout: poll mode, saturated from the start, or None: judge it."""
         middle = quantity(float(np.median(value)), "1")
         metrics = "use cycles per packet instead"
         if base is not None:
@@ -220,7 +221,7 @@ class CpuSpike(Parameters):
         return finding.not_applicable(f"{reason}; {metrics}")
 
     def _sorted(self, case: Case, series: Series, cover_s: Floats, seen: Plateaus) -> SortedPlateaus:
-        """What becomes of each plateau."""
+        """Each long plateau as planned, scatter, recurrent, spike, or set aside as unexplained."""
         marks = [mark_of(plateau, series, cover_s) for plateau in seen.long]
         apart = float(np.median(cover_s))
         asked = [_asked(mark, case, apart) for mark in marks]
@@ -354,7 +355,7 @@ class CpuSpike(Parameters):
     def _surges(
         self, case: Case, series: Series, cover_s: Floats, keep: int, base: Level | None, marks: tuple[Mark, ...]
     ) -> list[Mark]:
-        """Rises that are no spikes, and that no phase explains: one that just began, or one of stress."""
+        """Surges: rises that are no spikes, do not recur, and that no phase explains."""
         leave = max(0.0, self.surge - (self.enter - self.leave))
         shape = Shape(self.surge, leave, self.surge_rise, self.sigmas / 2, self.surge_seconds, self.trailing)
         apart = float(np.median(cover_s))
@@ -375,7 +376,7 @@ class CpuSpike(Parameters):
 
 
 def _begins(mark: Mark, case: Case, apart: float) -> bool:
-    """Whether a phase began just before: its load makes the device busy."""
+    """Whether a phase began within the minute before: its load may explain the rise."""
     slack_ns, after_ns = round((_PLANNED_SLACK_S + apart) * 1e9), round((_LOADED_S + apart) * 1e9)
     begins = (phase.window.begin_ns for phase in case.phases)
     return any(begin - slack_ns <= mark.begin_ns <= begin + after_ns for begin in begins)

@@ -1,4 +1,4 @@
-"""Drops: packets that the device counted as lost."""
+"""Drops: packets that the device counted as dropped."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from soakwatch_rules.stats.flow import Steps, amounts, restarts, steps
 from soakwatch_rules.traits import Family, Guide, Marks, Traits, Words
 from soakwatch_rules.wording.words import counted, duration, moment, plural, quantity, some, whole
 
-_SLACK_NS = 5 * 10**9  # the edges of a planned phase
+_SLACK_NS = 5 * 10**9  # added to both ends of a planned phase
 _MARKS = 20
-_GAP = 3.0  # median distances
+_GAP = 3.0  # median distances: a longer step is a gap
 _POWER = 0.8
-_IDLE = 0.01  # of the rate offered elsewhere
+_IDLE = 0.01  # share of the highest rate below which a generator is idle
 _BACKGROUND_P = 0.01
 _BROKEN = frozenset({"system.network.errors"})
-"""What arrives broken: it may have been sent so, or have broken on the generator's own wire."""
+"""Frames that arrived damaged: the generator may have sent them so, or its own wire damaged them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,32 +46,33 @@ class _Part:
 
 @dataclass(frozen=True, slots=True)
 class Drops(Parameters):
-    """Says whether a counter of dropped packets rose outside of the phases that overload the device on purpose.
+    """Fails if a counter of dropped packets rose outside of the phases that overload the device on purpose.
 
-    Per phase: dropped / offered > ``ratio`` fails. Dropped is the increase of the device's counter, offered that of
-    the generators' load.tx.packets (else their rates times time) in the same stretch. With the default ``ratio`` of 0
-    a single drop fails, with or without a load; above 0 the load must be known, and at least 1/``ratio`` packets
-    offered. Drops in phases named stress or spike (5 s more at each end) are reported and do not fail. Where the
-    generators were idle for a while (under 1 % of their rate elsewhere) and the counter rose then too, drops
-    elsewhere that are no more frequent (p >= 1 %, conditional binomial test) are the background of the network, not
-    of the load: a warning. Frames that arrived broken (``system.network.errors``) are inconclusive while they are no
-    more than the share that the generators lose by themselves, looped back (``load.ceiling.loss``): they may have
-    been sent so. Packets that the device dropped had arrived intact, so no loss of a generator explains them. Where
-    every packet that the generators counted as sent came back, drops in the first minute of the load, and those that
-    come evenly all the time, were no traffic of the test (ARP, LLDP, warm-up): a warning (``load/spared.py``).
+    Per phase, dropped / offered > ``ratio`` fails. Dropped is the increase of the device's counter; offered is the
+    increase of the generators' load.tx.packets (else their rates times time) in the same stretch. With the default
+    ``ratio`` of 0 a single drop fails, with or without a load; above 0 the load must be known and at least 1/``ratio``
+    packets offered. Drops in phases named stress or spike (extended by 5 s at each end) are reported and do not fail.
 
-    Counters wrap (see ``Series``). One that falls to under half has restarted: what it shows then is counted; what
-    was counted before the restart and not yet read is lost, which is reported. A gap can only hide a restart; the
-    ends of the window can hide drops (inconclusive). A pass states the ratio whose drops this run would have shown
-    with 80 % probability (1.61 / offered), and as its interval the rule of three: at most 3 / offered at 95 %.
+    Three kinds of drops do not fail:
+    * Background (warning): the counter also rose while the generators were idle (under 1 % of their highest rate), and
+      drops under load are no more frequent (p >= 1 %, conditional binomial test).
+    * Not traffic of the test, such as ARP, LLDP, warm-up (warning): every packet that the generators counted as sent
+      came back, and the drops fell in the first minute of the load or come at an even rate (``load/spared.py``).
+    * Damaged frames (``system.network.errors``; inconclusive) up to the share that the generators lose by themselves,
+      looped back (``load.ceiling.loss``). Other drops arrived intact, so the generator's own loss explains none.
 
-    How often wrong: it counts, it does not estimate. Measured on 1000 runs with Poisson drops at the stated detectable
-    ratio, 79 % failed with a ``ratio`` of 0 and 82 % with one of 1e-6; of 2000 runs with equal rates idle and loaded
-    0.7 % failed, of those with three times the rate under load 99.9 %. Known weaknesses: drops come in bursts, so that
-    the stated ratio is optimistic for rare bursts; counters of interfaces also count what nobody sent to the device
+    Counters wrap (see ``Series``). One that falls below half has restarted: what it shows then is counted; what it
+    counted between the last reading and the restart is lost, and the finding says so. A gap can hide a restart; unread
+    ends of the window can hide drops (inconclusive). A pass states the ratio whose drops this run would have shown with
+    80 % probability (1.61 / offered), and as interval the rule of three: at most 3 / offered at 95 %.
+
+    How often wrong: it counts and does not estimate. Of 1000 runs with Poisson drops at the stated detectable ratio,
+    79 % failed with a ``ratio`` of 0 and 82 % with one of 1e-6; of 2000 runs with equal rates idle and loaded 0.7 %
+    failed, of those with three times the rate under load 99.9 %. Known weaknesses: real drops come in bursts, so the
+    stated ratio is optimistic for rare ones; interface counters also count frames that nobody sent to the device
     (unknown protocols, foreign VLANs): measure an idle baseline, or set a ratio.
 
-    Neighbours: ``overload_loss`` judges the stress and spike phases; ``generator_health`` reports what never left the
+    Neighbours: ``overload_loss`` judges stress and spike phases; ``generator_health`` reports what never left the
     generator; ``queue_growth`` sees a queue fill before it drops; ``event_impact`` measures what an event lost.
 
     Parameters: ``ratio`` (below).
@@ -236,7 +237,7 @@ class Drops(Parameters):
 
 
 def _asked(taken: Steps, case: Case) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Which steps touch a phase that overloads on purpose."""
+    """Which steps of the counter touch a stress or spike phase, extended by 5 s at each end."""
     asked = np.zeros(taken.count.size, dtype=bool)
     for phase in case.phases:
         if phase.name in OVERLOADS:
@@ -267,7 +268,7 @@ def _account(
 
 
 def _background(judged: Sequence[_Part]) -> float | None:
-    """The rate of drops while nothing is offered, if those under load are no more frequent; else None."""
+    """The rate of drops while the generators are idle, if drops under load are no more frequent; else None."""
     rate = max((p.offered / p.seconds for p in judged if p.seconds > 0), default=0.0)
     idle = [p for p in judged if p.offered <= _IDLE * rate * p.seconds]
     idle_s, idle_n = sum(p.seconds for p in idle), sum(p.dropped for p in idle)
@@ -280,7 +281,7 @@ def _background(judged: Sequence[_Part]) -> float | None:
 
 
 def _interval(dropped: float, per: float) -> tuple[float, float] | None:
-    """95 % of a Poisson rate (F. Garwood, Biometrika 28, 1936); from 0 to the rule of three where there was none."""
+    """The 95 % interval of a Poisson rate (F. Garwood, Biometrika 28, 1936); without drops 0 to the rule of three."""
     if per <= 0 or dropped > 1e15:
         return None
     if dropped <= 0:
@@ -304,7 +305,7 @@ def _by_phase(every: Sequence[_Part]) -> dict[str, float]:
 
 
 def _marks(taken: Steps, asked: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> tuple[Mark, ...]:
-    """The first stretches in which the counter rose, each from the reading before to the last rise."""
+    """The first 20 stretches in which the counter rose, each from the reading before its first rise to its last."""
     rose = np.append(False, np.append(np.nan_to_num(taken.count) > 0, False))
     begins, ends = np.flatnonzero(rose[1:] & ~rose[:-1]), np.flatnonzero(~rose[1:] & rose[:-1])
     result = []

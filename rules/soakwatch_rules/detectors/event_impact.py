@@ -1,4 +1,4 @@
-"""Event impact: what a failover, an upgrade or a change of configuration cost."""
+"""Event impact: the outage and loss that a failover, an upgrade or a configuration change caused."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from soakwatch_rules.sampling import spacing
 from soakwatch_rules.traits import Guide, Inconclusive, Traits, Words
 from soakwatch_rules.wording.words import counted, duration, plural, plus_minus, quantity, whole
 
-_MAX_EVENTS = 300  # events of a kind: a log may tell of thousands
-_MAX_NUMBERED_EVENTS = 50  # events whose own numbers are listed
+_MAX_EVENTS = 300  # events of one kind: a log may report thousands
+_MAX_NUMBERED_EVENTS = 50  # events whose own figures are listed
 _WORST = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.WARN, Outcome.PASS, Outcome.NOT_APPLICABLE)
 
 
@@ -37,50 +37,53 @@ class _Assessment:
 
     impact: Impact
     outcome: Outcome
-    faults: tuple[Fault, ...] = ()  # what is wrong, or what leaves it open
+    faults: tuple[Fault, ...] = ()  # what is wrong, or why it is undecided
     why: InconclusiveReason | None = None
     settle: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class EventImpact(Parameters):
-    """Measures what each planned or reported event cost, and whether that is within its limits.
+    """Measures the impact of each planned or reported event and compares it with its limits.
 
-    Events are those that the plan announced or a tester reported (failover, upgrade, config ...), and those of that
-    kind in the device's log (within a minute of a reported one: the same event; else those within a minute of each
-    other are one; two reports of testers are two events); events that probes detect do not count. Judged is the time
-    from ``lead`` before its start to ``look`` after its end, or to its deadline, and not into the next phase after
-    that, which has another load; the calm is as long before that.
+    Events are those that the plan announced or a tester reported (failover, upgrade, config ...), and those of the same
+    kind in the device's log. Log events within a minute of a reported one, or of each other, are one event; two reports
+    by testers are two. Events that probes detect do not count. The judged stretch runs from ``lead`` before the event's
+    start to ``look`` after its end, or to its deadline, and not beyond into the next phase, whose load differs. The
+    calm that it is compared with is as long, directly before.
 
-    The outage is measured twice. By loss: what was lost beyond the usual share, over the rate offered (packets sent
-    less received, lost packets as the generator counts them, or requests offered less answered; with none of these,
-    what arrived against the median before, which is noted as uncertain). By time stamps: from the first sample with a
-    loss to the last; of these two, the share that they lost of what those between them lost (all, if there are none),
-    since traffic that stops and starts in step with the samples would otherwise be off by one sample. A sample shows a
-    loss if it lost more than 5 sigma of the calm, than one in fifty samples of the calm, 0.5 % of what was sent (30 %
-    where that is assumed) and two packets, and if they were not merely late; where usually nothing is lost, half a
-    packet beside such a sample counts to its piece. Where what was lost is 0 within its error, time stamps say nothing.
-    Probes (``reach.up``) give both methods for each peer. They *agree* if they differ by no more than the interval of
-    the samples, for each piece; if they do not, only a part of the traffic stopped, or a queue kept it.
+    The outage is measured twice:
+    * By loss: what was lost beyond the usual share / the rate offered. Lost is packets sent less received, lost packets
+      as the generator counts them, or requests offered less answered; with none of these, the traffic that arrived
+      against its median before (noted as uncertain).
+    * By time stamps: from the first sample with a loss to the last. Of these two edge samples only the share counts
+      that they lost relative to the samples between them (all, if there are none), because traffic that stops and
+      starts in step with the samples would otherwise be off by one. A sample shows a loss if it lost more than 5 sigma
+      of the calm, than one in fifty calm samples, 0.5 % of what was sent (30 % if that is assumed) and two packets, and
+      the packets were not merely late. Where usually nothing is lost, half a packet beside such a sample belongs to it.
+      If the loss is 0 within its error, time stamps give no outage.
+    Probes (``reach.up``) give both for each peer. The methods *agree* if they differ by at most the sampling interval
+    per piece; if not, only part of the traffic stopped, or a queue held it.
 
     Also reported: the highest latency and CPU against the median before, and when they were proven back within
-    ``tolerance`` (as ``recovery`` proves it; a latency within a millisecond, or its double if that is less, a CPU
-    within 5 points). Another failure more than three minutes after recovery, and after the deadline, is not counted
-    to the event. Events of one kind make one finding: median, worst and each. fail: an outage longer than ``outage``,
-    more lost than ``loss``, or traffic or latency not back in time: ``within``, else the deadline of the event, both
-    from its start; or an announced event that did not happen (``outage``: N stretches, or N events of any kind that
-    no crash rule judges). warn: traffic never recovered and no limit was set, or only the CPU was late. Without a
-    limit it measures and passes. inconclusive: a limit, and no data to measure it by.
+    ``tolerance`` (as in ``recovery``; a latency within a millisecond, or its double if that is less, a CPU within 5
+    points). A further failure more than three minutes after recovery, and after the deadline, is not charged to the
+    event. Events of one kind make one finding: median, worst and each.
 
-    How often wrong: of 1900 seeded outages of 0.3 to 10 s at 1000 packets/s, read by the second, by loss 1 ms from the
-    truth at most (a packet), by time stamps 1 ms (median) and 4 ms (at most), always within what it states; both agreed
-    in all. Known weaknesses: at both edges time stamps go by what was lost there, so if all stops the two methods only
-    differ by what lies between; where rates change within a reading, an edge is off by up to one; an outage shorter
-    than 0.5 % of the distance of readings is seen by loss only; events closer together than the time to come back blur;
-    generators that stop sending lose nothing (reported); the event's own time is that of whoever reported it.
+    fail: an outage longer than ``outage``; more lost than ``loss``; traffic or latency not back in time (``within``,
+    else the event's deadline, from its start); or an announced effect that did not happen (``outage: N`` stretches, or
+    N events of a kind that no crash rule judges). warn: traffic never recovered and there is no limit, or only the CPU
+    was late. pass: within the limits, or measured without any. inconclusive: a limit, but no data to measure it by.
 
-    Neighbours: ``recovery`` judges levels after stress; ``reboot`` and ``process_restart`` what was announced of them;
-    ``hang`` what nobody announced; ``management_isolation`` whether the device is managed under load.
+    How often wrong: over 1900 seeded outages of 0.3 to 10 s at 1000 packets/s, read each second, the error by loss was
+    at most 1 ms (one packet), by time stamps 1 ms (median) and at most 4 ms, always within the stated error; both
+    agreed in all. Known weaknesses: time stamps take both edges from the loss there, so in a full outage the methods
+    differ only by what lies between; where rates change within a reading, an edge is off by up to one reading; an
+    outage shorter than 0.5 % of the sampling interval is seen by loss only; events closer together than the recovery
+    blur; generators that stop sending lose nothing (reported); the event's time is that of whoever reported it.
+
+    Neighbours: ``recovery`` judges levels after stress; ``reboot`` and ``process_restart`` their announced events;
+    ``hang`` unannounced ones; ``management_isolation`` whether the device can be managed under load.
 
     Parameters: ``outage``, ``loss``, ``within``, ``look``, ``lead``, ``tolerance`` (below).
 
@@ -141,7 +144,7 @@ class EventImpact(Parameters):
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
-        """One finding for each kind of event; none for targets that are no device under test."""
+        """One finding for each kind of event; none unless the target is the device under test."""
         if case.role != DUT:
             return ()
         case = replace(case, series=tuple(s.between(case.window.begin_ns, case.window.end_ns) for s in case.series))
@@ -159,9 +162,8 @@ class EventImpact(Parameters):
         return tuple(result)
 
     def _of(self, case: Case, kind: str, every: Sequence[tuple[EventScope, bool]], load: Traffic | None) -> Finding:
-        own = sorted(every, key=lambda each: not each[0].event.expect)[
-            :_MAX_EVENTS
-        ]  # what was announced before all else
+        # at most _MAX_EVENTS: announced ones first
+        own = sorted(every, key=lambda each: not each[0].event.expect)[:_MAX_EVENTS]
         own.sort(key=lambda each: each[0].event.begin_ns)
         unit = "packet" if load is None else load.unit
         assessments = [self._conclude(case, impact(case, stretch, load, self.tolerance), unit) for stretch, _ in own]
@@ -211,7 +213,6 @@ class EventImpact(Parameters):
         return replace(finding, outcome=worst.outcome, reason=reason, why=worst.why, settle=worst.settle)
 
     def _conclude(self, case: Case, event_impact: Impact, unit: str) -> _Assessment:
-        """The outcome of one event."""
         event = event_impact.event
         limit_s = self.within or self._deadline_s(event)
         broken = list(unkept(case, event_impact))
@@ -273,7 +274,7 @@ class EventImpact(Parameters):
         return 0.0 if event.deadline_ns is None else max(0.0, (event.deadline_ns - event.begin_ns) * 1e-9)
 
     def _over(self, event_impact: Impact, limit_s: float, unit: str) -> list[Fault]:
-        """What is beyond its limits for certain."""
+        """What exceeds its limit even when the measuring error is deducted."""
         matches: list[Fault] = []
         if (
             self.outage
@@ -298,7 +299,7 @@ class EventImpact(Parameters):
     def _pending(
         self, case: Case, event_impact: Impact, limit_s: float, broken: Sequence[Unkept]
     ) -> _Assessment | None:
-        """Whether the run ended before what has to be known of it."""
+        """An undecided outcome if the run ended before a deadline at which it would be known; else None."""
         left_s = limit_s - (case.window.end_ns - event_impact.event.begin_ns) * 1e-9
         still = next((u.text for u in broken if u.open), "")
         if still:
@@ -322,14 +323,14 @@ class EventImpact(Parameters):
 
 
 def _late(back: Sequence[Back], limit_s: float, seen_s: float) -> str:
-    """The levels that were not back in time, for certain."""
+    """The names of the levels that were certainly not back within ``limit_s``."""
     late = [b.name for b in back if b.seconds is not None and not b.away and b.seconds > limit_s]
     away = [b.name for b in back if b.away and seen_s >= limit_s]
     return ", ".join(dict.fromkeys((*away, *late)))
 
 
 def _step_s(case: Case, load: Traffic | None) -> float:
-    """The distance of the readings by which an event's time is known."""
+    """The largest median distance of readings in seconds: an event's time is no more exact."""
     apart = [s for series in case.series if series.metric == "reach.up" and (s := spacing(series)) is not None]
     if load is not None and load.bins.sent.size:
         apart.append(float(np.median(load.bins.seconds)))
@@ -378,7 +379,7 @@ def _mark(assessment: _Assessment, load: Traffic | None) -> Mark:
 
 
 def _numbers(assessments: Sequence[_Assessment]) -> dict[str, float]:
-    """Those of all events together, then those of each: by loss, by time stamps and by the worst probe."""
+    """The figures of all events together, then of each: outage by loss, by time stamps and by the worst probe."""
     ones = [s.impact for s in assessments]
     known = [x.seconds for x in ones if x.seconds is not None]
     agree = [x.agree for x in ones if x.agree is not None]

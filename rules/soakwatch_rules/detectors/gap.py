@@ -1,4 +1,4 @@
-"""Gaps: why a source was silent, and what was not seen because of it."""
+"""Gaps: why a source was silent, and what went unseen meanwhile."""
 
 from __future__ import annotations
 
@@ -20,35 +20,33 @@ from soakwatch_rules.wording.words import duration, moment
 
 _MAX_MARKS = 100
 _SHOWN = 3
-_DEAD_S = 300.0  # of silence to the end of the run, as for ``hang``
+_DEAD_S = 300.0  # a silence this long up to the end of the run warns, as in ``hang``
 
 
 @dataclass(frozen=True, slots=True)
 class Gap(Parameters):
-    """Names the cause of each silence of a source: monitor, path or device; it never fails.
+    """Names the cause of each silence of a source: monitor, path or device. It never fails.
 
     A silence is ``intervals`` intervals or more without an answer. Its cause is the first of these that holds:
     monitor: at least half of its polls were never sent (missed, or the monitor did not run);
     planned: an announced event (with an intent) covers its start;
     reboot: boot id or uptime restarted in it, or an event reports a reboot;
-    device: the last CPU sample before it was at ``busy`` or above, or the share of the load that was lost in it
-    exceeds that of as long a time before it by more than ``hit``;
-    path: another source of the target answered meanwhile (this source or its path; a ping or a connection counts where
-    its peer answered, what only listens does not), or all were silent while the load went through unharmed (the
-    management path);
+    device: the last CPU sample before it was at ``busy`` or above, or the loss during it exceeds the loss of as long a
+    time before it by more than ``hit`` (a share of the load);
+    path: another source of the target answered meanwhile (a ping or connection counts if its peer answered; a source
+    that only listens does not), or all were silent while the load went through unharmed (the management path);
     unknown: no evidence.
-    Reboot, device and unknown warn; monitor, planned and path pass: a device is not to blame for them; but a source
-    that fell silent for 5 min and five polls to the end of the run warns, whatever else answered. ``coverage`` judges
-    how much may be missing. A source that never answered is inconclusive, a warning if it is not required.
+    Reboot, device and unknown warn. Monitor, planned and path pass, since the device is not to blame; but a source that
+    stays silent for 5 min and five polls up to the end of the run warns, whatever else answered. A source that never
+    answered is inconclusive, a warning if it is not required.
 
     How often wrong: it is a chain of evidence, not a test; each cause comes with its sentence. In 300 seeded silences
-    of 90 s of each kind (10 s polls of two sources, load by the second, CPU 40 % ± 8) no cause was mistaken. Known
-    weaknesses: an agent that crashed alone looks like its path; a busy CPU before a cut cable blames the device;
-    forwarding hit by the same cut blames the device; a source polled less often than every third of the silence is no
-    evidence.
+    of 90 s of each kind (10 s polls of two sources, load each second, CPU 40 % ± 8) every cause was right. Known
+    weaknesses: an agent that crashed alone looks like a path fault; a busy CPU, or forwarding hit by the same cut,
+    makes a cut cable look like a device fault; a source with fewer than three polls in the silence is no evidence.
 
-    Neighbours: ``coverage`` for how much is missing, ``hang`` and ``reboot`` for what happened,
-    ``management_isolation`` for silences under high load only.
+    Neighbours: ``coverage`` judges how much is missing, ``hang`` and ``reboot`` what happened,
+    ``management_isolation`` silences under high load only.
 
     Parameters: ``intervals``, ``busy``, ``hit`` (below).
 
