@@ -1,4 +1,4 @@
-"""The generator's health: did it offer what it was asked for, and could it have offered more?"""
+"""The generator's health: did it send what it was commanded to, and could it have sent more?"""
 
 from __future__ import annotations
 
@@ -55,22 +55,22 @@ _CEILINGS = tuple(
     (flows(CEILING, what)[0], flows(OFFERED, what)[0], flows(side, *ways))
     for what, side, ways in ((PACKETS, SENT, (PACKETS,)), (REQUESTS, BACK, (REQUESTS,)), (BITS, SENT, (BYTES, BITS)))
 )
-"""The ceiling, and the metrics that give the highest command, else what was sent."""
+"""Each ceiling, the commanded rate to compare with it, and what was sent where no command is reported."""
 _OWN_LOSS = "load.ceiling.loss"
 _CEILING_NAMES = frozenset({_OWN_LOSS, *(name for name, _, _ in _CEILINGS)})
 _LEVEL = "load.level"
-_FOLLOWS_NS = 10_000_000_000  # after the run changed its level, within which it may restart
-_MOMENT_S = 10.0  # over which what it did is averaged before it is held against its ceiling
+_FOLLOWS_NS = 10_000_000_000  # after the run changed its level the generator may restart within this
+_MOMENT_S = 10.0  # its rate is averaged over this before it is compared with the ceiling
 _ASKED = frozenset({"soak", "stress", "spike"})  # phases in which it must send what is commanded
-_STILL = 3  # last readings that are alike: it no longer sends
-_SILENT = 0.05  # of the window, after the last figure
+_STILL = 3  # equal readings at the end: it no longer sends
+_SILENT = 0.05  # share of the window after its last figure
 _WAITS = (*flows(DRIVE, CONNECTIONS), *flows(QUALITY, DELAY), *flows(FAILED, REQUESTS))
 _REQUESTS = tuple(zip(flows(BACK, REQUESTS), flows(FAILED, REQUESTS), strict=True))
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """One part of the check: whether it found a fault, its sentence and where; ``left`` is a headroom."""
+    """One check of the generator: whether it found a fault, its sentence and mark; ``left`` is its headroom."""
 
     name: str
     fault: bool
@@ -81,41 +81,39 @@ class _Part:
 
 @dataclass(frozen=True, slots=True)
 class GeneratorHealth(Parameters):
-    """Inconclusive if the load was not what the generator was asked to send: then it is unknown what the device
-    withstood.
+    """Inconclusive if the generator did not send the load it was commanded to, since then it is unknown what the device
+    withstood. It never fails, because the device is not to blame; all findings that rest on the load become
+    inconclusive with it.
 
-    What is known is judged, for each generator object by itself; the finding names what is not known:
-    achieved: packets sent / commanded (``load.tx.packets`` against ``load.offered.packet.rate``), requests answered
-    and failed / commanded (``load.requests`` and ``load.failures``, or their rates, against ``load.offered.rate``),
-    bits (``load.tx.bit.rate`` or ``load.tx.bytes`` against ``load.offered.bit.rate``) where it tells neither, within
-    ``tolerance`` in each phase; samples between which the command jumps are left out, and outside of soak, stress and
-    spike phases what was commanded while ``load.sending`` says that it is idle;
+    Each generator object is judged by itself, on what it reports; the finding names the checks that could not be made:
+    achieved: within ``tolerance`` of the command in each phase: packets sent (``load.tx.packets`` against
+    ``load.offered.packet.rate``), requests answered and failed (``load.requests`` and ``load.failures``, or their
+    rates, against ``load.offered.rate``), or, where neither is reported, bits (``load.tx.bit.rate`` or
+    ``load.tx.bytes`` against ``load.offered.bit.rate``). Left out are samples between which the command jumps, and,
+    outside of soak, stress and spike phases, times in which ``load.sending`` says that it is idle;
     queue: ``load.queue_full`` counted nothing;
     busy: no mean of ``load.cpu.utilization`` over ``seconds`` reaches ``busy``;
-    counters: none fell but by a wrap, in an announced event, or within 10 s of another ``load.level`` by the run;
-    sent: in each soak, stress and spike phase (without phases: in the run) something moved of what it reports, unless
-    its ``load.level`` is 0;
-    drained: where it had stopped sending by the end, what came back had stopped too;
-    headroom: the highest command (without one the most that it sent for 10 s) lies at least ``headroom`` below what it
-    was seen to manage: ``load.ceiling.packet.rate``, ``load.ceiling.rate``, or without them ``load.ceiling.bit.rate``.
-    Its own loss (``load.ceiling.loss``) is stated next to what was lost: rules that judge a loss are inconclusive
-    where it explains that loss. A part that is not met makes the finding inconclusive (generator at fault), and with
-    it all findings that rest on the load; it never fails, since the device is not to blame.
+    counters: none fell except by a wrap, in an announced event, or within 10 s of a ``load.level`` set by the run;
+    sent: in each soak, stress and spike phase (without phases: in the run) some counter or rate moved, unless its
+    ``load.level`` is 0;
+    drained: if it had stopped sending by the end, nothing was still coming back;
+    headroom: the highest command (without one, the highest rate over 10 s) is at least ``headroom`` below its
+    calibrated ceiling (``load.ceiling.packet.rate``, ``load.ceiling.rate``, else ``load.ceiling.bit.rate``).
+    Its own loss (``load.ceiling.loss``) is stated beside the measured loss: rules that judge a loss are inconclusive
+    where it explains that loss.
 
-    Fewer requests than commanded are the generator's fault only while it certainly had connections to spare: nothing
-    failed, and answers per second times the longest latency reported (Little's law) are below 80 % of
-    ``load.connections``. Otherwise it may have waited for the device, whose slowness must not be blamed on the
-    generator: that is noted. Fewer packets than commanded are always its own fault. Chance may take away (or add)
-    3/sqrt(commanded) and one of the samples compared.
+    Fewer requests than commanded are the generator's fault only if it certainly had free connections: nothing failed,
+    and answers per second times the longest reported latency (Little's law) are below 80 % of ``load.connections``.
+    Otherwise it may have waited for a slow device, which the finding notes. Fewer packets than commanded are always its
+    own fault. The comparison allows for chance: 3/sqrt(commanded), plus one of the compared samples.
 
     How often wrong: 300 seeded hours each, with a ramp and steps, sending at random times. No false fault at a
-    shortfall of 0, 0.5 and 1 % at 1000 packets/s, nor of 0 and 1 % at 50; in a phase of a tenth of the run 1.5 %
-    were found in 87 %, 2 % always at 1000/s, and 3 % in 81 % at 50/s. Known weaknesses: a generator that waits for
-    the device may hide its own slowness there; a command that changes with every reading is compared coarsely; a
-    counter that is not reported cannot fall.
+    shortfall of 0, 0.5 and 1 % at 1000 packets/s, nor of 0 and 1 % at 50/s; in a phase of a tenth of the run 1.5 % were
+    found in 87 %, 2 % always at 1000/s, and 3 % in 81 % at 50/s. Known weaknesses: a generator that waits for the
+    device may hide its own slowness; a command that changes with every reading is compared coarsely; a counter that is
+    not reported cannot fall.
 
-    Neighbours: ``coverage`` for readings that are missing, ``drops``, ``overload_loss`` and ``event_impact`` rest on
-    this.
+    Neighbours: ``coverage`` judges missing readings; ``drops``, ``overload_loss`` and ``event_impact`` rest on this.
 
     Parameters: ``tolerance``, ``busy``, ``seconds``, ``headroom`` (below).
 
@@ -188,7 +186,7 @@ class GeneratorHealth(Parameters):
             return (self._unheard(case),)
         if not cut:
             return (absent(self, replace(case, unread=()), "generator figures"),)
-        kept = [s for s in cut if len(s) > (s.metric not in _CEILING_NAMES)]  # a ceiling may be told once
+        kept = [s for s in cut if len(s) > (s.metric not in _CEILING_NAMES)]  # one reading is enough for a ceiling
         about = max(
             [s for s in cut if s.metric != _LEVEL] or cut, key=lambda s: (len(s), -self.metrics.index(s.metric))
         )
@@ -237,7 +235,7 @@ class GeneratorHealth(Parameters):
         return (finding.passes(text),)
 
     def _unheard(self, case: Case) -> Finding:
-        """Of a generator that never reported what it does: nobody knows what the device carried."""
+        """The finding of a generator that never reported: nobody knows what load the device carried."""
         reason = f"the generator is silent: {faults(case.faults)}; what load it put on the device is not known"
         settle = "see that the generator runs and where it reports, then run again"
         return draft(self, case).undecided(reason, InconclusiveReason.UNREAD, settle)
@@ -253,7 +251,8 @@ class GeneratorHealth(Parameters):
                 yield replace(part, text=f"{part.text} ({name})" if name else part.text)
 
     def _compared(self, case: Case, kept: list[Series]) -> Iterator[tuple[str, Shortfall, bool]]:
-        """What was achieved of packets and requests: the phases that are off, else the whole; whether it is off."""
+        """For packets and requests: what was sent, as the phases that are off, else the whole run; whether it is
+        off."""
         for _, own in _by_object(kept):
             reported = [side for side in _SIDES if side[1] in own and any(metrics[0] in own for metrics in side[2])]
             for word, command, ways in [side for side in reported if side[0] != BITS] or reported:
@@ -272,7 +271,7 @@ class GeneratorHealth(Parameters):
         return abs(1 - shortfall.ratio) > self.tolerance + shortfall.noise
 
     def _waited(self, case: Case, kept: list[Series]) -> Iterator[str]:
-        """What it did not send while it may have waited for the device."""
+        """Requests that it did not send while it may have waited for the device."""
         for _, own in _by_object(kept):
             did = next(([own[m] for m in metrics if m in own] for metrics in _REQUESTS if metrics[0] in own), None)
             if "load.offered.rate" not in own or did is None:
@@ -298,7 +297,7 @@ class GeneratorHealth(Parameters):
             yield _Part("busy", highest >= self.busy, text)
 
     def _headroom(self, own: dict[str, Series]) -> Iterator[_Part]:
-        """How far below its calibrated ceilings it stayed; bits only where there is no other."""
+        """Its distance from each calibrated ceiling; from the one in bits only if there is no other."""
         *others, bits = (self._below(own, *ceiling) for ceiling in _CEILINGS)
         parts = [part for part in others if part is not None]
         yield from parts or ([bits] if bits is not None else [])
@@ -339,14 +338,14 @@ _SIDES = (
 
 
 def _in_bits(series: Series) -> Series:
-    """Bytes as bits; everything else as it is."""
+    """A series of bytes as bits; any other unchanged."""
     if series.trait.unit != "By":
         return series
     return replace(series, value=8.0 * series.values, trait=replace(series.trait, unit="bit"))
 
 
 def _awake(reported: Series, sending: Series | None, case: Case) -> Series:
-    """A command, 0 where the generator said that it rested; in a soak or an overload it may not rest."""
+    """The command, set to 0 where the generator reported that it is idle, except in soak, stress and spike phases."""
     if sending is None or not len(sending):
         return reported
     positions = np.searchsorted(sending.time_ns, reported.time_ns, side="right") - 1
@@ -358,7 +357,7 @@ def _awake(reported: Series, sending: Series | None, case: Case) -> Series:
 
 
 def _highest(series: Series) -> float | None:
-    """The highest rate for 10 s (or a reading), of a counter or of a rate."""
+    """The highest rate over 10 s (or over one reading, if longer) of a counter or a rate."""
     if len(series) < 2:
         return None
     rates = curve(series)
@@ -375,19 +374,19 @@ def _least_left(seen: list[_Part]) -> dict[str, float]:
 
 
 def _by_object(kept: list[Series]) -> Iterator[tuple[str, dict[str, Series]]]:
-    """The series of each generator object; its name, where there are several."""
+    """The series of each generator object, and the object's name if there are several."""
     objects = sorted({s.object for s in kept if s.metric != "load.latency"})
     for name in objects:
         yield (name if len(objects) > 1 else ""), {s.metric: s for s in kept if s.object == name}
 
 
 def _may_be_asked(case: Case) -> bool:
-    """Whether a phase has begun in which a generator has to send; in a run without phases it always has to."""
+    """Whether the generator has to send: a soak, stress or spike phase has begun, or the run has no phases."""
     return not case.phases or any(phase.name in _ASKED for phase in case.phases)
 
 
 def _stood(case: Case, kept: list[Series]) -> Iterator[_Part]:
-    """Phases in which it has to send, was not set to rest, and nothing moved of all that it reports."""
+    """A fault for each phase in which it had to send, its level was not 0, and nothing that it reports moved."""
     reported = [s for s in kept if (flow := BY_NAME[s.metric].flow) is not None and flow.side in {SENT, BACK, FAILED}]
     level = next((s for s in kept if s.metric == _LEVEL), None)
     asked = [p for p in parts(case) if p.name in _ASKED or not case.phases]
@@ -438,7 +437,7 @@ def _monotone(own: dict[str, Series], case: Case) -> Iterator[_Part]:
 
 
 def _falls(series: Series, level: Series | None, planned: Sequence[Event]) -> NDArray[np.int64]:
-    """When a counter was found fallen, but for what was announced and what follows a change of level by the run."""
+    """The times at which a counter fell, without announced events and restarts after the run changed the level."""
     fell = np.isnan(_increments(series).values)
     for event in planned:
         end_ns = max(event.begin_ns, event.end_ns or 0, event.deadline_ns or 0) + _FOLLOWS_NS
@@ -453,7 +452,7 @@ def _falls(series: Series, level: Series | None, planned: Sequence[Event]) -> ND
 
 
 def _drained(own: dict[str, Series]) -> Iterator[_Part]:
-    """Known only where it had stopped sending: then what comes back must have stopped as well."""
+    """Whether packets were still coming back at the end; known only if it had stopped sending by then."""
     sent, back = own.get("load.tx.packets"), own.get("load.rx.packets")
     if sent is None or back is None or len(sent) < _STILL or len(back) < 2 or len(np.unique(sent.value[-_STILL:])) > 1:
         return
@@ -466,7 +465,7 @@ def _drained(own: dict[str, Series]) -> Iterator[_Part]:
 
 
 def _lost(case: Case, kept: list[Series]) -> Iterator[str]:
-    """How much of what was lost it may have lost by itself."""
+    """The share that did not come back, and whether the generator's own loss explains it."""
     own, flow = own_loss(kept), Forwarding.of(replace(case, load=tuple(kept)))
     lost = None if flow is None else lost_share(flow.tallies(), case.window)
     if own is not None and lost is not None and lost > 0 and flow is not None:

@@ -1,4 +1,4 @@
-"""Growth: is it growing, at the end of the run, faster than allowed?"""
+"""Growth: does a series still grow, at the end of the run, faster than allowed?"""
 
 from __future__ import annotations
 
@@ -34,89 +34,88 @@ from soakwatch_rules.wording.words import counted, duration, quantity
 
 Floats = NDArray[np.float64]
 
-_GUARD = 0.05  # risk of the straight line's bound
-_SUSPECT = 0.5  # of the shortest life, from which a straight rise is named
-_RISE = 0.03  # of the level, which a wave of a day does not reach in a life so short
-_BIG = 0.25  # of the window: lives that must pass each
+_GUARD = 0.05  # risk that the bound of the straight line is wrong
+_SUSPECT = 0.5  # share of ``shortest`` from which a straight rise is named
+_RISE = 0.03  # share of the level; a daily wave does not rise this much in so short a life
+_BIG = 0.25  # share of the window: every life this long must pass
 
 
 @dataclass(frozen=True, slots=True)
 class Growth(Parameters):
-    """Fails if a series grows, at the end of the run, faster than allowed: a leak, as opposed to what looks like one.
+    """Fails if a series grows faster than allowed at the end of the run, telling a leak from what only looks like one.
 
-    It fails with at least ``fail`` probability that the slope at the end of a life exceeds
-    max(``tolerance``·level / ``horizon``, the metric's floor / length of the life). Direction, quantum, floor and
-    ceiling are the metric's.
+    It fails if the slope at the end of a life exceeds max(``tolerance``·level / ``horizon``, the metric's floor /
+    length of the life) with a probability of at least ``fail``. Direction, quantum, floor and ceiling are the metric's.
 
-    1. Each life (between restarts) of at least ``shortest`` and 16 readings is cut into at most 96 equal times; of
-       each the mean without the lowest and the highest 15 %, drawn back to 4 robust sigmas around a running median.
-       The level is the median without half of the run's growth (Theil-Sen).
-    2. A sawtooth (two abrupt falls or more, after climbs that are straight, which together take back at least what
-       remains at the end) is taken out: of each cycle a straight climb as high as the fall after it, so that what is
-       left moves as the floors do. The first cycle, whose begin was not seen, and the last, which has not fallen yet,
-       climb as is usual, or as they do if that is less; after 1.5 times the longest cycle without a fall the sawtooth
-       has ended, and what comes after it is left as it is. Up to the highest peak (and a tenth of a fall) the last
-       climb decides nothing, what came before it does; up to half of a fall above that it does not fail by itself.
-    3. Shapes are averaged: constant, leak, step, warm-up (exponential or stretched), two warm-ups, plateau, ramp
-       between plateaus, late leak, two slopes, bump, half of a wave, cycle, and step, one or two warm-ups, bump or
-       cycle with a leak, each with one more step or none; also the best two to six steps at any places. Errors remember
-       (AR(1), ten correlations from 0 to .985); weight = prior·exp(-BIC/2). That gives P(slope at the end > allowed).
-       Steps have ended, unless they are a habit: more than three, all one way, heights and treads within a factor of
-       three, the last tread at most 1.5 times the longest between two steps; these grow on at their own rate.
-    4. The straight line: the 95 % bound of the slope of at most 48 blocks, its error corrected for AR(1), and the
-       slope of their second half, both above what is allowed.
-    5. Fail at P >= 1 - (1 - ``fail``)/m, where the rule judges m series in the run (Bonferroni: the expected number of
-       false failures in a run stays below 1 - ``fail``, whatever the series have in common; the bound of 4 likewise),
-       or with 4 where the share of P that the shapes free to grow at the end hold is >= ``guarded``: a straight line is
-       no witness of a warm-up that is not over. Without 4 it does not fail for growth that begins in the last 18 %
-       (behind a step there: unless the shapes of what came before it agree on growth), nor for a leak under a cycle of
-       less than twice what is allowed (or in less than 6 h) where the other shapes do not see it. Pass at P <=
-       ``clear`` without 4, if P among the shapes free to grow at the end is <= ``free`` or the readings have ruled
-       those out (P <= a tenth of ``clear``). In less than 6 h ``fail`` is at least .98 and ``free`` at most .05.
-       Everything else is inconclusive; so are growth since a release whose peak has not been regained, readings whose
-       steps hide what is allowed, and a cycle as long as the run.
-    6. Doubt about a small effect keeps no run from passing: it passes, with a note, where P < .5 and the means of
-       sixteenths of the run differ by no more than is allowed in the run (with P <= ``free`` in half a ``horizon`` and
-       more: per horizon); a wave that swings by at most twice that is not judged as growth; one that was seen whole
-       passes if it ended as high as one period before; growth since a release that took back all that had come before
-       it, at half the pace or more, is a sawtooth seen once; what was freed counts only as far as what came since, if
-       that is a quarter of the run and more.
-    7. Memory that passes warns if a quarter of its level and more had grown and was freed within the run, or if it came
-       within 5 % of its limit.
-    8. A series of which a load explains ``follow`` (least squares on time and load; of all its movement, where it
-       follows by five standard errors) is judged without the load's part, and both are reported; it has to follow in
-       both halves and in the last third. Growth beside a load that only rises, and could explain it, is inconclusive.
-    9. What noise leaves open or follows a release, and what passes by a shape that jobs have (bump, cycle, ramp between
-       plateaus, stairs, step), as a sawtooth or since a release, is asked again of the lowest reading in each of 24
-       stretches (not of a sawtooth), and of 48 without what rises for up to a fifth of the life (for a cycle and a half
-       of a sawtooth; morphological opening), then without the first third, if it ended higher than allowed: jobs that
-       take memory for a while leave the lowest alone. It fails from P >= .99 with 4, or with the line behind a bend;
-       since a release only if it ended higher than all of the first third, by more than allowed. What fails so without
-       being sure, or still rises in most of the last third, keeps what ended higher than allowed from passing. A
-       failure is inconclusive where a life of under 12 h rose by under 2 % in all (under 6 h: 3 %, or if restarts cut
-       it out of a longer run, what a daily wave of 5 % lifts it by), or where one sine of a day explains nine tenths of
-       a run of six hours to two days, and more than any line with a bend or a parabola.
+    1. Blocks. Each life (time between restarts) of at least ``shortest`` and 16 readings is cut into at most 96 equal
+       blocks. A block's value is its mean without the lowest and highest 15 %, limited to 4 robust sigmas around a
+       running median. The level is the median minus half of the growth over the life (Theil-Sen).
+    2. Sawtooth: two abrupt falls or more after straight climbs, which together take back at least what remains at the
+       end. It is removed by subtracting from each cycle a straight climb as high as the fall after it, so that the rest
+       moves like the floors. The first cycle, whose begin was not seen, and the last, which has not fallen yet, climb
+       as usual, or as they do if that is less. After 1.5 times the longest cycle without a fall the sawtooth has ended.
+       Up to the highest peak (plus a tenth of a fall) the last climb decides nothing; up to half of a fall above that
+       it does not fail by itself.
+    3. Shapes, averaged by weight: constant, leak, step, warm-up (exponential or stretched), two warm-ups, plateau, ramp
+       between plateaus, late leak, two slopes, bump, half wave, cycle; step, one or two warm-ups, bump or cycle with a
+       leak; each with one more step or none; and the best two to six steps anywhere. Errors are AR(1), with ten
+       correlations from 0 to .985; weight = prior·exp(-BIC/2). The result is P(slope at the end > allowed). Steps count
+       as ended unless they are a habit: more than three, all in one direction, heights and treads within a factor of
+       three, the last tread at most 1.5 times the longest; habitual steps continue at their own rate.
+    4. Straight line: both the 95 % bound of the slope of at most 48 blocks (its error corrected for AR(1)) and the
+       slope of their second half exceed what is allowed.
+    5. Decision. Fail at P >= 1 - (1 - ``fail``)/m for m series judged in the run (Bonferroni, likewise for the bound in
+       4: the expected number of false failures per run stays below 1 - ``fail``). Fail also if 4 holds and shapes that
+       can still grow at the end hold a share of P of at least ``guarded``; a straight line alone cannot tell a leak
+       from an unfinished warm-up. Without 4 it does not fail for growth that begins in the last 18 % (after a step
+       there, unless the shapes before it agree on growth), nor for a leak under a cycle of less than twice what is
+       allowed (or in less than 6 h) that the other shapes do not see. Pass at P <= ``clear`` without 4, if P among the
+       shapes that can still grow is <= ``free`` or the readings exclude those (P <= a tenth of ``clear``). Below 6 h,
+       ``fail`` is at least .98 and ``free`` at most .05. Everything else is inconclusive, as are growth since a release
+       whose peak has not been reached again, readings too coarse to resolve what is allowed, and a cycle as long as the
+       run.
+    6. Doubts about small effects do not block a pass; it is noted. That is so if P < .5 and the means of sixteenths of
+       the run differ by no more than is allowed in the run (with P <= ``free`` over at least half a ``horizon``: per
+       horizon). A wave that swings by at most twice that is not judged as growth; one that was seen whole passes if it
+       ended no higher than one period before. Growth since a release that took back everything before it, at half the
+       pace or more, is a sawtooth seen once. A release counts only as far as the growth since, if that lasts a quarter
+       of the run.
+    7. A pass becomes a warning if memory grew by a quarter of its level and was freed within the run, or came within
+       5 % of its limit.
+    8. If a load explains a share of ``follow`` of the series (least squares on time and load; of all its movement, if
+       it follows by five standard errors), the series is judged without the load's part and both are reported. It must
+       follow in both halves and in the last third. Growth beside a load that only rises, and could explain it, is
+       inconclusive.
+    9. Jobs: series that noise leaves undecided, that grew since a release, or that pass as a shape that jobs have
+       (bump, cycle, ramp between plateaus, stairs, step, sawtooth) are judged again by their lowest readings, since
+       jobs that take memory for a while leave those unchanged: the lowest of each of 24 stretches (not for a sawtooth),
+       then of 48 after removing rises of up to a fifth of the life (for a sawtooth, one and a half cycles;
+       morphological opening), then, if it ended higher than allowed, without the first third. It fails from P >= .99
+       with 4, or with the line after a bend; since a release only if it ended above all of the first third by more than
+       allowed. A weaker failure, or a rise in most of the last third, keeps a series that ended higher than allowed
+       from passing. A failure becomes inconclusive if a life below 12 h rose by less than 2 % (below 6 h: 3 %, or, if
+       restarts cut it out of a longer run, as much as a daily wave of 5 % would lift it), or if one sine of a day
+       explains nine tenths of a run of six hours to two days and more than any bent line or parabola.
 
-    A run of half of ``shortest`` and more decides nothing either; but a straight rise of 3 % of the level with 99.9 %
-    probability is named, with its rate: such a doubt keeps the run from passing.
+    A run between half of ``shortest`` and ``shortest`` decides nothing; but a straight rise of 3 % of the level with
+    99.9 % probability is named with its rate, and such a doubt keeps the run from passing.
 
-    Any life that fails fails, unless a longer life of the same had been as high and passed: a restart cuts sawteeth and
-    warm-ups. All lives of a quarter of the window and more must pass. Rates per hour in the metric's unit; the interval
-    is 5 to 95 %. ``smallest_detectable`` is the growth that fails with at least 80 % probability in a straight leak:
-    allowed + 5 standard errors of the straight line (more with many series, and with few independent readings).
+    One failing life fails the series, unless a longer life was as high and passed: a restart cuts sawteeth and
+    warm-ups. All lives of at least a quarter of the window must pass. Rates are per hour in the metric's unit; the
+    interval is 5 to 95 %. ``smallest_detectable`` is the straight leak that fails with at least 80 % probability:
+    allowed + 5 standard errors of the straight line (more with many series or few independent readings).
 
     How often wrong: ``soakwatch rules growth`` prints the table, 300 synthetic signals a shape. Over all healthy shapes
-    0.58 % failed on average (most of half of a wave: 22 %), of leaks that have to fail 0.15 % passed.
+    0.58 % failed on average (most of half waves: 22 %); of leaks that have to fail 0.15 % passed.
 
-    Known weaknesses: a warm-up that takes longer than a third of the run and half of a cycle look like a leak; growth
-    that begins in the last fifth, or that came in up to three steps, is mostly inconclusive; noise with a memory of
-    more than a tenth of the run. Looked at hourly while the run goes on, warm-ups are called growth at some time: a
-    live finding is a warning.
+    Known weaknesses: a warm-up longer than a third of the run and half a cycle look like a leak; growth that begins in
+    the last fifth, or in up to three steps, is mostly inconclusive; noise correlated over more than a tenth of the run.
+    Judged every hour during the run, warm-ups are called growth at some time, so a live finding is a warning.
 
-    Neighbours: ``memory_growth`` is the stage-interval method, of which this rule decides where both judged a series;
-    sums of a machine (used, available, committed, utilisation) are judged beside the processes that were read
-    (``memory_sums``), so that a process is failed once and by its own name; ``queue_growth`` judges queues;
-    ``process_restart`` reports the restarts between lives.
+    Neighbours: ``memory_growth`` is the stage-interval method; where both judged a series, this rule decides. Sums of a
+    machine (used, available, committed, utilisation) are judged beside its processes (``memory_sums``), so that a
+    process fails once and by its own name. ``queue_growth`` judges queues; ``process_restart`` the restarts between
+    lives.
 
     Parameters: ``tolerance``, ``horizon``, ``fail``, ``guarded``, ``clear``, ``free``, ``shortest``, ``follow``
     (below).
@@ -218,7 +217,7 @@ class Growth(Parameters):
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
-        """One finding a series; a life that grows decides."""
+        """One finding a series, decided by a life that grows if there is one."""
         if not case.series:
             return (absent(self, case, "metric that may grow"),)
         return tuple(self._of(case, series) for series in case.series)
@@ -242,7 +241,7 @@ class Growth(Parameters):
         if failed:
             worst = max(failed, key=excess)
             result = self._conclude(finding, worst, Outcome.FAIL, series, lifetimes, judged)
-            seen = series if worst.left is None else worst.left  # a wave of the load is none of what is left of it
+            seen = series if worst.left is None else worst.left  # without the load's part, whose wave is no own wave
             return part_of_a_wave(result, worst.trend, worst.life, seen, case.window.seconds)
         big = [j for j in judged if j.life.window.seconds >= _BIG * case.window.seconds] or judged
         open_ = [j for j in big if j.trend.outcome is not Outcome.PASS]
@@ -284,7 +283,7 @@ class Growth(Parameters):
         )
 
     def _suspected(self, short: Finding, case: Case, series: Series, lifetimes: tuple[Life, ...]) -> Finding:
-        """With what a run that is too short shows all the same: a straight rise that no wave of a day explains."""
+        """The inconclusive finding, naming a straight rise that a run too short to judge shows all the same."""
         whole = len(lifetimes) == 1 and short.why is InconclusiveReason.TOO_SHORT
         if not whole or lifetimes[0].window.seconds < _SUSPECT * self.shortest or len(series) < MIN_SAMPLES:
             return short
@@ -327,7 +326,7 @@ class Growth(Parameters):
         return beneath_jobs(judged_life, time_s, value, ask)
 
     def _bar(self, family: int) -> float:
-        """The probability from which one of so many series fails, so that all together are as often wrong as one."""
+        """The probability from which one of ``family`` series fails, so that together they err as often as one."""
         return 1 - (1 - self.fail) / family
 
     def _of_family(self, family: int) -> str:
@@ -423,7 +422,7 @@ class Growth(Parameters):
         )
 
     def _facts(self, trend: Trend, outcome: Outcome, life: Life) -> Iterator[Fact]:
-        """How sure it is, and of what grows since when."""
+        """How certain the growth is, and what grows since when."""
         if math.isfinite(trend.probability):
             yield Certainty(trend.probability, contradicted=trend.guard)
         if outcome in {Outcome.FAIL, Outcome.WARN}:

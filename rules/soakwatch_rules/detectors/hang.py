@@ -1,4 +1,4 @@
-"""Hangs: a device that stopped forwarding and answering without a reboot, or is dead until the end of the run."""
+"""Hangs: a device that stopped forwarding and answering without a reboot, or stayed dead to the end of the run."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ from soakwatch_rules.wording.words import counted, duration, moment, quantity, s
 _TOTAL = "system.cpu.utilization"
 _UP = "reach.up"
 _OF_PROCESSES = frozenset({"process.restart", "process.exit", "core.dump", "kernel.oom"})
-"""What an event may announce that takes no device away: under it a hang is one all the same."""
-_LEAVE = 0.9  # of ``pinned``
-_MIN_CPU_SAMPLES = 16  # readings without which nothing is said of the CPU
-_LATE = 0.25  # of a silence: how much later than it forwarding may be seen to stop
+"""Announced effects that take no device away: a hang during such an event still counts."""
+_LEAVE = 0.9  # share of ``pinned`` below which a busy stretch ends
+_MIN_CPU_SAMPLES = 16
+_LATE = 0.25  # share of a stop that its end may lie before the end of the run and still reach it
 _MAX_MARKS = 100
 
 
 @dataclass(frozen=True, slots=True)
 class _Stop:
-    """A stretch that may have been a hang: when, what stopped, and how long forwarding stood (None: not known).
+    """A stretch that may be a hang: when, the evidence, and how long forwarding stood still (None: not known).
 
-    ``dead``: that it did not answer is enough; ``last``: it has not to the end of the run. ``silent``: all management
-    was, for a part of it at least.
+    ``dead``: not answering is evidence enough; ``last``: it did not answer up to the end of the run; ``silent``: all
+    management was silent for at least a part of it.
     """
 
     window: Window
@@ -64,35 +64,35 @@ class _Stop:
 
 @dataclass(frozen=True, slots=True)
 class Hang(Parameters):
-    """Fails if the device hung: it stopped forwarding and answering, and yet did not reboot.
+    """Fails if the device hung: it stopped forwarding and answering but did not reboot.
 
-    A hang is a stretch of at least ``seconds`` in which forwarding stopped (under 1 % of what the generators sent
-    came back, or no request was answered, while they kept sending) and meanwhile no source of its management
-    answered, or its CPU was at ``pinned`` or above. No boot id, boot time or uptime restarted in it. Several such
-    stretches with less than ``seconds`` between them are one hang; the evidence is listed with its times.
+    A hang is at least ``seconds`` in which forwarding stopped (under 1 % of what the generators sent came back, or no
+    request was answered, while they kept sending) while no management source answered or the CPU was at ``pinned`` or
+    above, and no boot id, boot time or uptime restarted. Stretches less than ``seconds`` apart are one hang; the
+    evidence is listed with its times.
 
-    A silence of all management that lasts to the end of the run, for ``dead`` and five polls at least, after it had
-    answered, is a dead device, unless the load still comes back (``management_isolation``). A device that is watched
-    from outside only (icmp, tcp, http) is dead wherever all of these go unanswered for ``seconds``.
+    Dead: if all management is silent to the end of the run, for ``dead`` and five polls at least, after it had
+    answered, the device is dead, unless the load still comes back (``management_isolation``). A device that is only
+    watched from outside (icmp, tcp, http) is dead wherever all of these go unanswered for ``seconds``.
 
-    Without a measured load it is unknown whether the device forwarded: any other silence of all management for
-    ``seconds`` is a warning, and inconclusive where the last CPU sample before it was at the top. While forwarding
-    goes on, silence is no hang (``gap`` reports it); nor is stopped forwarding while management answers and the CPU
-    is not busy (``drops``, ``recovery``). Polls that the monitor itself did not send are no silence. What an
-    announced event (with an intent beyond processes) covers is intended. A hang without any boot id or uptime on both
-    sides cannot be told from a reboot: inconclusive, unless the device never came back. A source that pings or
-    connects (icmp, tcp, http) answers where its peer did; what only listens (syslog, traps) is no source of
-    management.
+    Load unknown: it is not known whether the device forwarded, so any other silence of all management for ``seconds``
+    warns; it is inconclusive if the last CPU sample before it was at ``pinned``.
 
-    How often wrong: in 300 seeded hours each (10 s polls of two sources, 1 % of them lost, load by the second) none
-    was seen in silence with forwarding going on or losing 20 %, in one silent source with forwarding standing, in
-    silence and standing forwarding 5 min apart, in reboots, in a CPU at 100 % with 5 % loss. Hangs of 40 s and more
-    were all found, of 30 s in 2 %. Known weaknesses: a cut of every path at once (management and traffic) looks the
-    same; with several devices under one load the load cannot tell which of them stood; a hang shorter than three
-    polls is no silence; a CPU that is busy from the start on (poll mode) is no evidence.
+    No hang: silence while forwarding goes on (``gap`` reports it); stopped forwarding while management answers and the
+    CPU is not busy (``drops``, ``recovery``); polls that the monitor itself did not send; what an announced event
+    (with an intent beyond processes) covers. Without a boot id or uptime on both sides a hang cannot be told from a
+    reboot: inconclusive, unless the device never came back. A source that pings or connects (icmp, tcp, http) answers
+    if its peer did; one that only listens (syslog, traps) is no management source.
 
-    Neighbours: ``reboot``, ``gap`` for every silence, ``management_isolation`` where traffic still goes, ``drops``,
-    ``cpu_saturation``; ``event_impact`` for a stop that was announced.
+    How often wrong: in 300 seeded hours each (10 s polls of two sources, 1 % of them lost, load each second) there was
+    no false hang in silence while forwarding went on or lost 20 %, in one silent source while forwarding stood, in
+    silence and stopped forwarding 5 min apart, in reboots, and in a CPU at 100 % with 5 % loss. Hangs of 40 s and more
+    were all found, of 30 s in 2 %. Known weaknesses: a cut of all paths at once (management and traffic) looks the
+    same; if several devices share a load, it cannot tell which of them stood; a hang shorter than three polls is no
+    silence; a CPU that is busy from the start (poll mode) is no evidence.
+
+    Neighbours: ``reboot``; ``gap`` judges every silence, ``management_isolation`` silence while traffic still passes,
+    ``event_impact`` an announced stop; ``drops``, ``cpu_saturation``.
 
     Parameters: ``seconds``, ``pinned``, ``dead`` (below).
 
@@ -159,7 +159,7 @@ class Hang(Parameters):
         stops = self._dead(case, silent, list(self._stops(silent, pinned, stood)))
         planned = [e for e in case.events if e.expect and not e.expect.keys() <= _OF_PROCESSES]
         asked = [s for s in stops if _announced(planned, s)]
-        with np.errstate(over="ignore", invalid="ignore"):  # absurd times of boot
+        with np.errstate(over="ignore", invalid="ignore"):  # absurd boot times may overflow
             witnesses = reboots_in(best)
         booted = [*witnesses, *(witnessed(e, "event", "") for e in case.events if e.kind == "reboot" and not e.expect)]
         gone = [s for s in stops if s not in asked and not s.last and _rebooted(booted, s.window)]
@@ -193,7 +193,8 @@ class Hang(Parameters):
         return (self._outcome(case, finding, left, best, got),)
 
     def _dead(self, case: Case, silent: tuple[Window, ...], stops: list[_Stop]) -> list[_Stop]:
-        """With the silences that are death: to the end of the run, or of a device that is watched from outside only."""
+        """``stops`` and the silences that mean death: to the end of the run, or of a device watched only from
+        outside."""
         window, outside = case.window, only_tried(case.ledgers)
         end = to_the_end(case.ledgers, silent, window, self.seconds if outside else self.dead)
         windows = [] if end is None else [end]
@@ -260,7 +261,7 @@ class Hang(Parameters):
     def _stops(
         self, silent: tuple[Window, ...], pinned: tuple[Window, ...], stood: tuple[Window, ...] | None
     ) -> Iterator[_Stop]:
-        """Hangs, or without any word of forwarding the silences that may be some."""
+        """Hangs; without knowledge of forwarding, the silences that may be hangs."""
         apart_ns = round(self.seconds * 1e9)
         if stood is None:
             for span in silent:
@@ -279,7 +280,7 @@ class Hang(Parameters):
 
 
 def _announced(planned: list[Event], stop: _Stop) -> bool:
-    """Whether a planned event covers its start: its effects are intended, but not that the device stays away."""
+    """Whether a planned event covers the start of the stop; one that lasts to the end it must cover entirely."""
     window = stop.window
     for event in planned:
         end = event.deadline_ns if event.deadline_ns is not None else event.end_ns
@@ -294,18 +295,18 @@ def _rebooted(booted: list[Witness], window: Window) -> bool:
 
 
 def _ends_with(stop: _Stop, case: Case) -> bool:
-    """Whether the device did not come back before the window ended."""
+    """Whether the stop reaches (nearly) to the end of the window: the device did not come back."""
     slack = max(1.0, _LATE * stop.window.seconds) * 1e9
     return stop.window.end_ns + slack >= case.window.end_ns
 
 
 def _same_life(series: Series, window: Window) -> bool:
-    """Whether it was read before and after (that it did not restart is known by then)."""
+    """Whether the series was read before and after the window, so that a restart in it would have been seen."""
     return bool(len(series)) and bool(series.time_ns[0] <= window.begin_ns and series.time_ns[-1] >= window.end_ns)
 
 
 def _last(series: Series | None, begin_ns: int) -> float | None:
-    """The last reading before a time."""
+    """The last reading at or before ``begin_ns``."""
     if series is None:
         return None
     index = int(np.searchsorted(series.time_ns, begin_ns, side="right"))

@@ -1,4 +1,4 @@
-"""Hardware limits: a sensor past its own limit, a fan or supply that failed, an optic below its alarm."""
+"""Hardware limits: a sensor beyond its own limit, a fan or supply that failed, an optic below its alarm."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ from soakwatch_rules.traits import Family, Guide, Inconclusive, Limit, Marks, Tr
 from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
 
 _MAX_MARKS = 50
-_DARK_DBM = -30.0  # modules say -40 or less where there is no light
-_OFF_A = 1e-4  # a laser that is on takes milliamperes
+_DARK_DBM = -30.0  # modules report -40 or less without light
+_OFF_A = 1e-4  # a laser that is on draws milliamperes
 _STATED: Final = ("limit.high", "limit.low", "warning.high", "warning.low")
 _PORT: Final = re.compile(r"(?P<kind>[A-Za-z]{2,}|[0-9]{1,3}GE)-?(?P<number>[0-9]+(?:[/:.][0-9]+)*)(?![0-9/:.])")
 _EXCUSES: Final = frozenset({"hardware.fault", "reboot"})
 _READINGS: Final = tuple(metric.name for metric in CATALOGUE if f"{metric.name}.{_STATED[0]}" in BY_NAME)
-"""What a device may state limits of."""
+"""Metrics for which a device may state limits."""
 _OFF: Final = {"dBm": _DARK_DBM, "A": _OFF_A}
-"""What a laser shows where nothing is on, by unit."""
+"""By unit, the value at or below which a laser is off."""
 _STATES: Final = {"hardware.fan.up": ("fan", "fan"), "hardware.power_supply.up": ("power supply", "power_supply")}
 
 
 @dataclass(frozen=True, slots=True)
 class _Past:
-    """A stretch past a limit (or down): readings [first, close), the worst value and the limit in force then."""
+    """Readings [first, close) beyond a limit (or down), the worst of them, and the limit in force at that reading."""
 
     first: int
     close: int
@@ -55,46 +55,45 @@ class _Past:
 
     @property
     def from_start(self) -> bool:
-        """Whether it was so at the first reading: then it did not come of this run."""
+        """Whether it began at or before the first reading, so that this run did not cause it."""
         return self.first == 0
 
     @property
     def number(self) -> int:
-        """Readings in it."""
+        """The number of readings in it."""
         return self.close - self.first
 
 
 @dataclass(frozen=True, slots=True)
 class HardwareLimit(Parameters):
-    """Says whether hardware passed the limits that the device itself states, and whether fans and power supplies work.
+    """Fails if hardware passed a limit that the device itself states, or if a fan or power supply failed.
 
-    Each sensor is held against its own limits (``….limit.high`` and ``….limit.low``: critical; ``….warning.high`` and
+    Each sensor is compared with its own limits (``….limit.high`` and ``….limit.low``: critical; ``….warning.high`` and
     ``….warning.low``): temperatures, voltages, fan speeds, received and sent power and laser current of optics. A limit
-    is passed by ``needed`` readings in a row beyond it; the limit is the one in force at each reading. Fans and power
-    supplies state whether they work.
+    is passed if ``needed`` readings in a row lie beyond the limit in force at each of them. Fans and power supplies
+    report whether they work.
 
-    fail: a critical limit of a device under test that was passed in the run; a fan or power supply that worked and
-    failed, or is gone, for ``needed`` readings. warn: a warning limit passed; a single reading beyond a critical limit;
-    what was beyond it, or did not work, at the first reading already; a laser that was switched off; and all of these
-    of a generator or the monitor. What lies wholly within an event that expects ``hardware.fault`` or ``reboot``
-    passes; of optics, within one that expects anything, for the far end of a link may be what was changed over, and
+    fail: on a device under test a critical limit was passed during the run; or a fan or power supply that worked then
+    failed, or is gone, for ``needed`` readings. warn: a warning limit was passed; a single reading lies beyond a
+    critical limit; it was beyond the limit, or did not work, at the first reading already; a laser was switched off;
+    any of these on a generator or the monitor. pass: it lies entirely within an event that expects ``hardware.fault``
+    or ``reboot``; for optics, within an event that expects anything, since the far end of the link may have changed, or
     while the interface that the optic is named after was administratively down.
 
-    An optic that had light and then has none (-30 dBm or less, or a device that answers "no reading" where it gave one)
-    is below its low alarm; where the device states none, light that is gone for ``needed`` readings counts as that.
-    Polls that were not answered are no darkness: they are missing, and the coverage says so.
+    An optic that had light and lost it (-30 dBm or less, or a device that now answers "no reading") is below its low
+    alarm; if the device states none, ``needed`` dark readings count as one. Unanswered polls are missing, not dark.
 
-    A sensor without a limit is shown and not judged; so are limits that cannot be (a low one above the high one, a
-    highest temperature of 0), and an optic without light or with its laser off for the whole run, as of an unused port.
-    Readings outside of what the catalogue allows (-866597556 °C, 0 K) are no readings.
+    Not judged, only shown: a sensor without a limit; limits that cannot be right (a low one above the high one, a
+    highest temperature of 0); an optic that had no light or its laser off for the whole run, as at an unused port.
+    Values outside of the catalogue's range (-866597556 °C, 0 K) are no readings.
 
     How often wrong: `soakwatch rules hardware_limit` shows the measured table. Known weaknesses: limits are the
-    maker's, and some makers set them for other parts than those that are plugged; a fan may stop for a moment between
-    two readings; a device that hides a part that was pulled reports nothing of it, an optic among them; an optic whose
-    name does not hold that of its interface is not known to be shut.
+    maker's, and some makers set them for other parts than those plugged in; a fan may stop between two readings; a
+    device may report nothing of a part that was pulled, an optic among them; an optic whose name does not contain its
+    interface's is not known to be shut.
 
-    Neighbours: ``level`` judges limits of one's own, ``kernel_fault`` what the kernel logs of hardware, ``saturation``
-    tables and pools.
+    Neighbours: ``level`` judges limits of the plan, ``kernel_fault`` hardware errors that the kernel logs,
+    ``saturation`` tables and pools.
 
     Parameters: ``needed``.
 
@@ -233,7 +232,7 @@ class HardwareLimit(Parameters):
         return past.critical and not past.from_start and past.number >= math.ceil(self.needed)
 
     def _dark_limit(self, series: Series) -> Series | None:
-        """What is no light any more, of an optic that had light and lost it and whose device states no alarm."""
+        """A low limit just above darkness, for an optic that had light, lost it, and whose device states no alarm."""
         dark = series.values <= _DARK_DBM
         if not series.metric.endswith("rx_power") or not len(series) or bool(dark[0]):
             return None
@@ -300,18 +299,18 @@ def _end(past: _Past) -> str:
 
 
 def _switched_off(metric: str, past: _Past) -> bool:
-    """Whether a sending laser fell to nothing: somebody shut the port, or the module; what is sick is dim."""
+    """Whether a sending laser fell to nothing: somebody shut the port or the module; a failing laser would be dim."""
     off = _OFF.get(BY_NAME[metric].unit)
     return off is not None and not metric.endswith("rx_power") and not past.high and past.worst <= off
 
 
 def _gone_dark(metric: str, past: _Past) -> bool:
-    """Whether what an optic received fell to nothing."""
+    """Whether the light that an optic received is gone."""
     return metric.endswith("rx_power") and not past.high and past.worst <= _DARK_DBM
 
 
 def _shut(case: Case, series: Series) -> list[tuple[int, int]]:
-    """The stretches in which the interface of an optic was administratively down."""
+    """The times in which the interface of an optic was administratively down."""
     optic = label(series.object, "optic") if series.metric.startswith("hardware.optic") else ""
     return [
         (window.begin_ns, window.end_ns)
@@ -322,7 +321,7 @@ def _shut(case: Case, series: Series) -> list[tuple[int, int]]:
 
 
 def _is_of(optic: str, interface: str) -> bool:
-    """Whether an optic is named after an interface, whose kind may be cut short ("Eth1/1", "Ethernet1/1").
+    """Whether an optic is named after this interface, whose kind may be abbreviated ("Eth1/1", "Ethernet1/1").
 
     >>> _is_of("Ethernet1/1 Receive Power Sensor", "Eth1/1"), _is_of("Ethernet1/11 Lane 1", "Ethernet1/1")
     (True, False)
@@ -341,7 +340,7 @@ def _one_begins_with(kind: str, other: str) -> bool:
 
 
 def _sound(series: Series) -> Series:
-    """The readings that can be: at the ends of a range from below 0 a sensor shows that it has nothing to say."""
+    """The finite readings inside the range; at its ends a sensor whose range begins below 0 means "no reading"."""
     series = series.finite()
     low, high = series.trait.low, series.trait.high
     if low is None or high is None or low >= 0:
@@ -351,7 +350,7 @@ def _sound(series: Series) -> Series:
 
 
 def _limits(metric: str, known: dict[str, Series]) -> dict[str, Series]:
-    """The limits that are stated and can be: a low one below the high one, a highest temperature or speed above 0."""
+    """The stated limits that can be right: low below high, and a highest temperature or speed above 0."""
     stated = {name: _sound(known[f"{metric}.{name}"]) for name in _STATED if f"{metric}.{name}" in known}
     stated = {name: limit for name, limit in stated.items() if len(limit)}
     last = {name: float(limit.values[-1]) for name, limit in stated.items()}
@@ -368,13 +367,13 @@ def _limits(metric: str, known: dict[str, Series]) -> dict[str, Series]:
 
 
 def _runs(flags: NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """Index pairs [first, close) of the stretches that are true."""
+    """Index pairs [first, close) of the runs of true."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]]).astype(np.int8)))
     return [(int(first), int(close)) for first, close in edges.reshape(-1, 2)]
 
 
 def _excused(case: Case, series: Series) -> list[tuple[int, int]]:
-    """The stretches of events that expect it, and of an optic those in which its interface was shut."""
+    """The times of events that excuse the series, and for an optic those in which its interface was shut."""
     optic = series.metric.startswith("hardware.optic")
     return _shut(case, series) + [
         (event.begin_ns, next(end for end in (event.deadline_ns, event.end_ns, case.window.end_ns) if end is not None))
@@ -384,7 +383,7 @@ def _excused(case: Case, series: Series) -> list[tuple[int, int]]:
 
 
 def _told(finding: Finding, series: Series, stretches: Sequence[_Past], least: float | None) -> Finding:
-    """The finding with what it keeps of the stretches."""
+    """The finding with the numbers and marks of its stretches."""
     numbers = {
         "stretches": float(sum(not past.planned for past in stretches)),
         "planned": float(sum(past.planned for past in stretches)),
@@ -403,7 +402,7 @@ def _mark(series: Series, past: _Past) -> Mark:
 
 
 def _once(stretches: Sequence[_Past]) -> list[_Past]:
-    """The stretches in order of time; a warning that came with a critical one of the same side is part of that."""
+    """The stretches in time order, without warnings that overlap a critical stretch on the same side."""
     grave = [past for past in stretches if past.critical]
     alone = (
         past
@@ -415,8 +414,8 @@ def _once(stretches: Sequence[_Past]) -> list[_Past]:
 
 
 def _tightest(value: NDArray[np.float64], limits: dict[str, Series], *, logarithmic: bool) -> tuple[float, float]:
-    """The extreme reading and the limit that it came nearest to, critical ones first; of light a low one first, for
-    too little is what ails links, and a share of a limit in dBm means nothing."""
+    """The extreme reading and the limit that it came nearest to, preferring critical limits. For light (dBm) low limits
+    come first, because links fail by too little of it and a share of a limit in dBm means nothing."""
     critical = [name for name in limits if name.startswith("limit")] or list(limits)
     critical = [name for name in critical if logarithmic and name.endswith("low")] or critical
     pairs = [

@@ -1,4 +1,4 @@
-"""Kernel faults: panics, lockups, hung tasks, segfaults, hardware errors and throttling in the kernel's log."""
+"""Kernel faults: panics, lockups, hung tasks, segfaults, hardware errors and throttling in the kernel log."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from soakwatch_rules.wording.words import counted, moment, some
 
 _COUNTER = "system.kernel.alarms"
 _SEGFAULT = "kernel.segfault"
-_COMM = 15  # the kernel cuts the name of a process here
+_COMM = 15  # the kernel cuts process names to this length
 _PROGRAM = re.compile(r" in ([^\s\[]+)\[")
 _EVENT = "event"
 _ALONE = "counted in the kernel log"
@@ -37,24 +37,23 @@ _ALONE = "counted in the kernel log"
 class KernelFault(Parameters):
     """Fails if the kernel logged more than ``allowed`` faults of the device itself; other faults warn.
 
-    A fault is an event of a kind of ``crash_kinds.KERNEL`` (from /dev/kmsg, the journal or syslog), or an increment of
-    ``system.kernel.alarms`` that no event accounts for. Panics and oopses, lockups (soft, hard, RCU stalls), hung tasks
-    and uncorrected hardware errors (MCE, EDAC UE, AER) are the device's. A segfault (any fatal trap of a program:
-    invalid opcode, general protection, divide error) is, where the process is watched, by name or pid, or where the
-    program in which it fell is; so it is where nothing is watched and the device's own log reports it. Another one
-    warns: other tenants share the machine. Corrected hardware errors, thermal throttling and what a device complains
-    of its hardware (``hardware.fault``) warn.
+    A fault is an event of a kind in ``crash_kinds.KERNEL`` (from /dev/kmsg, the journal or syslog), or an increment of
+    ``system.kernel.alarms`` that no event explains. The device's own faults are panics and oopses, lockups (soft, hard,
+    RCU stalls), hung tasks and uncorrected hardware errors (MCE, EDAC UE, AER). A segfault (any fatal trap of a
+    program: invalid opcode, general protection, divide error) is the device's if the process, or the program in which
+    it crashed, is watched by name or pid; if nothing is watched, if the device's own log reports it. Any other segfault
+    warns, since other tenants share the machine. Corrected hardware errors, thermal throttling and complaints of a
+    device about its hardware (``hardware.fault``) warn.
 
-    One line reported by several sources is one fault; the kernel's own time counts. Planned events with
-    ``kernel.lockup``: N (any of the kinds) allow N; one with ``core.dump`` or ``process.crash`` allows as many
-    segfaults. Counts have no unit, times are UTC.
+    One line reported by several sources is one fault, at the kernel's own time. Planned events with ``kernel.lockup:
+    N`` (any of the kinds) allow N; one with ``core.dump`` or ``process.crash`` allows as many segfaults.
 
-    How often wrong: a line of the kernel is a fact; what it means depends on its wording. Known weaknesses: an
-    unknown wording is missed; the thread that a segfault names may not have its program's name; from the counter
-    alone it is unknown which process crashed, so that warns; a log ring that overflows loses lines.
+    How often wrong: a line of the kernel is a fact; its meaning depends on its wording. Known weaknesses: an unknown
+    wording is missed; a segfault names the thread, which may not have its program's name; the counter alone does not
+    say which process crashed, so it warns; a log ring that overflows loses lines.
 
-    Neighbours: ``oom_kill`` judges the lines of OOM kills, ``core_dump`` core files and crashes that other logs tell
-    of, ``process_restart`` and ``reboot`` the deaths that follow, ``hang`` a device that is silent.
+    Neighbours: ``oom_kill`` judges OOM kills, ``core_dump`` core files and crashes that other logs report,
+    ``process_restart`` and ``reboot`` the deaths that follow, ``hang`` a silent device.
 
     Parameters: ``allowed`` (below).
 
@@ -158,7 +157,7 @@ class KernelFault(Parameters):
 
 @dataclass(frozen=True, slots=True)
 class _Watched:
-    """The processes that are watched: by the names of their watches, and by the pids that they had."""
+    """The watched processes: the names of their watches, and the pids that they had."""
 
     names: frozenset[str]
     pids: frozenset[str]
@@ -171,7 +170,7 @@ class _Watched:
         return cls(frozenset(names), frozenset(pids))
 
     def holds(self, event: Event) -> bool:
-        """Whether one of them fell; where none is watched, whether the device's own log reports it."""
+        """Whether a watched process crashed; if none is watched, whether the device's own log reports it."""
         if event.kind != _SEGFAULT:
             return False
         if not self.names:
@@ -187,7 +186,7 @@ def _meant(shown: str, name: str) -> bool:
 
 
 def _incidents(kind: str, reported: Sequence[Event], logs: Sequence[Series], slack_ns: int) -> tuple[Incident, ...]:
-    """The faults of one kind: those reported, and what the counter has beyond them."""
+    """The faults of one kind: those that events report, and those that only the counter shows."""
     witnesses = [witnessed(e, _EVENT, _text(e), _victim(e)) for e in reported if e.kind == kind]
     words = f"{KERNEL[kind].words}, {_ALONE}"
     for log in logs:
@@ -197,13 +196,13 @@ def _incidents(kind: str, reported: Sequence[Event], logs: Sequence[Series], sla
 
 
 def _known(incident: Incident) -> Incident:
-    """Without the counter's faults where an event reports the same."""
+    """The incident, without the counter as witness if an event reports the same."""
     events = tuple(w for w in incident.witnesses if w.source == _EVENT)
     return Incident(events) if events else incident
 
 
 def _alone(incident: Incident) -> bool:
-    """Whether nothing but the counter tells of it."""
+    """Whether only the counter shows it."""
     return all(w.source != _EVENT for w in incident.witnesses)
 
 
@@ -227,7 +226,7 @@ def _announced(kind: str, case: Case) -> tuple[Intent, ...]:
 
 
 def _sentences(matches: Iterable[tuple[Incident, str]], note: str = "") -> Iterator[str]:
-    """``3 segfaults of swboomd: 03:27:06, …``: each kind and process once, with its first times."""
+    """``3 segfaults of swboomd: 03:27:06, …``: one sentence for each kind and process, with its first times."""
     rows: dict[tuple[str, str], list[Incident]] = {}
     for incident, kind in matches:
         victim = incident.victim

@@ -1,4 +1,4 @@
-"""Latency: answers that became slow and stayed so."""
+"""Latency: answers that became slow and stayed slow."""
 
 from __future__ import annotations
 
@@ -46,44 +46,46 @@ _LIMITS: Final = {
     "mean": ("mean", "avg"),
     "highest": ("max",),
 }
-_SHORT = 0.1  # of a run: what is sustained in a short one
-_COARSE, _COARSEST = 0.02, 0.1  # of a run: the longest block, and where without it a pass would say nothing
+_SHORT = 0.1  # share of a short run that a block may take
+_COARSE, _COARSEST = 0.02, 0.1  # shares of the run: the longest block; the longest where a pass would say nothing else
 _NOISE, _GROSS_NOISE = 4.0, 6.0  # sigmas of a block
 _TWICE = 2.0
-_PASS = 3.0  # a pass could have shown this many times
+_PASS = 3.0  # a pass must have been able to show a rise to this many times the usual latency
 _MAX_MARKS = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Latency(Parameters):
-    """Says whether latency rose and stayed high: latencies of the load by percentile, round trips to a peer.
+    """Fails if latency rose and stayed high: latencies of the load by percentile, round trips to a peer.
 
-    Readings (seconds) are taken together in blocks of ``lasting`` and at least three readings (a tenth of that in short
-    runs), each its median, so single slow answers are no fault; on a log scale, since latencies have heavy tails. The
-    usual level is that of the baseline phase, else of an earlier run that was named for it, else of the early part of
-    the run (the first quarter of the soak, or the second where that is a quarter lower). Latency grows with load: the
-    usual level at the load of a block follows from the slope of log latency over log load of all blocks (median of
-    pairs, 0 to 3); the load is what the generators were commanded to send, else sent, else got answered.
+    Blocks: readings (seconds) are grouped into blocks of ``lasting`` (in short runs a tenth of the run) with at least
+    three readings. A block's value is their median, so single slow answers are no fault, on a log scale because
+    latencies have heavy tails.
 
-    slow: for ``lasting`` over ``gross`` times, and 6 robust sigmas of a block, above what is usual: fails. Over
-    ``factor`` times and 4 sigmas of longer blocks (up to 2 % of the run), by its median about double: fails if it lasts
-    for ``share`` of what is judged, or for ``ending`` of it and to the end (then a steep rise by ``factor`` is enough);
-    what is shorter or less warns.
-    An absolute difference below ``floor`` (a tenth of it for the load's latencies, and none where they are tenfold) is
-    none. Warns only, up to four times: a load above any before; a gradual rise that came back (a wave). One that lasts
-    to the end with no load known is inconclusive. Not reported: what earlier blocks under the same load had as well,
-    and cold caches: slow answers that end early.
+    Usual level: that of the baseline phase, else of an earlier run named as baseline, else of the early part of the run
+    (the first quarter of the soak, or the second if that is a quarter lower). It is corrected for load: the slope of
+    log latency over log load of all blocks (median of pairs, 0 to 3) gives the usual level at a block's load. The load
+    is what the generators were commanded to send, else what they sent, else what was answered.
+
+    Fails: over ``gross`` times the usual level, and 6 robust sigmas of a block, for ``lasting``; or over ``factor``
+    times, 4 sigmas of longer blocks (up to 2 % of the run) and about double by its median, for ``share`` of the judged
+    time, or for ``ending`` of it up to the end (there a steep rise by ``factor`` is enough). Anything shorter or less
+    warns. Differences below ``floor`` do not count (a tenth of it for latencies of the load, and no floor if they are
+    tenfold). Up to four times the level only warns under a load higher than any before, or after a gradual rise that
+    came back (a wave); a gradual rise to the end with unknown load is inconclusive. Not reported: what earlier blocks
+    at the same load had too, and cold caches (slow answers that end early).
+
     A limit of a percentile in the plan (``p99: 50ms``; ``round_trip`` for peers) decides instead: ``lasting`` above it
-    fails, and slower answers below it only warn. Phases named stress and spike, ramps, ``recovery`` after a stress
-    and what was announced are not judged: the rule ``recovery`` says whether the level comes back.
+    fails, and slower answers below it only warn. Not judged: phases named stress and spike, ramps, ``recovery`` after a
+    stress, and announced events; the rule ``recovery`` says whether the level comes back.
 
-    How often wrong: `soakwatch rules latency` shows the measured table. Known weaknesses: latency that was slow from
-    the start on, without a baseline; a doubled latency that comes with a load never seen before; percentiles of few
-    requests scatter by half (then up to three times is not seen, and the finding says so); an imported baseline of
-    another load.
+    How often wrong: `soakwatch rules latency` shows the measured table. Known weaknesses: without a baseline it does
+    not see latency that was high from the start; a doubled latency under a load never seen before; percentiles of few
+    requests scatter by half (then up to three times the level is not seen, and the finding says so); an imported
+    baseline taken at another load.
 
-    Neighbours: ``recovery`` the way back after stress, ``step_change`` any lasting step (a warning), ``level`` a limit
-    on the 99th percentile reading by reading, ``management_isolation`` management that is slow under stress.
+    Neighbours: ``recovery`` judges the return after stress, ``step_change`` any lasting step (a warning), ``level`` a
+    limit on the 99th percentile reading by reading, ``management_isolation`` slow management under stress.
 
     Parameters: ``factor``, ``gross``, ``lasting``, ``share``, ``ending``, ``floor``, and a limit per percentile.
 
@@ -189,7 +191,7 @@ class Latency(Parameters):
         return next((float(getattr(self, name)) for name, words in _LIMITS.items() if text in words), 0.0)
 
     def _limited(self, case: Case, finding: Finding, series: Series, block_s: float) -> Finding | None:
-        """What the plan's limit says; None without one."""
+        """The finding by the plan's limit; None if it sets none."""
         limit = self._limit(series)
         if not limit:
             return None
@@ -258,7 +260,8 @@ class Latency(Parameters):
         return self._conclude(case, finding, series, (wide, slow, least), stretches, shorter)
 
     def _coarse(self, case: Case, series: Series, fine: Grid, own: float | None) -> tuple[Grid, Slowness]:
-        """Longer blocks, as long as it takes to see ``factor`` in the noise and a run has room for."""
+        """Blocks doubled in length until the noise lets them show ``factor``, or the run has no room for longer
+        ones."""
         most_s = max(fine.block_s, _COARSE * case.window.seconds)
         block_s, grid = fine.block_s, fine
         slow = against(grid, own)

@@ -1,4 +1,4 @@
-"""Levels: a sample above the limit that the plan sets."""
+"""Levels: samples above a limit that the plan sets."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _JUDGED_QUANTILES = frozenset({None, "p99", "0.99", "99"})
 
 
 class _Limited(NamedTuple):
-    """What a parameter limits: a metric (or its equivalent on other devices), and whether the limit is a
-    share of what the device states as its most."""
+    """What a parameter limits: a metric, its equivalent on other devices, and whether the limit is a share of the
+    maximum that the device states."""
 
     metric: str
     of_ceiling: bool = False
@@ -59,22 +59,22 @@ _SHARES: Final = frozenset({"cpu", "core", *(name for name, each in _LIMITS.item
 
 @dataclass(frozen=True, slots=True)
 class Level(Parameters):
-    """Fails if a value went above a limit set in the plan and stayed there: N of the last M samples.
+    """Fails if a value went above a limit of the plan and stayed there: N of the last M samples.
 
-    The limit is exceeded from the first of ``needed`` among the last ``of`` samples that are at or above it, until
-    the first below ``leave`` times the limit; then the count starts again. Each parameter named after a quantity is a
-    limit; 0, the default, is none, and without any the rule is not applicable: an absolute limit is the user's
+    The limit is exceeded from the first of ``needed`` among the last ``of`` samples that are at or above it, until the
+    first below ``leave`` times the limit; then the count starts again. Each parameter named after a quantity is a
+    limit; 0, the default, means none. Without any limit the rule is not applicable: an absolute limit is the user's
     choice.
 
     ``memory``, ``swap``, ``disk``, ``inodes``, ``connections`` and ``queue`` are shares of the maximum that the device
-    states (its memory, the size of its table); where it states none they cannot be judged. ``connections`` are the
-    connection table of a Linux, or the session tables of a device. The others are in the unit of their metric.
-    ``latency`` limits the 99th percentile that the generators reported. A count never spans a restart of the object.
+    states (its memory, its table size) and cannot be judged if it states none. ``connections`` means the connection
+    table of Linux, or a device's session tables. The others are in the unit of their metric. ``latency`` limits the
+    99th percentile that the generators reported. A count never spans a restart of the object.
 
-    How often wrong: on ten million readings of white noise of sd s a limit 2·s above the level was exceeded by single
-    readings in 2.3 %, by 3 of 5 once in 15 000 readings, 2.5·s above once in 670 000, 3·s above never. Known
+    How often wrong: on ten million readings of white noise with deviation s, a limit 2·s above the level was exceeded
+    by single readings in 2.3 %, by 3 of 5 once in 15 000 readings, at 2.5·s once in 670 000, at 3·s never. Known
     weaknesses: correlated readings vote alike (AR .9: once in 320 readings at 2·s, against once in 110 without votes);
-    an exceedance of fewer than N readings passes; a limit knows nothing of load or time.
+    an exceedance of fewer than N readings passes; a limit does not consider load or time.
 
     Neighbours: ``growth`` says where a level goes, ``cpu_spike`` and ``cpu_saturation`` judge CPU without a limit.
 
@@ -143,7 +143,7 @@ class Level(Parameters):
 
     @property
     def wanted(self) -> tuple[str, ...]:
-        """The metrics that have a limit: nothing else need be read."""
+        """The metrics that have a limit; the others need not be read."""
         asked = [_LIMITS[name] for name, value in self._limits() if value and name != "latency"]
         return tuple(metric for limited in asked for metric in (limited.metric, limited.other) if metric)
 
@@ -163,7 +163,7 @@ class Level(Parameters):
         if findings:
             return tuple(findings)
         if limits:
-            return ()  # of the load only, on a target that is no device
+            return ()  # the only limit is on the load's latency, which is judged for devices under test
         reason = "no limit is set: give one in the plan, such as `level: {temperature: 80}`"
         return (draft(self, case).not_applicable(reason),)
 
@@ -183,7 +183,7 @@ class Level(Parameters):
         else:
             read = tuple(s for s in case.series if s.metric in {limited.metric, limited.other})
             if limited.other:
-                read = tuple(s for s in read if s.trait.ceiling) or read  # a table without a size beside one with it
+                read = tuple(s for s in read if s.trait.ceiling) or read  # prefer tables that state their size
         if not read:
             finding = replace(draft(self, case), metric=limited.metric)
             reason = f"{name} has a limit, but {limited.metric} was not polled"

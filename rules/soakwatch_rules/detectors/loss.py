@@ -51,73 +51,76 @@ from soakwatch_rules.traits import Family, Guide, Traits, Words
 from soakwatch_rules.wording.words import counted, duration, moment
 
 _MIN_LOST = {PACKETS: 3.0, REQUESTS: 3.0, CONNECTIONS: 3.0, PINGS: 5.0}
-_MIN_LOST_IN_STOP = 5.0  # lost in a stop: at one packet a minute each that is lost would be one
-_IN_A_ROW = 3  # probes that are lost one after the other: one or two are not down
-_EXPECTED = 20.0  # that a commanded rate would have brought in a stop
-_TOTAL = 0.99  # lost in an overload: that is no longer what was offered too much
-_MUCH = 0.1  # of what was sent that usually comes back
-_TAIL_S, _TAIL = 60.0, 0.01
+_MIN_LOST_IN_STOP = 5.0  # packets; at one packet a minute a single loss would otherwise be a stop
+_IN_A_ROW = 3  # lost probes: one or two are not an outage
+_EXPECTED = 20.0  # packets that a commanded rate would have brought during a stop
+_TOTAL = 0.99  # share lost in an overload that is no longer explained by offering too much
+_MUCH = 0.1  # share of what was sent that usually comes back
+_TAIL_S, _TAIL = 60.0, 0.01  # a stop at the end up to this long (seconds, share of the run) may be the generator's end
 _CHANGING = frozenset({"ramp", "cooldown"})
 _ENDING = frozenset({"cooldown", "recovery"})
-_RESTING = frozenset({"baseline"})  # before the load: a generator that is not asked for its state reports nothing
+_RESTING = frozenset({"baseline"})  # before the load: some generators report nothing until they send
 _MARKS = 50
-_SINGLE = 0.05  # of what the worst stretch lost: less than this is no moment of a loss
+_SINGLE = 0.05  # share of the loss of the worst stretch: stretches below it get no mark
 _CHANCE = 0.01
 _MAY_DIFFER = {
     PACKETS: "they belong to requests",
     BYTES: "what comes back may be of another size",
     BITS: "what comes back may be of another size",
 }
-_MUCH_OPEN = 0.1  # of what nobody knows to have been lost: with more missing a run cannot pass
+_MUCH_OPEN = 0.1  # share whose fate is unknown: with more the run cannot pass
 
 
 @dataclass(frozen=True, slots=True)
 class Loss(Parameters):
-    """Says whether what was offered came back: packets, requests, connections, pings.
+    """Fails if too much of what was offered did not come back: packets, requests, connections, pings.
 
-    Lost are packets sent and not received (load.tx.packets, load.rx.packets or their rates), those that the generator
-    counts (load.lost.packets) or reports as a share (load.loss); requests and connections that failed, of those
-    answered (opened) and failed; requests to a peer that it did not answer (reach.*). What arrives within a second,
-    or within one sample, was only late; what is in flight at the end of the samples is left out, and so is what a
-    counter counted around a restart. Each phase is judged by itself, all but those named stress and spike
-    (``overload_loss``) and what lies in an announced event, to its deadline, else to 10 min after it
-    (``event_impact``).
+    What counts as lost: packets sent and not received (load.tx.packets, load.rx.packets or their rates), packets that
+    the generator counts as lost (load.lost.packets) or reports as a share (load.loss); failed requests and connections
+    out of answered (opened) and failed ones; requests that a peer did not answer (reach.*). Packets that arrive within
+    a second, or within one sample, were only late. Packets in flight at the end of the samples, and counts around a
+    counter restart, are left out. Each phase is judged by itself, except phases named stress and spike
+    (``overload_loss``) and announced events up to their deadline, else 10 min after them (``event_impact``).
 
-    Fails, each kind by its own limit: a share above ``packets``, ``requests``, ``connections`` or ``pings`` of a phase
-    (3 lost at least, 5 pings; of sampled rates by three standard errors); a share that is more than .01 % above that
-    of the baseline phase, and twice it, with 99.9 % probability (blocks of the phase give the spread of bursts), where
-    the limit is not above its default; and each stretch of ``seconds`` in which less than a tenth came back of what
-    was sent, or of what was commanded while the generator does not say that it rests, or, where neither is known, of
-    the running level (``stats.standstill``). A stretch to the end of the readings before which the level sank step by
-    step, or one of under a minute or a hundredth of the run, may be a generator that ended: inconclusive, unless it
-    reports users, connections or that it is still sending. In an overload a stretch counts in which 99 % are lost.
-    Inconclusive too where the readings do not reach from end to end; but the end of one that reports nothing may lie in
-    the recovery, and the begin of the load (not of pings) in the baseline: it was at rest, which the finding notes.
+    Fails, by the limit of its kind:
+    * A share above ``packets``, ``requests``, ``connections`` or ``pings`` in a phase (at least 3 lost, 5 pings; for
+      sampled rates by three standard errors).
+    * A share more than .01 % above that of the baseline phase, and twice it, with 99.9 % probability (blocks of the
+      phase give the spread of bursts), unless the limit was raised above its default.
+    * A stop: ``seconds`` in which less than a tenth came back of what was sent; or, if that is unknown, of the command
+      while the generator does not report that it rests; or else of the running level (``stats.standstill``). In an
+      overload a stop counts if 99 % are lost.
 
-    Each generator has its own account, but that packets of all that are not answered requests are added up (what one
-    sends may come back to another). Packets of one that is answered requests are questions and answers: they are held
-    against each other where their sizes are alike, or where as many came back as were sent in eight samples in a row;
-    with sizes unknown the finding is inconclusive where a tenth or more has no counterpart, below that it warns. Bytes
-    and bits, where no packets are reported, are held against each other in the same way.
-    Inconclusive too where a tenth of what a generator was commanded to send neither came back nor failed.
+    Inconclusive:
+    * A stop up to the end of the readings that may be a generator that ended, because the level sank in steps before
+      it, or because it lasts under a minute or a hundredth of the run; unless the generator reports users, connections
+      or that it is sending.
+    * Readings that do not reach from start to end. They may end in the recovery, and the load (not pings) may begin in
+      the baseline, as if it was at rest, which the finding notes.
+    * A tenth of what a generator was commanded to send neither came back nor failed.
 
-    Who lost it: where the device's interfaces are read (system.network.packets), the four numbers are given: sent,
-    device in, device out, received. If all that came in went out and the device's own counters of drops say nothing,
-    it was lost by the path or by the generator's receiver, and the device is not to blame: a warning; inconclusive
-    from a tenth of the load on, for stops, and if it was lost before the device received it (but a stop in which its
-    ports receive next to nothing is attributed to them). If interfaces that carried the load stop, or never carried
-    it, while the generator reports that all came back, that is a contradiction: inconclusive, or a warning.
+    Each generator has its own account; only packets that are not answered requests are added up over all generators,
+    since what one sends may come back to another. Packets of a generator that sends requests are questions and answers.
+    They are compared if their sizes are alike, or if as many came back as were sent in eight samples in a row. With
+    unknown sizes the finding is inconclusive if a tenth or more has no counterpart, and warns below that. Bytes and
+    bits are compared likewise where no packets are reported.
+
+    Who lost it: if the device's interfaces are read (system.network.packets), the finding gives four numbers: sent,
+    device in, device out, received. If all that came in went out and the device's drop counters show nothing, the path
+    or the generator's receiver lost it and the device is not to blame: a warning; inconclusive from a tenth of the
+    load, for stops, and if it was lost before the device received it (but a stop in which its ports receive next to
+    nothing is attributed to them). If interfaces that carried the load stop, or never carried it, while the generator
+    reports that all came back, the figures contradict each other: inconclusive, or a warning.
 
     How often wrong: on 300 seeded runs of 6 h at 10 s of each kind none failed without a loss, with .005 % (pings 1 in
-    2000), a load that comes up, has levels or ends in its cooldown, and half lost under stress; all failed with 1 and
-    99 % lost and with none for 30 s and 10 min. Of 33 real database clients each standstill of 10 s and more was found
-    (31), and one more of 10 s with a request in it. Known weaknesses: what a generator asks and gets answered (other
-    packets than were sent) can only be seen to stop; where the offered load is unknown, a generator that pauses by
-    itself looks the same; a stop shorter than half of the distance of readings may stay below the limit, and one ping a
-    minute does not see 30 s.
+    2000), with a load that ramps up, has levels or ends in its cooldown, or with half lost under stress; all failed
+    with 1 and 99 % lost and with nothing for 30 s and 10 min. Of 33 real database clients each standstill of 10 s and
+    more was found (31), and one more of 10 s with a request in it. Known weaknesses: for requests whose answers are
+    other packets only stops are seen; if the offered load is unknown, a generator that pauses by itself looks the same;
+    a stop shorter than half of the sampling interval may stay below the limit, and one ping a minute does not see 30 s.
 
-    Neighbours: ``drops`` for the device's own counters, ``overload_loss``, ``event_impact``, ``hang`` for a device that
-    answers nothing, ``periodic_pause`` for short stops again and again, ``generator_health``.
+    Neighbours: ``drops`` judges the device's own counters, ``hang`` a device that answers nothing, ``periodic_pause``
+    short repeated stops; ``overload_loss``, ``event_impact``, ``generator_health``.
 
     Parameters: ``packets``, ``requests``, ``connections``, ``pings``, ``seconds`` (below).
 
@@ -169,7 +172,7 @@ class Loss(Parameters):
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
-        """One finding a kind (and generator, or peer); none for targets that are no device under test."""
+        """One finding for each kind and generator or peer; none unless the target is the device under test."""
         if case.role != DUT:
             return ()
         groups: dict[tuple[str, str], list[Offer]] = {}
@@ -247,7 +250,8 @@ class Loss(Parameters):
             self._look_at_ends(case, offer, until, seen)
 
     def _look_at_ends(self, case: Case, offer: Offer, until_ns: int, seen: Seen) -> None:
-        """Whether the readings reach from end to end; what reports only while it sends is silent in the baseline."""
+        """Whether the readings reach from start to end; a generator that reports only while sending may miss the
+        baseline."""
         times = offer.series.finite().time_ns
         if times.size < 2:
             seen.blind = "only one sample"
@@ -271,7 +275,7 @@ class Loss(Parameters):
             counted = known & ~out & ~over
             ahead = max(1, round(1.0 / max(float(np.median(bins.seconds)), 1e-3)))
             if bins.sent.size > 2 * ahead + 1:
-                counted[-ahead:] = False  # under way at the end
+                counted[-ahead:] = False  # still in flight at the end
             for part in judged_phases(case):
                 here = counted & (bins.edges_ns[1:] > part.window.begin_ns) & (bins.edges_ns[1:] <= part.window.end_ns)
                 phase_share = share_of(part, bins.sent[here], late[here], exact=offer.exact)
@@ -287,7 +291,7 @@ class Loss(Parameters):
             sent = sent if offer.on is None else np.where(offer.on == 0, np.nan, sent)
             came = (sent - bins.lost)[(sent > 0) & (sent > bins.lost)] / sent[(sent > 0) & (sent > bins.lost)]
             usual = float(np.median(came)) if came.size else 1.0
-            if _MUCH <= usual < 1:  # what was commanded, or asked in larger packets, need not come back whole
+            if _MUCH <= usual < 1:  # the command, or requests in larger packets, need not come back completely
                 sent, lost = usual * sent, lost - (1 - usual) * sent
         observed = Bins(bins.edges_ns, sent, lost)
         for stop in stops(observed, self.seconds, offer.longest_s, exact=offer.exact, whole=not offer.ratio):
@@ -302,7 +306,7 @@ class Loss(Parameters):
             seen.stops.append(Standstill(stop, Window(stop.begin_ns, stop.end_ns), offer))
 
     def _examine_open(self, case: Case, offer: Offer, bins: Bins, counted: NDArray[np.bool_], seen: Seen) -> None:
-        """What is missing of something that may not have been sent, or need not come back."""
+        """The phases in which too much is missing of what may not have been sent, or need not come back."""
         counted = counted & np.isfinite(bins.sent) & np.isfinite(bins.lost)
         if offer.on is not None:
             counted &= offer.on != 0
@@ -313,7 +317,7 @@ class Loss(Parameters):
                 seen.open.append((share, offer))
 
     def _examine_rate(self, case: Case, offer: Offer, rate: Curve, out: NDArray[np.bool_], seen: Seen) -> None:
-        """Where only what came back is known: it is held against its own level, phase by phase."""
+        """Stops of a rate for which only what came back is known: it is compared with its own level in each phase."""
         counts = rate_is_count(offer)
         level = 0.0
         for part in judged_phases(case):
@@ -423,8 +427,8 @@ class Loss(Parameters):
         return self._quiet(kind, finding, seen, limit, who)
 
     def _left_open(self, finding: Finding, seen: Seen, limit: float, who: str) -> Finding | None:
-        """What is said where much is missing of what nobody knows to be lost; None where little is."""
-        # What the generator counts as lost tells what became of what was sent, and nothing of what was not.
+        """The finding if much is missing and it is unknown whether it was lost; None if little is."""
+        # The generator's own count of lost packets accounts for what was sent, not for what was commanded.
         asked = [x for x in seen.open if seen.ratio is None or x[1].missing != "sent"]
         if not asked:
             return None
@@ -439,7 +443,7 @@ class Loss(Parameters):
                 "it is not known whether each was to come back"
             )
             if not sure:
-                # What was not seen decides before what is only in doubt: with a warning the run could pass.
+                # Unread samples take precedence over a doubt: a warning would let the run pass.
                 unseen_too = seen.blind or seen.unknown > 0
                 return None if unseen_too else finding.warns(reason)
             more = "load.tx.bytes and load.rx.bytes" if offer.what == PACKETS else "load.tx.packets and load.rx.packets"
@@ -456,7 +460,7 @@ class Loss(Parameters):
         return finding.undecided(reason, InconclusiveReason.NO_REFERENCE, settle)
 
     def _quiet(self, kind: str, finding: Finding, seen: Seen, limit: float, who: str) -> Finding:
-        """What is said where nothing is above a limit."""
+        """The finding if nothing is above a limit."""
         if seen.readings < 2:
             reason = f"{who}{counted(seen.readings, 'sample')}; 2 needed"
             return finding.undecided(reason, InconclusiveReason.TOO_FEW, "needs 2 samples")
@@ -500,7 +504,7 @@ def _default(kind: str) -> float:
 def _losing(
     bins: Bins, late: NDArray[np.float64], counted: NDArray[np.bool_], limit: float, seen: Seen
 ) -> list[tuple[Window, float]]:
-    """The stretches of readings in which more was lost than is allowed, and than was lost in the baseline phase."""
+    """The stretches in which more was lost than is allowed and than twice the baseline's share, with how much."""
     usual = 0.0 if seen.base is None else 2.0 * seen.base.share
     with np.errstate(all="ignore"):
         bad = counted & (late > 0) & (late > max(limit, usual) * bins.sent)
@@ -514,8 +518,7 @@ def _losing(
 
 
 def _marks_of(losing: Sequence[tuple[Window, float]], phases: Sequence[Window], kind: str) -> Iterator[Mark]:
-    """The stretches in which something was lost of the phases that fail: the first, and those that lost most; not the
-    single one that is lost now and then beside them."""
+    """Marks for the first and the worst losing stretches of the failing phases, without small ones beside them."""
     inside = [
         (span, lost)
         for span, lost in sorted(losing, key=lambda one: one[0].begin_ns)
@@ -529,7 +532,7 @@ def _marks_of(losing: Sequence[tuple[Window, float]], phases: Sequence[Window], 
 
 
 def _lost(kind: str, numbers: Mapping[str, float], seen: Seen) -> Lost:
-    """How much was lost, where what was sent is known."""
+    """The amount lost, if what was sent is known, and the number of stops."""
     return Lost(round(numbers["stops"]), count=None if seen.ratio is None else numbers.get("lost"), what=kind)
 
 

@@ -1,4 +1,4 @@
-"""Management isolation: does the device still answer its operators while it carries a high load?"""
+"""Management isolation: does the device still answer its operators under high load?"""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ from soakwatch_rules.spans import common, overlap_s, without
 from soakwatch_rules.traits import Family, Guide, Traits, Words
 from soakwatch_rules.wording.words import counted, duration, moment, quantity, some, whole
 
-_DEAD_S = 300.0  # as for ``hang``
-_MIN_PROBES = 16  # readings of a round trip, or requests, on each side
-_ALL = 0.9  # of the load, more than before: what an overload loses is no sign of a silent management
+_DEAD_S = 300.0  # as in ``hang``
+_MIN_PROBES = 16  # round trips, or requests, under high and under low load each
+_ALL = 0.9  # additional share of the load that must be lost; an overload loses some without a silent management
 _REST = "add a baseline phase or a pause of the load, or judge with the baseline of an earlier run"
-_NO_POLLS = frozenset({"syslog", "traps", "icmp", "tcp", "http"})  # they only listen, or have their peers' findings
+_NO_POLLS = frozenset({"syslog", "traps", "icmp", "tcp", "http"})  # these only listen, or are judged by their peers
 _STARVES = frozenset({DEVICE, UNKNOWN})
 _WORDS = {
     MONITOR: "caused by the monitor",
@@ -61,42 +61,40 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class ManagementIsolation(Parameters):
-    """Says whether management stays reachable while the device carries a high load, or is attacked.
+    """Fails if management is not reachable while the device carries a high load or is attacked.
 
-    High load: the stress and spike phases, compared with baseline and soak; without such phases the time in which the
-    load is at least half of its highest, compared with that in which it is at most a tenth. A run without any low load
-    is compared with the imported baseline of an earlier run, for the probes; without that the usual loss is unknown,
-    and only ``latency`` is a limit by itself: more loss than ``loss``, and silences, are inconclusive.
+    High load is the stress and spike phases, compared with baseline and soak; without such phases the time in which the
+    load is at least half of its highest, compared with the time in which it is at most a tenth. If the load is never
+    low, probes are compared with the imported baseline of an earlier run; without one the usual loss is unknown, only
+    ``latency`` is an absolute limit, and silences or a loss above ``loss`` are inconclusive.
 
-    One finding for each probed peer (``reach.*``: icmp, tcp, http): the share of requests lost under high load beyond
-    that of low load fails above ``loss`` (proven: the lower end of its 90 % interval), the median round trip fails
-    above ``latency``; what was lost while every source and every peer was silent over a dead path (below) is not
-    counted, and inconclusive if it would have failed; one of more than ``times`` that of low load and over 10 ms warns.
-    One for each source whose polls are timed (``source.poll.duration``: snmp, ssh, http ...), each a round trip of many
-    requests: ``times`` as long as under low load (the median and the quarter of shortest ones, so that more surveys are
-    no slower device) fails if the median is above ``latency`` too, else warns above 10 ms, as does one longer by
-    ``latency``; of polls lost one at a time the share beyond that of low load fails above ``loss``. One for each source
-    that polls (pings and connections apart): silences (three intervals and more) under high load that are the device's
-    fail if they last over ``loss`` of that time. Causes are those of ``gap``: *device*: its CPU was at ``busy`` before,
-    or next to all of the load was lost meanwhile; *its own*: polls that the monitor did not send; a new boot id or
-    uptime: it *rebooted* and did not hang. A dead *path*: another source answered meanwhile, or all were silent while
-    traffic went through and the CPU was not busy; that all fall silent under high load only, warns: without a reading
-    of the CPU a device that starves its management looks the same.
+    * Each probed peer (``reach.*``: icmp, tcp, http): fails if the share of requests lost under high load exceeds that
+      under low load by more than ``loss`` (by the lower end of its 90 % interval), or if the median round trip exceeds
+      ``latency``; warns if it is over 10 ms and more than ``times`` that under low load. Requests lost while every
+      source and peer was silent over a dead path (below) do not count, and make a failure inconclusive.
+    * Each source whose polls are timed (``source.poll.duration``: snmp, ssh, http ...; a poll is many requests): fails
+      if polls take ``times`` as long as under low load and the median exceeds ``latency``; warns above 10 ms, or if
+      they take ``latency`` longer. Median and lower quartile must both be slower, so that more surveys do not look like
+      a slower device. Single lost polls fail beyond ``loss`` like requests.
+    * Each source that polls (not pings and connections): fails if silences (three intervals or more) that the device
+      caused last for over ``loss`` of the high load. Causes are as in ``gap``. Device: its CPU was at ``busy`` before,
+      or nearly all load was lost. Monitor: it did not send the polls. Reboot: a new boot id or uptime. Path: another
+      source answered meanwhile, or all were silent while traffic passed and the CPU was not busy. If all fall silent
+      under high load only, it warns: without a CPU reading a device that starves its management looks the same.
 
-    With any load: a silence of all management for 5 min and five polls to the end of the run, after it had answered,
-    fails where the load still comes back (else the device is dead: ``hang``).
+    With any load: a silence of all management for 5 min and five polls up to the end of the run, after it had answered,
+    fails if the load still comes back (else the device is dead: ``hang``).
 
-    How often wrong: 300 seeded runs each (a probe a second, polls each 10 s, two hours with a quarter of stress). A
+    How often wrong: 300 seeded runs each (a probe a second, polls every 10 s, two hours with a quarter of stress). A
     device that answers as before, or three times as late, never failed, nor did a cut path, a late monitor or a reboot;
     20 % of requests lost and a round trip of 2 s always did, a starved agent in 99.7 % (in one run the last reading of
     its CPU was below ``busy``). Polls as long as before, wandering, four times as long or with twice as many surveys
-    passed, sixty times as long (3 s) failed, in all; of runs that lost a fifth of them at random 99 % failed. Known
-    weaknesses: what a poll reads is not known, only that it took longer; a peer that lies behind the device loses with
-    the data plane (its finding tells how much that lost); devices limit the rate of ICMP on purpose: probe a port as
-    well.
+    all passed; sixty times as long (3 s) all failed; of runs that lost a fifth of them at random 99 % failed. Known
+    weaknesses: only the duration of a poll is known, not what it read; a peer behind the device loses with the data
+    plane (its finding states that loss); devices limit ICMP on purpose: probe a port as well.
 
-    Neighbours: ``hang`` where forwarding stands too, ``gap`` for the cause of every silence, ``reboot``, ``coverage``;
-    ``event_impact`` for what an event cost, probes included.
+    Neighbours: ``hang`` judges silence without forwarding, ``gap`` the cause of every silence, ``event_impact`` what an
+    event cost, probes included; ``reboot``, ``coverage``.
 
     Parameters: ``loss``, ``latency``, ``times``, ``busy`` (below).
 
@@ -167,7 +165,7 @@ class ManagementIsolation(Parameters):
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
-        """One finding a probed peer, and one for each source that polls; none for targets that are no device."""
+        """One finding for each probed peer and each polling source; none unless the target is the device under test."""
         if case.role != DUT:
             return ()
         case = replace(case, series=tuple(s.between(case.window.begin_ns, case.window.end_ns) for s in case.series))
@@ -187,7 +185,7 @@ class ManagementIsolation(Parameters):
         return (*probed, *(self._poll_latency(case, s, under) for s in timed), *self._polls(case, polled, under))
 
     def _gone(self, case: Case) -> Finding | None:
-        """What is said of a management that answered and has not since, to the end, while the load still comes back."""
+        """A failure if management fell silent to the end of the run while the load still came back; else None."""
         silent = silent_all(case.ledgers, [s for s in case.series if s.metric == UP])
         if (gone := alive_without_management(case, silent, _DEAD_S)) is None:
             return None
@@ -245,7 +243,8 @@ class ManagementIsolation(Parameters):
         return self._cut(result, total, usual or 0.0) if missing else result
 
     def _cut(self, finding: Finding, total: tuple[float, float], usual: float) -> Finding:
-        """Where all management was silent over a path: it is unknown whether the peer would have answered."""
+        """The finding, with the requests lost while all management was silent over a dead path; they may turn a pass
+        into inconclusive, since it is unknown whether the peer would have answered."""
         gone_s, gone = finding.numbers["path_s"], finding.numbers["path_lost"]
         text = f"{gone:,.0f} more lost in {duration(gone_s)} in which no management answered but traffic was forwarded"
         finding = replace(finding, reason=f"{finding.reason}; {text}: lost by the path")
@@ -306,10 +305,10 @@ class ManagementIsolation(Parameters):
                 yield f"{quantity(max(through), '1')} of the load was lost as well: the peer may be behind the device"
         yield from _monitor(case.ledgers)
 
-    # --- looks ---------------------------------------------------------------------------------------------
+    # --- durations of polls --------------------------------------------------------------------------------
 
     def _poll_latency(self, case: Case, series: Series, under: Pressure) -> Finding:
-        """One source's looks: how long they took, and which were lost one at a time."""
+        """The finding of one source: how long its polls took, and how many were lost one at a time."""
         source = label(series.object, "source") or series.object
         ledger = next((x for x in case.ledgers if _source(x) == source), None)
         high, low = (poll_latency(series, ledger, spans) for spans in (under.high, under.low))
@@ -365,7 +364,7 @@ class ManagementIsolation(Parameters):
             return finding.warns(f"{text}: {often:.3g} times as long")
         return replace(finding, outcome=Outcome.PASS, reason=text, marks=())
 
-    # --- polls ---------------------------------------------------------------------------------------------
+    # --- silences ------------------------------------------------------------------------------------------
 
     def _polls(self, case: Case, polled: Sequence[Ledger], under: Pressure) -> Iterator[Finding]:
         cause = causes(case, self.busy, _ALL)
@@ -454,7 +453,7 @@ class ManagementIsolation(Parameters):
 
 
 def _source(ledger: Ledger) -> str:
-    """Its source's own label: a ledger shows ``target/poller``, or ``target/poller label`` where there are two."""
+    """The source's own label; a ledger shows ``target/poller``, or ``target/poller label`` if there are several."""
     return ledger.source.rpartition("/")[2].rpartition(" ")[2]
 
 

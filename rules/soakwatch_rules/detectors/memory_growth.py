@@ -1,4 +1,4 @@
-"""Memory growth by the stage-interval method: does the last third lie above the first?"""
+"""Memory growth by the stage-interval method: is memory higher in the last third than in the first?"""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from soakwatch_rules.traits import Family, GrowthMethod, Guide, Marks, Traits, W
 from soakwatch_rules.wording.stage import JudgedLife, doubts_of, sentence
 from soakwatch_rules.wording.words import counted, duration
 
-SHAPE, STAGES = 0.0, 1.0  # what ``method`` chooses between
-_LEVELLED = 0.125  # of a rise left for the last third of what has levelled off: half of a straight line's
-_CUT = 0.75  # of the window: a life that is shorter was cut by restarts
-_EXPLAINS_S = 60.0  # a change of the load takes hold within a minute
+SHAPE, STAGES = 0.0, 1.0  # the choices of ``method``
+_LEVELLED = 0.125  # share of the rise within the last third below which it has levelled off; a straight line has 0.25
+_CUT = 0.75  # share of the window: a shorter life was cut by restarts
+_EXPLAINS_S = 60.0  # a change of the load takes effect within a minute
 _SLACK = 0.05  # of a run, at most
-_CHANGED = 0.1  # of the load: memory that rises with it is none of its own
+_CHANGED = 0.1  # share by which the load must have risen to explain a rise of memory
 _OF_THE_RUN = " in the run (of available memory: lies below it), whatever the shape between them"
 _UNLESS_FLAT = (
     "; only a warning if the rule growth judged the series and found none, or if the last third itself does not rise, "
@@ -46,43 +46,42 @@ _UNLESS_FLAT = (
 class MemoryGrowth(Parameters):
     """Fails if the last third of a life lies above the first by more than their spread and the tolerance.
 
-    A life (the window between two restarts) is divided into three equal stages by time; mean and sd (divisor n - 1)
-    of the first (A) and the last (C) are taken over all their samples. It grew if and only if the intervals mean ±
+    A life (the time between two restarts) is divided into three equal stages by time; mean and sd (divisor n - 1) of
+    the first (A) and the last (C) are taken over all their samples. It grew if and only if the intervals mean ±
     width·sd do not overlap AND mean C > (1 + tolerance)·mean A. Available memory counts downwards. The method is kept
-    because it is requested by name; where its literal wording (growth also where the intervals overlap but mean A <
-    mean C·(1 - tolerance)) gives another result, the finding says so.
+    because users ask for it by name. Its literal wording also calls it growth if the intervals overlap but mean A <
+    mean C·(1 - tolerance); where that differs, the finding says so.
 
-    Robust to noise and gaps, as it compares populations; for the same reason more readings do not help. Bytes for
-    levels; hours for times; the tolerance is a ratio for the whole life, not a rate.
+    Because it compares populations, it is robust to noise and gaps, and more readings do not help. The tolerance is a
+    ratio for the whole life, not a rate.
 
     How often wrong, measured on 100 seeded synthetic signals a shape (24 h, noise sd 1 % of the level, one reading a
-    minute, tolerance 5 %): growth is said for 0 % of white and AR(1) noise up to φ .999, hourly sawteeth of 20 %, steps
-    of reading of 4 %, gaps, and warm-ups of 30 % with a time constant of 1 h; for 31 % under a daily wave of 5 %, for
-    100 % of lasting steps of 10 % and of warm-ups with a time constant of 4 h. A leak of 10 % a day is found in 100 %
-    (97 % at φ .99, 0 % under sawteeth of 20 %), 5 % a day in 0 %, 20 % a day that begins at 60 % of the run in 9 %.
-    Lives of 30 s to 5 min at one reading a second (200 seeds): 0 % of noise of sd 1 % that wanders with a time constant
-    of up to 5 min; of sd 3 % up to 9 %, of sd 5 % up to 18 %, most where a life lasts three to six time constants,
-    which is so at every length: a short soak only sees quicker wander. Known weaknesses: a warm-up that lasts into the
-    last two thirds, a cache that fills and a step count as growth; a leak smaller than the spread (sawtooth, daily
-    cycle) or than the tolerance passes. Looked at before the end of a run it mostly sees the warm-up: read a live
-    growth as a warning.
+    minute, tolerance 5 %): false growth in 0 % of white and AR(1) noise up to φ .999, hourly sawteeth of 20 %, readings
+    in steps of 4 %, gaps, and warm-ups of 30 % with a time constant of 1 h; in 31 % under a daily wave of 5 %, in 100 %
+    of lasting steps of 10 % and of warm-ups with a time constant of 4 h. A leak of 10 % a day is found in 100 % (97 %
+    at φ .99, 0 % under sawteeth of 20 %), 5 % a day in 0 %, 20 % a day that begins at 60 % of the run in 9 %. Lives of
+    30 s to 5 min at one reading a second (200 seeds): false growth in 0 % of noise of sd 1 % that wanders with a time
+    constant of up to 5 min; of sd 3 % up to 9 %, of sd 5 % up to 18 %, most if a life lasts three to six time
+    constants. Known weaknesses: a warm-up that lasts into the last two thirds, a cache that fills and a step count as
+    growth; a leak smaller than the spread (sawtooth, daily cycle) or than the tolerance passes. Before the end of a run
+    it mostly sees the warm-up, so read a live growth as a warning.
 
-    Its result is always shown, and decides where ``growth`` did not judge or could not (a window shorter than its
-    ``shortest``, too few samples); where ``growth`` judged the same series and finds no growth, or is undecided, this
-    is a warning that states both (the rulings on memory). Sums of a machine are judged together with the processes that
-    were read (``memory_sums``). A life too short for ``growth`` only warns where the last third does not rise itself (a
-    program that is warm by then), unless the last third holds 1.8 times the first, which no start-up leaves (2.5
-    times where it rose from the first reading on), and no phase, event or change of the load began then; what is
-    given back at the end of a life is judged up to there.
+    Its result is always shown, and decides if ``growth`` did not judge the series or could not (a window shorter than
+    its ``shortest``, too few samples). If ``growth`` found no growth, or is undecided, this is a warning that states
+    both (the rulings on memory). Sums of a machine are judged together with the processes that were read
+    (``memory_sums``). A life too short for ``growth`` only warns if its last third does not rise itself (the program is
+    warm by then), unless the last third holds 1.8 times the first, more than any start-up leaves (2.5 times if it rose
+    from the first reading on), and no phase, event or change of the load began then. If memory is released at the end
+    of a life, it is judged up to the release.
 
-    With ``method: stages`` it decides alone, by the words of the method as they stand: committed and available memory
-    (downwards) each by itself, as they were read, half of ``least`` samples a third (24 hourly polls decide, and a lost
-    one costs nothing), the tolerance for the whole run. What ``growth`` says of such a series then only warns.
+    With ``method: stages`` it decides alone, by the literal wording: committed and available memory (downwards) each by
+    itself, half of ``least`` samples a third (24 hourly polls decide even if one is lost), the tolerance for the whole
+    run. Then ``growth`` only warns about such a series.
 
-    Of the monitor's own memory the first hour of each life is left out (``warm_up``): it fills caches of an hour, which
-    says nothing of a leak. What grows after that is judged as everywhere, and only warns.
+    For the monitor's own memory the first hour of each life (``warm_up``) is left out, because the monitor fills caches
+    that hold an hour. Growth after that is judged as usual, and only warns.
 
-    Neighbours: ``process_restart`` reports the restarts between the lives, ``oom_kill`` memory that ran out.
+    Neighbours: ``process_restart`` reports the restarts between lives, ``oom_kill`` memory that ran out.
 
     Parameters: ``tolerance``, ``width``, ``least``, ``stage``, ``warm_up``, ``method`` (below).
 
@@ -150,12 +149,12 @@ class MemoryGrowth(Parameters):
 
     @property
     def alone(self) -> bool:
-        """Whether the stages decide by themselves."""
+        """Whether the stages decide without the rule ``growth``."""
         return self.method > SHAPE
 
     @property
     def needed(self) -> float:
-        """Samples that the first and the last stage need each."""
+        """Samples needed in each of the first and the last stage."""
         return self.least / 2 if self.alone else self.least
 
     def definition(self) -> str:
@@ -169,7 +168,7 @@ class MemoryGrowth(Parameters):
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
-        """One finding a series; the life that grew most decides."""
+        """One finding a series, decided by the life that grew most."""
         if not case.series:
             return (absent(self, case, "memory usage"),)
         return tuple(self._of(case, series) for series in case.series)
@@ -193,7 +192,7 @@ class MemoryGrowth(Parameters):
         if not judged:
             return self._undecided(finding, all_lives, apart)
         worst = max(judged, key=lambda j: (j.of.grows, j.of.rise - max(j.of.allowed, j.of.spread)))
-        # A rise in one part of a run may be a warm-up or a part of a sawtooth; the same in every life is a leak.
+        # One life that rises may be a warm-up or a part of a sawtooth; if every life rises, it is a leak.
         again = sum(j.of.grows and not j.levelled for j in judged) > 1
         cut = worst.life.window.seconds < _CUT * window_s and not again
         finding = self._measured(finding, worst, series, len(all_lives), len(judged), cut=cut)
@@ -205,7 +204,7 @@ class MemoryGrowth(Parameters):
         return finding.passes(sentence(worst, series, self.tolerance, len(all_lives)))
 
     def _without_warm_up(self, finding: Finding, warm: tuple[Life, ...], due: int | None) -> Finding:
-        """A finding of the monitor: about what came after its warm-up, undecided if nothing did."""
+        """The monitor's finding on what came after its warm-up, undecided if nothing did."""
         first = f"the first {duration(self.warm_up)} of the monitor is its warm-up, which is not judged"
         samples = sum(len(life.series) for life in warm)
         finding = replace(finding, samples=samples, definition=f"{finding.definition}; {first}")
@@ -306,7 +305,7 @@ class MemoryGrowth(Parameters):
 
 
 def _lately(series: Series, window: Window, of: Comparison) -> float:
-    """The rise within the last third, or twice that within the last sixth where this is less, as a share of it all."""
+    """The share of the whole rise that falls in the last third, or twice that in the last sixth if this is less."""
     down = series.trait.growth == "down"
     sixth, twelfth = (
         still_rising(stages(series.time_ns, series.values, window.begin_ns, window.end_ns, part), of, down=down)
@@ -316,7 +315,7 @@ def _lately(series: Series, window: Window, of: Comparison) -> float:
 
 
 def _explained(case: Case, series: Series, rise: Rise) -> bool:
-    """Whether an event, a phase or a change of the load came where half of the rise was made."""
+    """Whether an event, a phase or a change of the load happened when half of the rise was reached."""
     slack_ns = max(round(_EXPLAINS_S * 1e9), round(3e9 * (cadence(series) or 1.0)))
     slack_ns = min(slack_ns, round(_SLACK * case.window.seconds * 1e9))
     if explanations(case, series, rise.half_ns, slack_ns, _CHANGED, 2 * _EXPLAINS_S):
@@ -326,7 +325,7 @@ def _explained(case: Case, series: Series, rise: Rise) -> bool:
 
 
 def _after(life: Life, seconds: float) -> Life | None:
-    """A life from so long after its first reading on; None if it has no reading then."""
+    """The life from ``seconds`` after its first reading on; None if it has no reading then."""
     begin_ns = int(life.series.time_ns[0]) + round(seconds * 1e9)
     rest = life.series.between(begin_ns, life.window.end_ns)
     return Life(Window(begin_ns, life.window.end_ns), rest) if len(rest) else None
