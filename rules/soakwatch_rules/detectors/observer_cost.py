@@ -1,4 +1,4 @@
-"""Observer cost: how much of the device's CPU the monitor's own polls take."""
+"""Observer cost: the share of the device's CPU that the monitor's own polls take."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from soakwatch_rules.traits import Guide, Traits, Words
 from soakwatch_rules.wording.words import duration, quantity, some
 
 COST: Final = "source.device.cpu.time"
-"""CPU time that a source's polls cost the device, as the device counts it."""
+"""CPU time that a source's polls cost the device, by the device's own count."""
 _PROCESS: Final = "process.cpu.time"
 _CORES: Final = "system.cpu.logical.count"
 _TOOK: Final = "source.poll.duration"
 _ANSWERS: Final = ("snmpd*", "bsnmpd*", "mini_snmpd", "sshd*", "dropbear*", "telemetry*", "gnmi*", "node_exporter")
-"""Programs that answer a monitor: what they take, they take for this one or for another one."""
+"""Programs that answer polls, this monitor's or another's."""
 _BLOCKS: Final = 16
 _LEAST_BLOCKS: Final = 4
 _LEAST_S: Final = 120.0
@@ -42,33 +42,34 @@ _MOST_PAIRS: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class ObserverCost(Parameters):
-    """Says how much of the device's CPU the monitor took: a soak must not measure the monitor.
+    """Warns if the monitor took too much of the device's CPU: a soak must not measure the monitor.
 
-    One finding a device. Its measure is the CPU time of what polls there over the run, as a share of all cores: the
-    agent by its own count, an SSH shell with its children and the sshd that serves it, and on a local target the whole
-    process of the collector. Programs that answer polls (snmpd, sshd, a gNMI server) are added where they are watched
-    (``watch: processes``) and no source counts them: that is the most that it can be, for they may answer others too.
-    More than ``limit`` warns, more than ``fail`` fails (0: never). The interval is that of the mean of 16 stretches of
-    the run (batch means). Under 2 min the start of the sources is most of it: not judged.
+    By count: the CPU time of whatever polls on the device, over the run, as a share of all cores: the agent by its own
+    count; an SSH shell with its children and its sshd; on a local target the whole collector process. Programs that
+    answer polls (snmpd, sshd, a gNMI server) are added if they are watched (``watch: processes``) and no source counts
+    them; that is an upper bound, since they may answer others too. Above ``limit`` it warns, above ``fail`` it fails
+    (0: never). The interval is that of the mean of 16 stretches of the run (batch means). Runs under 2 min are not
+    judged, because starting the sources is most of the cost.
 
-    A device that counts none of it is a black box: then the cost is not known, which is said with the time that its
-    answers took. Watching the daemon that answers, or the agent, makes it known; so do pauses. Where the plan asks for
-    them (``observer: {probe: 60s}``) the device is left alone in some windows but for its CPU, and its mean CPU there
-    is taken from that of the window with polls beside it. The measure is the mean of these differences over the pairs,
-    the interval that of Student's t (95 %). All of it above the limit warns or fails, all of it below passes; an
-    interval that holds the limit is inconclusive. Where the cost is counted too, the count decides, and both are told.
+    By pauses: if the plan asks for them (``observer: {probe: 60s}``), only the CPU is read in some windows, and the
+    mean CPU there is subtracted from that of the neighbouring window with polls. The measure is the mean difference of
+    all pairs, the interval that of Student's t (95 %). Entirely above the limit it warns or fails, entirely below it
+    passes; an interval that contains the limit is inconclusive. If the cost is counted too, the count decides and the
+    finding states both.
 
-    How often wrong: a count estimates nothing; it is as good as the device's own, in steps of 10 ms on Linux. Of pauses
-    at most 2.5 % on each side where the differences are about normal. Known weaknesses: of a count, interrupts and the
-    work of the network stack for the polls are not in it, nor is the relay of an agent over SSH, nor processes that the
-    collector starts on a local target (sinks); one core of many may be full while the share of all is small (the share
-    of one core is among the numbers). Of pauses, the reading of the CPU itself goes on and is not in it, nor are
-    streams (gNMI), agents, traps and syslog; a device that averages its CPU over a minute smears windows of 60 s, so
-    that too little is found (the first third of each window is left out for that: take 3 min and more); load that
-    changes within pairs widens the interval; readings in whole percents that hardly move may hide up to one percent,
-    which the interval holds.
+    If the device counts nothing and polls never paused, the cost is unknown; the finding says so, with the time that
+    its answers took. Watch the daemon that answers, use the agent, or let polls pause.
 
-    Neighbours: ``management_isolation`` (what load costs the management), ``cpu_saturation``, ``coverage``.
+    How often wrong: a count does not estimate; it is as exact as the device's own, in steps of 10 ms on Linux. Pauses
+    err in at most 2.5 % on each side if the differences are about normal. Known weaknesses: a count leaves out
+    interrupts and network stack work for the polls, the relay of an agent over SSH, and processes that the collector
+    starts on a local target (sinks); one core may be full while the share of all cores is small (the numbers include
+    the share of one core). Pauses leave out reading the CPU, streams (gNMI), agents, traps and syslog; a device that
+    averages its CPU over a minute smears windows of 60 s, so that too little is found (the first third of each window
+    is left out for that: take 3 min or more); a load that changes within pairs widens the interval; CPU read in whole
+    percents that hardly moves may hide up to one percent, which the interval includes.
+
+    Neighbours: ``management_isolation`` judges what load costs the management; ``cpu_saturation``, ``coverage``.
 
     Parameters: ``limit``, ``fail`` (below).
 
@@ -115,7 +116,7 @@ class ObserverCost(Parameters):
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
-        """One finding of a device; none for other targets."""
+        """One finding for a device under test; none for other targets."""
         if case.role != DUT:
             return ()
         window = case.window
@@ -143,7 +144,7 @@ class ObserverCost(Parameters):
         return (judged if pauses is None else _with_pauses(judged, self._compared(finding, pauses, inside)),)
 
     def _compared(self, finding: Finding, pauses: Pauses, inside: Sequence[Series]) -> Finding:
-        """What the pauses show."""
+        """The finding by pauses of the polls."""
         finding = replace(finding, metric=COST, numbers={"pauses": float(len(pauses.pairs))}, facts=(PollCost(),))
         window, kept_s = duration(pauses.window_s), pauses.window_s - pauses.skipped_s
         if kept_s < pauses.renewal_s or kept_s <= 0:
@@ -246,7 +247,7 @@ class ObserverCost(Parameters):
 
 
 def _counted(inside: Iterable[Series]) -> list[Series]:
-    """What counts the monitor's cost: the sources' own counts, and the daemons that these do not hold."""
+    """The series that count the cost: the sources' own counts, and watched daemons that these do not include."""
     kept = [s for s in inside if len(s) > 1]
     own = [s for s in kept if s.metric == COST]
     shells = any(label(s.object, "source") == "ssh" for s in own)
@@ -261,12 +262,11 @@ def _counted(inside: Iterable[Series]) -> list[Series]:
 
 
 def _name(series: Series) -> str:
-    """The source or the daemon."""
     return label(series.object, "source") or label(series.object, "process") or series.object or "polls"
 
 
 def _cores(case: Case, inside: Iterable[Series]) -> float | None:
-    """How many cores the device has, None if it does not tell."""
+    """The number of cores; None if the device does not report it."""
     stated = case.facts.stated.get(_CORES)
     read = next((float(s.values[-1]) for s in inside if s.metric == _CORES and len(s)), None)
     cores = read if stated is None else stated
@@ -274,7 +274,7 @@ def _cores(case: Case, inside: Iterable[Series]) -> float | None:
 
 
 def _more_pairs(pairs: int, half: float, away: float) -> str:
-    """How many pairs would tell the difference from the limit, if the noise stays as it is."""
+    """How many pairs would resolve the distance to the limit at the present noise."""
     needed = math.ceil(pairs * (half / max(away, 1e-9)) ** 2)
     if needed > _MOST_PAIRS:
         return "longer pauses in a phase in which the load does not change"
@@ -293,7 +293,7 @@ def _doubts(pauses: Pauses, found: Comparison) -> tuple[str, ...]:
 
 
 def _with_pauses(counted: Finding, paused: Finding) -> Finding:
-    """The count decides; what the pauses show is told with it."""
+    """The finding by count, with the numbers of the pauses added."""
     numbers = {**counted.numbers, **{f"paused_{name}": value for name, value in paused.numbers.items()}}
     if paused.measured is None:
         return replace(counted, numbers=numbers)
@@ -302,7 +302,7 @@ def _with_pauses(counted: Finding, paused: Finding) -> Finding:
 
 
 def _not_counted(finding: Finding, case: Case, inside: Iterable[Series]) -> Finding:
-    """Why nothing is known, and what is: the time that answers took."""
+    """The finding if the cost is unknown, with the time that answers took."""
     took = [
         f"polls of {label(s.object, 'source') or s.object or 'it'} took {duration(float(np.median(s.values)))}"
         for s in inside

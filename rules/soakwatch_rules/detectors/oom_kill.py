@@ -29,17 +29,15 @@ class OomKill(Parameters):
     """Fails if the kernel killed more processes for lack of memory than ``allowed``.
 
     A kill is an increment of ``system.memory.oom_kills``, a line of ``system.kernel.alarms`` of a kind that starts
-    with oom, or an event ``kernel.oom``. Reports within two samples (at least 2 s) are one kill, two of the same
-    source are two. Planned events with ``kernel.oom``: N allow N.
-
-    After a reboot the kernel counts from 0, and so does an agent that restarts and reads its log from there: what a
-    counter shows after it fell happened since then, and counts. Counts have no unit, times are UTC.
+    with oom, or an event ``kernel.oom``. Reports within two samples (at least 2 s) are one kill, two from the same
+    source are two. Planned events with ``kernel.oom: N`` allow N. After a reboot the kernel counts from 0, and so does
+    an agent that restarts and reads its log from there: what a counter shows after a fall happened since and counts.
 
     How often wrong: the counter is the kernel's own. Known weaknesses: kernels before 4.13 have no counter, and a log
-    ring that overflows loses lines; the kills of a container's own limit count too; what a user-space killer ends is
-    not seen here.
+    ring that overflows loses lines; kills by a container's own limit count too; it does not see what a user-space
+    killer ends.
 
-    Neighbours: ``memory_growth`` for what led to it, ``process_restart`` for whom it hit.
+    Neighbours: ``memory_growth`` judges what led to it, ``process_restart`` whom it hit.
 
     Parameters: ``allowed`` (below).
 
@@ -132,12 +130,12 @@ def _mark(incident: Incident) -> Mark:
 
 
 def _kind(event: Event) -> MarkKind:
-    """Whose memory was used up, as the kernel's line says."""
+    """Whether the kernel's line says that a memory cgroup, not the machine, ran out."""
     return MarkKind.GROUP_KILL if _OF_GROUP in _line(event) else MarkKind.MOMENT
 
 
 def _victim(event: Event) -> Victim | None:
-    """What was killed: as the source of the event read it, else as the kernel's line names it."""
+    """What was killed: as in the event's details, else as in the kernel's line."""
     line = _KILLED.search(_line(event))
     process = event.detail.get("process") or (line["process"] if line is not None else "")
     pid = event.detail.get("pid") or (line["pid"] if line is not None else "")
@@ -145,13 +143,13 @@ def _victim(event: Event) -> Victim | None:
 
 
 def _words(incident: Incident) -> str:
-    """The kernel's own line where there is one: that a poll saw the counter rise is no second kill."""
+    """The kernel's line if there is one; a counter that rose for the same kill adds nothing."""
     lines = [w.text for w in incident.witnesses if w.source == "event"]
     return lines[0] if lines else incident.text
 
 
 def _line(event: Event) -> str:
-    """The kernel's own line; empty where the event has none."""
+    """The kernel's line; empty if the event has none."""
     return event.detail.get("line") or event.detail.get("text") or ""
 
 

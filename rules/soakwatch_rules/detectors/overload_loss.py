@@ -1,4 +1,4 @@
-"""Overload loss: a device that is offered more than it can carry may lose the excess, and no more."""
+"""Overload loss: a device that is offered more than it can carry may lose the excess and no more."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ _CADENCES = 2.0
 _SIGMAS = 2.0
 _POWER_SIGMAS = 0.84  # one-sided, 80 %
 _SEEN = 0.5
-_READINGS = 5  # of the device's interfaces in the phase
+_READINGS = 5  # of the device's interfaces that a phase must hold
 
 
 class _Flow(NamedTuple):
     sent: tuple[Series, ...]
-    back: tuple[Series, ...]  # what came back; for requests what failed is sent and did not
+    back: tuple[Series, ...]  # what came back; failed requests are in ``sent`` only
     unit: str
 
 
@@ -55,26 +55,26 @@ class _Overload:
 
     @property
     def ratio(self) -> float:
-        """Excess in relation to what could have been carried."""
+        """Excess loss relative to what could have been carried."""
         return self.excess / self.best if self.best > NOTHING else 0.0
 
     def without(self, own: float) -> _Overload:
-        """The same if the generator had lost that share of what it sent by itself."""
+        """The same without the share ``own`` of what was sent, as if the generator itself had lost it."""
         return replace(self, excess=self.excess - own * self.sent)
 
     @property
     def share(self) -> float:
-        """Lost share of what was offered."""
+        """Lost / offered."""
         return self.lost / self.sent if self.sent > NOTHING else 0.0
 
     @property
     def explained(self) -> float:
-        """The share of what was offered that had to be lost: offered - capacity."""
+        """The share of what was offered that the overload explains: offered - capacity."""
         return (self.lost - self.excess) / self.sent if self.sent > NOTHING else 0.0
 
     @property
     def points(self) -> str:
-        """By how many percentage points of what was offered more was lost than had to be."""
+        """How many percentage points more (or less) than explained were lost, in words."""
         beyond = 100 * (self.share - self.explained)
         more = "more" if beyond >= 0 else "less"
         return f"{three_digits(abs(beyond))} points {more} than offered - capacity ({quantity(self.explained, '1')})"
@@ -82,38 +82,38 @@ class _Overload:
 
 @dataclass(frozen=True, slots=True)
 class OverloadLoss(Parameters):
-    """Says whether a device lost more in an overload phase (stress or spike) than the overload explains.
+    """Fails if a device lost more in an overload phase (stress or spike) than the overload explains.
 
-    Neighbouring phases of one name are one: a rest that is still called spike drains what the spike filled.
+    Excess = sum over 10 s bins of (lost - max(0, offered - capacity)), from the start of the phase to ``drain`` after
+    its end, relative to the sum of min(offered, capacity). Offered is what all generators together sent
+    (load.tx.packets, else their rates times time), lost is that minus load.rx.packets; without packets, offered is the
+    requests that were answered or failed, lost the failed ones. Adjacent phases of one name are one phase: a rest that
+    is still called spike drains what the spike filled.
 
-    excess = sum over 10 s of (lost - max(0, offered - capacity)), from the begin of the phase to ``drain`` after its
-    end, in relation to the sum of min(offered, capacity). Offered is what the generators sent (load.tx.packets, else
-    their rates times time), lost is that less load.rx.packets; without packets, requests that were
-    answered or failed and those that failed. All generators are added up: what one sends may come back to another.
+    Capacity is the parameter ``capacity`` with ``error``; if it is 0, the highest rate carried for 30 s in the other
+    phases with a loss of at most ``clean``. If a higher rate did lose there, capacity lies between the two (e =
+    half-width / sqrt 3); if not, it is only a lower bound.
 
-    Fails above ``limit`` + 2 e, e being the capacity's relative error; passes up to ``limit``; between them it is
-    inconclusive and says how well the capacity must be known. Capacity is the parameter ``capacity`` with ``error``;
-    where that is 0, the highest rate that was carried for 30 s in the other phases with a loss of at most ``clean``.
-    If a higher rate did lose there, capacity lies between the two (e = half-width / sqrt 3); if not, it is only a
-    lower bound: more loss than even that explains still fails; less passes if in overload the device carried at most
-    ``near`` more than the bound, which then was near its capacity; else it is inconclusive: a device that carries more
-    than was ever offered to it may also have lost more than necessary. At most ``limit`` of all lost always passes.
-    Where the generators were calibrated (``load.ceiling.loss``), a loss that fails is inconclusive if it would not
-    without the share that they lose by themselves, looped back: at their ceiling, so it is the most that they may.
-    Where the device's interfaces are read (system.network.packets), a loss that fails only warns if it would not
-    without what was lost after it had left the device (bursts that it forms and the generator cannot take); the finding
-    gives the four numbers: sent, device in, device out, received.
+    It fails above ``limit`` + 2 e, where e is the capacity's relative error, and passes up to ``limit``. Between them
+    it is inconclusive and says how well the capacity must be known. With a lower bound, loss beyond what even the bound
+    explains still fails; less passes only if the device carried at most ``near`` more than the bound, which then was
+    near its capacity; otherwise it is inconclusive, since a device that carries more than was ever offered without loss
+    may still lose more than necessary. At most ``limit`` of everything lost always passes.
 
-    Rates are per second, ratios plain. How often wrong, measured on 2000 overloads of 1.2 to 2 times a capacity
-    that was known to 1 %: a healthy device failed in 0.1 % (16 % inconclusive, else pass); 5 % of excess failed in
-    98 %, 2 % in 15 % and passed in 15 %: measure the capacity well. On 300 with a soak at 98 % of the capacity as
-    the only hint: healthy 100 % pass, 5 % of excess 100 % fail, 2 % of excess pass; with a soak at half of it 100 %
-    inconclusive. Known weaknesses: capacity depends on the size of packets and the mix of flows: measure it with
-    the same; counters that are read far apart (over a tenth of the phase) blur the edges of the phase.
+    Two things soften a failure. If the generators were calibrated (``load.ceiling.loss``), it is inconclusive if the
+    share that they lose by themselves, looped back at their ceiling, explains it. If the device's interfaces are read
+    (system.network.packets), it only warns if packets lost after leaving the device explain it (bursts that the
+    generator cannot take); the finding gives four numbers: sent, device in, device out, received.
 
-    Neighbours: ``drops`` judges the device's own counters in the same phase; ``recovery`` whether it came back;
-    ``generator_health`` whether the load was as commanded; ``management_isolation`` whether the device still
-    answered.
+    How often wrong, measured on 2000 overloads of 1.2 to 2 times a capacity that was known to 1 %: a healthy device
+    failed in 0.1 % (16 % inconclusive, else pass); 5 % of excess failed in 98 %, 2 % in 15 % and passed in 15 %:
+    measure the capacity well. On 300 with a soak at 98 % of the capacity as the only hint: healthy 100 % pass, 5 % of
+    excess 100 % fail, 2 % of excess pass; with a soak at half of it 100 % inconclusive. Known weaknesses: capacity
+    depends on packet size and mix of flows, so measure it with the same; counters read further apart than a tenth of
+    the phase blur its edges.
+
+    Neighbours: ``drops`` judges the device's own counters in the same phase, ``recovery`` whether it came back,
+    ``generator_health`` whether the load was as commanded, ``management_isolation`` whether it still answered.
 
     Parameters: ``capacity``, ``error``, ``limit``, ``clean``, ``near``, ``drain`` (below).
 
@@ -180,7 +180,7 @@ class OverloadLoss(Parameters):
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
-        """One finding, of the worst overload phase; none for targets that are no device under test."""
+        """One finding, of the worst overload phase; none unless the target is the device under test."""
         if case.role != DUT:
             return ()
         phases, flow = overloads(case), _flow(case.load)
@@ -236,7 +236,7 @@ class OverloadLoss(Parameters):
     def _blamed(
         self, case: Case, finding: Finding, seen: list[_Overload], worst: _Overload, known: Capacity | None, unit: str
     ) -> Finding:
-        """The finding on the worst phase; a loss that the generators may have caused themselves is inconclusive."""
+        """The finding of the worst phase; inconclusive if the generators' own loss explains a failure."""
         result, own = self._conclude(finding, worst, known, unit), own_loss(case.load) or 0.0
         if own <= 0:
             return result
@@ -254,7 +254,7 @@ class OverloadLoss(Parameters):
     def _behind(
         self, finding: Finding, worst: _Overload, crossed: PathLedger, known: Capacity | None, unit: str
     ) -> Finding:
-        """What is said once it is known how much was lost after it had left the device."""
+        """The finding, given how much was lost after it had left the device."""
         result = replace(
             finding, numbers=dict(finding.numbers) | crossed.numbers, reason=f"{finding.reason}; {crossed.text}"
         )
@@ -266,7 +266,7 @@ class OverloadLoss(Parameters):
         return result.warns(reason)
 
     def _shown(self, case: Case, flow: _Flow, bin_s: float) -> Capacity | None:
-        """What the other phases show of the capacity."""
+        """The capacity as the other phases show it."""
         rows = []
         for i, part in enumerate(cut := parts(case)):
             if part.name not in OVERLOADS:
@@ -274,7 +274,7 @@ class OverloadLoss(Parameters):
                 if i and cut[i - 1].name in OVERLOADS:
                     begin_ns += round(self.drain * 1e9) + bin_ns
                 if i + 1 < len(cut) and cut[i + 1].name in OVERLOADS:
-                    end_ns -= round(_CADENCES / 2 * (cadence(flow.back[0]) or 0.0) * 1e9)  # that reading reaches over
+                    end_ns -= round(_CADENCES / 2 * (cadence(flow.back[0]) or 0.0) * 1e9)  # one reading spans both
                 edges = np.arange(begin_ns, end_ns + 1, bin_ns, dtype=np.int64)
                 rows.append(_counted(flow, edges))
         apart = np.full((2, 1), np.nan)
@@ -307,7 +307,7 @@ class OverloadLoss(Parameters):
         detectable = self.limit + (_SIGMAS + _POWER_SIGMAS) * known.error + (self.near if known.bound else 0.0)
         return replace(
             finding,
-            measured=max(worst.ratio, 0.0),  # a device that carries more than its capacity has lost nothing beyond it
+            measured=max(worst.ratio, 0.0),  # below 0 the device carried more than its stated capacity
             interval=(worst.ratio - wide, worst.ratio + wide),
             limit=self.limit + _SIGMAS * known.error,
             smallest_detectable=detectable,
@@ -359,7 +359,7 @@ class OverloadLoss(Parameters):
 
 
 def _crossed(case: Case, worst: _Overload, flow: _Flow) -> PathLedger | None:
-    """What the device's own interfaces counted of the phase."""
+    """What the device's own interfaces counted during the phase; None if they were read too rarely."""
     if flow.unit != "{packet}":
         return None
     window, sent = worst.phase.window, Tally(flow.sent)
@@ -387,10 +387,10 @@ def _flow(load: tuple[Series, ...]) -> _Flow | None:
 def _edges(
     series: Series, begin_ns: int, turns: Sequence[int], drained_ns: int, bin_s: float, drain_s: float
 ) -> NDArray[np.int64]:
-    """Times of readings about ``bin_s`` apart, and each reading near a turn of the load and after it.
+    """Reading times about ``bin_s`` apart, but every reading near a change of the load and after it.
 
-    At the end of an overload (and where the phase goes on at another level) what was offered falls within one reading:
-    averaged with the readings before, it would count as capacity that was free.
+    At the end of an overload (or a change of its level) the offered load falls within one reading. Averaged with the
+    readings before, that reading would count as unused capacity.
     """
     positions = series.time_ns[(series.time_ns >= begin_ns) & (series.time_ns <= drained_ns)]
     apart = cadence(series) or bin_s

@@ -1,4 +1,4 @@
-"""Performance decline: a device that carries less and less of what it is offered."""
+"""Performance decline: a device that carries ever less of what it is offered."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from soakwatch_rules.wording.words import counted, duration, percent, quantity
 
 _MIN_SAMPLES = 16
 _HOUR_S = 3600.0
-_STOP_S = 10.0  # of standing still, as for loss
+_STOP_S = 10.0  # a standstill this long is left out, as ``loss`` judges it
 _SURE = 0.99
 _LATE = 0.999
 _MAX_VALUE = 1e100
@@ -49,37 +49,34 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class PerformanceDecline(Parameters):
-    """Says whether throughput fell over the run, or is falling at its end.
+    """Fails if throughput fell over the run, or is falling at its end.
 
-    Judged is what each generator got answered (load.request.rate, else the rate of load.requests; the rate of
-    load.rx.packets), divided by what it was commanded to send (load.offered.rate, load.offered.packet.rate) or sent
-    (load.tx.packets), where that is known. Three questions, each of which fails:
-    1. the trend engine of ``growth`` on the mirrored blocks: is the throughput falling at the end of the run, with 95 %
-       probability, faster than ``tolerance`` of the level per run? This sees a decline that begins late or gets faster.
-    2. is the mean of the last quarter below that of the first by more than ``tolerance`` with 99 % probability (see
-       ``stats.decline.fall``, whose error allows for correlated noise)? This detects what is over: a lasting step, a
-       decline that came to an end.
-    3. is the mean of the last twelfth or 24th below what came before by more than ``tolerance`` with 99.9 %
-       probability, and lower than any part as long before (``stats.decline.late_fall``)? This sees a late step.
-    A device that lost a tenth of its throughput has lost it whatever the shape: unlike memory, throughput has no cache
-    that is filled once, and a warm-up only raises it.
+    Throughput is what each generator got answered (load.request.rate, else the rate of load.requests; the rate of
+    load.rx.packets), divided by what it was commanded to send (load.offered.rate, load.offered.packet.rate), else sent
+    (load.tx.packets), if that is known. It fails by any of three tests:
+    1. At the end of the run it falls faster than ``tolerance`` of the level per run with 95 % probability (the trend
+       engine of ``growth`` on mirrored blocks). This sees a decline that begins late or accelerates.
+    2. The mean of the last quarter is below that of the first by more than ``tolerance`` with 99 % probability
+       (``stats.decline.fall``, which allows for correlated noise). This sees a lasting step, or a decline that ended.
+    3. The mean of the last twelfth or 24th is below what came before by more than ``tolerance`` with 99.9 %
+       probability, and below every earlier part of that length (``stats.decline.late_fall``). This sees a late step.
+    The shape does not matter: unlike memory, throughput has no cache that fills once, and a warm-up only raises it.
 
-    The tolerance holds per run, not per day: over a few hours 5 % per 24 h would be less than the noise, and over days
-    it is unacceptable as a daily loss. Passes if no question fails and the trend passes. With several devices
-    under test it is unknown which declined: a warning. Standstills of 10 s and more (``stats.standstill``) are left
-    out: they are no decline, and ``loss`` judges them. Ratios are of the level.
+    The tolerance is per run, not per day: over hours 5 % a day would be below the noise, over days a daily loss of 5 %
+    is unacceptable. It passes if no test fails and the trend passes. If several devices share the load it is unknown
+    which one declined: a warning. Standstills of 10 s and more (``stats.standstill``) are left out; ``loss`` judges
+    them.
 
-    How often wrong, measured on 100 seeds of 12 h at 10 s with AR(1) noise of 2 % (.9 a minute): failed 0 % of
-    steady runs, checkpoint waves of 6 %, warm-ups, a stop of a minute and an offered load that halves (3 to 7 %
-    inconclusive); 100 % of falls of 20 % within the run, of accelerating ones of 15 %, and by half in one step; 55
-    % of falls of 7.5 %, the rest inconclusive. Noise that wanders by 5 % over longer than the run fails in up to 5
-    %. On ten real database runs of 2.6 h: two of four declines failed and two were inconclusive (their means fell
-    by 2 to 4 %, their medians by 11), no other run failed. Known weaknesses: a cycle of the device as long as the
-    run is taken for a decline; where only packets sent are known and the generator waits for answers (TCP), it
-    sends less when the device slows, and the ratio hides it (the finding says so); more work per request (a growing
-    table) looks the same.
+    How often wrong, measured on 100 seeds of 12 h at 10 s with AR(1) noise of 2 % (.9 a minute): failed 0 % of steady
+    runs, checkpoint waves of 6 %, warm-ups, a stop of a minute and an offered load that halves (3 to 7 % inconclusive);
+    100 % of falls of 20 % within the run, of accelerating ones of 15 %, and by half in one step; 55 % of falls of
+    7.5 %, the rest inconclusive. Noise that wanders by 5 % over longer than the run fails in up to 5 %. On ten real
+    database runs of 2.6 h two of four declines failed and two were inconclusive (their means fell by 2 to 4 %, their
+    medians by 11 %); no other run failed. Known weaknesses: a cycle of the device as long as the run is taken for a
+    decline; if only sent packets are known and the generator waits for answers (TCP), it sends less when the device
+    slows, and the ratio hides it (the finding says so); more work per request (a growing table) looks the same.
 
-    Neighbours: ``step_change`` gives the time of a step; ``periodic_pause`` judges stops; ``queue_growth`` often shows
+    Neighbours: ``step_change`` gives the time of a step, ``periodic_pause`` judges stops, ``queue_growth`` often shows
     the reason first.
 
     Parameters: ``tolerance``, ``shortest`` (below).
@@ -124,7 +121,7 @@ class PerformanceDecline(Parameters):
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
-        """One finding a throughput; none for targets that are no device under test."""
+        """One finding a throughput; none unless the target is the device under test."""
         if case.role != DUT:
             return ()
         matches = flows(case)
@@ -271,7 +268,7 @@ class PerformanceDecline(Parameters):
 
 
 def _without_stops(shown: Curve, flow: Flow) -> tuple[Curve, tuple[Stop, ...]]:
-    """A throughput without its standstills, which are no decline."""
+    """The throughput without its standstills, and these."""
     counts = flow.series.trait.unit.startswith("{") and not flow.commanded and not flow.sent
     stops = stops_of_rate(shown.begin_ns, shown.end_ns, shown.rate, _STOP_S, counts=counts)
     keep = np.ones(shown.rate.size, dtype=bool)
@@ -281,7 +278,7 @@ def _without_stops(shown: Curve, flow: Flow) -> tuple[Curve, tuple[Stop, ...]]:
 
 
 def _scaled(case: Case, shown: Curve) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Seconds since the window's begin (strictly increasing) and values that arithmetic can stand."""
+    """Seconds since the window's start (strictly increasing) and rates limited to a size that cannot overflow."""
     seconds = np.asarray((shown.end_ns - case.window.begin_ns) * 1e-9, dtype=np.float64)
     return seconds, np.clip(shown.rate, -_MAX_VALUE, _MAX_VALUE)
 

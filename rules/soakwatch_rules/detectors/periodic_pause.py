@@ -1,4 +1,4 @@
-"""Pauses: a device that stops for a moment, once or again and again."""
+"""Pauses: a device that stops for a moment, once or repeatedly."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ from soakwatch_rules.wording.words import counted, duration, percent, quantity
 _MIN_SAMPLES = 16  # readings of one level
 _MARKS = 50
 _GAP = 3.0
-_AROUND = 5  # readings that tell whether it fell, and came back
-_CARRIES = 0.25  # of the level: so much shows that a standstill is over
+_AROUND = 5  # readings before and after a dip that show whether the throughput fell into it and came back
+_CARRIES = 0.25  # share of the level that shows the end of a standstill
 _POWER_SIGMAS = 0.84  # one-sided, 80 %
 _MIN_STANDSTILL = 8  # readings of a standstill
-_SHORT = 0.05  # of the readings: a standstill so short would be found
+_SHORT = 0.05  # share of the readings: a detectable standstill must be at most this long for a pass
 _CHANGING = frozenset({"ramp", "cooldown"})
-_FINE_S = 10.0  # readings so close show a stop by itself: no load of a day dips for seconds, again and again
-_SLACK, _MOST_SLACK = 3.0, 0.25  # sigmas of a reading by which a pause is known; of the limit
+_FINE_S = 10.0  # readings this close show a stop by itself: no daily load dips for seconds, again and again
+_SLACK, _MOST_SLACK = 3.0, 0.25  # error of a pause's length: sigmas of a reading, at most this share of the limit
 _SHARE = 0.01  # of the time: two nines
-_HALF = 0.45  # of a reading: a stop of that part of it, alone, in a throughput that else hardly moves
-_FEW, _APART = 2, 3.0  # so many are alone; what else moves is shallower so many times
+_HALF = 0.45  # depth from which one or two dips count as stops in a throughput that hardly moves otherwise
+_FEW, _APART = 2, 3.0  # at most so many dips; everything else must be shallower by this factor
 
 
 class _Seen(NamedTuple):
@@ -58,58 +58,58 @@ class _Seen(NamedTuple):
     readings: int
     deep: float
     sigma: float
-    ends: int  # dips open at an edge of a phase
-    still: int  # readings that stand still where only long standstills are seen, and are in none
+    ends: int  # dips at an edge of a phase, or without a recovery
+    still: int  # noisy throughput only: readings near 0 outside of standstills
     quiet: int  # pauses in which the generator sent less as well
-    set_to: int  # dips in which it was set to send less
-    sent: int  # dips in which it sent less, and that came back
+    set_to: int  # dips in which the generator was set to send less
+    sent: int  # dips in which the generator sent less, all of which came back
 
 
 @dataclass(frozen=True, slots=True)
 class PeriodicPause(Parameters):
-    """Says whether the throughput paused, and in which rhythm if it keeps one.
+    """Fails if the throughput paused for long, or paused repeatedly; states the period if there is one.
 
-    A pause is a run of readings of throughput (load.request.rate, else the rates of load.requests; load.rx.packets)
-    that lie below the level by at least max(``depth``, ``sigmas`` robust sigmas), until the first that is less than
-    half as deep. Where the throughput scatters so much that a full stop is no outlier, only standstills are seen: at
-    least 8 readings of at most 5 % of the level in a row, more often than chance makes them (``stats.pauses``). The
-    level is the running median of about an hour, within a phase and without the standstills, of the throughput divided
-    by the rate that the generator was commanded to send, where that is known. The length of a pause is the time that it
-    lost: sum of (1 - throughput / level) x seconds. Not counted: phases named stress and spike (and ramp and cooldown
-    without a commanded rate), 2 readings about a change of the commanded rate, what lies in a planned event, and what
-    touches the start of a phase, did not fall within 5 readings, or after which the throughput does not come back (a
-    step is no pause; after a standstill a quarter of the level is back). Events of kind pause (a garbage collector's
-    log) are judged likewise, each object by itself; silences of a source only if they are periodic, which warns.
+    Pause: readings of throughput (load.request.rate, else the rates of load.requests; load.rx.packets) at least
+    max(``depth``, ``sigmas`` robust sigmas) below the level, until the first that is less than half as deep. If the
+    throughput is so noisy that a full stop is no outlier, only standstills count: at least 8 readings in a row of at
+    most 5 % of the level, more often than chance makes them (``stats.pauses``). The level is the running median of
+    about an hour, within a phase and without standstills, of throughput / commanded rate if that is known. The length
+    of a pause is the time that it lost: sum of (1 - throughput / level) x seconds.
 
-    What was asked (``load.asked``): a dip is no pause where the generator was set to send less meanwhile, in whatever
-    unit it says so (rates, bits, its level, users), or where packets that wait for no answer were sent less and all
-    came back. Where neither is known only a stop can fail, for a load of a day dips by itself: 80 % and more, or one or
-    two of 45 % and more in the whole run, all else at most a third as deep (half a minute in readings of a minute).
+    Not counted: phases named stress and spike (and ramp and cooldown without a commanded rate), 2 readings around a
+    change of the commanded rate, planned events, and dips that touch the start of a phase, did not fall within 5
+    readings, or did not come back (a step is no pause; a standstill ends when a quarter of the level is back). Events
+    of kind pause (a garbage collector's log) are judged likewise for each object; silences of a source only if they
+    are periodic, which warns.
 
-    Periodic: at least 8 intervals whose interquartile range is below 0.6 medians and which chance makes as even in
-    less than 1 %, or at least 4 that chance makes in less than 0.01 % (``stats.pauses.rhythm``); period = median
-    interval; of all pauses, else of those of ``repeated`` and more. Pauses beyond ``tolerated`` warn. One of
-    ``longest`` or more fails: from ten seconds on the service was not available by the usual definition, however
-    rarely. Pauses of ``repeated`` or more that keep a period fail, and so do more than 8 that together take over 1 % of
-    the time: each is felt, and there will be more. Fewer, or shorter ones, are a weakness worth knowing, and most
-    devices have some reason for it; so are pauses that a program logs. With several devices under test it is unknown
-    which one paused: it warns at most.
+    Load (``load.asked``): a dip is no pause if the generator was set to send less meanwhile, in whatever unit it
+    reports that (rates, bits, level, users), or if it sent fewer packets that wait for no answer and all of them came
+    back. If neither is known only a stop can fail, since a daily load dips by itself: a depth of at least 80 %, or one
+    or two dips of 45 % in the whole run with all else at most a third as deep (half a minute in readings of a minute).
 
-    Times are seconds, ``depth`` a ratio. How often wrong, measured on 100 seeds of 2 h at 1 s, noise 2 %: pauses where
-    none was: 0 % on white and correlated noise, waves, steps and declines; Poisson pauses called periodic: 0 % (of just
-    nine 0.9 %, where the interquartile range alone says 7 %); found periodic: pauses of 1 s each minute with jitter of
-    2, 10 and 30 % of the interval 100 %, of 2 s each 5 min 100 %, of 6 s at a cadence of 10 s 100 %; where jitter does
-    not add up (30 % of each) 42 to 65 %. On 11 real garbage collectors' logs the full collection each 3605 s was found
-    (period 3604.9). Standstills in white, lognormal (sd 1, 2) and Poisson (mean .02 to 3) noise: 1 in 1800 series of
-    7200. Outages of four databases, 0, 29, 97 and 189 s without an operation: reported as 0, 31, 103 and 222 s. Known
-    weaknesses: readings must be averages over their interval; a pause shorter than its share ``depth`` of a reading is
-    not seen (a pass states the shortest); a period takes 5 to 9 pauses, so 24 h show periods of up to 4.8 h; a slump
-    longer than half an hour becomes the level; a load that stops looks the same where what was to be sent is not known;
-    noise of sd 30 % and more that is correlated over 30 readings reaches 0 for long in 7 % of such series, and does
-    stand still; several interleaved rhythms look irregular.
+    Period: the median interval of all pauses, else of those of ``repeated`` or longer, if at least 8 intervals have an
+    interquartile range below 0.6 medians and chance makes them as even in less than 1 %, or at least 4 that chance
+    makes in less than 0.01 % (``stats.pauses.rhythm``).
 
-    Neighbours: ``loss`` judges one long stop, and one for good, ``hang`` a device that answers nothing,
-    ``performance_decline`` one that goes on slowly, ``gap`` silences, ``event_impact`` one that an event brought.
+    fail: a pause of ``longest`` or more, since from ten seconds on a service counts as unavailable; pauses of
+    ``repeated`` or more that keep a period; more than 8 of them that take over 1 % of the time. warn: any other pause
+    beyond ``tolerated``, pauses that a program logs, and any pause if several devices share the load.
+
+    How often wrong, measured on 100 seeds of 2 h at 1 s, noise 2 %: false pauses in 0 % of white and correlated noise,
+    waves, steps and declines; Poisson pauses called periodic: 0 % (with just nine 0.9 %, where the interquartile range
+    alone says 7 %); found periodic: pauses of 1 s each minute with jitter of 2, 10 and 30 % of the interval 100 %, of
+    2 s each 5 min 100 %, of 6 s at a cadence of 10 s 100 %; if jitter does not add up (30 % of each) 42 to 65 %. On 11
+    real garbage collectors' logs the full collection each 3605 s was found (period 3604.9). Standstills in white,
+    lognormal (sd 1, 2) and Poisson (mean .02 to 3) noise: 1 in 1800 series of 7200. Outages of four databases, 0, 29,
+    97 and 189 s without an operation: reported as 0, 31, 103 and 222 s. Known weaknesses: readings must be averages
+    over their interval; a pause shorter than its share ``depth`` of a reading is not seen (a pass states the shortest);
+    a period takes 5 to 9 pauses, so 24 h show periods of up to 4.8 h; a slump longer than half an hour becomes the
+    level; if the commanded load is unknown, a load that stops looks the same; noise of sd 30 % and more that is
+    correlated over 30 readings stays near 0 for long in 7 % of such series, a real standstill; several interleaved
+    rhythms look irregular.
+
+    Neighbours: ``loss`` judges one long or final stop, ``hang`` a device that answers nothing, ``performance_decline``
+    one that continues slowly, ``gap`` silences, ``event_impact`` a pause that an event caused.
 
     Parameters: ``depth``, ``sigmas``, ``longest``, ``repeated``, ``tolerated`` (below).
 
@@ -171,7 +171,7 @@ class PeriodicPause(Parameters):
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
-        """One finding a throughput, a log of pauses, and a source that falls silent periodically."""
+        """One finding for each throughput, each log of pauses, and each source that falls silent periodically."""
         if case.role != DUT:
             return ()
         findings = [self._flow(case, flow) for flow in flows(case)]
@@ -229,7 +229,7 @@ class PeriodicPause(Parameters):
     ) -> _Seen | None:
         pauses: list[Pause] = []
         depths: list[float] = []
-        asked, shallow = _asked(case), 0.0  # of what is no dip
+        asked, shallow = _asked(case), 0.0  # the planned events; the deepest reading that is no dip
         readings, deepest, widest, ends, still, quiet = 0, 0.0, 0.0, 0, 0, 0
         less = {Asked.SET_TO_LESS: 0, Asked.SENT_LESS: 0}
         for part in parts(case):
@@ -249,7 +249,7 @@ class PeriodicPause(Parameters):
             sigma = robust(below[up & ~stopped])[1]
             deep = max(self.depth, self.sigmas * sigma)
             readings, deepest, widest = readings + rate.size, max(deepest, deep), max(widest, sigma)
-            noisy = deep >= 1  # then only what stands still is seen
+            noisy = deep >= 1  # even a full stop is no outlier: only standstills are seen
             still += int(np.count_nonzero(up & ~stopped & (below >= 1 - STILL))) if noisy else 0
             seen = np.where(stopped, below, 0.0) if noisy else below
             shallow = max(shallow, float(below[below < deep].max(initial=0.0)))
@@ -384,7 +384,7 @@ class PeriodicPause(Parameters):
         return replace(finding, outcome=Outcome.FAIL if fails else Outcome.WARN, reason=reason)
 
     def _again(self, case: Case, long: list[Pause], beat: Rhythm | None, apart: float) -> str:
-        """Why pauses of ``repeated`` lost seconds each are a failure together; empty where they are none."""
+        """Why pauses of ``repeated`` lost seconds each fail together; empty if they do not."""
         sure = [p for p in long if p.sure or apart <= _FINE_S]
         if beat is not None and 2 * len(sure) > len(long) > MIN_EVEN:
             return f"pauses of {duration(self.repeated)} or longer that keep a period fail"
@@ -395,7 +395,7 @@ class PeriodicPause(Parameters):
 
 
 def _stood(shown: Curve, low: int, high: int, seconds: float, *, counts: bool) -> NDArray[np.bool_]:
-    """Readings in a standstill of so many seconds, as ``loss`` finds them."""
+    """Which readings lie in a standstill of at least ``seconds``, as ``loss`` finds them."""
     begins, ends = shown.begin_ns[low:high], shown.end_ns[low:high]
     result = np.zeros(begins.size, dtype=np.bool_)
     for stop in stops_of_rate(begins, ends, shown.rate[low:high], seconds, counts=counts):
@@ -404,7 +404,8 @@ def _stood(shown: Curve, low: int, high: int, seconds: float, *, counts: bool) -
 
 
 def _between(rate: NDArray[np.float64], dip: Dip, deep: float, level: float) -> bool:
-    """Whether it fell into a dip, and came back: before a step up the level, which is smooth, lies above the rate."""
+    """Whether the rate fell into the dip and came back. Before a step up the smooth level lies above the rate, which
+    looks like a dip without a fall."""
     before, after = rate[max(dip.open - _AROUND, 0) : dip.open], rate[dip.close : dip.close + _AROUND]
     if not (before.size and after.size):
         return False
@@ -413,7 +414,7 @@ def _between(rate: NDArray[np.float64], dip: Dip, deep: float, level: float) -> 
 
 
 def _planned(planned: list[Event], begin_ns: int, end_ns: int) -> bool:
-    """Whether it touches a planned event, until its deadline."""
+    """Whether the pause touches a planned event, up to its deadline."""
     for event in planned:
         ends = (event.deadline_ns, event.end_ns, event.begin_ns)
         if event.begin_ns <= end_ns and begin_ns <= next(end for end in ends if end is not None):
@@ -422,7 +423,7 @@ def _planned(planned: list[Event], begin_ns: int, end_ns: int) -> bool:
 
 
 def _asked(case: Case) -> list[Event]:
-    """The planned events: few among all that happened."""
+    """The planned events of the target."""
     return [event for event in case.events if event.expect and event.target in {"", case.target}]
 
 

@@ -1,4 +1,4 @@
-"""Process restarts: a watched process that is not the one it was, or is gone."""
+"""Process restarts: a watched process that was replaced by a new one, or is gone."""
 
 from __future__ import annotations
 
@@ -31,26 +31,24 @@ from soakwatch_rules.wording.words import counted, duration, moment, some
 class ProcessRestart(Parameters):
     """Fails if a watched process restarted more than ``allowed`` times, or is gone at the end.
 
-    A restart is a change of the start time by more than 2 s (of the pid where there is no start time), a time of
-    ``process.up`` = 0 between two of 1, or an event ``process.restart``; ``process.exit`` is further evidence.
-    Reports within two samples of each other are one restart, two of the same kind are two. Not counted: the first
-    appearance, and what a planned event announced (``process.restart``: N, or the restarts that a planned ``reboot``
-    brings) between its start and its deadline; an announced restart that does not happen fails as well. A process
-    that is gone at the end fails whatever is allowed, unless an announced event is still under way; a further
-    instance that came after the start only warns.
+    A restart is a change of the start time by more than 2 s (of the pid if there is no start time), ``process.up`` = 0
+    between two readings of 1, or an event ``process.restart``; ``process.exit`` is further evidence. Reports within two
+    samples of each other are one restart, two of the same kind are two. Not counted: the first appearance, and
+    announced restarts between start and deadline of their event (``process.restart: N``, or those that a planned
+    ``reboot`` brings); an announced restart that does not happen fails too. A process that is gone at the end always
+    fails unless an announced event is still in progress; a further instance that appeared after the start only warns.
 
-    A child of a process of the same watch (``process.child``: a session, a worker of a pool) that ends, and another
-    that takes its place, is no restart; one that was there from the start and is replaced once, unannounced, warns.
+    If a child of a process of the same watch (``process.child``: a session, a worker of a pool) ends and another takes
+    its place, that is no restart; one that existed from the start and is replaced once, unannounced, warns.
 
-    Start times are compared at both ends of a gap, so a restart while the monitor was away is found. Counts have no
-    unit, times are UTC.
+    Start times are compared across gaps, so a restart while the monitor was away is found.
 
     How often wrong: every change of start time is found. Known weaknesses: two restarts between two samples count as
-    one unless events report both; a step of the device's clock can move a start time: with a ``clock.step`` event
-    between the samples and the same pid it is taken for that, and noted as uncertain.
+    one unless events report both. A step of the device's clock can move a start time: with a ``clock.step`` event
+    between the samples and the same pid it is taken for such a step, and noted as uncertain.
 
-    Neighbours: ``reboot`` for the whole device, ``core_dump`` and ``oom_kill`` for the cause, ``event_impact`` for
-    what it cost where it was announced.
+    Neighbours: ``reboot`` judges the whole device, ``core_dump`` and ``oom_kill`` the cause, ``event_impact`` the cost
+    of an announced restart.
 
     Parameters: ``allowed`` (below).
 
@@ -93,7 +91,7 @@ class ProcessRestart(Parameters):
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
-        """One finding an instance; one for a watch only if nothing ever matched it."""
+        """One finding for each instance; one for the whole watch only if nothing ever matched it."""
         series = {s.metric: s.between(case.window.begin_ns, case.window.end_ns).finite() for s in case.series}
         if label(case.object, "instance") is None:
             count = series.get("process.count")
@@ -128,6 +126,7 @@ class ProcessRestart(Parameters):
     ) -> Finding:
         apart_s = min((a for s in (up, starts) if s is not None and (a := spacing(s)) is not None), default=1.0)
         slack_ns = round(2e9 * apart_s)
+        # What happened: restarts, without those of children (sessions, workers) and without clock steps.
         own = [e for e in case.events if e.object == case.object and not e.expect]
         every = incidents((*changes(starts), *downs(up), *reported(own)), slack_ns)
         children = [i for i in every if of_child(i, child)]
@@ -136,6 +135,7 @@ class ProcessRestart(Parameters):
         stepped = [i for i in seen if _clock_step(i, clock_ns, slack_ns)]
         gone_ns = None if child is not None and len(child) and child.values[-1] > 0 else gone(up, starts, own)
         back = [i for i in seen if i not in stepped and not _last_exit(i, gone_ns, slack_ns)]
+        # What of it was announced, for this process or any.
         others = [e.begin_ns for e in case.events if _elsewhere(e, case)] + [i.end_ns for i in children]
         announced = _announced(case)
         reckoned = reckon(back, announced, case.window, "restart", slack_ns, others)
@@ -153,6 +153,7 @@ class ProcessRestart(Parameters):
             ),
             numbers={"restarts": float(len(back)), "planned": float(len(reckoned.planned))},
         )
+        # What is wrong: gone and not waited for, too many restarts, announcements that were not kept.
         waited = gone_ns is not None and any(
             i.begin_ns - slack_ns <= gone_ns and i.end_ns >= case.window.end_ns for i in announced
         )
@@ -180,7 +181,7 @@ class ProcessRestart(Parameters):
                 f"{_name(case)}: {reason}", InconclusiveReason.PENDING, "judge again after the deadline"
             )
         both = _times(up, starts)
-        begin_ns = int(both[0]) if both.size else case.window.begin_ns  # an instance may come late: that is told
+        begin_ns = int(both[0]) if both.size else case.window.begin_ns  # a late start is no gap; the reason states it
         blind = unseen(both, replace(case.window, begin_ns=begin_ns))
         if blind:
             return finding.undecided(
@@ -200,7 +201,7 @@ class ProcessRestart(Parameters):
 
 
 def _times(*some_series: Series | None) -> NDArray[np.int64]:
-    """When any of them was read. Mostly they were read together: then nothing needs to be sorted."""
+    """When any of the series was read; only series read at different times need sorting."""
     different: list[NDArray[np.int64]] = []
     for series in some_series:
         if series and not any(np.array_equal(series.time_ns, times) for times in different):
@@ -211,7 +212,7 @@ def _times(*some_series: Series | None) -> NDArray[np.int64]:
 
 
 def _facts(case: Case, unplanned: Sequence[Incident], gone_ns: int | None) -> Iterator[Fact]:
-    """That it is gone; of one that was away once and came back that it exited, which is what its moment is of."""
+    """That the process is gone; or, if it was away exactly once and came back, that it exited then."""
     if gone_ns is not None:
         yield Gone(gone_ns)
     elif len(unplanned) == 1 and unplanned[0].end_ns > unplanned[0].begin_ns:
@@ -224,20 +225,20 @@ def _name(case: Case) -> str:
 
 
 def _elsewhere(event: Event, case: Case) -> bool:
-    """Whether another process restarted, or a worker was replaced: that keeps what was announced of any."""
+    """Whether another process restarted or a worker was replaced, which may fulfil an announcement for any process."""
     born = event.kind == "process.restart" or (event.kind == "process.start" and "parent" in event.detail)
     return born and not event.expect and event.object != case.object
 
 
 def _clock_step(incident: Incident, clock_ns: list[int], slack_ns: int) -> bool:
-    """Whether nothing but a start time moved, and the clock stepped then; its steps are in order of time."""
+    """Whether only a start time moved while the clock stepped (``clock_ns`` is sorted)."""
     index = bisect_left(clock_ns, incident.begin_ns - slack_ns)
     stepped = index < len(clock_ns) and clock_ns[index] <= incident.end_ns + slack_ns
     return stepped and all(w.source == START_TIME for w in incident.witnesses)
 
 
 def _last_exit(incident: Incident, gone_ns: int | None, slack_ns: int) -> bool:
-    """Whether it is the exit from which the process did not come back."""
+    """Whether this is the exit after which the process did not come back."""
     only_exit = all(w.source == "exit" for w in incident.witnesses)
     return gone_ns is not None and only_exit and incident.begin_ns >= gone_ns - slack_ns
 

@@ -1,4 +1,4 @@
-"""Queue growth: slots that never come back, and queues that run full."""
+"""Queue growth: slots that are never freed, and queues that run full."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ _DAY_S = 86400.0
 _HOUR_S = 3600.0
 _MIN_SAMPLES = 16  # readings of one life
 _MARKS = 20
-_STEADY = 0.02  # change of the load from the first to the last third
-_WIDTH = 1.0  # a forecast is stated up to this relative width
+_STEADY = 0.02  # rise of the load from the first to the last third above which the load explains a fuller queue
+_WIDTH = 1.0  # widest interval of a forecast that is stated, as a share of the forecast
 _MAX_VALUE = 1e150
 
 
 class _Lifetime(NamedTuple):
-    """One life: the trends of its block minima and medians, upwards, and its end in seconds of the trends' axis."""
+    """One life, the trends of its block minima and medians (rising is positive), and its end on their time axis."""
 
     window: Window
     series: Series
@@ -49,29 +49,30 @@ class _Lifetime(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class QueueGrowth(Parameters):
-    """Says whether a queue fills up over time, or ran full.
+    """Fails if slots of a queue leak; warns if it fills up with the load, or ran full.
 
-    The window is cut into at most 96 blocks (15 min each in 24 h), and two series of them are judged by the trend
-    engine (``growth``): the block *minima* and the block *medians*. A slot that leaks is missing in every moment, so it
-    raises the minimum; a busier queue empties now and then all the same, so its minimum stays down while its median
-    climbs. Allowed are ``tolerance`` x ceiling per 24 h (queue.limit; without one, of the level), at least the floor
-    of the catalogue in all. Minima that grow faster at the end of the run with 95 % probability fail: leaked slots.
-    Medians that grow while the minima do not are load, not leak: with the load known a warning (it says whether the
-    load grew or the queue filled at a steady one), else inconclusive. Readings at or above the ceiling are a full
-    queue: marked, and a warning outside of phases named stress or spike. Each life between reboots is judged by
-    itself; one that fails decides, else the longest.
+    The window is cut into at most 96 blocks (15 min each in 24 h), and the trend engine (``growth``) judges two series
+    of them: the block *minima* and the block *medians*. A leaked slot is missing all the time, so it raises the
+    minimum; a busier queue still empties now and then, so only its median climbs. Allowed growth is ``tolerance`` x
+    ceiling (queue.limit; without one, x level) per 24 h, at least the catalogue's floor in total.
+    * Minima that grow faster than that at the end of the run with 95 % probability fail: leaked slots.
+    * Medians that grow while the minima do not are load, not a leak: with the load known a warning (it says whether
+      the load grew, or the queue filled at a steady load), else inconclusive.
+    * Readings at or above the ceiling are a full queue: marked, and a warning outside of phases named stress or spike.
+    Each life between reboots is judged by itself; one that fails decides, else the longest.
 
-    A failure states the time until the ceiling is reached: straight line through the blocks, turning about their
-    centre, 5 to 95 % of its slope; stated if the interval is narrower than the forecast. Unit and ceiling are those
-    of the series. How often wrong, measured on 60 seeds of a queue served at 20 packets a second with batch arrivals,
-    12 h at 1 s, limit 200: constant utilisation .7, .9, .95, .98: minima failed 0 % (inconclusive 0, 0, 13, 85 %); 30
-    or 15 % of the limit leaked within the run, evenly or in its last half: 100 % failed, with a forecast in 100 and
-    50 %; utilisation creeping from .8 to 1.02: 0 % failed, 72 % inconclusive, the rest warned for being full. Known
-    weaknesses: a queue that is never empty (utilisation over .97) wanders: inconclusive; polls see the depth of a
-    moment: the true minimum of a block may be lower; a leak smaller than the tolerance shows only in longer runs.
+    A failure states the time until the ceiling is reached: a straight line through the blocks, turned about their
+    centre by 5 to 95 % of its slope; stated only if the interval is narrower than the forecast.
 
-    Neighbours: ``drops`` counts what a full queue lost; ``growth`` judges memory, descriptors and connections alike;
-    ``performance_decline`` judges whether the device slowed down.
+    How often wrong, measured on 60 seeds of a queue served at 20 packets a second with batch arrivals, 12 h at 1 s,
+    limit 200: constant utilisation .7, .9, .95, .98: minima failed 0 % (inconclusive 0, 0, 13, 85 %); 30 or 15 % of the
+    limit leaked within the run, evenly or in its last half: 100 % failed, with a forecast in 100 and 50 %; utilisation
+    creeping from .8 to 1.02: 0 % failed, 72 % inconclusive, the rest warned for being full. Known weaknesses: a queue
+    that is never empty (utilisation over .97) wanders: inconclusive; polls see the depth of a moment, so the true
+    minimum of a block may be lower; a leak below the tolerance shows only in longer runs.
+
+    Neighbours: ``drops`` counts what a full queue lost, ``growth`` judges memory, descriptors and connections,
+    ``performance_decline`` whether the device slowed down.
 
     Parameters: ``tolerance``, ``shortest`` (below).
 
@@ -231,7 +232,7 @@ def _with_arithmetic(finding: Finding, lifetime: _Lifetime) -> Finding:
 
 
 def _with_full(case: Case, finding: Finding, series: Series) -> Finding:
-    """Marks the stretches in which the queue was full."""
+    """The finding with a mark for each stretch in which the queue was full."""
     ceiling = series.trait.ceiling
     numbers = {"highest": float(series.values.max(initial=0.0))}
     if ceiling is None or not 0 < ceiling < math.inf or series.trait.growth == "down":
@@ -249,7 +250,7 @@ def _with_full(case: Case, finding: Finding, series: Series) -> Finding:
 
 
 def _full(finding: Finding) -> Finding:
-    """A queue that was full warns, whatever else is said of it but a failure."""
+    """The finding with the times at which the queue was full; that turns a pass into a warning."""
     number = int(finding.numbers.get("full", 0.0))
     if not number:
         return finding
@@ -260,7 +261,7 @@ def _full(finding: Finding) -> Finding:
 
 
 def _forecast(lifetime: _Lifetime, trend: Trend) -> Forecast | None:
-    """When the line reaches the ceiling; None if it does not rise for certain, or the interval is too wide."""
+    """When the line reaches the ceiling; None unless it certainly rises and the interval is narrow enough."""
     line, ceiling = trend.line, lifetime.series.trait.ceiling
     if line is None or ceiling is None or lifetime.series.trait.growth == "down" or not (0 < line.low <= line.high):
         return None
@@ -272,7 +273,7 @@ def _forecast(lifetime: _Lifetime, trend: Trend) -> Forecast | None:
 
 
 def _load_change(case: Case, window: Window) -> float | None:
-    """Change of the load from the first to the last third of a window, as a ratio; None where it is not known."""
+    """Relative change of the load from the first to the last third of the window; None if it is not known."""
     account = LoadAccount.of(case.load)
     load = account.into(PACKETS) or account.demand()
     third = (window.end_ns - window.begin_ns) // 3

@@ -24,22 +24,22 @@ from soakwatch_rules.wording.words import counted, duration, moment, some
 class Reboot(Parameters):
     """Fails if the device rebooted more often than announced.
 
-    A reboot is a change of the boot id. Where no boot id can be compared: an uptime that falls, or is shorter than
-    the time since the previous sample, while the time of boot (time of sample - uptime, and ``system.boot.time``
-    where it is read) moved by more than 60 s. Planned events with ``reboot``: N allow N between their start and their
-    deadline, and fail if fewer come. A planned event with a ``cause`` allows only those whose reason, as the device
-    reports it, contains that word (``upgrade|reload``: one of them); where no reason is reported the finding says so.
+    A reboot is a change of the boot id. If no boot id can be compared, it is an uptime that falls, or is shorter than
+    the time since the previous sample, while the boot time (time of the sample - uptime, and ``system.boot.time`` if it
+    is read) moved by more than 60 s. Planned events with ``reboot: N`` allow N between their start and their deadline,
+    and fail if fewer come. A planned event with a ``cause`` allows only reboots whose reported reason contains that
+    word (``upgrade|reload``: one of them); if no reason is reported the finding says so.
 
-    Not a reboot: the wrap of a 32-bit uptime in hundredths of a second (every 497 days: the uptime goes on at what it
-    must be after the wrap); a step of the device's clock, which moves the boot time only; the restart of an agent
-    that counts its own uptime, if the boot time stays. Counts have no unit, times are UTC, limits seconds.
+    Not a reboot: the wrap of a 32-bit uptime in hundredths of a second (every 497 days, the uptime continues where it
+    must after a wrap); a step of the device's clock, which moves only the boot time; the restart of an agent that
+    counts its own uptime, if the boot time stays.
 
-    How often wrong: a boot id is never wrong, and compares across any gap. Known weaknesses: without one, a reboot
-    in a gap longer than the uptime after it still shows, two in one gap count as one; an agent's restart without a
-    boot time to contradict it counts as a reboot; with a boot time alone a large clock step is inconclusive.
+    How often wrong: a boot id is never wrong, and can be compared across any gap. Known weaknesses without one: a
+    reboot in a gap longer than the uptime after it still shows, but two in one gap count as one; an agent's restart
+    counts as a reboot if no boot time contradicts it; with a boot time alone a large clock step is inconclusive.
 
-    Neighbours: ``process_restart`` for one process, ``core_dump`` and ``oom_kill`` for causes, ``event_impact`` for
-    what one cost.
+    Neighbours: ``process_restart`` judges one process, ``core_dump`` and ``oom_kill`` causes, ``event_impact`` the
+    cost of a reboot.
 
     Parameters: ``allowed`` (below).
 
@@ -129,7 +129,7 @@ class Reboot(Parameters):
 
 
 def _blind(about: Series, uptime: Series | None, window: Window) -> str:
-    """What the readings leave out; boot ids may be read more seldom than the uptime."""
+    """The part of the window that neither series covers; a boot id may be read less often than the uptime."""
     return min(unseen(s.time_ns, window) for s in (about, uptime or about))
 
 
@@ -138,7 +138,7 @@ def _described(incident: Incident) -> str:
 
 
 def _contradicted(incident: Incident, boot_id: Series | None) -> bool:
-    """Whether only an event reports it, and the same boot id was read before and after."""
+    """Whether only an event reports the reboot while the boot id was the same before and after."""
     if boot_id is None or any(w.source != "event" for w in incident.witnesses):
         return False
     before, after = (

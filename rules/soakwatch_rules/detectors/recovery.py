@@ -1,4 +1,4 @@
-"""Recovery: after stress, is it as before, and since when?"""
+"""Recovery: does a level return after stress, and when?"""
 
 from __future__ import annotations
 
@@ -34,47 +34,49 @@ _CALM_S = 1800.0
 _CALM_READINGS = 400
 _MIN_SAMPLES_BEFORE = 16
 _MIN_EFFECTIVE = 4.0
-_LATELY = 0.1  # of the time after: a shorter last absence may be over in a moment
-_SURE = 0.01  # of a rise from repetition to repetition
+_LATELY = 0.1  # share of the time after: an absence shorter than this at its end may end in a moment
+_SURE = 0.01  # risk of calling a residue growing from repetition to repetition
 _WANDER = " independent samples"
 _WORST = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.WARN, Outcome.PASS)
 
 
 @dataclass(frozen=True, slots=True)
 class Recovery(Parameters):
-    """Says whether a level came back after stress, when, and what was left.
+    """Fails if a level did not return after stress; states when it returned and the residue.
 
-    Level and noise come from the calm before the first stress: the baseline phase next to it, else the last 30 min (400
-    readings) of the soak, else the imported baseline of an earlier run, where its samples are about as frequent. band =
-    max(``tolerance``·level, ``share`` of the range of the reading, the metric's floor, its quantum). Windows of the
-    time after (30 readings; more where the noise needs it) are *near* if |mean - level| + t(.95)·error <= band (TOST),
-    *outside* if |mean - level| - t(.995)·error > band and farther off than any window before the stress; the error
-    counts correlated readings as fewer. Recovered at the first near window after the last one outside: so a relapse is
-    seen, and the first entry of an oscillating level does not count; nor do means over whole turns while it swings
-    farther than the band (``stats.equivalence.returned``). Its *residue* (mean from there on less level) must be proven
-    inside the band as well.
+    Before: level and noise come from the calm before the first stress: the baseline phase next to it, else the last
+    30 min (400 readings) of the soak, else the imported baseline of an earlier run with about the same sampling rate.
+    Band = max(``tolerance``·level, ``share`` of the range of the metric, the metric's floor, its quantum).
 
-    pass: recovered within ``within`` (0: the recovery phase, else ``look`` s), residue inside the band. fail: the
-    last window, or the residue, is proven outside; or it came back too late. warn: it settled at another level in the
-    harmless direction (less memory), what is left grows from repetition to repetition, or what is left is no more than
-    the series moved by itself before the stress (a daily wave, a cache that fills): 1.5 times the range of its means
-    over stretches of an eighth of the calm or the time after, the first tenth left out; or memory keeps up to ``kept``
-    of its level after one stress, as allocators and caches do (it fails if more is left from repetition to repetition).
-    Noise of that size passes, with the residue that it would hide. inconclusive: too little before or after, too noisy,
-    or another load than before.
+    After: windows of 30 readings (more if the noise requires it) are *near* if |mean - level| + t(.95)·error <= band
+    (TOST), and *outside* if |mean - level| - t(.995)·error > band and farther off than any window before the stress;
+    correlated readings count as fewer. It recovered at the first near window after the last one outside, so a relapse
+    is seen and the first crossing of an oscillating level does not count, nor do means over whole swings wider than the
+    band (``stats.equivalence.returned``). The *residue* (mean from there on minus level) must be proven inside the band
+    too.
+
+    pass: recovered within ``within`` (0: the recovery phase, else ``look`` s) and residue inside the band.
+    fail: the last window or the residue is proven outside, or it returned too late.
+    warn: it settled at another level in the harmless direction (less memory); the residue grows from repetition to
+    repetition; the residue is no more than the series moved by itself before the stress (a daily wave, a cache that
+    fills), which is 1.5 times the range of its means over stretches of an eighth of the calm or of the time after,
+    without the first tenth; memory keeps up to ``kept`` of its level after one stress, as allocators and caches do (it
+    fails if the residue grows from repetition to repetition).
+    inconclusive: too few samples before or after, too noisy, or another load than before. Noise as large as its own
+    movement passes, and the finding states the residue that it would hide.
 
     How often wrong, on 300 seeded signals a shape (band 5 %, readings each 10 s, 1 h before, 2 h after; returns as a
     step, exponential, oscillating, with a relapse of 5 min, or after half of the time): none failed. White noise or
     AR(1) .9 of sd 1 and 3 %: all pass but one, the time wrong by 0 to 90 s (median; swinging each 240 s: 110 s early,
-    each 600 s: 50 s); AR(1) .97 of sd 3 %: 78 to 85 % pass, else inconclusive. What never comes back fails in 98 to 100
-    %. A residue as large as the band passes in 5 to 10 %, one of twice the band never (sd 3 %: white 100 % fail, .9 53
-    %, .97 40 %, else inconclusive). Known weaknesses: a relapse shorter than a window may not be seen; what wanders
-    over more than a tenth of the time after is mostly inconclusive; a leak between the first stress and the last counts
-    as residue; without a load series it is unknown whether it is the same.
+    each 600 s: 50 s); AR(1) .97 of sd 3 %: 78 to 85 % pass, else inconclusive. What never returns fails in 98 to 100 %.
+    A residue as large as the band passes in 5 to 10 %, one of twice the band never (sd 3 %: white 100 % fail, .9 53 %,
+    .97 40 %, else inconclusive). Known weaknesses: a relapse shorter than a window may not be seen; what wanders over
+    more than a tenth of the time after is mostly inconclusive; a leak between the first and the last stress counts as
+    residue; without a load series it is unknown whether the load was the same.
 
     Neighbours: ``event_impact`` measures the outage of an event, ``growth`` judges what rises again later,
     ``cpu_spike`` the stress itself, ``management_isolation`` whether the device answered meanwhile, ``reboot`` and
-    ``process_restart`` a device that only recovered by restarting (it is judged here too, and the finding says so).
+    ``process_restart`` a device that only recovered by restarting (judged here too; the finding says so).
 
     Parameters: ``tolerance``, ``share``, ``kept``, ``within``, ``look``, ``load`` (below).
 
@@ -152,7 +154,7 @@ class Recovery(Parameters):
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
-        """One finding a series; the worst episode decides."""
+        """One finding a series, decided by its worst episode."""
         if not case.series:
             return (absent(self, case, "metric that stress could change"),)
         return tuple(self._of(case, series) for series in case.series)
@@ -316,7 +318,7 @@ class Recovery(Parameters):
         return replace(judged, reason=text)
 
     def _since(self, after: Series, back: Return, episode: Episode) -> float:
-        """From the end of the stress to the first reading of the window."""
+        """Seconds from the end of the stress to the first reading of the recovered window."""
         if back.last is None or back.index is None:
             return 0.0
         return max(0.0, (int(after.time_ns[back.index]) - episode.stress.end_ns) * 1e-9)
@@ -342,7 +344,7 @@ class Recovery(Parameters):
         numbers = {"episodes": float(len(judged)), "recovered": float(sum(j.seconds is not None for j in judged))}
         doubts, grown = self._doubts(case, series, judged, judgeds), self._grows(series, judgeds)
         kept = [j for j in judged if j.kept]
-        if grown is not None and kept and worst.outcome is not Outcome.FAIL:  # what one stress may leave, many may not
+        if grown is not None and kept and worst.outcome is not Outcome.FAIL:  # one stress may leave it, many may not
             worst = replace(kept[-1], outcome=Outcome.FAIL)
         outcome, reason = worst.outcome, f"{name_of(series)}: {worst.reason}"
         if len(judged) > 1:
@@ -394,7 +396,7 @@ class Recovery(Parameters):
         )
 
     def _grows(self, series: Series, judgeds: Sequence[JudgedEpisode]) -> float | None:
-        """The rise of the residue from repetition to repetition, if there is one in the bad direction."""
+        """The rise of the residue per repetition, if it is significant and in the bad direction; else None."""
         backs = [j.back for j in judgeds if j.back is not None]
         answer = trend(np.array([b.residue for b in backs]), np.array([b.residue_error for b in backs]))
         if answer is None or abs(answer.step) * (len(backs) - 1) <= max(
@@ -426,17 +428,17 @@ class Recovery(Parameters):
 
 
 def _kept(series: Series) -> bool:
-    """Whether it is a maximum that is kept from the start on: a maximum per sample falls now and then."""
+    """Whether it is a maximum since the start, which never falls; a maximum per sample falls now and then."""
     return label(series.object, "quantile") == "max" and bool(np.all(np.diff(series.values) >= 0))
 
 
 def _outside(back: Return, band: float) -> bool:
-    """Whether the residue is proven outside."""
+    """Whether the residue is proven outside the band."""
     return abs(back.residue) - student_quantile(back.freedom, OUT) * back.residue_error > band
 
 
 def _t(back: Return) -> float:
-    """Standard errors beyond the band at which a residue is proven outside in four of five cases."""
+    """Standard errors beyond the band from which a residue is proven outside with 80 % probability."""
     return float(student_quantile(back.freedom, OUT) + student_quantile(back.freedom, 0.8))
 
 

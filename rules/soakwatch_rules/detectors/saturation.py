@@ -1,4 +1,4 @@
-"""Saturation: what has a limit and reached it."""
+"""Saturation: a resource that reached its limit."""
 
 from __future__ import annotations
 
@@ -29,20 +29,21 @@ from soakwatch_rules.traits import Family, Guide, Limit, Traits, Words
 from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
 
 _SHARE: Final = "1"
-_FULL = 0.999  # of the limit: nothing fits in any more
-_FILES_FULL = 0.99  # of a file system, whose last hundredth is the superuser's
-_STILL = 0.005  # of the limit: what moves less stands
-_BEGIN = 0.01  # of the window: what was full then was so from the start
-_ROSE = 0.02  # of the limit, from the first quarter to the last: less is no climb to forecast
+_FULL = 0.999  # share of the limit: nothing fits in any more
+_FILES_FULL = 0.99  # share of a file system, whose last hundredth is reserved for the superuser
+_STILL = 0.005  # share of the limit: what moves by less is constant
+_BEGIN = 0.01  # share of the window: what is full by then was full from the start
+_ROSE = 0.02  # share of the limit: rising by less from the first to the last quarter is no climb to forecast
 _DAY_S = 86400.0
 _MAX_VALUE = 1e150
 _MAX_MARKS = 50
 
 
 class _Resource(NamedTuple):
-    """What is used up: how it is called by its label, what follows when it is full, and the counter of refusals.
+    """A limited resource: its name, the label that names one, what follows when it is full, and the failure counter.
 
-    ``refuses``: reaching the limit is a failure by itself; else only what the counter counted, or a warning.
+    ``refuses``: reaching the limit fails by itself; otherwise only if the counter rose, else it warns. ``instead``:
+    the metric that is judged in place of this one if it has a limit.
     """
 
     name: str
@@ -78,13 +79,13 @@ _THINGS: Final = {
     ),
     "system.memory.swap.usage": _Resource("swap", "", "memory cannot be swapped out", refuses=False),
 }
-_EVEN: Final = 3.0  # times the median distance of readings, that the longest has at most
+_EVEN: Final = 3.0  # the longest distance of readings is at most this many medians
 _FILES: Final = frozenset({"system.filesystem.usage", "system.filesystem.inodes.usage"})
 
 
 @dataclass(frozen=True, slots=True)
 class _Full:
-    """A stretch at the limit: its share of the limit, whether it was so from the start, asked for, and refused."""
+    """A stretch at the limit: its shares of the limit, whether it began at the start, was planned, and what failed."""
 
     window: Window
     highest: float
@@ -102,29 +103,29 @@ class _Full:
 
 @dataclass(frozen=True, slots=True)
 class Saturation(Parameters):
-    """Says whether a resource with a limit reached it: session and connection tables, queues, open files, file
-    systems and their inodes, memory of sockets, orphaned TCP sockets, memory pools, swap.
+    """Fails if a resource reached its limit: session and connection tables, queues, open files, file systems and their
+    inodes, memory of sockets, orphaned TCP sockets, memory pools, swap.
 
     The limit is the one that the device states (the ceiling of the catalogue); a share in use has 100 %. A resource
-    is full from a sample of at least ``enter`` of the limit until one below ``leave`` of it, for at least ``lasting``
-    and two samples.
+    is full from a sample of at least ``enter`` of the limit until one below ``leave``, for at least ``lasting`` and two
+    samples.
 
-    fail: a resource that became full during the run and refuses service then (tables, queues, open files; a file
-    system that is at 99 % or still full at the end), one that was at its very limit (99.9 %) even if from the start,
-    and a pool or queue whose failure counter rose meanwhile, or a pool at its very limit. warn: anything else, and
-    what was full in phases named stress or spike only, or was announced. A file system that is full all the time and
-    never changes is a read-only image, and a pool that is full all the time was built so: not applicable.
+    fail: a resource that refuses service became full during the run (tables, queues, open files; a file system at 99 %
+    or still full at the end); such a resource at its very limit (99.9 %), even from the start; a pool or queue whose
+    failure counter rose meanwhile; a pool at its very limit. warn: anything else, and what was full only in phases
+    named stress or spike, or was announced. Not applicable: a file system that is full all the time and never changes
+    (a read-only image), and a pool that is always full (built so).
 
-    For a rising resource the time at which it reaches its limit is forecast (the trend engine of ``growth``, line
-    through the blocks after the bend); it warns if that is less than ``ahead`` away. The memory of the machine is
-    left to ``growth`` and ``oom_kill``: a cache uses what is free.
+    For a rising resource the rule forecasts when it reaches the limit (the trend engine of ``growth``, line through the
+    blocks after the bend) and warns if that is less than ``ahead`` away. The memory of the machine is left to
+    ``growth`` and ``oom_kill``, since caches use what is free.
 
     How often wrong: `soakwatch rules saturation` shows the measured table. Known weaknesses: a resource that is full
-    for less than two samples is not seen; a device that evicts old entries keeps its table full on purpose; a limit
-    that the device does not state is unknown; the limit is the one stated last.
+    for less than two samples is not seen; a device that evicts old entries keeps its table full on purpose; limits that
+    the device does not state are unknown, and the last one stated counts.
 
-    Neighbours: ``growth`` and ``queue_growth`` judge the way there, ``drops`` what a full queue lost, ``level`` a
-    limit of one's own, ``cpu_saturation`` the CPU.
+    Neighbours: ``growth`` and ``queue_growth`` judge the way there, ``drops`` what a full queue lost, ``level`` a limit
+    of the plan, ``cpu_saturation`` the CPU.
 
     Parameters: ``enter``, ``leave``, ``lasting``, ``ahead``.
 
@@ -268,7 +269,7 @@ class Saturation(Parameters):
             ]
         )
         reason = f"{name}: {texts}"
-        # "/var ran full" of a file system with free space, whose inodes are used up, would be false
+        # "/var ran full" would be false for a file system with free space whose inodes are used up: name the resource
         happened = Happened(name, "was full" if reported[0].first else "ran full")
         finding = replace(finding, facts=(*finding.facts, happened))
         if failing:
@@ -298,7 +299,7 @@ class Saturation(Parameters):
         return resource.counter != "" and not full.first and full.highest >= _FULL
 
     def _forecast(self, case: Case, series: Series, limit: float) -> Forecast | None:
-        """When it is full if it goes on like this; None where it does not climb for certain."""
+        """When the limit is reached at the present rate; None unless the resource certainly climbs."""
         value, quarter = series.values, len(series) // 4
         if quarter < 8 or float(np.median(value[-quarter:]) - np.median(value[:quarter])) < _ROSE * limit:
             return None
@@ -324,7 +325,7 @@ class Saturation(Parameters):
 
 
 def _steady(series: Series, window: Window) -> bool:
-    """Whether it was read evenly from end to end: what comes less often than the polls lacks no reading."""
+    """Whether it was read evenly over the window; a metric read less often than the polls misses no reading."""
     apart = np.diff(series.time_ns)
     return (
         bool(apart.size)
@@ -355,7 +356,7 @@ def _percent(share: float) -> str:
 
 
 def _amount(limit: float, series: Series) -> str:
-    """The limit as people say it.
+    """The limit in words.
 
     >>> from soakwatch_rules.signals import readings
     >>> _amount(6e6, readings("system.sessions", np.zeros(0), 1.0))

@@ -1,4 +1,4 @@
-"""Session flaps: a session with a peer that went down, or whose prefixes are gone; another master, another tree."""
+"""Session flaps: a session with a peer that went down or lost its prefixes; a new master, another spanning tree."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ _FLAPS = "network.session.flaps"
 _PREFIXES = "network.session.prefixes"
 _ROLE = "network.session.role"
 _TOPOLOGY = "network.topology.changes"
-_NEAR_NS = 60 * 10**9  # a device's log and what is polled date the same thing so far apart at most
-_MOST = 20  # findings on single sessions; the others are told together
+_NEAR_NS = 60 * 10**9  # a log line and a poll may date the same thing this far apart
+_MOST = 20  # findings on single sessions; the rest share one finding
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """One session with what befell it: times down that nothing excuses, with why, and what is still open."""
+    """One session: the times down that nothing excuses, with why, and announcements that are still pending."""
 
     series: Series
     faulty: tuple[tuple[Down, str], ...]
@@ -56,7 +56,6 @@ class Judged:
 
     @property
     def name(self) -> str:
-        """What a person calls it."""
         return session_name(self.series.object)
 
 
@@ -64,27 +63,27 @@ class Judged:
 class SessionFlap(Parameters):
     """Fails if a session with a peer (BGP, OSPF, IS-IS, BFD, a member of a bundle, a tunnel) that was up goes down.
 
-    A session goes down when its state says so; when an uptime goes back to less than the time between two readings, or
-    the device's count of changes rises, though both readings find it up; when the device no longer lists it while it
-    answers (of a tunnel that only warns: clients come and go); or when a log line or trap reports it. Reports of one
-    peer within a minute of each other are one. A session that stands but whose accepted prefixes fall below
-    ``prefixes`` of their usual number for ``settle`` fails as well. A new master (VRRP, HSRP) and changes of the
-    spanning tree warn; ``role_changes`` of them fail.
+    A session goes down if its state says so; if its uptime falls below the time between two readings, or the device's
+    count of changes rises, although both readings find it up; if the device no longer lists it while it answers (for a
+    tunnel this only warns, since clients come and go); or if a log line or trap reports it. Reports on one peer within
+    a minute of each other are one. A session that stays up fails too if its accepted prefixes fall below ``prefixes``
+    of their usual number for ``settle``. A new master (VRRP, HSRP) and changes of the spanning tree warn;
+    ``role_changes`` of them fail.
 
-    Excused is what begins between the begin and the deadline of an announced event (an intervention with ``expect`` or
-    a deadline; ``session.down``: N for exactly N sessions) and is back by that deadline; an event without a deadline
-    ends when it ends. What merely happened excuses nothing. A session that was never up warns and is not judged;
-    one that appears later is judged from then on.
+    Excused is what begins between start and deadline of an announced event (an intervention with ``expect`` or a
+    deadline; ``session.down: N`` for exactly N sessions) and is back by the deadline, or, without one, by the event's
+    end. Unannounced events excuse nothing. A session that was never up warns and is not judged; one that appears later
+    is judged from then on.
 
-    A list that the device does not answer while it answers all else (a command that hangs) is missing: of its sessions
-    the rule is inconclusive, unless they were down at other times.
+    If the device does not answer the list of sessions but everything else (a command that hangs), the list is missing:
+    its sessions are inconclusive unless they were down at other times.
 
-    How often wrong: a state that is read down is down. Known weaknesses: without uptime and count, a session that is
-    down for less than the distance of two readings is missed; several in a stretch between readings count as one where
-    the device does not count; an agent that drops rows of its table while it is overworked looks like lost sessions;
-    router identities in log lines are not known to be addresses of peers.
+    How often wrong: a state that reads down is down. Known weaknesses: without uptime and count, a session that is down
+    for less than the distance of two readings is missed, and several times down between two readings count as one; an
+    overloaded agent that drops rows of its table looks like lost sessions; router ids in log lines are not known to be
+    addresses of peers.
 
-    Neighbours: ``reboot`` and ``process_restart`` for the cause, ``event_impact`` for what it cost the traffic.
+    Neighbours: ``reboot`` and ``process_restart`` judge the cause, ``event_impact`` the cost for the traffic.
 
     Parameters: ``allowed``, ``prefixes``, ``settle``, ``role_changes`` (below).
 
@@ -130,7 +129,7 @@ class SessionFlap(Parameters):
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
-        """One finding for each session with a fault, and one for all the others."""
+        """One finding for each session with a fault, and one for all others."""
         cut = [s.between(case.window.begin_ns, case.window.end_ns).finite() for s in case.series]
         of = {(s.metric, s.object): s for s in cut if len(s)}
         ups = [s for (metric, _), s in sorted(of.items()) if metric == _UP]
@@ -174,7 +173,7 @@ class SessionFlap(Parameters):
         return replace(draft(self, case, series), unit="{flap}")
 
     def _too_much(self, each: Judged) -> bool:
-        """More often than allowed, or at the end or a deadline not back, which is never allowed."""
+        """Whether it went down more often than allowed, or was not back at the end or by a deadline."""
         lasting = any(why or down.end_ns is None for down, why in each.faulty)
         return len(each.faulty) > self.allowed or lasting
 
@@ -201,7 +200,7 @@ class SessionFlap(Parameters):
         )
 
     def _unread(self, case: Case, found: Sequence[tuple[Judged, tuple[Window, str]]]) -> list[Finding]:
-        """The sessions whose list could not be read for a while: what became of them then is not known."""
+        """The sessions whose list could not be read for a while, as one inconclusive finding."""
         if not found:
             return []
         names = session_names([each for each, _ in found])
@@ -242,7 +241,7 @@ class SessionFlap(Parameters):
             )
 
     def _reported(self, case: Case, left: list[Event], ups: list[Series], account: Account) -> Iterator[Finding]:
-        """What only the device's log or a trap told: one finding for each peer."""
+        """One finding for each peer that only the device's log or a trap reports."""
         peers: dict[str, list[Event]] = {}
         for event in sorted(left, key=lambda e: e.begin_ns):
             if case.window.begin_ns <= event.begin_ns < case.window.end_ns:
@@ -298,7 +297,7 @@ class SessionFlap(Parameters):
     def _calm(
         self, case: Case, judged: list[Judged], roles: list[Series], account: Account, told: set[str]
     ) -> tuple[Finding, ...]:
-        """What is said of all the sessions that have no finding of their own."""
+        """The finding on all sessions that have none of their own."""
         rest = [each for each in judged if each.series.object not in told and bool(np.any(each.series.values > 0))]
         if not rest and (judged or not roles or any(series.object in told for series in roles)):
             return ()
@@ -369,8 +368,8 @@ def _lasts(down: Down, case: Case) -> float:
 
 
 def _told(event: Event, downs: Sequence[Down], peers: Collection[str], peer: str) -> bool:
-    """Whether a report is of a time down that was polled of a peer; one that names nobody who is polled (a router
-    identity, none at all) may be of any session."""
+    """Whether a report belongs to one of the polled times down of this peer. A report that names no polled peer (a
+    router id, or none) may belong to any session."""
     named = event.detail.get("peer", "")
     if named != peer and named in peers:
         return False

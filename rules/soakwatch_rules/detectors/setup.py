@@ -1,4 +1,4 @@
-"""Set-up: what the fingerprint of a machine says that limits results or makes them vary."""
+"""Set-up: settings of a machine that limit results or make them vary."""
 
 from __future__ import annotations
 
@@ -23,50 +23,50 @@ _CHANGE: Final = "setup.change"
 _ACTIONS: Final = ("ignore", "warn", "fail")
 _OUTCOMES: Final = {"warn": Outcome.WARN, "fail": Outcome.FAIL}
 _CHECKS: Final = ("pcie", "duplex", "firmware", "numa", "governor", "turbo", "cstates", "spread", "change")
-_MOST = 6  # of what a sentence lists
+_MOST = 6  # items listed in a sentence
 
 
 @dataclass(frozen=True, slots=True)
 class Setup(Parameters):
-    """Warns of what is known to limit a machine, or to make its results vary, with the remedy in the sentence.
+    """Warns of settings that limit a machine or make its results vary, with the remedy in the sentence.
 
-    It reads what the target reported of itself as the run began: hosts by the agent, SSH or as the local machine,
-    network devices by SNMP or their command line. One finding for each thing that is amiss:
+    It reads what the target reported of itself at the start of the run: hosts by the agent, SSH or as the local
+    machine, network devices by SNMP or their command line. One finding for each problem:
 
-    * ``pcie``: a network card whose PCIe link has fewer lanes than the card could do, or whose slot is slower than the
-      card, whatever driver it is bound to (``vfio-pci`` too). Interfaces that are down are left out: they may rest. A
-      speed below that of card and slot is not judged: cards lower it at rest, and nobody knows the load as it was read.
+    * ``pcie``: a network card whose PCIe link has fewer lanes than the card, or whose slot is slower than the card,
+      whatever driver it is bound to (``vfio-pci`` too). Interfaces that are down are left out, since they may rest. A
+      lower speed than card and slot allow is not judged: cards lower it when idle, and the load at that time is
+      unknown.
     * ``duplex``: an interface with hardware that runs half duplex.
     * ``firmware``: network cards or modules of one model with different firmware, software or drivers.
-    * ``numa``: a card whose packets are handled by cores of another memory node only: by the cores that poll where a
-      program drives the card, else by those of its interrupts.
+    * ``numa``: a card whose packets are handled only by cores of another memory node: the cores that poll if a program
+      drives the card, else those of its interrupts.
     * ``governor``: a frequency governor other than ``performance`` (or the energy preference ``performance``) on a
-      generator, or on a device whose cores poll; governors that differ between cores, on any. Elsewhere a device is
-      judged as it is shipped: a clock that follows the load is part of it, and only reported.
+      generator, or on a device whose cores poll; on any machine, governors that differ between cores. Other devices are
+      judged as shipped: a clock that follows the load is part of them and only reported.
     * ``turbo``: turbo on for some cores, off for others.
     * ``cstates``: idle states with an exit latency above ``exit_latency`` (µs) enabled where cores poll.
-    * ``spread``: at most a quarter of the cores do ``share`` of the work of receiving (softirq time) and spend ``busy``
-      of their time on it, while the others are idle for ``idle`` of theirs; cores that poll or are kept apart do not
-      count, and of fewer than 4 cores nothing is said. Without the times of cores: an RSS table, or interrupts, that
-      use a quarter or less of the queues or cores that they could use.
-    * ``change``: the set-up at the end of the run is not that of its begin.
+    * ``spread``: at most a quarter of the cores do ``share`` of the receive work (softirq time) and spend ``busy`` of
+      their time on it, while the others are idle for ``idle`` of theirs. Polling and isolated cores do not count; with
+      fewer than 4 cores nothing is judged. If core times are unknown: an RSS table, or interrupts, that use a quarter
+      or less of the available queues or cores.
+    * ``change``: the set-up at the end of the run differs from that at its start.
 
-    That cores poll is known from the plan (``poll_mode``), from DPDK or VPP where they answer, from cores that the
-    system keeps apart, or from cards that are bound to a driver for programs on a host with huge pages.
+    Cores are known to poll by the plan (``poll_mode``), by DPDK or VPP if they answer, by isolated cores, or by cards
+    bound to a user-space driver on a host with huge pages.
 
-    What was not reported is not judged, and the finding says what that is; where nothing could be judged it is not
-    applicable. The monitor's own machine is not judged. A target whose set-up is sound has not proven anything: this
-    alone lets no run pass.
+    What was not reported is not judged but named; if nothing could be judged it is not applicable. The monitor's own
+    machine is not judged. A sound set-up proves nothing about the device: it alone lets no run pass.
 
-    How often wrong: it reads settings, it does not estimate; ``spread`` says nothing where the load is even, at any
-    level. Known weaknesses: a link that trained down to a lower speed with all its lanes is not found, for at rest it
-    looks the same (the set-up in the report has the speed); nor is a slow slot where the system does not say what the
-    slot could do (it is read with Python on the host only); a card with more lanes
-    than its ports need is warned of in a slot that suffices (the sentence has both figures); an RSS table may leave
-    queues out on purpose; idle states matter little to cores that never rest.
+    How often wrong: it reads settings and does not estimate; ``spread`` is silent at an even load of any level. Known
+    weaknesses: a link that trained to a lower speed with all its lanes is not found, since it looks the same when idle
+    (the set-up in the report shows the speed), nor is a slow slot if the system does not report the slot's speed (read
+    with Python on the host only); a card with more lanes than its ports need is warned of in a slot that suffices (the
+    sentence has both figures); an RSS table may leave out queues on purpose; idle states matter little to cores that
+    never rest.
 
-    Neighbours: ``generator_health`` judges what the generator reports, ``cpu_saturation`` cores that are at the top,
-    ``drops`` the packets that a backlog lost.
+    Neighbours: ``generator_health`` judges what the generator reports, ``cpu_saturation`` saturated cores, ``drops``
+    the packets that a backlog lost.
 
     Parameters: an action each (``ignore``, ``warn`` or ``fail``), and four numbers (below).
 
@@ -129,7 +129,7 @@ class Setup(Parameters):
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
-        """One finding for each thing that is amiss; one for the target where nothing is."""
+        """One finding for each problem; one for the target if there is none."""
         finding = draft(self, case)
         if case.role == MONITOR:
             reason = "its role is monitor: how it is set up says nothing of the device"
@@ -184,7 +184,7 @@ class Setup(Parameters):
 
 
 def _polling(case: Case, machine: Machine) -> str:
-    """What says that cores poll; "" where nothing does."""
+    """The evidence that cores poll; "" if there is none."""
     if case.facts.polling:
         return next(iter(case.facts.polling.values()))
     cards = [card for card in machine.cards if card.in_user_space]
@@ -192,13 +192,13 @@ def _polling(case: Case, machine: Machine) -> str:
 
 
 def _polled(case: Case) -> Cores:
-    """The cores that are known to poll, by number."""
+    """The numbers of the cores that are known to poll."""
     numbers = [name.removeprefix("core=") for name in case.facts.polling]
     return frozenset(int(number) for number in numbers if number.isdecimal())
 
 
 def _changes(case: Case) -> Look:
-    """What was not the same at the end."""
+    """The settings that changed during the run."""
     amiss = []
     for event in case.events:
         if event.kind == _CHANGE:

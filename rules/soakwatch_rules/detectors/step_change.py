@@ -1,4 +1,4 @@
-"""Step change: a level that changes at once and stays."""
+"""Step change: a level that changes suddenly and stays changed."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from soakwatch_rules.traits import Guide, Traits, Words
 from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
 
 _WIDTH = 8  # blocks in a window
-_PIECES = 4  # windows that the usual difference of windows is known from
+_PIECES = 4  # windows that a life needs, so that the usual difference of windows is known
 _NEAR_S = 120.0
 _NEAR = 3.0  # cadences
 
 
 @dataclass(frozen=True, slots=True)
 class ExplainedStep:
-    """A step of one life, the moment it happened, and what explains it."""
+    """A step of one life, when it happened, and what explains it."""
 
     step: Step
     time_ns: int
@@ -39,27 +39,27 @@ class ExplainedStep:
 class StepChange(Parameters):
     """Warns of a lasting step: a level that changed within minutes, stayed changed, and has no explanation.
 
-    Each life is cut into blocks of ``lasting``/8 (at least one reading), each the median of the means of its fifths.
-    d(t) is the median of the eight blocks after t less that of the eight before. A step is where |d| is largest and
-    above max(``rise``·level, ``sigmas``·sigma, two quanta, the metric's floor), level the higher of both sides, sigma =
-    1.4826·MAD of all d of the life, and where a step leaves less squares in the two windows than a straight line. sigma
-    is taken from the very differences that are judged, so whatever correlation the noise has is in it and no model of
-    the noise is needed. Not steps: changes that take back at least half of what came gradually before, or are taken
-    back so before the next one (a collected heap), what undoes such a change within four windows, and four or more
-    changes that go back and forth between the same levels (a cycle).
+    Each life is cut into blocks of ``lasting``/8 (at least one reading); a block's value is the median of the means of
+    its fifths. d(t) is the median of the eight blocks after t minus that of the eight before. A step is where |d| is
+    largest and exceeds max(``rise``·level, ``sigmas``·sigma, two quanta, the metric's floor), and where a step fits the
+    two windows better (least squares) than a straight line. Level is the higher of both sides; sigma is 1.4826·MAD of
+    all d of the life. As sigma comes from the very differences that are judged, it includes any correlation of the
+    noise and needs no model of it. Not steps: a sudden change that takes back at least half of the gradual change
+    before it, or is itself taken back gradually before the next one (a collected heap); what undoes such a change
+    within four windows; four or more changes back and forth between the same levels (a cycle).
 
-    A step is explained by an event, or the boundary of a phase, within max(2 min, 3 samples), or by a change of the
-    offered load of more than ``load`` there: then it passes and the explanation is reported. It never fails.
+    A step is explained by an event or a phase boundary within max(2 min, 3 samples), or by a change of the offered load
+    by more than ``load``: then it passes and the explanation is reported. It never fails.
 
-    How often wrong, measured on 300 seeded synthetic signals a shape (24 h, a reading a minute, noise sd 1 %):
-    no step is reported (0 of 300) of white noise (sd 1, 5, 20 %), AR(1) .9 to .999, sawteeth of 20 min to 9 h, warm-ups
-    of 60 % with a time constant of 10 min to 4 h, readings in steps of 4 and 20 %, 1 % outliers, gaps of 20 % and 3 h,
-    leaks of 50 to 300 %, waves of 2 h to a day and batch jobs each 6 h; 1 of 300 of a cache that fills by 60 % within
-    1 h. Steps of 12 % and more are found in over 99 % (10 %: 1 %), the moment exact in the median; 50 % under white
-    noise of sd 20 % in 93 %, 30 % under AR(1) .9 of sd 5 % in 90 %. Known weaknesses: a step in the first or
-    last ``lasting`` of a life, or across a gap of more than half of it, is not seen; a change that takes more than
-    about half of ``lasting`` is a ramp; one that is undone sooner is a bump or a spike; a level that switches all the
-    time raises sigma until nothing is seen; two turns of a cycle are reported as steps.
+    How often wrong, measured on 300 seeded synthetic signals a shape (24 h, a reading a minute, noise sd 1 %): false
+    steps in 0 of 300 of white noise (sd 1, 5, 20 %), AR(1) .9 to .999, sawteeth of 20 min to 9 h, warm-ups of 60 % with
+    a time constant of 10 min to 4 h, readings in steps of 4 and 20 %, 1 % outliers, gaps of 20 % and 3 h, leaks of 50
+    to 300 %, waves of 2 h to a day and batch jobs each 6 h; in 1 of 300 of a cache that fills by 60 % within 1 h. Steps
+    of 12 % and more are found in over 99 % (10 %: 1 %), the moment exact in the median; 50 % under white noise of sd
+    20 % in 93 %, 30 % under AR(1) .9 of sd 5 % in 90 %. Known weaknesses: a step in the first or last ``lasting`` of a
+    life, or across a gap longer than half of it, is not seen; a change that takes more than about half of ``lasting``
+    is a ramp; one that is undone sooner is a bump or a spike; a level that switches all the time raises sigma until
+    nothing is seen; two turns of a cycle are reported as steps.
 
     Neighbours: ``growth`` judges slow change, ``cpu_spike`` short peaks, ``recovery`` the level after stress.
 
@@ -173,7 +173,7 @@ class StepChange(Parameters):
         )
 
     def needed_s(self, apart_s: float) -> float:
-        """The shortest life that can be judged, at a reading every ``apart_s``."""
+        """The shortest life in seconds that can be judged, with a reading every ``apart_s``."""
         return _PIECES * _WIDTH * max(self.lasting / _WIDTH, apart_s)
 
     def _undecided(self, finding: Finding, lifetimes: tuple[Life, ...], apart: float | None) -> Finding:

@@ -1,4 +1,4 @@
-"""Tenant isolation: does a change of the load of one tenant cost the others?"""
+"""Tenant isolation: does a change of one tenant's load affect the others?"""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 _RISK: Final = 0.05
-_LEAST: Final = 3  # bins with the load raised, and at its base
-_SETTLE_S: Final = 120.0  # after an event that is no tenant's
+_LEAST: Final = 3  # bins needed with the load raised, and with it at its base
+_SETTLE_S: Final = 120.0  # after an event that is not the tenant's own
 _WORST: Final = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.WARN, Outcome.PASS)
 _APART: Final = "raise the load of one tenant at a time, while the others send as before"
 _AGAIN: Final = "raise its load for some minutes and lower it again, three times or more"
@@ -39,7 +39,7 @@ _MOST_MARKS: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class _Effect:
-    """What a tenant's change did to one measure of another."""
+    """The effect of one tenant's load on one measure of another tenant."""
 
     victim: str
     measure: Measure
@@ -57,29 +57,29 @@ class _Effect:
 
 @dataclass(frozen=True, slots=True)
 class TenantIsolation(Parameters):
-    """Says whether the load of one tenant (virtual function, VDOM, context, VRF, tunnel) costs the others.
+    """Fails if the load of one tenant (virtual function, VDOM, context, VRF, tunnel) affects the others.
 
-    Tenants are named in the plan (``tenants``), by a label ``tenant`` of what is theirs, or by the device (``VDOM x``,
-    ``vsys x``, ``context x``). One finding for each tenant whose load changed: time is cut into bins of 10 s (three
-    readings if they are rarer). Its load is *raised* where it lies in the upper half between base and highest load, if
-    that is ``change`` of the base above it (or in events that name it: ``tenant=NAME``), and at its base in the lowest
-    quarter. How the others were served in each raised stretch is compared with the calm bins just before and after:
-    the lost share of what was sent to them (or failed requests), what came back, the latency (of the 99th percentile
-    where there is one, as a factor) and, as a warning only, their share of the CPU. Left out: bins in which a third
-    tenant was not as usual, and those of reboots, failovers and other events, with 2 min after them.
+    Tenants are named in the plan (``tenants``), by a label ``tenant`` of their objects, or by the device (``VDOM x``,
+    ``vsys x``, ``context x``). Each tenant whose load changed gets one finding. Time is cut into bins of 10 s (of three
+    readings if they are rarer). Its load is *raised* where it is in the upper half between its base and its highest
+    value, if that exceeds the base by ``change`` (or in events that name it: ``tenant=NAME``); it is *calm* in the
+    lowest quarter. Each raised stretch is compared with the calm bins just before and after it: the share lost of what
+    was sent to the others (or of failed requests), what came back, the latency (of the 99th percentile if there is one,
+    as a factor) and, as a warning only, their share of the CPU. Left out are bins in which a third tenant changed, and
+    those of reboots, failovers and other events, with 2 min after them.
 
-    Worse by more than the tolerance with 95 % probability fails, all others and figures of this tenant together
-    (Bonferroni); surely less passes; between them it is inconclusive. An effect that is not there against the time
-    after as well is inconclusive (something else began); one of a load that was raised once and stayed warns. Less that
-    came back of as much less that was sent says nothing of the device.
+    fail: worse by more than the tolerance with 95 % probability, over all others and figures of this tenant
+    (Bonferroni). pass: certainly less than the tolerance. inconclusive: between the two; if the effect does not show
+    against the time after as well (something else began); or if less came back because less was sent. warn: a load that
+    was raised once and stayed.
 
-    How often wrong: 300 seeded runs each (two hours, a poll each 5 s): others that wander by themselves, a reboot while
-    the load is raised, and a third tenant that rises as well never failed; 2 % lost, half as much latency and a fifth
-    of the throughput did, in all. Known weaknesses: two tenants that always change together cannot be told apart; what
-    takes hours to build up looks like a trend; a generator that is shared, and itself short of power, looks like the
-    device (``generator_health``); with several devices it is not known which one.
+    How often wrong: 300 seeded runs each (two hours, a poll each 5 s): tenants that wander by themselves, a reboot
+    while the load is raised, and a third tenant that rises as well never failed; 2 % lost, half as much latency more
+    and a fifth of the throughput less always did. Known weaknesses: two tenants that always change together cannot be
+    told apart; an effect that takes hours to build up looks like a trend; a shared generator that is itself overloaded
+    looks like the device (``generator_health``); with several devices it is unknown which one.
 
-    Neighbours: ``loss`` and ``latency`` for the whole load, ``management_isolation`` for the operators, ``recovery``.
+    Neighbours: ``loss`` and ``latency`` judge the whole load, ``management_isolation`` the operators; ``recovery``.
 
     Parameters: ``change``, ``loss``, ``throughput``, ``latency``, ``cpu`` (below).
 
@@ -103,7 +103,7 @@ class TenantIsolation(Parameters):
     name: ClassVar[str] = "tenant_isolation"
     version: ClassVar[int] = 1
     summary: ClassVar[str] = "the load of one tenant cost the others"
-    metrics: ClassVar[tuple[str, ...]] = BY_DEVICE  # those of the generators come with the tenants
+    metrics: ClassVar[tuple[str, ...]] = BY_DEVICE  # metrics of the generators come with the tenants
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec(
@@ -134,7 +134,7 @@ class TenantIsolation(Parameters):
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
-        """One finding a tenant whose load changed; one in all where none did, or where there are no two tenants."""
+        """One finding for each tenant whose load changed; a single one if none did or there are no two tenants."""
         if case.role != DUT:
             return ()
         if len(case.facts.tenants) < 2:
@@ -172,7 +172,7 @@ class TenantIsolation(Parameters):
         loads: dict[str, Load | None],
         edges_ns: NDArray[np.int64],
     ) -> Finding:
-        """What the changes of one tenant cost the others."""
+        """The finding on one tenant: the effects of its raised load on all others."""
         others = [x for x in every if x is not actor]
         disturbed, because = _disturbed(case.events, actor.name, edges_ns)
         bystanders = np.ones(load.raised.size, np.bool_)
@@ -238,7 +238,7 @@ class TenantIsolation(Parameters):
     def _beyond(
         self, actor: str, effect: _Effect, other: Served, sides: tuple[Mask, Mask], near: Sequence[float]
     ) -> _Effect:
-        """What is said of an effect over its limit: it fails unless something else explains it."""
+        """The outcome of an effect above its limit: a failure unless something else explains it."""
         doubtful = replace(effect, outcome=Outcome.INCONCLUSIVE, why=InconclusiveReason.NO_REFERENCE)
         sent = None if other.sent is None else contrast(other.sent, *sides)
         if effect.measure.kind == "throughput" and sent is not None and sent.calm > 0:
@@ -257,7 +257,7 @@ class TenantIsolation(Parameters):
 
 
 def _disturbed(events: Sequence[Event], actor: str, edges_ns: NDArray[np.int64]) -> tuple[Mask, list[str]]:
-    """Bins of events that are not the tenant's own, with the time to settle after them, and their kinds."""
+    """The bins of events that are not the tenant's own, with 2 min after them, and the kinds of these events."""
     result, kinds = np.zeros(edges_ns.size - 1, np.bool_), []
     for event in events:
         kind = event_kind(event.kind)
@@ -265,7 +265,7 @@ def _disturbed(events: Sequence[Event], actor: str, edges_ns: NDArray[np.int64])
         family = event.kind.partition(".")[0]
         if own or family in {"load", "phase"} or not (kind.explains or kind.intervention or kind.crash):
             continue
-        first_ns = event.begin_ns - int(edges_ns[1] - edges_ns[0])  # the loss may be seen before the event is
+        first_ns = event.begin_ns - int(edges_ns[1] - edges_ns[0])  # the loss may show a bin before its event
         last_ns = max(event.begin_ns, event.end_ns or event.begin_ns) + round(_SETTLE_S * 1e9)
         touched = (edges_ns[1:] > first_ns) & (edges_ns[:-1] <= last_ns)
         if bool(touched.any()):
@@ -277,7 +277,7 @@ def _disturbed(events: Sequence[Event], actor: str, edges_ns: NDArray[np.int64])
 def _unclear(
     finding: Finding, head: str, load: Load, together: Sequence[str], because: Sequence[str], disturbed: Mask
 ) -> Finding:
-    """Too little is left to compare: what took it."""
+    """The undecided finding if too few bins are left to compare, with what removed them."""
     if together:
         reason = f"{head}, that of {some(list(together))} changed as well: they cannot be told apart"
         return finding.undecided(reason, InconclusiveReason.NO_REFERENCE, _APART)
@@ -289,7 +289,7 @@ def _unclear(
 
 
 def _folded(finding: Finding, head: str, effects: Sequence[_Effect], others: int) -> Finding:
-    """One finding of all effects: the worst leads, and the reason names what goes with it."""
+    """One finding for all effects: the worst decides, and the reason names two more of that outcome."""
     worst = min(
         effects,
         key=lambda e: (_WORST.index(e.outcome), e.measure.kind == "cpu", -e.measured / max(e.limit, 1e-6)),
@@ -322,7 +322,7 @@ def _folded(finding: Finding, head: str, effects: Sequence[_Effect], others: int
 
 
 def _words(name: str, kind: str, found: Contrast, measured: float) -> str:
-    """An effect in a sentence's part."""
+    """The effect as part of a sentence."""
     if kind == "loss":
         return f"{name} lost {quantity(found.raised, '1')} ({quantity(found.calm, '1')} beside it)"
     if kind == "latency":
@@ -335,7 +335,7 @@ def _words(name: str, kind: str, found: Contrast, measured: float) -> str:
 
 
 def _marks(load: Load, edges_ns: NDArray[np.int64], name: str) -> tuple[Mark, ...]:
-    """The raised stretches."""
+    """A mark for each stretch in which the load was raised, 20 at most."""
     marks, place = [], 0
     for is_raised, group in groupby(load.raised.tolist()):
         length = len(list(group))

@@ -1,4 +1,4 @@
-"""Trend: what moves steadily the wrong way through the whole run, and no rule of its own watches"""
+"""Trend: a level that no rule of its own watches moves steadily the wrong way through the whole run"""
 
 from __future__ import annotations
 
@@ -38,81 +38,77 @@ from soakwatch_rules.wording.words import counted, duration, quantity
 Floats = NDArray[np.float64]
 
 _BLOCKS: Final = 48
-_SCREEN: Final = 0.5  # of the least rise: below that nothing more is asked
-_FOLLOWS: Final = 0.2  # of the movement, that a load explains: its part is taken out
-_EXPLAINS: Final = 0.5  # the same of a load that only rises
-_PART_OF_A_DAY: Final = 0.65  # of a day: a shorter run may rise with it
+_SCREEN: Final = 0.5  # share of the least rise below which a series passes at once
+_FOLLOWS: Final = 0.2  # share of the movement that a load must explain for its part to be taken out
+_EXPLAINS: Final = 0.5  # the same for a load that only rises
+_PART_OF_A_DAY: Final = 0.65  # share of a day: a shorter run may rise with the daily wave
 _WARM: Final = "Cel"
-_UNKNOWN: Final = 0.5  # of the blocks
+_UNKNOWN: Final = 0.5  # share of missing blocks above which nothing is decided
 _FLOORS: Final = {"s": 1e-4, "{process}": 1.0, "W": 10.0, "{session}/s": 1.0}
-"""By unit, the rise that is nothing, however large a share it is."""
-_STEADY_LOAD: Final = 0.05  # of its mean, by which a load may spread
+"""By unit, the rise that is negligible, however large its share."""
+_STEADY_LOAD: Final = 0.05  # a steady load stays within this share of its mean, up or down
 _LIKELY: Final = 0.95  # probability from which a doubt is reported
-_EVENS: Final = 0.5  # the same of a large rise
+_EVENS: Final = 0.5  # the same for a large rise
 _LARGE: Final = 2.0  # times the least rise: more than a room and a warm-up do together
 _ENOUGH: Final = ((3.0, 0.5), (_LARGE, 0.75))
-"""Times the least rise, and the probability that is enough for one as large in every part of the run."""
-_HOT: Final = 2.5  # times the least rise of a temperature: devices are warm in hours, and a room varies by half of one
-_WHOLE: Final = 0.5  # of the risk, for the shapes of a whole life
-_OTHER: Final = 0.125  # of it, for its parts, and each of the same of a way to the ceiling
-_UNBROKEN: Final = 0.35  # of a rise, in the second half of a way to the ceiling: a warm-up slows down before it
-_FULL: Final = (0.9, 1.02)  # of a share: where its ceiling may lie (some sources read a little over 1)
-_BAND: Final = 0.02  # below the ceiling, that is at it
-_STAYS_S: Final = 0.5 * DAY_S  # no wave of a day stays at its top for longer
+"""Times the least rise, and the probability that suffices for it if each part of the run lies above the one before."""
+_HOT: Final = 2.5  # times the least rise of a temperature: devices warm up in hours, a room varies by half the least
+_WHOLE: Final = 0.5  # share of the risk for the shapes of a whole life
+_OTHER: Final = 0.125  # share of the risk for its parts, and for each test of the way to a ceiling
+_UNBROKEN: Final = 0.35  # least share of a rise in the second half of the way to a ceiling: a warm-up slows down there
+_FULL: Final = (0.9, 1.02)  # where the ceiling of a share may lie (some sources read slightly over 1)
+_BAND: Final = 0.02  # what is this close to the ceiling is at it
+_STAYS_S: Final = 0.5 * DAY_S  # no daily wave stays at its top for longer
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedLife:
-    """What is said of one life: the ends of its rise in the bad direction, and why it does not fail where it might."""
+    """The result of one life: its rise in the bad direction, and why it does not fail if it might."""
 
     outcome: Outcome
     rise: Rise
-    life: Life
+    life: Life  # up to the ceiling if it reached one
     cut: Blocks
-    """The blocks of its readings."""
     probability: float
     why: str
     ceiling: Ceiling | None = None
-    """Where it lay after ``life``, which then ends where it came to it."""
-    stayed_s: float = 0.0
-    """For how long."""
+    stayed_s: float = 0.0  # time at the ceiling after ``life``
 
 
 @dataclass(frozen=True, slots=True)
 class Trend(Parameters):
     """Fails if a level moves steadily in its bad direction through the whole run: CPU that creeps up, a board that gets
-    hotter, answers that get slower. The catalogue says of each metric which direction is bad and whether it fails or
+    hotter, answers that get slower. The catalogue says for each metric which direction is bad and whether it fails or
     only warns (``soakwatch metrics NAME``).
 
-    Each life (between reboots; of a process between its restarts) of ``shortest`` and more is cut into 48 blocks, each
-    the mean without 15 % at both ends; jobs that take a share up for a twelfth of the life at most are left out. The
-    rise is 1.5 times the difference of the medians of the outer thirds. One of less than half of the least that counts
-    passes at once: ``points`` of a share, ``kelvin`` of a temperature, else ``share`` of what it was at the begin (and
-    0.1 ms, one process, 10 W, one session a second). What remains is judged:
+    Each life (between reboots; for a process between its restarts) of at least ``shortest`` is cut into 48 blocks, each
+    the mean without 15 % at both ends; jobs that raise a share for at most a twelfth of the life are left out. The rise
+    is 1.5 times the difference of the medians of the outer thirds. The least rise that counts is ``points`` for a
+    share, ``kelvin`` for a temperature, else ``share`` of the level at the start (and at least 0.1 ms, one process,
+    10 W, one session a second). Less than half of it passes at once. The others are judged:
 
-    1. The part that a load explains (a fifth of the movement and more, in each part of the life) is taken out.
-    2. The rise must be steady: it goes on in the second half by a quarter of the whole, its highest eighth is the last,
-       and four of five pairs of eighths rise.
-    3. The shapes of ``growth`` (warm-ups, steps, bumps, waves, plateaus, lines; errors that remember) must say with a
-       risk of ``risk``/2m that it rises at the end by more than the least that counts in a run, or their larger half
-       (.75) where the AR(1)-corrected straight line says so with that risk; m is the number of series that the rule
-       judges in the run (Bonferroni), so that all of them together fail a healthy night with at most ``risk``.
-    4. A large rise, of twice the least (three times), fails also where the shapes say so with .75 (.5) only, if the
-       load is known (or it is a temperature) and each of eight parts of the run and more lies higher than the one
-       before: so many that chance orders them like this with a risk of ``risk``/8m (Kendall). A temperature that rises
-       like this by two and a half times the least fails whatever its shape: devices are warm after some hours, and a
-       room that cools hides what rises.
-    5. A share that ends at its ceiling (.9 to 1.02, within two points of it) cannot rise to the end: what came before
-       it did is judged in the same way, each test with ``risk``/8m. A third of that rise must come in its second half:
-       what slows down before the ceiling is a warm-up.
-    6. Only warned of: a rise in less than two thirds of a day where the load is not known to be steady, and of a
-       temperature in any such run (a daily wave; none stays at its ceiling for half a day); one that a sine of a day
-       explains; one beside a load that rises too; one that the shapes call likely only.
+    1. The part that a load explains (at least a fifth of the movement, in each part of the life) is taken out.
+    2. The rise must be steady: at least a quarter of it falls in the second half, its highest eighth is the last, and
+       four of five pairs of eighths rise.
+    3. The shapes of ``growth`` (warm-ups, steps, bumps, waves, plateaus, lines; correlated errors) must show, with a
+       risk of ``risk``/2m, that it rises at the end by more than the least rise per run; or with .75 if the
+       AR(1)-corrected straight line shows it with that risk. m is the number of series judged in the run (Bonferroni),
+       so that all of them together fail a healthy night with at most ``risk``.
+    4. A large rise of twice (three times) the least also fails with .75 (.5) from the shapes, if the load is known (or
+       it is a temperature) and at least eight parts of the run each lie above the one before: so many that chance
+       orders them so with a risk of ``risk``/8m (Kendall). A temperature that rises so by 2.5 times the least fails
+       whatever its shape: devices are warm after some hours, and a room that cools hides a rise.
+    5. A share that ends at its ceiling (.9 to 1.02, within two points of it) cannot rise to the end, so the way to the
+       ceiling is judged likewise, each test with ``risk``/8m. About a third of its rise must fall in its second half; a
+       rise that slows down before the ceiling is a warm-up.
+    6. These only warn: a rise in less than two thirds of a day unless the load is known to be steady, and of a
+       temperature in any such run (a daily wave; none stays at its ceiling for half a day); a rise that a sine of a day
+       explains; a rise beside a load that rises too; a rise that the shapes only call likely.
 
-    How often wrong: `soakwatch rules trend` shows the measured table. Known weaknesses: what comes to a ceiling
-    and is no share; half of a wave of some days with no load known, and a warm-up with a time constant of half a run,
-    look like a trend; a creep that begins in the last third, or came in few steps, passes (the latter is one of
-    ``step_change``); one that a load hides, which falls meanwhile.
+    How often wrong: `soakwatch rules trend` shows the measured table. Known weaknesses: a level other than a share
+    that reaches a ceiling; half of a wave of some days with no load known, and a warm-up with a time constant of half a
+    run, look like a trend; a creep that begins in the last third, or comes in few steps, passes (``step_change`` sees
+    the steps); so does one that a falling load hides.
 
     Neighbours: ``growth`` and ``memory_growth`` judge what fills up, ``performance_decline`` throughput, ``latency``
     answers that became slow and stayed so, ``step_change`` steps, ``hardware_limit`` limits that the device states.
@@ -205,7 +201,7 @@ class Trend(Parameters):
         return self._said(finding, series, worst)
 
     def _least(self, series: Series, first: float) -> float:
-        """The rise that counts, of a level that begins at ``first``."""
+        """The least rise that counts for a level that begins at ``first``."""
         if series.trait.unit == _WARM:
             return self.kelvin
         if series.trait.unit == "1":
@@ -213,7 +209,7 @@ class Trend(Parameters):
         return max(self.share * abs(first), _FLOORS.get(series.trait.unit, 0.0))
 
     def _of_life(self, case: Case, series: Series, life: Life) -> JudgedLife:
-        """A life as a whole, and where it ends at its ceiling the way to it."""
+        """The result of a life as a whole, or, if worse, of its way to the ceiling at which it ends."""
         cut = _cut(life, _sign(series) * life.series.values)
         whole = self._of_blocks(case, series, life, cut)
         low, high = _FULL
@@ -231,7 +227,7 @@ class Trend(Parameters):
         return replace(up, ceiling=ceiling, stayed_s=stayed_s) if _RANK[up.outcome] > _RANK[whole.outcome] else whole
 
     def _of_blocks(self, case: Case, series: Series, life: Life, cut: Blocks, stayed_s: float = 0.0) -> JudgedLife:
-        """What a life says that is cut into blocks, and that lay at its ceiling for some time after it."""
+        """The result of a life cut into blocks, which then stayed at its ceiling for ``stayed_s``."""
         read, rise = cut, rise_of(cut.value)
         if cut.missing > _UNKNOWN:
             return JudgedLife(Outcome.INCONCLUSIVE, rise, life, cut, 0.0, "")
@@ -277,7 +273,7 @@ class Trend(Parameters):
         )
 
     def _wave(self, case: Case, series: Series, life: Life, time_s: Floats, value: Floats) -> str:
-        """Why a rise may be a part of a daily wave; empty where it is none."""
+        """Why a rise may be part of a daily wave; empty if it cannot be."""
         span_s = life.window.seconds
         if span_s < _PART_OF_A_DAY * DAY_S:
             if series.trait.unit == _WARM:
@@ -346,7 +342,7 @@ _RANK: Final = {Outcome.PASS: 0, Outcome.INCONCLUSIVE: 1, Outcome.WARN: 2, Outco
 
 
 def amount(height: float, unit: str) -> str:
-    """A difference as people say it: points of a share, kelvins.
+    """A difference in words: points for a share, kelvins for a temperature.
 
     >>> amount(0.05, "1"), amount(12.0, "Cel"), amount(0.002, "s")
     ('5 points', '12 K', '2 ms')
@@ -357,23 +353,22 @@ def amount(height: float, unit: str) -> str:
 
 
 def _sign(series: Series) -> float:
-    """What turns the bad direction of a metric upwards."""
+    """The factor that turns the bad direction of a metric upwards."""
     return -1.0 if bad_direction(series.metric) == DOWN else 1.0
 
 
 def _bounded(series: Series) -> bool:
-    """Whether it is a share that gets worse upwards: it cannot rise for ever."""
+    """Whether it is a share that gets worse upwards, and so cannot rise for ever."""
     return series.trait.unit == "1" and _sign(series) > 0
 
 
 def _cut(life: Life, value: Floats) -> Blocks:
-    """The blocks of values of a life."""
     number = min(_BLOCKS, value.size)
     return blocks(_seconds(life), value, begin_s=0.0, end_s=life.window.seconds, number=number)
 
 
 def _explicable(case: Case, series: Series) -> bool:
-    """Whether what could move it is known: its load, which was asked already; a temperature follows its room, too."""
+    """Whether what could move it is known: the load, which was corrected for; a temperature also follows its room."""
     return series.trait.unit == _WARM or bool(LoadAccount.of(case.load).demand())
 
 
@@ -390,12 +385,12 @@ def _load_is_steady(case: Case) -> bool:
 
 
 def _detectable(judged: JudgedLife, least: float) -> float:
-    """The rise in the run that would be seen with 80 % power by a straight line."""
+    """The rise over the run that a straight line would show with 80 % power."""
     return least + slope(judged.cut.time_s, judged.cut.value).detectable() * judged.life.window.seconds
 
 
 def _seconds(life: Life) -> Floats:
-    """The times of the readings since the life began."""
+    """Times of the readings in seconds since the life began."""
     return (life.series.time_ns - life.window.begin_ns).astype(np.float64) * 1e-9
 
 
