@@ -354,6 +354,16 @@ def _imported(file: Path) -> set[str]:
     return names
 
 
+def test_a_section_is_blocks_and_holds_no_html() -> None:
+    """What a page looks like stands in templates: a section's text has no markup, and nothing draws but its blocks."""
+    for file in (CODE["collector"] / "soakwatch/report/sections").glob("[!_]*.py"):
+        constants = [node.value for node in nodes_of(file) if isinstance(node, ast.Constant)]
+        markup = re.compile(r"</?[a-z][a-z0-9]*[ >]|{[%{]")
+        assert not [text for text in constants if isinstance(text, str) and markup.search(text)], file.name
+        drawing = {node.name for node in nodes_of(file) if isinstance(node, ast.FunctionDef)} & {"blocks", "facts"}
+        assert drawing == {"blocks"}, file.name
+
+
 def test_the_command_line_is_light(tmp_path: Path) -> None:
     """Neither importing the command line nor its help loads numpy, scipy, bokeh or pydantic, or a protocol."""
     heavy = {"numpy", "scipy", "bokeh", "pydantic", "yaml", *PROTOCOLS}

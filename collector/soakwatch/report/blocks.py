@@ -6,7 +6,7 @@ All text may come from anywhere (a device, a plan): the renderers make it harmle
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -46,11 +46,11 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column by its heading. Numbers are flushed right and never wrapped, times are never wrapped, and names (of
-    targets, metrics, files) are set apart from words on the page."""
+    """A column by its heading. Numbers are flushed right and never wrapped, times are never wrapped, names (of
+    targets, metrics, files) are set apart from words on the page, and reasons get most of its width there."""
 
     title: str
-    kind: Literal["text", "number", "time", "name"] = "text"
+    kind: Literal["text", "number", "time", "name", "reason", "count"] = "text"
     formats: frozenset[Format] = EVERYWHERE
 
 
@@ -60,7 +60,8 @@ class Table:
 
     ``brief`` is how many rows the terminal and Markdown show, ``folded_after`` how many the page shows before the
     others are folded away. ``left_out`` counts rows that are not here at all, ``more`` says what is left out ("series
-    in the record"). ``tone`` marks the whole table.
+    in the record"). ``tone`` marks the whole table, ``note`` is what a reader of the page should know of it. A
+    ``narrow`` table is as wide on the page as what it says.
     """
 
     caption: str
@@ -72,6 +73,8 @@ class Table:
     left_out: int = 0
     more: str = "rows in the record"
     tone: Tone = ""
+    note: str = ""
+    narrow: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +95,8 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Preformatted:
-    """Lines that keep their blanks, such as a difference of two plans, under a summary that unfolds them."""
+    """Lines that keep their blanks, such as a difference of two plans, under a summary that unfolds them (on the page;
+    without a summary they are open there)."""
 
     summary: str
     lines: tuple[str, ...]
@@ -126,7 +130,38 @@ class Curves:
     formats: frozenset[Format] = EVERYWHERE
 
 
-Block = Text | Table | Curves | Folded | Preformatted
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A heading within a section."""
+
+    text: str
+    formats: frozenset[Format] = HTML
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Names with what is said of each: side by side on the page, or one below another where they are ``words`` with
+    their meanings."""
+
+    pairs: Sequence[tuple[str, str]]
+    words: bool = False
+    formats: frozenset[Format] = HTML
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What the page alone shows, arranged by the template ``layouts/NAME.html.jinja``.
+
+    ``facts`` makes the names in the template, when the page is drawn and for no other format; None leaves the block
+    out. All facts are made before any template is filled, so what stands above may link to what stands below.
+    """
+
+    name: str
+    facts: Callable[[], Mapping[str, object] | None]
+    formats: frozenset[Format] = HTML
+
+
+Block = Text | Table | Curves | Folded | Preformatted | Heading | Facts | Layout
 
 
 def shown_in(blocks: Sequence[Block], form: Format) -> tuple[Block, ...]:

@@ -7,8 +7,10 @@ from soakwatch.report.blocks import (
     Block,
     Cell,
     Curves,
+    Facts,
     Folded,
     Format,
+    Heading,
     Preformatted,
     Table,
     Text,
@@ -66,8 +68,14 @@ def print_block(writer: ConsoleWriter, block: Block, window: Window) -> None:
         for text in block.texts[: block.brief]:
             _text(writer, text)
         _left_out(writer, len(block.texts) - block.brief, block.more)
+    elif isinstance(block, Heading):
+        writer.say((block.text, "bold"))
+    elif isinstance(block, Facts):
+        for name, said in block.pairs:
+            writer.say((name, "dim"), "  ", said, hang=4)
     elif isinstance(block, Preformatted):
-        writer.say(block.summary)
+        if block.summary:
+            writer.say(block.summary)
         for line in block.lines:
             writer.say(line, indent=4)
 

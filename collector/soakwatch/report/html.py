@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import resources
 
-from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
+from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from soakwatch.core.formatting import (
@@ -27,11 +27,11 @@ from soakwatch.core.formatting import (
 from soakwatch.core.units import show_bytes, show_seconds
 from soakwatch.judge.verdict import Verdict
 from soakwatch.record.source import ReportSource
-from soakwatch.report.blocks import Block, Curves, Table, columns_in
+from soakwatch.report.blocks import Block, Curves, Layout, Table, columns_in
 from soakwatch.report.curves import curve_of
 from soakwatch.report.page import POINTS, Page, open_page
 from soakwatch.report.plots import javascript
-from soakwatch.report.section import Section, all_sections
+from soakwatch.report.section import all_sections
 
 _COMMENT = re.compile(r"^[ ]*/\*.*?\*/\n", re.DOTALL | re.MULTILINE)
 _HEIGHT = 250  # pixels of a plot of a section's curves
@@ -50,17 +50,18 @@ def render_html(source: ReportSource, verdict: Verdict, earlier: ReportSource | 
 def html_of(page: Page) -> str:
     """The same of a page that is open; its plots are drawn into it, so it is the last that is made of it."""
     verdict = page.verdict
-    # All facts before any text: what stands above may link to what is placed below.
-    known = [(section, _facts(section, page)) for section in all_sections()]
+    known = [
+        (section, [_drawn(block, page) for block in section.blocks_in(page, "html")]) for section in all_sections()
+    ]
     parts = [
         {
             "name": section.name,
             "title": section.title,
             "opened": section.opened,
-            "body": _body(section, facts),
+            "drawn": [each for each in drawn if each[2] is not None],
         }
-        for section, facts in known
-        if facts is not None
+        for section, drawn in known
+        if any(each[2] is not None for each in drawn)
     ]
     pieces = page.drawing.pieces()
     drawn = bool(pieces.parts)
@@ -82,43 +83,32 @@ def html_of(page: Page) -> str:
     )
 
 
-def _facts(section: Section, page: Page) -> Mapping[str, object] | None:
-    """What a section's template is given: its own facts, or its blocks as drawn; None leaves it out."""
-    if section.facts is not None:
-        return section.facts(page)
-    blocks = section.blocks_in(page, "html")
-    return {"drawn": [_drawn(block, page) for block in blocks]} if blocks else None
-
-
-def _body(section: Section, facts: Mapping[str, object]) -> Markup:
-    return Markup(_template(section).render(facts))  # noqa: S704 - autoescaped
-
-
-def _template(section: Section) -> Template:
-    return _environment().get_template("blocks.html.jinja") if section.facts is None else _compiled(section.template)
-
-
-@cache
-def _compiled(text: str) -> Template:
-    return _environment().from_string(text)
-
-
 @cache
 def _environment() -> Environment:
-    return page_environment()
+    environment = page_environment()
+    environment.globals["laid"] = _laid
+    return environment
+
+
+def _laid(layout: Layout, facts: Mapping[str, object]) -> Markup:
+    """A layout with its facts."""
+    return Markup(_environment().get_template(f"layouts/{layout.name}.html.jinja").render(facts))  # noqa: S704 - autoescaped
 
 
 def compile_templates() -> None:
     """Compile all templates now: otherwise the first report of a process does it."""
     _environment().get_template("page.html.jinja")
-    for section in all_sections():
-        _template(section)
+    for layout in resources.files("soakwatch.report").joinpath("layouts").iterdir():
+        _environment().get_template(f"layouts/{layout.name}")
 
 
-def _drawn(block: Block, page: Page) -> tuple[str, Block, Sequence[object]]:
-    """A block by the name of its kind, with what the template needs beside it: a table's cells, a plot's element."""
-    parts: Sequence[object] = ()
-    if isinstance(block, Table):
+def _drawn(block: Block, page: Page) -> tuple[str, Block, object]:
+    """A block by the name of its kind, with what the template needs beside it: a table's cells, a plot's element, the
+    facts of a layout (None where it is left out)."""
+    parts: object = ()
+    if isinstance(block, Layout):
+        parts = block.facts()
+    elif isinstance(block, Table):
         parts = columns_in(block, "html")
     elif isinstance(block, Curves):
         curves = [curve_of(series, POINTS) for series in block.series]

@@ -11,7 +11,19 @@ from soakwatch.judge.record_trust import seal_words
 from soakwatch.judge.verdict import Verdict
 from soakwatch.record.source import ReportSource
 from soakwatch.report.answer import Answer, answer_of, chain_title
-from soakwatch.report.blocks import Block, Cell, Curves, Folded, Preformatted, Table, Text, columns_in, stands_alone
+from soakwatch.report.blocks import (
+    Block,
+    Cell,
+    Curves,
+    Facts,
+    Folded,
+    Heading,
+    Preformatted,
+    Table,
+    Text,
+    columns_in,
+    stands_alone,
+)
 from soakwatch.report.page import Page, open_page
 from soakwatch.report.section import Section, all_sections
 from soakwatch.report.sections import findings as findings_section
@@ -152,7 +164,11 @@ def _block(block: Block, window: Window) -> list[str]:
             f"- {markdown_text(block.title)}: `{line}` {markdown_text(f'{words} {name}')}"
             for line, words, name in shown
         ]
-    if isinstance(block, Preformatted):
+    if isinstance(block, Heading):
+        return [f"#### {markdown_text(block.text)}"]
+    if isinstance(block, Facts):
+        return [f"- **{markdown_text(name)}** {markdown_text(text, 400)}" for name, text in block.pairs]
+    if isinstance(block, Preformatted) and block.summary:
         return [markdown_text(block.summary)]
     return []
 

@@ -7,14 +7,12 @@ A module ``sections/NAME.py`` is the section NAME. Others add sections by entry 
 * ``TITLE``: its heading,
 * ``OPEN``: True if the page shows it unfolded; others are opened by a click or found by the filter,
 * ``ALWAYS``: True if a terminal shows it without ``--verbose`` as well; one of a plug-in is always shown,
-* ``blocks(page)``: what it says, for all formats (see ``blocks``); None or nothing leaves the section out,
-* and, where the page needs more than blocks can say, ``TEMPLATE`` (Jinja) with ``facts(page)`` (the names in it, or
-  None): on the page these replace the blocks.
+* ``blocks(page)``: what it says, for all formats (see ``blocks``); None or nothing leaves the section out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 
@@ -32,14 +30,12 @@ _FAULTS = (ArithmeticError, AttributeError, LookupError, OSError, RuntimeError, 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One section as its module declares it; ``facts`` and ``template`` are the page's own, if it has any."""
+    """One section as its module declares it."""
 
     name: str
     order: int
     title: str
     blocks: Callable[[Page], Sequence[Block] | None]
-    template: str = ""
-    facts: Callable[[Page], Mapping[str, object] | None] | None = None
     foreign: bool = False
     opened: bool = False
     always: bool = False
@@ -78,10 +74,8 @@ def _section(name: str, folder: PluginFolder) -> Section:
 
 def _declared(name: str, module: ModuleType) -> Section:
     order, title = getattr(module, "ORDER", None), getattr(module, "TITLE", None)
-    template, facts = getattr(module, "TEMPLATE", ""), getattr(module, "facts", None)
     blocks = getattr(module, "blocks", None)
-    drawable = callable(blocks) or (bool(template) and callable(facts))
-    if not isinstance(order, int | float) or not isinstance(title, str) or not drawable:
+    if not isinstance(order, int | float) or not isinstance(title, str) or not callable(blocks):
         raise PlanError(
             f"the section {name!r} ({module.__name__}) needs ORDER (a number), TITLE (text) and blocks(page): see "
             "soakwatch.report.section"
@@ -90,9 +84,7 @@ def _declared(name: str, module: ModuleType) -> Section:
         name,
         int(order),
         title,
-        blocks if callable(blocks) else lambda _: (),
-        template,
-        facts if template and callable(facts) else None,
+        blocks,
         foreign=not module.__name__.startswith(_PACKAGE),
         opened=getattr(module, "OPEN", False) is True,
         always=getattr(module, "ALWAYS", False) is True,

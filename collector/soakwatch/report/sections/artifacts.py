@@ -1,14 +1,14 @@
-# ruff: noqa: E501 - lines of HTML are as long as they are
 """The files of the run: the output of its scripts, and the evidence that was taken when something was found."""
 
 from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from soakwatch.core.units import show_bytes
 from soakwatch.record import ArtifactEntry
-from soakwatch.report.blocks import BRIEF, Block, Text
+from soakwatch.report.blocks import BRIEF, Block, Layout, Text
 from soakwatch.report.page import Page
 from soakwatch_rules.wording.words import counted, some
 
@@ -16,21 +16,9 @@ ORDER = 62
 TITLE = "Files"
 _MAX_ROWS, _MAX_NAMES = 200, 3
 _MAX_FILE_BYTES, _MAX_PAGE_BYTES = 256 << 10, 4 << 20  # of one file that is in the page, and of all of them
-TEMPLATE = """\
-{% import "macros.html.jinja" as m with context %}
-<p class="soft">Output of scripts and hooks, the scripts of the plan, and evidence from the devices, kept in the record. <code>soakwatch report RUN --artifacts DIR</code> writes all files to a folder.</p>
-<div class="card scroll"><table>{{ m.caption("Files of the run") }}
-<thead><tr><th>time (UTC)</th><th>file</th><th>about</th><th class="num">size</th></tr></thead><tbody>
-{% for row in rows %}
-<tr><td class="keep">{{ row.entry.time_ns|utc if row.entry.time_ns else "–" }}</td>
-<td>{% if row.text is not none %}<details><summary class="name">{{ row.entry.name }}</summary><pre>{{ row.text }}</pre></details>{% elif row.link %}<a class="name" download="{{ row.file }}" href="{{ row.link }}">{{ row.entry.name }}</a>{% else %}<span class="name">{{ row.entry.name }}</span>{% endif %}</td>
-<td>{{ row.entry.kind }}{{ ": " if row.entry.kind and row.entry.about }}{{ row.entry.about }}</td><td class="num">{{ row.entry.size|bytes }}</td></tr>
-{% endfor %}
-</tbody></table>{% if more %}<p class="soft">{{ more }} more are in the record.</p>{% endif %}</div>
-"""
 
 
-def facts(page: Page) -> Mapping[str, object] | None:
+def _facts(page: Page) -> Mapping[str, object] | None:
     """The files by time: texts folded, small others as links, the rest by name; nothing where there is none."""
     entries = page.source.artifact_entries()
     if not entries:
@@ -50,9 +38,9 @@ def facts(page: Page) -> Mapping[str, object] | None:
 
 
 def blocks(page: Page) -> Sequence[Block] | None:
-    """One sentence where the files cannot be opened: how many there are, and the names of the first."""
+    """The files, and one sentence where they cannot be opened: how many there are, and the names of the first."""
     text = files_text(page.source.artifact_entries())
-    return (Text(text, formats=BRIEF),) if text else None
+    return (Layout("artifacts", partial(_facts, page)), Text(text, formats=BRIEF)) if text else None
 
 
 def files_text(entries: Sequence[ArtifactEntry]) -> str:

@@ -1,15 +1,14 @@
-# ruff: noqa: E501 - lines of HTML are as long as they are
 """The capacity: what a search found, its bounds, what limited it, and every trial."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from soakwatch.core.formatting import number, utc
 from soakwatch.core.units import show_seconds
 from soakwatch.judge.capacity import CapacitySearch, GoalBounds, SearchState, goal_words, rate_words
 from soakwatch.plan.capacity import loss_words
-from soakwatch.report.blocks import HTML, Block, Cell, Column, Table, Text, columns_in
+from soakwatch.report.blocks import HTML, Block, Cell, Column, Layout, Table, Text
 from soakwatch.report.page import Page
 from soakwatch.report.trial_plot import trial_plot
 from soakwatch_model.finding import Outcome
@@ -19,26 +18,6 @@ ORDER = 15
 TITLE = "Capacity"
 ALWAYS = True
 OPEN = True
-TEMPLATE = """\
-{% for search in searches %}
-{% with drawn = search.drawn %}{% include "blocks.html.jinja" %}{% endwith %}
-{% if search.plot %}{% set p = search.plot %}
-<div class="card scroll"><h4>Loss of each trial by its load</h4>
-<svg viewBox="0 0 {{ p.width }} {{ p.height }}" role="img" aria-label="Loss of {{ p.dots|length }} trials by their load; the table has the same figures" style="width:100%;max-width:{{ p.width }}px;height:auto;font-size:12px">
-{% for x, words in p.across %}<line x1="{{ x }}" x2="{{ x }}" y1="{{ p.top }}" y2="{{ p.bottom }}" stroke="var(--line)"/><text x="{{ x }}" y="{{ p.bottom + 17 }}" text-anchor="middle" fill="var(--soft)">{{ words }}</text>
-{% endfor %}
-{% for y, words in p.upwards %}<line x1="{{ p.left }}" x2="{{ p.right }}" y1="{{ y }}" y2="{{ y }}" stroke="var(--line)"/><text x="{{ p.left - 6 }}" y="{{ y + 4 }}" text-anchor="end" fill="var(--soft)">{{ words }}</text>
-{% endfor %}
-<text x="{{ (p.left + p.right) / 2 }}" y="{{ p.height - 6 }}" text-anchor="middle" fill="var(--soft)">load, of the generators' full rate</text>
-{% for edge in p.edges %}<line x1="{{ edge.x }}" x2="{{ edge.x }}" y1="{{ p.top }}" y2="{{ p.bottom }}" stroke="var({{ "--fail" if edge.upper else "--pass" }})" stroke-width="2"{% if edge.upper %} stroke-dasharray="6 4"{% endif %}><title>{{ edge.words }}</title></line>
-{% endfor %}
-{% for dot in p.dots %}<circle cx="{{ dot.x }}" cy="{{ dot.y }}" r="{{ dot.size }}" fill="{{ "none" if dot.warmup else "var(--fail)" if dot.bad else "var(--pass)" }}" stroke="var({{ "--soft" if dot.warmup else "--fail" if dot.bad else "--pass" }})" stroke-width="1.5"><title>{{ dot.words }}</title></circle>
-{% endfor %}
-</svg>
-<p class="soft">A dot is a trial, the larger the longer; an empty one was for warming up. Lines are the bounds: solid the highest load that holds, dashed the lowest that does not.</p></div>
-{% endif %}
-{% endfor %}
-"""
 _GOALS = (
     Column("loss up to", "number"),
     Column("capacity", "number"),
@@ -64,22 +43,6 @@ def blocks(page: Page) -> Sequence[Block] | None:
     return [block for search in page.verdict.capacity for block in _blocks(search)] or None
 
 
-def facts(page: Page) -> Mapping[str, object] | None:
-    """The same with a drawing of the trials."""
-    searches = [
-        {
-            "drawn": [
-                (type(block).__name__, block, columns_in(block, "html") if isinstance(block, Table) else ())
-                for block in _blocks(search)
-                if "html" in block.formats
-            ],
-            "plot": trial_plot(search),
-        }
-        for search in page.verdict.capacity
-    ]
-    return {"searches": searches} if searches else None
-
-
 def _blocks(search: CapacitySearch) -> list[Block]:
     drawn: list[Block] = []
     if search.state is not SearchState.FOUND:
@@ -95,6 +58,8 @@ def _blocks(search: CapacitySearch) -> list[Block]:
         drawn.append(Table("Bounds of each goal", _GOALS, [_goal(goal, search) for goal in search.goals], HTML))
     if search.trials:
         drawn.append(Table("Trials", _TRIALS, _trials(search), brief=8, folded_after=30))
+    if plot := trial_plot(search):
+        drawn.append(Layout("trial_plot", lambda: {"p": plot}))
     return drawn
 
 

@@ -1,15 +1,15 @@
-# ruff: noqa: E501 - lines of HTML are as long as they are
 """What the flight recorders of the devices captured around events and findings, ten times a second."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
 from soakwatch.core.formatting import natural, quantity, subject
 from soakwatch.record.source import SeriesKey
-from soakwatch.report.blocks import BRIEF, Block, Text
+from soakwatch.report.blocks import BRIEF, Block, Layout, Text
 from soakwatch.report.captures import Capture, captures_text
 from soakwatch.report.curves import Curve, curve_of
 from soakwatch.report.page import Page, worst_first
@@ -23,30 +23,9 @@ _MAX_CARDS, _MAX_ROWS, _MAX_LINES, _MAX_FINDINGS, _POINTS = 12, 200, 7, 3, 2000
 _CPU = "recorder.cpu.utilization"
 _DROPPED = "recorder.dropped"
 _QUEUE = "recorder.queue.usage"
-TEMPLATE = """\
-{% import "macros.html.jinja" as m with context %}
-<p class="soft">What the flight recorders captured around events, findings and CPU jumps, mostly at ten samples a second. The plots of one capture share a
-time axis of their own (UTC); numbered verticals are the reasons for the capture. CPU use over a tenth of a second moves in steps of 10 % and is not judged.</p>
-<div class="grid">
-{% for card in drawn %}{% set capture = card.capture %}
-<div class="card" id="{{ capture.anchor }}">
-<h3><span class="name">{{ capture.target }}</span> <time>{{ capture.window.begin_ns|span(capture.window.end_ns) }}</time></h3>
-<ol class="events">{% for mark in capture.moments %}<li><time>{{ mark.begin_ns|utc }}</time> <b>{{ mark.text }}</b></li>{% endfor %}</ol>
-{% if capture.more %}<p class="soft">and {{ capture.more }} more events in this time</p>{% endif %}
-{% if card.findings %}<p class="soft">Relates to {% for rule, about, outcome, link in card.findings %}{{ m.badge(outcome) }} {% if link %}<a href="#{{ link }}">{{ rule }}</a>{% else %}{{ rule }}{% endif %} <span class="name">{{ about }}</span>{{ ", " if not loop.last }}{% endfor %}.</p>{% endif %}
-{% for element, caption, height in card.plots %}<p class="soft">{{ caption }}</p>
-{{ m.plot(element, height) }}{% endfor %}
-{% if card.still %}<p class="soft">{{ card.still|join("; ") }}.</p>{% endif %}
-</div>
-{% endfor %}
-</div>
-{% if others %}<div class="card scroll"><h3>Further captures</h3><p class="soft">Not plotted here: the samples are in the record (recorder.*).</p><table class="pairs">{{ m.caption("Further captures") }}<tbody>
-{% for capture in others[:rows] %}<tr id="{{ capture.anchor }}"><td class="keep">{{ capture.window.begin_ns|span(capture.window.end_ns) }}</td><td class="name">{{ capture.target }}</td><td>{{ capture.reason }}</td></tr>
-{% endfor %}</tbody></table>{% if others|length > rows %}<p class="soft">and {{ others|length - rows }} more.</p>{% endif %}</div>{% endif %}
-"""
 
 
-def facts(page: Page) -> Mapping[str, object] | None:
+def _facts(page: Page) -> Mapping[str, object] | None:
     """A card for each of the first captures, those that relate to a failure before others; the rest as a table."""
     if not page.captures:
         return None
@@ -73,9 +52,9 @@ def facts(page: Page) -> Mapping[str, object] | None:
 
 
 def blocks(page: Page) -> Sequence[Block] | None:
-    """One sentence where nothing can be plotted: how many captures there are, and the first few."""
+    """Cards with plots; where nothing can be plotted one sentence: how many captures there are, and the first few."""
     text = captures_text(page.captures)
-    return (Text(text, formats=BRIEF),) if text else None
+    return (Layout("captures", partial(_facts, page)), Text(text, formats=BRIEF)) if text else None
 
 
 def _plots(page: Page, capture: Capture) -> tuple[list[tuple[str, str, int]], list[str]]:

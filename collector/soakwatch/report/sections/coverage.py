@@ -1,16 +1,16 @@
-# ruff: noqa: E501 - lines of HTML are as long as they are
 """How many of the due polls of each source were answered, and when they were not."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from soakwatch.core.formatting import number, share_text, source_name, utc, zoom_of
 from soakwatch.core.units import show_seconds
 from soakwatch.record.model import source_label
 from soakwatch.report import losses
-from soakwatch.report.blocks import Block, Cell, Column, Format, Table, Text
+from soakwatch.report.blocks import BRIEF, Block, Cell, Column, Format, Layout, Table, Text
 from soakwatch.report.losses import Loss, cells_of, losses_of, within
 from soakwatch.report.page import Page
 from soakwatch.report.timeline import around
@@ -32,46 +32,6 @@ _WORDS = {
     "held back": "not polled: a failing source is polled less often",
     "gap": "the monitor was not running",
 }
-TEMPLATE = """\
-{% import "macros.html.jinja" as m with context %}
-{% if rows %}
-<div class="card scroll"><table class="strips-table">{{ m.caption("How much each source answered") }}
-<thead><tr><th>source</th><th>the run</th><th class="num">every</th><th class="num">answered</th><th class="num">coverage</th>
-<th>lost</th><th>longest gap</th></tr></thead><tbody>
-{% for row in rows %}
-<tr><td class="name">{{ row.name }}{% if not row.required %} <span class="soft">(optional)</span>{% endif %}</td>
-<td><div class="strip" role="img" aria-label="{{ row.coverage }} answered; lost: {{ row.lost }}">{% for cell in row.cells %}<span class="{{ cell.word|replace(" ", "-") }}" style="left:{{ cell.left }}%;width:{{ cell.width }}%;height:{{ cell.height }}%" title="{{ cell.title }}"></span>{% endfor %}</div><div class="ends" aria-hidden="true"><span>{{ window.begin_ns|utc }}</span><span>{{ window.end_ns|utc }}</span></div></td>
-<td class="num">{{ row.every }}</td><td class="num">{{ row.answered }}</td><td class="num">{{ row.coverage }}</td>
-<td>{{ row.lost }}</td><td>{{ row.gap }}</td></tr>
-{% if row.errors %}<tr><td></td><td colspan="6" class="soft">{% for error in row.errors %}<div>{{ error }}</div>{% endfor %}</td></tr>{% endif %}
-{% endfor %}
-</tbody></table>
-{% if words %}<p class="strips">{% for word, meaning in words %}<span class="strip"><span class="{{ word|replace(" ", "-") }}"></span></span> {{ word }}: {{ meaning }}{{ "; " if not loop.last }}{% endfor %}. Height: share of lost polls (below 10 %, below half, or more); grey: no poll recorded.</p>{% endif %}</div>
-{% if losses %}
-<details{% if losses <= 12 %} open{% endif %}><summary>When polls were lost</summary>
-<div class="card scroll"><table>{{ m.caption("When polls were lost") }}
-<thead><tr><th>source</th><th>first lost (UTC)</th><th>last lost (UTC)</th><th class="num">lasted</th><th>how the polls ended</th></tr></thead><tbody>
-{% for row in rows %}{% for loss, lasted in row.listed %}
-<tr><td class="name">{{ row.name }}</td><td class="keep">{{ m.zoomed(zooms[loss], "overview", loss.begin_ns|utc) }}</td><td class="keep">{{ loss.end_ns|utc }}</td><td class="num">{{ lasted }}</td><td>{{ loss.words }}</td></tr>
-{% endfor %}{% endfor %}
-</tbody></table>
-{% for row in rows if row.unlisted %}<p class="soft"><span class="name">{{ row.name }}</span>: {{ row.unlisted|number }} shorter losses are shown in the strip only.</p>{% endfor %}</div></details>
-{% endif %}
-{% else %}<p>Nothing was polled.</p>{% endif %}
-{% if spans|length > 1 %}
-<p><b>The monitor itself ran {{ spans|length }} times:</b> {% for span in spans %}{{ span.begin_ns|utc }} to {{ span.end_ns|utc }}{{ "; " if not loop.last }}{% endfor %}.</p>
-{% endif %}
-{% if faults %}
-<details{% if faults|length <= 12 %} open{% endif %}><summary>Metrics missing in polls that otherwise succeeded: {{ faults|length }}</summary>
-<div class="card scroll"><table>{{ m.caption("Metrics that could not be read") }}
-<thead><tr><th>source</th><th>metric</th><th>why</th><th class="num">times</th><th>first</th><th>last</th></tr></thead><tbody>
-{% for source, fault in faults[:100] %}
-<tr><td class="name">{{ source }}</td><td class="name">{{ subject(fault.metric, fault.object) }}</td><td>{{ fault.text }}</td>
-<td class="num">{{ fault.count|number }}</td><td class="keep">{{ fault.first_ns|utc }}</td><td class="keep">{{ fault.last_ns|utc }}</td></tr>
-{% endfor %}
-</tbody></table>{% if faults|length > 100 %}<p class="soft">{{ faults|length - 100 }} more are in the record.</p>{% endif %}</div></details>
-{% endif %}
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +51,7 @@ class Row:
     unlisted: int
 
 
-def facts(page: Page) -> Mapping[str, object]:
+def _facts(page: Page) -> Mapping[str, object]:
     """A strip and the account of each source; the stretches in which polls were lost; faults of single metrics."""
     sources = page.source.sources()
     ids = {source_label(source, sources): source.id for source in sources}
@@ -112,8 +72,8 @@ def facts(page: Page) -> Mapping[str, object]:
 
 
 def blocks(page: Page) -> Sequence[Block]:
-    """A row for each source, the least covered first; on a terminal with a strip of when its polls were lost."""
-    ledgers = page.verdict.ledgers
+    """A row for each source, with a strip of when its polls were lost; the least covered first on a terminal."""
+    ledgers, layout = page.verdict.ledgers, Layout("coverage", partial(_facts, page))
     ranked = sorted(ledgers, key=lambda ledger: ledger.coverage if ledger.coverage is not None else 0.0)
     sources = page.source.sources()
     ids = {source_label(source, sources): source.id for source in sources}
@@ -121,14 +81,14 @@ def blocks(page: Page) -> Sequence[Block]:
     rows: list[list[Cell | str]] = [
         [source_name(row), _share(row), _strip(page, ids.get(row.source)), account(row)] for row in ranked[:_BRIEF]
     ]
-    drawn: list[Block] = [Table("Coverage", columns, rows, _TERMINAL, _BRIEF, left_out=len(ranked) - len(rows))]
+    drawn: list[Block] = [layout, Table("Coverage", columns, rows, _TERMINAL, _BRIEF, left_out=len(ranked) - len(rows))]
     lines = [f"{source_name(ledger)}: {account(ledger, share_text(ledger.coverage))}" for ledger in ledgers]
     drawn += [Text(f"coverage {line}", formats=_TEXT) for line in lines]
     drawn += [Text(line, formats=_MARKDOWN) for line in lines[:_MARKDOWN_LINES]]
     if len(ledgers) > _MARKDOWN_LINES:
         drawn.append(Text(f"… and {len(ledgers) - _MARKDOWN_LINES} more sources in the report.", formats=_MARKDOWN))
     if not ledgers:
-        return [Text("Nothing was polled.")]
+        return [layout, Text("Nothing was polled.", formats=BRIEF)]
     return drawn
 
 

@@ -1,33 +1,54 @@
-# ruff: noqa: E501 - lines of HTML are as long as they are
 """Every event of the run, planned or not."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 
+from soakwatch.core.formatting import utc
+from soakwatch.report.blocks import HTML, Block, Cell, Column, Table, Text
 from soakwatch.report.page import Page
+from soakwatch_model.event import Event
 
 ORDER = 60
 TITLE = "Events"
 _MAX_ROWS = 500
-TEMPLATE = """\
-{% import "macros.html.jinja" as m with context %}
-{% if rows %}
-<div class="card scroll"><table>{{ m.caption("Events in order of time") }}
-<thead><tr><th>start (UTC)</th><th>end (UTC)</th><th>target</th><th>kind</th><th>object</th><th>source</th><th>detail</th></tr></thead><tbody>
-{% for stored in rows[:shown] %}{% set event = stored.event %}
-<tr><td class="keep">{{ event.begin_ns|utc }}</td><td class="keep">{{ event.end_ns|utc if event.end_ns else "–" }}</td>
-<td class="name">{{ event.target or "the run" }}</td><td><b>{{ event.kind }}</b></td><td class="name">{{ event.object }}</td><td>{{ stored.origin }}</td>
-<td>{% for key, value in event.detail|dictsort %}{{ key }} {{ value }}{{ ", " if not loop.last }}{% endfor %}
-{% if event.expect %} expected: {% for key, value in event.expect|dictsort %}{{ value }} {{ key }}{{ ", " if not loop.last }}{% endfor %}{% endif %}
-{% if event.deadline_ns %} by {{ event.deadline_ns|utc }}{% endif %}</td></tr>
-{% endfor %}
-</tbody></table>{% if rows|length > shown %}<p class="soft">{{ rows|length - shown }} later events are in the record.</p>{% endif %}</div>
-{% else %}<p>No event was recorded.</p>{% endif %}
-"""
+_COLUMNS = (
+    Column("start (UTC)", "time"),
+    Column("end (UTC)", "time"),
+    Column("target", "name"),
+    Column("kind"),
+    Column("object", "name"),
+    Column("source"),
+    Column("detail"),
+)
 
 
-def facts(page: Page) -> Mapping[str, object]:
+def blocks(page: Page) -> Sequence[Block]:
     """The events in the order in which they began."""
-    rows = sorted(page.source.events(), key=lambda stored: (stored.event.begin_ns, stored.id))
-    return {"rows": rows, "shown": _MAX_ROWS}
+    stored = sorted(page.source.events(), key=lambda each: (each.event.begin_ns, each.id))
+    if not stored:
+        return (Text("No event was recorded.", formats=HTML),)
+    rows: list[list[Cell | str]] = [
+        [
+            utc(each.event.begin_ns),
+            utc(each.event.end_ns) if each.event.end_ns else "–",
+            each.event.target or "the run",
+            Cell(each.event.kind, "strong"),
+            each.event.object,
+            each.origin,
+            _detail(each.event),
+        ]
+        for each in stored[:_MAX_ROWS]
+    ]
+    left_out = len(stored) - len(rows)
+    return (Table("Events in order of time", _COLUMNS, rows, HTML, left_out=left_out, more="events are in the record"),)
+
+
+def _detail(event: Event) -> str:
+    """What is known of an event, and what a plan expected of it by when."""
+    parts = [", ".join(f"{key} {value}" for key, value in sorted(event.detail.items()))]
+    if event.expect:
+        parts.append(f"expected: {', '.join(f'{value} {key}' for key, value in sorted(event.expect.items()))}")
+    if event.deadline_ns:
+        parts.append(f"by {utc(event.deadline_ns)}")
+    return " ".join(part for part in parts if part)

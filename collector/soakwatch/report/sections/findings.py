@@ -1,5 +1,4 @@
-# ruff: noqa: E501 - lines of HTML are as long as they are
-"""The findings by their causes, grouped by target: failures, warnings and what is inconclusive as cards with plots, the rest as a table."""
+"""The findings by cause and target: what failed, warned or is undecided as cards with plots, the rest as a table."""
 
 from __future__ import annotations
 
@@ -7,12 +6,14 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from soakwatch.core.formatting import extent, number, quantity, share_text, span_text, zoom_of
 from soakwatch.core.units import show_seconds
 from soakwatch.judge.problems import clause
 from soakwatch.judge.verdict import TargetVerdict
 from soakwatch.report.acknowledged import Acknowledgement
+from soakwatch.report.blocks import Block, Layout
 from soakwatch.report.page import Page, worst_first
 from soakwatch.report.proof_subject import series_of
 from soakwatch.report.summaries import confidence_text, has_own_frame, kind_words, undecided
@@ -39,107 +40,6 @@ _OF_ITS_SERIES = frozenset(
 )
 """Numbers of a rule's arithmetic that are in the unit of the series that it judged."""
 _MAX_ROWS, _MIN_ROWS, _MAX_DEFINITIONS = 1500, 40, 60  # on the page; of one target at least
-TEMPLATE = """\
-{% import "macros.html.jinja" as m with context %}
-{% macro evidence(card) %}
-<div class="split">
-<table class="numbers">{{ m.caption("Numbers of " ~ card.finding.rule) }}<tbody>
-{% for name, value in card.numbers %}<tr><th>{{ name }}</th><td>{{ value }}</td></tr>
-{% endfor %}
-<tr><th>window (UTC)</th><td>{{ m.zoomed(card.zoom, card.to, card.window) }}</td></tr>
-</tbody></table>
-<div>
-<p><b>Definition.</b> {{ card.finding.definition }} <span class="soft">(rule version {{ card.finding.version }})</span></p>
-{% if card.finding.settle %}<p><b>To resolve.</b> {{ card.finding.settle }}</p>{% endif %}
-{% if card.finding.doubts %}<p><b>Caveats</b></p><ul>{% for doubt in card.finding.doubts %}<li>{{ doubt }}</li>{% endfor %}</ul>{% endif %}
-<p><b>Load in this window.</b>
-{% for load in card.load %}<span class="name">{{ load.name }}</span>: {% for f in load.figures %}{{ f.word }} {% if f.readings %}{{ f.mean|quantity(f.unit) }}{% if f.low != f.high %} ({{ f.low|extent(f.high, f.unit) }}){% endif %}{% else %}no sample{% endif %}{{ ", " if not loop.last }}{% endfor %}{% for word in load.missing %}; {{ word }} {{ "were" if word == "failures" else "was" }} not recorded{% endfor %}{{ "; " if not loop.last else "." }}
-{% else %}{% if generators %}{{ generators }} recorded none.{% else %}No traffic generator was recorded.{% endif %}{% endfor %}
-{% if card.load %}<span class="soft">Means; lowest to highest in brackets.</span>{% endif %}</p>
-{% if card.marks %}<p><b>Where.</b></p><ul class="events">
-{% for mark, zoom in card.marks[:12] %}<li>{{ m.zoomed(zoom, card.to, m.when(mark.begin_ns, mark.end_ns)) }} {{ mark.text }}</li>{% endfor %}
-{% if card.marks|length > 12 %}<li>and {{ card.marks|length - 12 }} more, marked in the plot</li>{% endif %}</ul>{% endif %}
-{% if card.captures %}<p><b>Flight recorder.</b> {% for capture in card.captures[:few_captures] %}<a href="#{{ capture.anchor }}">{{ capture.window.begin_ns|span(capture.window.end_ns) }}</a> ({{ capture.reason }}){{ "; " if not loop.last }}{% endfor %}{% if card.captures|length > few_captures %}; and {{ card.captures|length - few_captures }} more{% endif %}</p>{% endif %}
-{% if card.events %}<p><b>Events in this window.</b></p>{{ m.events(card.events) }}{% endif %}
-</div></div>
-{% if card.arithmetic %}<details class="bulk"><summary>The rule's arithmetic</summary><table class="pairs">{{ m.caption("The arithmetic of " ~ card.finding.rule) }}<tbody>
-{% for name, value in card.arithmetic %}<tr><th class="name">{{ name }}</th><td class="num">{{ value }}</td></tr>
-{% endfor %}</tbody></table></details>{% endif %}
-{% for element in card.plots %}{{ m.plot(element, height) }}{% endfor %}
-{% if card.left_out %}<p class="soft">{{ card.left_out }}</p>{% endif %}
-{% endmacro %}
-{% macro body(card, reason) %}
-{% if reason %}<p class="reason">{{ reason }}</p>{% endif %}
-{% if card.guide %}<dl class="guide">{% for name, text in card.guide %}<div><dt>{{ name }}</dt><dd>{% if name == "Change it with" %}<code>{{ text }}</code>{% else %}{{ text }}{% endif %}</dd></div>{% endfor %}</dl>{% endif %}
-{{ m.said(card.acknowledged) }}<details class="evidence"><summary>Numbers, exact definition, events{% if card.plots %} and plot{% endif %}</summary>{% if card.guide_at %}<p class="soft">When this rule fails, what it misses and which key changes it: <a href="#{{ card.guide_at }}">above</a>.</p>{% endif %}{{ evidence(card) }}</details>
-{% endmacro %}
-{% macro single(card, reason) %}
-<article class="card {{ card.finding.outcome.value|replace(" ", "-") }}" id="{{ card.anchor }}">
-<h4>{{ m.badge(card.finding.outcome) }} {{ card.finding.rule }}
-<span class="name">{{ subject(card.finding.metric, card.finding.object) }}</span></h4>
-{{ body(card, reason) }}</article>
-{% endmacro %}
-{% macro leading(card, reason) %}
-<div id="{{ card.anchor }}"><h4>{{ card.finding.rule }} <span class="name">{{ subject(card.finding.metric, card.finding.object) }}</span></h4>
-{{ body(card, reason) }}</div>
-{% endmacro %}
-{% macro beside(card) %}
-<details class="bulk card {{ card.finding.outcome.value|replace(" ", "-") }}" id="{{ card.anchor }}"><summary>{{ m.badge(card.finding.outcome) }} {{ card.finding.rule }}: <span class="told">{{ card.finding.sentence }}</span></summary>
-{{ body(card, "") }}</details>
-{% endmacro %}
-{% macro rows(findings) %}
-<table>{{ m.caption("Further findings") }}<thead><tr><th>outcome</th><th>target</th><th>rule</th><th>object</th><th>result</th><th class="num">measured</th><th class="num">limit</th></tr></thead><tbody>
-{% for anchor, f, acknowledged in findings %}
-<tr id="{{ anchor }}"><td>{{ m.badge(f.outcome) }}</td><td class="name">{{ f.target }}</td><td class="keep">{{ f.rule }}</td><td class="name">{{ subject(f.metric, f.object) or "the target" }}</td>
-<td class="told">{{ f.sentence }}{% if f.settle %}<div class="soft">to resolve: {{ f.settle }}</div>{% endif %}{{ m.said(acknowledged) }}</td>
-<td class="num">{{ f.measured|quantity(f.unit) if f.measured is not none else "–" }}</td><td class="num">{{ f.limit|quantity(f.unit) if f.limit is not none else "–" }}</td></tr>
-{% endfor %}
-</tbody></table>
-{% endmacro %}
-{% macro cause(shown) %}
-{% if not shown.framed %}{{ single(shown.cards[0], shown.cause.headline) }}{% else %}
-<article class="card cause {{ shown.cause.outcome.value }}" id="{{ shown.anchor }}">
-<h4>{{ m.badge(shown.cause.outcome) }} {{ shown.words }}{% if shown.sure %} <span class="soft">confidence {{ shown.sure }}</span>{% endif %}</h4>
-<p class="reason">{{ shown.cause.headline }}</p>
-{% if shown.line %}<ol class="line">
-{% for lag, mark, zoom in shown.line %}<li>{{ m.zoomed(zoom, shown.to, m.when(mark.begin_ns)) }} <b>{{ lag }}</b> {{ mark.text }}{% if mark.end_ns and mark.end_ns > mark.begin_ns %} <span class="soft">until {{ mark.end_ns|utc }}</span>{% endif %}</li>
-{% endfor %}</ol>{% endif %}
-{% for card in shown.cards %}{% if loop.first %}{{ leading(card, "" if shown.cause.headline.startswith(card.finding.sentence) else card.finding.sentence) }}{% else %}{{ beside(card) }}{% endif %}{% endfor %}
-{% if shown.rest %}<details class="bulk"><summary>{{ shown.resting_words }} of this cause</summary><div class="scroll">{{ rows(shown.rest) }}{% if shown.resting > shown.rest|length %}<p class="soft">{{ shown.resting - shown.rest|length }} more are in verdict.json.</p>{% endif %}</div></details>{% endif %}
-</article>{% endif %}
-{% endmacro %}
-{% if shared %}<h3>Several targets</h3>
-{% for shown in shared %}{{ cause(shown) }}{% endfor %}{% endif %}
-{% macro of_target(target, place) %}
-{% if many %}<details class="bulk device {{ target.verdict.outcome.value|replace(" ", "-") }}" id="target-{{ place }}"{% if target.open %} open{% endif %}><summary>{{ m.badge(target.verdict.outcome) }} <span class="name">{{ target.verdict.target }}</span> <span class="soft">{{ target.words|truncate(150) }}</span></summary>{% else %}<h3 id="target-{{ place }}">{{ m.badge(target.verdict.outcome) }} <span class="name">{{ target.verdict.target }}</span>
-<span class="soft">{{ target.verdict.role }}</span></h3>{% endif %}
-{% if not target.causes and not target.undecided and not target.passed %}<p class="soft">{{ target.verdict.reason }}</p>{% endif %}
-{% for shown in target.causes %}{{ cause(shown) }}{% endfor %}
-{% if target.undecided %}<details class="bulk"><summary>{{ target.undecided_words }}</summary>{% for shown in target.undecided %}{{ cause(shown) }}{% endfor %}</details>{% endif %}
-{% if target.further %}<div class="card scroll"><details class="bulk"><summary>{{ target.further|length }} further findings</summary>{{ rows(target.further) }}</details></div>{% endif %}
-{% if target.left_out %}<p class="soft">{{ target.left_out }} more findings: see verdict.json.</p>{% endif %}
-{% if target.passed %}
-<details class="bulk"><summary>{{ target.passing }} {{ "check" if target.passing == 1 else "checks" }} passed: {{ target.by_rule }}</summary><div class="card scroll"><table>{{ m.caption("Checks that passed") }}
-<thead><tr><th>outcome</th><th>rule</th><th>object</th><th>result</th><th class="num">measured</th><th class="num">limit</th>
-<th class="num">samples</th><th class="num">smallest detectable</th></tr></thead><tbody>
-{% for f in target.passed %}
-<tr><td>{{ m.badge(f.outcome) }}</td><td class="keep">{{ f.rule }}</td><td class="name">{{ subject(f.metric, f.object) or "the target" }}</td>
-<td class="told">{{ f.sentence }}{% for doubt in f.doubts %}<div class="soft">{{ doubt }}</div>{% endfor %}</td><td class="num">{{ f.measured|quantity(f.unit) if f.measured is not none else "–" }}</td>
-<td class="num">{{ f.limit|quantity(f.unit) if f.limit is not none else "–" }}</td>
-<td class="num">{{ f.samples|number }}{% if f.expected %} of {{ f.expected|number }}{% endif %}</td>
-<td class="num">{{ f.smallest_detectable|quantity(f.detectable_unit) if f.smallest_detectable is not none else "–" }}</td></tr>
-{% endfor %}
-</tbody></table>{% if target.passing > target.passed|length %}<p class="soft">The {{ target.passed|length }} nearest to their limits are shown; {{ target.passing - target.passed|length }} more are in verdict.json.</p>{% endif %}</div></details>
-{% endif %}
-{% if many %}</details>{% endif %}
-{% endmacro %}
-{% for target in targets if not target.calm %}{{ of_target(target, target.place) }}{% endfor %}
-{% for words, some in calm %}<details class="bulk"><summary>{{ words }}</summary>{% for target in some %}{{ of_target(target, target.place) }}{% endfor %}</details>{% endfor %}
-{% if definitions %}<details class="bulk"><summary>Definitions of the rules that passed</summary><ul>
-{% for rule, version, definition in definitions %}<li><b>{{ rule }}</b> (version {{ version }}): {{ definition }}</li>
-{% endfor %}</ul></details>{% endif %}
-{% if unsettled %}<details class="bulk"><summary>Undecided for several targets</summary>{% for shown in unsettled %}{{ cause(shown) }}{% endfor %}</details>{% endif %}
-"""
 
 
 Row = tuple[str, Finding, tuple[Acknowledgement, ...]]
@@ -164,7 +64,12 @@ class Shown:
     framed: bool  # a single finding needs no frame around its card
 
 
-def facts(page: Page) -> Mapping[str, object]:
+def blocks(page: Page) -> Sequence[Block]:
+    """Causes in their order, each with a card of the first finding of a rule; a table for what passed."""
+    return (Layout("findings", partial(_facts, page)),)
+
+
+def _facts(page: Page) -> Mapping[str, object]:
     """Causes in their order, each with a card of the first finding of a rule; a table for what passed."""
     verdict = page.verdict
     by_target: dict[str, list[int]] = {}

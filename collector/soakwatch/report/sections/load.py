@@ -1,12 +1,12 @@
-# ruff: noqa: E501 - lines of HTML are as long as they are
 """The load: what each generator offered and sent, what was answered, what failed, and how long it took."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from soakwatch.core.formatting import extent, number, quantity, scale_of, small_share
-from soakwatch.report.blocks import CONSOLE, Block, Text
+from soakwatch.report.blocks import CONSOLE, Block, Layout, Text
 from soakwatch.report.curves import Curve, curve_of
 from soakwatch.report.load import (
     Figure,
@@ -27,32 +27,9 @@ ORDER = 34
 TITLE = "Generator and load"
 HEIGHT = 250
 _MAX_PLOTTED, _MAX_LINES, _BRIEF = 4, 7, 6
-TEMPLATE = """\
-{% import "macros.html.jinja" as m with context %}
-{% for one in streams %}
-<h3 class="name">{{ one.name }}</h3>
-<dl class="facts">
-{% for name, value in one.told %}<div><dt>{{ name }}</dt><dd>{{ value }}</dd></div>
-{% endfor %}
-</dl>
-<div class="card scroll"><table>{{ m.caption("The load of " ~ one.name) }}
-<thead><tr><td></td>{% for stretch in stretches %}<th class="num">{{ stretch }}</th>{% endfor %}</tr></thead><tbody>
-{% for row in one.rows %}
-<tr><th>{{ row.word }}</th>{% for main, range in row.cells %}<td class="num">{{ main }}{% if range %}<br><span class="soft">{{ range }}</span>{% endif %}</td>{% endfor %}</tr>
-{% endfor %}
-</tbody></table>
-<p class="soft">Mean of the readings, below it lowest to highest. The mean of a latency quantile is the mean of what the generator reported
-from reading to reading, not the quantile of the whole stretch.{% if one.missing %} This generator does not report: {{ one.missing }}.{% endif %}</p></div>
-{% if one.plots %}<div class="grid">{% for title, element in one.plots %}<div class="card"><h4>{{ title }}</h4>{{ m.plot(element, height) }}</div>{% endfor %}</div>{% endif %}
-{% else %}{% if not silent %}<p>No traffic generator was recorded: the load on the targets is not known.</p>{% endif %}
-{% endfor %}
-{% if unplotted %}<p class="soft">Only the first {{ most }} streams have plots.</p>{% endif %}
-{% for target in silent %}<p><b class="name">{{ target }}</b> has the role generator, but recorded no load.</p>
-{% endfor %}
-"""
 
 
-def facts(page: Page) -> Mapping[str, object]:
+def _facts(page: Page) -> Mapping[str, object]:
     """An account of each generator: for the run in brief, for each phase in a table, and over time."""
     run = page.verdict.window
     phases = page.verdict.phases or page.source.phases()
@@ -71,9 +48,9 @@ def facts(page: Page) -> Mapping[str, object]:
 
 
 def blocks(page: Page) -> Sequence[Block]:
-    """What each generator did over the run in one sentence, and whether it was healthy."""
+    """What each generator did in each phase; on a console over the run in one sentence, and whether it was healthy."""
     lines = page.load_in(page.verdict.window)
-    drawn: list[Block] = []
+    drawn: list[Block] = [Layout("load", partial(_facts, page))]
     for line in lines[:_BRIEF]:
         figures = ", ".join(_reading(figure) for figure in line.figures if figure.readings)
         drawn.append(Text(figures or "no sample", label=line.name, formats=CONSOLE))

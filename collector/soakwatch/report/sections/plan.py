@@ -1,31 +1,32 @@
-# ruff: noqa: E501 - lines of HTML are as long as they are
 """The plan of the run, as it was written."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 
+from soakwatch.core.formatting import utc
+from soakwatch.core.units import show_seconds
+from soakwatch.report.blocks import HTML, Block, Column, Preformatted, Table, Text
 from soakwatch.report.page import Page
 
 ORDER = 70
 TITLE = "Plan"
-TEMPLATE = """\
-{% import "macros.html.jinja" as m with context %}
-{% if phases %}
-<div class="card scroll"><table class="pairs">{{ m.caption("Phases") }}<thead><tr><th>phase</th><th>start (UTC)</th><th>end (UTC)</th><th class="num">length</th></tr></thead><tbody>
-{% for phase in phases %}<tr><td>{{ phase.name }}</td><td>{{ phase.window.begin_ns|utc }}</td><td>{{ phase.window.end_ns|utc }}</td>
-<td class="num">{{ phase.window.seconds|duration }}</td></tr>
-{% endfor %}</tbody></table></div>
-{% endif %}
-{% if command %}<p>Started with</p><pre>{{ command }}</pre>{% endif %}
-{% if plan %}<pre>{{ plan }}</pre>{% else %}<p>The record has no plan.</p>{% endif %}
-"""
+_COLUMNS = (Column("phase"), Column("start (UTC)"), Column("end (UTC)"), Column("length", "number"))
 
 
-def facts(page: Page) -> Mapping[str, object]:
+def blocks(page: Page) -> Sequence[Block]:
     """Phases as they were run, the command and the plan's text."""
-    return {
-        "phases": page.verdict.phases or page.source.phases(),
-        "plan": page.source.meta("plan"),
-        "command": page.source.meta("command"),
-    }
+    drawn: list[Block] = []
+    if phases := page.verdict.phases or page.source.phases():
+        rows = [
+            [phase.name, utc(phase.window.begin_ns), utc(phase.window.end_ns), show_seconds(phase.window.seconds)]
+            for phase in phases
+        ]
+        drawn.append(Table("Phases", _COLUMNS, rows, HTML, narrow=True))
+    if command := page.source.meta("command"):
+        drawn += [Text("Started with", formats=HTML), Preformatted("", tuple(command.splitlines()), HTML)]
+    if plan := page.source.meta("plan"):
+        drawn.append(Preformatted("", tuple(plan.splitlines()), HTML))
+    else:
+        drawn.append(Text("The record has no plan.", formats=HTML))
+    return drawn

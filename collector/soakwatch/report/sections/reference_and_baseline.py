@@ -1,60 +1,70 @@
-# ruff: noqa: E501 - lines of HTML are as long as they are
 """What the run was compared with: the highest rates of its generators, and the frozen baseline."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 from soakwatch.core.formatting import number, quantity, small_share, span_text, subject
 from soakwatch.core.units import show_seconds
 from soakwatch.judge.baseline import META as BASELINE
-from soakwatch.judge.baseline import Level, frozen_in
+from soakwatch.judge.baseline import BaselineSnapshot, Level, frozen_in
 from soakwatch.judge.calibration import META as REFERENCE
 from soakwatch.judge.ceiling import KINDS
+from soakwatch.report.blocks import HTML, Block, Column, Heading, Table, Text
 from soakwatch.report.page import Page
 
 ORDER = 44
 TITLE = "Reference and baseline"
 _MAX_ROWS = 40
 _HASH = 12
-TEMPLATE = """\
-{% import "macros.html.jinja" as m with context %}
-{% if ceilings %}<h3>Generator capacity</h3><div class="card scroll"><table>{{ m.caption("Generator capacity") }}
-<thead><tr><th>generator</th><th class="num">highest sustained rate</th><th class="num">loss</th><th class="num">CPU</th><th class="num">queue full</th><th class="num">at level</th></tr></thead><tbody>
-{% for row in ceilings %}<tr><td class="name">{{ row[0] }}</td>{% for cell in row[1:] %}<td class="num">{{ cell }}</td>{% endfor %}</tr>
-{% endfor %}</tbody></table>
-<p class="soft">Calibrated without the device on {{ made }}, record <span class="name">{{ record }}</span>; hash <span class="name">{{ reference_hash }}</span>.</p></div>
-{% endif %}
-{% if baseline %}<h3>The baseline{% if baseline.run %} of an earlier run{% endif %}</h3><div class="card scroll"><table>{{ m.caption("The baseline") }}
-<thead><tr><th>target</th><th>object</th><th class="num">level</th><th class="num">noise</th><th class="num">5 % to 95 %</th><th class="num">period</th><th class="num">samples</th></tr></thead><tbody>
-{% for row in rows %}<tr><td class="name">{{ row[0] }}</td><td class="name">{{ row[1] }}</td>{% for cell in row[2:] %}<td class="num">{{ cell }}</td>{% endfor %}</tr>
-{% endfor %}</tbody></table>
-<p class="soft">{% if baseline.run %}This run has no baseline phase: the samples are those of run <span class="name">{{ baseline.run }}</span>, {{ span }}, kept in this record.{% else %}Frozen at the end of the baseline phase, {{ span }}.{% endif %}
-The level is the median, the noise 1.4826 times the median absolute deviation. Only series that rules compare with it are listed{% if unlisted %}, and {{ unlisted }} more are in the record{% endif %}. Hash: <span class="name">{{ baseline_hash }}</span>.</p></div>
-{% endif %}
-{% if damaged %}<p><b>{{ damaged }}</b></p>{% endif %}
-"""
+_CEILINGS = (
+    Column("generator", "name"),
+    Column("highest sustained rate", "number"),
+    Column("loss", "number"),
+    Column("CPU", "number"),
+    Column("queue full", "number"),
+    Column("at level", "number"),
+)
+_LEVELS = (
+    Column("target", "name"),
+    Column("object", "name"),
+    *(Column(title, "number") for title in ("level", "noise", "5 % to 95 %", "period", "samples")),
+)
 
 
-def facts(page: Page) -> Mapping[str, object] | None:
-    """The reference and the baseline; None for a run that had neither."""
-    reference, text = _reference(page.source.meta(REFERENCE)), page.source.meta(BASELINE)
+def blocks(page: Page) -> Sequence[Block]:
+    """The reference and the baseline; nothing for a run that had neither."""
+    text = page.source.meta(BASELINE)
     baseline = frozen_in(text)
-    damaged = "The baseline was changed after it was frozen: its hash does not match." if text and not baseline else ""
-    if reference is None and baseline is None and not damaged:
-        return None
-    facts: dict[str, object] = {"ceilings": (), "baseline": baseline, "damaged": damaged, **(reference or {})}
+    drawn = _reference(page.source.meta(REFERENCE))
     if baseline is not None:
-        facts["rows"] = [_row(level) for level in baseline.levels[:_MAX_ROWS]]
-        facts["unlisted"] = (
-            len(baseline.levels) - _MAX_ROWS + baseline.left_out
-            if len(baseline.levels) > _MAX_ROWS
-            else baseline.left_out
+        drawn += _baseline(baseline, json.loads(text or "{}")["sha256"][:_HASH])
+    elif text:
+        damaged = "The baseline was changed after it was frozen: its hash does not match."
+        drawn.append(Text("", label=damaged, formats=HTML))
+    return drawn
+
+
+def _baseline(baseline: BaselineSnapshot, digest: str) -> list[Block]:
+    span = span_text(baseline.window.begin_ns, baseline.window.end_ns)
+    unlisted = max(len(baseline.levels) - _MAX_ROWS, 0) + baseline.left_out
+    if baseline.run:
+        origin = (
+            f"This run has no baseline phase: the samples are those of run {baseline.run}, {span}, kept in this record."
         )
-        facts["span"] = span_text(baseline.window.begin_ns, baseline.window.end_ns)
-        facts["baseline_hash"] = json.loads(text or "{}")["sha256"][:_HASH]
-    return facts
+    else:
+        origin = f"Frozen at the end of the baseline phase, {span}."
+    others = f", and {unlisted} more are in the record" if unlisted else ""
+    note = (
+        f"{origin} The level is the median, the noise 1.4826 times the median absolute deviation. Only series that "
+        f"rules compare with it are listed{others}. Hash: {digest}."
+    )
+    rows = [_row(level) for level in baseline.levels[:_MAX_ROWS]]
+    return [
+        Heading(f"The baseline{' of an earlier run' if baseline.run else ''}"),
+        Table("The baseline", _LEVELS, rows, HTML, note=note),
+    ]
 
 
 def _row(level: Level) -> tuple[str, ...]:
@@ -71,7 +81,7 @@ def _row(level: Level) -> tuple[str, ...]:
     )
 
 
-def _reference(text: str | None) -> Mapping[str, object] | None:
+def _reference(text: str | None) -> list[Block]:
     try:
         frozen = json.loads(text or "{}")
         shape, rows = frozen["reference"], []
@@ -89,11 +99,9 @@ def _reference(text: str | None) -> Mapping[str, object] | None:
                             small_share(ceiling.get("level")),
                         )
                     )
-        return {
-            "ceilings": rows,
-            "made": shape["made"],
-            "record": shape["record"],
-            "reference_hash": frozen["sha256"][:_HASH],
-        }
+        made, record, digest = shape["made"], shape["record"], frozen["sha256"][:_HASH]
     except (ValueError, TypeError, LookupError, AttributeError):
-        return None
+        return []
+    words = "Generator capacity"
+    note = f"Calibrated without the device on {made}, record {record}; hash {digest}."
+    return [Heading(words), Table(words, _CEILINGS, rows, HTML, note=note)] if rows else []

@@ -2,35 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 from soakwatch.core.formatting import number, share_text, utc
 from soakwatch.core.units import show_bytes, show_seconds
 from soakwatch.judge.record_trust import seal_words
+from soakwatch.report.blocks import HTML, Block, Cell, Column, Facts, Table, Text
 from soakwatch.report.page import Page
 from soakwatch_model.finding import Outcome
 
 ORDER = 11
 TITLE = "Run and targets"
-TEMPLATE = """\
-{% import "macros.html.jinja" as m with context %}
-<p>By the rules: {{ verdict.reason }}</p>
-<dl class="facts">
-{% for name, value in run %}<div><dt>{{ name }}</dt><dd>{{ value }}</dd></div>
-{% endfor %}
-</dl>
-<div class="card scroll"><table>{{ m.caption("The verdict of each target") }}
-<thead><tr><th>target</th><th>role</th><th>verdict</th><th>reason</th><th>findings</th></tr></thead>
-<tbody>
-{% for target, counts in targets %}
-<tr><td class="name"><a href="#target-{{ loop.index }}">{{ target.target }}</a></td><td>{{ target.role }}</td>
-<td>{{ m.badge(target.outcome) }}</td><td class="why">{{ target.reason }}</td><td class="count">{{ counts }}</td></tr>
-{% endfor %}
-</tbody></table></div>
-"""
+_COLUMNS = (
+    Column("target", "name"),
+    Column("role"),
+    Column("verdict"),
+    Column("reason", "reason"),
+    Column("findings", "count"),
+)
 
 
-def facts(page: Page) -> Mapping[str, object]:
+def blocks(page: Page) -> Sequence[Block]:
     """Times, sizes and the coverage of the whole run, and its targets."""
     verdict, counts = page.verdict, page.source.counts()
     due = sum(ledger.due for ledger in verdict.ledgers)
@@ -50,11 +42,21 @@ def facts(page: Page) -> Mapping[str, object]:
     failed_ns = verdict.first_failure_ns
     if failed_ns is not None:
         run.append(("first failure (UTC)", utc(failed_ns)))
-    return {
-        "verdict": verdict,
-        "run": run,
-        "targets": [(target, _counts(page, target.target)) for target in verdict.targets],
-    }
+    rows: list[list[Cell | str]] = [
+        [
+            Cell(target.target, link=f"target-{place}"),
+            target.role,
+            Cell(target.outcome.value, outcome=target.outcome),
+            target.reason,
+            _counts(page, target.target),
+        ]
+        for place, target in enumerate(verdict.targets, 1)
+    ]
+    return (
+        Text(f"By the rules: {verdict.reason}", formats=HTML),
+        Facts(run),
+        Table("The verdict of each target", _COLUMNS, rows, HTML),
+    )
 
 
 def _counts(page: Page, target: str) -> str:

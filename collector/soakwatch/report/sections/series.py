@@ -1,14 +1,15 @@
-# ruff: noqa: E501 - lines of HTML are as long as they are
 """Every series that a finding judged and that has no plot above, drawn over the load; constant ones in words."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from itertools import groupby
 
 from soakwatch.core.formatting import natural
 from soakwatch.record.source import SeriesKey
+from soakwatch.report.blocks import Block, Layout
 from soakwatch.report.curves import Curve
 from soakwatch.report.page import IDENTITIES, POINTS, Page, worst_first
 from soakwatch_model.finding import Finding, Outcome
@@ -18,41 +19,14 @@ TITLE = "Other judged series"
 HEIGHT, TALL = 230, 320
 _MAX_SINGLES, _CROWD, _LINES, _POINTS, _MAX_CONSTANT, _MAX_RULES = 40, 6, 7, 500, 40, 12
 _OF_A_METRIC, _MAX_SERIES_READ, _MAX_GROUPS, _MAX_ABOVE = 14, 1500, 40, 60
-TEMPLATE = """\
-{% import "macros.html.jinja" as m with context %}
-<p class="soft">All plots share their time axis (UTC): zoom one, and all follow. Phases are shaded and named, grey is the
-load (right axis), dashed verticals are events. Counters are drawn as rates. At most {{ points }} points a line,
-chosen so that no peak is lost; lines break where samples are missing.</p>
-{% if above %}<p>Plotted with their findings above: {% for key, link in above[:most_above] %}<a href="#{{ link }}"><span class="name">{{ key.target }}</span> {{ subject(key.metric, key.object) }}</a>{{ "; " if not loop.last }}{% endfor %}{% if above|length > most_above %} and {{ above|length - most_above }} more{% endif %}.</p>{% endif %}
-{% if not singles and not above and not still and not groups %}<p>No series was judged.</p>{% endif %}
-{% if singles %}<h3>One by one</h3>{% endif %}
-<div class="grid">
-{% for one in singles %}
-<div class="card {{ one.outcome.value }}">
-<h4>{{ m.badge(one.outcome) }} <span class="name">{{ one.key.target }}</span> {{ one.key.metric }} <span class="name">{{ one.key.object }}</span></h4>
-<p class="soft">{% for rule, link in one.rules %}{% if link %}<a href="#{{ link }}">{{ rule }}</a>{% else %}{{ rule }}{% endif %}{{ ", " if not loop.last }}{% endfor %};
-{{ one.curve.readings|number }} samples{% if one.curve.note %}; {{ one.curve.note }}{% endif %}</p>
-{% if one.element %}{{ m.plot(one.element, height) }}{% else %}<p>No sample can be plotted.</p>{% endif %}
-</div>
-{% endfor %}
-</div>
-{% if groups %}
-<h3>Further series, by metric</h3>
-<p class="soft">{{ others }} further series share plots, up to {{ lines }} a plot, at most {{ few }} points a line.{% if calmer %} Of a metric with many series on one target the {{ most_alike }} that varied most (relative to their size) are plotted; {{ calmer }} steadier ones are not.{% endif %}</p>
-{% for group in groups %}
-<div class="card"><h4>{{ group.metric }} <span class="soft">{{ group.curves }} series, {{ group.outcomes }}</span></h4>
-{{ m.plot(group.element, tall) }}</div>
-{% endfor %}
-{% endif %}
-{% if still %}<div class="card scroll"><h4>Passed and constant</h4><table class="pairs">{{ m.caption("Series that never changed") }}<tbody>
-{% for key, value, readings in still[:most_still] %}<tr><td class="name">{{ key.target }}</td><td class="name">{{ subject(key.metric, key.object) }}</td><td class="num">{{ value }}</td><td class="soft">{{ readings|number }} samples</td></tr>
-{% endfor %}</tbody></table>{% if still|length > most_still %}<p class="soft">and {{ still|length - most_still }} more.</p>{% endif %}</div>{% endif %}
-{% if unread %}<p class="soft">{{ unread }} more series that passed are in the record but were not read for this section.</p>{% endif %}
-{% if undrawn %}<p class="soft">Judged, but not plotted: {{ undrawn|join("; ") }}.</p>{% endif %}
-"""
 
 
-def facts(page: Page) -> Mapping[str, object]:
+def blocks(page: Page) -> Sequence[Block]:
+    """One plot a series for the first forty, the worst first; the others, and calm crowds, together by metric."""
+    return (Layout("series", partial(_facts, page)),)
+
+
+def _facts(page: Page) -> Mapping[str, object]:
     """One plot a series for the first forty, the worst first; the others, and calm crowds, together by metric.
 
     A series that has a plot with its finding is named only; one that passed and never changed is told in words.

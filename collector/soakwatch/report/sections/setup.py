@@ -1,15 +1,15 @@
-# ruff: noqa: E501 - lines of HTML are as long as they are
 """The set-up: versions, what each machine is, and what the rule ``setup`` says of it."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from soakwatch.core.event_kinds import IDENTITY
 from soakwatch.core.fingerprints import ABOUT_KEYS, BEGIN_KEY, END_KEY, NOTES, differences, reporters
 from soakwatch.core.units import show_bytes
-from soakwatch.report.blocks import CONSOLE, Block, Text
+from soakwatch.report.blocks import BRIEF, CONSOLE, Block, Layout, Text
 from soakwatch.report.page import Page
 from soakwatch_model.finding import Outcome
 from soakwatch_model.tree import Tree
@@ -23,39 +23,9 @@ _WIDE = 6
 """Entries of a property of a card beyond which it has a table of its own."""
 _OPEN = frozenset({"general", "host", "device", "generator", "cpu", "memory"})
 """Tables that are not folded, unless they are long."""
-TEMPLATE = """\
-{% import "macros.html.jinja" as m with context %}
-{% if flags %}
-<div class="card warn"><b>Check this</b><ul>{% for flag in flags %}<li class="flag">! {{ flag }}</li>{% endfor %}</ul></div>
-{% endif %}
-{% if versions %}<h3>Versions</h3><div class="card"><table class="pairs">{{ m.caption("Versions") }}<tbody>
-{% for name, value in versions %}<tr><th>{{ name }}</th><td>{{ value }}</td></tr>
-{% endfor %}</tbody></table></div>{% endif %}
-{% for target, groups, changes, notes, provenance in machines %}
-<h3>Machine of <span class="name">{{ target }}</span></h3>
-<div class="card">
-{% if provenance %}<p>{{ provenance }}</p>{% endif %}
-{% if changes %}<details open><summary>not as it was when the run began ({{ changes|length }})</summary>
-<div class="scroll"><table class="pairs">{{ m.caption("Changed during the run") }}<tbody>
-{% for path, change in changes %}<tr><th class="name">{{ path }}</th><td>{{ change }}</td></tr>
-{% endfor %}</tbody></table></div></details>{% endif %}
-{% for group in groups %}
-<details{% if not group.long %} open{% endif %}><summary>{{ group.name }}{% if group.long %} ({{ group.size }}){% endif %}</summary>
-<div class="scroll"><table{% if not group.columns %} class="pairs"{% endif %}>{{ m.caption(group.name) }}
-{% if group.columns %}<thead><tr><td></td>{% for column in group.columns %}<th>{{ column }}</th>{% endfor %}</tr></thead>{% endif %}
-<tbody>{% for name, cells in group.rows %}<tr><th class="name">{{ name }}</th>{% for cell in cells %}<td>{{ cell }}</td>{% endfor %}</tr>
-{% endfor %}</tbody></table></div></details>
-{% endfor %}
-{% if notes %}<details><summary>what could not be read ({{ notes|length }})</summary><ul>
-{% for note in notes %}<li>{{ note }}</li>
-{% endfor %}</ul></details>{% endif %}
-</div>
-{% else %}<p>The record has no description of the machines.</p>
-{% endfor %}
-"""
 
 
-def facts(page: Page) -> Mapping[str, object]:
+def _facts(page: Page) -> Mapping[str, object]:
     """Readable tables of the JSON that the record holds; text that is no JSON is shown as it is."""
     flags = [f"{f.target}: {f.sentence}" for f in page.verdict.findings if f.rule == _RULE and f.outcome in _AMISS]
     machines = []
@@ -69,13 +39,14 @@ def facts(page: Page) -> Mapping[str, object]:
 
 
 def blocks(page: Page) -> Sequence[Block]:
-    """Each machine in a line, what of it changed during the run, and the versions of the monitor."""
+    """What each machine is, what of it changed during the run, and the versions of the monitor."""
     machines = _machines(page)
     changed = [
-        Text(_changed_words(differing), label=f"{target} changed")
+        Text(_changed_words(differing), label=f"{target} changed", formats=BRIEF)
         for target, differing in sorted(_changes(page).items())
     ]
-    drawn: list[Block] = [Text(words, label=name, formats=CONSOLE) for name, words in machines[:_BRIEF]]
+    drawn: list[Block] = [Layout("setup", partial(_facts, page))]
+    drawn += [Text(words, label=name, formats=CONSOLE) for name, words in machines[:_BRIEF]]
     if len(machines) > _BRIEF:
         drawn.append(Text(f"… and {len(machines) - _BRIEF} more machines in the report", tone="soft", formats=CONSOLE))
     drawn += changed
