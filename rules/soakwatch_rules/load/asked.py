@@ -1,4 +1,4 @@
-"""What was asked of a device while less came back: whether the load dipped, or the device."""
+"""The load behind a dip of throughput: did the generator ask for less, or did the device deliver less?"""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from soakwatch_rules.sampling import cadence
 from soakwatch_rules.stats.pauses import running_level
 
 NOTHING = 0.2
-"""Share of the level up to which next to nothing was sent, or came back: no load of a day dips so deep by itself."""
+"""Share of the level up to which next to nothing was sent or came back; no daily load dips this deep by itself."""
 
 
 class Asked(StrEnum):
-    """What was asked while less came back."""
+    """How much was asked of the device while less came back."""
 
     AS_MUCH = "as much as before"
     SET_TO_LESS = "less, by its settings"
@@ -42,10 +42,10 @@ class Asked(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Demand:
-    """What stood behind one throughput: what its generator was ``set_to``, in any unit, and what it ``sent``.
+    """The load behind one throughput: what its generator was ``set_to``, in any unit, and what it ``sent``.
 
-    ``open``: it sends whatever comes back, so less that was sent is none of the device's doing. One that waits for
-    answers (requests, connections, TCP) sends less where the device stops: of that nothing follows.
+    ``open``: it sends regardless of what comes back, so sending less is not the device's doing. A generator that waits
+    for answers (requests, connections, TCP) sends less when the device stops, which proves nothing.
     """
 
     set_to: tuple[Curve, ...]
@@ -55,7 +55,7 @@ class Demand:
 
     @classmethod
     def of(cls, case: Case, flow: Flow) -> Demand:
-        """Of the generator whose flow it is; where that tells neither, of all (one may send what another receives)."""
+        """The load of the flow's generator; if that reports none, of all (one may send what another receives)."""
         account = LoadAccount.of(case.load, case.window)
         own = account.only((flow.series.target,))
         if not (_set_to(own) or flow.sent):
@@ -69,13 +69,13 @@ class Demand:
 
     @property
     def known(self) -> bool:
-        """Whether anything tells what the generator was set to send."""
+        """Whether it is known what the generator was set to send."""
         return bool(self.set_to)
 
     def during(self, begin_ns: int, end_ns: int, left: float, deep: float) -> Asked:
-        """What was asked in a stretch in which a share ``left`` of the level came back; falls by ``deep`` count.
+        """The load while only a share ``left`` of the level came back; it counts as lower from ``deep`` on.
 
-        The lowest reading in it or next to it counts: a command and a counter are not read at the same moment.
+        The lowest reading in the stretch or next to it counts, since a command and a counter are not read together.
 
         >>> at = np.arange(41) * 10**9
         >>> order = np.where(np.arange(40) == 20, 6.0, 9.0)
@@ -96,7 +96,7 @@ class Demand:
         return Asked.UNKNOWN
 
     def sent_less(self, begin_ns: int, end_ns: int, deep: float) -> bool:
-        """Whether less than usual was sent in a stretch, by a share of ``deep`` or more."""
+        """Whether the rate sent fell by a share of ``deep`` or more in a stretch."""
         for sent in self.sent:
             inside = (sent.end_ns > begin_ns) & (sent.begin_ns < end_ns)
             if inside.any() and float(sent.rate[inside].min()) < (1 - deep) * float(np.median(sent.rate)):
@@ -116,7 +116,7 @@ def _counts_packets(flow: Flow) -> bool:
 
 
 def _lowest(asked: Curve, begin_ns: int, end_ns: int) -> float | None:
-    """The lowest reading that touches a stretch, as a share of its level; None where there is none."""
+    """The lowest reading that touches a stretch, as a share of the running level; None without a reading."""
     inside = (asked.end_ns > begin_ns) & (asked.begin_ns < end_ns)
     if not inside.any():
         return None

@@ -1,4 +1,4 @@
-"""Forwarding: what went in and what came out, as the generators counted it."""
+"""Forwarding: what went into the device and what came out, as the generators counted it."""
 
 from __future__ import annotations
 
@@ -16,17 +16,15 @@ from soakwatch_rules.spans import joined
 from soakwatch_rules.stats.flow import binned
 from soakwatch_rules.stats.tally import Tally
 
-_STOPPED = 0.01  # less than this share of what goes in comes out
-_USUAL = 0.1  # of the rate before
-_MIN_SENT = 1.0  # a bin in which less went in says nothing
+_STOPPED = 0.01  # share of what goes in: with less coming out, forwarding stopped
+_USUAL = 0.1  # share of the earlier rate from which a load comes back
+_MIN_SENT = 1.0  # a bin in which less went in shows nothing
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Forwarding:
-    """Packets sent and received, or requests offered and answered, else bytes or bits sent and received.
-
-    ``into`` and ``out`` each have two readings.
-    """
+    """Packets sent and received, or requests offered and answered, else bytes or bits sent and received; each side has
+    at least two readings."""
 
     into: tuple[Series, ...]
     out: tuple[Series, ...]
@@ -34,16 +32,16 @@ class Forwarding:
 
     @classmethod
     def of(cls, case: Case) -> Forwarding | None:
-        """What the load tells of it; None where it does not tell of both sides."""
+        """The forwarding of a load; None unless both sides are reported."""
         return next((cls(pair.into, pair.back, pair.what) for pair in LoadAccount.of(case.load).pairs()), None)
 
     @property
     def apart_s(self) -> float:
-        """The longest median distance of the readings in seconds."""
+        """The longest median distance of readings in seconds."""
         return max(float(np.median(np.diff(s.finite().time_ns))) * 1e-9 for s in (*self.into, *self.out))
 
     def stopped(self, window: Window) -> tuple[Window, ...]:
-        """Where it went in and next to nothing came out, to the reading."""
+        """The stretches, to the reading, in which something went in and less than 1 % of it came out."""
         times = np.unique(np.concatenate([s.finite().time_ns for s in self.out]))
         edges = times[(times >= window.begin_ns) & (times <= window.end_ns)]
         if edges.size < 2:
@@ -54,14 +52,14 @@ class Forwarding:
         return joined(Window(int(edges[i]), int(edges[i + 1])) for i in still.tolist())
 
     def tallies(self) -> tuple[Tally, Tally]:
-        """What went in and what came out, to be asked of any stretch."""
+        """What went in and what came out, for queries on any stretch."""
         return Tally(self.into), Tally(self.out)
 
 
 def comes_back(case: Case, window: Window) -> bool | None:
-    """Whether a load comes back over the device in a stretch: at least a tenth of its usual rate.
+    """Whether the load comes back in a stretch: at least a tenth of its earlier rate.
 
-    None where nothing tells what came back, or nothing was offered then.
+    None if it is unknown what came back, or nothing was offered then.
     """
     flow = Forwarding.of(case)
     out = flow.out if flow is not None else LoadAccount.of(case.load).back()
@@ -81,7 +79,7 @@ def comes_back(case: Case, window: Window) -> bool | None:
 def alive_without_management(case: Case, silent: Sequence[Window], least_s: float) -> Window | None:
     """The silence of all management to the end of the run (see ``to_the_end``) in which the load still comes back.
 
-    None where there is none, or where an announced event covers it.
+    None if there is none, or an announced event covers it.
     """
     gone = to_the_end(case.ledgers, silent, case.window, least_s)
     planned = (e.deadline_ns if e.deadline_ns is not None else e.end_ns for e in case.events if e.expect)
@@ -91,10 +89,7 @@ def alive_without_management(case: Case, silent: Sequence[Window], least_s: floa
 
 
 def lost_share(sides: tuple[Tally, Tally], window: Window) -> float | None:
-    """The share of what went in that did not come out; None where nothing is known to have gone in.
-
-    More out than in is no loss: 0.
-    """
+    """The share of what went in that did not come out, at least 0; None if nothing is known to have gone in."""
     (sent, sent_s), (back, back_s) = (side.between(window.begin_ns, window.end_ns) for side in sides)
     if sent < _MIN_SENT or min(sent_s, back_s) < 0.5 * window.seconds:
         return None

@@ -1,4 +1,4 @@
-"""The account of a loss: shares of phases, standstills, and the words for them."""
+"""The account of a loss: shares of phases, standstills, and their words."""
 
 from __future__ import annotations
 
@@ -23,36 +23,36 @@ from soakwatch_rules.stats.standstill import Stop
 from soakwatch_rules.wording.words import duration, moment, quantity
 
 SIGMAS = 3.0
-"""Standard errors by which a loss is proven."""
+"""Standard errors from which a loss is proven."""
 _BLOCKS = 32
 _WORSE = 1e-4
 _WORSE_TIMES = 2.0
 _SURE = 0.999
 _DRAIN_NS = 5 * 10**9
-_AFTER_NS = 600 * 10**9  # of an event without a deadline
+_AFTER_NS = 600 * 10**9  # an event without a deadline is assumed to be over this long after its end
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What was sent and lost in one phase; ``error`` is what sampled rates leave open of ``lost``."""
+    """What was sent and lost in one phase; ``error`` is the standard error of ``lost`` from sampled rates."""
 
     phase: Phase
     sent: float
     lost: float
     error: float
-    spread: float  # variance of the blocks' losses / their mean: 1 for losses at random
+    spread: float  # variance / mean of the losses of blocks: 1 for random losses
 
     @property
     def share(self) -> float:
-        """Lost of what was sent."""
+        """Lost / sent, from 0 to 1."""
         return min(1.0, max(0.0, self.lost / self.sent)) if self.sent > 0 else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Standstill:
-    """One stop, and whether it may be the generator that ended: then ``unsure`` says when it began, as a clause.
+    """One stop. If it may be the generator that ended, ``unsure`` says when it began, as a clause.
 
-    ``left`` is the share of the usual rate that still came in it; ``ended``: the generator did not turn down, it ended.
+    ``left`` is the share of the usual rate that still came; ``ended``: the generator ended and was not turned down.
     """
 
     stop: Stop
@@ -64,7 +64,7 @@ class Standstill:
 
     @property
     def text(self) -> str:
-        """From when to when, and how long."""
+        """Start, end and duration."""
         until = "to the end of the run" if self.stop.last else f"until {moment(self.window.end_ns)}"
         if self.stop.blurred:
             much = f"as much was lost as in {duration(self.stop.lost_s)} without traffic"
@@ -73,7 +73,7 @@ class Standstill:
 
     @property
     def unsure_text(self) -> str:
-        """What was seen where it may be the generator's doing, and what it probably was."""
+        """The reason of an unsure stop: what was seen, and what the generator probably did."""
         rate = {REQUESTS: "rate of answers", CONNECTIONS: "rate of new connections"}.get(
             self.offer.kind, "received rate"
         )
@@ -86,27 +86,27 @@ class Standstill:
 
 @dataclass(slots=True)
 class Seen:
-    """All that was found of one kind."""
+    """All that was found of one kind of traffic."""
 
     shares: list[Share] = field(default_factory=list)
     base: Share | None = None
     stops: list[Standstill] = field(default_factory=list)
-    unknown: float = 0.0  # lost of an unknown number sent
-    losing: list[tuple[Window, float]] = field(default_factory=list)  # readings with too much lost, and how much
+    unknown: float = 0.0  # lost out of an unknown total
+    losing: list[tuple[Window, float]] = field(default_factory=list)  # stretches with too much lost, and how much
     ratio: Offer | None = None
-    open: list[tuple[Share, Offer]] = field(default_factory=list)  # missing of what need not have come back
+    open: list[tuple[Share, Offer]] = field(default_factory=list)  # missing, but it may not have had to come back
     blind: str = ""
-    rested: str = ""  # until when a generator without readings of the baseline phase was taken to be at rest
+    rested: str = ""  # when a generator that was silent in the baseline, and taken to rest, first reported
     readings: int = 0
 
 
 def rate_is_count(offer: Offer) -> bool:
-    """Whether a rate is that of requests or packets, which come at random, and not of bytes or bits."""
+    """Whether a rate counts requests or packets, which arrive at random, and not bytes or bits."""
     return offer.series.trait.unit.startswith("{")
 
 
 def readings_of(offer: Offer) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """When its bins, or readings, begin and end."""
+    """The begins and ends of its bins or readings."""
     if offer.bins is not None:
         return offer.bins.edges_ns[:-1], offer.bins.edges_ns[1:]
     assert offer.rate is not None
@@ -114,18 +114,18 @@ def readings_of(offer: Offer) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def judged_phases(case: Case) -> tuple[Phase, ...]:
-    """The phases that are judged, neighbours of one name together; the run where it has none."""
+    """The phases outside of overloads, adjacent ones of one name joined; the whole run if it has no phases."""
     phases = parts(replace(case, phases=together(case.phases)))
     return tuple(p for p in phases if p.name not in OVERLOADS)
 
 
 def overload_spans(case: Case) -> list[Window]:
-    """The phases that overload on purpose, each until what it queued has drained."""
+    """The overload phases, each extended by 5 s in which its queues drain."""
     return [Window(p.window.begin_ns, p.window.end_ns + _DRAIN_NS) for p in case.phases if p.name in OVERLOADS]
 
 
 def left_out(case: Case, begins: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """What lies in an announced event: one with an intent, or a deadline."""
+    """Which bins lie in an announced event (one with an intent or a deadline)."""
     return touching([_until(e) for e in case.events if e.expect or e.deadline_ns is not None], begins, ends)
 
 
@@ -136,7 +136,7 @@ def _until(event: Event) -> Window:
 
 
 def touching(windows: Sequence[Window], begins: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which bins touch one of these stretches."""
+    """Which bins touch one of these windows."""
     result = np.zeros(begins.size, dtype=bool)
     for window in windows:
         result |= (ends > window.begin_ns) & (begins < window.end_ns)
@@ -144,7 +144,7 @@ def touching(windows: Sequence[Window], begins: NDArray[np.int64], ends: NDArray
 
 
 def share_of(phase: Phase, sent: NDArray[np.float64], lost: NDArray[np.float64], *, exact: bool) -> Share | None:
-    """The account of a phase; None where nothing was sent."""
+    """The account of a phase; None if nothing was sent."""
     total, missing = float(np.sum(sent)), float(np.sum(lost))
     if not sent.size or total <= 0:
         return None
@@ -158,7 +158,7 @@ def share_of(phase: Phase, sent: NDArray[np.float64], lost: NDArray[np.float64],
 
 
 def interval_of(part: Share) -> tuple[float, float]:
-    """95 % of a Poisson count (F. Garwood, Biometrika 28, 1936), wider by the spread of bursts."""
+    """The 95 % interval of a lost share (Poisson: F. Garwood, Biometrika 28, 1936), widened by the spread of bursts."""
     lost = min(max(part.lost, 0.0), 1e15)
     low, high = gamma_quantile(lost, 0.025) if lost > 0 else 0.0, gamma_quantile(lost + 1, 0.975)
     wide = math.sqrt(min(part.spread, 1e12))
@@ -166,7 +166,7 @@ def interval_of(part: Share) -> tuple[float, float]:
 
 
 def provably_worse(part: Share, base: Share | None) -> bool:
-    """Whether a phase lost more than the baseline phase for certain."""
+    """Whether a phase certainly lost more than the baseline phase."""
     if base is None or part is base or base.sent <= 0:
         return False
     high = gamma_quantile(max(base.lost, 0.0) + 1, _SURE)
@@ -177,17 +177,17 @@ def provably_worse(part: Share, base: Share | None) -> bool:
 
 
 def chance_of(wanted: float, came: float, number: int) -> float:
-    """How often random arrivals leave a stretch so empty."""
+    """The expected number of stretches, out of ``number``, in which random arrivals bring ``came`` or less."""
     return number * (1 - gamma_cdf(max(came, 0.0) + 1, wanted))
 
 
 def whose(object_name: str) -> str:
-    """The peer or the generator that a finding is about."""
+    """The name of the peer or generator that a finding is about."""
     return peer_name(object_name) if label(object_name, "peer") else label(object_name, "generator") or object_name
 
 
 def nothing_came(kind: str) -> str:
-    """A standstill of one kind in words."""
+    """A standstill in words."""
     return {
         PINGS: "no answer",
         PACKETS: "almost no packets came back",
@@ -197,12 +197,11 @@ def nothing_came(kind: str) -> str:
 
 
 def lost_words(kind: str, part: Share) -> str:
-    """What was lost of a phase in words."""
+    """The loss of a phase in words."""
     verb = "failed" if kind in {REQUESTS, CONNECTIONS} else "were lost"
     where = f" in phase {part.phase.name}" if part.phase.name else ""
     return f"{percent(part.share)} of {part.sent:,.0f} {kind} {verb}{where} ({max(part.lost, 0.0):,.0f})"
 
 
 def percent(share: float) -> str:
-    """A share in percent."""
     return quantity(share, "1")

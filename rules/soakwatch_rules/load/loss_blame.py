@@ -1,4 +1,4 @@
-"""Who lost it: what was sent and did not come back, against what the device's own interfaces took in and let out."""
+"""Who lost it: compares what the generators sent and received with the counters of the device's own interfaces."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from soakwatch_rules.load.path_ledger import BEHIND, WORDS, PathLedger, Ports
 from soakwatch_rules.stats.outage import Bins
 from soakwatch_rules.wording.words import percent
 
-_MUCH = 0.1  # of a load: without it nobody knows what the device stood
+_MUCH = 0.1  # share of a load: with more lost elsewhere it is unknown what the device withstood
 _READINGS = 3
-_UNEVEN = 0.02  # of a load: what two sets of counters may differ by that are read at other moments
+_UNEVEN = 0.02  # share by which counters that are read at different moments may differ
 
 
 def blamed(case: Case, finding: Finding, seen: Seen, over: Sequence[Share], limit: float) -> Finding:
-    """What is said of packets by the device's own counters; ``over`` are the phases that fail by their share."""
+    """The finding on packets in the light of the device's counters; ``over`` are the phases that fail by their
+    share."""
     offer = seen.ratio or next((s.offer for s in seen.stops if s.offer.bins is not None), None)
     if offer is None or offer.bins is None:
         return finding
@@ -75,7 +76,8 @@ def blamed(case: Case, finding: Finding, seen: Seen, over: Sequence[Share], limi
 
 
 def _contradicted(case: Case, finding: Finding, offer: Offer, ports: Ports, total: float, limit: float) -> Finding:
-    """A generator that says all came back, while the device's interfaces carried next to nothing of it."""
+    """The finding if the generator reports that all came back, but the device's interfaces carried almost none of
+    it."""
     assert offer.bins is not None
     if not ports.read or total < 1 / max(limit, 1e-9):
         return finding
@@ -99,7 +101,7 @@ def _contradicted(case: Case, finding: Finding, offer: Offer, ports: Ports, tota
 
 
 def _more_than_let_out(finding: Finding, crossed: Sequence[PathLedger]) -> Finding:
-    """All that was sent went in by ports that are read, and less came out of them than the generator says came back."""
+    """The finding if everything sent went into the device's read ports, but less left them than came back."""
     sent, taken, let, back = (
         sum(getattr(c, name) for c in crossed) for name in ("sent", "taken_in", "let_out", "back")
     )
@@ -114,7 +116,7 @@ def _more_than_let_out(finding: Finding, crossed: Sequence[PathLedger]) -> Findi
 
 
 def _crossing_in(ports: Ports, bins: Bins, window: Window) -> PathLedger | None:
-    """The four numbers of a stretch, with a reading of the device more at each side of one that is short."""
+    """The counts of a stretch; a short one is extended by one reading of the device at each side."""
     slack_ns = round(ports.apart_s * 1e9)
     begin_ns, end_ns = window.begin_ns - slack_ns, window.end_ns + slack_ns
     if window.seconds > 20 * ports.apart_s:

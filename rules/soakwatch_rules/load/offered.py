@@ -1,4 +1,4 @@
-"""What the generators offered, and the phases in which they offered too much on purpose."""
+"""Phases of a load, those that overload on purpose among them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from soakwatch_model.series import Series
 from soakwatch_model.window import Phase, Window
 
 OVERLOADS = frozenset({"spike", "stress"})
-"""Names of the phases that ask more of a device than it can carry."""
+"""Names of the phases that offer more than a device can carry."""
 
 
 def overloads(case: Case) -> tuple[Phase, ...]:
-    """The overload phases that touch the window of a case, in order of time; neighbours of one name are one."""
+    """The overload phases that touch the case's window, in time order; adjacent ones of one name are joined."""
     window = case.window
     inside = [
         p for p in together(case.phases) if p.window.begin_ns < window.end_ns and p.window.end_ns > window.begin_ns
@@ -23,9 +23,9 @@ def overloads(case: Case) -> tuple[Phase, ...]:
 
 
 def together(phases: Iterable[Phase]) -> tuple[Phase, ...]:
-    """Phases in order of time, those of one name that follow each other without a gap made one.
+    """The phases in time order, adjacent ones of one name joined.
 
-    A plan may give one phase several levels of load: a spike and a rest that is still called spike.
+    One phase of a plan may have several levels of load: a spike, and a rest that is still called spike.
 
     >>> made = together([Phase("spike", Window(0, 10)), Phase("spike", Window(10, 13)), Phase("soak", Window(13, 20))])
     >>> [(p.name, p.window.begin_ns, p.window.end_ns) for p in made]
@@ -42,7 +42,7 @@ def together(phases: Iterable[Phase]) -> tuple[Phase, ...]:
 
 
 def named(load: Iterable[Series], *metrics: str) -> tuple[Series, ...]:
-    """The series of the first of these metrics that has two readings anywhere."""
+    """The series of the first of these metrics that has two readings."""
     kept = [series for series in load if len(series.finite()) > 1]
     for metric in metrics:
         if matches := tuple(series for series in kept if series.metric == metric):
@@ -51,7 +51,7 @@ def named(load: Iterable[Series], *metrics: str) -> tuple[Series, ...]:
 
 
 def parts(case: Case) -> tuple[Phase, ...]:
-    """The window cut at the edges of phases, in order; the name is that of the phase begun last, else empty."""
+    """The window cut at all phase edges; each piece has the name of the phase begun last, or "" outside of phases."""
     window = case.window
     phases = [p for p in case.phases if p.window.begin_ns < p.window.end_ns]
     edges = {window.begin_ns, window.end_ns}
@@ -67,7 +67,7 @@ def parts(case: Case) -> tuple[Phase, ...]:
 def own_loss(load: Iterable[Series]) -> float | None:
     """The share that the worst generator loses by itself, looped back at its ceiling (``load.ceiling.loss``).
 
-    None where nobody calibrated them. At lower rates it loses less: this is the most that it may explain.
+    None if none was calibrated. It is an upper bound, since they lose less at lower rates.
     """
     reported = [s.finite().values for s in load if s.metric == "load.ceiling.loss"]
     known = [float(v[-1]) for v in reported if v.size and 0 <= v[-1] <= 1]

@@ -1,4 +1,4 @@
-"""Offers: what was offered and what of it came back, of each kind that a generator or a probe tells of."""
+"""Offers: what was offered and what of it came back, for each kind that a generator or probe reports."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from soakwatch_rules.stats.flow import binned
 from soakwatch_rules.stats.outage import Bins
 
 PINGS = "pings"
-_ALIKE, _IN_A_ROW, _FEW = 0.001, 8, 100.0  # bins in a row, each of so many packets, in which as many came back
-_SIZE = 0.1  # packets whose mean size differs by more are not those that were sent
-_GOES_ON = 0.5  # of its usual users or connections
+_ALIKE, _IN_A_ROW, _FEW = 0.001, 8, 100.0  # one for one: 8 bins in a row of 100 packets or more, equal to 0.1 %
+_SIZE = 0.1  # packets whose mean size differs by more than this share are not those that were sent
+_GOES_ON = 0.5  # share of its usual users or connections above which a generator is working
 _GAP = 3.0  # cadences
 
 
@@ -42,11 +42,11 @@ _GAP = 3.0  # cadences
 class Offer:
     """One account of a ``kind``: what was sent and lost in ``bins``, or only the ``rate`` of what came back.
 
-    ``ratio``: what was lost is a loss (else only that nothing comes back says something: what was commanded need not
-    have been sent). ``exact``: counted, not sampled. ``on`` tells for each bin or reading whether a load was offered
-    (1), or not (0); NaN where that is not known. ``metric`` and ``label`` are what findings name, ``source`` says in a
-    few words what was compared. ``open``: what is missing of something that need not come back, for it may not have
-    been sent (``was to send``), or may be a question that is answered in other packets (``sent``): so says ``missing``.
+    ``ratio``: a share of ``bins`` lost is a loss; otherwise only a standstill counts, since what was commanded need not
+    have been sent. ``exact``: counted, not sampled. ``on`` says for each bin or reading whether a load was offered (1)
+    or not (0), NaN if unknown. ``metric`` and ``label`` are what findings name; ``source`` says in a few words what was
+    compared. ``open``: what is missing of something that need not come back, because it may not have been sent
+    (``missing`` is ``was to send``) or may be answered in other packets (``missing`` is ``sent``).
     """
 
     kind: str
@@ -64,7 +64,7 @@ class Offer:
 
     @property
     def what(self) -> str:
-        """What is counted: the kind, or the size of what is accounted for as packets."""
+        """What is counted: the kind, or bytes or bits that stand for packets."""
         flow = BY_NAME[self.metric].flow if self.metric in BY_NAME else None
         return flow.what if flow is not None and flow.what in {BYTES, BITS} else self.kind
 
@@ -75,14 +75,13 @@ class Offer:
 
     @property
     def longest_s(self) -> float:
-        """How long a bin may be: a counter knows what it counted in a gap, a sampled rate does not."""
+        """The longest bin in seconds that counts; a counter covers any gap, a sampled rate does not."""
         return float("inf") if self.exact else _GAP * self.apart_s
 
 
 def offers(case: Case) -> tuple[Offer, ...]:
-    """Every account that a case holds: packets of all generators together (what one sends may come back to another),
-    but for those that are answered requests, whose packets, requests and connections are accounted for each; pings of
-    each peer."""
+    """Every account of a case: packets of all generators together, since what one sends may come back to another;
+    packets of each generator that sends requests; requests and connections of each generator; pings of each peer."""
     account = LoadAccount.of(case.load, case.window)
     generators = account.generators
     asking = {name for name in generators if account.only((name,)).side(BACK, REQUESTS)}
@@ -97,7 +96,7 @@ def offers(case: Case) -> tuple[Offer, ...]:
 
 
 def _packets(load: LoadAccount, label: str, *, asks: bool) -> Iterator[Offer]:
-    """With ``asks`` they belong to requests: then only what is sure to come back packet by packet can be lost."""
+    """With ``asks`` the packets belong to requests, and only those certain to return one for one can be lost."""
     sent, lost = load.side(SENT, PACKETS), load.side(LOST, PACKETS, kind=COUNTER)
     pair, back = load.pair(PACKETS), load.side(BACK, PACKETS)
     on = _Activity(load)
@@ -135,7 +134,7 @@ def _packets(load: LoadAccount, label: str, *, asks: bool) -> Iterator[Offer]:
 
 
 def _one_for_one(offer: Offer) -> bool:
-    """Whether for a while as many packets came back as were sent: questions and answers do not count alike."""
+    """Whether for a while as many packets came back as were sent, unlike questions and answers."""
     if offer.bins is None:
         return False
     with np.errstate(invalid="ignore"):
@@ -220,7 +219,7 @@ def _pings(series: Iterable[Series]) -> Iterator[Offer]:
 
 
 def _between(pair: Pair, label: str, source: str, on: _Activity, *, ratio: bool) -> Offer:
-    """Sizes are an account of packets: nothing else is known of those."""
+    """Both sides compared in bins; bytes and bits count as an account of packets."""
     kind, first = pair.what if pair.what == REQUESTS else PACKETS, pair.back[0]
     edges = _edges(pair.back)
     into, out = binned(pair.into, edges), binned(pair.back, edges)
@@ -230,7 +229,7 @@ def _between(pair: Pair, label: str, source: str, on: _Activity, *, ratio: bool)
 
 
 def _alone(kind: str, label: str, came: tuple[Series, ...], source: str, on: _Activity) -> Offer:
-    """Only what came back is known: the sum of all, at the times of the first."""
+    """An offer of which only the returned rate is known, summed over all series at the times of the first."""
     first = came[0]
     if len(came) == 1:
         rates = curve(first)
@@ -249,7 +248,7 @@ def _alone(kind: str, label: str, came: tuple[Series, ...], source: str, on: _Ac
 
 
 def _share(loss: Series, sent: tuple[Series, ...]) -> Offer:
-    """A lost share that the generator itself tells, of what it sent; without that each second counts alike."""
+    """A lost share that the generator reports, weighted by what it sent; without that by time."""
     good = loss.finite()
     edges = good.time_ns
     much = binned(sent, edges) if sent else np.diff(edges) * 1e-9
@@ -266,7 +265,7 @@ def _share(loss: Series, sent: tuple[Series, ...]) -> Offer:
 
 
 def _same_size(load: LoadAccount) -> bool | None:
-    """Whether what comes back may be what was sent: questions and answers differ in size. None where nobody knows."""
+    """Whether the mean size of packets is equal both ways, unlike that of questions and answers; None if unknown."""
     sizes = []
     for side in (SENT, BACK):
         many, much = load.side(side, PACKETS, kind=COUNTER), load.side(side, BYTES, kind=COUNTER)
@@ -280,7 +279,7 @@ def _same_size(load: LoadAccount) -> bool | None:
 
 
 def _whole(bins: Bins, series: Iterable[Series]) -> Bins:
-    """The bins without those in which a counter began anew: what it counted before is not known, and is no loss."""
+    """The bins with NaN around restarts of a counter, since what it counted just before is unknown and no loss."""
     gone = np.zeros(bins.sent.size, dtype=bool)
     for samples in series:
         good = samples.finite()
@@ -301,7 +300,7 @@ def _edges(series: tuple[Series, ...]) -> NDArray[np.int64]:
 
 
 class _Activity:
-    """Whether a load was offered: what the generator says of it beside what came back."""
+    """Whether a load was offered, by what the generators report apart from traffic."""
 
     __slots__ = ("_reported",)
 
@@ -310,10 +309,10 @@ class _Activity:
         self._reported = [(what, series.time_ns, series.values) for what, series in good]
 
     def activity(self, edges: NDArray[np.int64]) -> NDArray[np.float64] | None:
-        """1, 0 or NaN for each bin; None where nothing tells of it.
+        """1, 0 or NaN (unknown) for each bin; None without reports.
 
-        Of several generators one that goes on is enough. Connections that are open show that it goes on, none that it
-        ended: a dead device has none either.
+        One working generator of several is enough. Open connections prove work; having none does not prove rest, since
+        a dead device has none either.
         """
         if not self._reported or edges.size < 2:
             return None

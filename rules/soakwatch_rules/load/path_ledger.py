@@ -1,4 +1,4 @@
-"""The way of the packets of a test: sender, path, device, path, receiver, and where on it they were lost."""
+"""The path of a test's packets (sender, path, device, path, receiver), and where on it they were lost."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from soakwatch_rules.wording.words import whole
 PORTS = "system.network.packets"
 DROPPED = ("system.network.packet.dropped", "queue.dropped", "system.softnet.dropped", "system.forwarding.dropped")
 OF_GENERATORS = (PORTS, "system.network.packet.dropped", "system.softnet.dropped", "system.udp.receive_errors")
-"""What the machines of the generators count of it, where they are polled."""
-_CARRIES = 0.01  # of what was sent: a port with less has no part in the load
-_OWN = 0.1  # of a loss: what may be other traffic
-_MAX_COMBINED_PORTS = 10  # ports of which every choice is tried
+"""Counters of the generators' machines."""
+_CARRIES = 0.01  # share of what was sent: a port with less does not carry the load
+_OWN = 0.1  # share of a loss that may be other traffic
+_MAX_COMBINED_PORTS = 10  # ports of which every combination is tried
 _NEAR = 0.05
-_TWICE = 1.5  # of what was sent: more is only taken in where packets are shown twice
+_TWICE = 1.5  # share of what was sent: taking in more means that some ports count the same packets twice
 _SEEN = 0.8
 _READINGS = 3
-_MOST = 0.5  # of a loss: less does not name the stage
-_NAMED = 2  # counters of drops that are named
+_MOST = 0.5  # share of a loss that names its stage
+_NAMED = 2  # drop counters that a sentence names
 
 
 WORDS: Mapping[Stage, str] = {
@@ -40,16 +40,16 @@ WORDS: Mapping[Stage, str] = {
     Stage.BEHIND: "on the path from the device or by the generator's receiver",
 }
 BEHIND: Mapping[Stage, str] = {Stage.WAY_OUT: "on the path back", Stage.RECEIVER: "by the generator's receiver"}
-"""Where a packet was lost that had left the device."""
+"""Where packets were lost after leaving the device."""
 
 
 @dataclass(frozen=True, slots=True)
 class PathLedger:
-    """What was counted at each stage of the way while ``sent`` was sent and ``back`` came back.
+    """What was counted at each stage while ``sent`` was sent and ``back`` came back.
 
     ``left`` and ``arrived`` are what the generators' own ports sent and received, ``dropped`` what the device counted
-    as dropped, ``missed`` what the generators' machines counted as dropped on receive; each None where it is not
-    polled. ``dropped_by`` are the largest of the device's counters.
+    as dropped, ``missed`` what the generators' machines dropped on receive; each None if not polled. ``dropped_by``
+    names the largest of the device's drop counters.
     """
 
     sent: float
@@ -69,11 +69,11 @@ class PathLedger:
 
     @property
     def lost_at(self) -> Mapping[Stage, float]:
-        """What was lost at each stage: what was counted before it less what was counted behind it.
+        """Packets lost at each stage: counted before it minus counted behind it.
 
-        A port does not count what its ring or its backlog had no room for, but a counter of drops does: what the device
-        dropped beyond what went in and did not come out was lost at its own door, and so with a receiver. A packet is
-        not followed: other traffic through the same ports makes the difference smaller or larger by as much.
+        A port does not count packets for which its ring or backlog had no room, but a drop counter does. Drops of the
+        device beyond in - out therefore happened at its own ports; likewise at a receiver. Packets are not tracked:
+        other traffic through the same ports shifts the difference by its amount.
         """
         before = self.sent if self.left is None else self.left
         within = max(0.0, self.taken_in - self.let_out)
@@ -94,8 +94,8 @@ class PathLedger:
 
     @property
     def stage(self) -> Stage | None:
-        """Where most of it was lost; None where no stage has half of it, or where what a port drops at its door is not
-        polled: then it may have been lost there as well as on the path to it."""
+        """The stage that lost most of it; None if no stage lost half of it, or if the device's drops are not polled, so
+        that a loss before it may be one at its own ports."""
         stage, most = max(self.lost_at.items(), key=lambda entry: entry[1])
         if not most >= _MOST * self.lost > 0:
             return None
@@ -105,24 +105,24 @@ class PathLedger:
 
     @property
     def clear(self) -> bool:
-        """Whether the device lost nothing of it, but for a tenth of the loss: in = out, and nothing dropped."""
+        """Whether the device lost at most a tenth of the loss: in = out, and nothing dropped."""
         return self.lost_at[Stage.DEVICE] <= _OWN * self.lost
 
     @property
     def behind(self) -> bool:
-        """Whether most of it was lost after it had left the device."""
+        """Whether at least half of it was lost after leaving the device."""
         return self.let_out - self.back >= _MOST * self.lost
 
     @property
     def numbers(self) -> dict[str, float]:
-        """The counts of the stages that were read, and what was dropped."""
+        """The counts of the stages that were read, and the drops."""
         numbers = {"sent": self.sent, "device_in": self.taken_in, "device_out": self.let_out, "received": self.back}
         more = {"left_generator": self.left, "device_dropped": self.dropped, "reached_generator": self.arrived}
         return numbers | {name: value for name, value in more.items() if value is not None}
 
     @property
     def text(self) -> str:
-        """The counts in one clause, in the order of the way."""
+        """The counts in one clause, in the order of the path."""
         stages = [
             ("sent", self.sent),
             ("left the generator", self.left),
@@ -139,7 +139,7 @@ class PathLedger:
 
 
 class Ports:
-    """The interfaces of a device that carry a load, and those of the generators where they are polled."""
+    """The interfaces of a device that carry a load, and those of the generators if they are polled."""
 
     def __init__(self, case: Case, sent: float) -> None:
         self._window = case.window
@@ -157,7 +157,7 @@ class Ports:
         self._missed = Tally(missed) if missed else None
 
     def crossing(self, window: Window, sent: float, back: float) -> PathLedger | None:
-        """What crossed in a stretch; None where the device's ports were not read for most of it."""
+        """The counts of a stretch; None if the device's ports were not read for most of it."""
         if not self.names or (crossed := self._own.between(window)) is None:
             return None
         taken_in, let_out = crossed
@@ -174,7 +174,7 @@ class Ports:
 
 
 class _Side:
-    """Interfaces that carry a load: those through which a share of what was sent went."""
+    """The interfaces of one side that carry the load: at least 1 % of what was sent."""
 
     def __init__(self, series: Iterable[Series], window: Window, sent: float) -> None:
         ways: dict[str, dict[str, Series]] = {}
@@ -202,7 +202,7 @@ class _Side:
         self.apart_s = max((spacing(both[n][w].finite()) or 0.0 for n in self.names for w in both[n]), default=0.0)
 
     def between(self, window: Window) -> tuple[float, float] | None:
-        """What they took in and let out; None where they were not read for most of a stretch."""
+        """Packets in and out; None if they were not read for most of the stretch."""
         if not self.names:
             return None
         (one, one_s), (two, two_s) = (side.between(window.begin_ns, window.end_ns) for side in (self._in, self._out))
@@ -210,8 +210,8 @@ class _Side:
 
 
 def _chosen(counts: dict[str, tuple[float, float]], sent: float) -> tuple[str, ...]:
-    """The ports that carry the load: all of them, or where some show the same packets twice (a bridge, a bond, a VLAN)
-    the fewest that took in what was sent."""
+    """The ports that carry the load: all, or, if some count the same packets twice (a bridge, a bond, a VLAN), the
+    fewest that took in about what was sent."""
     names = tuple(sorted(counts, key=lambda name: -sum(counts[name])))
     if not names or _took(counts, names) <= _TWICE * sent or len(names) > _MAX_COMBINED_PORTS:
         return names

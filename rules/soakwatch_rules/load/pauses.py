@@ -1,4 +1,4 @@
-"""Pauses of a load: when, how much was lost, whether they keep a period, and the words for it."""
+"""Pauses of throughput: when, how much they lost, whether they are periodic, and the words for them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from soakwatch_rules.wording.words import counted, duration, moment, some
 
 
 class Pause(NamedTuple):
-    """One pause, and the seconds that it lost; ``sure``: it was not the load that dipped."""
+    """One pause and the seconds that it lost; ``sure``: the load did not dip by itself."""
 
     begin_ns: int
     end_ns: int
@@ -23,13 +23,13 @@ class Pause(NamedTuple):
 
 
 def beat_of(pauses: Sequence[Pause], apart_s: float) -> Rhythm | None:
-    """The rhythm of pauses seen in readings ``apart_s`` from each other; None where they keep none."""
+    """The rhythm of pauses in readings ``apart_s`` apart; None unless they are periodic."""
     beat = rhythm(since([p.begin_ns + (p.end_ns - p.begin_ns) // 2 for p in pauses]), apart_s=apart_s)
     return beat if beat is not None and beat.periodic else None
 
 
 def number_and_length(pauses: Sequence[Pause], kind: str = "") -> str:
-    """How many pauses and how long: of the throughput, or of a ``kind`` (with its space).
+    """The number and length of pauses of the throughput, or of a ``kind`` (with a trailing space).
 
     >>> number_and_length([Pause(0, 10**9, 1.0)])
     'throughput paused once, for 1 s'
@@ -46,20 +46,20 @@ def number_and_length(pauses: Sequence[Pause], kind: str = "") -> str:
 
 
 def moments(pauses: Sequence[Pause]) -> str:
-    """When they were, behind what tells how many."""
+    """When they were, as the end of a sentence."""
     if len(pauses) == 1:
         return f", at {moment(pauses[0].begin_ns)}"
     return ": " + some([f"{moment(p.begin_ns)} ({duration(p.lost_s)})" for p in pauses])
 
 
 def since(at_ns: Sequence[int]) -> NDArray[np.float64]:
-    """Times in seconds since the first, exactly whatever the date."""
+    """Times in seconds since the first; differences are taken in ns, so the date costs no precision."""
     first = min(at_ns, default=0)
     return np.array([(time_ns - first) * 1e-9 for time_ns in at_ns])
 
 
 def beat_text(beat: Rhythm) -> str:
-    """The period of a rhythm, how well it is known, and a timer like it."""
+    """The period of a rhythm, its uncertainty, and a timer of like period, in words."""
     timer = round(beat.period_s / 60)
     close = timer > 0 and abs(beat.period_s - 60 * timer) <= 0.005 * beat.period_s
     like = f", like a timer of {timer} min" if close and beat.spread < 0.05 else ""

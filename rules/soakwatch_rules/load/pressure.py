@@ -1,4 +1,4 @@
-"""Pressure: when a device carried a high load, and when it did not."""
+"""Pressure: when a device was under high load, and when under low load."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from soakwatch_rules.stats.flow import binned
 _BIN_S: Final = 10.0
 _CALM_PHASES: Final = frozenset({"baseline", "soak"})
 HIGH: Final = 0.5
-"""Of the highest load of the run: above that it is high."""
+"""Share of the highest load of the run above which it is high."""
 LOW: Final = 0.1
-"""Of the highest load of the run: below that it is low."""
+"""Share of the highest load of the run below which it is low."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pressure:
-    """Stretches of high and of low load, each in order and apart; ``text`` says in a few words how they were found."""
+    """Stretches of high and of low load, sorted and disjoint; ``text`` says how high load was defined."""
 
     high: tuple[Window, ...]
     low: tuple[Window, ...]
@@ -33,8 +33,8 @@ class Pressure:
 
 
 def pressure(case: Case) -> Pressure | None:
-    """Overload phases (stress, spike) against baseline and soak, else a load of at least half of the highest against
-    one of at most a tenth of it; None where neither phases nor the load tell."""
+    """High and low load: overload phases against baseline and soak, else a load of at least half of its highest against
+    at most a tenth of it; None without overload phases and load figures."""
     over = overloads(case)
     if over:
         calm = [p.window for p in case.phases if p.name in _CALM_PHASES]
@@ -61,5 +61,5 @@ def _cut(window: Window, whole: Window) -> Window:
 
 
 def seconds(spans: Sequence[Window]) -> float:
-    """How long they are together."""
+    """Their total length."""
     return sum(span.seconds for span in spans)

@@ -1,4 +1,4 @@
-"""Which drops of a device were not of the test: where every packet that the generators sent came back."""
+"""Drops that were not traffic of the test, because every packet that the generators sent came back."""
 
 from __future__ import annotations
 
@@ -15,27 +15,26 @@ from soakwatch_rules.stats.flow import Steps
 from soakwatch_rules.stats.outage import Bins, settled
 from soakwatch_rules.wording.words import duration, whole
 
-_WARM_UP_S = 60.0  # from the first packet of the load on: addresses are resolved, tables filled
-_SHORT, _SHORTEST_S = 0.05, 5.0  # of a short run, and at least
-_LOST = 0.5  # packets: what is lost is a whole number
+_WARM_UP_S = 60.0  # after the first packet of the load: addresses are resolved, tables filled
+_SHORT, _SHORTEST_S = 0.05, 5.0  # warm-up of a short run: this share of it, at least these seconds
+_LOST = 0.5  # packets: losses are whole numbers
 _BLOCKS, _FEWEST = 16, 4
-_STEADY = 1.5  # index of dispersion of the blocks: at random 1, in bursts more
-_LEAST = 3.0  # of a block on average: fewer show no steadiness
-_RAREST = 2.0  # drops a second: no neighbour greets so often
-_LONGEST_S = 120.0  # between two packets of a protocol that greets its neighbours (LLDP 30 s, CDP 60 s, ARP 60 s)
+_STEADY = 1.5  # index of dispersion of the blocks: 1 at random, more in bursts
+_LEAST = 3.0  # drops per block on average: fewer do not show steadiness
+_RAREST = 2.0  # drops a second: neighbour protocols send less often
+_LONGEST_S = 120.0  # between two packets of a neighbour protocol (LLDP 30 s, CDP 60 s, ARP 60 s)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spared:
-    """Packets that are counted where they are sent and where they come back, in ``bins``; lost is what was lost for
-    good."""
+    """Packets counted where they are sent and where they return, in ``bins``; ``lost`` is what never came back."""
 
     bins: Bins
 
     @classmethod
     def of(cls, case: Case) -> Spared | None:
-        """The packets of all generators; None where some are not counted, or belong to requests, of whose packets only
-        the answers are known."""
+        """The packets of all generators; None if some are not counted, or belong to requests, of whose packets only the
+        answers are known."""
         account = LoadAccount.of(case.load, case.window)
         if account.side(BACK, REQUESTS) or any(not account.only((g,)).side(BACK, PACKETS) for g in account.generators):
             return None
@@ -49,12 +48,12 @@ class Spared:
 
     @property
     def began_ns(self) -> int | None:
-        """When the first packet was sent, to the reading before it."""
+        """The reading before the first packet was sent."""
         sends = np.flatnonzero(np.nan_to_num(self.bins.sent) > 0)
         return int(self.bins.edges_ns[sends[0]]) if sends.size else None
 
     def sent_without_loss(self, window: Window) -> float | None:
-        """The packets sent in a stretch, a reading more at each side; None where one was lost, or was not counted."""
+        """The packets sent in a stretch extended by a reading at each side; None if one was lost or not counted."""
         bins = self.bins
         here = (bins.edges_ns[1:] > window.begin_ns) & (bins.edges_ns[:-1] < window.end_ns)
         wide = np.convolve(here, np.ones(3))[1:-1] > 0
@@ -64,12 +63,12 @@ class Spared:
 
 
 def not_of_the_test(case: Case, taken: Steps, counted: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> str:
-    """Why what a counter dropped in some steps was no traffic of the test; empty where it may have been.
+    """Why the drops in these steps of a counter were not traffic of the test; empty if they may have been.
 
-    All packets that the generators sent came back, and the drops lie in the first minute of the load or before it (of
-    a short run in its first twentieth: addresses are resolved then), or come all the time and evenly, as the greetings
-    of neighbours do (LLDP, ARP). Drops in bursts, or hours apart, are not excused: whose they were is not known.
-    Known weakness: a device that drops steadily, and whose generator is wrong about what came back.
+    All packets that the generators sent came back, and the drops lie before or in the first minute of the load (in a
+    short run: its first twentieth), when addresses are resolved, or come evenly all the time, like neighbour protocols
+    (LLDP, ARP). Drops in bursts, or hours apart, are not excused, since their origin is unknown. Known weakness: a
+    device that drops steadily while its generator counts wrongly.
     """
     rises = np.flatnonzero(counted & (np.nan_to_num(taken.count) > 0))
     spared = Spared.of(case) if rises.size else None
@@ -91,7 +90,7 @@ def not_of_the_test(case: Case, taken: Steps, counted: np.ndarray[tuple[int], np
 
 
 def _steady(taken: Steps, counted: np.ndarray[tuple[int], np.dtype[np.bool_]], window: Window) -> bool:
-    """Whether drops come as evenly as chance would have it, or more so, and not too seldom."""
+    """Whether drops come at least as evenly as at random, and neither too often nor too rarely."""
     count = np.where(counted, np.nan_to_num(taken.count), 0.0)
     total, seconds = float(count.sum()), window.seconds
     if total < _LEAST * _FEWEST or seconds / total > _LONGEST_S or total > _RAREST * seconds:

@@ -1,4 +1,4 @@
-"""Tenants of a device: the load of each in bins of time, when it was raised, and how well each was served."""
+"""Tenants of a device: the load of each in time bins, when it was raised, and how well each was served."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 _SCOPES: Final = (STREAM, WHOLE, PORT)
-"""What is a tenant's own first: a flow may be one tenant's, a generator's whole load may be that of several."""
+"""In order of preference: a flow may belong to one tenant, a generator's whole load to several."""
 
 
 def _of_side(side: str, *what: str, kind: str | None = None, scopes: tuple[str, ...] = _SCOPES) -> tuple[str, ...]:
-    """The metrics of one side, those of flows first, then of the generator, then of its ports."""
+    """The metrics of one side: those of flows, then of the generator, then of its ports."""
     return tuple(name for one in what for scope in scopes for name in flows(side, one, kind=kind, scope=scope))
 
 
@@ -81,20 +81,20 @@ _QUANTILES: Final = ("p99", "0.99", "99", "p95", "0.95", "95", "p90", "0.9", "90
 METRICS: Final = tuple(
     dict.fromkeys((*_SENT, *_RETURNED, *_BY_DEVICE, *_ANY_LOAD, *_STATED, *_LATENCY, *_CPU, *_FAILURES))
 )
-"""All that tells of a tenant's load or of how it was served."""
+"""All metrics of a tenant's load or of how it was served."""
 BY_DEVICE: Final = tuple(metric for metric in METRICS if not metric.startswith("load."))
-"""What the device tells of it."""
+"""Those of them that the device reports."""
 
 _BIN_S: Final = 10.0
 _MOST_BINS: Final = 2000
 _LEAST_BINS: Final = 8
-_RAISED: Final = 0.5  # of the way from the base load to the highest: above that it is raised
-_CALM: Final = 0.25  # below that it is at its base
+_RAISED: Final = 0.5  # share of the way from the base load to the highest above which it is raised
+_CALM: Final = 0.25  # the same below which it is at its base
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measure:
-    """How a tenant was served, bin by bin, such that more is worse. ``kind`` is throughput, loss, latency or cpu."""
+    """How a tenant was served in each bin; higher is worse. ``kind`` is throughput, loss, latency or cpu."""
 
     kind: str
     metric: str
@@ -103,9 +103,9 @@ class Measure:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Served:
-    """A tenant's bins: its load (None where nobody tells), what it was sent, and how it was served.
+    """A tenant's bins: its load (None if unknown), what was sent to it, and how it was served.
 
-    What comes back is no load: it falls where another tenant is to blame.
+    What comes back is not taken for load, since another tenant may make it fall.
     """
 
     name: str
@@ -116,7 +116,7 @@ class Served:
 
 
 def edges(tenants: Sequence[Tenant], window: Window) -> NDArray[np.int64]:
-    """Edges of bins of at least 10 s and three readings of the slowest series, at most 2000 of them."""
+    """Edges of at most 2000 bins, each at least 10 s and three readings of the slowest series."""
     slowest = max((cadence(s) or 0.0 for t in tenants for s in t.series if s.metric in METRICS), default=0.0)
     width_s = max(_BIN_S, 3 * min(slowest, window.seconds / 24), window.seconds / _MOST_BINS)
     width_ns = max(1, round(width_s * 1e9))
@@ -124,7 +124,6 @@ def edges(tenants: Sequence[Tenant], window: Window) -> NDArray[np.int64]:
 
 
 def served(tenant: Tenant, edges_ns: NDArray[np.int64]) -> Served:
-    """The bins of one tenant."""
     kept = tuple(s for s in tenant.series if s.metric in METRICS and len(s.finite()) > 1)
     sent = _first(kept, _SENT, edges_ns)
     if sent is None:
@@ -152,7 +151,7 @@ def _directed(kept: Iterable[Series], direction: str) -> tuple[Series, ...]:
 
 
 def _first(kept: Sequence[Series], metrics: Sequence[str], edges_ns: NDArray[np.int64]) -> tuple[str, Floats] | None:
-    """The first of these that is there: counters and rates per second, all of its objects together."""
+    """The first of these metrics that is reported, per second, summed over its objects."""
     reported = named(kept, *metrics)
     if not reported:
         return None
@@ -160,7 +159,7 @@ def _first(kept: Sequence[Series], metrics: Sequence[str], edges_ns: NDArray[np.
 
 
 def _loss(kept: Sequence[Series], edges_ns: NDArray[np.int64]) -> Measure | None:
-    """The lost share of what was sent; of requests the failed one."""
+    """The lost share of what was sent, or the failed share of requests."""
     for sent_metric, returned_metric in _PAIRS:
         sent, returned = named(kept, sent_metric), named(kept, returned_metric)
         if sent and returned and sent[0].metric == sent_metric and returned[0].metric == returned_metric:
@@ -179,7 +178,7 @@ def _loss(kept: Sequence[Series], edges_ns: NDArray[np.int64]) -> Measure | None
 
 
 def _latency(kept: Sequence[Series], edges_ns: NDArray[np.int64]) -> Measure | None:
-    """The logarithm of the latency, of the highest percentile up to the 99th: a difference is a factor."""
+    """The log of the latency (a difference is a factor) at the highest percentile up to the 99th."""
     reported = named(kept, *_LATENCY)
     if not reported:
         return None
@@ -199,7 +198,7 @@ def _cpu(kept: Sequence[Series], edges_ns: NDArray[np.int64]) -> Measure | None:
 
 
 def _mean(series: Sequence[Series], edges_ns: NDArray[np.int64]) -> Floats:
-    """The mean reading of each bin, of each series, then of all; NaN without a reading."""
+    """The mean over all series of the mean reading in each bin; NaN without a reading."""
     rows = []
     for one in series:
         good = one.finite()
@@ -214,7 +213,7 @@ def _mean(series: Sequence[Series], edges_ns: NDArray[np.int64]) -> Floats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Load:
-    """When a tenant's load was raised and when at its base, and how many times its base it was; NaN from none."""
+    """When a tenant's load was raised and when at its base; ``times`` is the ratio (NaN if the base is 0)."""
 
     raised: Mask
     calm: Mask
@@ -222,17 +221,17 @@ class Load:
 
     @property
     def usual(self) -> Mask:
-        """Where it was as it was mostly."""
+        """The state, raised or at base, that prevailed."""
         return self.raised if int(self.raised.sum()) > int(self.calm.sum()) else self.calm
 
 
 def changes(
     name: str, load: Floats | None, events: Iterable[Event], edges_ns: NDArray[np.int64], change: float
 ) -> Load | None:
-    """When the load of a tenant was raised: by its readings, and by events that name it; None where it never was.
+    """When the load of a tenant was raised, by its readings and by events that name it; None if it never was.
 
-    Raised is what lies in the upper half between the base (a tenth of the bins lies below it) and the highest load
-    (of three bins), if that is ``change`` of the base above it; at its base what lies in the lowest quarter.
+    Raised is the upper half between the base (the 10 % quantile) and the highest load (over three bins), if that
+    exceeds the base by the share ``change``; the lowest quarter is at the base.
     """
     size = edges_ns.size - 1
     raised, calm, times = np.zeros(size, np.bool_), np.zeros(size, np.bool_), math.nan
@@ -258,7 +257,7 @@ def changes(
 
 
 def _top(value: Floats) -> float:
-    """The highest of medians of three neighbours: one odd bin is no level."""
+    """The highest median of three neighbours, so that one odd bin is no level."""
     if value.size < 3:
         return float(value.max())
     return float(np.max(np.median(np.stack([value[:-2], value[1:-1], value[2:]]), axis=0)))

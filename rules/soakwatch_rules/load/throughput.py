@@ -1,4 +1,4 @@
-"""Throughput as the generators report it, by itself or in relation to what was offered."""
+"""Throughput as the generators report it, absolute or relative to the offered load."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from soakwatch_rules.sampling import cadence
 from soakwatch_rules.stats.flow import steps
 
 _MAX_VALUE = 1e120
-_MAX_CADENCES = 3  # cadences that a reading of a rate speaks for
-_CHANGE = 0.1  # of a commanded rate
-_IDLE = 0.05  # of the median of what was offered
+_MAX_CADENCES = 3  # cadences that one reading of a rate covers
+_CHANGE = 0.1  # share by which a commanded rate must change
+_IDLE = 0.05  # share of the median offered rate below which it is idle
 
 
 class Flow(NamedTuple):
-    """One throughput of one generator, the rate ``commanded`` of it, and what it ``sent`` (each may be missing).
+    """One throughput of one generator, with the rate ``commanded`` and what it ``sent`` (either may be missing).
 
-    ``label`` is the object that findings name: empty where there is one generator only.
+    ``label`` is the object that findings name; empty if there is only one generator.
     """
 
     series: Series
@@ -33,17 +33,17 @@ class Flow(NamedTuple):
 
 
 class Curve(NamedTuple):
-    """A rate by reading: the mean of what was carried from ``begin_ns`` to ``end_ns``; all numbers."""
+    """A rate by reading: the mean from ``begin_ns`` to ``end_ns``; all values are finite."""
 
     begin_ns: NDArray[np.int64]
     end_ns: NDArray[np.int64]
     rate: NDArray[np.float64]
 
     def per(self, offered: Series) -> Curve | None:
-        """In relation to an offered rate, or to a counter of what was sent; None if that was never above 0.
+        """Relative to an offered rate or a counter of what was sent; None if that was never above 0.
 
-        Left out is what lies where under 5 % of the usual was offered and, since what was commanded is not at once
-        what is sent, the two readings about each change of a commanded rate by over 10 %.
+        Left out are readings with under 5 % of the usual offered, and the two readings around each change of a
+        commanded rate by over 10 %, since a command takes effect with a delay.
         """
         order = curve(offered)
         if not order.rate.size or not bool((order.rate > 0).any()) or not self.rate.size:
@@ -64,7 +64,7 @@ class Curve(NamedTuple):
 
 
 def curve(series: Series) -> Curve:
-    """The rate of a counter, or the readings of a rate; what is no number is left out."""
+    """The rate of a counter, or the readings of a rate, without values that are no numbers."""
     if series.trait.kind == "counter":
         increments = steps(series)
         with np.errstate(all="ignore"):
@@ -81,13 +81,13 @@ def curve(series: Series) -> Curve:
 
 
 def flows(case: Case) -> list[Flow]:
-    """The throughputs of a case: requests and packets of each generator, bits where it tells neither."""
+    """The throughputs of a case: requests and packets of each generator, bytes or bits if it reports neither."""
     account = LoadAccount.of(case.load, case.window)
     result = []
     for generator in account.generators:
         own = account.only((generator,))
         name = f"generator={generator}" if len(account.generators) > 1 else ""
-        # Where neither requests nor packets are reported, the size of what is sent is left to chance.
+        # Sizes only where neither requests nor packets are reported, since they vary with what is sent.
         for what in [kind for kind in (REQUESTS, PACKETS) if own.any_of(BACK, kind)] or [_size(own)]:
             offered, sent = own.side(OFFERED, BITS if what == BYTES else what), own.side(SENT, what)
             for samples in own.side(BACK, what) or own.any_of(BACK, what)[:1]:
@@ -97,5 +97,5 @@ def flows(case: Case) -> list[Flow]:
 
 
 def _size(own: LoadAccount) -> str:
-    """Bytes, which are counted, or bits: what is reported of what came back."""
+    """Bytes, which are counted, if they are reported; else bits."""
     return BYTES if own.any_of(BACK, BYTES) else BITS

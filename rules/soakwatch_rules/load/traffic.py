@@ -1,4 +1,4 @@
-"""Traffic: what was sent and did not come back, in the terms that the generators have for it."""
+"""Traffic: what was sent and what was lost, in whatever units the generators report."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from soakwatch_rules.stats.flow import binned
 from soakwatch_rules.stats.outage import Bins
 
 _UNITS = {PACKETS: "packet", REQUESTS: "request", BYTES: "byte", BITS: "bit"}
-_MIN_CALM_BINS = 8  # bins that tell what would have come
-_DIP = 0.3  # of a rate that nobody commands: less is how it scatters
+_MIN_CALM_BINS = 8  # bins needed to know what would have come
+_DIP = 0.3  # share by which an uncommanded rate may dip by itself
 _EXACT = 0.005
 
 
@@ -25,7 +25,7 @@ _EXACT = 0.005
 class Traffic:
     """``bins`` of what was sent and lost, counted in ``unit``.
 
-    ``assumed``: nobody tells what was sent, so it is taken to be what came in the calm before; ``source`` says in a few
+    ``assumed``: what was sent is not reported and taken to be what came in the calm before; ``source`` says in a few
     words what was counted.
     """
 
@@ -36,11 +36,11 @@ class Traffic:
 
     @property
     def least_share(self) -> float:
-        """The share of what is sent that a bin has to lose at least."""
+        """The share of what was sent that a bin must lose to count."""
         return _DIP if self.assumed else _EXACT
 
     def parted(self, calm: Window, window: Window) -> tuple[Bins, Bins] | None:
-        """The bins of the calm and of the look after it; None where the calm is too short to know what would come."""
+        """The bins of the calm and of the window after it; None if the calm is too short to know what would come."""
         before, after = self.bins.within(calm), self.bins.within(window)
         if not self.assumed:
             return before, after
@@ -53,14 +53,14 @@ class Traffic:
 
 
 def _against(bins: Bins, rate: float) -> Bins:
-    """What came held against a rate: less than that is lost, more is lost by nobody."""
+    """What came compared with a rate: the shortfall is lost."""
     wanted = np.where(np.isfinite(bins.sent), rate * bins.seconds, np.nan)
     return Bins(bins.edges_ns, wanted, wanted - bins.sent)
 
 
 def traffic(case: Case) -> Traffic | None:
-    """What the load tells of it: packets sent and received, packets known to be lost, requests offered and answered;
-    else what was answered or received against the calm before. None where it tells none of these."""
+    """The traffic of a case: packets sent and received, packets known to be lost, requests offered and answered, else
+    what came back compared with the calm before; None if nothing is reported."""
     account = LoadAccount.of(case.load, case.window)
     if packets := account.pair(PACKETS):
         return _between(packets, "packets sent and received")
