@@ -1,4 +1,4 @@
-"""Causes: findings with a common cause are reported as one. Nothing is dropped or changed, only grouped."""
+"""Causes: findings with a common cause are reported as one; they are grouped, never changed or dropped."""
 
 from soakwatch_rules.causes.cause import Cause, CauseKind
 from soakwatch_rules.causes.describe import lag, lags

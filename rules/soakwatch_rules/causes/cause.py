@@ -1,4 +1,4 @@
-"""Cause: what findings have in common, so that one incident is reported once."""
+"""Cause: a group of findings that is reported as one incident."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from soakwatch_model.finding import Mark, Outcome
 
 
 class CauseKind(StrEnum):
-    """What holds the findings of a cause together."""
+    """What joins the findings of a cause."""
 
     INCIDENT = "incident"  # they point at the same moments
     EVENT = "event"  # what was done to the device at these moments
@@ -22,15 +22,14 @@ class CauseKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Findings that have one cause; ``findings`` are their indexes among all findings, the leading one first.
+    """Findings that have one cause; ``findings`` are indexes into all findings, the leading one first.
 
-    ``target`` is empty where several targets are hit. ``begin_ns`` and ``end_ns`` span the moments that are pointed at
-    (``timeline``, in order of time), or the windows judged where there is no moment. ``outcome`` is the worst of the
-    findings. ``confidence`` is one less the probability that findings of so many rules would all lie together by
-    chance, None where that is no question (one finding, the same series). ``owner`` is the process that holds
-    ``share`` of a host's growth. ``waived``: inconclusive and not required, so it keeps no run from passing.
-    ``since_ns`` is the moment that every surface tells: the first of the finding that decides, None where none is
-    known; ``until_ns`` its last, None where it went on to the end.
+    ``target`` is empty if several targets are affected. ``begin_ns`` and ``end_ns`` span the ``timeline`` (in time
+    order), or the judged windows if there is none. ``outcome`` is the worst of the findings. ``confidence`` is 1 - the
+    probability that findings of so many rules would coincide by chance; None if that is no question (one finding, the
+    same series). ``owner`` is the process that holds ``share`` of a host's growth. ``waived``: inconclusive and not
+    required, so it does not keep the run from passing. ``since_ns`` is the moment that every surface shows, the first
+    of the deciding finding (None: unknown); ``until_ns`` its last (None: it went on to the end).
     """
 
     kind: CauseKind

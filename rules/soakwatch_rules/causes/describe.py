@@ -1,4 +1,4 @@
-"""The description of a cause: its headline, its time line with lags, and how sure it is that it is one."""
+"""The description of a cause: headline, time line with lags, and confidence."""
 
 from __future__ import annotations
 
@@ -23,17 +23,18 @@ _GRAVE = (Outcome.FAIL, Outcome.WARN, Outcome.INCONCLUSIVE, Outcome.PASS, Outcom
 _ALARMS = (Outcome.FAIL, Outcome.WARN)
 _MAX_MARKS, _MAX_WEIGHED = 40, 30
 _MIN_CHANCE = 0.05
-"""The least probability that two findings lie together by chance: many pairs are compared, and a single pair that lies
-close proves little."""
+"""The least probability taken for two findings to coincide by chance: many pairs are compared, so one close pair proves
+little."""
 _BROKE = 76
-"""The rank of what says that a thing itself failed: behind deaths, before what followed from it."""
+"""The rank of a finding that says that something itself failed: after deaths, before what followed from it."""
 _UNWATCHED = "gap"
-"""The kind of the event that says that the monitor itself was not running."""
+"""The kind of event that says that the monitor itself was not running."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """A line of a time line: a moment of a target (empty where there is one only), and the rule or event it is of."""
+    """A line of a time line: a mark, its target (empty if there is only one), and the rule or event that it comes
+    from."""
 
     mark: Mark
     target: str
@@ -41,14 +42,14 @@ class _Entry:
     object: str
 
     def worded(self, objects: Iterable[str]) -> Mark:
-        """The mark, its text beginning with what it is of."""
+        """The mark, with its text prefixed by target, source and objects."""
         about = (self.target, self.source, some([name for name in objects if name]))
         return replace(self.mark, text=" ".join(part for part in about if part) + f": {self.mark.text}")
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Findings that belong together, the passes that bear witness, and what explains them."""
+    """Findings that belong together, passing findings at the same moments, and what explains them."""
 
     kind: CauseKind
     indexes: tuple[int, ...]
@@ -59,7 +60,6 @@ class Group:
 
 
 def describe(context: CauseContext, group: Group) -> Cause:
-    """The cause of a group."""
     every = (*group.indexes, *group.witnesses)
     first_ns = _first_ns(context, every)
     indexes = sorted(every, key=lambda index: _order(context, index, first_ns))
@@ -71,7 +71,7 @@ def describe(context: CauseContext, group: Group) -> Cause:
     outcome = min((f.outcome for f in own), key=list(Outcome).index)
     deciding = [f for f in own if f.outcome is outcome]
     since = None if loose else since_of([*deciding, *_same_growth(deciding[0], own)])
-    if not line and since is not None:  # what goes on since a moment has that one
+    if not line and since is not None:  # no marks, but an onset is known: show that
         told = _Entry(
             Mark(since, deciding[0].window.end_ns, "goes on since then", outcome=outcome), "", deciding[0].rule, ""
         )
@@ -97,14 +97,14 @@ def describe(context: CauseContext, group: Group) -> Cause:
 
 
 def _same_growth(finding: Finding, own: Sequence[Finding]) -> Iterator[Finding]:
-    """What another method found of the same series over a whole stretch: one of them may know when it began."""
+    """Alarms of other methods about the same series; one of them may know when it began."""
     if traits_of(finding.rule).marks is Marks.WHOLE:
         series = finding.target, finding.metric, finding.object
         yield from (f for f in own if f.outcome in _ALARMS and (f.target, f.metric, f.object) == series)
 
 
 def lag(first_ns: int, at_ns: int) -> str:
-    """How much later something came than the first moment.
+    """The lag behind the first moment, in words.
 
     >>> lag(0, 12 * 10**9), lag(5, 5)
     ('+12 s', '+0 s')
@@ -118,7 +118,7 @@ def lags(cause: Cause) -> tuple[tuple[str, Mark], ...]:
 
 
 def _first_ns(context: CauseContext, indexes: Sequence[int]) -> int:
-    """When the first of several deaths was at the latest, as far as it is known when it was."""
+    """The latest time at which the first of the gravest deaths can have happened."""
     dead = [p for p in indexes if context.traits[p].leads is not None and len(context.moments[p])]
     gravest = min((_GRAVE.index(context.findings[p].outcome) for p in dead), default=0)
     ends = (context.moments[p].end[0] for p in dead if _GRAVE.index(context.findings[p].outcome) == gravest)
@@ -126,7 +126,8 @@ def _first_ns(context: CauseContext, indexes: Sequence[int]) -> int:
 
 
 def _order(context: CauseContext, index: int, first_ns: int) -> tuple[object, ...]:
-    """What leads: the gravest, what may have been first, what the others follow from, the host before a process."""
+    """The sort key for the leading finding: gravest first, then what may have been first, then by rank (what others
+    follow from), the host before its processes."""
     finding, moments, traits = context.findings[index], context.moments[index], context.traits[index]
     first = moments.begin[0] if len(moments) else finding.window.begin_ns
     later = traits.leads is not None and first > first_ns
@@ -160,8 +161,8 @@ def _headline(context: CauseContext, indexes: Sequence[int], group: Group) -> st
 
 
 def _timeline(context: CauseContext, timed: Sequence[int], group: Group) -> tuple[Mark, ...]:
-    """The moments of all, in order of time, at one moment what leads first; the same reported of several objects at
-    once is one."""
+    """The moments of all findings in time order, the leading finding first within a moment; the same report about
+    several objects at once is one line."""
     several = len({context.findings[index].target for index in timed}) > 1
     entries = [
         _entry(context, context.findings[index], mark, several=several)
@@ -194,7 +195,7 @@ def _timeline(context: CauseContext, timed: Sequence[int], group: Group) -> tupl
 
 
 def _entry(context: CauseContext, finding: Finding, mark: Mark, *, several: bool) -> _Entry:
-    """A moment of a finding, with what that finding came to."""
+    """A mark of a finding with that finding's outcome."""
     outcome = context.outcomes[mark.begin_ns, finding.rule, mark.text]
     target = finding.target if several else ""
     return _Entry(replace(mark, outcome=outcome), target, finding.rule, _object(finding))
@@ -206,7 +207,7 @@ def _of_event(event: Event) -> _Entry:
 
 
 def _of_others(context: CauseContext, timed: Sequence[int], *, several: bool) -> Iterator[_Entry]:
-    """The moments then of findings that belong elsewhere, for they have others as well."""
+    """Marks at these moments of findings that have further moments and so belong to another cause."""
     if not any(context.traits[index].leads is not None for index in timed):
         return
     when, targets, own = context.at(timed), {context.findings[index].target for index in timed}, frozenset(timed)
@@ -220,7 +221,7 @@ def _of_others(context: CauseContext, timed: Sequence[int], *, several: bool) ->
 
 
 def _events(context: CauseContext, timed: Sequence[int], group: Group) -> Iterable[Event]:
-    """What explains them, and what probes saw then of which no rule here tells."""
+    """The events that explain the group, and events at its moments that none of its rules judges."""
     if not timed:
         return ()
     judged = {kind for index in timed for kind in context.traits[index].event_kinds}
@@ -250,8 +251,7 @@ def _object(finding: Finding) -> str:
 
 
 def _confidence(context: CauseContext, timed: Sequence[int], group: Group) -> float | None:
-    """One less the probability that all of it would lie together by chance, each rule's word counting once, and no
-    more than 19 to 1."""
+    """1 - the probability that everything would coincide by chance; each rule counts once, at most 19 to 1."""
     weighed = timed[:_MAX_WEIGHED]
     chances: dict[str, float] = {}
     for index in weighed[1:]:

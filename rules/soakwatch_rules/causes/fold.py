@@ -1,4 +1,4 @@
-"""Causes: which findings belong together."""
+"""Causes: groups findings that belong together."""
 
 from __future__ import annotations
 
@@ -26,21 +26,20 @@ _NOTHING_SEEN = frozenset(InconclusiveReason) - {
     InconclusiveReason.PENDING,
     InconclusiveReason.GENERATOR,
 }
-"""Doubts of these kinds are about what the run could not show; nothing happened at their marks."""
+"""Reasons about what the run could not show: nothing happened at the marks of such findings."""
 
 
 def causes(
     findings: Sequence[Finding], events: Iterable[Event] = (), phases: Iterable[Phase] = ()
 ) -> tuple[Cause, ...]:
-    """Every finding that fails, warns or is inconclusive, in exactly one cause; what passed may be a witness.
+    """Every finding that fails, warns or is inconclusive, in exactly one cause; passing findings may add moments.
 
-    In this order: what rests on a generator at fault; of one target, deaths that are proven to be one (``proof``), and
-    findings whose moments all begin or end at those of something that died, the nearest, or each at the other's (within
-    two minutes or a twentieth of the run, and too well for chance); those that follow an event that
-    was announced or recorded; those within a phase that changed the load; findings of growth of one object, with the
-    process that owns a host's growth, and the kill for want of memory that it led to; what is inconclusive for one
-    reason.
-    Worst first, then by what broke first.
+    Findings are joined in this order: those that rest on a generator at fault; within one target, deaths proven to be
+    one (``proof``), and findings whose moments all begin or end at those of the nearest death, or each at the other's
+    (within two minutes or a twentieth of the run, and beyond chance); those that follow an announced or recorded event;
+    those within a phase that changed the load; findings of growth of one object, with the process that owns a host's
+    growth and the OOM kill that it led to; inconclusive findings with the same reason.
+    The causes are sorted worst first, then by what broke first.
 
     >>> from soakwatch_model.finding import Mark
     >>> from soakwatch_model.window import Window
@@ -99,8 +98,8 @@ def causes(
 
 
 def _rank(cause: Cause, findings: Sequence[Finding], dead: AbstractSet[tuple[str, str]]) -> tuple[object, ...]:
-    """Worst first; then what broke first, and behind that what has no moment. But what grew all the time in a process
-    that died (``dead``) had begun before it died."""
+    """The sort key of causes: worst first, then by when it began, then those without a moment. Growth in a process that
+    died (``dead``) began before its death."""
     first = findings[cause.leading]
     traits = traits_of(first.rule)
     began_ns = cause.since_ns
@@ -135,7 +134,7 @@ def _join_moments(context: CauseContext, groups: Groups, timed: Sequence[int]) -
             led = {groups.root(p) for p in dead}
             if (
                 groups.root(first) != groups.root(other)
-                and not {groups.root(first), groups.root(other)} <= led  # of two deaths it would make one
+                and not {groups.root(first), groups.root(other)} <= led  # it would join two deaths
                 and context.together(first, other)
             ):
                 groups.join((first, other))
@@ -143,7 +142,7 @@ def _join_moments(context: CauseContext, groups: Groups, timed: Sequence[int]) -
 
 
 def _join_outages(context: CauseContext, groups: Groups, free: Sequence[int]) -> None:
-    """A standstill is reported once, however long it lasts: what begins with it or lies in it belongs to it."""
+    """Joins to a standstill, however long, whatever begins with it or lies in it."""
     marks = {p: context.findings[p].marks for p in free if context.traits[p].marks is not Marks.WHOLE}
     for first_index in free:
         first = context.findings[first_index]
@@ -166,7 +165,7 @@ def _join_outages(context: CauseContext, groups: Groups, free: Sequence[int]) ->
 
 
 def _join_gone(context: CauseContext, groups: Groups, free: Sequence[int]) -> None:
-    """What was lost since a process exited that never came back is its effect, to the end of the run."""
+    """Joins to a process that exited for good the losses since then, up to the end of the run."""
     for index in free:
         gone = context.findings[index].fact(Gone)
         if gone is None:
@@ -188,14 +187,14 @@ def _join_gone(context: CauseContext, groups: Groups, free: Sequence[int]) -> No
 
 
 def _blur_ns(context: CauseContext, index: int) -> int:
-    """How much earlier a finding may seem to begin than it did; an onset is known to a 48th of a run."""
+    """How much earlier than in truth a finding may seem to begin, in ns; an onset is known to a 48th of its window."""
     window = context.findings[index].window
     whole = context.traits[index].marks is Marks.WHOLE
     return (window.end_ns - window.begin_ns) // 48 if whole else context.unsure_ns(index)
 
 
 def _join_covered(context: CauseContext, groups: Groups, indexes: Sequence[int]) -> None:
-    """What lies at the moments of several crashes, but of no single one, belongs to the first of them."""
+    """Joins what lies at the moments of several crashes together, but of no single one, to the first of them."""
     dead = [p for p in indexes if context.traits[p].leads is not None and not context.aside(p)]
     if not dead:
         return
@@ -217,7 +216,7 @@ def _join_covered(context: CauseContext, groups: Groups, indexes: Sequence[int])
 def _join_events(
     context: CauseContext, groups: Groups, timed: Sequence[int], done: dict[int, tuple[Event, ...]]
 ) -> None:
-    """Groups all of whose moments follow events that were recorded; those of the same first event are one."""
+    """Joins groups whose moments all follow recorded events, those with the same first event together."""
     first_of: dict[int, int] = {}
     for members in groups.joined(timed):
         targets = {"", *(context.findings[p].target for p in members)}
@@ -234,7 +233,7 @@ def _touches(context: CauseContext, event: Event, members: Sequence[int]) -> boo
 
 
 def _join_phases(context: CauseContext, groups: Groups, timed: Sequence[int], loads: dict[int, Phase]) -> None:
-    """What shows only while the load is changed on purpose; a crash is not the load's, whenever it comes."""
+    """Joins what shows only while the load is changed on purpose; a crash is never attributed to the load."""
     first_of: dict[tuple[int, str], int] = {}
     for members in groups.joined(timed):
         if any(context.traits[p].crash is not None for p in members) or _silent(context, members):
@@ -249,7 +248,7 @@ def _join_phases(context: CauseContext, groups: Groups, timed: Sequence[int], lo
 
 
 def _join_growth(context: CauseContext, groups: Groups, free: Sequence[int]) -> dict[int, Owner]:
-    """Growth of one object; the owner of a host's growth with it; a kill for want of memory with what grew."""
+    """Joins growth of one object, the owner of a host's growth with it, and an OOM kill with what grew."""
     findings = context.findings
     against = [p for p in free if findings[p].outcome is not Outcome.INCONCLUSIVE]
     found, owner = by_grown(findings, against), owners(findings)
@@ -302,7 +301,7 @@ def _series(finding: Finding) -> tuple[str, str, str]:
 
 
 def _witnesses(context: CauseContext, timed: Sequence[int], heard: set[int]) -> tuple[int, ...]:
-    """What passed and yet points at nothing but these moments: an announced restart, a gap that is explained."""
+    """Passing findings whose moments all lie at these: an announced restart, an explained gap."""
     if not timed:
         return ()
     when, targets = context.at(timed), {context.findings[p].target for p in timed}

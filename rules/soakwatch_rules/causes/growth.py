@@ -1,4 +1,4 @@
-"""What grows: findings of growth of one object are one cause, and the process that owns a host's growth is named."""
+"""Growth: findings on one growing object are one cause, which names the process that owns a host's growth."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from soakwatch_rules.traits import traits_of
 _HELD = tuple(name for name in telling(HOST_MEMORY) if BY_NAME[name].unit == "By")
 _HOST = (*_HELD, "system.memory.swap.usage")
 _OF_PROCESS = sorted(telling(HELD_MEMORY), key=lambda name: BY_NAME[name].quantum or 0.0)
-"""The measures of what a process holds, those in the finest steps first."""
-MIN_SHARE = 0.5  # of the host's growth: who has that owns it
+"""Measures of a process's memory, those with the finest steps first."""
+MIN_SHARE = 0.5  # share of the host's growth from which a process owns it
 
 Grown = tuple[str, ...]
 
@@ -33,7 +33,7 @@ class Owner:
 
     @property
     def words(self) -> str:
-        """A phrase that follows the sentence on the host's growth.
+        """A phrase for the end of the sentence on the host's growth.
 
         >>> Owner("httpd", 1, 0.92).words, Owner("worker", 8, 1.3).words
         ('process httpd accounts for 92 % of it', 'process worker (8 instances) accounts for all of it')
@@ -44,7 +44,8 @@ class Owner:
 
 
 def grown_of(finding: Finding) -> Grown | None:
-    """What a finding of growth is about: a process by name, the host's memory, the monitor, or a single series."""
+    """What a finding of growth is about: a process by name, the host's memory, the monitor, or one series; else
+    None."""
     if traits_of(finding.rule).growth is None or not finding.metric:
         return None
     family = finding.metric.partition(".")[0]
@@ -58,7 +59,7 @@ def grown_of(finding: Finding) -> Grown | None:
 
 
 def by_grown(findings: Sequence[Finding], indexes: Iterable[int]) -> dict[Grown, list[int]]:
-    """The findings of growth among these indexes, by what grows."""
+    """The findings of growth at these indexes, by what grows."""
     grown: dict[Grown, list[int]] = {}
     for index in indexes:
         grown_object = grown_of(findings[index])
@@ -68,14 +69,14 @@ def by_grown(findings: Sequence[Finding], indexes: Iterable[int]) -> dict[Grown,
 
 
 def rate_of(finding: Finding) -> float | None:
-    """How fast it grows per hour, in the unit of its series; None where the finding does not tell."""
+    """The growth per hour in the unit of the series; None if the finding does not state it."""
     grew = finding.fact(Growth)
     rate = grew.per_hour if grew is not None else finding.measured if finding.unit.endswith("/h") else None
     return rate if rate is not None and math.isfinite(rate) else None
 
 
 def owners(findings: Sequence[Finding]) -> dict[str, Owner]:
-    """The process that owns most of a target's growth of memory, by target, where one does."""
+    """By target, the process that owns most of its growth of memory, if one does."""
     rates = {target: rate for target, rate in _host_rates(findings) if rate > 0}
     held: dict[str, dict[str, list[float]]] = {}
     for (target, name, _), rate in _process_rates(findings).items():
@@ -91,7 +92,7 @@ def owners(findings: Sequence[Finding]) -> dict[str, Owner]:
 
 
 def _host_rates(findings: Sequence[Finding]) -> Iterator[tuple[str, float]]:
-    """The rate of the first measure of a host's memory that is found to grow, once a target."""
+    """For each target, the rate of the preferred measure of its memory that was found to grow."""
     best: dict[str, tuple[tuple[int, int], float]] = {}
     for finding in findings:
         traits = traits_of(finding.rule)

@@ -1,4 +1,4 @@
-"""Moments that findings point at, whether they lie together, and how likely that is by chance."""
+"""Moments that findings point at, whether they coincide, and how likely that is by chance."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from soakwatch_model.finding import Finding
 from soakwatch_rules.traits import Marks, traits_of
 
 NEAR_NS = 120 * 10**9
-"""What belongs together comes within two minutes: a watchdog's patience, a core being written, a peer's timeout."""
+"""What belongs together comes within two minutes: a watchdog's timeout, a core being written, a peer's timeout ..."""
 NEAR_SHARE = 0.05
-"""... but in a short run within a twentieth of it, or everything would lie together."""
-_LONG = 0.5  # of the window: a mark that long is no moment, but may begin at one
+"""... but in a short run within this share of it, or everything would coincide."""
+_LONG = 0.5  # share of the window: a longer mark is no moment, but may begin at one
 _ENDLESS = 9 * 10**18
 
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """Stretches of time in order of their begin; ``reach`` is the latest end among the first so many."""
+    """Stretches of time sorted by begin; ``reach[i]`` is the latest end among the first i + 1."""
 
     begin: tuple[int, ...]
     end: tuple[int, ...]
@@ -31,27 +31,27 @@ class Moments:
         return len(self.begin)
 
     def touched(self, begin_ns: int, end_ns: int, slack_ns: int) -> bool:
-        """Whether one of them overlaps this stretch, with ``slack_ns`` to spare."""
+        """Whether one of them overlaps this stretch within ``slack_ns``."""
         before = bisect_right(self.begin, end_ns + slack_ns)
         return before > 0 and self.reach[before - 1] >= begin_ns - slack_ns
 
     def began(self, begin_ns: int, slack_ns: int) -> bool:
-        """Whether one of them began then, give or take ``slack_ns``."""
+        """Whether one of them began at ``begin_ns``, within ``slack_ns``."""
         before = bisect_right(self.begin, begin_ns + slack_ns)
         return before > 0 and self.begin[before - 1] >= begin_ns - slack_ns
 
     def within(self, other: Moments, slack_ns: int) -> bool:
-        """Whether each of them begins or ends at one of the other's."""
+        """Whether each of them begins or ends at one of ``other``."""
         return len(self) > 0 and all(
             other.touched(begin, begin, slack_ns) or other.touched(end, end, slack_ns)
             for begin, end in zip(self.begin, self.end, strict=True)
         )
 
     def chance(self, other: Moments, slack_ns: int, length_ns: int, least: float = 0.0) -> float:
-        """The probability that as many moments thrown into the run would all begin or end at the other's.
+        """The probability that as many random moments of the run would all begin or end at those of ``other``.
 
-        Where two begin together it is the beginning that counts, however long they last. Below ``least`` nobody asks
-        how small it is: each moment more only lowers it.
+        If two begin together only the begin counts, however long they last. The product stops below ``least``, since
+        further moments only lower it.
         """
         if not len(self) or length_ns <= 0:
             return 1.0
@@ -68,7 +68,7 @@ class Moments:
 
 
 def moments(stretches: Iterable[tuple[int, int]]) -> Moments:
-    """Stretches in order; an end before its begin is taken for the begin.
+    """Stretches sorted by begin; an end before its begin is taken for the begin.
 
     >>> moments([(5, 9), (1, 2)]).within(moments([(0, 4), (9, 9)]), 0)
     True
@@ -79,7 +79,7 @@ def moments(stretches: Iterable[tuple[int, int]]) -> Moments:
 
 
 def merged(stretches: Iterable[tuple[int, int]], slack_ns: int) -> Moments:
-    """Stretches in order, those that lie together (with ``slack_ns`` to spare) made one.
+    """Stretches sorted by begin, those within ``slack_ns`` of each other merged.
 
     >>> merged([(1, 2), (3, 4), (9, 9)], 1).begin
     (1, 9)
@@ -95,10 +95,8 @@ def merged(stretches: Iterable[tuple[int, int]], slack_ns: int) -> Moments:
 
 
 def moments_of(finding: Finding) -> Moments:
-    """The moments that a finding points at; none for a rule that judges a whole stretch.
-
-    What was planned does not count where something else was not: it is the latter that the finding is about.
-    """
+    """The moments of a finding; none if its rule judges a whole stretch. Planned marks count only if all are
+    planned."""
     if traits_of(finding.rule).marks is Marks.WHOLE:
         return moments(())
     longest = _LONG * (finding.window.end_ns - finding.window.begin_ns)
@@ -108,12 +106,12 @@ def moments_of(finding: Finding) -> Moments:
     return moments(
         (begin, end if end - begin <= longest else begin)
         for begin, end in ends
-        if end - begin <= longest or begin > began_ns  # what begins in the run and lasts has a moment: its begin
+        if end - begin <= longest or begin > began_ns  # a long mark that begins during the run has its begin as moment
     )
 
 
 def slack_of(length_ns: int) -> int:
-    """How far apart moments of one happening may lie in a run of this length."""
+    """How far apart moments of one happening may lie in a run of this length, in ns."""
     return min(NEAR_NS, int(NEAR_SHARE * max(length_ns, 0)))
 
 

@@ -1,7 +1,7 @@
 """Proof that two deaths are one happening: the same process, or something that takes the whole device with it.
 
-That they lie close together in time is no proof: a kernel that kills one process and another that crashes by itself
-half a minute before are two incidents.
+Closeness in time is no proof: the kernel killing one process and another crashing by itself half a minute before are
+two incidents.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from soakwatch_model.finding import Finding, Mark, MarkKind
 from soakwatch_model.label import label
 from soakwatch_rules.traits import Crash, traits_of
 
-_COMM = 15  # the kernel cuts the name of a process here
-_WRITING_NS = 30 * 10**9  # a process dies when its core is written
-_OF_DEVICE = frozenset({Crash.DEVICE, Crash.CORE})  # of which any may have been a death of the whole device
+_COMM = 15  # the kernel cuts process names to this length
+_WRITING_NS = 30 * 10**9  # a process dies when its core has been written
+_OF_DEVICE = frozenset({Crash.DEVICE, Crash.CORE})  # each of these may be the death of the whole device
 Pids = Mapping[tuple[str, str], frozenset[str]]
 
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """One moment of a finding on a death: when, of which process as far as it is known, and whether of the device."""
+    """One moment of a finding on a death: when, the names of the process if known, and whether it was the device's."""
 
     begin_ns: int
     end_ns: int
@@ -33,20 +33,20 @@ class Death:
     device: bool = False
 
     def near(self, other: Death, slack_ns: int) -> bool:
-        """Whether the two may lie so close together."""
+        """Whether both lie within ``slack_ns`` of each other."""
         return self.begin_ns <= other.end_ns + slack_ns and other.begin_ns <= self.end_ns + slack_ns
 
     def before(self, other: Death, early_ns: int) -> bool:
-        """Whether all of it was before the other: a stretch that ends where the other one begins is."""
+        """Whether it was over before the other began (for two stretches: they may touch)."""
         stretches = self.end_ns > self.begin_ns and other.end_ns > other.begin_ns
         return self.end_ns <= other.begin_ns if stretches else self.end_ns + early_ns < other.begin_ns
 
     def together(self, other: Death, early_ns: int) -> bool:
-        """Whether they may have been at the same time, as far as it is known when they were."""
+        """Whether they may have happened at the same time, as exactly as the times are known."""
         return not self.before(other, early_ns) and not other.before(self, early_ns)
 
     def same(self, other: Death) -> bool | None:
-        """Whether it is of one process; None where one of them does not say."""
+        """Whether both are of one process; None if one of them does not name it."""
         if self.names and other.names:
             return any(_alike(own, two) for own in self.names for two in other.names)
         files = [(self.file, other.names), (other.file, self.names)]
@@ -54,7 +54,7 @@ class Death:
 
 
 def pids_of(events: Iterable[Event]) -> Pids:
-    """The watches that a pid belonged to, as events of its exit or restart tell."""
+    """By target and pid, the watches that the pid belonged to, from events of exits and restarts."""
     watches: dict[tuple[str, str], set[str]] = {}
     for event in events:
         name = label(event.object, "process")
@@ -65,8 +65,8 @@ def pids_of(events: Iterable[Event]) -> Pids:
 
 
 def proven(first: Finding, other: Finding, pids: Pids, slack_ns: int, early_ns: int) -> bool:
-    """Whether two findings on deaths are proven to be of one happening, every moment of one of them; of two processes
-    that restart together, every moment of both."""
+    """Whether two findings on deaths are proven to be one happening: every moment of one of them, or, if both are from
+    one rule (processes restarting together), of both."""
     explained = (
         _explained(effect, cause, pids, slack_ns, early_ns) for effect, cause in ((first, other), (other, first))
     )
@@ -96,7 +96,7 @@ def _explained(effect: Finding, cause: Finding, pids: Pids, slack_ns: int, early
         if match is None:
             return False
         if of_effect.crash is Crash.PROCESS:
-            del causes[match]  # nothing takes one process twice
+            del causes[match]  # each death of a process is matched once
     return True
 
 
@@ -112,7 +112,7 @@ def _deaths(finding: Finding, pids: Pids) -> Iterator[Death]:
 
 
 def _names(finding: Finding, mark: Mark) -> tuple[frozenset[str], str]:
-    """The process that a mark names, and the core file."""
+    """The name of the process that a mark is about, and the core file."""
     if traits_of(finding.rule).crash is Crash.PROCESS:
         name = label(finding.object, "process")
         return frozenset({name} if name else ()), ""

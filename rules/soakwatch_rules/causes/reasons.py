@@ -1,4 +1,4 @@
-"""Findings by reason: what cannot be judged for the same reason makes one row."""
+"""Findings grouped by reason: those undecided for the same reason make one row."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _SECONDS = {
 
 @dataclass(frozen=True, slots=True)
 class ReasonRow:
-    """Findings of one rule that are undecided, or do not apply, for one reason; ``indexes`` are theirs, in order.
+    """Findings of one rule that are undecided, or not applicable, for one reason; ``indexes`` are theirs, in order.
 
-    ``why`` is the word of the reason, or the whole reason of a single one (or of those without a word); ``settle``
-    is the most that it takes to settle any of them.
+    ``why`` is the reason's keyword, or the whole sentence for a single finding (or without a keyword); ``settle`` is
+    the most that any of them needs.
     """
 
     rule: str
@@ -50,21 +50,21 @@ class ReasonRow:
 
     @property
     def count(self) -> str:
-        """How many, of what."""
+        """How many series or findings."""
         noun = "series" if any("." in subject for subject in self.subjects) else "findings"
         where = f" of {len(self.targets)} targets" if len(self.targets) > 1 else ""
         return f"{len(self.indexes)} {noun}{where}"
 
     @property
     def about(self) -> str:
-        """The first few that it is about."""
+        """The first few subjects."""
         return some(list(self.subjects))
 
 
 def rows_by_reason(findings: Sequence[Finding], indexes: Iterable[int]) -> tuple[ReasonRow, ...]:
-    """The findings at these indexes in rows, in the order of their first.
+    """The findings at these indexes in rows, ordered by their first.
 
-    Two share a row if rule, outcome, ``why`` and what would settle them are the same but for the numbers.
+    Findings share a row if rule, outcome, ``why`` and ``settle`` (apart from numbers) are equal.
     """
     rows: dict[tuple[str, ...], list[int]] = {}
     for index in indexes:

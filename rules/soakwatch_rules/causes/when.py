@@ -1,4 +1,4 @@
-"""When what a finding found began, and when it was over: one answer for every surface."""
+"""When a finding's trouble began and ended: one answer for every surface."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from soakwatch_rules.traits import Marks, traits_of
 
 
 def since_ns(finding: Finding) -> int | None:
-    """The first moment that convicts; of what was judged over a whole stretch its onset. None where none is known.
-
-    What was planned does not count where something else was not.
+    """The onset of a finding, else its first mark (planned ones only if all are planned); None if unknown.
 
     >>> from soakwatch_model.finding import Mark, Outcome
     >>> from soakwatch_model.window import Window
@@ -30,7 +28,7 @@ def since_ns(finding: Finding) -> int | None:
 
 
 def until_ns(finding: Finding) -> int | None:
-    """The last moment that convicts; None where it went on to the end, or no moment is known."""
+    """The last moment of a finding; None if it went on to the end, or no moment is known."""
     if traits_of(finding.rule).marks is Marks.WHOLE:
         return None
     ends = [mark.begin_ns if mark.end_ns is None else mark.end_ns for mark in finding.marks]
@@ -39,5 +37,5 @@ def until_ns(finding: Finding) -> int | None:
 
 
 def since_of(findings: Iterable[Finding]) -> int | None:
-    """The first of the findings that knows a moment, in their order: the one that leads tells it if it can."""
+    """The begin of the first of these findings that knows it."""
     return next((at_ns for finding in findings if (at_ns := since_ns(finding)) is not None), None)

@@ -1,4 +1,4 @@
-"""Announced downtimes of sessions: which planned event excuses which, and by when all has to be back."""
+"""Announced downtimes of sessions: which planned event excuses which, and by when all must be back."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ KEY = "session.down"
 
 @dataclass(frozen=True, slots=True)
 class Announcement:
-    """A planned event in which sessions may go down: ``number`` of them where it says so, else as many as must.
+    """A planned event in which sessions may go down: exactly ``number`` if given, else any.
 
-    They have to be back at ``end_ns``, its deadline, else its end, else the end of the run.
+    They must be back at ``end_ns``: its deadline, else its end, else the end of the run.
     """
 
     kind: str
@@ -28,13 +28,13 @@ class Announcement:
 
     @property
     def words(self) -> str:
-        """How a sentence names it."""
+        """Its name in a sentence."""
         return f"the planned {self.kind} of {moment(self.begin_ns)}"
 
 
 def announcements(events: Iterable[Event], window: Window) -> tuple[Announcement, ...]:
-    """The planned events that excuse sessions: what was done to the device with an intent (``expect``) or a deadline,
-    and whatever expects ``session.down``. An event that merely happened excuses nothing."""
+    """The planned events that excuse sessions: interventions with an intent (``expect``) or a deadline, and whatever
+    expects ``session.down``. Unannounced events excuse nothing."""
     found = []
     for event in events:
         number = event.expect.get(KEY)
@@ -49,18 +49,18 @@ def announcements(events: Iterable[Event], window: Window) -> tuple[Announcement
 
 
 class Account:
-    """What the announcements of a target excuse, as one session after the other is held against them."""
+    """The announcements of a target, and how many sessions each has excused so far."""
 
     def __init__(self, announced: Sequence[Announcement], window: Window, slack_ns: int) -> None:
         self._announced, self._window, self._slack_ns = announced, window, slack_ns
         self._used = [0] * len(announced)
 
     def covers(self, after_ns: int, begin_ns: int) -> bool:
-        """Whether a moment between two readings lies in an announced event."""
+        """Whether a change between two readings lies in an announced event."""
         return any(self._within(a, after_ns, begin_ns) for a in self._announced)
 
     def settle(self, down: Down) -> tuple[str, str]:
-        """Of one time down: what is wrong with it (empty if it is excused), and what is still open."""
+        """What is wrong with a time down ("" if excused), and what is still pending; an excuse is used up."""
         late = ""
         for index, each in enumerate(self._announced):
             if not self._within(each, down.after_ns, down.begin_ns):
@@ -79,7 +79,7 @@ class Account:
         return late or "unannounced", ""
 
     def broken(self) -> list[tuple[str, bool]]:
-        """The announcements that asked for a number of sessions and got fewer, and whether their time is not over."""
+        """Announcements that got fewer sessions than they announced, and whether they are still in progress."""
         result = []
         for used, each in zip(self._used, self._announced, strict=True):
             if each.number is not None and used < each.number:

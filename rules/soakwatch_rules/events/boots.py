@@ -1,4 +1,4 @@
-"""Boots of a device, read from boot id, uptime and time of boot."""
+"""Boots of a device, from boot id, uptime and boot time."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from soakwatch_rules.events.incidents import Witness
 from soakwatch_rules.wording.words import duration, moment
 
 LIVES = telling(BOOT)
-"""What tells one boot of a device from the next: the boot's id, its time, the uptime."""
+"""Metrics that tell one boot from the next: boot id, boot time, uptime."""
 MOVED_S = 60.0
-"""A time of boot that moved by less is a clock that is slewed, or a boot time that was computed anew."""
+"""A boot time that moved by less belongs to a clock that is slewed, or was computed anew."""
 _WRAP_S = 2**32 / 100  # TimeTicks: hundredths of a second in 32 bits, 497 days
 
 
 def reboots_in(best: Mapping[str, Series | None]) -> list[Witness]:
-    """Reboots as the best series of each of ``LIVES`` shows them."""
+    """The reboots in the best series of each of ``LIVES``."""
     witnesses, _, _ = reboots(best["system.boot.id"], best["system.boot.time"], best["system.uptime"])
     return witnesses
 
@@ -28,7 +28,7 @@ def reboots_in(best: Mapping[str, Series | None]) -> list[Witness]:
 def reboots(
     boot_id: Series | None, boot_time: Series | None, uptime: Series | None
 ) -> tuple[list[Witness], list[str], str]:
-    """Reboots as the best series shows them, doubts, and why it cannot be told (empty if it can)."""
+    """The reboots in the best of these series, doubts, and why it is undecided (empty if it is decided)."""
     moved = _moves(boot_time)
     if boot_id is not None and len(boot_id) > 1:
         positions = np.flatnonzero(boot_id.values[1:] != boot_id.values[:-1]).tolist()
@@ -51,7 +51,7 @@ def reboots(
 
 
 def _moves(boot_time: Series | None) -> list[tuple[int, int, int]]:
-    """Where the boot time moved: time before, time after, and the new time of boot in ns."""
+    """Where the boot time moved: time before, time after (ns), and the new boot time (ns)."""
     if boot_time is None or len(boot_time) < 2:
         return []
     with np.errstate(over="ignore"):
@@ -88,7 +88,7 @@ def _restarts(uptime: Series | None, boot_time: Series | None, doubts: list[str]
 
 
 def _stayed(boot_time: Series | None, begin: int, end: int) -> bool:
-    """Whether a reading before and one after have the same boot time."""
+    """Whether the boot time was the same before and after."""
     if boot_time is None:
         return False
     last, first = (

@@ -1,4 +1,4 @@
-"""Excuses: what was done to a device, or announced, at the moment of a change."""
+"""Excuses: interventions and announced events at the moment of a change."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from soakwatch_model.series import Series
 from soakwatch_rules.wording.words import moment
 
 _AFTERMATH_NS = 600 * 10**9
-"""How long after an event without an end what it caused may still happen."""
+"""An event without an end may cause changes for this long."""
 
 
 def excuse(events: Iterable[Event], series: Series, time_ns: int, slack_ns: int) -> str:
-    """What was done or announced at a moment, as a sentence names it; empty where nothing was.
+    """The event that excuses a change at a moment, as named in a sentence; empty if none does.
 
-    An intervention, whatever was announced (``expect``, a deadline), and a reboot, of which another rule says whether
-    it was asked for: from ``slack_ns`` before its begin to its deadline, else its end, else ten minutes after it. What
-    merely happened to the device (a log line, a link that it reports down) excuses nothing.
+    Interventions, announced events (``expect`` or a deadline) and reboots (which another rule judges) excuse changes
+    from ``slack_ns`` before their start to their deadline, else their end, else ten minutes. What merely happened to
+    the device (a log line, a link that it reports down) excuses nothing.
     """
     for event in events:
         if event.target not in {"", series.target} or not _excuses(event):

@@ -1,4 +1,4 @@
-"""Expectations: what planned events announced that no rule of crashes judges, against what was told and measured."""
+"""Expectations: what planned events announced, other than crashes, compared with what was reported and measured."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from soakwatch_rules.events.impact import Impact
 from soakwatch_rules.wording.words import counted, moment
 
 OUTAGE = "outage"
-"""What an event expects of traffic: so many stretches in which it stops."""
+"""The key of ``expect`` for the number of stretches in which traffic stops."""
 _JUDGED_ELSEWHERE = frozenset(
     {"reboot", "process.restart", "process.exit", "core.dump", "kernel.oom", "session.down", *KERNEL}
 )
@@ -22,7 +22,7 @@ _LISTENING = frozenset({"syslog", "traps"})
 
 @dataclass(frozen=True, slots=True)
 class Unkept:
-    """One announcement that was not kept; ``open`` if its time is not over, ``blind`` if nothing could tell."""
+    """One announcement that was not kept; ``open``: still in progress; ``blind``: nothing could observe it."""
 
     text: str
     open: bool = False
@@ -30,10 +30,10 @@ class Unkept:
 
 
 def unkept(case: Case, event_impact: Impact) -> Iterator[Unkept]:
-    """What an event announced and did not bring, or brought more of than announced.
+    """The announcements of an event that happened less, or more often, than announced.
 
-    ``outage`` counts the stretches in which traffic stood; any other word the events of that kind that were told from
-    its begin to its deadline. Of a kind that nobody ever told of, and for which nothing listens, nothing is known.
+    ``outage`` counts the stretches in which traffic stopped; any other key counts reported events of that kind between
+    the event's start and its deadline. If nothing ever reported that kind, and no source listens, it is unknown.
     """
     event = event_impact.event
     ends_ns = next((t for t in (event.deadline_ns, event.end_ns) if t is not None), case.window.end_ns)
@@ -61,7 +61,7 @@ def unkept(case: Case, event_impact: Impact) -> Iterator[Unkept]:
 
 
 def _pieces(event_impact: Impact) -> int:
-    """In how many stretches it was down: what lies within five seconds, or three readings, is one."""
+    """The number of stretches in which traffic was down, joined if within five seconds or three readings."""
     apart_s = max(_APART_S, _READINGS * max((span.error_s for span in event_impact.spans), default=0.0))
     number, last_ns = 0, 0
     for span in sorted(event_impact.spans, key=lambda s: s.window.begin_ns):

@@ -15,17 +15,17 @@ from soakwatch_rules.load.account import LoadAccount, is_of_side
 from soakwatch_rules.wording.words import duration, quantity
 
 _NO_CAUSE = frozenset({"gap", "clock.step", "core.present", "core.dump"})
-"""Kinds that tell what was seen, or what a crash left behind, not what was done."""
+"""Kinds that report an observation, or what a crash left behind, and no action."""
 _SIGNS = ("recorder.", "source.", "log.", "phase.", "cpu.", "memory.", "hardware.")
-"""What a device complains of, and the book-keeping of sources: they may be the effect of the same thing."""
+"""Complaints of a device and book-keeping of sources: they may be effects of the same cause."""
 
 
 def explanations(case: Case, series: Series, time_ns: int, slack_ns: int, share: float, window_s: float) -> list[str]:
-    """What explains a change of ``series`` at ``time_ns``, nearest first: events, borders of phases, changes of load.
+    """What explains a change of ``series`` at ``time_ns``, nearest first: events, phase borders, changes of load.
 
-    Events and phases count if they begin or end within ``slack_ns``. The load counts if what the generators were told
-    (where they do not say, what they sent) changed by more than ``share`` from the ``window_s`` before that to the
-    ``window_s`` after it. What comes back (answers, latency) explains nothing: it may be the effect.
+    Events and phases count if they begin or end within ``slack_ns``. The load counts if its command (if unknown, what
+    was sent) changed by more than ``share`` between the ``window_s`` before and the ``window_s`` after. What comes back
+    (answers, latency) explains nothing, since it may be an effect.
     """
     matches = [
         (abs(happened_ns - time_ns), text)
@@ -59,12 +59,12 @@ def _happened(case: Case, series: Series) -> Iterator[tuple[int, str]]:
 
 
 def _is_first_word(event: Event) -> bool:
-    """Whether a source told what it talks to for the first time; only a change of that explains anything."""
+    """Whether a source identified its peer for the first time; only a changed identity explains anything."""
     return event.kind == "device.identity" and "changed" not in event.detail
 
 
 def _concerns(event: Event, series: Series) -> bool:
-    """The machine feels all of its processes; a process feels its own events and those of the machine."""
+    """A machine is affected by the events of all its processes, a process by its own and the machine's."""
     return not (series.object.startswith("process=") and event.object.startswith("process=")) or (
         event.object == series.object
     )
@@ -87,7 +87,7 @@ def _load(case: Case, series: Series, time_ns: int, slack_ns: int, share: float,
 def _per_load(
     value: tuple[float | None, float | None], before: float, after: float, series: Series, load: Series
 ) -> str:
-    """The series per 1000 of the load before and after: what follows its load stays the same there."""
+    """The series per 1000 of load before and after, in words; equal figures show that it follows the load."""
     unit = load.trait.unit if load.trait.kind != "counter" else f"{load.trait.unit}/s"
     if value[0] is None or value[1] is None or before <= 0 or after <= 0:
         return ""
@@ -96,7 +96,7 @@ def _per_load(
 
 
 def load_around(load: Series, time_ns: int, slack_ns: int, window_s: float) -> tuple[float | None, float | None]:
-    """The median load in the ``window_s`` that end ``slack_ns`` before a time, and that begin so long after it."""
+    """The median load in windows of ``window_s`` that end ``slack_ns`` before and begin ``slack_ns`` after a time."""
     width_ns = round(window_s * 1e9)
     return (
         median_load([load], time_ns - slack_ns - width_ns, time_ns - slack_ns),
@@ -105,7 +105,7 @@ def load_around(load: Series, time_ns: int, slack_ns: int, window_s: float) -> t
 
 
 def median_load(load: Sequence[Series], begin_ns: int, end_ns: int) -> float | None:
-    """The median of the first of these series that has readings in a stretch (counters as rates), None without."""
+    """The median of the first of these series with readings in a stretch (counters as rates); None without readings."""
     for series in load:
         part = series.between(begin_ns, end_ns)
         with np.errstate(all="ignore"):

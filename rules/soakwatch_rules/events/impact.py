@@ -1,4 +1,4 @@
-"""Impact: what one event cost: the outage by two methods, the peaks beside it, and the way back."""
+"""Impact: what one event cost: the outage by two methods, peaks, and the recovery."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ _MIN_SAMPLES_BEFORE = 16
 _MIN_EFFECTIVE = 4.0
 _CADENCES = 2.0
 _APART_NS = 180 * 10**9
-_SLIGHT_S = 1e-3  # a latency that rises by less, and is not doubled, is back
-_CPU_SHARE = 0.05  # of all of it
+_SLIGHT_S = 1e-3  # a latency that rose by less, and did not double, is back
+_CPU_SHARE = 0.05  # of the whole CPU
 _PEAKS = ("load.latency", "reach.round_trip")
 _TOTAL = "system.cpu.utilization"
 
 
 @dataclass(frozen=True, slots=True)
 class EventScope:
-    """Where an event is judged: ``calm`` is the time before it, ``window`` begins shortly before it."""
+    """The time in which an event is judged (``window``, beginning shortly before it), and the ``calm`` before that."""
 
     event: Event
     calm: Window
@@ -43,7 +43,7 @@ class EventScope:
 
 @dataclass(frozen=True, slots=True)
 class Probed:
-    """What the probes of one peer tell: spans without an answer, and requests lost at a known rate (None: no count)."""
+    """The probes of one peer: spans without an answer, and the seconds' worth of requests lost (None: not counted)."""
 
     name: str
     spans: tuple[DownTime, ...]
@@ -52,12 +52,12 @@ class Probed:
 
     @property
     def time_s(self) -> float:
-        """All spans together."""
+        """The total length of all spans."""
         return sum(span.seconds for span in self.spans)
 
     @property
     def error_s(self) -> float:
-        """How far off that may be."""
+        """The error of that."""
         return sum(span.error_s for span in self.spans) or self.step_s
 
 
@@ -72,10 +72,10 @@ class Peak:
 
 @dataclass(frozen=True, slots=True)
 class Back:
-    """A level after the event: seconds from its begin to its return (None: not back, or not to be told).
+    """A level after the event: seconds from its start to its return (None: not back, or unknown).
 
-    ``away``: at the end of the look it is proven to be worse than before: a higher latency or CPU.
-    ``served``: it is what the device's users feel, a latency.
+    ``away``: at the end of the window it is proven worse than before (a higher latency or CPU). ``served``: it is what
+    users feel (a latency).
     """
 
     name: str
@@ -86,9 +86,9 @@ class Back:
 
 @dataclass(frozen=True, slots=True)
 class Impact:
-    """What one event cost, as far as it could be measured; ``blind`` says why traffic could not.
+    """What one event cost, as far as it was measured; ``blind`` says why the traffic was not.
 
-    ``later_ns`` is when traffic or a peer went down again, too late to be due to the event.
+    ``later_ns`` is when traffic or a peer went down again, too late for this event to be the cause.
     """
 
     stretch: EventScope
@@ -102,7 +102,6 @@ class Impact:
 
     @property
     def event(self) -> Event:
-        """The event."""
         return self.stretch.event
 
     @property
@@ -112,67 +111,67 @@ class Impact:
 
     @property
     def spans(self) -> tuple[DownTime, ...]:
-        """Without traffic, as the load tells it, else as the worst peer does."""
+        """The times down by the load, else by the worst peer."""
         if self.traffic is not None:
             return self.traffic.spans
         return () if self.worst_probe is None else self.worst_probe.spans
 
     @property
     def by_loss_s(self) -> float | None:
-        """The outage by what was lost at a known rate."""
+        """The outage in seconds by loss / rate."""
         if self.traffic is not None:
             return self.traffic.loss_s
         return None if self.worst_probe is None else self.worst_probe.loss_s
 
     @property
     def by_time(self) -> tuple[float, float] | None:
-        """The outage by time stamps, and how far off that may be."""
+        """The outage in seconds by time stamps, and its error."""
         if self.traffic is not None:
             return self.traffic.time_s, self.traffic.time_error_s
         return None if self.worst_probe is None else (self.worst_probe.time_s, self.worst_probe.error_s)
 
     @property
     def seconds(self) -> float | None:
-        """The outage: by loss where that is known, else by time stamps."""
+        """The outage in seconds by loss if known, else by time stamps."""
         if self.by_loss_s is not None:
             return self.by_loss_s
         return None if self.by_time is None else self.by_time[0]
 
     @property
     def error_s(self) -> float:
-        """How far off the outage may be."""
+        """The error of ``seconds``."""
         if self.traffic is not None:
             return self.traffic.loss_error_s
         return 0.0 if self.worst_probe is None else self.worst_probe.step_s
 
     @property
     def agree(self) -> bool | None:
-        """Whether both methods say the same within one distance of readings a span; None with one method only."""
+        """Whether both methods agree within their errors; None with one method only."""
         if self.by_loss_s is None or self.by_time is None:
             return None
         return abs(self.by_loss_s - self.by_time[0]) <= self.by_time[1] + self.error_s
 
     @property
     def seen_s(self) -> float:
-        """From its begin to the end of the look."""
+        """Seconds from the event's start to the end of the judged window."""
         return (self.stretch.window.end_ns - self.event.begin_ns) * 1e-9
 
     @property
     def restored_s(self) -> float | None:
-        """From its begin to the reading from which on nothing was down; None if nothing was, or it never came back."""
+        """Seconds from the event's start until nothing was down; None if nothing went down or it never came back."""
         ends = [(span.window.end_ns - self.event.begin_ns) * 1e-9 for span in self.spans]
         return max(0.0, *ends) if ends and self.over else None
 
     @property
     def over(self) -> bool:
-        """Whether what was down came back."""
+        """Whether everything that went down came back."""
         return all(span.over for span in self.spans)
 
 
 def stretches(case: Case, events: Sequence[Event], lead_s: float, look_s: float, step_s: float) -> list[EventScope]:
-    """Where to look at each event: from ``lead_s`` (two readings at least) before its begin to ``look_s`` after its end
-    or to its deadline, not into the next event, into a phase that begins after its deadline (another load is another
-    level) or into an overload that begins after its end; the calm is as long before."""
+    """Where each event is judged: from ``lead_s`` (at least two readings) before its start to ``look_s`` after its end,
+    or to its deadline; but not into the next event, into a phase that begins after its deadline (another load has
+    another level), or into an overload that begins after its end. The calm is the ``look_s`` before that."""
     lead_ns, look_ns = round(max(lead_s, _CADENCES * step_s) * 1e9), round(look_s * 1e9)
     result = []
     begins = sorted(event.begin_ns for event in events)
@@ -194,7 +193,7 @@ def stretches(case: Case, events: Sequence[Event], lead_s: float, look_s: float,
 
 
 def impact(case: Case, stretch: EventScope, load: Traffic | None, tolerance: float) -> Impact:
-    """Measures one event."""
+    """The impact of one event."""
     outage, blind = _counted(stretch, load)
     later = [] if outage is None else _later(outage.spans, stretch.event)
     if later and load is not None:
@@ -230,16 +229,14 @@ def _counted(stretch: EventScope, load: Traffic | None) -> tuple[Outage | None, 
     ):
         return None, "fewer than two traffic samples around it"
     if measured.loss_s <= measured.loss_error_s:
-        # Nothing is known to be lost: what a slow and uneven rate lacks in single readings was no outage.
+        # Nothing was lost beyond the error; what a slow, uneven rate lacks in single readings is no outage.
         measured = replace(measured, spans=(), share=None)
     return measured, ""
 
 
 def _later(spans: Sequence[DownTime], event: Event) -> list[int]:
-    """When something went down again, over three minutes after all was well (and after the deadline): not by the event.
-
-    Timers that an event sets off (a hold time of three minutes, a graceful restart of two) are over by then.
-    """
+    """When something went down again over three minutes after recovery (and after the deadline), too late to be caused
+    by the event: timers that it starts (a hold time of three minutes, a graceful restart of two) have run out."""
     until_ns = max(event.begin_ns, event.end_ns or 0) + _APART_NS
     until_ns = max(until_ns, event.deadline_ns or 0)
     for span in spans:
@@ -250,7 +247,7 @@ def _later(spans: Sequence[DownTime], event: Event) -> list[int]:
 
 
 def _probed(case: Case, stretch: EventScope, later: list[int]) -> Iterator[Probed]:
-    """Each peer with two readings about the event that answered before it; ``later`` is told what is not due to it."""
+    """Each peer with two readings in the window that answered before; later outages are appended to ``later``."""
     for up in case.series:
         good = up.between(stretch.window.begin_ns, stretch.window.end_ns).finite()
         calm = up.between(stretch.calm.begin_ns, stretch.calm.end_ns).finite()
@@ -271,7 +268,7 @@ def _probed(case: Case, stretch: EventScope, later: list[int]) -> Iterator[Probe
 
 
 def _lost_s(sent: Series | None, lost: Series | None, stretch: EventScope) -> float | None:
-    """Seconds for which requests were lost, at the rate at which they were sent."""
+    """Lost requests / rate at which they were sent, in seconds."""
     if sent is None or lost is None:
         return None
     with np.errstate(all="ignore"):
@@ -282,7 +279,7 @@ def _lost_s(sent: Series | None, lost: Series | None, stretch: EventScope) -> fl
 
 
 def _latency(series: Sequence[Series], stretch: EventScope) -> Peak | None:
-    """The peak of the generators' latency that rose most, without them of the round trip of a probe."""
+    """The peak of the generators' latency that rose most; without one, of the probes' round trip."""
     for metric in _PEAKS:
         peaks = [p for s in series if s.metric == metric and (p := _peak(s, stretch)) is not None]
         if peaks:
@@ -303,7 +300,7 @@ Floats = np.ndarray[tuple[int], np.dtype[np.float64]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Level:
-    """Readings after an event, the level before it, and the least band about that."""
+    """Readings after an event, the level before it, and the least band around that."""
 
     name: str
     before: Reference
@@ -314,7 +311,7 @@ class _Level:
 
 
 def _level(series: Series, stretch: EventScope) -> _Level | None:
-    """A latency, of which a millisecond (or as much again, if that is less) does not matter, or the CPU."""
+    """A latency, whose band is at least a millisecond (or its level, if that is less), or the CPU."""
     calm = series.between(stretch.calm.begin_ns, stretch.calm.end_ns).finite()
     after = series.between(stretch.window.begin_ns, stretch.window.end_ns).finite()
     held = _reference(calm.values, after.values)
@@ -333,7 +330,7 @@ def _reference(calm: Floats, after: Floats) -> Reference | None:
 
 
 def _back(level: _Level, tolerance: float, stretch: EventScope) -> Back:
-    """When it is proven to be back (``stats.equivalence.returned``), from the begin of the event."""
+    """When the level is proven to be back (``stats.equivalence.returned``), in seconds from the event's start."""
     back = returned(level.after, level.before, max(tolerance * abs(level.before.mean), level.least))
     away = back is not None and back.outside and back.residue > 0
     if back is None or back.index is None:

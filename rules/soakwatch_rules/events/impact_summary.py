@@ -1,4 +1,4 @@
-"""What is said of an event's impact: both methods, the peaks, the way back, and what is to be doubted."""
+"""The words for an event's impact: both methods, peaks, recovery, and doubts."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from soakwatch_rules.events.impact import Impact, Probed
 from soakwatch_rules.load.traffic import Traffic
 from soakwatch_rules.wording.words import counted, duration, moment, plural, quantity, whole
 
-_WHOLE = 0.9  # of what is sent in an outage that is one of all traffic
+_WHOLE = 0.9  # share lost in an outage that stops all traffic
 _PROBES = 3
 
 
 class Fault(NamedTuple):
-    """What is wrong with an event, or what leaves it open; ``says`` what of it the summary need not say again: how long
-    the outage was, or which levels are not back."""
+    """What is wrong with an event, or why it is undecided; ``says`` is what the summary then need not repeat: the
+    length of the outage, or the levels that are not back."""
 
     text: str
     says: Literal["outage", "levels", ""] = ""
 
 
 def summary(event_impact: Impact, load: Traffic | None, faults: Sequence[Fault] = ()) -> str:
-    """One event in one sentence: its ``faults``, how long traffic was down, the peaks, and when all was back."""
+    """One event in one sentence: its ``faults``, the outage, the peaks, and when everything was back."""
     event, told, said = event_impact.event, [fault.text for fault in faults], {fault.says for fault in faults}
     length, evidence = _outage(event_impact, load)
     told.append(evidence if "outage" in said or not length else f"{length} ({evidence})")
@@ -41,12 +41,12 @@ def summary(event_impact: Impact, load: Traffic | None, faults: Sequence[Fault] 
 
 
 def outage_words(seconds: float) -> str:
-    """How long an outage was."""
+    """The length of an outage in words."""
     return f"an outage of {duration(seconds)}"
 
 
 def _levels(event_impact: Impact) -> Iterator[str]:
-    """Which levels are not back, else which was the last to come back; nothing of what never left."""
+    """The levels that are not back, else the last that came back; nothing if none left."""
     away = list(dict.fromkeys(b.name for b in event_impact.back if b.away))
     late = [b for b in event_impact.back if b.seconds and not b.away]
     if away:
@@ -57,7 +57,7 @@ def _levels(event_impact: Impact) -> Iterator[str]:
 
 
 def _outage(event_impact: Impact, load: Traffic | None) -> tuple[str, str]:
-    """How long traffic was down (empty where it was not, or nobody knows), and what shows it."""
+    """The length of the outage in words (empty if there was none, or it is unknown), and the evidence."""
     outage, time = event_impact.traffic, event_impact.by_time
     if outage is None and event_impact.worst_probe is not None:
         probe = event_impact.worst_probe
@@ -95,7 +95,7 @@ def _probe(probe: Probed) -> str:
 
 
 def doubts(event_impact: Impact, load: Traffic | None, *, overlapped: bool) -> Iterator[str]:
-    """What is uncertain of one event."""
+    """What is uncertain about one event."""
     what = f"{event_impact.event.kind} at {moment(event_impact.event.begin_ns)}"
     outage = event_impact.traffic
     if overlapped:

@@ -1,4 +1,4 @@
-"""Incidents: several witnesses of one happening, counted once."""
+"""Incidents: several reports of one happening, counted once."""
 
 from __future__ import annotations
 
@@ -13,18 +13,17 @@ from soakwatch_model.series import Series
 
 _MAX_COUNTED = 1000
 _TOLD_NS = 60 * 10**9
-"""How far apart two sources may date what both of them tell of."""
+"""Two sources may date the same happening this far apart."""
 _KNOWN_NS = 3600 * 10**9
-"""... and how far apart where it has a name of its own: a pid may come again, but not to the same program so soon."""
+"""The same if it has an identity, such as a pid, which is not reused by the same program so soon."""
 
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """One source's word that something happened between two times; ``source`` says which kind of source.
+    """One source's report that something happened between two times; ``source`` is the kind of source.
 
-    ``cause`` is the reason that it gives for it, empty where it gives none; ``victim`` what died, where it names that;
-    ``kind`` what a mark of it is. ``left`` and ``came`` are the pids of a process that ended and of one that began,
-    empty where it names none.
+    ``cause`` is the reported reason ("" without one), ``victim`` what died (None if not named), ``kind`` that of its
+    mark. ``left`` and ``came`` are the pids of a process that ended and of one that started ("" if not named).
     """
 
     source: str
@@ -42,65 +41,65 @@ _CAUSES = ("reboot_reason", "cause", "reason")
 
 
 def cause_of(event: Event) -> str:
-    """The reason that an event gives; empty without one."""
+    """The reason in an event; empty without one."""
     return next((event.detail[name] for name in _CAUSES if event.detail.get(name)), "")
 
 
 def witnessed(
     event: Event, source: str, text: str, victim: Victim | None = None, kind: MarkKind = MarkKind.MOMENT
 ) -> Witness:
-    """What an event bears witness of; one that ends before it begins is taken at its begin."""
+    """The report in an event; an end before its begin is taken for the begin."""
     end_ns = max(event.begin_ns, event.end_ns or event.begin_ns)
     return Witness(source, event.begin_ns, end_ns, text, cause_of(event), victim, kind)
 
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """One happening, as told by at most one witness of each source."""
+    """One happening, with at most one report from each source."""
 
     witnesses: tuple[Witness, ...]
 
     @property
     def begin_ns(self) -> int:
-        """The earliest time that a witness gives."""
+        """The earliest reported time."""
         return min(w.begin_ns for w in self.witnesses)
 
     @property
     def end_ns(self) -> int:
-        """The latest time that a witness gives."""
+        """The latest reported time."""
         return max(w.end_ns for w in self.witnesses)
 
     @property
     def when(self) -> tuple[int, int | None]:
-        """When it was, as the witness knows that says it best: the others only saw it later. No end for a moment."""
+        """Begin and end (None for a moment) from the report with the shortest interval, the most exact one."""
         best = min(self.witnesses, key=lambda w: (w.end_ns - w.begin_ns, w.begin_ns))
         return best.begin_ns, best.end_ns if best.end_ns > best.begin_ns else None
 
     @property
     def text(self) -> str:
-        """What the witnesses say, joined."""
+        """The texts of all reports, joined."""
         return "; ".join(dict.fromkeys(w.text for w in self.witnesses))
 
     @property
     def cause(self) -> str:
-        """The reasons that the witnesses give, joined; empty without any."""
+        """The reported reasons, joined; empty without any."""
         return "; ".join(dict.fromkeys(w.cause for w in self.witnesses if w.cause))
 
     @property
     def victim(self) -> Victim | None:
-        """What died, as the first witness that names it says."""
+        """What died, by the first report that names it."""
         return next((w.victim for w in self.witnesses if w.victim is not None), None)
 
 
 def incidents(witnesses: Iterable[Witness], slack_ns: int) -> tuple[Incident, ...]:
-    """Witnesses joined to incidents, in order of time.
+    """Reports joined to incidents, in time order.
 
-    A witness joins the earliest incident that it touches (with ``slack_ns`` to spare) and of which its source has
-    not yet spoken, else it begins a new one: five restarts in ten seconds stay five.
+    A report joins the earliest incident that it touches within ``slack_ns`` and that has none from its source, else it
+    starts a new one: five restarts in ten seconds stay five.
     """
     joined: list[list[Witness]] = []
     ends: list[int] = []
-    next_of: dict[str, int] = {}  # the first incident that a source may still join: time does not go back
+    next_of: dict[str, int] = {}  # by source, the first incident that it may still join: reports are in time order
     for witness in sorted(witnesses, key=lambda w: (w.begin_ns, w.end_ns, w.source)):
         index = next_of.get(witness.source, 0)
         while index < len(joined) and ends[index] + slack_ns < witness.begin_ns:
@@ -115,9 +114,9 @@ def incidents(witnesses: Iterable[Witness], slack_ns: int) -> tuple[Incident, ..
 
 
 def counts(series: Series, text: str) -> list[Witness]:
-    """A witness for each happening that a counter counted, at most 1000: nobody reads more.
+    """A report for each count of a counter, at most 1000.
 
-    A counter that falls began again at 0: what it shows came since then.
+    A counter that fell restarted at 0; what it shows then happened since.
     """
     if len(series) < 2:
         return []
@@ -133,10 +132,10 @@ def counts(series: Series, text: str) -> list[Witness]:
 
 
 def deduplicated(events: Iterable[Event]) -> list[Event]:
-    """Events in order of time, each happening once though several sources tell of it (agent and ssh, log and syslog).
+    """Events in time order, each happening once though several sources report it (agent and ssh, log and syslog).
 
-    The same line of the kernel, the same birth or death of a process is one; so are words of the same within a minute
-    that came by different channels, one of each. The kernel's own time stays, else the first.
+    The same line of the kernel, or the same start or death of a process, is one; so are like events within a minute
+    that came by different channels. The one with the kernel's own time is kept, else the first.
     """
     kept: list[Event] = []
     channels: list[set[str]] = []
@@ -159,13 +158,13 @@ def deduplicated(events: Iterable[Event]) -> list[Event]:
 
 
 def _identity(event: Event) -> tuple[str, ...]:
-    """What nothing else has: the line's own time, or the pid of a process that was born or died."""
+    """What identifies a happening: the line's own time, or the pid of a process that started or died; else ()."""
     names = ("uptime_s", "new_pid", *(("pid",) if event.kind == "process.exit" else ()))
     return next(((event.kind, name, event.detail[name]) for name in names if name in event.detail), ())
 
 
 def _reported_elsewhere(event: Event, kept: list[Event], channels: list[set[str]]) -> int | None:
-    """The one of these, not more than a minute before, of which another way told the same."""
+    """The index of a like event within the minute before that came by another channel; None if there is none."""
     for index in range(len(kept) - 1, -1, -1):
         other = kept[index]
         if event.begin_ns - other.begin_ns > _TOLD_NS:
@@ -178,5 +177,5 @@ def _reported_elsewhere(event: Event, kept: list[Event], channels: list[set[str]
 
 
 def _channel(event: Event) -> str:
-    """By which way it was told."""
+    """The channel of an event, known by a detail that only it fills in."""
     return next((name for name in ("uptime_s", "address", "last_before_ns") if name in event.detail), "")

@@ -1,4 +1,4 @@
-"""Intents: what planned events announced, held against what happened."""
+"""Intents: what planned events announced, compared with what happened."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from soakwatch_rules.wording.words import counted, moment
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """``number`` happenings announced between two times; ``binding`` if it is a fault that fewer happened.
+    """``number`` happenings announced for a time; ``binding``: fewer are a fault.
 
-    ``cause`` is the word that the reason of each has to hold, whatever its case (several with ``|`` between them);
-    empty where any will do.
+    ``cause`` is a word that the reported reason of each must contain, ignoring case (``|`` separates alternatives);
+    empty: any reason.
     """
 
     kind: str
@@ -27,7 +27,7 @@ class Intent:
     cause: str = ""
 
     def fits(self, incident: Incident) -> bool:
-        """Whether the reason told of it is the one announced; where none is told nobody can say otherwise."""
+        """Whether the reported reason is the announced one; without a reported reason it is assumed to be."""
         words = [word.strip().casefold() for word in self.cause.split("|")]
         text = incident.cause.casefold()
         return not self.cause or not text or any(word in text for word in words if word)
@@ -35,7 +35,8 @@ class Intent:
 
 @dataclass(frozen=True, slots=True)
 class Reckoning:
-    """``unplanned`` and ``planned`` incidents; sentences on announcements that are ``broken`` or still ``open``."""
+    """``unplanned`` and ``planned`` incidents; sentences on announcements that are ``broken``, or ``open``
+    (pending)."""
 
     unplanned: tuple[Incident, ...]
     planned: tuple[Incident, ...]
@@ -46,8 +47,8 @@ class Reckoning:
 def intents(events: Iterable[Event], key: str, window: Window, *, binding: bool = True) -> tuple[Intent, ...]:
     """The announcements of ``key`` (``reboot``, ``process.restart`` ...) among the events.
 
-    One holds from the event's begin to its deadline, else to its end, else it stays open to the end of the window.
-    What the event has as its ``cause`` (``--label cause=reload``) is asked of what happens.
+    Each holds from its event's begin to its deadline, else its end, else the end of the window. The ``cause`` of a
+    planned reboot (``--label cause=reload``) must be the reported reason.
     """
     result = []
     for event in events:
@@ -68,12 +69,12 @@ def reckon(
     slack_ns: int,
     others: Sequence[int] = (),
 ) -> Reckoning:
-    """Gives each incident to the announcement that ends first and has room for it; what is left over is unplanned.
+    """Assigns each incident to the announcement that ends first and has room for it; the rest are unplanned.
 
-    ``slack_ns`` (the distance of readings) widens an announcement at both ends, since a change is seen only at the
-    next reading. An announcement whose end is not before the window's is open, not broken: live judging comes early.
-    One that came for another reason than announced is not the one announced. ``others`` are times at which the same
-    happened to another object: they keep a binding announcement, but use up no room.
+    ``slack_ns`` (the distance of readings) extends announcements at both ends, since a change is seen only at the next
+    reading. An announcement whose end is not before the window's is open, not broken. An incident with another reason
+    than announced is unplanned. ``others`` are times at which the same happened to another object: they fulfil a
+    binding announcement without using up room.
     """
     room = [intent.number for intent in announced]
     unplanned, planned = [], []

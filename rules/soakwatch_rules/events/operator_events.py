@@ -1,4 +1,4 @@
-"""Deeds: the events that somebody did, planned or told of, apart from what probes see and devices complain of."""
+"""Operator events: what somebody did, planned or reported, as opposed to what probes see and devices complain of."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from soakwatch_model.event import Event
 from soakwatch_model.event_catalogue import event_kind
 
 _SAME_NS: Final = 60 * 10**9
-"""A failover that was told and that the device's log tells as well is one, if they begin so close together."""
+"""An event that was reported and also stands in the device's log is one if they begin within this."""
 _WORD: Final = "address"
 _REPORTED_BY: Final = frozenset({"line", "trap"})
-"""What the receivers of syslog and of traps note of a device's word."""
+"""Details that the receivers of syslog and traps add."""
 
 
 def operator_events(events: Iterable[Event]) -> tuple[Event, ...]:
-    """What was done on purpose or announced, in order of time; several words of one happening made one.
+    """Interventions and announced events in time order, several reports of one joined.
 
-    An event with an intent counts whatever its kind; a reboot that nobody announced was done by nobody. Who plans or
-    tells of two events means two, however close. A device's own word (a line of its log, a trap) belongs to the event
-    of that kind that was told nearest to it, within a minute; without one, its words of a minute are one.
+    An event with an intent counts whatever its kind; an unannounced reboot is no intervention. Two planned or reported
+    events are two, however close. A device's own report (a log line, a trap) joins the nearest planned or reported
+    event of its kind within a minute; without one, the device's reports within a minute of each other are one.
     """
     reported: list[Event] = []
     words: list[Event] = []
@@ -52,13 +52,13 @@ def _by_device(event: Event) -> bool:
 
 
 def _nearest(begins: Sequence[int], time_ns: int) -> int | None:
-    """Which of these times, in order, is nearest, if one is near enough."""
+    """The index of the nearest of these sorted times within a minute; None if there is none."""
     after = bisect_left(begins, time_ns)
     near = [i for i in (after - 1, after) if 0 <= i < len(begins) and abs(begins[i] - time_ns) <= _SAME_NS]
     return min(near, key=lambda i: abs(begins[i] - time_ns), default=None)
 
 
 def _both(first: Event, word: Event) -> Event:
-    """The earlier begin, the later end, and whatever the first one announced."""
+    """Both as one: the earlier begin, the later end, everything else from ``first``."""
     ends = [e.end_ns for e in (first, word) if e.end_ns is not None]
     return replace(first, begin_ns=min(first.begin_ns, word.begin_ns), end_ns=max(ends, default=None))

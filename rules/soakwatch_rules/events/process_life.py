@@ -1,4 +1,4 @@
-"""The life of a watched process, read from its series and events: restarts and the end."""
+"""The life of a watched process, from its series and events: restarts and its end."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from soakwatch_rules.events.incidents import Incident, Witness, deduplicated, wi
 from soakwatch_rules.wording.words import duration
 
 START_TIME = "start time"
-"""The source of a witness that saw nothing but a start time move."""
+"""The source of a report that only a start time changed."""
 _DOWN = "down"
 
 SAME_START_S = 2.0
-"""A start time is told relative to the boot time, which may differ by a second between two polls."""
+"""A start time is relative to the boot time, which may differ by a second between two polls."""
 
 
 def changes(starts: Series | None) -> Iterator[Witness]:
-    """Each change of the start time (or pid) between neighbours, also across a gap."""
+    """Each change of the start time (or pid) between neighbouring readings, also across a gap."""
     if starts is None or len(starts) < 2:
         return
     timed = starts.metric == "process.start_time"
@@ -33,7 +33,7 @@ def changes(starts: Series | None) -> Iterator[Witness]:
 
 
 def downs(up: Series | None) -> Iterator[Witness]:
-    """Each time of 0 between two of 1: from the first reading down to the first up."""
+    """Each stretch of 0 between readings of 1: from the first reading down to the first up."""
     if up is None or len(up) < 2:
         return
     edges = np.diff((up.values > 0).astype(np.int8))
@@ -45,7 +45,7 @@ def downs(up: Series | None) -> Iterator[Witness]:
 
 
 def reported(events: Iterable[Event]) -> Iterator[Witness]:
-    """What the events of one process say of restarts and exits, each once though several sources tell of it."""
+    """Restarts and exits in the events of one process, each once though several sources report it."""
     for event in deduplicated(events):
         if event.kind == "process.restart":
             left, came = event.detail.get("old_pid", ""), event.detail.get("new_pid", "")
@@ -55,7 +55,7 @@ def reported(events: Iterable[Event]) -> Iterator[Witness]:
 
 
 def restart_words(incident: Incident) -> str:
-    """How long it was down and which pids it had, as far as that is known; else by what it was seen.
+    """How long it was down and its pids, as far as known; else what shows the restart.
 
     >>> restart_words(Incident((Witness("down", 5, 3_000_000_005, ""), Witness("exit", 5, 5, "exit", left="7"))))
     'after 3 s (pid 7)'
@@ -74,7 +74,7 @@ def restart_words(incident: Incident) -> str:
 
 
 def gone(up: Series | None, starts: Series | None, events: Sequence[Event]) -> int | None:
-    """When it went for good: the first reading of the last stretch of 0, else its last exit; None if it lives."""
+    """When it went for good: the first reading of the final stretch of 0, else its last exit; None if it lives."""
     if up is not None and len(up):
         alive = np.flatnonzero(up.values > 0)
         if alive.size:
@@ -86,9 +86,9 @@ def gone(up: Series | None, starts: Series | None, events: Sequence[Event]) -> i
 
 
 def of_child(incident: Incident | Witness, child: Series | None) -> bool:
-    """Whether it was a child of another watched process that went, and another one that came: no restart of either.
+    """Whether one child of another watched process was replaced by another child, which is no restart of either.
 
-    The last reading before it and the first after it say so; where none came before, or none after, the other does.
+    The last reading before it and the first after it decide; if one is missing, the other alone.
     """
     if child is None or not len(child):
         return False

@@ -1,4 +1,4 @@
-"""Sessions with peers: when one was down, by its state, its uptime, its count of changes, and by not being listed."""
+"""Sessions with peers: when one was down, by state, uptime, count of changes, and by not being listed."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from soakwatch_rules.spans import joined, overlap_s
 from soakwatch_rules.wording.words import counted
 
 UNLISTED = "no longer listed"
-_MISSED = 3.5  # distances of readings: what is not read for longer is not there, or was not asked
-_ONCE_S = 120.0  # a list may come less often than its source is polled: of one reading nothing shorter is known
+_MISSED = 3.5  # distances of readings: a session not read for longer is not listed, or the device was not asked
+_ONCE_S = 120.0  # for a session read once: its list may be polled less often than its source
 _ROUNDED_S = 2.0
-_KEPT_S = 60.0  # an agent may keep what it says for so long
+_KEPT_S = 60.0  # agents may cache their answers for this long
 _WORDS = {"bgp": "BGP", "ospf": "OSPF", "ospf3": "OSPFv3", "isis": "IS-IS", "bfd": "BFD"}
 
 
 @dataclass(frozen=True, slots=True)
 class Down:
-    """One time down: last known to be up, first known to be down, up again (None: not before the end).
+    """One time down: last known up, first known down, up again (None: not before the end).
 
-    ``how`` says what shows it; ``number`` how often it went down in this stretch, as the device counts it.
+    ``how`` is the evidence; ``number`` how often it went down in this stretch by the device's count.
     """
 
     after_ns: int
@@ -40,12 +40,12 @@ class Down:
 
     @property
     def hidden(self) -> bool:
-        """Whether it lay between two readings that both found the session up."""
+        """Whether both neighbouring readings found the session up."""
         return self.end_ns is not None and self.how.startswith("between")
 
 
 def session_name(text: str) -> str:
-    """What a person calls a session, by the labels of its object.
+    """The name of a session in a sentence, from the labels of its object.
 
     >>> session_name("protocol=bgp,peer=10.0.0.2,context=default"), session_name("protocol=lacp,peer=e1,context=Po1")
     ('BGP session with 10.0.0.2', 'LACP member e1 of Po1')
@@ -67,10 +67,10 @@ def session_name(text: str) -> str:
 def times_down(
     up: Series, uptime: Series | None, flaps: Series | None, case: Case, others: NDArray[np.int64]
 ) -> tuple[Down, ...]:
-    """Every time that a session which had been up was down, in order of time.
+    """Every time that a session went down after it had been up, in time order.
 
-    ``others`` are times at which any session of the target was read: in a record without accounts of its sources they
-    prove that the device was asked. A session that was never up before is not down.
+    ``others`` are times at which any session of the target was read; in a record without poll statistics they prove
+    that the device was asked.
     """
     if not len(up):
         return ()
@@ -92,7 +92,7 @@ def _by_state(up: Series) -> Iterator[Down]:
 
 
 def _unlisted(up: Series, case: Case, others: NDArray[np.int64]) -> Iterator[Down]:
-    """Stretches without a reading of a session that was up, though the device was asked and answered."""
+    """Stretches in which a session that was up was not listed, although the device was asked and answered."""
     time_ns, stands = up.time_ns, up.values > 0
     apart_s = _apart_s(up) or 0.0
     for i, stretch in _without(up, case):
@@ -101,7 +101,7 @@ def _unlisted(up: Series, case: Case, others: NDArray[np.int64]) -> Iterator[Dow
             continue
         comes = i + 1 < time_ns.size and bool(stands[i + 1])
         end_ns = next_ns if comes else None
-        if i + 1 < time_ns.size and not comes:  # listed again, but down: by its state
+        if i + 1 < time_ns.size and not comes:  # listed again, but down: its state says until when
             rises = np.flatnonzero(stands[i + 1 :])
             end_ns = int(time_ns[i + 1 + rises[0]]) if rises.size else None
         yield Down(last_ns, last_ns + round(apart_s * 1e9), end_ns, UNLISTED)
@@ -112,7 +112,7 @@ def _apart_s(up: Series) -> float | None:
 
 
 def _without(up: Series, case: Case) -> Iterator[tuple[int, Window]]:
-    """The stretches without a reading of a session that was up, each with the index of the reading before it."""
+    """The stretches without a reading of a session that was up, and the index of the reading before each."""
     apart_s = _apart_s(up)
     if not apart_s:
         return
@@ -123,7 +123,7 @@ def _without(up: Series, case: Case) -> Iterator[tuple[int, Window]]:
 
 
 def _fault(up: Series, case: Case, stretch: Window) -> str:
-    """Why the list that a session stands in could not be read in a stretch; "" where nothing says so."""
+    """Why the session's list could not be read in a stretch; "" if no fault says so."""
     return next(
         (
             unread.text
@@ -138,10 +138,10 @@ def _fault(up: Series, case: Case, stretch: Window) -> str:
 
 
 def unread_list(up: Series, case: Case, others: NDArray[np.int64]) -> tuple[Window, str] | None:
-    """The first stretch in which a session was not read because its list was not, with the reason; None if none.
+    """The first stretch in which a session was not read because its list could not be, and the fault; None if none.
 
-    A device may answer all but one command: what is not read then is missing, and neither up nor down. Where it
-    answers nothing the account of its source says so.
+    A device may answer everything but one command; the session is then neither up nor down. If it answers nothing,
+    the poll statistics say so.
     """
     gaps = (stretch for _, stretch in _without(up, case) if answered(case, stretch, others))
     found = ((stretch, _fault(up, case, stretch)) for stretch in gaps)
@@ -149,8 +149,8 @@ def unread_list(up: Series, case: Case, others: NDArray[np.int64]) -> tuple[Wind
 
 
 def answered(case: Case, stretch: Window, others: NDArray[np.int64]) -> bool:
-    """Whether the device was asked in a stretch and answered: no source was silent in half of it; without accounts of
-    sources, whether other sessions were read in it twice."""
+    """Whether the device was asked in a stretch and answered: its sources were silent for less than half of it; without
+    poll statistics, whether other sessions were read twice in it."""
     asked = [ledger for ledger in case.ledgers if ledger.due]
     if asked:
         silences: list[Silence] = [s for ledger in asked for s in ledger.silences]
@@ -160,14 +160,14 @@ def answered(case: Case, stretch: Window, others: NDArray[np.int64]) -> bool:
 
 
 def _stood(up: Series, time_ns: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Whether the last reading of the state by some times found the session up."""
+    """Whether the session was up at the last reading at or before each time."""
     index = np.searchsorted(up.time_ns, time_ns, side="right") - 1
     known: NDArray[np.bool_] = (index >= 0) & (up.values[np.maximum(index, 0)] > 0)
     return known
 
 
 def _by_uptime(up: Series, uptime: Series | None) -> Iterator[Down]:
-    """An uptime that went back, to less than the time since the reading before."""
+    """Times down shown by an uptime that fell below the time since the previous reading."""
     if uptime is None or len(uptime) < 2:
         return
     time_ns, value = uptime.time_ns, uptime.values
@@ -181,7 +181,7 @@ def _by_uptime(up: Series, uptime: Series | None) -> Iterator[Down]:
 
 
 def _by_count(up: Series, flaps: Series | None) -> Iterator[Down]:
-    """A count of changes that rose while both readings about it found the session up."""
+    """Times down shown by a count of changes that rose while both readings found the session up."""
     if flaps is None or len(flaps) < 2:
         return
     with np.errstate(over="ignore"):
@@ -200,7 +200,7 @@ def _touch(one: Down, two: Down) -> bool:
 
 
 def _merged(downs: Iterable[Down]) -> list[Down]:
-    """Stretches that overlap, made one; what shows them is said together."""
+    """Overlapping stretches joined, with their evidence."""
     result: list[Down] = []
     for down in sorted(downs, key=lambda d: (d.after_ns, d.begin_ns)):
         if result and (result[-1].end_ns is None or down.after_ns < result[-1].end_ns):
@@ -214,7 +214,7 @@ def _merged(downs: Iterable[Down]) -> list[Down]:
 
 
 def sharpened(downs: Sequence[Down], reports: Sequence[Event]) -> tuple[Down, ...]:
-    """Times down that begin when the device's log or trap says, where one lies between the readings about it."""
+    """The times down, beginning at the first log line or trap between the readings around their begin."""
     result = []
     for down in downs:
         inside = [e.begin_ns for e in reports if down.after_ns <= e.begin_ns <= down.begin_ns]
@@ -225,10 +225,10 @@ def sharpened(downs: Sequence[Down], reports: Sequence[Event]) -> tuple[Down, ..
 def collapse(
     series: Series, downs: Sequence[Down], share: float, settle_s: float
 ) -> tuple[int, int | None, float, float] | None:
-    """When prefixes fell below a share of their usual number and stayed there though the session stood.
+    """When prefixes fell below a share of their usual number and stayed there although the session was up.
 
-    Returns begin, end (None: to the end), the usual number (the median of what was read before) and the lowest; None
-    where nothing of it lasted ``settle_s``. Readings while the session is down and ``settle_s`` after do not count.
+    Returns begin, end (None: to the end), the usual number (the median of the first tenth of the readings) and the
+    lowest; None if nothing lasted ``settle_s``. Readings while the session is down and ``settle_s`` after do not count.
     """
     good = series.finite()
     keep = np.ones(len(good), dtype=bool)
@@ -253,7 +253,7 @@ def collapse(
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One change of who carries: 2 carries, 1 stands by, 0 neither."""
+    """One change of role: 2 is active, 1 standby, 0 neither."""
 
     after_ns: int
     time_ns: int
@@ -265,8 +265,8 @@ _PORT = {2.0: "forwarding", 1.0: "blocking"}
 
 
 def turns(role: Series) -> tuple[Turn, ...]:
-    """Every change to or from carrying; of a port of the spanning tree only between forwarding and blocking, and not
-    the way of a port that has just come up (listening, learning, forwarding)."""
+    """Every change to or from active. For a spanning tree port only between forwarding and blocking, and not while it
+    comes up (listening, learning, forwarding)."""
     stp = label(role.object, "protocol") == "stp"
     value, found = role.values, []
     for i in np.flatnonzero((value[1:] == 2) != (value[:-1] == 2)).tolist():

@@ -1,4 +1,4 @@
-"""What the network cards of a machine say: PCIe links, duplex, firmware, memory nodes."""
+"""Checks of network cards: PCIe links, duplex, firmware, memory nodes."""
 
 from __future__ import annotations
 
@@ -10,22 +10,21 @@ from soakwatch_rules.machine.look import Look, Remark, together
 from soakwatch_rules.wording.words import quantity, some
 
 _SHARED: Final = frozenset({"mlx4_core", "mlx5_core"})
-"""Drivers through which a program takes packets while the card stays the kernel's."""
+"""Drivers with which a program takes packets although the kernel keeps the card."""
 _MOST = 4
 
 
 def links(machine: Machine) -> Look:
-    """Cards whose PCIe link has fewer lanes than the card could, or whose slot is slower than the card.
+    """Cards whose PCIe link has fewer lanes than the card, or whose slot is slower than the card.
 
-    Many cards lower the speed, and never the lanes, while they rest: a speed below the card's that the slot could give
-    is left open.
+    Many idle cards lower the speed, but never the lanes, so a speed below that of both card and slot is not judged.
     """
     return together(_link(card) for card in machine.cards)
 
 
 def _link(card: Card) -> Look:
     link = card.link
-    if card.virtual_function:  # its link is that of the card that it is a part of
+    if card.virtual_function:  # it shares the link of its physical card
         return Look()
     if link is None or not link.known:
         words = f"PCIe link of {card.name} (not reported)"
@@ -58,7 +57,6 @@ def _lanes(width: float | None, speed: float | None) -> str:
 
 
 def duplexes(machine: Machine) -> Look:
-    """Interfaces with hardware that run half duplex."""
     return together(_duplex(card) for card in machine.cards if card.duplex and not (card.down or card.virtual))
 
 
@@ -94,7 +92,7 @@ def versions(machine: Machine) -> Look:
 
 
 def _models(parts: Iterable[Card | Module]) -> list[str]:
-    """The models of which there are several."""
+    """The models that several of the parts have."""
     models = [part.model for part in parts if part.model]
     return sorted({model for model in models if models.count(model) > 1})
 
@@ -117,7 +115,7 @@ def _one_version(what: str, model: str, by_name: Mapping[str, str]) -> Look:
 
 
 def nodes(machine: Machine, polled: Cores) -> Look:
-    """Cards whose packets are handled by cores of another memory node. ``polled`` are the cores that poll."""
+    """Cards whose packets are handled by cores of another memory node; ``polled`` are the cores that poll."""
     if len(machine.nodes) < 2:
         return Look()
     given = any(card.in_user_space for card in machine.cards)

@@ -1,4 +1,4 @@
-"""What the cores of a machine say: governor, turbo, idle states, and how evenly they share the work of receiving."""
+"""Checks of the cores: governor, turbo, idle states, and how evenly they share the receive work."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from soakwatch_rules.wording.words import counted, duration, quantity, some
 
 CPU: Final = "part=cpu"
 _BEST: Final = "performance"
-_ENOUGH: Final = 4  # of fewer cores or queues a single one is no small part
-_FEW: Final = 4  # a quarter of them is few
+_ENOUGH: Final = 4  # with fewer cores or queues, a single one is no small part of them
+_FEW: Final = 4  # one in four or fewer is few
 
 
 def governors(machine: Machine, wanted: str) -> Look:
-    """A clock that follows the load. ``wanted`` says why a steady clock is wanted here; "" where it is not."""
+    """The frequency governor; ``wanted`` says why a steady clock is needed here ("" if it is not)."""
     found = machine.governors
     if not found:
         return Look(open=("frequency governor (not reported)",)) if wanted else Look()
@@ -42,7 +42,7 @@ _SET: Final = "set it on all cores: `cpupower frequency-set -g performance`"
 
 
 def turbo(machine: Machine) -> Look:
-    """A turbo clock that some cores have and others have not."""
+    """Turbo that some cores have and others have not."""
     if len(machine.turbo) > 1:
         text = (
             f"turbo differs between cores ({_shares(machine.turbo)}): results depend on which core did the work; "
@@ -53,8 +53,8 @@ def turbo(machine: Machine) -> Look:
 
 
 def idle_states(machine: Machine, polls: str, polled: Cores, exit_s: float) -> Look:
-    """Idle states that take longer than ``exit_s`` to leave, where ``polls`` says that cores poll: open to the cores
-    that do, as far as it is known which these are, else to any."""
+    """Idle states that take longer than ``exit_s`` to leave, allowed on polling cores (on any core if it is unknown
+    which ones poll); ``polls`` is the evidence that cores poll, "" without any."""
     states = machine.idle_states
     if not polls:
         return Look(open=("idle states (no core polls)",)) if states else Look()
@@ -75,8 +75,8 @@ def idle_states(machine: Machine, polls: str, polled: Cores, exit_s: float) -> L
 
 @dataclass(frozen=True, slots=True)
 class Uneven:
-    """When the work of receiving is on few cores: ``share`` of it on at most a quarter of them, which spend at least
-    ``busy`` of their time on it while the others are idle for at least ``idle`` of theirs."""
+    """Limits from which receive work is on too few cores: ``share`` of it on at most a quarter of them, which spend at
+    least ``busy`` of their time on it while the others idle for at least ``idle`` of theirs."""
 
     share: float
     busy: float
@@ -84,7 +84,7 @@ class Uneven:
 
 
 def spread(series: Sequence[Series], window: Window, machine: Machine, polled: Cores, uneven: Uneven) -> Look:
-    """Receiving on few cores while others idle: by the time of the cores, else by the tables of the cards."""
+    """Receiving on few cores while others idle, by core times, else by queue tables and interrupts of the cards."""
     times = _times(series, window, polled | machine.apart)
     if not times:
         return together(_tables(card, machine, polled) for card in machine.cards if not card.down)
@@ -115,7 +115,7 @@ def spread(series: Sequence[Series], window: Window, machine: Machine, polled: C
 
 
 def _times(series: Sequence[Series], window: Window, without: Cores) -> dict[int, tuple[float, float]]:
-    """Share of its time that each core spent on softirqs, and idle, by its number."""
+    """By core number, the shares of its time spent on softirqs and idle."""
     shares: dict[str, dict[int, float]] = {"softirq": {}, "idle": {}}
     for each in series:
         core, mode = label(each.object, "core") or "", label(each.object, "mode") or ""
@@ -128,7 +128,7 @@ def _times(series: Sequence[Series], window: Window, without: Cores) -> dict[int
 
 
 def _tables(card: Card, machine: Machine, polled: Cores) -> Look:
-    """A card whose table of queues, or whose interrupts, use few of those that there are."""
+    """A card whose queue table or interrupts use a quarter or less of the available queues or cores."""
     if card.in_user_space:
         return Look()
     amiss, sound = [], []

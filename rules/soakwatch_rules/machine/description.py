@@ -1,6 +1,6 @@
-"""A machine as its fingerprint reports it, typed: network cards, clock, idle states, memory nodes, modules.
+"""A machine as its fingerprint describes it, typed: network cards, clock, idle states, memory nodes, modules.
 
-What the fingerprint does not report is None or empty here; keys of other kinds than expected count as not reported.
+What the fingerprint does not report, or reports in another type than expected, is None or empty here.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from soakwatch_model.tree import Tree
 Cores = frozenset[int]
 
 USER_SPACE_DRIVERS: Final = frozenset({"vfio-pci", "igb_uio", "uio_pci_generic"})
-"""Drivers that hand a card to a program: the kernel moves none of its packets."""
+"""Drivers that hand a card to a program, so that the kernel moves none of its packets."""
 _MODEL: Final = ("vendor", "device", "subsystem_vendor", "subsystem_device")
 _COUNTED: Final = re.compile(r"^(?P<value>.+) \((?P<cores>\d+) cores?\)$")
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A PCIe link now and at most: lanes, and GT/s a lane; ``slot_speed`` is the most that the slot gives."""
+    """A PCIe link: lanes and GT/s per lane, now and at most; ``slot_speed`` is the most that the slot supports."""
 
     width: float | None
     max_width: float | None
@@ -32,28 +32,28 @@ class Link:
 
     @property
     def known(self) -> bool:
-        """Whether at least one of both is reported now and at most."""
+        """Whether lanes or speed are reported both now and at most."""
         return None not in (self.width, self.max_width) or None not in (self.speed, self.max_speed)
 
     @property
     def narrow(self) -> bool:
-        """Whether it runs with fewer lanes than it could."""
+        """Whether it runs with fewer lanes than the card has."""
         return _less(self.width, self.max_width)
 
     @property
     def slow(self) -> bool:
-        """Whether it runs slower than it could: in a slow slot, or for now, to save power at rest."""
+        """Whether it runs below the card's speed: in a slow slot, or to save power when idle."""
         return _less(self.speed, self.max_speed)
 
     @property
     def in_slow_slot(self) -> bool:
-        """Whether it will never run at the card's speed."""
+        """Whether the slot is slower than the card."""
         return _less(self.slot_speed, self.max_speed)
 
     @property
     def bits_per_s(self) -> float | None:
-        """What it carries each way before protocol overhead: lanes times rate less the line code (8b/10b up to 5 GT/s,
-        128b/130b from 8 GT/s on: PCI Express Base Specification)."""
+        """Bits per second each way before protocol overhead: lanes times rate, reduced by the line code (8b/10b up to
+        5 GT/s, 128b/130b from 8 GT/s on: PCI Express Base Specification)."""
         if self.width is None or self.speed is None:
             return None
         return self.width * self.speed * 1e9 * (0.8 if self.speed < 8 else 128 / 130)
@@ -61,8 +61,8 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A network card, or one port of it. ``interrupt_cores`` are the cores that its interrupts may go to, with
-    ``interrupts`` how many it has; ``rss`` the queues that its table spreads packets over, of ``rx_queues``."""
+    """A network card, or one port of it. It has ``interrupts`` interrupts, which may go to ``interrupt_cores``; its RSS
+    table uses the queues ``rss`` of ``rx_queues``."""
 
     part: str  # "interface=eth0", "card=0000:3b:00.0"
     driver: str = ""
@@ -82,32 +82,32 @@ class Card:
 
     @property
     def name(self) -> str:
-        """Its name or address alone."""
+        """Its interface name or PCI address."""
         return self.part.partition("=")[2]
 
     @property
     def in_user_space(self) -> bool:
-        """Whether a program drives it."""
+        """Whether a program drives it instead of the kernel."""
         return self.driver in USER_SPACE_DRIVERS
 
 
 @dataclass(frozen=True, slots=True)
 class IdleState:
-    """A state that an idle core may enter, with the time that it takes to leave it. ``off`` are the cores that may not
-    enter it; None where no core may."""
+    """A state that an idle core may enter, and the time to leave it; ``off`` are the cores that may not enter it, None
+    if none may."""
 
     name: str
     exit_s: float
     off: Cores | None = frozenset()
 
     def open_to(self, cores: Cores) -> bool:
-        """Whether some of these cores may enter it; of no cores, whether any core may."""
+        """Whether one of these cores may enter it; without cores, whether any core may."""
         return self.off is not None and (not cores or bool(cores - self.off))
 
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """A line card, supervisor or power supply of a chassis, with what runs on it."""
+    """A line card, supervisor or power supply of a chassis."""
 
     name: str
     model: str
@@ -117,7 +117,7 @@ class Module:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """All of it. ``governors`` and ``turbo`` count cores by value (0 where their number is not reported)."""
+    """A whole machine; ``governors``, ``preferences`` and ``turbo`` count cores by value (0 if not reported)."""
 
     cards: tuple[Card, ...] = ()
     governors: Mapping[str, int] = field(default_factory=dict)
@@ -153,7 +153,7 @@ def described(tree: Mapping[str, Tree]) -> Machine:
 
 
 def cores_of(text: Tree) -> Cores:
-    """The cores of a list as the kernel writes it.
+    """The cores in a list such as the kernel writes.
 
     >>> sorted(cores_of("2-3,6")), cores_of(None)
     ([2, 3, 6], frozenset())
@@ -169,7 +169,7 @@ def cores_of(text: Tree) -> Cores:
 
 
 def _cards(tree: Mapping[str, Tree]) -> tuple[Card, ...]:
-    """The interfaces of the kernel, and the cards that a program drives."""
+    """The kernel's interfaces, and the cards that programs drive."""
     by_address = dict(_named(tree.get("pci_network")))
     cards = []
     for name, facts in _named(tree.get("nics")):
@@ -230,7 +230,7 @@ def _nodes(tree: Mapping[str, Tree]) -> dict[int, Cores]:
 
 
 def _huge_pages(sizes: Tree) -> bool:
-    """Whether there are any, of any size on any node."""
+    """Whether there are huge pages of any size on any node."""
     nodes = [pages for _, size in _named(sizes) for _, pages in _named(size)]
     return any(_number(pages.get("total")) for pages in nodes)
 
@@ -241,7 +241,7 @@ def _modules(tree: Mapping[str, Tree]) -> Iterable[Module]:
 
 
 def _named(section: Tree) -> list[tuple[str, dict[str, Tree]]]:
-    """The parts of a section that have facts, by name: of a mapping, or of a list whose parts name themselves."""
+    """The parts of a section that have facts, by name; a list's parts carry their own names or are numbered."""
     if isinstance(section, dict):
         return [(name, facts) for name, facts in section.items() if isinstance(facts, dict)]
     if not isinstance(section, list):
@@ -251,7 +251,7 @@ def _named(section: Tree) -> list[tuple[str, dict[str, Tree]]]:
 
 
 def _counts(value: Tree) -> dict[str, int]:
-    """Cores by value, of ``powersave`` or ``performance (2 cores), powersave (6 cores)``."""
+    """Cores by value, from ``powersave`` or ``performance (2 cores), powersave (6 cores)``."""
     if value is None or value == "":
         return {}
     if isinstance(value, bool):
@@ -277,7 +277,7 @@ def _number(value: Tree) -> float | None:
 
 
 def _node(value: Tree) -> int | None:
-    """A memory node; a machine with a single one, and a card that is on none, say -1."""
+    """A memory node; None for -1, which single-node machines and cards without a node report."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 

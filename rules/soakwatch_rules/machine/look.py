@@ -1,4 +1,4 @@
-"""What one look at a machine brought: what is amiss, what is as it should be, and what could not be judged."""
+"""The result of one check of a machine: problems, what is in order, and what could not be judged."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """Something that is not as it should be: of which part (an object's labels), and a sentence with the remedy.
-
-    ``measured`` and ``limit`` are in ``unit``, where there is a number.
-    """
+    """A problem of one part (an object's labels), in a sentence with the remedy; ``measured`` and ``limit`` are in
+    ``unit`` if there is a number."""
 
     part: str
     text: str
@@ -22,8 +20,8 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What a check saw. ``sound`` are words for what was looked at and is well, ``open`` for what was not judged, with
-    the reason; all are empty where there is nothing of the kind on this machine."""
+    """The result of a check: problems (``amiss``), names of what is in order (``sound``), and what was not judged, with
+    the reason (``open``); all empty if the machine has nothing of the kind."""
 
     amiss: tuple[Remark, ...] = ()
     sound: tuple[str, ...] = ()
@@ -31,12 +29,12 @@ class Look:
 
     @property
     def seen(self) -> int:
-        """How many facts were judged."""
+        """The number of facts that were judged."""
         return len(self.amiss) + len(self.sound)
 
 
 def together(looks: Iterable[Look]) -> Look:
-    """All of them as one.
+    """Several results as one.
 
     >>> together([Look(sound=("a",)), Look(open=("b",))])
     Look(amiss=(), sound=('a',), open=('b',))
