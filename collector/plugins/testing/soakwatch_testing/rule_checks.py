@@ -7,6 +7,7 @@ import doctest
 import importlib
 import math
 import pickle
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass, replace
 from typing import Final
@@ -213,8 +214,7 @@ def check_docstring(rule: Rule) -> None:
 
 
 def _traits(rule: Rule) -> Traits:
-    """What the rule declares; of one that declares nothing the defaults."""
-    declared: object = getattr(rule, "traits", None)
+    declared: object = getattr(sys.modules[type(rule).__module__], "TRAITS", None)
     return declared if isinstance(declared, Traits) else Traits()
 
 
