@@ -1,4 +1,4 @@
-"""Habits of a CPU: plateaus at the top that come again and again from the start of the run on."""
+"""Recurrent plateaus of a CPU: it reaches its maximum again and again from the start of the run on."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from soakwatch_rules.stats.habit import ALIKE, Habit, habit
 from soakwatch_rules.stats.spikes import Floats, Plateaus
 
 PLANNED: Final = frozenset({"spike", "stress"})
-_DUE = 3.0  # times that a habit must be due in the baseline phase for its absence there to mean something
+_DUE = 3.0  # occurrences that the baseline phase should have held for their absence there to mean something
 
 
 class CpuHabits:
-    """Which plateaus are the device's own habit: the same comes again and again from the start of the run on."""
+    """Tells which plateaus are recurrent: similar ones occur from the start of the run to its end."""
 
     def __init__(self, case: Case, series: Series, cover_s: Floats, seen: Plateaus) -> None:
         first_ns = int(series.time_ns[0])
@@ -34,7 +34,7 @@ class CpuHabits:
         self._known: dict[int, Habit | None] = {}
 
     def of(self, above_s: float) -> Habit | None:
-        """The habit that a plateau of this length belongs to; lengths are taken in steps of 5 %."""
+        """The recurrence that a plateau of this length belongs to, else None; lengths are rounded in steps of 5 %."""
         step = math.floor(math.log(max(above_s, 1e-3)) / math.log(1.05) + 1e-6)
         if step not in self._known:
             self._known[step] = self._search(1.05**step)
@@ -48,5 +48,5 @@ class CpuHabits:
         for begin, end in self._calm:
             due = match.number * (end - begin) / self._whole_s
             if due >= _DUE and np.count_nonzero((alike >= begin) & (alike < end)) < due / _DUE:
-                return None  # it began with the load
+                return None  # it began with the load, so it is not the device's own behaviour
         return match

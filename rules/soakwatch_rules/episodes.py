@@ -1,4 +1,4 @@
-"""Episodes: stretches of stress, the calm before them and the time after in which things should be as before."""
+"""Episodes: stretches of stress, the calm before them, and the time after in which levels should return."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _CALM: Final = frozenset({"baseline", "soak", "recovery"})
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """``stress`` and what it is called, ``before`` (stretches to compare with, best first; may be empty), ``after``
-    (may be empty in time). ``bounded`` says that a recovery phase set the end of ``after``."""
+    """One stress: its ``name`` and window, stretches ``before`` it to compare with (best first, may be empty), and the
+    time ``after`` it (may be empty). ``bounded``: a recovery phase sets the end of ``after``."""
 
     name: str
     stress: Window
@@ -29,13 +29,13 @@ class Episode:
 
 
 def episodes(case: Case, look_ns: int, calm_ns: int) -> tuple[Episode, ...]:
-    """The stress and spike phases (neighbours and a ramp between them are one), and the events of kinds failover,
-    switchover, upgrade, stress and spike that are over and lie in none of them; in order of time. Neighbouring phases
-    of one name are one: a recovery of two levels of load is one recovery.
+    """Stress and spike phases (adjacent ones, and a ramp between them, are one), and finished events of kinds failover,
+    switchover, upgrade, stress and spike outside of them, in time order. Adjacent phases of one name are one: a
+    recovery with two levels of load is one recovery.
 
-    Before: the calm phase that ends where the first episode begins (of a soak the last ``calm_ns``), then the
-    baseline phase. All episodes share these, so what each leaves behind adds up. After: to the end of the recovery
-    phase if one follows, else ``look_ns``; never into the next episode, a ramp or a cooldown.
+    Before: the calm phase that ends where the first episode begins (for a soak its last ``calm_ns``), then the baseline
+    phase. All episodes share these, so what each leaves behind adds up. After: to the end of a recovery phase that
+    follows, else ``look_ns``; never into the next episode, a ramp or a cooldown.
     """
     phases = together(case.phases)
     spans = _phase_spans(phases)
@@ -100,7 +100,7 @@ def _before(phases: Sequence[Phase], stress: Window, whole: Window, calm_ns: int
 
 
 def _until(phases: Sequence[Phase], begin_ns: int, most_ns: int, look_ns: int) -> tuple[int, bool]:
-    """Where the time after an episode ends, and whether a recovery phase says so."""
+    """The end of the time after an episode, and whether a recovery phase sets it."""
     following = [p for p in phases if p.window.end_ns > begin_ns and p.window.begin_ns < most_ns]
     end_ns = most_ns
     recovery = None

@@ -18,17 +18,17 @@ _OF_PROCESS = _BIRTHS | {"process.exit"}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Life:
-    """One stretch without a restart, and the readings in it (at least one)."""
+    """One stretch without a restart, and its readings (at least one)."""
 
     window: Window
     series: Series
 
 
 def lives(series: Series, window: Window, events: Iterable[Event]) -> tuple[Life, ...]:
-    """The lives of a series' object in a window, in order; stretches without a reading are left out.
+    """The lives of a series' object in a window, in order; those without a reading are left out.
 
     A reboot (or an event that announces one) cuts every series; the start, restart or exit of a process cuts the
-    series of its object; a time in which the monitor did not run cuts its own. A gap of the polls is not a restart.
+    series of its object; a time in which the monitor did not run cuts the monitor's own. A gap of polls is no restart.
     """
     cuts = sorted({e.begin_ns for e in events if _cuts(e, series) and window.begin_ns < e.begin_ns < window.end_ns})
     edges = [window.begin_ns, *cuts, window.end_ns]
@@ -40,9 +40,9 @@ def lives(series: Series, window: Window, events: Iterable[Event]) -> tuple[Life
 
 
 def dead_seconds(series: Series, window: Window, events: Iterable[Event]) -> float:
-    """How long the object is known not to have lived: readless, after an exit or before its start.
+    """Seconds for which the object is known not to have existed: without readings, after an exit or before its start.
 
-    No reading was due then, so it is not missing. A stretch without readings that no event explains is not counted.
+    No reading was due then, so none is missing. Stretches without readings that no event explains do not count.
     """
     own = [e for e in events if _cuts(e, series)]
     cuts = sorted((e.begin_ns, e.kind) for e in own if window.begin_ns < e.begin_ns < window.end_ns)

@@ -1,4 +1,4 @@
-"""How far a series moved by itself before a stress, and what that says about what is left after it."""
+"""How far a series moved by itself before a stress, compared with the residue after it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from soakwatch_rules.episodes import Episode
 from soakwatch_rules.stats.equivalence import MIN_WINDOW, Reference, Return
 from soakwatch_rules.wording.words import duration, plus_minus, quantity
 
-_OWN = 1.5  # of the range of means before the stress: a range of few means is smaller than the movement that made them
+_OWN = 1.5  # times the range of means before the stress: few means underestimate the movement behind them
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedEpisode:
-    """What is said of one episode; ``seconds`` is the time to recover, None where it did not, or that is unknown;
-    ``kept`` marks a failure that only warns, since memory may keep that much after one episode."""
+    """The result of one episode; ``seconds`` is the time to recover (None: it did not, or unknown). ``kept``: a failure
+    that only warns, since memory may keep that much after one episode."""
 
     episode: Episode
     outcome: Outcome
@@ -39,10 +39,10 @@ class JudgedEpisode:
 def weighed_against_history(
     judged: JudgedEpisode, series: Series, so_far: Sequence[Episode], before: Reference
 ) -> JudgedEpisode:
-    """What was decided of the last of some episodes, held against how far the series had moved by itself before it.
+    """The result of the last episode, softened if the residue is no larger than the series' own movement before.
 
-    A daily wave, a cache that fills and a sawtooth leave residues after everything, also after a stress that did
-    nothing: what is no larger than their own movement is no fault of the stress, and noise of that size settles it.
+    A daily wave, a cache that fills and a sawtooth leave residues after everything, even after a stress without effect.
+    A residue within that movement is no fault of the stress, and noise of that size passes.
     """
     back, episode = judged.back, so_far[-1]
     if (
@@ -72,8 +72,8 @@ def weighed_against_history(
 
 
 def memory_kept(judged: JudgedEpisode, series: Series, share: float) -> JudgedEpisode:
-    """A residue of memory up to ``share`` of the level before is a warning: allocators and caches keep some of what a
-    stress made them take. A leak shows as growth, or as more from stress to stress."""
+    """A failure of memory as a warning if the residue is at most ``share`` of the level before, because allocators and
+    caches keep some of what a stress took. A leak shows as growth, or as more from stress to stress."""
     back, before = judged.back, judged.before
     if judged.outcome is not Outcome.FAIL or judged.seconds is not None or back is None or before is None:
         return judged
@@ -85,8 +85,8 @@ def memory_kept(judged: JudgedEpisode, series: Series, share: float) -> JudgedEp
 
 
 def _moved_in_the_calm(series: Series, so_far: Sequence[Episode], level: float) -> float:
-    """How far it stood, just before the last episode, from the level before or, after an earlier episode, from where a
-    third of the time after that one had left it: what the stresses leave behind is theirs, and is not counted."""
+    """How far the series stood, just before the last episode, from ``level``, or, after an earlier episode, from its
+    level a third into the time after that one; residues of earlier stresses do not count as its own movement."""
     *earlier, episode = so_far
     near = series.between(0, episode.stress.begin_ns).values[-MIN_WINDOW:]
     for other in earlier[-1:]:
@@ -99,9 +99,9 @@ def _moved_in_the_calm(series: Series, so_far: Sequence[Episode], level: float) 
 def without_level(
     series: Series, episode: Episode, after: Series, band: Callable[[float], float]
 ) -> JudgedEpisode | None:
-    """What is said of a series that has no level before: None where it moved neither as before nor far beyond.
+    """The result for a series without a level before; None if it moved neither within its own range nor far beyond.
 
-    ``band`` is the band about a level that counts as back.
+    ``band`` gives the tolerance around a level.
     """
     calm = episode.before[0]
     before = series.between(calm.begin_ns, calm.end_ns)
@@ -122,8 +122,8 @@ def without_level(
 
 
 def _moved(series: Series, episode: Episode) -> float:
-    """The range of the means of stretches, each an eighth of the calm or of the time after (the shorter; 30 readings at
-    least), before the stress; the first tenth of what was read before it is left out."""
+    """The range, before the stress, of means over stretches of an eighth of the calm or of the time after (the shorter;
+    at least 30 readings), without the first tenth of the readings."""
     if not episode.before:
         return 0.0
     early = series.between(0, episode.before[0].end_ns)

@@ -1,4 +1,4 @@
-"""Peers that are probed: requests sent and lost in stretches, and what a cut path hid of them."""
+"""Probed peers: requests sent and lost in stretches, and what a cut path hid of them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from soakwatch_rules.silences import down
 from soakwatch_rules.spans import joined, overlap_s
 from soakwatch_rules.stats.tally import Tally
 
-_MAX_VALUE = 1e150  # with which one can still compute
+_MAX_VALUE = 1e150  # larger values may overflow in arithmetic
 _Z = 1.6449  # one-sided 95 %
 
 
 def requests(own: Mapping[str, Series], spans: Sequence[Window]) -> tuple[float, float]:
-    """How many requests were sent and lost; without counters, readings and those without an answer."""
+    """Requests sent and lost in these stretches; without counters, readings of ``reach.up`` and those without
+    answer."""
     sent, lost = own.get("reach.sent"), own.get("reach.lost")
     if sent is not None and lost is not None and len(sent) > 1 and len(lost) > 1:
         with np.errstate(all="ignore"):
@@ -38,13 +39,13 @@ def requests(own: Mapping[str, Series], spans: Sequence[Window]) -> tuple[float,
 
 
 def values_in(series: Series, spans: Sequence[Window]) -> NDArray[np.float64]:
-    """The readings in stretches, none larger than one can compute with."""
+    """The readings in these stretches, limited to values that cannot overflow."""
     matches = [series.between(w.begin_ns, w.end_ns).values for w in spans]
     return np.clip(np.concatenate(matches), -_MAX_VALUE, _MAX_VALUE) if matches else np.empty(0)
 
 
 def interval(lost: float, sent: float) -> tuple[float, float]:
-    """Wilson's interval of a share, 95 % on each side."""
+    """Wilson's interval of a lost share, 95 % on each side."""
     share, z2 = lost / sent, _Z * _Z
     middle = (share + z2 / (2 * sent)) / (1 + z2 / sent)
     half = _Z * math.sqrt(share * (1 - share) / sent + z2 / (4 * sent * sent)) / (1 + z2 / sent)
@@ -52,17 +53,17 @@ def interval(lost: float, sent: float) -> tuple[float, float]:
 
 
 def cut_with_own(up: Series | None, cut: Sequence[Window]) -> tuple[Window, ...]:
-    """Where the path was cut, with all of a silence of the peer of which that is at least half."""
+    """The times in which the path was cut, extended to each silence of the peer of which they are at least half."""
     own = [] if up is None else [w for w in down(up) if 2 * overlap_s(w, cut) >= w.seconds]
     return joined([*cut, *own])
 
 
 def peer_name(peer: str) -> str:
-    """A peer and how it is probed, in words."""
+    """The name of a peer and its protocol, in words."""
     protocol = label(peer, "protocol")
     return f"{label(peer, 'peer') or peer}{f' over {protocol}' if protocol else ''}"
 
 
 def finite_numbers(numbers: dict[str, float]) -> dict[str, float]:
-    """Without those that are none."""
+    """The finite ones of these numbers."""
     return {name: value for name, value in numbers.items() if math.isfinite(value)}

@@ -1,4 +1,4 @@
-"""How much of a window was seen: distance of readings, how many there should be, and where nothing was read."""
+"""How much of a window was read: distance of readings, their expected number, and unread ends."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def spacing(series: Series) -> float | None:
 
 
 def cadence(series: Series) -> float | None:
-    """The planned distance of readings in seconds, else the median one; None where neither is known."""
+    """The planned distance of readings in seconds, else the median one; None if neither is known."""
     planned = series.cadence_s
     return planned if planned is not None and planned > 0 else spacing(series)
 
 
 def expected(seconds: float, cadence_s: float | None) -> int | None:
-    """How many readings a stretch should hold; None where the cadence is not known.
+    """The number of readings that a stretch should hold; None if the cadence is unknown.
 
     >>> expected(3600, 60.0), expected(10, None)
     (60, None)
@@ -33,10 +33,10 @@ def expected(seconds: float, cadence_s: float | None) -> int | None:
 
 
 def unseen(time_ns: NDArray[np.int64], window: Window) -> str:
-    """Why the readings do not tell of the whole window, in one sentence; empty if they reach from end to end.
+    """Why the readings do not cover the whole window, in one sentence; empty if they reach from end to end.
 
-    For rules that compare neighbours (an identity, a counter): what happened in a gap shows at its far end, so only
-    the two ends of the window can hide something. An end may lack 5 % of the window or three median distances.
+    For rules that compare neighbours (an identity, a counter): what happened in a gap shows at its far end, so only the
+    two ends of the window can hide something. Each end may lack 5 % of the window or three median distances.
     """
     if time_ns.size < 2:
         return f"{'only one sample' if time_ns.size else 'no samples'}: two are needed to see a change"

@@ -1,4 +1,4 @@
-"""Silences of sources: whose fault, and where all of a target's management was silent."""
+"""Silences of sources: who caused them, and when all management of a target was silent."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.spans import common, joined, overlap_s
 
-_OWN = frozenset({"missed", "gap"})  # the monitor was late, or did not run: the source was not asked
-_QUICK = 3.0  # a source asked this much more seldom than the quickest cannot contradict a short silence
-_MIN_INTERVALS = 3.0  # intervals: shorter silences are not kept
+_OWN = frozenset({"missed", "gap"})  # the monitor was late or did not run: the source was not asked
+_QUICK = 3.0  # intervals of the fastest source: a source with a longer one is slow
+_MIN_INTERVALS = 3.0  # intervals: shorter silences are not recorded
 _LISTENING = frozenset({"syslog", "traps"})
 _TRYING = frozenset({"icmp", "tcp", "http"})
 _EVER = 2**62
-_POLLS = 5  # that brought nothing, for a silence to the end
-_ENDS = 2.5  # intervals before the end of the run that the account may end
+_POLLS = 5  # unanswered polls that a silence to the end needs
+_ENDS = 2.5  # intervals before the end of the run at which the poll statistics may end
 
 
 def of_monitor(lost: Mapping[str, int]) -> bool:
-    """Whether the monitor itself is why at least half of the polls brought nothing."""
+    """Whether at least half of the lost polls were not sent by the monitor."""
     total = sum(lost.values())
     return total > 0 and 2 * sum(lost.get(how, 0) for how in _OWN) >= total
 
 
 def unanswered(silence: Silence) -> bool:
-    """Whether the source was asked and did not answer."""
+    """Whether the source was polled and did not answer."""
     return sum(silence.lost.values()) > 0 and not of_monitor(silence.lost)
 
 
 def silent_all(ledgers: Sequence[Ledger], up: Sequence[Series] = ()) -> tuple[Window, ...]:
-    """Where no source of a target answered although they were asked; () without sources.
+    """The times in which no source of a target answered although they were polled; () without sources.
 
-    A source that is asked over three times as seldom as the quickest one takes a silence back if it must have answered
-    in it; of one that is too short for that it has nothing to say. What only listens (syslog, traps) says nothing of
-    a silence at all. A source that tries whether a peer answers (icmp, tcp, http) counts by its readings ``up``
-    (``reach.up``), for its account says only that it could ask; without readings by its account.
+    A slow source (polled less than a third as often as the fastest) proves the target alive if one of its answers falls
+    inside the silence; a silence shorter than three of its intervals it cannot contradict. Sources that only listen
+    (syslog, traps) prove nothing. Sources that probe a peer (icmp, tcp, http) count by their readings ``up``
+    (``reach.up``), because a completed poll only shows that they could ask; without readings by their polls.
     """
     asked = [ledger for ledger in ledgers if ledger.due and _kind(ledger) not in _LISTENING]
     tried = [ledger for ledger in asked if _kind(ledger) in _TRYING] if up else []
@@ -57,10 +57,8 @@ def silent_all(ledgers: Sequence[Ledger], up: Sequence[Series] = ()) -> tuple[Wi
 
 
 def to_the_end(ledgers: Sequence[Ledger], silent: Sequence[Window], window: Window, least_s: float) -> Window | None:
-    """The silence of all (of ``silent_all``) that lasts to the end of a window, after they had answered in it.
-
-    It lasts ``least_s`` and five polls of the quickest at least; None without one.
-    """
+    """The silence of all sources (from ``silent_all``) that lasts to the end of a window in which they had answered
+    before; None if there is none of at least ``least_s`` and five polls of the fastest source."""
     asked = [ledger.interval_s for ledger in ledgers if ledger.due and _kind(ledger) not in _LISTENING]
     if not asked or not silent:
         return None
@@ -72,22 +70,22 @@ def to_the_end(ledgers: Sequence[Ledger], silent: Sequence[Window], window: Wind
 
 
 def only_tried(ledgers: Sequence[Ledger]) -> bool:
-    """Whether a target is watched from outside only: by what tries whether it answers (icmp, tcp, http)."""
+    """Whether a target is only probed from outside (icmp, tcp, http)."""
     asked = [ledger for ledger in ledgers if ledger.due and _kind(ledger) not in _LISTENING]
     return bool(asked) and all(_kind(ledger) in _TRYING for ledger in asked)
 
 
 def unheard(ledger: Ledger, up: Sequence[Series]) -> tuple[Window, ...]:
-    """When a source heard nothing of its device: its silences, and of one that tries whether peers answer (icmp, tcp,
-    http) also where none of its peers did, by the readings ``up`` (``reach.up``)."""
+    """The times in which a source heard nothing of its device: its silences, and, for one that probes peers (icmp, tcp,
+    http), also when none of its peers answered by the readings ``up`` (``reach.up``)."""
     spans = joined(silence.window for silence in ledger.silences)
-    mine = f"protocol={_kind(ledger)}"  # of which https and tcp:443 are kinds
+    mine = f"protocol={_kind(ledger)}"  # also matches https and tcp:443
     peers = [down(series) for series in up if any(part.startswith(mine) for part in series.object.split(","))]
     return joined([*spans, *reduce(common, peers)]) if peers and _kind(ledger) in _TRYING else spans
 
 
 def _kind(ledger: Ledger) -> str:
-    """The poller of a source, which is shown as ``target/poller`` or ``target/poller label``."""
+    """The poller of a source, which is named ``target/poller`` or ``target/poller label``."""
     return ledger.source.rpartition("/")[2].partition(" ")[0]
 
 
@@ -96,14 +94,14 @@ def _silent(ledger: Ledger) -> tuple[Window, ...]:
 
 
 def _not_taken_back(ledger: Ledger, span: Window) -> tuple[Window, ...]:
-    """What is left of a silence of the others after a source that is asked seldom."""
+    """The part of a silence of the fast sources that a slow source does not contradict."""
     if ledger.longest_gap is not None and ledger.longest_gap.seconds < span.seconds:
         return ()  # it never went so long without an answer
     return common([span], _silent(ledger)) if _MIN_INTERVALS * ledger.interval_s <= span.seconds else (span,)
 
 
 def down(series: Series) -> tuple[Window, ...]:
-    """Where a peer answered nothing: from the last reading with an answer to the next one."""
+    """The times in which a peer did not answer, from the last reading with an answer to the next."""
     seen = series.finite()
     windows: list[Window] = []
     begin_ns: int | None = None
@@ -119,9 +117,9 @@ def down(series: Series) -> tuple[Window, ...]:
 
 
 def speaks_of(ledger: Ledger, silent: Sequence[Window], window: Window) -> bool:
-    """Whether a source was asked often enough to have answered in a stretch, and did: not silent in half of it.
+    """Whether a source was polled often enough to answer in a stretch, and did: it was silent in less than half of it.
 
-    ``silent`` are its silences, joined. What only listens never did.
+    ``silent`` are its silences, joined. Sources that only listen never count.
     """
     if not ledger.got or _kind(ledger) in _LISTENING or _MIN_INTERVALS * ledger.interval_s > window.seconds:
         return False

@@ -1,4 +1,4 @@
-"""Spans: stretches of time, joined and cut with one another."""
+"""Spans: operations on stretches of time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from soakwatch_model.window import Window
 
 
 def joined(spans: Iterable[Window], apart_ns: int = 0) -> tuple[Window, ...]:
-    """Stretches in order of time, those that touch (or lie at most ``apart_ns`` apart) made one.
+    """Stretches sorted, those that touch (or lie at most ``apart_ns`` apart) joined.
 
     >>> [(w.begin_ns, w.end_ns) for w in joined([Window(5, 9), Window(0, 5), Window(20, 30)])]
     [(0, 9), (20, 30)]
@@ -25,7 +25,7 @@ def joined(spans: Iterable[Window], apart_ns: int = 0) -> tuple[Window, ...]:
 
 
 def common(group: Sequence[Window], two: Sequence[Window]) -> tuple[Window, ...]:
-    """Where both are: each of the two in order of time and without overlap.
+    """The intersection; each of the two sorted and without overlap.
 
     >>> [(w.begin_ns, w.end_ns) for w in common([Window(0, 10), Window(20, 30)], [Window(5, 25)])]
     [(5, 10), (20, 25)]
@@ -44,7 +44,7 @@ def common(group: Sequence[Window], two: Sequence[Window]) -> tuple[Window, ...]
 
 
 def without(spans: Sequence[Window], others: Sequence[Window]) -> tuple[Window, ...]:
-    """What is left of stretches where others are not; both in order and apart.
+    """The stretches minus the others; both sorted and disjoint.
 
     >>> [(w.begin_ns, w.end_ns) for w in without([Window(0, 10)], [Window(2, 4)])]
     [(0, 2), (4, 10)]
@@ -64,7 +64,7 @@ def without(spans: Sequence[Window], others: Sequence[Window]) -> tuple[Window, 
 
 
 def overlap_s(window: Window, spans: Sequence[Window]) -> float:
-    """For how many seconds of a stretch one of these was; they are in order of time and do not overlap.
+    """How many seconds of a window these sorted, disjoint stretches cover.
 
     >>> overlap_s(Window(5 * 10**9, 25 * 10**9), [Window(0, 10 * 10**9), Window(20 * 10**9, 90 * 10**9)])
     10.0

@@ -1,1 +1,1 @@
-"""Growth of single lifetimes, of what follows a load, and of sums of memory."""
+"""Growth of single lifetimes, of series that follow a load, and of memory sums."""

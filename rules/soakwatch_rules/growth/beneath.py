@@ -1,4 +1,4 @@
-"""Growth beneath jobs: what the lowest readings of a life say where its means leave growth open, or explain it away."""
+"""Growth beneath jobs: judges a life again by its lowest readings, where its means cannot tell growth from jobs."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from soakwatch_rules.stats.trend_answer import Trend
 
 Floats = NDArray[np.float64]
 Ask = Callable[[Floats, Floats, float], Trend]
-"""The judgement of values at their times, from a second of the life on to its end."""
+"""Judges values at their times, from a second of the life to its end."""
 
 _LOWEST: Final = 24  # stretches
 _FINER: Final = 48
-_NEED: Final = 5  # readings in each stretch
-_JOB: Final = 0.2  # of the life, that a job lasts at most
-_LEAST: Final = 3  # stretches at an end, that count where no whole opening fits
-_CYCLES: Final = 1.5  # of the usual cycle of a sawtooth, that the longest takes
-_HALF: Final = 0.5  # of the life, beyond which what rises and falls is no job
+_NEED: Final = 5  # readings needed in each stretch
+_JOB: Final = 0.2  # share of the life that a job lasts at most
+_LEAST: Final = 3  # stretches at an end of the life, where no whole opening fits
+_CYCLES: Final = 1.5  # usual cycles of a sawtooth that its longest cycle lasts at most
+_HALF: Final = 0.5  # share of the life above which a rise and fall is no job
 _CLEARLY: Final = 0.99
 _THIRDS: Final = 3
 _TWELFTHS: Final = 12
-_MOST: Final = 0.35  # quantile of rises, above which most of them lie
+_MOST: Final = 0.35  # quantile of the rises: most of them lie above it
 _JOBS: Final = frozenset(
     {"bump", "bump and leak", "cycle", "leak in steps", "ramp between plateaus", "stairs", "step"}
 )  # shapes that jobs have
 
 
 def beneath_jobs(judged_life: GrowthOfLife, time_s: Floats, value: Floats, ask: Ask) -> GrowthOfLife:
-    """The answer of the lowest readings, where it decides clearly what the means leave open or explain by jobs.
+    """The answer by the lowest readings, if it is clear where the means are undecided or explained by jobs.
 
-    Jobs that take memory for a while lift the means and leave the lowest alone, a leak lifts both. Of the lowest
-    reading of each of 24 stretches; and of each of 48, without what rises for up to a fifth of the life (for about a
-    cycle of a sawtooth), also from a third of the life on, where what came and went at its begin is over. Where the
-    life ended higher than allowed, what fails or still rises there keeps it from passing. Wrong for jobs that last
-    longer, and for a job that has just begun: at the end a sixteenth counts.
+    Jobs that take memory for a while lift the means but not the lowest readings; a leak lifts both. Judged are the
+    lowest reading of each of 24 stretches; then of each of 48, without rises of up to a fifth of the life (for a
+    sawtooth: about a cycle); then the same without the first third, where start-up effects are over. If the life ended
+    higher than allowed, a failure or a rise there prevents a pass. Wrong for jobs that last longer, and for a job that
+    has just begun: a sixteenth counts at the end.
     """
     raw, span_s = judged_life.raw, judged_life.life.window.seconds
     open_ = raw.outcome is Outcome.INCONCLUSIVE and raw.why is InconclusiveReason.NOISE
@@ -64,7 +64,7 @@ def beneath_jobs(judged_life: GrowthOfLife, time_s: Floats, value: Floats, ask: 
         return judged_life
     cycle = _CYCLES / (raw.cycles + 1) if raw.mode == "sawtooth" else 0.0
     width = round(max(_JOB, min(cycle, _HALF)) * _FINER)
-    # the last climb of a sawtooth that falls as low as before has not fallen yet: no rise by itself
+    # The last climb of a sawtooth whose minima are level has not fallen yet, and is no rise by itself.
     low = opened(fine.value, width, width if raw.level_floors else _LEAST)
     trend, words = ask(fine.time_s, low, 0.0), f"{_FINER} intervals, without what rises for a while"
     if _proves(trend) and not (since and _been_there(low, within)):
@@ -87,7 +87,7 @@ def _decided(judged_life: GrowthOfLife, trend: Trend, words: str) -> GrowthOfLif
 
 
 def _lowest(time_s: Floats, value: Floats, span_s: float, number: int) -> Blocks | None:
-    """The lowest reading of each stretch; None where one holds too few."""
+    """The lowest reading of each stretch; None if one has too few readings."""
     if value.size < _NEED * number:
         return None
     cut = blocks(time_s, value, begin_s=0.0, end_s=span_s, number=number, statistic="min")
@@ -95,15 +95,15 @@ def _lowest(time_s: Floats, value: Floats, span_s: float, number: int) -> Blocks
 
 
 def _proves(trend: Trend) -> bool:
-    """Whether it fails clearly, and a straight line grows faster than allowed: over all, or behind a bend."""
+    """Whether it fails clearly and a straight line, over all or after a bend, exceeds what is allowed."""
     bent = trend.bend_s is not None and trend.line is not None and trend.line.low > trend.allowed
     return trend.outcome is Outcome.FAIL and trend.probability >= _CLEARLY and (trend.guard or bent)
 
 
 def _still_rising(low: Floats, within: float) -> bool:
-    """Whether the last third of what lies beneath rises faster than ``within`` a run, in most places.
+    """Whether most of the last third of the lowest readings rises faster than ``within`` per run.
 
-    By its rises over a twelfth of the run: a step is in few of them, a leak in all.
+    Rises over a twelfth of the run are counted: a step is in few of them, a leak in all.
     """
     apart = low.size // _TWELFTHS
     rises = low[apart:] - low[:-apart]
@@ -111,12 +111,12 @@ def _still_rising(low: Floats, within: float) -> bool:
 
 
 def _been_there(low: Floats, within: float) -> bool:
-    """Whether the first third had been about as high as the end: what was released then may have been all of it."""
+    """Whether the first third was about as high as the end, so that the release may have taken back all growth."""
     return float(np.median(low[-_LEAST:]) - low[: low.size // _THIRDS].max()) <= within
 
 
 def _may_hide(trend: Trend) -> bool:
-    """Whether a pass says only that the means do not tell growth from what comes and goes: jobs, falls, a sawtooth."""
+    """Whether a pass may hide growth because the means show jobs, releases or a sawtooth."""
     if trend.waived == "released":
         return False
     return trend.mode == "sawtooth" or trend.waived == "freed" or trend.shape in _JOBS

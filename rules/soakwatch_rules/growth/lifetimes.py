@@ -1,4 +1,4 @@
-"""The lives of one series judged for growth: which of them a restart cut, which warn, which grows most."""
+"""The judged lives of one series: which one a restart cut, which one warns, which one grows most."""
 
 from __future__ import annotations
 
@@ -17,16 +17,15 @@ from soakwatch_rules.stats.trend_answer import Trend
 from soakwatch_rules.wording.growth import near_limit, released_words
 
 _HIGH: Final = 0.98  # quantile of the readings of a life
-_FREED: Final = 0.25  # of the level: a release worth a warning
+_FREED: Final = 0.25  # share of the level from which a release is worth a warning
 
 
 @dataclass(frozen=True, slots=True)
 class GrowthOfLife:
-    """One life with its answer, the ``raw`` one with the load's part left in, and what it follows.
+    """One judged life: its ``trend``, the ``raw`` one including the load's part, and the load that it ``follows``.
 
-    ``lowest``: the stretches by whose lowest readings it was judged (empty: by means); ``cut``: its growth is part of
-    what a longer life showed;
-    ``left``: the readings without the load's part, where they were judged.
+    ``lowest``: it was judged by the lowest readings of these stretches (empty: by means). ``cut``: its growth is part
+    of what a longer life showed. ``left``: the readings without the load's part, if they were judged.
     """
 
     life: Life
@@ -39,7 +38,7 @@ class GrowthOfLife:
 
 
 def been_there(judged_life: GrowthOfLife, judged: Sequence[GrowthOfLife]) -> bool:
-    """Whether a longer life of the same, which passed, had been as high: then a restart cut a sawtooth or a warm-up."""
+    """Whether a longer, passing life had been as high, so that a restart cut a sawtooth or a warm-up."""
     sign = -1.0 if judged_life.life.series.trait.growth == "down" else 1.0
     own = sign * judged_life.life.series.values
     end = float(np.median(own[-max(1, own.size // 16) :]))
@@ -51,7 +50,7 @@ def been_there(judged_life: GrowthOfLife, judged: Sequence[GrowthOfLife]) -> boo
 
 
 def cut(judged_life: GrowthOfLife) -> GrowthOfLife:
-    """A life whose growth a longer one explains: open, where it was a failure."""
+    """The failed life as undecided, because a longer one explains its growth."""
     return replace(
         judged_life,
         cut=True,
@@ -60,12 +59,12 @@ def cut(judged_life: GrowthOfLife) -> GrowthOfLife:
 
 
 def excess(judged_life: GrowthOfLife) -> float:
-    """Growth per second beyond what is allowed."""
+    """Growth per second above what is allowed."""
     return judged_life.trend.rate - judged_life.trend.allowed
 
 
 def noted(series: Series, case: Case, judged: Sequence[GrowthOfLife]) -> str | None:
-    """What of memory that passes is worth a warning: much that was freed inside the run, or a peak near the limit."""
+    """Why passing memory is worth a warning: a large release during the run, or a peak near its limit; else None."""
     if ".memory." not in series.metric:
         return None
     texts = []

@@ -1,5 +1,5 @@
-"""Growth beside a load: what of a life follows a load, its readings without the load's part, how both are said, and
-which growth may be a part of a daily wave."""
+"""Growth beside a load: the load that a life follows, its readings without the load's part, the words for both, and
+growth that may be part of a daily wave."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from soakwatch_rules.wording.words import duration, percent, quantity
 
 Floats = NDArray[np.float64]
 _HALF_A_DAY_S, _QUARTER_S = 43200.0, 21600.0
-_LITTLE, _LITTLE_SHORT = 0.02, 0.03  # of the level; in up to a quarter of a day
-_WAVE = 0.05  # of the level, by which a daily wave may lift and lower it
-_CUT = 0.6  # of the run: a life that is shorter was cut by restarts
-_DAYS = (0.25, 2.0)  # runs that see enough of a day and cannot tell it from growth
+_LITTLE, _LITTLE_SHORT = 0.02, 0.03  # shares of the level; the second up to a quarter of a day
+_WAVE = 0.05  # share of the level by which a daily wave may lift and lower it
+_CUT = 0.6  # share of the run: a shorter life was cut by restarts
+_DAYS = (0.25, 2.0)  # days: runs in between see much of a daily cycle but cannot tell it from growth
 
 
 def load_followed(
     time_s: Floats, value: Floats, life: Life, loads: Iterable[Series], share: float
 ) -> tuple[Following, Floats] | None:
-    """The load that explains ``share`` of the life, and its readings with the load's part taken out (its mean left in).
+    """The load that explains ``share`` of a life, and the readings without the load's part (but with its mean).
 
-    It has to follow in each part of the life: a warm-up that ends where the load is highest does not go back with it.
+    The life must follow the load in each of its parts; a warm-up that ends at the highest load does not fall with it.
     """
     if float(np.max(np.abs(value))) > 1e150:
         return None
@@ -52,7 +52,7 @@ def load_followed(
 
 
 def load_numbers(follows: Following, raw: Trend, sign: int) -> dict[str, float]:
-    """What the load explains, and the ``raw`` answer with the load's part left in."""
+    """Numbers of what the load explains, and of the ``raw`` trend including the load's part."""
     return {
         "load_share": follows.share,
         "per_load": sign * follows.each,
@@ -63,7 +63,7 @@ def load_numbers(follows: Following, raw: Trend, sign: int) -> dict[str, float]:
 
 
 def with_load(reason: str, follows: Following, raw: Trend, trait: Trait) -> str:
-    """The reason with the load that the life follows, and how it moves with the load's part left in."""
+    """The reason extended by the load that the life follows, and its change including the load's part."""
     if follows.straight:
         return f"{reason}; but {follows.metric} also rises steadily and would explain {100 * follows.share:.0f} %"
     per = "unit" if follows.unit == "1" else follows.unit.replace("{", "").replace("}", "")
@@ -73,14 +73,14 @@ def with_load(reason: str, follows: Following, raw: Trend, trait: Trait) -> str:
 
 
 def part_of_a_wave(finding: Finding, trend: Trend, life: Life, series: Series, run_s: float) -> Finding:
-    """A failure, where it may be a part of the day: inconclusive where a life of under half a day rose by less than 2 %
-    in all (3 % in under six hours, or where restarts cut it out of a longer run, less than a daily wave of 5 % would
-    lift it), or where a run of up to two days moves as one sine of a day.
+    """The failed finding, inconclusive if it may be part of a daily cycle: a life below half a day rose by less than 2
+    % in total (below six hours 3 %, or, if restarts cut it out of a longer run, less than a daily wave of 5 % would
+    lift it), or one sine of a day explains a run of up to two days.
 
     A daily wave of 5 % moves by up to 1.3 % an hour, and looks like steady growth for a quarter of a day.
     """
     span_s = life.window.seconds
-    if len(series) and _DAYS[0] <= series.seconds[-1] / DAY_S <= _DAYS[1]:  # of all lives: a restart ends no day
+    if len(series) and _DAYS[0] <= series.seconds[-1] / DAY_S <= _DAYS[1]:  # over all lives: a restart ends no day
         number = how_many(len(series))
         cut = blocks(series.seconds, series.values, begin_s=0.0, end_s=float(series.seconds[-1]), number=number)
         if of_a_day(cut.time_s, cut.value):

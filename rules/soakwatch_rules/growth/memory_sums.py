@@ -1,4 +1,4 @@
-"""Sums and their parts: a machine's memory is judged by what the processes that were read do not explain of it."""
+"""Memory sums: a machine's memory is judged by what its processes do not explain of it."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ from soakwatch_rules.wording.words import counted, quantity
 Floats = NDArray[np.float64]
 
 PARTS: Final = ("process.memory.pss", "process.memory.usage")
-"""What a process holds, by the measure that counts shared pages least."""
+"""Measures of a process's memory, the one that counts shared pages least first."""
 
 _COMMITTED: Final = "system.memory.committed"
 SUMS: Final[Mapping[str, tuple[float, float]]] = {
     name: (0.7, 2.0 if name == _COMMITTED else 1.2) for name in telling(HOST_MEMORY)
 }
-"""How much of a sum one byte of its processes makes, at least and at most: shared pages are counted in each process,
-page tables and kernel memory in none, and memory is promised before it is used. The slope of least squares is held
-within these, so that a leak of the kernel's that rises beside a process is not taken for that process."""
+"""How many bytes of a sum one byte of its processes makes, at least and at most: shared pages count in each process,
+page tables and kernel memory in none, and memory is committed before it is used. The least-squares slope is limited to
+this range, so that a kernel leak beside a rising process is not attributed to the process."""
 
 _LIMIT: Final = "system.memory.limit"
-_GAP: Final = 3.0  # distances of readings without one, from which a process may have been dead
+_GAP: Final = 3.0  # median distances: a process may have been dead in a longer gap
 _LIFE: Final = frozenset({"process.start", "process.restart", "process.exit", "reboot"})
-_NAMED: Final = 0.25  # of the sum's change, from which a process is named
+_NAMED: Final = 0.25  # share of the sum's change from which a process is named
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Residue:
-    """A sum without its parts, at the sum's level; ``changes`` are those of the parts in the run, largest first."""
+    """A sum minus its parts, at the sum's level; ``changes`` are those of the parts over the run, largest first."""
 
     series: Series
     parts: int
@@ -51,10 +51,10 @@ class Residue:
 
 
 def residue(whole: Series, parts: Sequence[Series], events: Iterable[Event], limit: float | None) -> Residue | None:
-    """What the parts leave of a sum, None where it has no part or too few readings.
+    """What remains of a sum without its parts; None without parts or with too few readings.
 
-    Parts are taken on the sum's times, between their neighbours; a part is 0 before its first and after its last
-    reading, and in a gap in which it ended or started. ``limit`` turns bytes into a share.
+    Parts are interpolated at the sum's times; a part is 0 before its first and after its last reading, and in a gap in
+    which it ended or started. ``limit`` converts bytes to a share.
     """
     low, high = SUMS[whole.metric]
     scale = 1.0
@@ -74,7 +74,7 @@ def residue(whole: Series, parts: Sequence[Series], events: Iterable[Event], lim
     square = float(off @ off)
     each = float(off @ value) / square if square > 0 else 1.0
     left = value - min(max(each, low), high) * (total - float(np.median(total)))
-    # its own limit is the sum's, not what is left of it
+    # the limits are those of the sum, not of what remains of it
     trait = replace(whole.trait, quantum=None, ceiling=None, high=None)
     changes = [(series.object, net_change(column)) for series, column in zip(chosen, columns, strict=True)]
     changes.sort(key=lambda item: -item[1])
@@ -88,7 +88,7 @@ def residue(whole: Series, parts: Sequence[Series], events: Iterable[Event], lim
 
 @dataclass(frozen=True, slots=True)
 class WithoutParts:
-    """What a rule says of a sum without its parts, the outcome of that for the sum, and the words for it."""
+    """The finding on a sum without its parts, the outcome that follows for the sum, and its words."""
 
     finding: Finding
     outcome: Outcome
@@ -96,9 +96,9 @@ class WithoutParts:
 
 
 def by_parts(rule: Rule, case: Case, parts: Sequence[Series], own: frozenset[str]) -> WithoutParts | None:
-    """A sum judged anew without its parts by the same rule; None where too little of either was read.
+    """Judges a sum without its parts by the same rule; None if too little of either was read.
 
-    ``own`` are the objects of the parts that fail by themselves: their growth is a warning of the sum.
+    ``own`` are the objects of the parts that fail by themselves; their growth makes the sum a warning.
     """
     whole = case.series[0].finite()
     with np.errstate(all="ignore"):
@@ -124,7 +124,7 @@ def by_parts(rule: Rule, case: Case, parts: Sequence[Series], own: frozenset[str
 
 
 def _best(parts: Sequence[Series]) -> list[Series]:
-    """One series of each process: all of one measure, so that none is counted twice and all alike."""
+    """One series for each process, all in one measure."""
     by_metric = {metric: [series for series in parts if series.metric == metric] for metric in PARTS}
     objects = {series.object for series in parts}
     for metric in PARTS:
@@ -134,7 +134,7 @@ def _best(parts: Sequence[Series]) -> list[Series]:
 
 
 def _on(positions: NDArray[np.int64], part: Series, deaths: Sequence[Event]) -> Floats:
-    """A part on the sum's times; 0 where it did not live."""
+    """A part at the sum's times; 0 while it did not exist."""
     part = part.finite()
     if len(part) < 2:
         return np.zeros(positions.size)

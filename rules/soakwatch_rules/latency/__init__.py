@@ -1,1 +1,1 @@
-"""Latency cut into blocks, and the intervals in which it was high."""
+"""Latency in blocks, and the stretches in which it was high."""

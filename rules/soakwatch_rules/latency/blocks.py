@@ -1,4 +1,4 @@
-"""A latency cut into blocks of time: their medians and loads, which are judged, and which tell what is usual."""
+"""A latency in blocks of time: medians, loads, which blocks are judged, and which give the usual level."""
 
 from __future__ import annotations
 
@@ -21,35 +21,35 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 ROUND_TRIP: Final = "reach.round_trip"
-READINGS: Final = 3  # of one block, at least
-EARLY: Final = 0.25  # of what is judged, where no baseline tells what is usual
-MIN_REFERENCE_BLOCKS: Final = 6  # blocks that tell what is usual
+READINGS: Final = 3  # readings that a block needs
+EARLY: Final = 0.25  # share of the judged blocks that gives the usual level without a baseline
+MIN_REFERENCE_BLOCKS: Final = 6  # blocks needed for the usual level
 _AFTER: Final = frozenset({"recovery", "cooldown"})
 _BEFORE: Final = frozenset({"ramp", "warm-up", "warmup"})
 _BASELINE: Final = "baseline"
-_SETTLE, _SETTLE_S = 0.05, 600.0  # of the run, and at most: caches are cold
-_SETTLED = 0.75  # of the first quarter: where the second is lower, the first was a warm-up
+_SETTLE, _SETTLE_S = 0.05, 600.0  # share of the run, and seconds at most, in which caches are cold
+_SETTLED = 0.75  # if the second quarter is below this share of the first, the first was a warm-up
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grid:
-    """Blocks of one length: their edges, medians and loads, which of them are judged, and which tell what is usual."""
+    """Blocks of equal length: edges, medians, log loads, which are judged, and which give the usual level."""
 
     edges_ns: NDArray[np.int64]
     value: Floats
     load: Floats
     judged: Flags
     reference: Flags
-    early: bool  # for want of a baseline
+    early: bool  # without a baseline, the reference is the early blocks
 
     @property
     def block_s(self) -> float:
-        """The length of one block."""
+        """The length of a block in seconds."""
         return float(self.edges_ns[1] - self.edges_ns[0]) * 1e-9
 
     @property
     def value_log(self) -> Floats:
-        """The medians as logarithms."""
+        """The logs of the medians."""
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(np.log(self.value))
 
@@ -66,7 +66,7 @@ def grid_of(case: Case, series: Series, block_s: float) -> Grid:
         with np.errstate(all="ignore"):
             load = np.log(binned(offered, edges) / block_s)
         known = np.isfinite(load)
-        if known.any():  # a block that the load was not read in all of has that of its neighbours
+        if known.any():  # blocks without a load reading are interpolated from their neighbours
             load = np.interp(np.arange(number), np.flatnonzero(known), load[known])
         else:
             load = np.full(number, np.nan)
@@ -76,7 +76,7 @@ def grid_of(case: Case, series: Series, block_s: float) -> Grid:
 
 
 def against(grid: Grid, own: float | None) -> Slowness:
-    """Held against the baseline, or against the first quarter; against the second where the first was a warm-up."""
+    """The blocks compared with the baseline, else with the first quarter, or the second if the first was a warm-up."""
     slow = slowness(grid.value_log, grid.load, grid.reference, own)
     positions = np.flatnonzero(grid.judged & np.isfinite(slow.off))
     second = positions[positions.size // 4 : positions.size // 2]
@@ -90,18 +90,18 @@ def against(grid: Grid, own: float | None) -> Slowness:
 
 
 def level_of(before: Series) -> float | None:
-    """The log of the median of an earlier run's readings; None where they are too few."""
+    """The log of the median of an earlier run's readings; None if they are too few."""
     value = before.values[before.values > 0]
     return math.log(float(np.median(value))) if value.size >= READINGS * MIN_REFERENCE_BLOCKS else None
 
 
 def baselines(case: Case) -> list[Window]:
-    """When the run's own baseline phases were."""
+    """The windows of the run's own baseline phases."""
     return [p.window for p in case.phases if p.name == _BASELINE]
 
 
 def judged_blocks(case: Case, series: Series, edges: NDArray[np.int64]) -> Flags:
-    """Blocks outside of overloads, ramps, ways back from an overload, and what was announced."""
+    """Which blocks are judged: those outside of overloads, ramps, the return from an overload, and announced events."""
     begin, end = edges[:-1], edges[1:]
     judged = np.ones(begin.size, dtype=bool)
     loaded = [p.window.end_ns for p in case.phases if p.name in OVERLOADS]
@@ -109,7 +109,7 @@ def judged_blocks(case: Case, series: Series, edges: NDArray[np.int64]) -> Flags
         window, out = phase.window, phase.name in OVERLOADS | _BEFORE
         if phase.name in _AFTER and loaded and window.begin_ns >= min(loaded):
             out = True
-            if series.metric == ROUND_TRIP:  # the rule recovery does not look at these: their second half is judged
+            if series.metric == ROUND_TRIP:  # the rule recovery does not judge these, so their second half is judged
                 window = Window(window.begin_ns, (window.begin_ns + window.end_ns) // 2)
         if out:
             judged &= (end <= window.begin_ns) | (begin >= window.end_ns)
@@ -121,7 +121,8 @@ def judged_blocks(case: Case, series: Series, edges: NDArray[np.int64]) -> Flags
 
 
 def usual_blocks(case: Case, edges: NDArray[np.int64], usable: Flags) -> tuple[Flags, bool]:
-    """Blocks that tell what is usual: those of the baseline phase, else (then True) the early ones of the soak."""
+    """The blocks that give the usual level: those of the baseline phase, else (then True) the early ones of the
+    soak."""
     begin, end = edges[:-1], edges[1:]
     calm = np.zeros(usable.size, dtype=bool)
     for window in baselines(case):
@@ -137,7 +138,7 @@ def usual_blocks(case: Case, edges: NDArray[np.int64], usable: Flags) -> tuple[F
 
 
 def times_of(times: float) -> str:
-    """A ratio, as "2.1 times".
+    """A ratio in words.
 
     >>> times_of(2.13), times_of(30.0)
     ('2.1 times', '30 times')

@@ -1,4 +1,4 @@
-"""Stretches of a latency that are slower than usual, and what explains them: the load, a wave, a cold start."""
+"""Stretches in which a latency was slower than usual, and what explains them: the load, a wave, a cold start."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from soakwatch_rules.latency.blocks import ROUND_TRIP, Floats, Grid
 from soakwatch_rules.stats.hysteresis import stretches
 from soakwatch_rules.stats.slowdown import Slowness, alike
 
-DOUBLED: Final = 1.8  # times what is usual, in the median of a stretch, that is taken for a doubling
-_COLD = 0.4  # of what is judged: slow answers at the begin that are over by then
-_HIGH = 0.8  # of the readings in a stretch: single slow answers make no block
-_LEAVE = 0.6  # of the threshold, on the log scale
-_GRADUAL, _GRADUAL_S = 0.05, 3600.0  # of the run, and at most: the time before and after the begin ...
-_STEP = 0.65  # ... from one to the other of which a step rises by this share (of a log), and a wave by less
-_OF_LOAD = 0.1  # of the floor: of packets and requests, which no kernel's timer blurs
-_SURELY = 4.0  # times what is usual: too much for a wave of the load, or for a load that was never so high
-_BEYOND = 10.0  # times what is usual: more than the floor allows for, except for round trips
+DOUBLED: Final = 1.8  # times the usual: a stretch with this median counts as doubled
+_COLD = 0.4  # share of the judged blocks: slow answers that end within it at the begin are a cold start
+_HIGH = 0.8  # share of slow readings that a short stretch needs: single slow answers are no block
+_LEAVE = 0.6  # share of the threshold, on the log scale
+_GRADUAL, _GRADUAL_S = 0.05, 3600.0  # share of the run, seconds at most: the time compared before and after its begin;
+_STEP = 0.65  # ... a step rises by this share of its height (log) between the two, a wave by less
+_OF_LOAD = 0.1  # share of the floor for latencies of the load, which no kernel timer blurs
+_SURELY = 4.0  # times the usual: too much for a load wave, or for a load never seen before
+_BEYOND = 10.0  # times the usual: exceeds the floor in any case, except for round trips
 
 
 @dataclass(frozen=True, slots=True)
 class SlowStretch:
-    """A stretch of slow blocks: its window, how many times slower than usual, and what can be said against it."""
+    """A stretch of slow blocks: how many times slower than usual, and what may excuse it."""
 
     window: Window
     times: float
@@ -42,14 +42,15 @@ class SlowStretch:
 
     @property
     def seconds(self) -> float:
-        """How long it lasts."""
+        """Its length in seconds."""
         return self.window.seconds
 
 
 def slow_stretches(
     case: Case, series: Series, grid: Grid, slow: Slowness, least: float, floor_s: float, *, gross: bool = False
 ) -> list[SlowStretch]:
-    """The stretches of blocks that are slower than ``least`` (a log) and by ``floor_s``, each with what explains it."""
+    """The stretches of blocks slower than usual by ``least`` (a log) and ``floor_s`` seconds, with what may excuse
+    them."""
     positions = np.flatnonzero(grid.judged & np.isfinite(slow.off))
     with np.errstate(over="ignore"):
         usual = np.exp(slow.usual)
@@ -77,7 +78,7 @@ def slow_stretches(
         steep = first > 0 and rise >= _STEP * times
         gradual = first > 0 and not steep and not (knows and to_end)
         if first == 0 and close < _COLD * positions.size and grid.early:
-            continue  # caches that were cold
+            continue  # cold caches
         matches.append(
             SlowStretch(
                 Window(int(grid.edges_ns[begin]), int(min(grid.edges_ns[end], case.window.end_ns))),
@@ -97,7 +98,7 @@ def slow_stretches(
 
 
 def _joined(pairs: list[list[int]]) -> list[tuple[int, int]]:
-    """Stretches between which there is a single block are one.
+    """Stretches joined across single blocks.
 
     >>> _joined([[0, 4], [5, 9], [12, 13]])
     [(0, 9), (12, 13)]
@@ -110,7 +111,7 @@ def _joined(pairs: list[list[int]]) -> list[tuple[int, int]]:
 
 
 def without_overlap(slow: list[SlowStretch]) -> list[SlowStretch]:
-    """The longest stretches, without the shorter ones that overlap them, in order of time."""
+    """The longest stretches in time order, without shorter ones that overlap them."""
     kept: list[SlowStretch] = []
     for stretch in sorted(slow, key=lambda s: -s.seconds):
         if all(stretch.window.end_ns <= k.window.begin_ns or stretch.window.begin_ns >= k.window.end_ns for k in kept):
@@ -119,7 +120,7 @@ def without_overlap(slow: list[SlowStretch]) -> list[SlowStretch]:
 
 
 def _high(series: Series, grid: Grid, begin: int, end: int, usual: Floats, least: float) -> bool:
-    """Whether nearly all readings of some blocks are slower than ``least`` (a log), not only more than half."""
+    """Whether 80 % of the readings in some blocks are slower than usual by ``least`` (a log), not only their median."""
     edges = grid.edges_ns
     inside = series.between(int(edges[begin]), int(edges[end]))
     index = np.clip((inside.time_ns - edges[0]) // (edges[1] - edges[0]), 0, usual.size - 1)

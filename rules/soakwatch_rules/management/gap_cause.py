@@ -1,4 +1,4 @@
-"""Blame: whose fault a silence of a source is, with the evidence: the monitor's, the path's or the device's."""
+"""The cause of a silence of a source, with the evidence: the monitor, the path or the device."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from soakwatch_rules.wording.words import quantity
 
 TOTAL: Final = "system.cpu.utilization"
 UP: Final = "reach.up"
-_BEFORE_S = 60.0  # the CPU's last reading is at most so old, or three of its own distances
+_BEFORE_S = 60.0  # the CPU reading before a silence is at most this old, or three of its cadences
 
 MONITOR, PLANNED, REBOOT, DEVICE, PATH, UNKNOWN = "monitor", "planned", "reboot", "device", "path", "unknown"
 BLAMED: Final = frozenset({REBOOT, DEVICE, UNKNOWN})
-"""Causes for which a device may be to blame."""
+"""Causes for which the device may be to blame."""
 
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """One silence with its cause and the sentence that gives the evidence; ``alone`` if another source answered."""
+    """One silence with its cause and evidence; ``alone``: another source answered meanwhile."""
 
     silence: Silence
     cause: str
@@ -38,12 +38,11 @@ class Explained:
 
     @property
     def window(self) -> Window:
-        """Its time."""
         return self.silence.window
 
     @property
     def words(self) -> str:
-        """Behind what was silent: why, and how sure that is.
+        """The cause and its certainty, as the end of a sentence.
 
         >>> Explained(Silence(Window(0, 9), {}), DEVICE, "its CPU was at 100 % just before").words
         ', probably because of the device (its CPU was at 100 % just before)'
@@ -54,10 +53,10 @@ class Explained:
 
 
 def causes(case: Case, busy: float, hit: float) -> Callable[[Ledger, Silence], Explained]:
-    """The cause of a silence, as the rule ``gap`` defines it; what all silences need is worked out once."""
+    """A function from a silence to its cause, by the definition of the rule ``gap``; shared work is done once."""
     cut = [s.between(case.window.begin_ns, case.window.end_ns).finite() for s in case.series]
     best = {m: max((s for s in cut if s.metric == m and len(s)), key=len, default=None) for m in (TOTAL, *LIVES)}
-    with np.errstate(over="ignore", invalid="ignore"):  # absurd times of boot
+    with np.errstate(over="ignore", invalid="ignore"):  # absurd boot times may overflow
         witnesses = reboots_in(best)
     reported = [(e.begin_ns, e.end_ns or e.begin_ns) for e in case.events if e.kind == "reboot" and not e.expect]
     booted = [*((w.begin_ns, w.end_ns) for w in witnesses), *reported]
@@ -93,7 +92,7 @@ def causes(case: Case, busy: float, hit: float) -> Callable[[Ledger, Silence], E
 
 
 def cuts(case: Case, cause: Callable[[Ledger, Silence], Explained]) -> tuple[Window, ...]:
-    """Where every source and every probe of a target was silent and the path is to blame, as ``causes`` tells it."""
+    """The stretches in which every source and probe of a target was silent because of the path, by ``causes``."""
     up = [s for s in case.series if s.metric == UP]
     nobody = Ledger(case.target, "", 0.0, 0, 0, {}, None)
     matches = []
@@ -105,7 +104,7 @@ def cuts(case: Case, cause: Callable[[Ledger, Silence], Explained]) -> tuple[Win
 
 
 def _as_long(window: Window) -> Window:
-    """As long a time before it."""
+    """The stretch of the same length before it."""
     return Window(2 * window.begin_ns - window.end_ns, window.begin_ns)
 
 
@@ -118,7 +117,7 @@ def _announced(planned: list[Event], window: Window) -> str | None:
 
 
 def _cpu_before(series: Series | None, apart: float | None, window: Window) -> float | None:
-    """The CPU's last reading before a silence, if it is not too old to tell."""
+    """The last CPU reading before a silence; None if it is too old."""
     if series is None or apart is None:
         return None
     index = int(np.searchsorted(series.time_ns, window.begin_ns, side="right"))

@@ -1,8 +1,7 @@
-"""The CPU of a device in pauses of its polls against its CPU while it is polled: pair by pair, with an interval.
+"""The CPU of a device while its polls pause, compared with its CPU while it is polled, in pairs.
 
-The windows of a pair lie side by side and which of them comes first is drawn by lot, so what both share (load, drift,
-the time of day) cancels. Student's t of the differences gives the interval: with few pairs it is wide, and one window
-with a burst of anything else makes it wider, never surer.
+The windows of a pair are adjacent, in random order, so that what both share (load, drift, time of day) cancels. The
+interval is Student's t of the differences: wide with few pairs, and wider with a burst of anything else in one window.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ from soakwatch_model.window import Window
 from soakwatch_rules.stats.distributions import student_quantile
 
 REST: Final = "observer.rest"
-"""The kind of event that says that polls of a device pause; with the detail ``pair`` it is one of a comparison."""
+"""The kind of event for a pause of a device's polls; with the detail ``pair`` it belongs to a comparison."""
 CPU_FORMS: Final = usual_in(CPU)
-"""Forms in which devices tell how busy they are, the whole first."""
+"""Metrics of CPU utilisation, the whole first."""
 LEAST_PAIRS: Final = 3
 _LEAST_READINGS = 2
 _PERCENT = 0.01
@@ -35,7 +34,7 @@ _GAP = "gap"
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """One pause and the window with polls beside it, each without its first part, which still holds what was before."""
+    """One pause and its neighbouring window with polls, each without its first part, which may still show the other."""
 
     rest: Window
     polled: Window
@@ -43,8 +42,8 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class Pauses:
-    """The pauses of a device: ``planned`` pairs of windows of ``window_s``, of which the first ``skipped_s`` are not
-    compared; ``renewal_s`` is how often the device renews its CPU, where it is known to be slow, else 0."""
+    """The pauses of a device: ``planned`` pairs of windows of ``window_s``, whose first ``skipped_s`` are left out.
+    ``renewal_s`` is the interval at which a slow device renews its CPU reading, else 0."""
 
     planned: int
     window_s: float
@@ -55,8 +54,8 @@ class Pauses:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Comparison:
-    """The mean CPU of each pair with polls and without, shape (n,) each, as shares; ``step`` is that of readings which
-    are whole percents and hardly move, so that their mean may be off by as much, else 0."""
+    """The mean CPU (a share) of each pair with polls and without, shape (n,) each. ``step`` is 0.01 for readings in
+    whole percents that hardly move, so that their mean may be off by that much, else 0."""
 
     polled: NDArray[np.float64]
     rested: NDArray[np.float64]
@@ -65,7 +64,7 @@ class Comparison:
 
     @property
     def difference(self) -> float:
-        """With polls less without, in the mean of all pairs."""
+        """The mean difference, with polls minus without."""
         return float(np.mean(self.polled - self.rested))
 
     @property
@@ -81,13 +80,13 @@ class Comparison:
 
     @property
     def detectable(self) -> float:
-        """The smallest difference that would have been told from none, with 80 % power."""
+        """The smallest difference that would have been found with 80 % power."""
         return self.half_width + student_quantile(self.polled.size - 1.0, 0.8) * self.error
 
 
 def pauses_of(case: Case) -> Pauses | None:
-    """The pauses of a device that lie in the window and in one phase with what they are compared with, and in which the
-    monitor ran all the time; None where none was made."""
+    """The pauses of a device whose pair lies in the window and in one phase, with the monitor running throughout; None
+    if there were no pauses."""
     window, turns = case.window, [phase.window.begin_ns for phase in case.phases]
     gaps = [event for event in case.events if event.kind == _GAP]
     mine = [e for e in case.events if e.kind == REST and e.target == case.target and "pair" in e.detail]
@@ -114,7 +113,7 @@ def pauses_of(case: Case) -> Pauses | None:
 
 
 def compare(pauses: Pauses, series: Sequence[Series]) -> Comparison | None:
-    """The CPU in the pauses and beside them, by the first form that tells it in three pairs; None where none does."""
+    """The CPU in the pauses and beside them, in the first metric read in three pairs; None if there is none."""
     for metric in CPU_FORMS:
         forms = [each.finite() for each in series if each.metric == metric]
         if metric == CPU_FORMS[0]:
@@ -144,12 +143,12 @@ def _compared(pauses: Pauses, series: Sequence[Series]) -> Comparison | None:
 
 
 def _kept(series: Series, window: Window) -> NDArray[np.float64]:
-    # A reading may tell of the time before it, or of its moment: those at the edges belong to neither side for sure.
+    # A reading may cover the time before it or only its moment, so readings at the edges belong to neither side.
     return series.between(window.begin_ns + 1, window.end_ns).values
 
 
 def _number(event: Event, key: str) -> float:
-    """A number of an event's details, 0 where there is none."""
+    """A number in an event's details; 0 if missing or invalid."""
     try:
         value = float(event.detail.get(key, "0"))
     except ValueError:

@@ -1,7 +1,7 @@
-"""Looks: how long a device took to answer the polls of one source, and how many of them it did not answer.
+"""Poll latency: how long a device took to answer the polls of one source, and how many it did not answer.
 
-A look is many requests, and its length depends on what it reads: a survey of everything takes many times as long as
-the look before it. So lengths are compared by quantiles only, and with those of the same source.
+A poll is many requests, and its length depends on what it reads: a survey takes many times as long as other polls. So
+lengths are compared only by quantiles, and only within one source.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from soakwatch_model.window import Window
 from soakwatch_rules.spans import overlap_s
 
 DURATION: Final = "source.poll.duration"
-_MAX_DURATION_S: Final = 1e9  # a longer one is nonsense
-_OWN: Final = ("missed", "gap")  # the monitor was late, or did not run
+_MAX_DURATION_S: Final = 1e9  # longer durations are invalid
+_OWN: Final = ("missed", "gap")  # the monitor was late or did not run
 
 
 @dataclass(frozen=True, slots=True)
 class PollLatency:
-    """The looks in some stretches: answered ones by their lengths in seconds, and single ones without an answer.
+    """The polls in some stretches: quantiles of the answered ones in seconds, and single lost ones.
 
-    ``lost`` counts those that were due outside of the silences (three intervals and more), less those that the monitor
-    may not have sent; ``due`` those that were due there. Both are 0 where nobody accounts for the source.
+    ``due`` counts polls due outside of silences (three intervals or more), ``lost`` those of them without an answer,
+    minus those that the monitor may not have sent. Both are 0 without poll statistics.
     """
 
     quarter: float
@@ -40,7 +40,7 @@ class PollLatency:
 
 
 def poll_latency(series: Series, ledger: Ledger | None, spans: Sequence[Window]) -> PollLatency | None:
-    """The looks of one source in some stretches, apart and in order; None where none was answered."""
+    """The polls of one source in sorted, disjoint stretches; None if none was answered."""
     parts = [series.between(w.begin_ns, w.end_ns).values for w in spans]
     took: NDArray[np.float64] = np.concatenate(parts) if parts else np.empty(0)
     took = took[np.isfinite(took) & (took >= 0) & (took < _MAX_DURATION_S)]
@@ -52,16 +52,16 @@ def poll_latency(series: Series, ledger: Ledger | None, spans: Sequence[Window])
 
 
 def slowdown(high: PollLatency, low: PollLatency) -> float:
-    """How many times as long looks took: the median or the quarter of shortest ones, whichever says less.
+    """How many times as long polls took, by the median or the lower quartile, whichever shows less.
 
-    More surveys among the looks make the median longer, and leave the shortest ones as they were.
+    More surveys among the polls raise the median but not the shortest ones.
     """
     pairs = ((high.median, low.median), (high.quarter, low.quarter))
     return min(now / before if before > 0 else float(now > 0) * 1e6 for now, before in pairs)
 
 
 def _account(series: Series, ledger: Ledger, spans: Sequence[Window]) -> tuple[float, float]:
-    """How many looks were due outside of silences, and how many of these were not answered."""
+    """How many polls were due outside of silences, and how many of these were not answered."""
     silences = [silence.window for silence in ledger.silences]
     due = 0.0
     answered = 0
@@ -72,6 +72,6 @@ def _account(series: Series, ledger: Ledger, spans: Sequence[Window]) -> tuple[f
         heard_in_silence = sum(len(inside.between(w.begin_ns, w.end_ns)) for w in silences)
         due += max(0, whole - quiet)
         answered += min(len(inside) - heard_in_silence, max(0, whole - quiet))
-    missing = max(0.0, due - answered - len(spans))  # one may fall to either side of an edge
+    missing = max(0.0, due - answered - len(spans))  # one poll per stretch may fall outside its edge
     own = sum(ledger.lost.get(how, 0) for how in _OWN)
     return due, max(0.0, missing - own)

@@ -1,1 +1,1 @@
-"""Sentences of findings: numbers, times and shapes in words."""
+"""Words for the sentences of findings: numbers, times, shapes."""

@@ -1,4 +1,4 @@
-"""A forecast in words: what is reached, when, and how sure that is."""
+"""A forecast in words: what is reached, when, and how certain that is."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import math
 from soakwatch_model.finding import Forecast
 
 _UNITS = ((3 * 86400.0, 86400.0, "d"), (2 * 3600.0, 3600.0, "h"), (120.0, 60.0, "min"))
-_SHARP = 0.005  # of the time: what is as sure as this has no plus and minus worth reading
-_LOPSIDED = 1.25  # from here on plus and minus one number would tell something else than the interval
+_SHARP = 0.005  # share of the time: a smaller error is not worth stating
+_LOPSIDED = 1.25  # ratio of the two errors above which ± one number would misstate the interval
 
 
 def forecast_words(forecast: Forecast) -> str:
-    """When it is reached if it goes on like this, and how sure that is; empty where the forecast holds no number.
+    """What is reached at the present rate, when, and how certain; empty if the forecast has no number.
 
     >>> at = Forecast("system.memory.limit (3.80 GiB)", 31 * 3600, 25 * 3600, 37 * 3600)
     >>> forecast_words(at)
@@ -27,7 +27,7 @@ def forecast_words(forecast: Forecast) -> str:
 
 
 def forecast_time(forecast: Forecast) -> str:
-    """The time alone: "in 31 h ± 6 h"; empty where the forecast holds no number."""
+    """Only the time: "in 31 h ± 6 h"; empty if the forecast has no number."""
     after, low, high = forecast.after_s, forecast.low_s, forecast.high_s
     if math.isnan(after) or math.isnan(low) or math.isnan(high) or math.isinf(low):
         return ""

@@ -1,4 +1,4 @@
-"""Sentences of the growth rule about one lifetime."""
+"""Sentences of the rule ``growth`` about one lifetime."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from soakwatch_rules.wording.words import counted, duration, moment, quantity
 _HOUR = 3600.0
 _MAX_FLOAT = 1.7e308
 _DAY = 86400.0
-_NOTHING = 1e-4  # of what is allowed: told as 0
+_NOTHING = 1e-4  # share of what is allowed that is shown as 0
 _SHAPES = {
     "constant": "no change",
     "leak": "steady growth",
@@ -42,34 +42,34 @@ _SHAPES = {
 
 
 def per_hour(per_second: float) -> float:
-    """Per hour; what does not fit into a float is told as the largest one."""
+    """A rate per hour, limited to the largest float."""
     return max(-_MAX_FLOAT, min(_MAX_FLOAT, per_second * _HOUR))
 
 
 def hourly(per_second: float, trait: Trait) -> str:
-    """A rate for people, per hour, in the direction of the metric."""
+    """A rate per hour in words, in the direction of the metric."""
     sign = -1 if trait.growth == "down" else 1
     return quantity(sign * per_second * _HOUR, f"{trait.unit}/h")
 
 
 def shape_of(trend: Trend) -> str:
-    """The shape with its weight, and the sawtooth that was taken out before."""
+    """The shape and its weight, and the sawtooth that was removed before."""
     text = _SHAPES.get(trend.shape, trend.shape)
-    if not trend.rate_low > trend.allowed:  # a slope that may be nothing is no leak
+    if not trend.rate_low > trend.allowed:  # a slope that may be zero is no growth
         text = text.replace("steady growth", "a straight line")
     under = f" under a sawtooth of {counted(trend.cycles, 'fall')}" if trend.mode == "sawtooth" else ""
     return f"{text} ({100 * trend.weight:.0f} % likely){under}"
 
 
 def rate_of(trend: Trend, trait: Trait) -> str:
-    """The rate at the end with its interval."""
+    """The rate at the end with its interval, in words."""
     ends = sorted((trend.rate_low, trend.rate_high), reverse=trait.growth == "down")
     rate, low, high = (x if abs(x) > _NOTHING * trend.allowed else 0.0 for x in (trend.rate, *ends))
     return f"{hourly(rate, trait)} ({hourly(low, trait)} to {hourly(high, trait)})"
 
 
 def sentence(name: str, trend: Trend, trait: Trait, span_s: float, follows: Following | None) -> str:
-    """The reason of a finding of what is called ``name``."""
+    """The reason of a finding on the series called ``name``."""
     allowed = hourly(trend.allowed, trait)
     what = f"{name}{' corrected for load' if follows is not None else ''}"
     change = "falls" if trait.growth == "down" else "grows"
@@ -106,13 +106,13 @@ def sentence(name: str, trend: Trend, trait: Trait, span_s: float, follows: Foll
 
 
 def released_words(series: Series, height: float, at_ns: int) -> str:
-    """That much had grown and was freed inside the run."""
+    """How much had grown and was released during the run, and when."""
     verb = "had fallen" if series.trait.growth == "down" else "had grown"
     return f"{name_of(series)} {verb} by {quantity(height, series.trait.unit)}, released at {moment(at_ns)}"
 
 
 def near_limit(series: Series, facts: Mapping[str, float], share: float = 0.95) -> list[str]:
-    """That memory at its highest (available memory at its lowest) came near its limit; nothing where it did not."""
+    """The time at which memory came within 5 % of its limit, in words; empty if it did not."""
     limit = series.trait.high if series.trait.unit == "1" else series.trait.ceiling
     if series.metric == "system.memory.available":
         limit = facts.get("system.memory.limit")
@@ -138,7 +138,7 @@ _WAIVED = {
 
 
 def settle_of(trend: Trend) -> str:
-    """What would settle an inconclusive answer."""
+    """What would settle an undecided trend."""
     hours = trend.hours_needed
     more = duration(max(60.0, round(hours * 60) * 60.0)) if hours is not None and 0 < hours < 24 * 3650 else None
     if trend.why is InconclusiveReason.TOO_FEW:
@@ -163,7 +163,7 @@ def settle_of(trend: Trend) -> str:
 
 
 def doubts_of(trend: Trend, span_s: float) -> tuple[str, ...]:
-    """Known weaknesses that matter for this life."""
+    """Known weaknesses that apply to this life."""
     doubts = []
     if trend.outcome is Outcome.FAIL and span_s < _DAY / 2:
         doubts.append("it may be a warm-up: one that takes longer than a third of the run looks like growth")

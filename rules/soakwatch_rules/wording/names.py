@@ -1,4 +1,4 @@
-"""What a sentence calls a series."""
+"""Names of series in sentences."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from soakwatch_model.metric_queries import words_of
 from soakwatch_model.series import Series
 
 _SAID: Final = ("quantile", "flow", "peer", "protocol")
-"""Labels that a sentence says in words of their own."""
+"""Labels that have words of their own in a name."""
 
 
 def thing_of(series: Series, but: Collection[str] = ()) -> str:
-    """What a series is about: what the labels of its object say, ``but`` some.
+    """What a series is about: the values of its object's labels except ``but``.
 
     >>> import numpy as np
     >>> from soakwatch_rules.signals import readings
@@ -25,7 +25,7 @@ def thing_of(series: Series, but: Collection[str] = ()) -> str:
 
 
 def thing_in(object_: str, but: Collection[str] = ()) -> str:
-    """What the labels of an object say, ``but`` some; an only instance is not numbered.
+    """The values of an object's labels except ``but``; an only instance is not numbered.
 
     >>> thing_in("process=web,instance=0"), thing_in("process=web,instance=2")
     ('web', 'web #2')
@@ -36,7 +36,7 @@ def thing_in(object_: str, but: Collection[str] = ()) -> str:
 
 
 def name_of(series: Series) -> str:
-    """What a series is called, and of what it is; of a latency first which percentile, of a round trip to whom.
+    """The name of a series: percentile, metric, object, flow, peer.
 
     >>> import numpy as np
     >>> from soakwatch_rules.signals import readings
@@ -63,7 +63,7 @@ def name_of(series: Series) -> str:
 
 
 def percentile(quantile: str) -> str:
-    """As engineers write it.
+    """A quantile as engineers write it.
 
     >>> [percentile(text) for text in ("0.5", "0.99", "p95", "max")]
     ['p50', 'p99', 'p95', 'max']

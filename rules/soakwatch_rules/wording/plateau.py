@@ -1,4 +1,4 @@
-"""What becomes of the plateaus of a CPU, and what remains in doubt of them, in words."""
+"""The plateaus of a CPU sorted by what they are, and their words."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from soakwatch_rules.stats.spikes import Floats, Plateau
 from soakwatch_rules.wording.words import counted, duration, quantity
 
 GAP: Final = 3.0  # cadences
-_FREQUENT = 24  # times in a run: then it belongs to what the device always does
+_FREQUENT = 24  # times in a run from which recurrence is normal behaviour
 
 
 @dataclass(slots=True)
 class SortedPlateaus:
-    """What became of the plateaus of one series. ``aside`` are neither spikes nor explained."""
+    """The plateaus of one series by what they are; those in ``aside`` are neither spikes nor explained."""
 
     spikes: list[Mark] = field(default_factory=list)
     planned: list[Mark] = field(default_factory=list)
@@ -35,11 +35,11 @@ class SortedPlateaus:
     room: float = 1.0
 
     def rare(self) -> bool:
-        """Whether a habit is neither like a timer nor frequent."""
+        """Whether recurrent plateaus are neither evenly spaced nor frequent."""
         return not any(habit.every_s is not None or habit.number >= _FREQUENT for habit, _ in self.habits)
 
     def habit(self) -> str:
-        """The habit in words."""
+        """The recurrent plateaus in words."""
         most = max((habit for habit, _ in self.habits), key=lambda habit: habit.number)
         every = f", every {duration(most.every_s)}" if most.every_s is not None else ""
         longest = max(lasted for _, lasted in self.habits)
@@ -47,7 +47,7 @@ class SortedPlateaus:
 
 
 def sparse(number: int, apart: float, highest: float, enter: float) -> tuple[str, tuple[Sparse, ...]]:
-    """What samples show of the top that lie too far apart: in words, and as a fact where none of them reached it."""
+    """What samples too far apart show of a maximum: in words, and as a fact if none of them reached it."""
     hidden = f"one of a minute between two polls, {duration(apart)} apart, is not seen"
     if highest >= enter:
         return hidden, ()
@@ -56,7 +56,7 @@ def sparse(number: int, apart: float, highest: float, enter: float) -> tuple[str
 
 
 def mark_of(plateau: Plateau, series: Series, cover_s: Floats) -> Mark:
-    """When a plateau was, how high and how long, and from which level it rose."""
+    """When a plateau was, its height, its length, and the level from which it rose."""
     begin = int(series.time_ns[plateau.open]) - round(cover_s[plateau.open] * 1e9)
     level = "" if plateau.level is None else f" from a level of {quantity(plateau.level, '1')}"
     text = f"{quantity(plateau.peak, '1')} for {duration(plateau.above_s)}{level}"
@@ -64,7 +64,7 @@ def mark_of(plateau: Plateau, series: Series, cover_s: Floats) -> Mark:
 
 
 def doubts_of(series: Series, apart: float, plateaus: SortedPlateaus) -> list[str]:
-    """What the readings may have hidden, and what was taken for a habit."""
+    """What the readings may hide, and what was taken for normal behaviour."""
     doubts, steps = [], np.diff(series.time_ns)
     gaps = np.flatnonzero(steps > GAP * apart * 1e9)
     if gaps.size:

@@ -1,4 +1,4 @@
-"""How polls ended that brought nothing, as a sentence says it."""
+"""How unanswered polls ended, in words."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ENDED: Final = {
 
 
 def lost_polls(lost: Mapping[str, int]) -> str:
-    """How many polls ended how, by the values of ``PollOutcome``; what has no words of its own is called by its name.
+    """How many polls ended how; ``lost`` counts by values of ``PollOutcome``, unknown ones keep their name.
 
     >>> lost_polls({"held back": 25, "timeout": 1_234, "failed": 0}), lost_polls({})
     ('1,234 timed out, 25 skipped while it was down', '')

@@ -11,16 +11,16 @@ from soakwatch_rules.stats.stages import Comparison
 from soakwatch_rules.wording.names import name_of
 from soakwatch_rules.wording.words import counted, moment, percent, plus_minus, quantity
 
-_LITTLE = 0.15  # of the rise: of a straight leak half of it comes after the middle third
+_LITTLE = 0.15  # share of the rise after the middle third; of a straight leak it is half
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedLife:
-    """A life that is long enough, and its first and last stage compared.
+    """A judged life and the comparison of its first and last stage.
 
-    ``lately`` is the rise within the last third (from its first half to its second) as a share of the whole rise, or
-    twice that within the last sixth where this is less: a quarter for a straight line, next to nothing for a warm-up, a
-    cache that is full, or a step; NaN where not known. ``levelled``: it has come to rest by then, as a start-up does.
+    ``lately`` is the rise within the last third (first to second half) as a share of the whole rise, or twice that
+    within the last sixth if this is less: a quarter for a straight line, almost 0 for a warm-up, a full cache or a
+    step; NaN if unknown. ``levelled``: the rise had ended by then, as after a start-up.
     """
 
     life: Life
@@ -30,13 +30,13 @@ class JudgedLife:
 
     @property
     def hours(self) -> float:
-        """Between the centres of the two stages."""
+        """Hours between the centres of the two stages."""
         return self.life.window.seconds * (2 / 3) / 3600
 
 
 def sentence(judged: JudgedLife, series: Series, tolerance: float, several: int = 1) -> str:
-    """Both means with their spread, the change and its rate, and why that is growth or none: whether the intervals
-    overlap, whether the last lies above the first (of what runs out: below), and what is allowed.
+    """Both means with their spread, the change and its rate, and why that is growth or not: whether the intervals
+    overlap, whether the last mean exceeds the first (for what runs out: falls below), and what is allowed.
 
     With ``several`` lifetimes it says which one.
     """
@@ -54,7 +54,7 @@ def sentence(judged: JudgedLife, series: Series, tolerance: float, several: int 
 
 
 def _answers(c: Comparison, beyond: str, tolerance: float) -> str:
-    """The two questions of the method, each with its answer, and the tolerance."""
+    """The two criteria of the method with their answers, and the tolerance."""
     overlap = "the intervals overlap" if c.crosses else "the intervals do not overlap"
     if c.rise <= 0:
         return f"no growth: the last does not lie {beyond} the first; {overlap}"
@@ -66,7 +66,7 @@ def _answers(c: Comparison, beyond: str, tolerance: float) -> str:
 
 
 def doubts_of(judged: JudgedLife, series: Series, short: int, tolerance: float) -> tuple[str, ...]:
-    """Known weaknesses of the method that matter for this life; ``short`` lives were left out."""
+    """Known weaknesses of the method that apply to this life; ``short`` lives were left out."""
     doubts, c, middle = [], judged.of, judged.of.stages[1].mean
     if c.grows:
         over = middle is not None and abs(c.last - middle) <= _LITTLE * c.rise

@@ -1,4 +1,4 @@
-"""Numbers as people read them in a finding's sentences."""
+"""Numbers, times and nouns in the sentences of findings."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def quantity(value: float, unit: str) -> str:
 
 
 def percent(share: float, *, sign: bool = False) -> str:
-    """A share in percent as ``quantity`` has it, on demand with its sign.
+    """A share in percent as ``quantity`` writes it, with its sign if asked for.
 
     >>> percent(0.125), percent(-1.0, sign=True), percent(12.345, sign=True)
     ('12.5 %', '-100 %', '+1,230 %')
@@ -62,7 +62,7 @@ def plus_minus(value: float, error: float, unit: str) -> str:
 
 
 def _scaled(value: float, unit: str) -> tuple[str, str]:
-    """The number and the unit's name behind it, with the space or prefix between them."""
+    """The number, and the unit's name with the space or prefix before it."""
     bare, slash, per = unit.partition("/")
     tail = slash + per.strip("{}")
     if bare == "1":
@@ -89,7 +89,7 @@ def _scaled(value: float, unit: str) -> tuple[str, str]:
 
 
 def three_digits(value: float) -> str:
-    """A number to three significant digits, without an exponent where that is readable.
+    """A number to three significant digits, without an exponent if that is readable.
 
     >>> three_digits(0.012345), three_digits(99.96), three_digits(12345.6), three_digits(0.0)
     ('0.0123', '100', '12,300', '0')
@@ -100,7 +100,7 @@ def three_digits(value: float) -> str:
 
 
 def whole(number: float) -> str:
-    """How many: all digits, in groups of three, below a million million.
+    """A count with all digits, in groups of three, below 10¹².
 
     >>> whole(1234567.0), whole(2.5e15)
     ('1,234,567', '2.5e+15')
@@ -121,7 +121,7 @@ _DAYS_FROM_S = 4 * 86_400
 
 
 def duration(seconds: float) -> str:
-    """A duration, in two neighbouring units at most; a soak of 72 h is called that, so days begin at four.
+    """A duration in at most two neighbouring units; days begin at four, because a soak of 72 h is called that.
 
     >>> duration(0.2), duration(75), duration(5400), duration(3599.7), duration(0.0000421)
     ('200 ms', '1 min 15 s', '1 h 30 min', '1 h', '42.1 µs')
@@ -145,7 +145,7 @@ def duration(seconds: float) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """A number with its noun, in the plural where it is one.
+    """A number with its noun in singular or plural.
 
     >>> counted(1, "restart"), counted(3, "restart"), counted(2, "life"), counted(12_345, "poll")
     ('1 restart', '3 restarts', '2 lives', '12,345 polls')
@@ -154,7 +154,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def plural(noun: str) -> str:
-    """More than one of them.
+    """The plural of a noun.
 
     >>> plural("process"), plural("switch"), plural("entry"), plural("series"), plural("day")
     ('processes', 'switches', 'entries', 'series', 'days')
@@ -169,7 +169,7 @@ def plural(noun: str) -> str:
 
 
 def some(texts: list[str], most: int = 3) -> str:
-    """The first few of a list, and how many there are beyond them.
+    """The first few of a list, and the number of the others.
 
     >>> some(["a", "b"]), some(["a", "b", "c", "d"], 2)
     ('a, b', 'a, b and 2 more')
