@@ -1,1 +1,1 @@
-"""Pure functions with references, one topic a file."""
+"""Statistics: pure functions with references, one topic a file."""

@@ -1,4 +1,4 @@
-"""Slope of a straight line whose errors remember: AR(1)-corrected standard error and degrees of freedom."""
+"""Slope of a straight line with correlated errors: AR(1)-corrected standard error and degrees of freedom."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _POWER_Z: Final = 0.8416212335729143  # 80 % power
 
 
 def power(risk: float = 0.05, freedom: float = math.inf) -> float:
-    """Standard errors beyond a limit that show with 80 % power at a one-sided risk.
+    """Standard errors beyond a limit that are found with 80 % power at a one-sided risk.
 
     >>> round(power(), 2), round(power(0.05 / 30), 2), round(power(0.05, 3), 2)
     (2.49, 3.78, 3.19)
@@ -28,7 +28,7 @@ def power(risk: float = 0.05, freedom: float = math.inf) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Slope:
-    """A slope per second with its standard error, the freedom of that error, and the errors' correlation."""
+    """A slope per second with its standard error, that error's degrees of freedom, and the errors' correlation."""
 
     slope: float
     error: float
@@ -50,16 +50,16 @@ class Slope:
         return student_cdf(self.freedom, max(-1e6, min(1e6, (self.slope - limit) / self.error)))
 
     def detectable(self, risk: float = 0.05) -> float:
-        """The slope beyond a limit that shows with 80 % power at this risk (a Student t's quantile)."""
+        """The slope beyond a limit that is found with 80 % power at this risk (Student's t)."""
         return power(risk, self.freedom) * self.error
 
 
 def slope(time_s: Floats, value: Floats, *, remember: bool = True) -> Slope:
     """Least squares over evenly spaced values (at least 4).
 
-    The variance is that of white residuals times (1 + rho)/(1 - rho), with rho the lag-1 correlation of the
-    residuals plus its bias (2 + 4 rho)/n (Marriott and Pope 1954, with a trend taken out), cut to 0..0.98; the degrees
-    of freedom are those of n·(1 - rho)/(1 + rho) values. ``remember=False`` takes the errors as independent.
+    The variance is that of white residuals times (1 + rho)/(1 - rho); rho is the lag-1 correlation of the residuals
+    plus its bias (2 + 4 rho)/n (Marriott and Pope 1954, with a trend removed), limited to 0..0.98. The degrees of
+    freedom are those of n·(1 - rho)/(1 + rho) values. ``remember=False`` takes the errors as independent.
     """
     n = value.size
     since = time_s - time_s.mean()
@@ -79,9 +79,9 @@ def slope(time_s: Floats, value: Floats, *, remember: bool = True) -> Slope:
 
 
 def hours_more(fit: Slope, limit: float, span_s: float) -> float | None:
-    """How many more hours until estimate and limit part, as the error falls with T^-1.5; None if no length parts them.
+    """How many more hours separate estimate and limit, as the error falls with T^-1.5; None if no length does.
 
-    None also where the estimate lies within a quarter of the limit: then another tolerance decides, not time.
+    None also if the estimate lies within a quarter of the limit: then another tolerance decides, not time.
     """
     apart = abs(fit.slope - limit)
     if apart <= 0.25 * limit or not apart > 0:

@@ -1,4 +1,4 @@
-"""Blocks: a series cut in equal stretches of time, one robust value each."""
+"""Blocks: a series cut into equal stretches of time, with one robust value each."""
 
 from __future__ import annotations
 
@@ -14,22 +14,19 @@ Floats = NDArray[np.float64]
 
 MAX_BLOCKS: Final = 96
 MIN_SAMPLES: Final = 16
-_TRIM: Final = 0.15  # of a block's readings, at each end
-_FILLED: Final = 0.3  # a block with fewer than this share of the usual readings counts as missing
-_WINDOW: Final = 0.18  # of the run, for the running median
+_TRIM: Final = 0.15  # share of a block's readings that is left out at each end
+_FILLED: Final = 0.3  # a block with fewer than this share of the usual readings is missing
+_WINDOW: Final = 0.18  # share of the run that the running median covers
 _SIGMAS: Final = 4.0
-_JOBS: Final = 12  # parts of the run, the longest job lasts one
-_OUT_OF: Final = 6.0  # robust sigmas: noise is skewed, and has tails
+_JOBS: Final = 12  # parts of the run; the longest job lasts one
+_OUT_OF: Final = 6.0  # robust sigmas; noise is skewed and has tails
 _MANY_JOBS: Final = 1 / 3
 MAD: Final = 1.4826  # median absolute deviation to standard deviation of a normal
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Blocks:
-    """Block centres in seconds on the caller's axis, their values, and the share of blocks without readings.
-
-    A block without readings holds the value between its neighbours.
-    """
+    """Block centres in seconds on the caller's axis, their values, and the share of missing blocks (interpolated)."""
 
     time_s: Floats
     value: Floats
@@ -40,14 +37,14 @@ class Blocks:
 
     @property
     def span_s(self) -> float:
-        """The time that all blocks together cover."""
+        """The time in seconds that all blocks cover."""
         return float(self.time_s[-1] - self.time_s[0]) * len(self) / max(len(self) - 1, 1)
 
 
 def how_many(readings: int, most: int = MAX_BLOCKS) -> int:
-    """Blocks for a number of readings: about one each up to ``most``, equal shares of them beyond.
+    """The number of blocks for a number of readings: about one each up to ``most``, equal shares beyond.
 
-    From 48 on in eights, so that few tables of shapes are needed.
+    From 48 on it is a multiple of eight, so that few tables of shapes are needed.
 
     >>> how_many(20), how_many(50), how_many(100), how_many(8640)
     (20, 48, 48, 96)
@@ -61,7 +58,7 @@ def how_many(readings: int, most: int = MAX_BLOCKS) -> int:
 def blocks(
     time_s: Floats, value: Floats, *, begin_s: float, end_s: float, number: int, statistic: Statistic = "mean"
 ) -> Blocks:
-    """``number`` equal stretches of begin..end; "mean" leaves out 15 % of a block's readings at each end."""
+    """``number`` equal stretches of begin..end; "mean" leaves out the lowest and highest 15 % of a block's readings."""
     edges = np.linspace(begin_s, end_s, number + 1)
     positions = np.searchsorted(time_s, edges)
     positions[-1] = time_s.size
@@ -70,7 +67,7 @@ def blocks(
     usual = float(np.median(filled)) if filled.size else 1.0
     good = counts >= max(1.0, _FILLED * usual)
     result = np.full(number, np.nan)
-    # all blocks of as many readings at once: a steady cadence makes two or three sizes
+    # all blocks with the same number of readings at once: a steady cadence makes two or three sizes
     for size in np.unique(counts[good]).tolist():
         alike = np.flatnonzero(good & (counts == size))
         result[alike] = _of(value[positions[alike][:, None] + np.arange(size)], statistic)
@@ -82,7 +79,7 @@ def blocks(
 
 
 def _of(readings: Floats, statistic: Statistic) -> Floats:
-    """What each row stands for."""
+    """The value of each row."""
     size = readings.shape[1]
     if statistic == "min":
         return np.asarray(readings.min(axis=1))
@@ -96,9 +93,9 @@ def _of(readings: Floats, statistic: Statistic) -> Floats:
 
 
 def winsorised(value: Floats) -> Floats:
-    """Blocks drawn back to 4 robust sigmas around a running median of 18 % of them; the last half window stays.
+    """Blocks limited to 4 robust sigmas around a running median of 18 % of them, except in the last half window.
 
-    What sticks out at the end may be growth that has just begun, what sticks out before has gone again.
+    An outlier at the end may be growth that has just begun; an earlier one is over.
     """
     half = int(_WINDOW * value.size / 2)
     if half < 2:
@@ -108,12 +105,12 @@ def winsorised(value: Floats) -> Floats:
     off = value - middle
     steps = np.diff(value)
     pace = float(np.median(steps))
-    # a steady rise is its own running median: its noise shows between neighbours only
+    # a steady rise equals its own running median; its noise shows only between neighbours
     between = float(np.median(np.abs(steps - pace))) / math.sqrt(2)
     sigma = MAD * max(float(np.median(np.abs(off))), between)
     if not sigma > 0:
         return value
-    # beside an abrupt fall the running median of what climbs is late by up to half a window
+    # near an abrupt fall the running median of a climb lags by up to half a window
     most = _SIGMAS * sigma + half * abs(pace)
     drawn: Floats = middle + np.clip(off, -most, most)
     drawn[:2] = value[:2]
@@ -122,11 +119,11 @@ def winsorised(value: Floats) -> Floats:
 
 
 def opened(value: Floats, width: int, least: int = 3) -> Floats:
-    """The highest level below which no stretch of ``width`` values falls: what rises for less than that is taken off.
+    """The highest level below which no stretch of ``width`` values falls: rises that are shorter are removed.
 
     The opening of mathematical morphology (J. Serra, Image Analysis and Mathematical Morphology, 1982): the running
-    minimum, and of that the running maximum. A steady rise and a step stay as they are; at both ends stretches of
-    ``least`` values count too, so what rises shortly before the end stays.
+    maximum of the running minimum. A steady rise and a step stay as they are. At both ends stretches of ``least``
+    values count too, so that a rise shortly before the end stays.
     """
     windows = np.lib.stride_tricks.sliding_window_view
     beyond = np.full(width - least, np.inf)
@@ -137,12 +134,12 @@ def opened(value: Floats, width: int, least: int = 3) -> Floats:
 
 
 def without_jobs(value: Floats, least: float) -> Floats:
-    """Values without what rises out of them for up to a twelfth of the run, by far more than their noise, and goes back
-    (backups, batch jobs): in its place lies the line between its neighbours.
+    """Values without jobs (backups, batches): what rises for up to a twelfth of the run, by far more than the noise,
+    and goes back is replaced by the line between its neighbours.
 
-    What sticks out lies above the ``opened`` values (both beside the line through the outer thirds) by more than
-    ``least`` and six robust sigmas of that distance. The last three values stay: they may be growth that has just
-    begun. Where a third and more would have to go, all stay.
+    A job lies above the ``opened`` values (both relative to the line through the outer thirds) by more than ``least``
+    and six robust sigmas of that distance. The last three values stay, since they may be growth that has just begun. If
+    a third or more would be replaced, nothing is.
 
     >>> float(without_jobs(np.where(np.arange(24) % 8 == 5, 9.0, np.arange(24.0) % 3 / 2), 1.0)[5])
     0.25

@@ -1,4 +1,4 @@
-"""Capacity of a device from what it was sent and what it lost, and the loss beyond what overload explains."""
+"""Capacity of a device from what was sent and lost, and the loss beyond what overload explains."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 NOTHING = 1e-60
-"""Counts up to this are none: what is divided by more stays a number."""
-_MIN_BINS = 3  # a rate that was carried for three bins was no burst that a queue swallowed
+"""Counts up to this are zero; dividing by more stays finite."""
+_MIN_BINS = 3  # a rate carried for three bins was no burst that a queue absorbed
 
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
     """``rate`` per second and its relative ``error`` (one standard deviation).
 
-    ``bound``: the device was never seen to lose at more than this rate, so its capacity may be any higher.
+    ``bound``: the device was never seen to lose above this rate, so its capacity may be any higher.
     """
 
     rate: float
@@ -25,11 +25,11 @@ class Capacity:
 
 
 def carried(sent: NDArray[np.float64], lost: NDArray[np.float64], bin_s: float, clean: float) -> Capacity | None:
-    """The highest rate that was carried for three bins in a row with a loss of at most ``clean`` (a ratio).
+    """The highest rate carried for three bins in a row with a loss of at most ``clean`` (a ratio).
 
-    Bins that are not numbers part what was not in a row. Where a higher rate did lose, capacity lies between the
-    two: its middle, with the error of a uniform distribution (the width / sqrt 12). Else the rate is a lower bound;
-    its error is that of the mean of the three bins. None without three clean bins in a row.
+    NaN bins interrupt a row. If a higher rate did lose, capacity is the middle between the two, with the error of a
+    uniform distribution (width / sqrt 12). If not, the rate is a lower bound with the error of the mean of the three
+    bins. None without three clean bins in a row.
 
     >>> carried(np.array([10.0, 20, 20, 20, 24, 30]), np.array([0.0, 0, 0, 0, 3, 9]), 1.0, 0.001)
     Capacity(rate=22.0, error=0.05248638810814779, bound=False)
@@ -53,11 +53,10 @@ def carried(sent: NDArray[np.float64], lost: NDArray[np.float64], bin_s: float, 
 
 
 def excess(sent: NDArray[np.float64], lost: NDArray[np.float64], per_bin: NDArray[np.float64]) -> tuple[float, float]:
-    """Loss beyond what overload explains, and what could have been carried; both summed over bins that are numbers.
+    """The loss beyond what overload explains, and what could have been carried, both summed over finite bins.
 
-    ``per_bin`` is what capacity allows in each bin.
-
-    excess = sum lost - sum max(0, sent - capacity), carried at best = sum min(sent, capacity).
+    ``per_bin`` is the capacity in each bin. excess = sum lost - sum max(0, sent - capacity), carried at best = sum
+    min(sent, capacity).
     """
     good = np.isfinite(sent) & np.isfinite(lost)
     allowed = np.clip(sent[good] - per_bin[good], 0, None)

@@ -1,4 +1,4 @@
-"""Ceiling: where evenly spaced values came to the highest that they can have, and stayed there."""
+"""Ceiling: where evenly spaced values reached the highest that they can have, and stayed."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-_LAST: Final = 6  # parts, the last of which tells where the values ended
-_AT_IT: Final = 0.9  # of the values from the first at the ceiling on
+_LAST: Final = 6  # parts; the last one gives the level at the end
+_AT_IT: Final = 0.9  # share of the values since the first at the ceiling that must be at it
 
 
 @dataclass(frozen=True, slots=True)
 class Ceiling:
-    """The level at which values end, and the index of the first from which on they lie at it."""
+    """The level at which values end, and the index from which on they lie at it."""
 
     level: float
     first: int
 
 
 def ceiling_of(value: Floats, *, low: float, high: float, band: float) -> Ceiling | None:
-    """The ceiling between ``low`` and ``high`` at which evenly spaced values end; None where they end at none.
+    """The ceiling between ``low`` and ``high`` at which evenly spaced values end; None if they end at none.
 
-    Its level is the median of the last sixth, and what lies no further than ``band`` below lies at it, with nine of ten
-    of all that come after. What comes to its last level ever more slowly (a warm-up) is at it when it is within the
+    Its level is the median of the last sixth. A value is at the ceiling if it lies at most ``band`` below it and nine
+    of ten of all later values do too. A warm-up, which approaches its level ever more slowly, is at it when within the
     band.
 
     >>> busy = np.minimum(np.linspace(0.2, 1.7, 12), 0.98)

@@ -1,4 +1,4 @@
-"""Change points of a short history: energy statistic to place them, t test to believe them."""
+"""Change points of a short history: an energy statistic places them, a t test confirms them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from soakwatch_rules.stats.distributions import student_cdf
 Floats = NDArray[np.float64]
 
 WINDOW = 50
-"""Values looked at in one piece: a long history is taken in pieces that overlap by half."""
-_WEAK = 10.0  # a point is first taken at ten times the probability: its neighbours may only then make it clear
+"""Values examined at once; a long history is examined in pieces that overlap by half."""
+_WEAK = 10.0  # a point is first accepted at ten times the probability: neighbours may be needed to make it clear
 
 
 @dataclass(frozen=True, slots=True)
 class ChangePoint:
     """``index`` is the first value of the new level; ``before`` and ``after`` are the medians on both sides up to the
-    neighbouring points, ``p`` the probability of such a difference (t test) without a change."""
+    neighbouring points; ``p`` is the probability of such a difference without a change (t test)."""
 
     index: int
     before: float
@@ -30,7 +30,7 @@ class ChangePoint:
 
     @property
     def change(self) -> float:
-        """Relative to the level before; infinite from zero."""
+        """The change relative to the level before; infinite from zero."""
         if self.before:
             return (self.after - self.before) / abs(self.before)
         return math.copysign(math.inf, self.after) if self.after else 0.0
@@ -39,16 +39,16 @@ class ChangePoint:
 def history(
     values: Sequence[float] | Floats, *, alpha: float = 0.001, least: float = 0.05, window: int = WINDOW
 ) -> tuple[ChangePoint, ...]:
-    """The change points of one value a run in order of time; NaN and infinities are left out (indices stay).
+    """The change points of one value a run, in time order; NaN and infinities are left out (indices stay).
 
-    Each piece of ``window`` values is split where the energy statistic Q (mean distance between both sides less
-    half the mean distances within them, times nm/(n+m)) is largest, again and again while a two-sided t test with
-    pooled variance says p < 10·``alpha``. Then the least believable or smallest is taken back, one at a time, until
-    every one has p < ``alpha`` and a change of at least ``least`` (a ratio) of both medians and means. No random
-    permutations: the answer is the same each time.
+    Each piece of ``window`` values is split repeatedly where the energy statistic Q (mean distance between both sides
+    minus half the mean distances within them, times nm/(n+m)) is largest, while a two-sided t test with pooled variance
+    gives p < 10·``alpha``. Then the least credible or smallest point is removed, one at a time, until each has p <
+    ``alpha`` and a change of at least ``least`` (a ratio) of both medians and means. There are no random permutations,
+    so the answer is reproducible.
 
-    Wrong for histories that drift (a slope becomes a staircase) and for a single odd run next to a real change,
-    which may draw the index by one.
+    Wrong for histories that drift (a slope becomes a staircase) and for a single odd run next to a real change, which
+    may shift the index by one.
 
     >>> [(c.index, round(c.change, 2)) for c in history([10.0, 10.1, 9.9, 10.0, 12.0, 12.1, 11.9, 12.0])]
     [(4, 0.2)]
@@ -64,7 +64,7 @@ def history(
     largest = float(np.max(np.abs(value), initial=0.0))
     if value.size < 4 or largest == 0.0:
         return ()
-    value = value / largest  # nothing overflows, and the unit does not matter
+    value = value / largest  # prevents overflow, and makes the result independent of the unit
     matches: set[int] = set()
     begin = 0
     while True:
@@ -82,7 +82,7 @@ def history(
 
 
 def _split(value: Floats, alpha: float) -> list[int]:
-    """Indices at which a piece is split, in no order."""
+    """The indices at which a piece is split, in no order."""
     open_pieces, matches = [(0, value.size)], []
     while open_pieces:
         begin, end = open_pieces.pop()
@@ -96,7 +96,7 @@ def _split(value: Floats, alpha: float) -> list[int]:
 
 
 def best_split(value: Floats) -> int:
-    """Where the energy statistic is largest: the first index of the right side; at least one value on each side."""
+    """The first index of the right side where the energy statistic is largest; at least one value on each side."""
     n = value.size
     apart = np.abs(value[:, None] - value[None, :])
     rows = np.zeros((n + 1, n + 1))
@@ -146,6 +146,6 @@ def _point(value: Floats, edges: list[int], i: int) -> ChangePoint:
 
 
 def _size(value: Floats, edges: list[int], i: int, point: ChangePoint) -> float:
-    """The smaller change of both the medians and the means: neither one odd run nor a drift makes a point."""
+    """The smaller of the changes of medians and means, so that neither one odd run nor a drift makes a point."""
     left, right = (float(value[edges[j] : edges[j + 1]].mean()) for j in (i - 1, i))
     return min(abs(point.change), abs(ChangePoint(0, left, right, 0.0).change))

@@ -1,4 +1,4 @@
-"""Commanded against achieved: a rate that was told, and counters of what was done."""
+"""Commanded against achieved: a commanded rate, and counters of what was done."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.stats.flow import binned
 
-_JUMP = 0.02  # of the command between two readings: nobody knows when it changed
+_JUMP = 0.02  # share by which the command changes between two readings: it is unknown when it changed
 _MIN_BINS = 8
-_MIN_COUNT = 100.0  # of which one is one per cent
-_IDLE = 0.8  # of the connections
+_MIN_COUNT = 100.0  # so that one is at most one per cent
+_IDLE = 0.8  # share of the connections below which there were free ones
 _MAX_VALUE = 1e200
 
 
 @dataclass(frozen=True, slots=True)
 class Shortfall:
-    """In one stretch: ``ratio`` is what was achieved / what was commanded.
+    """One stretch: ``ratio`` is achieved / commanded.
 
-    ``noise`` is what chance alone may make of it: 3 / sqrt(commanded), for sending at random times (Poisson), and one
-    of the readings compared more or less: a command and a counter are not read at the same moment.
+    ``noise`` is what chance may add or take: 3 / sqrt(commanded) for sending at random times (Poisson), plus one of the
+    compared readings, since command and counter are not read at the same moment.
     """
 
     window: Window
@@ -39,11 +39,11 @@ class Shortfall:
 def shortfall(
     reported: Series, did: Sequence[Series], window: Window, phase: str, waits: Sequence[Series] | None = None
 ) -> Shortfall | None:
-    """Compares a commanded rate with counters (or rates) in a stretch; None where too little is known.
+    """Compares a commanded rate with counters (or rates) in a stretch; None if too little is known.
 
-    Between two readings the command is taken to go straight; where it jumps by more than 2 % nothing is compared.
-    Needs 8 stretches between readings and a command of 100 in all. With ``waits`` (connections, latencies and
-    failures of a generator that waits for answers) only stretches count in which it was surely not waiting.
+    The command is interpolated between readings; where it jumps by more than 2 % nothing is compared. It takes 8
+    stretches between readings and a total command of 100. With ``waits`` (connections, latencies and failures of a
+    generator that waits for answers) only stretches count in which it certainly did not wait.
     """
     good = reported.between(window.begin_ns, window.end_ns).finite()
     if len(good) <= _MIN_BINS:
@@ -66,9 +66,9 @@ def shortfall(
 
 
 def _idle(reported: Series, waits: Sequence[Series], achieved: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Where a generator had connections to spare by Little's law: answers a second times the longest latency told.
+    """Where a generator had free connections by Little's law: answers per second times the longest reported latency.
 
-    Where a request failed, or no latency or no number of connections was told, it may have waited.
+    If a request failed, or latency or number of connections is not reported, it may have waited.
     """
     edges = reported.time_ns
     open_, late = np.full(edges.size - 1, np.nan), np.full(edges.size - 1, np.nan)

@@ -1,4 +1,4 @@
-"""Contrast: how much higher something is while a condition holds than just before and after it."""
+"""Contrast: how much higher a value is while a condition holds than just before and after."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from soakwatch_rules.stats.distributions import student_quantile
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-_LEAST: Final = 3  # values on a side
-_NEAR: Final = 6  # values that are looked at beside a stretch at least, however short it is
+_LEAST: Final = 3  # values needed on each side
+_NEAR: Final = 6  # values beside a stretch that are compared at least
 _MAX_RHO: Final = 0.95
-_BETWEEN: Final = 3  # stretches from which on their own spread counts
+_BETWEEN: Final = 3  # stretches from which their own spread counts
 
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
-    """The mean effect of some stretches with its standard error and the freedom of that error.
+    """The mean effect of some stretches, its standard error, and that error's degrees of freedom.
 
-    ``calm`` and ``raised`` are the mean levels; ``before`` and ``after`` the mean effects against the one side and
-    the other, None where no stretch had that side.
+    ``calm`` and ``raised`` are the mean levels; ``before`` and ``after`` the mean effects compared with one side only,
+    None if no stretch had that side.
     """
 
     effect: float
@@ -49,7 +49,7 @@ class Contrast:
         return self.effect + self._half(risk)
 
     def detectable(self, risk: float) -> float:
-        """The effect beyond a limit that shows with 80 % power at this risk."""
+        """The effect beyond a limit that is found with 80 % power at this risk."""
         return power(risk, self.freedom) * self.error if self.error > 0 else 0.0
 
     def _half(self, risk: float) -> float:
@@ -57,8 +57,8 @@ class Contrast:
 
 
 def stretches(raised: Mask, calm: Mask) -> list[tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]]:
-    """The indexes of each stretch of raised bins, and those of the calm bins beside it: as many as it has, at least
-    six. Bins that are neither do not part a stretch.
+    """The indexes of each stretch of raised bins, and of the calm bins before and after it: as many as the stretch has,
+    at least six. Bins that are neither do not interrupt a stretch.
 
     >>> [tuple(part.tolist() for part in parts) for parts in stretches(np.array([0, 0, 1, 1, 0]) > 0,
     ...                                                               np.array([1, 1, 0, 0, 1]) > 0)]
@@ -80,13 +80,12 @@ def stretches(raised: Mask, calm: Mask) -> list[tuple[NDArray[np.intp], NDArray[
 
 
 def contrast(value: Floats, raised: Mask, calm: Mask) -> Contrast | None:
-    """The effect of being raised on evenly spaced values; those that are no number are left out. None without three
-    values on both sides.
+    """The effect of being raised on evenly spaced values, ignoring NaN; None without three values on both sides.
 
-    Each stretch is compared with the mean of the calm ones before and after it, so a straight trend cancels. Errors are
-    those of values that remember (AR(1) within a stretch, its lag-1 correlation with the bias of (1 + 4 rho)/n, as
-    Marriott and Pope have it, 1954), each side with its own variance; from three stretches on the spread between these
-    counts if it is larger, with their freedom.
+    Each stretch is compared with the mean of the calm values before and after it, so a straight trend cancels. Errors
+    are AR(1)-correlated within a stretch (lag-1 correlation with the bias (1 + 4 rho)/n of Marriott and Pope, 1954),
+    with separate variances for both sides. From three stretches on, the spread between them counts if it is larger,
+    with its own degrees of freedom.
     """
     good = np.isfinite(value)
     sides = [
@@ -132,7 +131,7 @@ def contrast(value: Floats, raised: Mask, calm: Mask) -> Contrast | None:
 def _memory(
     value: Floats, sides: list[tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]]
 ) -> tuple[float, tuple[float, float]]:
-    """How many values one independent value takes, and the variances of the calm and of the raised ones."""
+    """How many values equal one independent value, and the variances of the calm and of the raised ones."""
     products, squares, pairs, total = 0.0, 0.0, 0, 0
     sums, freedom = [0.0, 0.0], [0, 0]
     for parts in sides:

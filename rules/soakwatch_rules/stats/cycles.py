@@ -1,4 +1,4 @@
-"""A sawtooth: the falls that it has as a habit, and a series without it."""
+"""Sawtooth: its habitual falls, and the series without it."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from soakwatch_rules.stats.level import net_change
 
 Floats = NDArray[np.float64]
 
-_FINE: Final = 480  # blocks in which falls are looked for
+_FINE: Final = 480  # blocks in which falls are searched
 _MIN_BLOCKS: Final = 32
 _APART: Final = 4  # blocks between falls: faster cycles vanish in the block means
-_RISES: Final = 0.5  # abrupt rises for each abrupt fall: batches and level flips rise abruptly too
+_RISES: Final = 0.5  # abrupt rises per abrupt fall: batches and level switches rise abruptly too
 _CLIMB: Final = 0.5  # correlation with time within a cycle
-_ABOVE: Final = 0.25  # of the range, between the floors and the median
-_STRAIGHT: Final = 0.25  # of its fall: what a straight line may leave of a climb
-_AFTER: Final = 50  # of the readings, a share that tells how high it lies after a fall
-_OVERDUE: Final = 1.5  # of the longest cycle: a sawtooth that has not fallen for so long has ended
-_HABIT: Final = 4  # falls, from which one climb may be another
-_RIM: Final = 3  # blocks on each side that tell how high a fall is
-_SHORT: Final = 3  # blocks of a stretch that tells nothing
+_ABOVE: Final = 0.25  # share of the range between the floors and the median
+_STRAIGHT: Final = 0.25  # share of its fall that a straight line may leave of a climb
+_AFTER: Final = 50  # one reading in this many gives the level after a fall
+_OVERDUE: Final = 1.5  # times the longest cycle: a sawtooth that has not fallen for this long has ended
+_HABIT: Final = 4  # falls from which a single climb may differ
+_RIM: Final = 3  # blocks on each side that give the height of a fall
+_SHORT: Final = 3  # blocks: shorter stretches show nothing
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cycles:
-    """The falls of a sawtooth.
+    """The falls of a sawtooth: their times and ``heights``.
 
-    ``falls`` are their times and ``heights`` their heights; ``climb`` is the usual climb per second between two of
-    them, ``peak`` the highest level before one, and ``longest`` the longest time without one, before the last.
+    ``climb`` is the usual climb per second between two falls, ``peak`` the highest level before one, ``longest`` the
+    longest time without one, up to the last.
     """
 
     falls: Floats
@@ -48,19 +48,19 @@ class Cycles:
         return float(np.median(self.heights))
 
     def floors_rise(self, time_s: Floats, value: Floats) -> float:
-        """By how much it lies higher after the last fall than after the first: medians of a fiftieth of the time."""
+        """How much higher the values after the last fall are than after the first (medians of a fiftieth of them)."""
         begins = np.searchsorted(time_s, (self.falls[0], self.falls[-1])).tolist()
         some = max(1, value.size // _AFTER)
         first, last = (float(np.median(value[begin : begin + some])) for begin in begins)
         return last - first
 
     def taken_out(self, time_s: Floats, value: Floats) -> Floats:
-        """The readings without the sawtooth: what the floors, and so the means of its cycles, do over the run.
+        """The readings without the sawtooth, so that they move as its floors do.
 
-        Of each cycle a straight climb is taken that ends as high as the fall after it, so that the fall is gone and the
-        cycle ends where the next begins. The first, whose begin was not seen, and the last, which has not fallen yet,
-        climb as is usual, the last up to the highest fall; if it is overdue, the sawtooth has ended, and nothing is
-        taken. Wrong for climbs that are not straight: their bends stay, once a cycle.
+        From each cycle a straight climb is subtracted that ends as high as the fall after it, so that the fall
+        disappears and the cycle ends where the next begins. The first, whose begin was not seen, and the last, which
+        has not fallen yet, climb as usual, the last up to the highest fall; if it is overdue, the sawtooth has ended
+        and nothing is subtracted. Wrong for climbs that are not straight: their bends stay, once a cycle.
         """
         teeth, ends = np.zeros(value.size), self.falls.tolist()
         edges = np.searchsorted(time_s, self.falls)
@@ -78,14 +78,14 @@ class Cycles:
 
 
 def cycles(time_s: Floats, value: Floats, *, begin_s: float, end_s: float, quantum: float = 0.0) -> Cycles | None:
-    """The cycles of a sawtooth, or None where there is none.
+    """The cycles of a sawtooth; None if there is none.
 
-    A fall takes one or two of at most 480 block means and at least max(30 % of the range, 5 robust sigmas of the
-    steps between blocks, 3 quanta). There is a sawtooth if there are two falls or more, at least 4 blocks apart
-    (median), at most half as many abrupt rises, a climb within the cycles (mean correlation with time of 0.5) that is
-    straight (what a line leaves of it is at most a quarter of the fall, in the median, of each with two or three
-    falls), a median that lies above the floors by a quarter of the range, and falls that together take back at least
-    as much as remains at the end: a few dips in what climbs are no sawtooth.
+    A fall takes one or two of at most 480 block means and is at least max(30 % of the range, 5 robust sigmas of the
+    steps between blocks, 3 quanta). A sawtooth has two falls or more, at least 4 blocks apart (median); at most half as
+    many abrupt rises; a climb within the cycles (mean correlation with time of 0.5) that is straight (a line leaves at
+    most a quarter of the fall, in the median, for two or three falls in each cycle); a median above the floors by a
+    quarter of the range; and falls that together take back at least what remains at the end, since a few dips in a
+    climb are no sawtooth.
     """
     number = min(_FINE, value.size // 2)
     if number < _MIN_BLOCKS:
@@ -103,12 +103,12 @@ def cycles(time_s: Floats, value: Floats, *, begin_s: float, end_s: float, quant
     falls, rises = places(means, -jump), places(means, jump)
     if falls.size < 2 or float(np.median(np.diff(falls))) < _APART or rises.size > _RISES * falls.size:
         return None
-    # a cycle that has just begun is noise: each counts by its length, also the one that was cut by the begin
+    # cycles count by their length: a cycle that has just begun is noise, and the first may have been cut
     parts = [means[begin:end] for begin, end in pairwise([0, *falls.tolist(), means.size])]
     long = [part for part in parts if part.size >= _SHORT]
     if not long or sum(part.size * climb_of(part) for part in parts) < _CLIMB * means.size:
         return None
-    # each cycle above its own floor: the floors of a leak lie below one another, and half of them above the middle
+    # each cycle above its own floor, because the floors of a leak lie below one another
     above = [float(np.median(part) - np.sort(part)[:2].mean()) for part in parts[1:] if part.size >= _SHORT]
     if not above or float(np.median(above)) < _ABOVE * spread:
         return None
@@ -133,10 +133,8 @@ def _pace(time_s: Floats, value: Floats) -> float:
 
 
 def _height(before: Floats, after: Floats, pace: float) -> float:
-    """How high the fall between two cycles is: from the last few blocks to the first few, the climb between put back.
-
-    The blocks at the fall itself may hold some of both sides.
-    """
+    """The height of the fall between two cycles: from the last few blocks to the first few, corrected for the climb
+    between them. The blocks at the fall itself may contain both sides and are left out."""
     some = max(1, min(_RIM, (before.size - 1) // 2, (after.size - 1) // 2))
     high = before[-some - 1 : -1] if before.size > some else before
     low = after[1 : some + 1] if after.size > some else after
@@ -144,7 +142,7 @@ def _height(before: Floats, after: Floats, pace: float) -> float:
 
 
 def _moment(time_s: Floats, value: Floats, begin_s: float, end_s: float) -> float:
-    """When the largest fall from one reading to the next is over."""
+    """The time just after the largest fall between neighbouring readings."""
     first, last = np.searchsorted(time_s, (begin_s, end_s)).tolist()
     if last - first < 2:
         return begin_s

@@ -1,4 +1,4 @@
-"""Whether a series moves as one sine of a day."""
+"""Daily cycles: whether a series moves like one sine of a day."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 
 DAY_S: Final = 86400.0
 _MIN_BLOCKS_OF_A_DAY: Final = 16
-_UNEXPLAINED: Final = 0.1  # of the variance
+_UNEXPLAINED: Final = 0.1  # share of the variance
 _BENDS: Final = 9
 
 
 def of_a_day(seconds: NDArray[np.float64], value: NDArray[np.float64]) -> bool:
-    """Whether one sine of a day explains nearly all of it, more than a straight line does, and no less than a line with
-    one bend or a parabola, which have as many parameters: what begins to grow in mid-run, and what grows faster and
-    faster, looks like a part of a sine, too."""
+    """Whether a sine of one day explains nearly all of the variance, clearly more than a straight line, and at least as
+    much as a line with one bend or a parabola (with as many parameters): growth that begins mid-run, or accelerates,
+    resembles part of a sine too."""
     if value.size < _MIN_BLOCKS_OF_A_DAY:
         return False
     turn = 2 * np.pi * seconds / DAY_S

@@ -1,4 +1,4 @@
-"""Decline: how far a level fell from the begin to the end of a run, with the error that correlated noise leaves."""
+"""Decline: how far a level fell over a run, with the error that correlated noise causes."""
 
 from __future__ import annotations
 
@@ -11,17 +11,15 @@ from soakwatch_rules.stats.distributions import student_cdf
 from soakwatch_rules.stats.level import robust
 
 _MIN_PARTS = 8  # parts before the last
-_QUARTER = 4  # blocks of a quarter at least
-_COSINES = 3  # of each quarter; fewer where it has under six blocks
+_QUARTER = 4  # blocks that a quarter needs
+_COSINES = 3  # for each quarter; fewer if it has less than six blocks
 _SIGMAS = 4.0
 
 
 @dataclass(frozen=True, slots=True)
 class Fall:
-    """From ``early`` to ``late``, as a share of ``early``; ``error`` is its standard error in the same share.
-
-    ``probability`` is that of a fall of more than what was allowed.
-    """
+    """From ``early`` to ``late``, as a ``share`` of ``early``, with its standard ``error``; ``probability`` is that of
+    a fall above the allowed one."""
 
     early: float
     late: float
@@ -33,12 +31,12 @@ class Fall:
 def fall(block: NDArray[np.float64], allowed: float) -> Fall | None:
     """The fall from the mean of the first quarter of evenly spaced blocks to that of the last.
 
-    Blocks over four robust sigmas from their quarter's median are drawn in to there, so that one stop does not decide.
-    The error is that of a mean under correlated noise by three cosines a quarter: L_j = sqrt(2/n) sum x_t
+    Blocks over four robust sigmas from their quarter's median are limited to there, so that one stop does not decide.
+    The error of a mean under correlated noise comes from three cosines a quarter: L_j = sqrt(2/n) sum x_t
     cos(pi j (t - 1/2)/n), error squared = mean of L_j squared / n, with Student's t of as many degrees of freedom
     (E. Lazarus, D. Lewis, J. Stock, M. Watson, HAR inference, JBES 36, 2018, on equal-weighted cosines). Waves shorter
-    than a sixth of the run do not count as error, since they average out. None for too few blocks, or an early level
-    that is not positive.
+    than a sixth of the run average out and add no error. None for too few blocks, or an early level that is not
+    positive.
 
     >>> found = fall(np.append(np.full(48, 100.0), np.full(48, 80.0)) + np.tile([1.0, -1.0], 48), 0.05)
     >>> round(found.share, 3), found.probability > 0.999
@@ -61,10 +59,10 @@ def fall(block: NDArray[np.float64], allowed: float) -> Fall | None:
 
 
 def late_fall(block: NDArray[np.float64], allowed: float) -> Fall | None:
-    """The fall of the last blocks (a twelfth or a 24th of evenly spaced ones, whichever fell more surely) below those
-    before, which are cut into parts as long: their scatter is the error, waves of the run and all.
+    """The fall of the last blocks (a twelfth or a 24th of evenly spaced ones, whichever is more certain) below those
+    before. These are cut into parts of that length, whose scatter, waves of the run included, is the error.
 
-    Student's t of a new part against those before. None where these are under eight, or lie as low anywhere.
+    Student's t of a new part against the earlier ones. None if these are fewer than eight, or one of them is as low.
 
     >>> found = late_fall(np.append(np.tile([100.0, 101.0], 44), np.full(8, 70.0)), 0.05)
     >>> round(found.share, 3), found.probability > 0.999

@@ -1,5 +1,5 @@
-"""Distribution functions, as scipy has them. scipy is imported when one is asked for: a collector that only knows the
-rules' parameters stays small (scipy.special takes 25 MB and a quarter of a second)."""
+"""Distribution functions of scipy. scipy.special (25 MB, a quarter of a second) is imported only when one is used, so
+that a collector that only needs the rules' parameters stays small."""
 
 from __future__ import annotations
 
@@ -60,7 +60,8 @@ def gamma_cdf(shape: float, x: float) -> float:
 
 
 def gamma_quantile(shape: float, probability: float) -> float:
-    """The inverse of ``gamma_cdf``: with shape n + 1 the upper limit of a Poisson mean of which n were counted."""
+    """The inverse of ``gamma_cdf``; with shape n + 1 it is the upper limit of a Poisson mean of which n were
+    counted."""
     from scipy.special import gammaincinv
 
     return float(gammaincinv(shape, probability))
@@ -74,7 +75,7 @@ def binomial_above(k: int, n: int, probability: float) -> float:
 
 
 def binomial_at_most(k: Integers, n: int, probability: float) -> Floats:
-    """The probability of at most ``k`` successes in ``n`` trials, of each ``k``; 0 below none."""
+    """The probability of at most ``k`` successes in ``n`` trials, for each ``k``; 0 for negative ``k``."""
     from scipy.special import bdtr
 
     result: Floats = np.where(k < 0, 0.0, bdtr(np.maximum(k, 0).astype(np.float64), n, probability))
@@ -97,7 +98,7 @@ def normal_quantile(probability: float | Floats) -> Floats:
 
 
 def log_choose(n: float | Integers, k: float | Integers) -> Floats:
-    """The logarithm of the binomial coefficient; -inf where k is not within 0 .. n."""
+    """The logarithm of the binomial coefficient; -inf if k is outside 0 .. n."""
     from scipy.special import gammaln
 
     n, k = np.asarray(n, dtype=np.float64), np.asarray(k, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Abrupt falls and rises of a series of blocks, and how a stretch between two of them climbs."""
+"""Abrupt falls and rises in a series of blocks, and the climb of a stretch between two of them."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from soakwatch_rules.stats.blocks import MAD
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 
-_FALL: Final = 0.3  # of the range between the 2nd and the 98th percentile
+_FALL: Final = 0.3  # share of the range between the 2nd and the 98th percentile
 _PARTS: Final = 4
 _SIGMAS: Final = 5.0
 _QUANTA: Final = 3.0
-_FEW: Final = 4  # values through which a line goes nearly anywhere
+_FEW: Final = 4  # with fewer values a line fits nearly anything
 
 
 def abrupt(value: Floats, quantum: float) -> tuple[float, float]:
-    """What counts as an abrupt fall, and the range: the median one of a quarter, so that a warm-up adds nothing."""
+    """The least height of an abrupt fall, and the range (median over the quarters, so that a warm-up adds nothing)."""
     steps = np.diff(value)
     sigma = MAD * float(np.median(np.abs(steps - np.median(steps))))
     edges = [value.size * part // _PARTS for part in range(_PARTS + 1)]
@@ -31,7 +31,7 @@ def abrupt(value: Floats, quantum: float) -> tuple[float, float]:
 
 
 def places(value: Floats, jump: float) -> Places:
-    """Blocks at which the value moved by ``jump`` (its sign tells the direction) within one or two steps."""
+    """Blocks at which the value moved by ``jump`` (in the direction of its sign) within one or two steps."""
     values = np.concatenate(([0.0], np.diff(value)))
     two = values + np.concatenate(([0.0], values[:-1]))
     hit = np.flatnonzero(np.maximum(values, two) >= jump if jump > 0 else np.minimum(values, two) <= jump)
@@ -51,7 +51,7 @@ def climb_of(cycle: Floats) -> float:
 
 
 def steepness(value: Floats) -> float:
-    """The slope of the straight line, per block; 0 for fewer than three."""
+    """The slope of the straight line per block; 0 for fewer than three blocks."""
     if value.size < 3:
         return 0.0
     indices = np.arange(value.size) - (value.size - 1) / 2
@@ -59,7 +59,7 @@ def steepness(value: Floats) -> float:
 
 
 def off_line(part: Floats) -> float:
-    """Root mean square of what a straight line leaves of it; 0 for fewer than four values."""
+    """The root mean square distance from the straight line; 0 for fewer than four values."""
     if part.size < _FEW:
         return 0.0
     x = np.arange(part.size) - (part.size - 1) / 2
@@ -69,6 +69,6 @@ def off_line(part: Floats) -> float:
 
 
 def _range(value: Floats) -> float:
-    """Between about the 2nd and the 98th percentile; numpy's own take ten times as long on so few values."""
+    """The range between about the 2nd and the 98th percentile; numpy's own takes ten times as long on so few values."""
     ordered, rim = np.sort(value), round(0.02 * (value.size - 1))
     return float(ordered[value.size - 1 - rim] - ordered[rim])

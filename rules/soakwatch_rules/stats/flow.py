@@ -1,4 +1,4 @@
-"""Flow: how much was counted between any two times, by counters or by rates."""
+"""Flow: how much counters or rates counted between any two times."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from soakwatch_model.series import Series
 
-_MAX_COUNT = 1e120  # no counter counts this much in one reading; sums and squares of it stay finite
+_MAX_COUNT = 1e120  # larger steps are invalid; sums and squares below it stay finite
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Steps:
-    """What was counted from ``begin_ns`` to ``end_ns`` of each reading; NaN where nobody knows (a restart)."""
+    """What was counted from ``begin_ns`` to ``end_ns`` of each step; NaN if unknown (a restart)."""
 
     begin_ns: NDArray[np.int64]
     end_ns: NDArray[np.int64]
@@ -23,15 +23,15 @@ class Steps:
 
     @property
     def seconds(self) -> NDArray[np.float64]:
-        """How long each step lasted."""
+        """The length of each step in seconds."""
         return np.asarray((self.end_ns - self.begin_ns) * 1e-9, dtype=np.float64)
 
 
 def steps(series: Series) -> Steps:
-    """The steps of a counter, or of a rate times the time that each reading speaks for (the time since the last one).
+    """The steps of a counter, or of a rate times the time since the previous reading.
 
-    A counter that falls to less than half of what it stood at began again at 0: it counted what it shows, and what
-    it counted before its restart is not known. Any other fall is no count and gives NaN.
+    A counter that falls below half of its value restarted at 0: it counted what it shows now; what it counted before
+    the restart is unknown. Any other fall is no count and gives NaN.
     """
     good = series.finite()
     value = good.values
@@ -53,9 +53,9 @@ def restarts(series: Series) -> int:
 
 
 def amount(series: Iterable[Series], begin_ns: int, end_ns: int) -> tuple[float, float]:
-    """What all of the series counted in a stretch, and the seconds of it that the least complete of them saw.
+    """What all series counted in a stretch, and the seconds of it that the least complete series covers.
 
-    A step that reaches over an edge counts by its share, as if it had been counted evenly. (0, 0) without a series.
+    A step that reaches over an edge counts by its share, as if counted evenly. (0, 0) without a series.
     """
     total, least = 0.0, None
     for samples in series:
@@ -70,7 +70,7 @@ def amount(series: Iterable[Series], begin_ns: int, end_ns: int) -> tuple[float,
 
 
 def amounts(series: Iterable[Series], edges_ns: NDArray[np.int64]) -> NDArray[np.float64]:
-    """What all of the series are known to have counted between neighbouring edges, as ``amount`` tells it."""
+    """What all series counted between neighbouring edges, as far as known (see ``amount``)."""
     total = np.zeros(max(edges_ns.size - 1, 0))
     for samples in series:
         increments = steps(samples)
@@ -82,7 +82,7 @@ def amounts(series: Iterable[Series], edges_ns: NDArray[np.int64]) -> NDArray[np
 
 
 def binned(series: Iterable[Series], edges_ns: NDArray[np.int64]) -> NDArray[np.float64]:
-    """What all of the series counted between neighbouring edges; NaN in a bin that not all of them saw in full.
+    """What all series counted between neighbouring edges; NaN in a bin that one of them does not cover.
 
     >>> from soakwatch_rules.signals import readings
     >>> sent = readings("load.tx.packets", np.arange(0.0, 500.0, 10.0), 1.0)

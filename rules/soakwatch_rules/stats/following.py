@@ -1,4 +1,4 @@
-"""What follows its load: the part of a series that a load explains, and what is left to be judged."""
+"""Series that follow a load: the part that the load explains, and the rest."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from soakwatch_model.series import Series
 Floats = NDArray[np.float64]
 
 _MIN_PAIRS: Final = 24  # block pairs
-_VARIES: Final = 0.02  # of its mean that a load's spread must have to explain anything
-_OWN: Final = 0.05  # of its variance that a load must have beside its straight line
+_VARIES: Final = 0.02  # share of its mean by which a load must spread to explain anything
+_OWN: Final = 0.05  # share of a load's variance that its straight line must leave
 _BASELESS: Final = 1.15
 _SURELY: Final = 5.0  # standard errors
 _UNSURE: Final = 1.0  # standard error
@@ -26,10 +26,10 @@ _LOADS: Final = frozenset(("load.connections", *flows(OFFERED), *flows(SENT), *f
 
 @dataclass(frozen=True, slots=True)
 class Following:
-    """``share`` of the variance (both without their straight lines) that ``metric`` explains, at ``each`` per unit.
+    """``metric`` explains ``share`` of the variance (both without their straight lines), at ``each`` per unit of load.
 
-    ``unit`` is that of the load, ``mean`` its mean; ``straight`` says that the load itself rises steadily, so that its
-    share and a leak's cannot be told apart.
+    ``unit`` and ``mean`` are those of the load; ``straight``: the load itself rises steadily, so that its share cannot
+    be told from a leak.
     """
 
     metric: str
@@ -41,10 +41,10 @@ class Following:
 
 
 def explained(centres_ns: NDArray[np.int64], value: Floats, loads: Iterable[Series]) -> tuple[Following, Floats] | None:
-    """The load that explains most of the blocks, with its values on them; None where none varies.
+    """The load that explains most of the blocks, and its values there; None if no load varies.
 
-    Least squares of value on time and load together: what is taken for the load is what moves with it beside a
-    straight line, so that a leak is not explained away by a load that happens to rise too.
+    Least squares of the value on time and load together: only what moves with the load beside a straight line is
+    attributed to it, so that a rising load does not explain a leak away.
     """
     best: tuple[Following, Floats] | None = None
     for series in loads:
@@ -60,9 +60,9 @@ def explained(centres_ns: NDArray[np.int64], value: Floats, loads: Iterable[Seri
 
 
 def holds(value: Floats, load: Floats, each: float) -> bool:
-    """Whether both halves and the last third of the blocks follow the load too, by half as much for each unit at least,
-    as far as their noise can tell: a cache that was full when the load was highest does not go back with it, and a leak
-    that begins when the load begins to rise did not follow it before."""
+    """Whether both halves and the last third of the blocks follow the load too, by at least half as much per unit, as
+    far as their noise can tell. A cache that was full at the highest load does not fall with it, and a leak that begins
+    when the load begins to rise did not follow it before."""
     half, third = value.size // 2, value.size - value.size // 3
     return all(_holds(value[part], load[part], each) for part in (slice(half), slice(half, None), slice(third, None)))
 
@@ -78,7 +78,7 @@ def _holds(value: Floats, load: Floats, each: float) -> bool:
 
 
 def _on(centres_ns: NDArray[np.int64], series: Series) -> Floats | None:
-    """A load as means over the blocks (counters as rates between their edges); None where it does not cover them."""
+    """A load as means over the blocks (counters as rates between their edges); None if it does not cover them."""
     half = (centres_ns[1] - centres_ns[0]) // 2
     edges = np.append(centres_ns - half, centres_ns[-1] + half)
     positions = np.searchsorted(series.time_ns, edges)
@@ -118,21 +118,21 @@ def _explains(value: Floats, load: Floats, series: Series) -> Following | None:
         together = float(np.corrcoef(load, value)[0, 1]) if float(np.ptp(value)) > 0 else 0.0
         each = float((load - mean) @ value) / (spread**2 * value.size)
         share = max(together, 0.0) ** 2
-        # what follows a load is base + each·load with a base of 0 or more, but for noise in the slope
+        # what follows a load is base + each·load with a base of at least 0, up to noise in the slope
         possible = each * mean <= _BASELESS * abs(float(value.mean()))
         return Following(series.metric, unit, share if possible else 0.0, each / size, mean * size, straight=True)
     each = float(own @ rest) / float(own @ own)
     total = float(rest @ rest)
     share = each**2 * float(own @ own) / total if total > 0 and each > 0 else 0.0
     if each > _SURELY * _error(own, rest - each * own):
-        # noise hides how much of its movement beside a line the load explains, not that it follows: then all counts
+        # noise hides how much of the movement beside a line the load explains, not that it follows: count all movement
         left = value - value.mean() - each * (load - mean)
         share = max(share, 1 - float(left @ left) / float(np.sum((value - value.mean()) ** 2)))
     return Following(series.metric, unit, min(share, 1.0), each / size, mean * size)
 
 
 def _error(own: Floats, left: Floats) -> float:
-    """The standard error of what follows, with residuals that remember (lag-1 correlation)."""
+    """The standard error of the slope on the load, with correlated residuals (lag 1)."""
     square = float(left @ left)
     if not square > 0:
         return 0.0
@@ -141,6 +141,6 @@ def _error(own: Floats, left: Floats) -> float:
 
 
 def _detrended(value: Floats, indices: Floats) -> Floats:
-    """What is left of values beside their straight line."""
+    """The values minus their straight line."""
     off: Floats = value - value.mean()
     return off - float(indices @ off) / float(indices @ indices) * indices

@@ -1,4 +1,4 @@
-"""Habits: what comes again and again from the start of a run to its end is the device's own way, not a fault in it."""
+"""Recurrence: what occurs from the start of a run to its end is the device's normal behaviour, not a fault in it."""
 
 from __future__ import annotations
 
@@ -13,20 +13,18 @@ _OFTEN = 8
 _EVEN = 5
 _MIN_BEGINS = 3
 ALIKE = 0.5
-"""Of the length of a stretch: what lasts so long is alike."""
-_EVENLY = 0.4  # of the median distance, between the shortest tenth and the longest
-_MAX_UNEVEN_GAPS = 0.15  # of the median distance, between the shortest and the longest of few
-_LESS_ALIKE = 0.25  # for a doubt only
+"""Share of a plateau's length from which another one is alike."""
+_EVENLY = 0.4  # share of the median distance within which the middle 80 % of the distances lie
+_MAX_UNEVEN_GAPS = 0.15  # the same for few distances, within which all of them lie
+_LESS_ALIKE = 0.25  # the same as ALIKE for a recurrence that is not sure
 _MAX_UNSURE_BEGINS = 24
-_NEAR = 1.2  # distances that the first may come late, and the run go on after the last
+_NEAR = 1.2  # distances by which the first may be late, and the run go on after the last
 
 
 @dataclass(frozen=True, slots=True)
 class Habit:
-    """How many come from the start of the run to its end, and how far apart where they come evenly (else None).
-
-    It is not ``sure`` where a short run shows few.
-    """
+    """How many occur from the start of the run to its end, and their distance if it is even (else None); not ``sure``
+    if a short run shows few."""
 
     number: int
     every_s: float | None
@@ -34,11 +32,11 @@ class Habit:
 
 
 def habit(begin_s: Floats, above_s: Floats, lasting_s: float, whole_s: float) -> Habit | None:
-    """Whether plateaus of at least half of ``lasting_s`` come in each quarter of the run.
+    """Whether plateaus of at least half of ``lasting_s`` occur in each quarter of the run.
 
-    ``begin_s`` (from the begin of the run) and ``above_s`` are of all stretches at the top. Eight are asked for, each
-    quarter with a third of its share; five will do where they come evenly, as by a timer, from one end of the run to
-    the other; three such, also of a quarter of the length, are a habit that is not sure.
+    ``begin_s`` (from the start of the run) and ``above_s`` are those of all stretches at the maximum. It takes eight,
+    in each quarter at least a third of its share; or five at even distances from one end of the run to the other. Three
+    such, even of a quarter of the length, are a recurrence that is not sure.
 
     >>> hourly = 1800 + 3600 * np.arange(24.0)
     >>> habit(hourly, np.full(24, 15.0), 15.0, 86400.0)
@@ -60,7 +58,7 @@ def habit(begin_s: Floats, above_s: Floats, lasting_s: float, whole_s: float) ->
 
 
 def _even(begin_s: Floats) -> float | None:
-    """The median distance where all but a fifth of the distances are about it."""
+    """The median distance, if (nearly) all distances are close to it; else None."""
     gaps = np.diff(begin_s)
     middle = float(np.median(gaps))
     if gaps.size >= _OFTEN:
@@ -70,7 +68,7 @@ def _even(begin_s: Floats) -> float | None:
 
 
 def _throughout(begin_s: Floats, lasting_s: float, whole_s: float) -> float | None:
-    """The distance of what comes evenly from one end of the run to the other."""
+    """The distance, if the begins are even from one end of the run to the other; else None."""
     every_s = _even(begin_s)
     if every_s is None or begin_s[0] > _NEAR * every_s or whole_s - begin_s[-1] > _NEAR * every_s + lasting_s:
         return None

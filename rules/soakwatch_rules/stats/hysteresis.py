@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 def stretches(value: NDArray[np.float64], enter: float, leave: float) -> NDArray[np.int64]:
     """Index pairs [open, close), shape (k, 2): open at a reading >= enter, close at the next reading < leave.
 
-    A stretch that is not left ends with the readings. A plateau that wavers about ``enter`` is one stretch.
+    A stretch that does not close ends with the readings. A plateau that wavers around ``enter`` is one stretch.
 
     >>> stretches(np.array([0.1, 0.96, 0.9, 0.97, 0.2, 0.99]), 0.95, 0.85).tolist()
     [[1, 4], [5, 6]]

@@ -1,4 +1,4 @@
-"""Impossible readings: what a counter, a clock or a gauge cannot have shown, found in a series and set aside."""
+"""Impossible readings: values that a counter, a clock or a gauge cannot have had, found in a series and set aside."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from soakwatch_model.window import Window
 Floats = NDArray[np.float64]
 
 LEAST_S: Final = 0.1
-"""Seconds that two readings are taken to lie apart at least: what is read at one moment was not counted in it."""
-_LONGEST = 3  # readings in a row that are wrong together; what is there for longer is believed
-_SLACK = 2.0  # times the fastest pace elsewhere that a counter may take over the readings set aside
-_FEW = 4  # a counter that stands lower may well have counted that much since it was reset
-_FAR = 20.0  # times what may have been counted: a step that large is none of the usual ones
-_STILL = 1e-3  # of 2**32: so little a gauge moves over a reading that lies 2**32 above its neighbours
+"""The least time in seconds taken between two readings; readings at one moment did not count anything in between."""
+_LONGEST = 3  # wrong readings in a row; what lasts longer is believed
+_SLACK = 2.0  # times the fastest pace elsewhere that a counter may have across the readings set aside
+_FEW = 4  # a counter below this may well have counted that much since a reset
+_FAR = 20.0  # times what may have been counted: a larger step is none of the usual ones
+_STILL = 1e-3  # share of 2**32 by which a gauge's neighbours may differ around a reading that is 2**32 too high
 _BIG = 2.0**31
 _MARKS: Final = (2.0**31, 2.0**32, 2.0**63, 2.0**64)
-_ONES: Final = (2.0**31 - 1, 2.0**32 - 1, 2.0**63, 2.0**64)  # all bits set; up there a float knows no difference of 1
+_ONES: Final = (2.0**31 - 1, 2.0**32 - 1, 2.0**63, 2.0**64)  # all bits set (large floats cannot represent the - 1)
 _PER_S: Final = {"{packet}": 1e10, "By": 1e13, "s": 1e5}
-_MOST_PER_S = 1e10  # of anything else that is counted: events, requests, errors
+_MOST_PER_S = 1e10  # for anything else that is counted: events, requests, errors
 _AMOUNTS: Final = {"By": 1e16, "bit/s": 1e15, "By/s": 1e14, "{packet}/s": 1e11, "{packet}": 1e16}
-_ROOM = 0.5  # of the range of a gauge that a reading may lie outside of it: rounding, averages over two ticks
+_ROOM = 0.5  # share of a gauge's range by which a reading may lie outside: rounding, averages over two ticks
 
 
 class Way(StrEnum):
-    """In which way readings cannot be, as a phrase with a place for the amount."""
+    """How readings are impossible, as a phrase with a place for the amount."""
 
     UP = "jumped by {} and was back at the next reading"
     DOWN = "fell to {} and was back at the next reading"
@@ -45,10 +45,10 @@ class Way(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Odd:
-    """Readings of one moment that cannot be: ``count`` of them from ``begin_ns`` to ``end_ns``, in which way, and by
-    how much (in the unit of the series).
+    """``count`` impossible readings from ``begin_ns`` to ``end_ns``: in which way and by how much (in the series'
+    unit).
 
-    ``sure`` says that what was really counted is known from the readings around them; else something may hide there.
+    ``sure``: what was really counted is known from the readings around them; else something may be hidden there.
     """
 
     begin_ns: int
@@ -61,14 +61,14 @@ class Odd:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sifted:
-    """A series without the readings that cannot be, and what was set aside, in order of time."""
+    """A series without its impossible readings, and these in time order."""
 
     series: Series
     odd: tuple[Odd, ...] = ()
 
 
 def is_clock(metric: str) -> bool:
-    """Whether a metric is a gauge that only grows, a second a second, until what it times begins anew.
+    """Whether a metric is a gauge that only grows, by a second a second, until what it times restarts.
 
     >>> is_clock("system.uptime"), is_clock("system.cpu.utilization")
     (True, False)
@@ -77,30 +77,30 @@ def is_clock(metric: str) -> bool:
 
 
 def sift(series: Series, most: Floats | None = None, restarts: Sequence[Window] = ()) -> Sifted:
-    """The series without what cannot be. ``most`` is the most that can have been counted up to each reading since the
-    one before (inf where that is not known; shape of the series), ``restarts`` are stretches in which the device began
-    anew: a counter that falls in one was reset.
+    """The series without impossible readings. ``most`` is the most that can have been counted since the previous
+    reading (inf if unknown; one for each reading); ``restarts`` are stretches in which the device restarted: a counter
+    that falls in one was reset.
 
-    Set aside, of counters and of clocks (``is_clock``), which never fall and come back:
+    Counters and clocks (``is_clock``) never fall and come back. Set aside are:
 
-    * up and back: one to three readings above those that follow, which go on where those before them ended, at no
-      more than twice the fastest pace seen elsewhere;
-    * all bits set (2**31 - 1, 2**32 - 1, 2**64) at the first or the last reading, whatever it is next to;
-    * down and back up: one to three readings (0, or anything) below those before, and the next ones go on; of a clock
-      also exactly 0 at the last reading, which no device that has just begun anew is quick enough to show, and a first
-      reading from which it gains more than the time that passed;
-    * a step of 2**31, 2**32, 2**63 or 2**64 within the usual pace, or by more than ``most`` or than any device counts,
-      that is taken back, is the last reading, or stays. One that stays is taken out of all later readings; of a counter
-      of traffic, where it is no power of two, what was counted in it is not known (``increments`` has NaN there).
+    * up and back: one to three readings above those that follow, which continue where those before ended, at no more
+      than twice the fastest pace seen elsewhere;
+    * all bits set (2**31 - 1, 2**32 - 1, 2**64) at the first or the last reading;
+    * down and back up: one to three readings (0, or anything) below those before, after which it continues; for a clock
+      also exactly 0 at the last reading (no device that has just restarted is read that quickly), and a first reading
+      from which it gains more than the time that passed;
+    * a step of 2**31, 2**32, 2**63 or 2**64 within the usual pace, or above ``most`` or what any device counts, that is
+      taken back, is the last reading, or stays. A step that stays is subtracted from all later readings; if it is no
+      power of two, a traffic counter has NaN there (in ``increments``), since what it counted then is unknown.
 
-    A burst of real drops is a step that stays, of a size that can be: it is never set aside. Nor is a burst after which
-    the counter falls to where it can have come since a reset (0 -> 1000 -> 0): that was a burst and a reset. Of gauges:
-    up to three readings far outside of the metric's range, or of a size that no machine has, or beyond the readings on
-    both sides by 2**31 ... 2**64 exactly.
+    A burst of real drops is a possible step that stays and is never set aside. Nor is a burst after which the counter
+    falls to a value that it can have reached since a reset (0 -> 1000 -> 0): that was a burst and a reset. For gauges:
+    up to three readings far outside of the metric's range or larger than any machine has, and readings above both
+    neighbours by exactly 2**31 ... 2**64.
 
-    What it gets wrong: a counter that stands at 1 to 3, falls to 0 and is back at once was misread or was reset and
-    counted the same number again; it is set aside as unsure. A first reading of 0 cannot be known from a counter that
-    began then, so what follows counts. A garbled reading of a size that can be, before a fall to 0, counts as a burst.
+    What it gets wrong: a counter at 1 to 3 that falls to 0 and is back at once was misread, or was reset and counted
+    the same number again; it is set aside as unsure. A first reading of 0 cannot be told from a counter that began
+    then, so what follows counts. A wrong reading of possible size before a fall to 0 counts as a burst.
 
     >>> from soakwatch_rules.signals import counter
     >>> drops = counter("queue.dropped", np.zeros(9, dtype=np.int64), 60.0, start=100)
@@ -124,14 +124,14 @@ def sift(series: Series, most: Floats | None = None, restarts: Sequence[Window] 
 
 @dataclass(slots=True, eq=False)
 class _Counter:
-    """A counter while it is sifted: finite readings, the steps between them, the pace, and the verdict on each."""
+    """A counter during the check: finite readings, the steps between them, the pace, and which readings are bad."""
 
     clock: bool
-    traffic: bool  # what goes through: nothing counted is as wrong as too much
+    traffic: bool  # forwarded traffic: a step counted as zero would be as wrong as one that is too large
     at: Floats
     value: Floats
     most: Floats
-    again: NDArray[np.bool_]  # at the later reading of a step during which the device began anew
+    again: NDArray[np.bool_]  # at the later reading of a step during which the device restarted
     pace: float
     bad: NDArray[np.bool_]
     odd: list[Odd]
@@ -139,17 +139,16 @@ class _Counter:
     time_ns: NDArray[np.int64]
 
     def allowed(self, first: int, last: int) -> float:
-        """What may have been counted between two readings."""
+        """The most that may have been counted between two readings."""
         return _SLACK * self.pace * float(self.at[last] - self.at[first]) + 1.0
 
     def could_be_reset(self, last: int) -> bool:
-        """Whether the counter can stand where it does at ``last`` had it been reset since the reading before, or stood
-        at 0 there."""
+        """Whether the value at ``last`` can have been counted since a reset after the previous reading, or from 0."""
         high = float(self.value[last])
         return high < _FEW or high <= self.allowed(last - 1, last)
 
     def begun_anew(self, first: int, last: int) -> bool:
-        """Whether the device is known to have begun anew between two readings."""
+        """Whether the device is known to have restarted between two readings."""
         return bool(self.again[first + 1 : last + 1].any())
 
 
@@ -172,7 +171,7 @@ def _of_counter(series: Series, most: Floats | None, restarts: Sequence[Window])
     for restart in restarts:
         again[1:] |= (time_ns[1:] >= restart.begin_ns) & (time_ns[:-1] <= restart.end_ns)
     near = np.convolve(falls, np.ones(2 * _LONGEST + 1), "full")[_LONGEST : _LONGEST + falls.size] > 0
-    if int(((steps > bound) & ~near).sum()) > _LONGEST:  # this source counts faster than is known of it
+    if int(((steps > bound) & ~near).sum()) > _LONGEST:  # this source really counts faster than the bound
         bound = np.full(bound.size, np.inf)
     pace = 1.0 if clock else _pace(steps, seconds, near)
     sifted = _Counter(
@@ -208,8 +207,7 @@ def _most_per_s(series: Series) -> float:
 
 
 def _pace(steps: Floats, seconds: Floats, near: NDArray[np.bool_]) -> float:
-    """The fastest that the counter counted where it is not ``near`` a fall; of one that falls all the time what is
-    usual there."""
+    """The fastest pace of the counter away from falls; for a counter that falls all the time, twice its median pace."""
     calm = ~near & (steps < _BIG)
     rates = steps[calm] / seconds[calm]
     if rates.size >= 0.5 * steps.size:
@@ -230,7 +228,8 @@ def _suspects(sifted: _Counter, steps: Floats, falls: NDArray[np.bool_]) -> list
 
 
 def _judge_fall(sifted: _Counter, place: int) -> None:
-    """Whether the readings before a fall were too high, or those from it on too low; else the counter was reset."""
+    """Sets aside the readings before a fall if they were too high, or those after it if too low; else it was a
+    reset."""
     if sifted.bad[place] or sifted.bad[place - 1]:
         return
     value = sifted.value
@@ -283,7 +282,7 @@ def _judge_fall(sifted: _Counter, place: int) -> None:
 
 
 def _judge_start(sifted: _Counter) -> None:
-    """Whether the first reading of a clock was too low: none gains more than the time that passes."""
+    """Sets aside a clock's first reading if the clock then gains more than the time that passes."""
     kept = np.flatnonzero(~sifted.bad)
     if kept.size < 2:
         return
@@ -293,7 +292,7 @@ def _judge_start(sifted: _Counter) -> None:
 
 
 def _judge_rises(sifted: _Counter) -> None:
-    """Steps that no device can have counted, of those that stayed."""
+    """Sets aside or subtracts steps that stayed and that no device can have counted."""
     kept = np.flatnonzero(~sifted.bad)
     steps = np.diff(sifted.value[kept])
     if kept.size > 1 and float(sifted.value[kept[-1]]) in _ONES and float(steps[-1]) > 0:
@@ -315,11 +314,11 @@ def _judge_rises(sifted: _Counter) -> None:
         amount = rise if mark is None else mark
         _take_out(sifted, place, -amount, Way.STAYED, sure=mark is not None)
         if mark is None and sifted.traffic and sifted.value[before] > _FEW:
-            sifted.shift[place:] -= 1.0  # a fall by 1 is no count: what went through then is not known
+            sifted.shift[place:] -= 1.0  # a fall by 1 is no count, so this step becomes unknown instead of zero
 
 
 def _too_much(sifted: _Counter, before: int, place: int) -> bool:
-    """Whether a rise is more than can have been counted, or one of 2**32 and the like."""
+    """Whether a rise exceeds what can have been counted, or is a power of two such as 2**32."""
     rise = float(sifted.value[place] - sifted.value[before])
     bound = float(sifted.most[before + 1 : place + 1].sum())
     return _beyond(rise, sifted.allowed(before, place), bound)
@@ -330,7 +329,7 @@ def _beyond(rise: float, allowed: float, most: float) -> bool:
 
 
 def _mark_of(rise: float, allowed: float) -> float | None:
-    """The power of two that a rise is, but for what is usual there; None of any other, and of one that is usual."""
+    """The power of two that a rise equals, up to the usual count; None for other rises."""
     return next((mark for mark in _MARKS if abs(rise - mark) <= allowed and rise >= _FAR * allowed), None)
 
 
@@ -341,7 +340,7 @@ def _set_aside(sifted: _Counter, first: int, close: int, way: Way, amount: float
 
 
 def _take_out(sifted: _Counter, place: int, amount: float, way: Way, *, sure: bool) -> None:
-    """A step that stays: all later readings are moved by ``amount``."""
+    """Subtracts a step that stays: moves all later readings by ``amount``."""
     sifted.shift[place:] += amount
     at_ns = int(sifted.time_ns[place])
     sifted.odd.append(Odd(at_ns, at_ns, 1, way, abs(amount), sure))
@@ -350,7 +349,7 @@ def _take_out(sifted: _Counter, place: int, amount: float, way: Way, *, sure: bo
 def _shifted(
     value: NDArray[np.float64] | NDArray[np.int64] | NDArray[np.uint64], by: Floats
 ) -> NDArray[np.float64] | NDArray[np.int64]:
-    """The readings moved; whole numbers stay whole where they fit."""
+    """The readings moved; whole numbers stay whole if they fit."""
     moved: Floats = value.astype(np.float64) + by
     if value.dtype.kind == "f" or bool((np.abs(moved) >= 2.0**53).any()) or bool((value > 2**62).any()):
         return moved
@@ -387,7 +386,7 @@ def _of_gauge(series: Series) -> Sifted:
 
 
 def _stretches(series: Series, outside: NDArray[np.bool_]) -> Iterator[Odd]:
-    """Short stretches outside of the range: what is there for longer is how this source counts."""
+    """Short stretches outside of the range; longer ones are how this source counts."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], outside, [False]]).astype(np.int8))).reshape(-1, 2)
     for first, close in edges.tolist():
         if close - first <= _LONGEST:
@@ -396,7 +395,7 @@ def _stretches(series: Series, outside: NDArray[np.bool_]) -> Iterator[Odd]:
 
 
 def _marked(series: Series, big: NDArray[np.bool_]) -> Iterator[Odd]:
-    """Lone readings that lie above those on both sides by 2**32, 2**63 or 2**64."""
+    """Single readings that exceed both neighbours by 2**32, 2**63 or 2**64."""
     value = series.values
     with np.errstate(invalid="ignore", over="ignore"):
         rise, apart = value[1:-1] - (value[:-2] + value[2:]) / 2, np.abs(value[2:] - value[:-2])

@@ -1,4 +1,4 @@
-"""Level, spread and slope that outliers do not move: median, scaled median absolute deviation, Theil and Sen."""
+"""Robust level, spread and slope: median, scaled median absolute deviation, Theil-Sen."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-_SOME: Final = 48  # values that the robust line is drawn through
+_SOME: Final = 48  # values through which the robust line is drawn
 _PARTS: Final = 400
 _LEAST: Final = 3
 MAD_TO_SIGMA = 1.4826
-"""Scale of the MAD of normal noise to its standard deviation (F. Hampel, JASA 69, 1974)."""
+"""Ratio of the standard deviation of normal noise to its MAD (F. Hampel, JASA 69, 1974)."""
 
 
 def robust(value: NDArray[np.float64]) -> tuple[float, float]:
-    """Median and robust sigma of at least one reading, in its unit; sigma is 0 where over half are equal.
+    """Median and robust sigma of at least one reading; sigma is 0 if over half are equal.
 
     >>> robust(np.array([1.0, 2.0, 3.0, 4.0, 1000.0]))
     (3.0, 1.4826)
@@ -25,11 +25,9 @@ def robust(value: NDArray[np.float64]) -> tuple[float, float]:
 
 
 def level_before_growth(value: NDArray[np.float64]) -> float:
-    """The level without the growth of the run: its median less half of what a robust straight line rises.
-
-    Never below the lowest block. The line is that of Theil and Sen on about 48 blocks; without it a leak would raise
-    the level that its tolerance is a share of.
-    """
+    """The level without the growth of the run: the median minus half of the rise of a robust line, at least the lowest
+    block. The line is Theil-Sen's on about 48 blocks; without this a leak would raise the level that its tolerance is a
+    share of."""
     middle, some = float(np.median(value)), value[:: max(1, value.size // _SOME)]
     values, other = np.triu_indices(some.size, 1)
     rise = float(np.median((some[other] - some[values]) / (other - values))) * some.size
@@ -37,18 +35,18 @@ def level_before_growth(value: NDArray[np.float64]) -> float:
 
 
 def net_change(value: NDArray[np.float64]) -> float:
-    """The change over a series: the median of its last sixteenth less that of its first."""
+    """The change over a series: the median of its last sixteenth minus that of its first."""
     some = max(1, value.size // 16)
     return float(np.median(value[-some:]) - np.median(value[:some]))
 
 
 def robust_slope(seconds: NDArray[np.float64], value: NDArray[np.float64]) -> float | None:
-    """The median slope of all pairs of readings, in the unit per second; None with fewer than three readings.
+    """The median slope of all pairs of readings, per second; None with fewer than three readings.
 
-    Of more than 400 readings the medians of 400 equal parts. Wrong for what grows in steps or falls back: of a saw of
-    few teeth it lies between the slope of a tooth and none. References: H. Theil, A rank-invariant method of linear and
-    polynomial regression analysis, 1950; P. K. Sen, Estimates of the regression coefficient based on Kendall's tau,
-    JASA 63, 1968.
+    More than 400 readings are replaced by the medians of 400 equal parts. Wrong for what grows in steps or falls back:
+    for a sawtooth with few teeth it lies between the slope of a tooth and none. References: H. Theil, A rank-invariant
+    method of linear and polynomial regression analysis, 1950; P. K. Sen, Estimates of the regression coefficient based
+    on Kendall's tau, JASA 63, 1968.
 
     >>> robust_slope(np.arange(5.0), np.array([0.0, 2.0, 4.0, 600.0, 8.0]))
     2.0

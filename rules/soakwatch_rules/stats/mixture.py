@@ -1,4 +1,4 @@
-"""Shape averaging: how likely is growth at the end of the run, over all shapes that the series may have."""
+"""Shape averaging: how likely is growth at the end of the run, over all shapes that a series may have."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from soakwatch_rules.stats.stairs import MAX_STEPS, chances, stairs
 
 Floats = NDArray[np.float64]
 
-_SHIFT: Final = 0.25  # prior probability of one more lasting step than the shape has
+_SHIFT: Final = 0.25  # prior probability of one lasting step more than the shape has
 _MIN_WEIGHT: Final = 1e-6
-_MAX_PARTS: Final = 300  # parts that are enough for an interval
+_MAX_PARTS: Final = 300  # parts that suffice for an interval
 _FREE: Final = np.array([family.free for family in FAMILIES])
 _TURNS: Final = np.array([family.turns for family in FAMILIES])
 _CYCLE: Final = [family.name for family in FAMILIES].index("cycle")
@@ -27,10 +27,11 @@ _SHIFTED: Final = tuple(i for i, family in enumerate(FAMILIES) if family.shift)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mixture:
-    """Weights and, for each part, the slope at the end of the run (per run) as a Student t: middle, scale, freedom.
+    """The parts of the mixture: weights, and the slope at the end of the run (per run) as Student's t: middle, scale,
+    freedom.
 
-    ``family`` indexes FAMILIES; ``bends`` tells where its shape bends (share of the run); ``steepest`` is the steepest
-    slope of a cycle (0 for other shapes); ``correlation`` is the mean over the parts.
+    ``family`` indexes FAMILIES; ``bends`` is where a shape bends (share of the run); ``steepest`` the steepest slope of
+    a cycle (0 for other shapes); ``correlation`` the mean over the parts.
     """
 
     weight: Floats
@@ -43,37 +44,38 @@ class Mixture:
     correlation: float
 
     def above(self, limit: float) -> tuple[float, float, float]:
-        """P(slope at the end > limit): over all shapes, over those whose slope at the end is fitted, and for one such.
+        """P(slope at the end > limit): over all shapes; among shapes whose end slope is fitted; and the share of the
+        first that these hold.
 
-        The second is without the prior weight of the shapes that rest: short and noisy readings do not speak
-        against those, which is no evidence that nothing grows. The third is the share of the first that they hold: what
-        comes to rest later may be steep at the end, but a straight line is no witness of it.
+        The second ignores the prior weight of shapes that come to rest: short, noisy readings do not exclude those,
+        which is no evidence that nothing grows. The third matters because what rests later may still be steep at the
+        end, and a straight line cannot tell it from growth.
         """
         each, free = self._each(limit), _FREE[self.family]
         total, open_ended = float(self.weight[free].sum()), float(each[free].sum())
         return min(1.0, float(each.sum())), min(1.0, open_ended / total) if total > 0 else 0.0, min(1.0, open_ended)
 
     def without(self, name: str, limit: float) -> float:
-        """P(slope at the end > limit) over the shapes of the other families; 0 where these have no weight."""
+        """P(slope at the end > limit) over the other families; 0 if these have no weight."""
         others = self.family != [family.name for family in FAMILIES].index(name)
         total = float(self.weight[others].sum())
         return float(self._each(limit)[others].sum()) / total if total > 0 else 0.0
 
     def _each(self, limit: float) -> Floats:
-        """Of each part, its weight times P(slope at the end > limit)."""
+        """For each part, its weight times P(slope at the end > limit)."""
         known = self.scale > 0
         off = np.clip((self.middle - limit) / np.where(known, self.scale, 1.0), -1e6, 1e6)
         result: Floats = self.weight * np.where(known, student_cdf(self.freedom, off), self.middle > limit)
         return result
 
     def blur(self) -> float:
-        """The standard error of a slope at the end that is fitted: root mean square over the shapes that fit one."""
+        """The standard error of a fitted end slope: root mean square over the shapes that fit one."""
         free = _FREE[self.family]
         total = float(self.weight[free].sum())
         return float(np.sqrt(self.weight[free] @ self.scale[free] ** 2 / total)) if total > 0 else 0.0
 
     def turning(self, limit: float, small: float = 0.0) -> float:
-        """Weight of cycles about as long as the run that are steeper than the limit somewhere, and swing by more than
+        """The weight of cycles about as long as the run that exceed the limit somewhere and swing by more than
         ``small`` from trough to peak."""
         return float(self.weight[self._turns(limit, small)].sum())
 
@@ -84,9 +86,9 @@ class Mixture:
         return result
 
     def came_back(self, limit: float, small: float, value: Floats) -> float:
-        """Weight of those cycles that were seen whole and end as high as they were one period earlier.
+        """The weight of those cycles that were seen whole and end no higher than one period earlier.
 
-        Whatever the form of a wave, its height one period apart is the same: what differs is growth.
+        A wave of any form has the same height one period apart; a difference is growth.
         """
         some, n = max(2, value.size // 32), value.size
         last = float(value[-some:].mean())
@@ -101,7 +103,7 @@ class Mixture:
         return float(self.weight[turns & came[which]].sum())
 
     def quantiles(self, low: float, high: float) -> tuple[float, float]:
-        """Two quantiles of the slope, by bisection; each part as a normal of the same spread."""
+        """Two quantiles of the slope, by bisection; each part is approximated by a normal of the same spread."""
         heavy = np.argsort(-self.weight, kind="stable")[:_MAX_PARTS]
         weight, middle = self.weight[heavy] / self.weight[heavy].sum(), self.middle[heavy]
         freedom = np.maximum(self.freedom[heavy], 3.0)
@@ -130,11 +132,11 @@ class Mixture:
 
 
 def mixture(value: Floats, *, resolution: float = 0.0, quantum: float = 0.0, shifts: bool = True) -> Mixture:
-    """Averages over all shapes and error correlations for evenly spaced values (at least 16, of any unit).
+    """Averages over all shapes and error correlations for evenly spaced values (at least 16, in any unit).
 
-    weight = prior · exp(-BIC/2), with the likelihood of normal AR(1) errors. ``resolution`` is an error (standard
-    deviation) that the values have at least, so that a fit without any error does not become certain; ``quantum`` the
-    step of the readings.
+    weight = prior · exp(-BIC/2), with the likelihood of normal AR(1) errors. ``resolution`` is the least error
+    (standard deviation) of the values, so that an exact fit does not become certain; ``quantum`` is the step of the
+    readings.
     """
     n, shapes = value.size, table(value.size)
     y = value - float(np.median(value))
@@ -173,7 +175,7 @@ def mixture(value: Floats, *, resolution: float = 0.0, quantum: float = 0.0, shi
 def _with_shift(
     table: Table, white: Floats, seen: Floats, rest: Floats, score: Floats, floor: float
 ) -> tuple[Floats, ...]:
-    """The heaviest shape of each family with one more lasting step at each place."""
+    """The heaviest shape of each family with one more lasting step, at each place."""
     n = white.shape[1]
     best = []
     for index in _SHIFTED:
@@ -196,7 +198,7 @@ def _with_shift(
     k = (table.columns[heads] + 2)[None, :, None]
     freedom = np.maximum(n - k - 1.0, 1.0)
     scale = np.sqrt((table.variance[:, heads, None] + crossed**2 / size) * spare / freedom)
-    # the family's whole prior, spread over the places of the step
+    # the family's whole prior, divided over the places of the step
     sizes = np.bincount(table.family)[table.family[heads]]
     prior = table.prior[heads] + np.log(sizes) - np.log(size.shape[2]) + np.log(_SHIFT)
     memory = 0.5 * np.log(1 - RHO**2)[:, None, None]
@@ -227,7 +229,7 @@ def _with_shift(
 
 
 def _stairs(table: Table, white: Floats, total: Floats, floor: float, quantum: float) -> Iterator[tuple[Floats, ...]]:
-    """Two steps and more, each number with its share of the family's prior, spread over all places of the steps."""
+    """Two to six steps; each number has its share of the family's prior, divided over all places of the steps."""
     n, places = white.shape[1], table.steps.shape[1]
     weights = np.array([family.prior for family in FAMILIES])
     prior = float(np.log(weights[_STAIRS] / weights.sum() / (MAX_STEPS - 1)))

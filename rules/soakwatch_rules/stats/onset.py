@@ -1,4 +1,4 @@
-"""Onset: from when on a series grows that was flat before."""
+"""Onset: when a series that was flat began to grow."""
 
 from __future__ import annotations
 
@@ -15,21 +15,22 @@ Floats = NDArray[np.float64]
 
 _BLOCKS: Final = 240
 _LEAST: Final = 24
-_EDGE: Final = 0.04  # of the stretch: what begins earlier began with it
+_EDGE: Final = 0.04  # share of the stretch: growth that begins earlier began with it
 _LATEST: Final = 0.97
-_FLAT: Final = 0.2  # a slope before the bend of less than this share of that behind it is none
-_STEP: Final = 0.7  # of what a bend leaves: a series that a step leaves less of changed at once
-_BETTER: Final = 0.85  # of a straight line's squares: a bend that leaves more than this is none
+_FLAT: Final = 0.2  # a slope before the bend below this share of the one after it is flat
+_STEP: Final = 0.7  # share of a bend's squares: if a step leaves less, the series changed at once
+_BETTER: Final = 0.85  # share of a straight line's squares: a bend must leave less
 
 
 def onset_s(time_s: Floats, value: Floats) -> float | None:
-    """When a series that grows began to, in seconds of ``time_s``: its first where it grew from there, None where that
-    is not known. Of one that changed at once, as a step fits it far better than any bend: when it did.
+    """When a growing series began to grow, in seconds of ``time_s``: its first reading if it grew from there, None if
+    unknown. If a step fits far better than any bend, when it stepped.
 
     Medians of up to 240 blocks; of all lines with one bend the one with the least squares, if it is flat before the
     bend and leaves at most .85 of what a straight line leaves. Of 413 seeded leaks of 2 to 100 % in noise of .2 to 2 %
-    that remembers 20 min (24 h at 60 s) 402 had a moment, 90 % of them within .9 % of the stretch; of 87 that leaked
-    from the begin all had the first reading. It knows none where a warm-up comes before the growth: that is not flat.
+    with a correlation of 20 min (24 h at 60 s) 402 had a moment, 90 % of them within .9 % of the stretch; of 87 that
+    leaked from the start all had the first reading. If a warm-up precedes the growth it is None, since that is not
+    flat.
 
     >>> at = np.arange(0.0, 86_400.0, 60.0)
     >>> onset_s(at, 100.0 + np.maximum(at - 20_000.0, 0.0) * 0.01)
@@ -76,14 +77,14 @@ def onset_s(time_s: Floats, value: Floats) -> float | None:
 
 
 def _left(basis: Floats, y: Floats) -> tuple[float, Floats]:
-    """The squares that a fit leaves, and its coefficients."""
+    """The sum of squares that a fit leaves, and its coefficients."""
     found, *_ = np.linalg.lstsq(basis.T, y, rcond=None)
     rest = y - basis.T @ found
     return float(rest @ rest), np.asarray(found, dtype=np.float64)
 
 
 def onset_of(series: Series) -> Iterator[Onset]:
-    """The fact that a series grows since a moment, or from its first reading on; none where that is not known."""
+    """The fact since when a series grows (or that it did from its first reading); none if unknown."""
     if len(series) < _LEAST:
         return
     first_ns = int(series.time_ns[0])

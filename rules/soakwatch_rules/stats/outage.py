@@ -12,23 +12,23 @@ from soakwatch_model.window import Window
 
 Floats = NDArray[np.float64]
 
-_SIGMAS = 5.0  # of the calm before, above which a bin lost something
-_SEARCHED = 1.3  # times that for the sum over the bins that lost most: they were searched for among all
+_SIGMAS = 5.0  # of the calm, above which a bin lost something
+_SEARCHED = 1.3  # factor on the error of a sum over the bins that lost most, since they were selected
 _SHARE = 0.005  # of what was sent in a bin
-_MIN_LOST = 2.0  # packets: one or two are on their way when counters are read
+_MIN_LOST = 2.0  # packets: one or two are in flight when counters are read
 _CALM_BINS = 3
 _LATE_S = 1.0
-_SOME = 0.5  # packets: less is a count that was read a little earlier than another
-_NEAR = 2  # bins about a stretch in which what was queued still comes back
-_ALL = 0.9  # of what was sent: as much is lost in a full stop
-_IDLE = 0.5  # of the rate before: less than that was sent
+_SOME = 0.5  # packets: less comes from counters that were read at slightly different times
+_NEAR = 2  # bins around a span in which queued packets still arrive
+_ALL = 0.9  # share of what was sent that a full stop loses
+_IDLE = 0.5  # share of the rate before: below it the generator sent less
 _MAD_TO_SIGMA = 1.4826
-_RARE = 0.98  # of the bins of the calm: what more of them lose is how the rate scatters
+_RARE = 0.98  # quantile of the calm bins' losses that counts as scatter
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bins:
-    """What was sent and lost between neighbouring ``edges_ns``; NaN where it is not known."""
+    """What was sent and lost between neighbouring ``edges_ns``; NaN if unknown."""
 
     edges_ns: NDArray[np.int64]
     sent: Floats
@@ -36,11 +36,11 @@ class Bins:
 
     @property
     def seconds(self) -> Floats:
-        """How long each bin is."""
+        """The length of each bin in seconds."""
         return np.asarray(np.diff(self.edges_ns) * 1e-9, dtype=np.float64)
 
     def within(self, window: Window) -> Bins:
-        """The bins that lie in a stretch as a whole."""
+        """The bins that lie entirely in a window."""
         first = int(np.searchsorted(self.edges_ns, window.begin_ns))
         last = max(first, int(np.searchsorted(self.edges_ns, window.end_ns, side="right")) - 1)
         return Bins(self.edges_ns[first : last + 1], self.sent[first:last], self.lost[first:last])
@@ -48,10 +48,10 @@ class Bins:
 
 @dataclass(frozen=True, slots=True)
 class DownTime:
-    """A time known from readings: at least ``low_s``, at most ``high_s``, which is all of ``window``.
+    """A time down as known from readings: at least ``low_s``, at most ``high_s``, which is all of ``window``.
 
-    ``over`` is False where the last reading still was down. ``likely_s`` is where in the first and in the last reading
-    the edges lie, by the share that each lost; without it the middle is taken.
+    ``over`` is False if the last reading was still down. ``likely_s`` places the edges within the first and the last
+    reading by the share that each lost; without it the middle is taken.
     """
 
     window: Window
@@ -62,28 +62,28 @@ class DownTime:
 
     @property
     def seconds(self) -> float:
-        """The likely length, else the middle."""
+        """The likely length, else the middle of the bounds."""
         return (self.low_s + self.high_s) / 2 if self.likely_s is None else self.likely_s
 
     @property
     def down_ns(self) -> int:
-        """The last time at which it surely was down: the last reading but one, for a span within one its begin."""
+        """The last time at which it was certainly down: the last reading but one; in a span within one, its begin."""
         return self.window.end_ns - round((self.error_s if self.low_s > 0 else 2 * self.error_s) * 1e9) * self.over
 
     @property
     def error_s(self) -> float:
-        """Half of the difference: about one distance of readings."""
+        """Half of the difference of the bounds: about one distance of readings."""
         return (self.high_s - self.low_s) / 2
 
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """What an event cost. ``lost`` at ``rate`` a second makes ``loss_s`` seconds (RFC 2544 section 26, RFC 6201: lost
-    frames over the offered rate), true to ± ``loss_error_s``; ``spans`` are the same by time stamps.
+    """What an event cost: ``lost`` at ``rate`` per second makes ``loss_s`` ± ``loss_error_s`` seconds (RFC 2544 section
+    26, RFC 6201: lost frames over the offered rate); ``spans`` are the same by time stamps.
 
-    ``share`` is the lost share within the spans, None without one that is longer than two readings; ``unsent_s`` how
-    long under half of the rate before was sent; ``unseen_s`` what was not counted; ``step_s`` the distance of readings.
-    ``blind_s``: before it so much scattered that a full stop for a shorter time would not be seen; 0 where it would.
+    ``share`` is the lost share within the spans (None unless one is longer than two readings), ``unsent_s`` how long
+    under half of the rate before was sent, ``unseen_s`` what was not counted, ``step_s`` the distance of readings.
+    ``blind_s``: the calm scattered so much that a shorter full stop would not be seen; 0 if any would.
     """
 
     lost: float
@@ -99,34 +99,35 @@ class Outage:
 
     @property
     def time_s(self) -> float:
-        """All spans together."""
+        """The total length of all spans."""
         return sum(span.seconds for span in self.spans)
 
     @property
     def time_error_s(self) -> float:
-        """How far off that may be; without a span, a reading's distance."""
+        """The error of that; without a span, a distance of readings."""
         return sum(span.error_s for span in self.spans) or self.step_s
 
     @property
     def over(self) -> bool:
-        """Whether it came back."""
+        """Whether everything came back."""
         return all(span.over for span in self.spans)
 
 
 def outage(calm: Bins, observed: Bins, least_share: float = _SHARE) -> Outage | None:
-    """The outage in ``observed``; ``calm`` is what is lost without it. None where nothing is known to be sent.
+    """The outage in ``observed``; ``calm`` shows what is lost without it. None if nothing is known to be sent.
 
-    A bin lost something if its loss beyond the usual share is above 5 sigma of the calm (by its MAD) and
-    what one in fifty of its bins loses, ``least_share``
-    of what was sent, and two, and if that was not only late: back within a second, or a reading; bins in a row that
-    lost nine tenths are held against the scatter together. Neighbouring bins
-    that did are one span: it began in the first and ended in the last, so by time stamps it lasts from the end of the
-    first to the begin of the last at least. Of these two it takes the share that they lost of what the bins between
-    them did (without any: of all that is sent), and as much of the bins beside it, where usually nothing is lost: the
-    middle would be wrong by half a bin wherever outage and readings keep step. Lost is summed up over all that was
-    ``observed``; with a usual loss, or scatter, over the spans and two bins more. Of counts that scatter as chance has
-    it (Poisson, 10, 100, 1,000 a second for 175 s) 1.2, .3, .2 % of 600 seem to lose more than the error without any
-    loss; a full stop of 4 s is seen in 97, 100, 100 %, of 2 s in 32, 100, 100 %.
+    A bin lost something if its loss beyond the usual share exceeds 5 sigma of the calm (by its MAD, and the loss of one
+    calm bin in fifty), ``least_share`` of what was sent, and two packets, and was not merely late, that is back within
+    a second or one reading. Bins in a row that lost nine tenths are compared with the scatter together.
+
+    Neighbouring such bins are one span. It began in the first and ended in the last, so by time stamps it lasts at
+    least from the end of the first to the begin of the last. Of these two the share counts that they lost relative to
+    the bins between them (without any: to all that is sent), and likewise of the bins beside it if usually nothing is
+    lost; the middle would be wrong by half a bin if outage and readings keep step. Lost is summed over all
+    ``observed``; with a usual loss or scatter, over the spans and two bins around.
+
+    For counts with random scatter (Poisson, 10, 100, 1,000 a second for 175 s) 1.2, .3, .2 % of 600 seem to lose more
+    than the error without any loss; a full stop of 4 s is seen in 97, 100, 100 %, of 2 s in 32, 100, 100 %.
 
     >>> at, sent = np.arange(101) * 10**9, np.full(100, 1000.0)
     >>> lost = np.zeros(100)
@@ -155,9 +156,8 @@ def outage(calm: Bins, observed: Bins, least_share: float = _SHARE) -> Outage | 
     sent_s = float(width[lossy].sum())
     offered = float(observed.sent[lossy].sum()) / sent_s if sent_s > 0 else 0.0
     offered = offered if offered > 0 else rate or float(observed.sent[known].sum() / width[known].sum())
-    here[here.size - _ahead(observed) :] &= lossy[
-        here.size - _ahead(observed) :
-    ]  # what is under way at the end is not lost
+    # packets in flight at the end are not lost
+    here[here.size - _ahead(observed) :] &= lossy[here.size - _ahead(observed) :]
     lost = max(0.0, float(kept[here].sum()))
     error = max(_MIN_LOST, _SEARCHED * _SIGMAS * sigma * math.sqrt(max(int(here.sum()), 1)))
     thin = known & (observed.sent < _IDLE * rate * width)
@@ -176,7 +176,7 @@ def outage(calm: Bins, observed: Bins, least_share: float = _SHARE) -> Outage | 
 
 
 def _stood(observed: Bins, known: NDArray[np.bool_], lost: Floats, limit: Floats) -> NDArray[np.bool_]:
-    """Bins in a row that lost nearly all: together they are above the scatter that no single one exceeds."""
+    """Bins in a row that lost nearly everything and together exceed a scatter that no single one exceeds."""
     result = np.zeros(known.size, dtype=np.bool_)
     still = known & (lost >= _ALL * observed.sent) & (observed.sent > 0)
     edge = np.flatnonzero(np.diff(np.concatenate([[False], still, [False]]).astype(np.int8))).reshape(-1, 2)
@@ -187,7 +187,7 @@ def _stood(observed: Bins, known: NDArray[np.bool_], lost: Floats, limit: Floats
 
 
 def _blind_s(observed: Bins, known: NDArray[np.bool_], sigma: float) -> float:
-    """How long a full stop has to last to be above the scatter; 0 where one bin is."""
+    """How long a full stop must last to exceed the scatter, in seconds; 0 if one bin does."""
     usual = float(np.median(observed.sent[known]))
     if usual <= 0 or _SIGMAS * sigma < _ALL * usual:
         return 0.0
@@ -195,7 +195,7 @@ def _blind_s(observed: Bins, known: NDArray[np.bool_], sigma: float) -> float:
 
 
 def _usual(calm: Bins) -> tuple[float, float, float]:
-    """What is lost without an outage: its share, the scatter of a bin about it, and the rate sent; 0 where unknown."""
+    """The usual loss in the calm: its share, its scatter per bin, and the rate sent; 0 if unknown."""
     good = np.isfinite(calm.sent) & np.isfinite(calm.lost) & (calm.sent > 0)
     if int(good.sum()) < _CALM_BINS:
         return 0.0, 0.0, 0.0
@@ -203,18 +203,18 @@ def _usual(calm: Bins) -> tuple[float, float, float]:
     share = max(0.0, float(np.median(lost / sent)))
     beyond = np.where(np.isfinite(calm.lost - share * calm.sent), calm.lost - share * calm.sent, 0.0)
     kept = np.abs(settled(beyond, calm)[good])
-    # Of a slow, uneven rate most bins lose nothing for good, and some do again and again: the median sees none of them.
+    # At a slow, uneven rate most bins lose nothing and some repeatedly lose a little, which the median does not see.
     sigma = max(_MAD_TO_SIGMA * float(np.median(kept)), float(np.quantile(kept, _RARE)) / _SIGMAS)
     return share, sigma, float(np.median(sent / calm.seconds[good]))
 
 
 def _ahead(bins: Bins) -> int:
-    """In how many bins what is late comes back."""
+    """The number of bins within which late packets come back."""
     return min(bins.sent.size, max(1, round(_LATE_S / max(float(np.median(bins.seconds)), 1e-3))))
 
 
 def settled(beyond: Floats, bins: Bins) -> Floats:
-    """What each bin lost for good: less what came back within a second (a reading at least), for it was only late."""
+    """What each bin lost for good: minus what came back within a second (at least a reading), which was only late."""
     if not beyond.size:
         return beyond
     ahead = _ahead(bins)
@@ -227,8 +227,8 @@ def settled(beyond: Floats, bins: Bins) -> Floats:
 def _spans(
     observed: Bins, lossy: NDArray[np.bool_], edge: NDArray[np.bool_], lost: Floats, whole: float
 ) -> tuple[DownTime, ...]:
-    """One for each run of ``lossy`` bins, with what the bins beside it lost that ``edge`` allows; ``whole`` is the
-    share that may be lost beyond what is lost usually."""
+    """A span for each run of ``lossy`` bins, extended by what the bins beside it lost if ``edge`` allows; ``whole`` is
+    the share that can be lost beyond the usual loss."""
     turn = np.diff(lossy.astype(np.int8), prepend=0, append=0)
     width, positions = observed.seconds, observed.edges_ns
     result: list[DownTime] = []
@@ -255,14 +255,14 @@ def _spans(
 
 
 def _within(observed: Bins, lossy: NDArray[np.bool_]) -> float | None:
-    """The lost share of the bins that lie inside of a span: between its first and its last."""
+    """The lost share of the bins inside of spans, without their first and last bins; None if there are none."""
     inner = lossy & np.append(False, lossy[:-1]) & np.append(lossy[1:], False)
     sent = float(observed.sent[inner].sum())
     return min(1.0, float(observed.lost[inner].sum()) / sent) if sent > 0 else None
 
 
 def silent(time_ns: NDArray[np.int64], up: Floats, window: Window) -> tuple[DownTime, ...]:
-    """Where a peer did not answer: from the last answer before to the first one after, at most.
+    """The times in which a peer did not answer, at most from the last answer before to the first after.
 
     >>> made = silent(np.arange(10) * 10**9, np.array([1, 1, 1, 0, 0, 0, 1, 1, 1, 1.0]), Window(0, 10**10))
     >>> [(span.seconds, span.low_s, span.high_s) for span in made]

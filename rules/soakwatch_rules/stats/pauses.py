@@ -1,6 +1,6 @@
 """Pauses: dips of a throughput, and whether the times of any events keep a period.
 
-``rhythm`` works on any list of times (the pauses of a garbage collector's log, silences of a source).
+``rhythm`` works on any list of times (pauses in a garbage collector's log, silences of a source).
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from soakwatch_rules.stats.distributions import gamma_cdf
 from soakwatch_rules.stats.level import MAD_TO_SIGMA
 
 MIN_INTERVALS = 8
-"""Intervals that a rhythm takes."""
+"""Intervals that a rhythm needs."""
 MIN_EVEN = 4
-"""Intervals that a rhythm takes which is so even that chance makes it in less than ``SURELY``."""
+"""Intervals needed by a rhythm so even that chance makes it with less than ``SURELY``."""
 SURELY = 0.0001
-_FINE = 20  # steps of an interval: coarser ones are even by themselves
+_FINE = 20  # reading distances in an interval: coarser intervals look even anyway
 REGULAR = 0.6
-"""Interquartile range of the intervals / their median below which events are periodic; of Poisson events it is 1.58."""
+"""Interquartile range / median of the intervals below which events are periodic; Poisson events have 1.58."""
 CHANCE = 0.01
-"""Probability below which intervals are too even to be those of independent events."""
-_MAX_INTERVAL = 3.0  # medians: longer intervals (a gap, a missed event) count as so long
+"""Probability below which intervals are too even for independent events."""
+_MAX_INTERVAL = 3.0  # medians: longer intervals (a gap, a missed event) are cut to this
 _PER_MEDIAN = 1.2533  # standard error of a median in those of a mean, sqrt(pi / 2)
 _NORMAL_97 = 1.96
 _LEVEL_BLOCKS = 5  # a pause of up to two blocks does not become the level
@@ -31,7 +31,7 @@ _LEVEL_BLOCK_S = 900.0
 _LEVEL_READINGS = 16
 STILL = 0.05
 """Share of the level up to which a reading stands still."""
-_STAYS = 0.5  # that noise which has come so low is there a reading later as well; of AR(1) .9 it is a third
+_STAYS = 0.5  # probability that noise which came this low is there at the next reading too; a third for AR(1) .9
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Rhythm:
 
 @dataclass(frozen=True, slots=True)
 class Dip:
-    """Readings [open, close) below the level; ``lost_s`` is what was not carried, in seconds at the level."""
+    """Readings [open, close) below the level; ``lost_s`` is the carried traffic missing, in seconds at the level."""
 
     open: int
     close: int
@@ -59,10 +59,10 @@ class Dip:
 def rhythm(at_s: NDArray[np.float64], *, apart_s: float | None = None) -> Rhythm | None:
     """The rhythm of events at these times (any order; equal times are one event); None with under two of them.
 
-    Periodic if there are 8 intervals, their interquartile range is below 0.6 medians, and intervals of independent
-    events (exponential ones) would be as even in less than 1 %: the range alone calls 7 % of nine Poisson events
-    periodic, both together 0.9 % (4000 seeds), and jitter of 10 % is still found always. Where the times are known to
-    ``apart_s``, 4 intervals are enough which chance makes as even in less than 0.01 %, of at least 20 such steps each.
+    Periodic if there are 8 intervals, their interquartile range is below 0.6 medians, and independent events
+    (exponential intervals) would be as even in less than 1 %. The range alone calls 7 % of nine Poisson events
+    periodic, both together 0.9 % (4000 seeds); jitter of 10 % is still always found. If the times are known to
+    ``apart_s``, 4 intervals of at least 20 such steps suffice that chance makes as even in less than 0.01 %.
 
     >>> made = rhythm(np.array([0.0, 61, 119, 180, 241, 300, 362, 420, 480]))
     >>> made.periodic, made.period_s
@@ -83,11 +83,11 @@ def rhythm(at_s: NDArray[np.float64], *, apart_s: float | None = None) -> Rhythm
 
 
 def by_chance(apart: NDArray[np.float64]) -> float:
-    """The probability that positive intervals of independent events are as even as these (two or more).
+    """The probability that intervals (two or more, positive) of independent events are as even as these.
 
-    Moran's statistic, the log of the mean less the mean of the logs, by Bartlett's chi-square (P. Moran, The random
-    division of an interval II, JRSS B 13, 1951). Intervals over three medians count as three, so that one gap does
-    not hide a rhythm.
+    Moran's statistic, the log of the mean minus the mean of the logs, by Bartlett's chi-square (P. Moran, The random
+    division of an interval II, JRSS B 13, 1951). Intervals over three medians count as three, so that one gap does not
+    hide a rhythm.
     """
     kept, n = np.minimum(apart / np.median(apart), _MAX_INTERVAL), apart.size
     uneven = max(0.0, float(np.log(np.mean(kept)) - np.mean(np.log(kept))))
@@ -95,17 +95,17 @@ def by_chance(apart: NDArray[np.float64]) -> float:
 
 
 def running_level(value: NDArray[np.float64], apart_s: float) -> NDArray[np.float64]:
-    """The level at each reading: median of the medians of five blocks of 15 min (at least 16 readings) around it.
+    """The level at each reading: the median of the medians of five blocks of 15 min (at least 16 readings) around it.
 
-    It follows a daily wave and not a pause of under half an hour. In the last half an hour at either end it stays
-    behind such a wave.
+    It follows a daily wave but no pause under half an hour. Within half an hour of either end it lags such a wave.
     """
     size = max(_LEVEL_READINGS, round(_LEVEL_BLOCK_S / apart_s) if apart_s > 0 else _LEVEL_READINGS)
     number = value.size // size
     if number < _LEVEL_BLOCKS:
         return np.full(value.size, float(np.median(value)) if value.size else 0.0)
     middles = np.median(value[: number * size].reshape(number, size), axis=1)
-    # At the edges the five blocks nearest: mirrored ones would count a slump there twice, and make it the level.
+    # At the edges the nearest five blocks are used: mirrored ones would count a slump there twice and make it the
+    # level.
     first = np.clip(np.arange(number) - _LEVEL_BLOCKS // 2, 0, number - _LEVEL_BLOCKS)
     smooth = np.median(np.lib.stride_tricks.sliding_window_view(middles, _LEVEL_BLOCKS)[first], axis=1)
     level: NDArray[np.float64] = np.interp(np.arange(value.size), (np.arange(number) + 0.5) * size, smooth)
@@ -113,7 +113,7 @@ def running_level(value: NDArray[np.float64], apart_s: float) -> NDArray[np.floa
 
 
 def level_without(rate: NDArray[np.float64], apart_s: float, without: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """The running level at each reading, of those that are not left out; 0 where all are."""
+    """The running level at each reading, computed without the readings left out; 0 if all are."""
     kept = np.flatnonzero(~without)
     if kept.size == rate.size or not kept.size:
         return running_level(rate, apart_s) if kept.size else np.zeros(rate.size)
@@ -122,12 +122,12 @@ def level_without(rate: NDArray[np.float64], apart_s: float, without: NDArray[np
 
 
 def standstills(rate: NDArray[np.float64], apart_s: float) -> NDArray[np.bool_]:
-    """Which readings belong to a standstill: a run of readings of at most ``STILL`` of what is carried otherwise.
+    """Which readings belong to a standstill: a run of readings of at most ``STILL`` of the level.
 
     However much a throughput scatters, it does not stand still for long by chance. Of n readings a run of k counts if
-    n·p·q^(k-1) < 1 %, where p is the share that stands still outside of such runs (with all runs first, then without
-    those found, until no more are) and q the larger of p and one half. Eight readings at least; a throughput that has
-    a request now and then (p near 1) has none.
+    n·p·q^(k-1) < 1 %, where p is the share of still readings outside of such runs (found iteratively, starting with all
+    runs) and q the larger of p and one half. It takes at least eight readings; a throughput with a request now and then
+    (p near 1) has none.
 
     >>> standstills(np.array([9.0, 14, 4, 8, 15, 3] * 5 + [0.0] * 20 + [5, 12.0]), 1.0).nonzero()[0][[0, -1]].tolist()
     [30, 49]
@@ -149,10 +149,10 @@ def standstills(rate: NDArray[np.float64], apart_s: float) -> NDArray[np.bool_]:
 
 
 def dips(below: NDArray[np.float64], cover_s: NDArray[np.float64], deep: float, sigma: float) -> tuple[Dip, ...]:
-    """Runs of readings that lie at least ``deep`` below the level; ``below`` is 1 - value / level.
+    """Runs of readings at least ``deep`` below the level; ``below`` is 1 - value / level.
 
-    A run ends with the first reading less than half as deep. The readings at its two sides, in which a pause may
-    have begun or ended, add to what was lost where they lie over three sigmas below.
+    A run ends with the first reading less than half as deep. The readings at both sides, in which a pause may have
+    begun or ended, add to the loss if they lie over three sigmas below.
 
     >>> [(d.open, d.close, d.lost_s) for d in dips(np.array([0, 0, 0.5, 1, 1, 0.25, 0]), np.ones(7), 0.4, 0.01)]
     [(2, 5, 2.75)]

@@ -1,4 +1,4 @@
-"""What was released within a run: abrupt falls that last, of which growth since then may be a part."""
+"""Releases within a run: lasting abrupt falls, which may make growth since then part of a sawtooth."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from soakwatch_rules.stats.falls import abrupt, climb_of, off_line, places, stee
 
 Floats = NDArray[np.float64]
 
-_LASTING: Final = 0.75  # of a fall, by which the medians before and after it differ
-_CLIMB: Final = 0.5  # correlation with time of what climbs
+_LASTING: Final = 0.75  # share of a fall by which the medians before and after it must differ
+_CLIMB: Final = 0.5  # correlation with time of a climb
 _BLURRED: Final = 3.0  # blocks of climb by which two peaks may differ
-_CLIMBED: Final = 0.05  # of the run, that a climb before a release takes at least
-_MADE_UP: Final = 0.5  # of a release, that had grown before it in the run
+_CLIMBED: Final = 0.05  # share of the run that a climb before a release takes at least
+_MADE_UP: Final = 0.5  # share of a release that must have grown before it in the run
 _RARE: Final = 2  # releases; more are a habit
-_ALIKE: Final = 0.5  # of the climb after a release, that the climb before it has at least
-_STRAIGHT: Final = 0.12  # of a release: what a straight line may leave of the climb before it
+_ALIKE: Final = 0.5  # least slope of the climb before a release, as a share of the climb after it
+_STRAIGHT: Final = 0.12  # share of a release that a straight line may leave of the climb before it
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A lasting abrupt fall: its block, its height, and whether it took all that had come before at the same pace."""
+    """A lasting abrupt fall: its block, its height, and whether it took back all earlier growth at the same pace."""
 
     index: int
     height: float
@@ -32,13 +32,13 @@ class Release:
 
 
 def released(value: Floats, allowed: float = 0.0) -> Release | None:
-    """The last lasting abrupt fall whose height the end has not regained, None where there is none.
+    """The last lasting abrupt fall whose height the end has not reached again; None if there is none.
 
-    What grows since then may be the climb of a long sawtooth: a cache flush, a rotation, a full collection. Heights are
-    medians of a sixteenth of the blocks, so that a single block is neither a peak nor a fall, and a job that came and
-    went is no fall; ``allowed`` is the growth a block by which a later peak may be higher. The release was ``whole`` if
-    it fell as low as the run had been before it (but for what is allowed), from a climb at least half as steep as the
-    one after it: then it is a sawtooth that was seen once.
+    Growth since then may be the climb of a long sawtooth: a cache flush, a rotation, a full collection. Heights are
+    medians of a sixteenth of the blocks, so that a single block is neither a peak nor a fall, and the end of a job is
+    no fall. ``allowed`` is the growth per block by which a later peak may be higher. The release was ``whole`` if it
+    fell to the lowest level before it (within what is allowed) after a climb at least half as steep as the one after
+    it: then it is a sawtooth seen once.
     """
     jump, _ = abrupt(value, 0.0)
     if not jump > 0:
@@ -63,7 +63,7 @@ def released(value: Floats, allowed: float = 0.0) -> Release | None:
 
 
 def _came_at_once(value: Floats, fall: int, height: float, some: int) -> bool:
-    """Whether what fell had come as abruptly shortly before: the end of a job, which says nothing of what climbs."""
+    """Whether what fell had risen as abruptly shortly before: the end of a job, which says nothing about growth."""
     earlier = value[max(0, fall - 1 - 3 * some) : fall - 1]
     ups = np.diff(earlier)
     if not ups.size or float(ups.max()) < _ALIKE * height:
@@ -74,10 +74,10 @@ def _came_at_once(value: Floats, fall: int, height: float, some: int) -> bool:
 
 
 def freed(value: Floats) -> Release | None:
-    """The highest lasting abrupt fall that took back what had grown before it; None where there is none.
+    """The highest lasting abrupt fall that took back what had grown before it; None if there is none.
 
-    For what grew without a sawtooth's habit: at most two such falls, each after a climb of a twentieth of the run that
-    made up most of it.
+    For growth without a habitual sawtooth: at most two such falls, each after a climb of at least a twentieth of the
+    run that made up most of it.
     """
     jump, _ = abrupt(value, 0.0)
     if not jump > 0:

@@ -1,4 +1,4 @@
-"""Rises: when one began, whether all of it was given back at the end, and whether it is too large for a start-up."""
+"""Rises: when one began, whether it was given back at the end, and whether it is too large for a start-up."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 _PARTS: Final = 48
-_A_PART: Final = 2  # readings
-_LAST: Final = 3  # the release lies in the last third
-_EARLY: Final = 1 / 12  # of a life: a start-up rises from the first reading on
+_A_PART: Final = 2  # readings in a part
+_LAST: Final = 3  # a release lies in the last third
+_EARLY: Final = 1 / 12  # share of a life: a start-up rises from the first reading on
 DOUBLED: Final = 1.8
 _MANIFOLD: Final = 2.5
 
 
 @dataclass(frozen=True, slots=True)
 class Rise:
-    """The rise of a life: ``half_ns`` is when half of it was there, ``early`` whether a tenth of it was there within
-    the first twelfth, ``released_ns`` when it was given back (None: it was not)."""
+    """The rise of a life: when half of it was reached, whether a tenth of it was reached within the first twelfth
+    (``early``), and when it was given back (None: it was not)."""
 
     half_ns: int
     early: bool
@@ -30,11 +30,11 @@ class Rise:
 def rise_of(
     time_ns: NDArray[np.int64], value: NDArray[np.float64], begin_ns: int, end_ns: int, *, down: bool
 ) -> Rise | None:
-    """The rise from the first to the highest of up to 48 parts of begin <= t < end, by the means of two readings and
-    more each; None with fewer than 16 readings, or where nothing rises.
+    """The rise from the first to the highest of up to 48 parts of begin <= t < end, by means of at least two readings
+    each; None with fewer than 16 readings, or if nothing rises.
 
-    Given back is a rise of which less than half is left in the last part, if its highest part lies in the last third: a
-    leak that ends with its program. Wrong (not early) where noise is as large as a tenth of the rise.
+    It was given back if less than half is left in the last part and the highest part lies in the last third: a leak
+    that ends with its program. ``early`` is wrong if the noise is as large as a tenth of the rise.
     """
     number = min(_PARTS, int(value.size) // _A_PART)
     if number < _PARTS // 6:
@@ -59,11 +59,11 @@ def rise_of(
 
 
 def beyond_a_start(first: float, last: float, rise: Rise, *, down: bool) -> bool:
-    """Whether the mean of the last third lies so far above that of the first that no start-up made it.
+    """Whether the mean of the last third lies too far above that of the first for a start-up.
 
-    A program that is warm with a time constant of a sixth of its life has most of its rise within the first third: the
-    means differ by less than 1.76 times, however much it rises. What begins later counts from 1.8 times on, what rises
-    from the first readings on (a cache may fill evenly until .6 of a life) from 2.5 times.
+    A program that warms up with a time constant of a sixth of its life has most of its rise within the first third, so
+    the means differ by less than 1.76 times, however much it rises. A later rise counts from 1.8 times on; one from the
+    first readings on (a cache may fill evenly until .6 of a life) from 2.5 times.
     """
     high, low = (first, last) if down else (last, first)
     return low >= 0 and high > 0 and high >= (_MANIFOLD if rise.early else DOUBLED) * low

@@ -1,18 +1,18 @@
-"""Saturation: stretches whose mean over a given time is at the top."""
+"""Saturation: stretches whose mean over a given time reaches a level."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-_GAP = 3.0  # median distances: what a reading speaks for at most
-_SEEN = 0.9  # share of a window that readings must speak for
-_TOUCH_S = 1e-6  # windows that are so far apart touch
-_ROUNDED = 1e-9  # a mean is a difference of sums
+_GAP = 3.0  # median distances that a reading covers at most
+_SEEN = 0.9  # share of a window that readings must cover
+_TOUCH_S = 1e-6  # windows this close touch
+_ROUNDED = 1e-9  # a mean is a difference of sums, with rounding errors
 
 
 def cover(time_ns: NDArray[np.int64], apart_s: float) -> NDArray[np.float64]:
-    """The seconds before each reading that it speaks for: since the one before it, three distances at most.
+    """The seconds before each reading that it covers: since the previous one, at most three distances.
 
     >>> cover(np.array([0, 10, 20, 90]) * 10**9, 10.0).tolist()
     [10.0, 10.0, 10.0, 30.0]
@@ -22,10 +22,10 @@ def cover(time_ns: NDArray[np.int64], apart_s: float) -> NDArray[np.float64]:
 
 
 class Windows:
-    """Windows of one length over readings that each speak for ``cover_s`` seconds before them, seen nearly whole.
+    """Windows of one length over readings that each cover ``cover_s`` seconds before them; nearly covered ones count.
 
-    A mean of readings that each hold for a while is greatest in a window that begins or ends with a reading, so these
-    are looked at. Where they lie depends on the times alone: series that were read together share them.
+    The mean is greatest in a window that begins or ends with a reading, so only these are examined. Their positions
+    depend on the times alone: series that were read together share them.
     """
 
     __slots__ = ("_begin", "_cover", "_edges", "_seconds", "_seen", "_time_ns", "_wide")
@@ -45,16 +45,16 @@ class Windows:
         self._begin, self._seen = begin, seen
 
     def fits(self, time_ns: NDArray[np.int64], cover_s: NDArray[np.float64]) -> bool:
-        """Whether these are the windows of other readings too."""
+        """Whether these are also the windows of other readings."""
         return np.array_equal(time_ns, self._time_ns) and np.array_equal(cover_s, self._cover)
 
     def means(self, value: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The mean of each window; values are finite."""
+        """The mean of each window; the values must be finite."""
         result: NDArray[np.float64] = self._between(value * self._cover) / self._seen
         return result
 
     def union(self, mean: NDArray[np.float64], level: float) -> list[tuple[int, int]]:
-        """The windows with a mean of at least ``level``, joined where they touch: begin and end in ns."""
+        """The windows with a mean of at least ``level``, joined if they touch: begin and end in ns."""
         positions = np.sort(self._begin[mean >= level - _ROUNDED])
         if not positions.size:
             return []
@@ -67,9 +67,9 @@ class Windows:
         ]
 
     def _between(self, each: NDArray[np.float64]) -> NDArray[np.float64]:
-        """What each reading stands for in all, summed up over each window."""
+        """The sum over each window of what the readings stand for."""
         total = np.append(0.0, np.cumsum(each))
-        # a last rate of 0: after the last reading there is nothing
+        # a final rate of 0: nothing follows the last reading
         rate = np.append(np.divide(np.diff(total), self._wide, out=np.zeros(each.size), where=self._wide > 0), 0.0)
         high, low = (rate[number] * after + total[number] for number, after in self._edges)
         result: NDArray[np.float64] = high - low
@@ -79,14 +79,14 @@ class Windows:
 def _samples_before(
     positions: NDArray[np.float64], start: NDArray[np.float64], end: NDArray[np.float64]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """How many readings end before each moment, and the seconds of the next one that lie before it."""
+    """How many readings end before each moment, and how many seconds of the next one lie before it."""
     number = np.searchsorted(end, positions, side="right")
     after = np.maximum(positions - np.append(start, np.inf)[number], 0.0)
     return number, after
 
 
 class Means:
-    """Means over windows of readings that each speak for ``cover_s`` seconds before them; readings are finite."""
+    """Means over windows of finite readings that each cover ``cover_s`` seconds before them."""
 
     __slots__ = ("_cover", "_time_ns", "_value")
 
@@ -94,6 +94,6 @@ class Means:
         self._time_ns, self._value, self._cover = time_ns, value, cover_s
 
     def highest(self, seconds: float) -> float | None:
-        """The highest mean over a window of this length that was seen nearly whole; None without such a window."""
+        """The highest mean over a window of this length that is nearly covered; None without such a window."""
         mean = Windows(self._time_ns, self._cover, seconds).means(self._value)
         return float(mean.max()) if mean.size else None

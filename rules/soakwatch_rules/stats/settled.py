@@ -1,4 +1,4 @@
-"""Whether a level has settled: the drift across the last stretch is proven to be small."""
+"""Whether a level has settled: the drift across a stretch is proven to be small."""
 
 from __future__ import annotations
 
@@ -12,17 +12,16 @@ from soakwatch_rules.stats.ar1 import slope
 Floats = NDArray[np.float64]
 
 MIN_SAMPLES: Final = 12
-"""Readings without which nothing is proven."""
+"""Readings needed for a proof."""
 
 
 def settled(time_s: Floats, value: Floats, tolerance: float, floor: float = 0.0) -> bool:
     """Whether the drift from the first reading to the last lies within ± max(tolerance * level, floor), 95 % each side.
 
     The drift is the slope of a straight line times the span; its error counts correlated readings as fewer (see
-    ``ar1.slope``), and both one-sided tests must pass (TOST, Schuirmann 1987), so that a noisy level is not called
-    settled because nothing can be seen in it. Times are seconds, evenly spaced or nearly so; ``level`` is the median of
-    the size. What it gets wrong: a slow wave that is at the same height at both ends; choose the stretch longer than
-    the waves that matter.
+    ``ar1.slope``). Both one-sided tests must pass (TOST, Schuirmann 1987), so that a noisy level is not called settled
+    because nothing can be seen in it. Times are seconds, about evenly spaced; ``level`` is the absolute median. Wrong
+    for a slow wave that is equally high at both ends: choose a stretch longer than the waves that matter.
 
     >>> at = np.arange(60.0)
     >>> settled(at, 100 + 0.01 * at, 0.05), settled(at, 100 + 1.0 * at, 0.05)

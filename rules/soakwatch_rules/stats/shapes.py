@@ -18,21 +18,21 @@ PERIODS: Final = (0.25, 0.33, 0.5, 0.67, 0.8, 1.0, 1.25, 1.5, 2.0)
 """Lengths of a cycle as a share of the run."""
 
 SEEN: Final = 0.55
-"""A cycle longer than this share of the run was not seen twice: it cannot be told from growth."""
+"""A cycle longer than this share of the run was not seen twice and cannot be told from growth."""
 
-_QUICK: Final = 0.01  # of the run
+_QUICK: Final = 0.01  # share of the run
 
 _MOST_TABLES: Final = 8
-_IN_USE: Final = 32  # questions in a row, after which a table that none of them asked for is dropped
+_IN_USE: Final = 32  # requests in a row without one for a table, after which it is dropped
 
-_TINY: Final = 1e-6  # a column that leaves less than this of its length beyond the others adds nothing
+_TINY: Final = 1e-6  # a column with less than this share of its length beyond the others adds nothing
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
     """One kind of shape and its prior weight (not normalised).
 
-    ``free``: its slope at the end is fitted; ``turns``: it comes back; ``shift``: one more step is tried on top.
+    ``free``: its end slope is fitted; ``turns``: it comes back; ``shift``: one more step is tried on top.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Family:
 
 FAMILIES: Final = (
     Family("constant", shift=False),
-    Family("leak", 32.0, free=True, shift=False),  # by far the commonest way to grow at the end
+    Family("leak", 32.0, free=True, shift=False),  # by far the most common way to grow at the end
     Family("step"),
     Family("warm-up"),
     Family("plateau"),
@@ -55,12 +55,12 @@ FAMILIES: Final = (
     Family("warm-up and leak", free=True),
     Family("two warm-ups"),
     Family("two warm-ups and leak", 0.02, free=True),  # three slopes imitate most of what slows down
-    Family("stairs", 3.0, shift=False),  # fitted by themselves: their places are too many for a table
-    Family("leak in steps", free=True, shift=False),  # as stairs: those that are a habit
+    Family("stairs", 3.0, shift=False),  # fitted separately: they have too many places for a table
+    Family("leak in steps", free=True, shift=False),  # habitual stairs
     Family("bump"),
     Family("bump and leak", free=True),
     Family("half wave", turns=True),
-    Family("cycle", 0.2, turns=True),  # a cycle that matters speaks for itself
+    Family("cycle", 0.2, turns=True),  # a cycle that matters fits clearly
     Family("cycle and leak", 0.2, free=True),
     Family("accelerating leak", 0.5, free=True),
 )
@@ -71,12 +71,12 @@ class Table:
     """All shapes on ``n`` blocks, whitened for each correlation and made orthonormal, ready for one multiplication.
 
     Axes: correlation r, shape m, column c (those of shape m from ``first[m]`` on, at least one), block b, step p.
-    ``basis[r, c]`` are unit vectors orthogonal to the whitened constant ``level[r]`` and to those of the same shape
-    (zero where a column adds nothing). The slope at the end of the run, in units of the value per run, is the sum
-    of ``growth[r, c] · basis[r, c] · whitened value`` over a shape's columns, its variance ``variance[r, m]`` times
-    that of the errors; ``swing`` likewise gives sine and cosine of a cycle (of half a wave the first; zero for other
+    ``basis[r, c]`` are unit vectors orthogonal to the whitened constant ``level[r]`` and to each other within a shape
+    (zero if a column adds nothing). The end slope, in units of the value per run, is the sum of
+    ``growth[r, c] · basis[r, c] · whitened value`` over a shape's columns; its variance is ``variance[r, m]`` times
+    that of the errors. ``swing`` likewise gives sine and cosine of a cycle (the first for half a wave, zero for other
     shapes), whose steepest slope is ``steep[m]`` times the amplitude. ``meets[r, c, p]`` are the products of the basis
-    with the whitened ``steps[r, p]``, ``gram[r, p, q]`` those of these with each other.
+    with the whitened ``steps[r, p]``, ``gram[r, p, q]`` those of the steps with each other.
     """
 
     level: Floats
@@ -96,7 +96,7 @@ class Table:
 
 
 def whitened(columns: Floats, rho: float) -> Floats:
-    """Values along the last axis with the AR(1) memory taken out; the first keeps its share."""
+    """Values along the last axis without their AR(1) correlation; the first is scaled to the same variance."""
     result = columns.copy()
     result[..., 1:] -= rho * columns[..., :-1]
     result[..., 0] *= math.sqrt(1 - rho * rho)
@@ -104,12 +104,12 @@ def whitened(columns: Floats, rho: float) -> Floats:
 
 
 def edge(n: int) -> int:
-    """Blocks at each end in which no step is looked for."""
+    """Blocks at each end in which no step is searched."""
     return max(2, int(0.03 * n))
 
 
 def _shapes(n: int) -> list[tuple[str, list[Floats], list[float], float]]:
-    """(family, columns, slope at the end of each column, place) for all shapes; time runs from 0 to 1."""
+    """(family, columns, end slope of each column, place) for all shapes; time runs from 0 to 1."""
     u = (np.arange(n) + 0.5) / n
     rim = edge(n)
     cuts = (np.arange(rim, n - rim + 1) / n).tolist()
@@ -122,7 +122,7 @@ def _shapes(n: int) -> list[tuple[str, list[Floats], list[float], float]]:
     for tau in taus:
         rise, end = -np.exp(-u / tau), math.exp(-1 / tau) / tau
         result += [("warm-up", [rise], [end], tau), ("warm-up and leak", [rise, u], [end, 1.0], tau)]
-        if tau > 2 * _QUICK:  # behind a quick warm-up that is over within a few blocks
+        if tau > 2 * _QUICK:  # after a quick warm-up that is over within a few blocks
             result.append(("two warm-ups", [-np.exp(-u / _QUICK), rise], [0.0, end], tau))
             result.append(("two warm-ups and leak", [-np.exp(-u / _QUICK), rise, u], [0.0, end, 1.0], tau))
     # a plateau counts only if it fills the last quarter
@@ -156,7 +156,7 @@ def _shapes(n: int) -> list[tuple[str, list[Floats], list[float], float]]:
             for fast in taus
             if slow > 2 * fast
         ]
-    # a wave's rise from trough to peak that fills most of the run: what follows may be its fall
+    # the rise of a wave from trough to peak that fills most of the run; its fall may follow
     for begin in (0.0, 0.1):
         result += [
             ("half wave", [-np.cos(np.pi * np.clip((u - begin) / (end - begin), 0, 1))], [0.0], 2 * (end - begin))
@@ -181,17 +181,16 @@ def _shapes(n: int) -> list[tuple[str, list[Floats], list[float], float]]:
 
 
 class _Tables:
-    """The tables that are in use: one that is asked for now and then stays, one of a length that has gone does not.
+    """A cache of tables: those still asked for stay, those of a length that is no longer asked for are dropped.
 
-    A run that is judged while it goes on has more and more blocks, up to 96: it asks for each length for some minutes.
+    A run that is judged live has ever more blocks, up to 96, and asks for each length only for some minutes.
     """
 
     def __init__(self) -> None:
-        self._kept: dict[int, tuple[Table, int]] = {}  # and the number of the question that was last answered by it
+        self._kept: dict[int, tuple[Table, int]] = {}  # by length: the table and the number of its last request
         self._asked = 0
 
     def of(self, n: int) -> Table:
-        """The table of ``n`` blocks."""
         self._asked += 1
         known = self._kept.get(n)
         found = _made(n) if known is None else known[0]
@@ -206,7 +205,7 @@ _TABLES: Final = _Tables()
 
 
 def table(n: int) -> Table:
-    """The shapes on ``n`` blocks (at least 16); 16 MB and 0.1 to 0.5 s for 96, kept while they are asked for."""
+    """The shapes on ``n`` blocks (at least 16); cached, as 96 blocks take 16 MB and 0.1 to 0.5 s."""
     return _TABLES.of(n)
 
 
@@ -255,7 +254,7 @@ def _made(n: int) -> Table:
 
 
 def _without(rows: Floats, unit: Floats) -> Floats:
-    """Rows (last axis) with their share along a unit vector taken out."""
+    """Rows (last axis) without their component along a unit vector."""
     left: Floats = rows - (rows @ unit)[..., None] * unit
     return left
 

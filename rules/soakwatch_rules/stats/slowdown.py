@@ -1,4 +1,4 @@
-"""Slowdown: times to answer as block medians on a log scale, held against what is usual at the same load."""
+"""Slowdown: response times as block medians on a log scale, compared with the usual ones at the same load."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from soakwatch_rules.stats.level import MAD_TO_SIGMA, robust
 
 Floats = NDArray[np.float64]
 
-_STEEPEST: Final = 3.0  # latency grows at most with the third power of the load; steeper is no fit, but chance
-_APART: Final = 0.1  # of the log of the load: nearer pairs tell nothing of a slope
+_STEEPEST: Final = 3.0  # latency grows at most with the third power of the load; a steeper fit is chance
+_APART: Final = 0.1  # difference of log loads below which a pair says nothing about the slope
 _MAX_BLOCKS: Final = 240  # blocks from whose pairs the slope is taken
-_LIKE: Final = 0.1  # of the log of the load: blocks so near have the same load
-_ENOUGH: Final = 3  # blocks of the same load that tell what is usual there
+_LIKE: Final = 0.1  # difference of log loads up to which blocks have the same load
+_ENOUGH: Final = 3  # blocks with the same load needed to know the usual value there
 
 
 def block_medians(indices: NDArray[np.int64], value: Floats, number: int, least: int) -> Floats:
@@ -38,12 +38,11 @@ def block_medians(indices: NDArray[np.int64], value: Floats, number: int, least:
 
 
 def load_slope(log_load: Floats, log_value: Floats) -> float:
-    """How latency grows with load: the median slope of pairs of blocks (Theil-Sen), between 0 and 3.
+    """How latency grows with load: the median slope of pairs of blocks (Theil-Sen), limited to 0..3.
 
-    Of pairs within a quarter of the run, so that few of them lie astride a lasting change.
-
-    Both are logarithms, so a slope of 1 is in proportion. 0 where the load hardly changes. Below 0 it is never: a
-    generator that waits for answers sends less when they are late, and that is no reason for late answers.
+    Pairs lie within a quarter of the run, so that few of them span a lasting change. Both are logarithms, so 1 means
+    proportional. It is 0 if the load hardly changes, and never negative: a generator that waits for answers sends less
+    when they are late, which is no reason for late answers.
 
     >>> load = np.log(np.linspace(100.0, 300.0, 50))
     >>> round(load_slope(load, 2.0 * load), 6), load_slope(load, -load), load_slope(load * 0.01, load)
@@ -63,9 +62,9 @@ def load_slope(log_load: Floats, log_value: Floats) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Slowness:
-    """Blocks against the level: ``off`` is the log of the ratio to what is usual at the block's load.
+    """Blocks compared with the level: ``off`` is the log of the ratio to the usual value at the block's load.
 
-    ``level`` is the log of what is usual at the median load of the reference, ``sigma`` the robust scatter of a block.
+    ``level`` is the log of the usual value at the reference's median load, ``sigma`` the robust scatter of a block.
     """
 
     off: Floats
@@ -76,10 +75,10 @@ class Slowness:
 
 
 def slowness(log_value: Floats, log_load: Floats, reference: NDArray[np.bool_], level: float | None = None) -> Slowness:
-    """Blocks held against those of the reference (at least one of them known), or against a ``level`` of elsewhere.
+    """Blocks compared with those of the reference (at least one of them known), or with a given ``level``.
 
-    The scatter is the larger of that of the reference about its level and that of neighbouring blocks, so a wander
-    within the reference widens it, and a step after it does not.
+    The scatter is the larger of that of the reference around its level and that between neighbouring blocks, so that
+    wander within the reference widens it and a step after it does not.
     """
     slope = load_slope(log_load, log_value)
     about = float(np.nanmedian(log_load[reference])) if np.isfinite(log_load[reference]).any() else 0.0
@@ -95,8 +94,8 @@ def slowness(log_value: Floats, log_load: Floats, reference: NDArray[np.bool_], 
 
 @dataclass(frozen=True, slots=True)
 class Alike:
-    """A stretch beside earlier blocks of the same load: ``share`` of its blocks that have some, and how much slower it
-    is than these (log of the ratio, NaN without any); ``above`` whether its load was never as high before."""
+    """A stretch compared with earlier blocks of the same load: the ``share`` of its blocks that have such, how much
+    slower it is (log of the ratio, NaN without any), and whether its load is ``above`` any before."""
 
     share: float
     off: float
@@ -104,7 +103,7 @@ class Alike:
 
 
 def alike(log_value: Floats, log_load: Floats, begin: int, end: int, usable: NDArray[np.bool_]) -> Alike:
-    """What blocks before ``begin`` tell of those in begin..end whose load is within a tenth of theirs."""
+    """The blocks begin..end compared with earlier ones whose load differs by at most a tenth."""
     before = np.flatnonzero(usable[:begin] & np.isfinite(log_load[:begin]) & np.isfinite(log_value[:begin]))
     inside = np.arange(begin, end)
     inside = inside[np.isfinite(log_load[inside]) & np.isfinite(log_value[inside])]

@@ -1,4 +1,4 @@
-"""Plateaus: stretches at the top, judged by the level and the scatter of what was read before them."""
+"""Plateaus: stretches at the maximum, judged by the level and the scatter of the readings before them."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ MIN_SAMPLES = 16
 """Readings that a level needs."""
 _BUSY = 0.90
 _TOP = 0.995
-_FEW, _FEWER = 5 / 6, 2 / 3  # of the sigmas
-_LONG, _LONGER = 2.0, 3.0  # times the seconds
+_FEW, _FEWER = 5 / 6, 2 / 3  # shares of the sigmas that long plateaus need
+_LONG, _LONGER = 2.0, 3.0  # times the least duration
 _READINGS = 3
-_BLOCKS = 12  # of fewer means a scatter is wrong by a third
-_TOUCH = 0.05  # of the trailing time: noise touches the top, it does not stay there
-_CHANCE = 0.05  # plateaus in the whole run that the scatter alone makes: more explain one
-_MAX_DURATION_S = 600.0  # s: a plateau that must last longer to be told from scatter is no spike
+_BLOCKS = 12  # with fewer means their scatter is wrong by a third
+_TOUCH = 0.05  # share of the trailing time: noise touches the maximum but does not stay there longer
+_CHANCE = 0.05  # plateaus in the whole run that scatter alone makes: with more it explains a plateau
+_MAX_DURATION_S = 600.0  # a plateau that would have to last longer to differ from scatter is no spike
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a spike is: ratios ``enter``, ``leave`` and ``rise``, a number of ``sigmas``, times in seconds."""
+    """The definition of a spike: ratios ``enter``, ``leave`` and ``rise``, a number of ``sigmas``, times in seconds."""
 
     enter: float
     leave: float
@@ -39,8 +39,8 @@ class Shape:
     def spiked(self, top: float, above_s: float, level: Level, reading_s: float) -> bool:
         """Whether a plateau of this mean and length is a spike above this level.
 
-        Noise seldom stays where it touches: five sixths of the sigmas will do for what lasts twice as long as asked
-        for, two thirds for a mean of 99.5 % that lasts three times as long (and three readings, either).
+        Noise seldom stays where it touches: five sixths of the sigmas suffice for twice the least duration, two thirds
+        for a mean of 99.5 % over three times that (and three readings in either case).
         """
         high, sigma = top - level.middle + 1e-9, level.sigma(above_s)
         if high < self.rise:
@@ -54,8 +54,8 @@ class Shape:
         return high >= share * self.sigmas * sigma
 
     def shortest(self, level: Level, reading_s: float) -> float | None:
-        """The least time at 100 % that would be a spike above this level, in steps of a half; None above ten minutes
-        (and above ``seconds``), or where the level leaves no room for the rise."""
+        """The least time at 100 % that would be a spike above this level, tried in steps of a half; None above ten
+        minutes (and above ``seconds``), or if the level leaves no room for the rise."""
         lasting, most = max(self.seconds, reading_s), max(_MAX_DURATION_S, 2 * self.seconds, 4 * reading_s)
         while lasting <= most:
             if self.spiked(1.0, lasting, level, reading_s):
@@ -65,10 +65,10 @@ class Shape:
 
 
 class Level:
-    """Level and scatter of readings that lie ``apart_s`` seconds apart, by median and scaled MAD.
+    """Level and scatter of readings ``apart_s`` seconds apart, by median and scaled MAD.
 
-    The scatter of a plateau is that of means as long as it lasts: single readings of 35 % ± 14 swing to 77 %, means of
-    ten of them do not. Where fewer than twelve such means are there, shorter ones (which scatter more) are taken.
+    A plateau is compared with the scatter of means of its length: single readings of 35 % ± 14 swing to 77 %, means of
+    ten do not. If there are fewer than twelve such means, shorter ones (which scatter more) are taken.
     """
 
     __slots__ = ("_apart_s", "_known", "_value", "middle")
@@ -80,7 +80,7 @@ class Level:
 
     @property
     def longest_s(self) -> float:
-        """The longest mean of which enough were read."""
+        """The longest means of which enough were read, in seconds."""
         return self._value.size * self._apart_s / _BLOCKS
 
     def sigma(self, lasting_s: float) -> float:
@@ -96,7 +96,7 @@ class Level:
         return self._known[number]
 
     def jitter(self, lasting_s: float) -> float:
-        """The same without what rises or falls all along: by the differences of means that follow each other.
+        """The same without steady rises or falls, from the differences of successive means.
 
         >>> ramp = Level(np.linspace(0.2, 0.9, 1200), 1.0)
         >>> round(ramp.sigma(10.0), 2), round(ramp.jitter(10.0), 2)
@@ -109,7 +109,7 @@ class Level:
 
 
 def _means(value: Floats, number: int) -> Floats:
-    """Means of so many neighbours, each begun half of them after the one before."""
+    """Means of ``number`` neighbours, overlapping by half."""
     if number == 1:
         return value
     total = np.append(0.0, np.cumsum(value))
@@ -119,10 +119,10 @@ def _means(value: Floats, number: int) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Plateau:
-    """Readings [open, close); ``above_s`` is the time at or above ``enter`` and ``top`` the mean then.
+    """Readings [open, close); ``above_s`` is the time at or above ``enter``, ``top`` the mean during it.
 
-    ``spike``: it rose above the ``level`` before it as a spike does. Else ``scatter`` says whether the device's own
-    scatter makes such a plateau now and then. ``level`` is None where nothing else was read.
+    ``spike``: it rose above the ``level`` before it like a spike. Otherwise ``scatter`` says whether the device's own
+    scatter makes such a plateau now and then. ``level`` is None if nothing else was read.
     """
 
     open: int
@@ -138,7 +138,7 @@ class Plateau:
 
 @dataclass(frozen=True, slots=True)
 class Plateaus:
-    """The plateaus that lasted long enough, and all stretches at the top with their times at or above ``enter``."""
+    """The plateaus that lasted long enough, and all stretches at the maximum with their times at or above ``enter``."""
 
     long: tuple[Plateau, ...]
     opens: NDArray[np.int64]
@@ -146,17 +146,17 @@ class Plateaus:
 
     @property
     def brief(self) -> int:
-        """How many stretches were too short to be a plateau."""
+        """The number of stretches too short to be a plateau."""
         return self.opens.size - len(self.long)
 
 
 def plateaus(value: Floats, cover_s: Floats, shape: Shape, keep: int, level: Level | None) -> Plateaus:
-    """Finds the plateaus in readings that each speak for ``cover_s`` seconds before them.
+    """Finds the plateaus in readings that each cover ``cover_s`` seconds before them.
 
-    ``level`` is taken if it is known; else it comes from the ``keep`` readings before a plateau that lie in no spike
-    (so it is frozen while a spike lasts), at the very beginning also from those after it that lie in no plateau. Only
-    stretches that are high for long enough are looked at closely, so a quiet day costs one pass. An end may be a
-    tenth of a reading short, but no more than a tenth of what is asked for: polls come a little early or late.
+    Without a given ``level`` it comes from the ``keep`` readings before a plateau that lie in no spike, so that it is
+    frozen while one lasts; at the very beginning also from later readings outside of plateaus. Only stretches that are
+    high for long enough are examined closely, so a quiet day costs one pass. A stretch may be a tenth of a reading
+    short, at most a tenth of the least duration, since polls are slightly early or late.
     """
     pairs = stretches(value, shape.enter, shape.leave)
     high_s = np.append(0.0, np.cumsum(np.where(value >= shape.enter, cover_s, 0.0)))
@@ -189,8 +189,8 @@ def plateaus(value: Floats, cover_s: Floats, shape: Shape, keep: int, level: Lev
 def _scatters(mean: float, lasted_s: float, level: Level, whole_s: float, *, brief: bool) -> bool:
     """Whether normal noise of this scatter makes such a mean at least once in twenty runs of this length.
 
-    A climb scatters too: of what is not ``brief`` only the scatter about it counts, and only where the level was read
-    for long enough to know how such means scatter.
+    A climb scatters too: for a plateau that is not ``brief`` only the scatter around the climb counts, and only if the
+    level was read for long enough to know how such means scatter.
     """
     if not brief and lasted_s > level.longest_s:
         return False
@@ -202,10 +202,10 @@ def _scatters(mean: float, lasted_s: float, level: Level, whole_s: float, *, bri
 def _around(
     value: Floats, begin: int, end: int, usable: NDArray[np.bool_], calm: NDArray[np.bool_], keep: int, apart_s: float
 ) -> Level | None:
-    """The level of what was read before a plateau; a start-up in the first half of it is left out.
+    """The level of the readings before a plateau, without a start-up in the first half of them.
 
-    Where less than ``keep`` was read before it, what is calm after it shows how the device scatters as well: a plateau
-    that ended is no new level. Of few readings only short means can be made, and those scatter more than it does.
+    With fewer than ``keep`` of them, calm readings after it also show the scatter, since a plateau that ended is no new
+    level. Few readings allow only short means, which scatter more, so the least of the alternatives is taken.
     """
     before = value[np.flatnonzero(usable[:begin])[-keep:]]
     after = value[end:][calm[end:]][: keep - before.size]
@@ -222,11 +222,11 @@ def _around(
 
 
 def chance(lasting_s: float, apart_s: float, shape: Shape, level: float) -> float:
-    """The probability that a spike to 100 % that lasts so long shows in averages over ``apart_s`` seconds.
+    """The probability that a spike to 100 % of this length shows in averages over ``apart_s`` seconds.
 
-    k = ceil(``seconds``/``apart_s``) neighbours must reach the threshold; the first and the last of them do if they lie
-    in the spike for the share f = (enter - level)/(1 - level). Begins are equally likely, hence
-    (lasting_s - (k - 2)·apart_s - 2·f·apart_s)/apart_s, within 0 and 1.
+    k = ceil(``seconds``/``apart_s``) neighbours must reach the threshold; the first and the last do if they lie in the
+    spike for the share f = (enter - level)/(1 - level). With equally likely begins this is
+    (lasting_s - (k - 2)·apart_s - 2·f·apart_s)/apart_s, limited to 0..1.
 
     >>> ten = Shape(0.95, 0.85, 0.2, 6.0, 10.0, 1800.0)
     >>> [round(chance(d, 60.0, ten, 0.3), 2) for d in (10, 60, 90, 120)]
@@ -241,7 +241,7 @@ def chance(lasting_s: float, apart_s: float, shape: Shape, level: float) -> floa
 def shortest(
     value: Floats, seen: Plateaus, shape: Shape, keep: int, apart_s: float, evaluations: int = 48
 ) -> list[float | None]:
-    """The least time at the top that would have been a spike, at evenly spaced times; plateaus are left out."""
+    """The least time at the maximum that would have been a spike, at evenly spaced times outside of plateaus."""
     calm = np.ones(value.size, dtype=bool)
     for plateau in seen.long:
         calm[plateau.open : plateau.close] = False
@@ -253,10 +253,8 @@ def shortest(
 
 
 def busy_throughout(value: Floats, level: float | None, keep: int, share: float = 0.9) -> bool:
-    """Whether it is busy (over 90 %) for this share of the time, and from the beginning on.
-
-    ``level``, if it is known, decides alone.
-    """
+    """Whether a series is busy (over 90 %) for this share of the time, and from the beginning on; a known ``level``
+    decides alone."""
     if level is not None:
         return level > _BUSY
     if np.count_nonzero(value > _BUSY) < share * value.size:

@@ -1,4 +1,4 @@
-"""Stages: a stretch cut in equal parts by time, each with its mean and standard deviation, and two compared."""
+"""Stages: a stretch cut into equal parts by time, each with mean and standard deviation, and two of them compared."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SURE: Final = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One part: ``mean`` and ``sd`` (divided by n - 1) in the unit of the readings, None where n is too small."""
+    """One part: ``mean`` and ``sd`` (divisor n - 1) of its readings, None if n is too small."""
 
     mean: float | None
     sd: float | None
@@ -26,9 +26,9 @@ class Stage:
 def stages(
     time_ns: NDArray[np.int64], value: NDArray[np.float64], begin_ns: int, end_ns: int, number: int = 3
 ) -> tuple[Stage, ...]:
-    """The parts of begin <= t < end, each ``1/number`` of the time, however many readings fall in it.
+    """The parts of begin <= t < end, each ``1/number`` of the time, however many readings it has.
 
-    Deviations are taken from the first reading, so a constant has exactly that mean and a deviation of 0.
+    Deviations are taken from the first reading, so that a constant has exactly that mean and a deviation of 0.
     """
     edges = [begin_ns + (end_ns - begin_ns) * part // number for part in range(number + 1)]
     positions = np.searchsorted(time_ns, edges)
@@ -46,10 +46,10 @@ def _stage(value: NDArray[np.float64]) -> Stage:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The first and the last stage; ``rise`` is counted in the direction that is bad, all in the readings' unit.
+    """The first and the last stage; ``rise`` is positive in the bad direction, all in the readings' unit.
 
     ``allowed`` is the tolerated rise, ``spread`` the sum of the half widths of both intervals, ``smallest`` the rise
-    that would have been seen in four of five cases.
+    that would have been found with 80 % power.
     """
 
     stages: tuple[Stage, Stage, Stage]
@@ -63,7 +63,7 @@ class Comparison:
 
     @property
     def crosses(self) -> bool:
-        """Whether the intervals have a point in common."""
+        """Whether the intervals overlap."""
         return abs(self.rise) <= self.spread
 
     @property
@@ -75,12 +75,11 @@ class Comparison:
 def compare(
     parts: tuple[Stage, ...], *, down: bool, tolerance: float, width: float, quantum: float | None
 ) -> Comparison | None:
-    """Compares the first of three stages with the last; None where one has no spread or the numbers overflow.
+    """Compares the first of three stages with the last; None if one has no spread, or on overflow.
 
-    The smallest rise: a straight rise widens the stages themselves, their variance by rise²/48 each, so the
-    intervals of width k part at spread / sqrt(1 - k²/12) in half of the cases; 0.84 standard errors of the
-    difference (of both means and both deviations) make it 80 %. Wrong (too small) for correlated readings, whose
-    standard error is larger.
+    The smallest rise: a straight rise itself widens the stages, their variance by rise²/48 each, so that intervals of
+    width k separate at spread / sqrt(1 - k²/12) in half of the cases; 0.84 standard errors of the difference (of both
+    means and both deviations) make it 80 %. Too small for correlated readings, whose standard error is larger.
     """
     first, middle, last = parts
     if first.mean is None or last.mean is None or first.sd is None or last.sd is None:
@@ -97,10 +96,10 @@ def compare(
 
 
 def still_rising(parts: tuple[Stage, ...], of: Comparison, *, down: bool) -> float:
-    """The rise from the last part but one to the last as a share of the whole rise, NaN where it is not known.
+    """The rise from the second-last part to the last as a share of the whole rise; NaN if unknown.
 
-    For the sixths of a straight line a quarter, for its twelfths an eighth. With less than eight readings a part, or
-    standard errors of more than a twentieth of the rise, a share of twelfths says too little: NaN.
+    A quarter for the sixths of a straight line, an eighth for its twelfths. With less than eight readings a part, or
+    standard errors above a twentieth of the rise, twelfths say too little: NaN.
     """
     before, after = parts[-2:]
     if before.mean is None or after.mean is None or of.rise == 0:

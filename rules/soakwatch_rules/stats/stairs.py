@@ -1,4 +1,4 @@
-"""Stairs: the best few lasting steps of a series whose errors remember, for all correlations at once."""
+"""Stairs: the best few lasting steps of a series with correlated errors, for all correlations at once."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 
 MAX_STEPS: Final = 6
-"""Steps that are looked for at most."""
+"""The most steps that are searched."""
 
 MAX_FREE_STEPS: Final = 3
-"""Steps that are a few events; more of them may be a habit."""
+"""Up to this many steps are single events; more may be a habit."""
 
-_EVEN: Final = 1 / 3  # of the largest step (the longest tread), that the smallest has where steps are a habit
-_NOTHING: Final = 0.1  # of the largest step: what does not count as one
-_QUANTA: Final = 1.5  # that steps are higher than on average: lower ones are those of the reading
-_WAITED: Final = 1.5  # of the longest tread between two steps, that the last lasts where they have ended
-_SURE: Final = 0.1  # of the rate of a habit: what its standard error is at least
+_EVEN: Final = 1 / 3  # least height of a step, and length of a tread, as a share of the largest, in habitual steps
+_NOTHING: Final = 0.1  # share of the largest step below which a step does not count
+_QUANTA: Final = 1.5  # quanta that the mean step must exceed: lower ones come from the resolution
+_WAITED: Final = 1.5  # times the longest tread between two steps: after a longer last tread the steps have ended
+_SURE: Final = 0.1  # least standard error of the rate of a habit, as a share
 
 _TINY: Final = 1e-9
-_ADDS: Final = 1e-6  # of a step's squares, that the others leave of it at least
+_ADDS: Final = 1e-6  # share of a step's squares that the others must leave
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stairs:
-    """Stairs of one number of steps, one answer for each correlation.
+    """Stairs with one number of steps, one answer for each correlation.
 
-    ``explained`` is the sum of squares that the steps take from the whitened values (0 unless they all go one way: what
-    comes and goes is no stairs), ``spread`` the logarithm of how
-    many places explain about as much (the product over the steps of the sum over a step's places of the likelihood,
-    relative to that of the best place), and ``last`` the place of the last step.
+    ``explained`` is the sum of squares that the steps take from the whitened values (0 unless all go one way, since
+    what comes and goes is no stairs). ``spread`` is the log of how many places explain about as much (the product over
+    the steps of the sum over their places of the likelihood relative to the best place). ``last`` is the place of the
+    last step.
 
-    ``goes_on`` tells where the steps are a habit: more than ``MAX_FREE_STEPS``, all the same way, the smallest at least
-    a third of the largest, the shortest tread between two likewise, and none overdue (the last tread lasts at most 1.5
-    times the longest). These grow by ``rate`` per run, with the standard error ``error``.
+    ``goes_on``: the steps are a habit: more than ``MAX_FREE_STEPS``, all one way, the smallest at least a third of the
+    largest, the shortest tread between two likewise, and none overdue (the last tread lasts at most 1.5 times the
+    longest). They grow by ``rate`` per run, with the standard error ``error``.
     """
 
     steps: int
@@ -58,11 +58,10 @@ def stairs(along: Floats, gram: Floats, total: Floats, n: int, floor: float, qua
     """The best stairs of two to ``MAX_STEPS`` steps.
 
     ``along[r, p]`` are the products of the whitened values with the whitened step at each place, ``gram[r, p, q]``
-    those of the steps with each other, ``total[r]`` the squares of the values, ``n`` their number; squares that remain
-    are never taken to be below ``floor``, and three or more steps of about one ``quantum`` count only as a habit.
-    Steps are added one by one where they explain most (orthogonal matching pursuit, as in Y. Pati, R. Rezaiifar,
-    P. Krishnaprasad, Asilomar 1993, which never moves what it has chosen); after each, all are moved once to their
-    best place beside the others.
+    those of the steps with each other, ``total[r]`` the squares of the values, ``n`` their number. Remaining squares
+    are at least ``floor``; three or more steps of about one ``quantum`` count only as a habit. Steps are added one by
+    one where they explain most (orthogonal matching pursuit, Y. Pati, R. Rezaiifar, P. Krishnaprasad, Asilomar 1993,
+    which never moves a chosen one); after each, all are moved once to their best place beside the others.
     """
     r = np.arange(along.shape[0])
     whole = np.einsum("rpp->rp", gram)
@@ -74,7 +73,7 @@ def stairs(along: Floats, gram: Floats, total: Floats, n: int, floor: float, qua
         if len(chosen) < 2:
             moved = none.joined(gram, whole, chosen[0], r)
             continue
-        moved = none  # those that have been moved: each is joined once, and only those after it anew
+        moved = none  # the steps already moved; each is joined once, and only later ones again
         spread = np.zeros(r.size)
         explained = np.zeros(r.size)
         for i in range(len(chosen)):
@@ -90,7 +89,7 @@ def stairs(along: Floats, gram: Floats, total: Floats, n: int, floor: float, qua
             spread += np.log(np.sum(np.exp(np.minimum(likelihood, 0.0)), axis=1))
         places = np.sort(np.stack(chosen, axis=1), axis=1)
         heights = _heights(along, gram, places)
-        # places begin as far from the begin of the run as they end from its end
+        # places begin as far from the start of the run as they end from its end
         end = n - (n - gram.shape[1] + 1) // 2
         goes_on, rate, error = _habits(heights, places, end, n)
         reported = _one_way(heights)
@@ -101,7 +100,7 @@ def stairs(along: Floats, gram: Floats, total: Floats, n: int, floor: float, qua
 
 
 def chances(places: int, steps: int) -> float:
-    """The logarithm of the number of ways to choose the places of the steps.
+    """The log of the number of ways to choose the places of the steps.
 
     >>> round(chances(91, 3), 2)
     11.71
@@ -110,7 +109,7 @@ def chances(places: int, steps: int) -> float:
 
 
 def _heights(along: Floats, gram: Floats, places: Places) -> Floats:
-    """The heights of all steps together, for each correlation."""
+    """The heights of all steps fitted together, for each correlation."""
     r = np.arange(places.shape[0])
     own = gram[r[:, None, None], places[:, :, None], places[:, None, :]]
     size = np.maximum(np.trace(own, axis1=1, axis2=2), 1e-300)
@@ -127,7 +126,7 @@ def _one_way(heights: Floats) -> NDArray[np.bool_]:
 
 
 def _habits(heights: Floats, places: Places, end: int, n: int) -> tuple[NDArray[np.bool_], Floats, Floats]:
-    """For each correlation whether the steps go on, by how much a run, and how well that is known."""
+    """For each correlation, whether the steps go on, by how much a run, and its standard error."""
     if places.shape[1] <= MAX_FREE_STEPS:
         return np.zeros(places.shape[0], np.bool_), np.zeros(places.shape[0]), np.zeros(places.shape[0])
     matches = [_habit(index, height, end) for index, height in zip(places.tolist(), heights.tolist(), strict=True)]
@@ -137,7 +136,7 @@ def _habits(heights: Floats, places: Places, end: int, n: int) -> tuple[NDArray[
 
 
 def _habit(places: Sequence[int], heights: Sequence[float], end: int) -> tuple[float, float] | None:
-    """Growth per block and its standard error, from how even the steps are; None where they are no habit.
+    """Growth per block and its standard error, from how even the steps are; None if they are no habit.
 
     >>> rate, error = _habit([10, 30, 31, 50, 70], [2.0, 1.0, 1.0, 2.0, 2.0], 94) or (0.0, 0.0)
     >>> round(rate, 3), round(error, 3)
@@ -145,7 +144,7 @@ def _habit(places: Sequence[int], heights: Sequence[float], end: int) -> tuple[f
     >>> _habit([10, 30, 50, 70], [2.0, 2.0, 2.0, 0.5], 94), _habit([10, 20, 30, 40], [2.0, 2.0, 2.0, 2.0], 94)
     (None, None)
     """
-    # a step of hardly any height is an error's, and one within a block is two of the blocks beside it
+    # a step of hardly any height is noise, and one within a block appears as two beside it
     least = _NOTHING * max(map(abs, heights))
     places, heights = zip(*[(p, h) for p, h in zip(places, heights, strict=True) if abs(h) >= least], strict=True)
     first = [i for i, index in enumerate(places) if i == 0 or index - places[i - 1] > 1]
@@ -163,8 +162,8 @@ def _habit(places: Sequence[int], heights: Sequence[float], end: int) -> tuple[f
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Beside:
-    """What steps at some places leave of the values (``left``) and of the squares of a step at each place (``size``),
-    what they explain (``taken``), and their unit vectors."""
+    """The state with some steps chosen: what remains of the values (``left``) and of the squares of a step at each
+    place (``size``), what is explained (``taken``), and the unit vectors of the chosen steps."""
 
     left: Floats
     size: Floats
@@ -172,11 +171,11 @@ class _Beside:
     units: tuple[Floats, ...] = ()
 
     def joined(self, gram: Floats, whole: Floats, places: Places, r: NDArray[np.int64]) -> _Beside:
-        """With one more step beside them."""
+        """The state with one more step chosen."""
         column = gram[r, places]
         for unit in self.units:
             column = column - unit[r, places][:, None] * unit
-        # a place that is taken already adds nothing
+        # a place that is already taken adds nothing
         own = column[r, places]
         adds = own > _ADDS * whole[r, places]
         length = np.sqrt(np.where(adds, own, 1.0))
@@ -186,6 +185,6 @@ class _Beside:
         return _Beside(left, size, self.taken + share**2, (*self.units, unit))
 
     def gains(self, whole: Floats) -> Floats:
-        """What a step at each place would explain beside them."""
+        """What a step at each place would explain in addition."""
         more = self.size > _ADDS * whole
         return np.where(more, self.left**2 / np.where(more, self.size, 1.0), 0.0)

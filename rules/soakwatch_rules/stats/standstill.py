@@ -1,4 +1,4 @@
-"""Standstills: stretches in which nothing comes back, against what is offered or against the level before them."""
+"""Standstills: stretches in which nothing comes back, compared with what is offered or with the level before."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from soakwatch_rules.stats.pauses import MIN_INTERVALS, level_without
 Floats = NDArray[np.float64]
 
 DOWN = 0.1
-"""Share of what is offered (or of the level) below which next to nothing comes back."""
-_LOSSY = 0.05  # of a bin: as much is looked at as a part of a stop
-_BLURRED = 3  # bins that are too long to show whether all or half of it was lost
+"""Share of what is offered (or of the level) below which almost nothing comes back."""
+_LOSSY = 0.05  # share of a bin from which it may be part of a stop
+_BLURRED = 3  # bins: fewer do not show whether all or half of it was lost
 _SIGMAS = 5.0
 _CHANCE = 0.01
 _CARRIED = 3  # readings that show a level
@@ -28,11 +28,10 @@ _FULL = 0.9
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """From ``begin_ns`` to ``end_ns``; ``lost_s`` is what did not come back, in seconds of what was offered.
+    """From ``begin_ns`` to ``end_ns``; ``lost_s`` is what did not come back, in seconds at the offered rate.
 
-    ``blurred``: the readings are too far apart to tell whether all was lost for a time, or a part of it for longer.
-    ``last``: it reaches to the last reading. ``turned_down``: before it the rate fell step by step, as that of a load
-    that is turned down.
+    ``blurred``: the readings are too far apart to tell a full stop from a longer partial loss. ``last``: it reaches to
+    the last reading. ``turned_down``: before it the rate fell in steps, as if the load was turned down.
     """
 
     begin_ns: int
@@ -44,12 +43,12 @@ class Stop:
 
 
 def stops(bins: Bins, seconds: float, longest_s: float, *, exact: bool = True, whole: bool = False) -> tuple[Stop, ...]:
-    """Stretches of at least ``seconds`` in which next to nothing of what was sent came back.
+    """Stretches of at least ``seconds`` in which almost nothing of what was sent came back.
 
-    They are runs of bins that lose over 5 % (and five robust sigmas, unless the counts are ``exact``) whose loss
-    makes ``seconds`` at the rate sent (RFC 2544 section 26.5, RFC 6201), and that lost nine tenths of all between the
-    first and the last, or (unless ``whole`` ones are wanted) are too few to show that. A bin longer than ``longest_s``
-    tells nothing.
+    They are runs of bins that lose over 5 % (and five robust sigmas, unless the counts are ``exact``), whose loss makes
+    ``seconds`` at the rate sent (RFC 2544 section 26.5, RFC 6201), and that lost nine tenths between the first and the
+    last bin, or (unless only ``whole`` stops are wanted) are too few to show that. Bins longer than ``longest_s`` are
+    ignored.
 
     >>> sent, lost = np.full(60, 100.0), np.zeros(60)
     >>> lost[20:32], lost[32] = 100.0, 50.0
@@ -82,13 +81,13 @@ def stops(bins: Bins, seconds: float, longest_s: float, *, exact: bool = True, w
 def stops_of_rate(
     begin_ns: NDArray[np.int64], end_ns: NDArray[np.int64], rate: Floats, seconds: float, *, counts: bool = True
 ) -> tuple[Stop, ...]:
-    """The same of a rate alone: readings below a tenth of its running level for ``seconds`` and longer.
+    """Stretches of at least ``seconds`` in which a rate is below a tenth of its running level.
 
-    The level is that of the readings outside of such stretches. A stretch counts where the scatter of the readings
-    outside (five robust sigmas) does not reach so low, or where chance would not bring so many low readings in a
-    row (n·p·q^(k-1) < 1 %; p is the share of low readings outside, q that of low ones that follow a low one), or where
-    random arrivals as bursty as those outside (``counts``: the rate is a number a second) would not leave it so empty;
-    and never where plain random arrivals would.
+    The level is that of the readings outside of such stretches. A stretch counts if the scatter outside (five robust
+    sigmas) does not reach so low; or if chance would not make so many low readings in a row (n·p·q^(k-1) < 1 %; p is
+    the share of low readings outside, q the probability of another low one after a low one); or if random arrivals as
+    bursty as those outside would not leave it so empty (with ``counts``: the rate is a number per second). It never
+    counts if plain random arrivals would.
 
     >>> at, rate = np.arange(101) * 10**9, np.full(100, 50.0)
     >>> rate[60:] = 0.0
@@ -101,9 +100,9 @@ def stops_of_rate(
         return ()
     apart = max(float(np.median(width)), 1e-6)
     low, level = rate <= 0, np.zeros(n)
-    for _ in range(3):  # the level of what is carried, without what lies far below it
+    for _ in range(3):  # the level of what is carried, without the readings far below it
         level = level_without(rate, apart, _long(low, width, seconds))
-        level = np.where(level > 0, level, float(np.mean(rate)))  # of what comes now and then the median is 0
+        level = np.where(level > 0, level, float(np.mean(rate)))  # for sparse requests the median is 0
         low = (rate < DOWN * level) & (level > 0)
     long = _long(low, width, seconds)
     if int(np.count_nonzero(~low)) < _CARRIED or float(width[~low].sum()) < min(seconds, _CARRIED * apart):
@@ -141,10 +140,10 @@ def stops_of_rate(
 
 
 def _rare(low: NDArray[np.bool_], width: Floats, seconds: float) -> set[tuple[int, int]]:
-    """The runs of low readings that chance would not make so long, by the low readings outside of such runs.
+    """The runs of low readings that are too long for chance, given the low readings outside of such runs.
 
-    Runs of eight readings and more that last for ``seconds`` are taken for such at first: a service that stands still
-    most of the time must not hide that.
+    Runs of at least eight readings and ``seconds`` are excluded at first, so that a service that stands still most of
+    the time does not hide that.
     """
     runs = _runs(low)
     lasts = {r: float(width[r[0] : r[1]].sum()) >= 0.999 * seconds for r in runs}
@@ -166,7 +165,7 @@ def _rare(low: NDArray[np.bool_], width: Floats, seconds: float) -> set[tuple[in
 
 
 def _empty(number: int, came: float, wanted: float, spread: float) -> float:
-    """How often random arrivals, in bursts of ``spread``, leave a stretch so empty."""
+    """The expected number of stretches that random arrivals, in bursts of ``spread``, leave as empty as this one."""
     return number * (1 - gamma_cdf(max(came, 0.0) / spread + 1.0, wanted / spread))
 
 
@@ -180,7 +179,7 @@ def _runs(what: NDArray[np.bool_]) -> list[tuple[int, int]]:
 
 
 def _long(low: NDArray[np.bool_], width: Floats, seconds: float) -> NDArray[np.bool_]:
-    """Low readings that last in a row."""
+    """Which low readings belong to runs of at least ``seconds``."""
     result = np.zeros(low.size, dtype=np.bool_)
     for first, after in _runs(low):
         result[first:after] = float(width[first:after].sum()) >= 0.999 * seconds

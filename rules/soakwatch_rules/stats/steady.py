@@ -1,4 +1,4 @@
-"""Steady: whether evenly spaced values rise all along, and by how much; cheap enough to be asked of every series."""
+"""Steady rises: whether evenly spaced values rise throughout, and by how much; cheap enough for every series."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-_THIRD: Final = 1.5  # the distance of the middles of the outer thirds is two thirds of the run
+_THIRD: Final = 1.5  # the middles of the outer thirds are two thirds of the run apart
 _PARTS: Final = 8
-_LATE: Final = 0.25  # of the whole rise, that the second half has at least
-_SAME_WAY: Final = 0.8  # of the pairs of parts
+_LATE: Final = 0.25  # least share of the rise in the second half
+_SAME_WAY: Final = 0.8  # share of the pairs of parts that must rise
 
 
 @dataclass(frozen=True, slots=True)
 class Rise:
-    """From ``first`` to ``last``, the ends of the line through the outer thirds; ``steady``: all along, and still.
+    """From ``first`` to ``last``, the ends of the line through the outer thirds; ``steady``: throughout, and still.
 
-    ``seen`` are the two, no further than the values themselves went; ``late`` is the share of the rise that the second
-    half has (of a straight line a half).
+    ``seen`` are the two limited to the range of the values; ``late`` is the share of the rise in the second half (half
+    for a straight line).
     """
 
     first: float
@@ -33,15 +33,14 @@ class Rise:
 
     @property
     def height(self) -> float:
-        """How far it rose."""
         return self.last - self.first
 
 
 def rise_of(value: Floats) -> Rise:
-    """How far evenly spaced values (nine and more) rise from one end to the other, by the medians of the outer thirds.
+    """How far evenly spaced values (at least nine) rise from one end to the other, by the medians of the outer thirds.
 
-    Steady is what goes on in the second half with a quarter of the whole rise, has its highest eighth at the end, and
-    rises in four of five pairs of eighths (Kendall). Waves, bumps, and warm-ups that are over are not.
+    It is steady if at least a quarter of the rise falls in the second half, the highest eighth is the last, and four of
+    five pairs of eighths rise (Kendall). Waves, bumps, and finished warm-ups are not.
 
     >>> rise_of(np.linspace(0.0, 10.0, 48)).steady, round(rise_of(np.linspace(0.0, 10.0, 48)).height, 1)
     (True, 10.2)
@@ -62,9 +61,9 @@ def rise_of(value: Floats) -> Rise:
 
 
 def throughout(value: Floats, risk: float) -> bool:
-    """Whether each part of evenly spaced values has a higher median than the one before, of so many parts, eight at
-    least, that chance orders them like this with at most that risk: one in the factorial of their number, the exact
-    end of Kendall's test. Noise that remembers for longer than a part does so more often.
+    """Whether each part of evenly spaced values has a higher median than the one before. There are at least eight
+    parts, so many that chance orders them so with at most ``risk``: one in the factorial of their number, the exact
+    extreme of Kendall's test. Noise that is correlated over more than a part does so more often.
 
     >>> throughout(np.linspace(0.0, 1.0, 48), 1e-6), throughout(np.sin(np.linspace(0.0, 3.1, 48)), 1e-6)
     (True, False)

@@ -1,4 +1,4 @@
-"""Lasting steps of a level: two windows of block medians compared, judged by how such windows differ all the time."""
+"""Lasting steps of a level: two windows of block medians compared, judged by the usual difference of such windows."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from soakwatch_rules.stats.level import MAD_TO_SIGMA
 Floats = NDArray[np.float64]
 
 _PARTS = 5  # a block is the median of five means: two bad fifths do not move it
-_TOOTH = 0.5  # of a step, gained gradually before it or regained after it: then it is the tooth of a saw
-_BUMP = 4  # windows: what a tooth brought and is gone so soon is no new level
-_CLEAR = 0.8  # a step leaves at most this share of the squares that a straight line leaves
+_TOOTH = 0.5  # share of a step that came gradually before it, or is regained after it, in the tooth of a sawtooth
+_BUMP = 4  # windows: what a tooth brought and is gone within this is no new level
+_CLEAR = 0.8  # a step must leave at most this share of the squares that a straight line leaves
 _POWER = 0.84  # standard errors between found in half and found in 80 % of cases
-_ACROSS = 4  # missing blocks beyond which nobody knows whether the level stepped or went
+_ACROSS = 4  # missing blocks beyond which a step cannot be told from a drift
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A change of level: ``index`` is the first reading of the new level, ``before`` and ``after`` the medians of the
-    windows on both sides, ``tooth`` whether it only takes back what came gradually, is taken back so, or soon undoes a
-    step of that kind."""
+    """A change of level: ``index`` is the first reading of the new level, ``before`` and ``after`` are the medians of
+    the windows on both sides. ``tooth``: it takes back a gradual change, is taken back gradually, or soon undoes such a
+    step."""
 
     index: int
     before: float
@@ -34,16 +34,16 @@ class Step:
 
     @property
     def height(self) -> float:
-        """After less before."""
+        """After minus before."""
         return self.after - self.before
 
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """``steps`` in order of time; ``sigma`` is the usual difference of two neighbouring windows, ``least`` the height
-    that counts as a step up from the typical level, ``smallest`` the one that is found in four of five, ``blocks`` how
-    many blocks were compared, ``holes`` the number of gaps that no block crosses, ``switches`` how many of the
-    steps go back and forth between the same levels.
+    """``steps`` in time order. ``sigma`` is the usual difference of two neighbouring windows, ``least`` the least
+    height of a step at the typical level, ``smallest`` the height found with 80 % power, ``blocks`` the number of
+    compared positions, ``holes`` that of gaps that no window crosses, ``switches`` that of steps back and forth between
+    the same levels.
     """
 
     steps: tuple[Step, ...]
@@ -56,7 +56,7 @@ class Steps:
 
 
 def medians(seconds: Floats, value: Floats, length_s: float) -> tuple[Floats, NDArray[np.int64]]:
-    """Stretches of ``length_s`` from 0 on that hold readings: the median of the means of its fifths, and its number.
+    """Blocks of ``length_s`` from 0 on that hold readings: the median of the means of their fifths, and their numbers.
 
     >>> medians(np.arange(10.0), np.array([1.0, 1, 99, 1, 1, 3, 3, 3, 3, 3]), 5.0)
     (array([1., 3.]), array([0, 1]))
@@ -74,7 +74,7 @@ def medians(seconds: Floats, value: Floats, length_s: float) -> tuple[Floats, ND
 
 
 def _row_medians(table: Floats) -> Floats:
-    """Medians of rows of at least one number each; NaN are left out."""
+    """Medians of rows with at least one number each, ignoring NaN."""
     ordered = np.sort(table, axis=1)  # NaN go to the end
     count = (~np.isnan(table)).sum(axis=1)
     row = np.arange(table.shape[0])
@@ -89,10 +89,10 @@ def steps(
     """Finds lasting steps: the medians of ``width`` blocks before and after a moment differ by more than
     max(``rise``·level, ``sigmas``·sigma, ``least``), and a step explains both windows better than a straight line.
 
-    sigma is the robust spread of all such differences in this very series, so correlated noise, sawteeth and daily
-    cycles raise it as much as they move the windows; the median difference (a steady drift) is taken off. Of
-    overlapping candidates the largest counts. Windows never reach across a gap of more than four blocks. None where
-    fewer than 4·``width`` blocks lie in one piece.
+    sigma is the robust spread of all such differences in this series, so that correlated noise, sawteeth and daily
+    cycles raise it as much as they move the windows; the median difference (a steady drift) is subtracted. Of
+    overlapping candidates the largest counts. Windows never cross a gap of more than four blocks. None if no piece has
+    4·``width`` blocks.
     """
     value_of, indices = medians(seconds, value, length_s)
     pieces = np.split(np.arange(indices.size), np.flatnonzero(np.diff(indices) > _ACROSS) + 1)
@@ -135,18 +135,18 @@ def _sides(b: Floats, width: int) -> tuple[Floats, Floats]:
 
 
 def _even(b: Floats) -> Floats:
-    """Running medians of three: a single odd block does not bend the fits, and a step stays one."""
+    """Running medians of three: a single odd block does not bend the fits, and a step stays a step."""
     rows = np.lib.stride_tricks.sliding_window_view(np.pad(b, 1, mode="edge"), 3)
     middle: Floats = np.median(rows, axis=1)
     return middle
 
 
 def _peaks(height: Floats, over: NDArray[np.bool_], width: int) -> list[int]:
-    """The largest of the candidates, then the largest at least ``width`` away from it, and so on; in order."""
+    """The largest candidate, then the largest at least ``width`` away from it, and so on; in order."""
     taken: list[int] = []
     left = np.where(over, height, -math.inf)
     while left.size and left.max() > -math.inf:
-        # windows that hold the whole step on one side give a plateau of equal heights: its middle is the step
+        # windows with the whole step on one side give a plateau of equal heights, whose middle is the step
         top = np.flatnonzero(left >= left.max())
         run = top[: int(np.argmax(np.diff(top, append=top[-1] + 2) > 1)) + 1]
         k = int(run[run.size // 2])
@@ -156,8 +156,8 @@ def _peaks(height: Floats, over: NDArray[np.bool_], width: int) -> list[int]:
 
 
 def _edge(both: Floats) -> int | None:
-    """Where in two windows a step leaves the least squares; None if a straight line leaves hardly more, or if that is
-    not in their middle half: then one of them holds a bend (the start of a warm-up)."""
+    """The place in two windows where a step leaves the least squares; None if a straight line leaves hardly more, or if
+    it is outside of their middle half, where one window contains a bend (the start of a warm-up)."""
     n = both.size
     x = np.arange(n) - (n - 1) / 2
     apart = both - both.mean()
@@ -173,8 +173,8 @@ def _edge(both: Floats) -> int | None:
 
 
 def _tooth(left: Floats, right: Floats, height: float, width: int) -> bool:
-    """Whether a step takes back half of what came gradually before it (since the step before, or within the last four
-    windows), or is taken back so by half before the next."""
+    """Whether a step takes back half of a gradual change before it (since the previous step, or within the last four
+    windows), or half of it is taken back gradually before the next."""
     gone = float(np.median(left[-3:])) - np.array([float(np.median(part)) for part in _whence(left, width)])
     back = np.array([float(np.median(part)) for part in _whence(right[::-1], width)]) - float(np.median(right[:3]))
     return any(
@@ -184,7 +184,7 @@ def _tooth(left: Floats, right: Floats, height: float, width: int) -> bool:
 
 
 def _whence(part: Floats, width: int) -> list[Floats]:
-    """Where a stretch began, and where it was two to four windows before its end."""
+    """The begin of a stretch, and its part two to four windows before its end."""
     earlier = part[-4 * width : -2 * width]
     return [part[:width], earlier] if earlier.size >= width else [part[:width]]
 
@@ -207,6 +207,7 @@ def _undoes(second: Step, first: Step) -> bool:
 
 
 def _switches(true: list[Step]) -> int:
-    """How many steps only undo the one before, or are undone: a cycle if there are four and more in a row."""
+    """The number of steps that only undo the one before or are undone, if there are at least four in a row (a
+    cycle)."""
     back = [_undoes(second, first) for first, second in pairwise(true)]
     return sum(back) + 1 if sum(back) >= 3 else 0

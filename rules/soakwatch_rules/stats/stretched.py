@@ -1,4 +1,4 @@
-"""Stretched: a series in blocks of time, and the stretches of blocks that lie far from what was usual before."""
+"""A series in blocks of time, and the runs of blocks that are far from what was usual before."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from soakwatch_rules.stats.slowdown import block_medians
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
-_MOST: Final = 288  # blocks of a run: five minutes of a day
-_READINGS: Final = 3  # of a block
+_MOST: Final = 288  # blocks of a run; in a day they last five minutes
+_READINGS: Final = 3  # readings that a block should hold
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Paced:
-    """Blocks of one length from ``begin_ns`` on: what a counter counted in each per second, or the median of a gauge;
-    NaN where too little was read."""
+    """Blocks of equal length from ``begin_ns`` on: the counts per second of a counter, or the median of a gauge; NaN if
+    too little was read."""
 
     begin_ns: int
     block_ns: int
@@ -35,20 +35,20 @@ class Paced:
 
     @property
     def begins_ns(self) -> NDArray[np.int64]:
-        """When each block begins."""
+        """The begin of each block."""
         return self.begin_ns + self.block_ns * np.arange(self.value.size, dtype=np.int64)
 
 
 def block_length(seconds: float, apart_s: float, least_s: float) -> float:
-    """How long the blocks of a window are: three readings, ``least_s``, and at most 288 of them."""
+    """The length of a window's blocks in seconds: at least three readings and ``least_s``, and at most 288 blocks."""
     return max(least_s, _READINGS * apart_s, seconds / _MOST)
 
 
 def paced(series: Series, begin_ns: int, end_ns: int, block_s: float) -> Paced:
-    """A series in blocks; of a counter its pace, across which a restart of the counter counts nothing.
+    """A series in blocks; for a counter its pace, to which a restart adds nothing.
 
-    A block needs readings over half of it. A counter's block has what was counted between its first reading and the
-    first of the next one, so that nothing is lost between two blocks.
+    A block needs readings over half of it. A counter's block runs from its first reading to the first of the next
+    block, so that nothing between two blocks is lost.
 
     >>> from soakwatch_rules.signals import readings
     >>> counted = readings("system.tcp.retransmits", np.arange(12.0) * 10, 10.0)
@@ -76,8 +76,8 @@ def paced(series: Series, begin_ns: int, end_ns: int, block_s: float) -> Paced:
 
 
 def runs_of(value: Floats, known: Flags, enter: float, leave: float) -> list[tuple[int, int]]:
-    """The stretches of blocks from one that reaches ``enter`` to the last before one below ``leave``, first and behind
-    the last; blocks that are not known part none.
+    """The runs of blocks, first and close, from one that reaches ``enter`` to the last before one below ``leave``;
+    unknown blocks do not interrupt a run.
 
     >>> runs_of(np.array([0.0, 9.0, 6.0, np.nan, 9.0, 0.0]), np.array([1, 1, 1, 0, 1, 1]) > 0, 8.0, 5.0)
     [(1, 5)]

@@ -1,4 +1,4 @@
-"""Tally: what counters counted in any stretch, summed up once and asked often."""
+"""Tally: what counters counted in any stretch, summed once for many queries."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from soakwatch_rules.stats.flow import steps
 
 
 class Tally:
-    """The counts of some counters (or rates) together. What a restart hid is neither counted nor seen.
+    """The counts of some counters (or rates) together; what a restart hid is neither counted nor covered.
 
     >>> from soakwatch_rules.signals import readings
     >>> sent = readings("load.tx.packets", np.arange(0.0, 500.0, 10.0), 1.0)
@@ -33,9 +33,9 @@ class Tally:
                 self._parts.append((int(at_ns[0]), (at_ns - at_ns[0]) * 1e-9, count, seen))
 
     def between(self, begin_ns: int, end_ns: int) -> tuple[float, float]:
-        """What was counted, and the seconds of the stretch that the least complete of the counters saw.
+        """What was counted, and the seconds of the stretch that the least complete counter covers.
 
-        What was counted over an edge counts by its share, as if evenly.
+        Counts over an edge count by their share, as if counted evenly.
         """
         total, least = 0.0, None
         for zero_ns, index, count, seen in self._parts:

@@ -1,4 +1,4 @@
-"""What is asked of a trend: the growth that is allowed, and how sure an answer has to be."""
+"""What a trend is judged by: the allowed growth, and how certain an answer must be."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """Probabilities at which the answer is given."""
+    """Probabilities at which an answer is given."""
 
-    fail: float = 0.95  # growth above the allowed rate
-    guarded: float = 0.75  # the same by shapes free to grow, where the straight line says so as well
+    fail: float = 0.95  # of growth above the allowed rate
+    guarded: float = 0.75  # the same by shapes free to grow, if the straight line agrees
     guard: float = 0.05  # risk of the straight line's bound
-    clear: float = 0.05  # at most this much growth for a pass
+    clear: float = 0.05  # of growth, at most, for a pass
     free: float = 0.20  # the same among shapes that can grow at the end
-    # in windows of under six hours noise that remembers for an hour looks like anything
+    # in windows of under six hours noise with a correlation of an hour looks like anything
     fail_short: float = 0.98
     free_short: float = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """Growth that is allowed: a share of the level each ``horizon_s``, or ``floor`` per window where that is more."""
+    """The allowed growth: a share of the level per ``horizon_s``, or ``floor`` per window if that is more."""
 
     share: float = 0.05
     horizon_s: float = 86400.0

@@ -1,4 +1,4 @@
-"""Trend: does a series grow, at the end of its run, faster than allowed? Yes, no, or why that cannot be told."""
+"""Trend: does a series grow, at the end of its run, faster than allowed? Yes, no, or why that is undecided."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from soakwatch_rules.stats.trend_answer import Line, Trend, scaled_back
 Floats = NDArray[np.float64]
 
 _GUARDED: Final = 48  # blocks of the straight line
-_TAIL: Final = 12  # blocks after a bend that give a line of their own
+_TAIL: Final = 12  # blocks after a bend that suffice for a line of their own
 _SHORT_S: Final = 6 * 3600.0  # shorter windows need more certainty to pass
-_SOME: Final = 4096  # readings that tell the quantum
+_SOME: Final = 4096  # readings from which the quantum is taken
 _DITHERED: Final = 0.2  # quanta of spread within a sixteenth of the run
 _RISEN: Final = 1.5  # quanta of growth that must have shown
-_EXACT: Final = 1e-6  # of the largest reading: what a fit can be trusted to
+_EXACT: Final = 1e-6  # share of the largest reading to which a fit is trusted
 _ROUNDED: Final = 1 + 1e-9
 _MISSING: Final = 0.5
-_UNEVEN: Final = 0.1  # of a sawtooth's height: what two peaks may differ by
-_BEYOND: Final = 0.5  # of a sawtooth's height above its highest peak: no sawtooth any more
-_RIM: Final = 32  # parts of the run, the last of which tells where it ends
+_UNEVEN: Final = 0.1  # share of a sawtooth's height by which two peaks may differ
+_BEYOND: Final = 0.5  # share of its height above its highest peak at which it is no sawtooth any more
+_RIM: Final = 32  # parts of the run; the last one gives its end
 _EVENS: Final = 0.5
-_LATEST: Final = 0.82  # of the run: growth that begins later was not seen for long enough
+_LATEST: Final = 0.82  # share of the run: growth that begins later was not seen for long enough
 _HALF: Final = 0.5
-_WAVE: Final = 2.0  # times what is worth a verdict: a wave that swings by less is not asked whether it is growth
-_LONG_SINCE: Final = 0.25  # of the run, that is judged since a release
-_STRETCHES: Final = 16  # of the run, whose means say how far it moved
-_RULED_OUT: Final = 0.1  # of the probability that is clear
+_WAVE: Final = 2.0  # times the movement worth a verdict: a wave that swings by less is not judged as growth
+_LONG_SINCE: Final = 0.25  # share of the run since a release that is enough to be judged
+_STRETCHES: Final = 16  # parts of the run whose means show how far it moved
+_RULED_OUT: Final = 0.1  # share of the probability ``clear``
 _BENDING: Final = frozenset({"late leak", "two slopes", "step and leak"})
 _STRAIGHT: Final = frozenset({"constant", "leak"})
 _BENDLESS: Final = frozenset(
@@ -72,8 +72,8 @@ def judge_trend(
     """Judges finite readings at strictly increasing times; growth is upwards. Never raises on data.
 
     ``allowed`` is growth per second, or a tolerance of the level. ``span_s`` is the window on the axis of ``time_s``
-    (default: from the first reading to one distance after the last), ``quantum`` what the source states as its smallest
-    step, ``statistic`` what a block stands for, ``sawtooth`` whether one is looked for and taken out.
+    (default: from the first reading to one distance after the last), ``quantum`` the smallest step that the source
+    states, ``statistic`` the value of a block, ``sawtooth`` whether one is searched and removed.
     """
     begin_s, end_s = span_s if span_s is not None else _span(time_s)
     size = float(np.max(np.abs(value), initial=0.0)) or 1.0
@@ -94,9 +94,9 @@ def judge_trend(
 
 
 def may_grow(time_s: Floats, value: Floats, allowed_per_s: float) -> bool:
-    """Whether the full judgement is worth its time on a running soak: may the slope lie above half of what is allowed?
+    """Whether the slope may exceed half of what is allowed, so that a running soak is worth the full judgement.
 
-    For block means (some hundred at most): the upper 95 % bound of their AR(1)-corrected slope, or of their last
+    For block means (some hundred at most): by the upper 95 % bound of their AR(1)-corrected slope, or of their last
     half's.
     """
     if value.size < MIN_SAMPLES:
@@ -121,7 +121,7 @@ class _Question:
     sawtooth: bool
 
     def answer(self) -> Trend:
-        """Too few, constant, too thin, without the sawtooth that it is, or by its blocks."""
+        """The answer for too few readings, too many gaps, a constant, a sawtooth, or else by blocks."""
         if self.value.size < MIN_SAMPLES or not self.span_s > 0:
             level = float(np.median(self.value)) if self.value.size else 0.0
             allowed = self.tolerance.per_second(level, self.span_s)
@@ -174,7 +174,7 @@ class _Question:
         return replace(trend, outcome=Outcome.INCONCLUSIVE, why=InconclusiveReason.RESOLUTION, hours_needed=hours)
 
     def _by_cycles(self, match: Cycles) -> Trend:
-        """The answer of what is left without the sawtooth; its line is raised to the peaks."""
+        """The answer without the sawtooth; its line is raised to the peaks."""
         rest = replace(self, value=match.taken_out(self.time_s, self.value), quantum=self._step(), sawtooth=False)
         trend = self._open_end(rest.answer(), rest, match)
         line = None if trend.line is None else replace(trend.line, centre=trend.line.centre + match.height)
@@ -182,8 +182,9 @@ class _Question:
         return replace(trend, mode="sawtooth", cycles=int(match.falls.size), line=line, level_floors=level)
 
     def _open_end(self, trend: Trend, rest: _Question, match: Cycles) -> Trend:
-        """The last climb has not fallen yet, and cycles differ: up to the usual peak it decides nothing, what came
-        before it does; up to half of a fall beyond the highest peak it proves no growth by itself."""
+        """The answer, given that the last climb has not fallen yet and cycles differ: up to the usual peak only what
+        came before the climb decides; up to half of a fall above the highest peak the climb proves no growth by
+        itself."""
         last = self.value[-max(1, self.value.size // _RIM) :]
         beyond = float(np.median(last)) - match.peak
         if trend.outcome is Outcome.PASS or beyond > _BEYOND * match.height:
@@ -207,15 +208,15 @@ class _Question:
         return doubt if trend.outcome is Outcome.FAIL else trend
 
     def _worth(self, trend: Trend) -> float:
-        """The movement within the run that is worth a verdict: what is allowed in the run; in half a horizon and more
+        """The movement within the run that is worth a verdict: what is allowed in the run, or, from half a horizon on,
         what is allowed per horizon."""
         within = trend.allowed * self.span_s
         long = self.span_s >= _HALF * self.tolerance.horizon_s
         return max(within, self.tolerance.share * abs(trend.level)) if long else within
 
     def _small(self, trend: Trend, value: Floats) -> Trend:
-        """A doubt about less than is allowed in the run (per horizon where growth is unlikely: half of a small wave is
-        no leak) is none that is worth a verdict."""
+        """A pass instead of a doubt about less than is allowed in the run (per horizon if growth is unlikely, since
+        half of a small wave is no leak)."""
         if (
             trend.outcome is not Outcome.INCONCLUSIVE
             or trend.why not in {InconclusiveReason.CYCLE, InconclusiveReason.NOISE}
@@ -253,7 +254,7 @@ class _Question:
         return trend if trend.release is None else self._since(trend, trend.release)
 
     def _since(self, trend: Trend, release: Release) -> Trend:
-        """A doubt about what was freed is one about what came since, if that is long enough to be judged."""
+        """A pass instead of a doubt if the series since the release passes and is long enough to be judged."""
         begin_s = self.span_s * (release.index + 1) / trend.blocks
         since = self.time_s >= begin_s
         if trend.outcome is not Outcome.INCONCLUSIVE or self.span_s - begin_s < _LONG_SINCE * self.span_s:
@@ -270,9 +271,9 @@ class _Question:
         return replace(trend, outcome=Outcome.PASS, why=None, hours_needed=None, waived="freed")
 
     def _line_disagrees(self, trend: Trend, parts: Mixture, times: Floats, value: Floats) -> Trend:
-        """Two shapes that grow are doubts where the straight line does not agree: growth that begins in the last part
-        of the run may be a step, a job or a cache that has just begun to fill, if nothing grew before that; a leak
-        under a cycle may be the cycle, if it is less than twice what is allowed, or the run is short.
+        """Two growing shapes as doubts if the straight line does not confirm them. Growth that begins late in the run
+        may be a step, a job or a cache that begins to fill, if nothing grew before. A leak under a cycle may be the
+        cycle, if it is less than twice what is allowed or the run is short.
         """
         begun = trend.bend_s if trend.shape in _BENDING and trend.bend_s is not None else 0.0
         late = begun >= _LATEST * self.span_s
@@ -291,14 +292,15 @@ class _Question:
         )
 
     def _grew(self, value: Floats, allowed: float) -> bool:
-        """Whether the shapes of what came before a step agree that it grew, by more than ``allowed`` a block."""
+        """Whether the shapes of what came before a step agree that it grew by more than ``allowed`` a block."""
         if value.size < 2 * MIN_SAMPLES:
             return False
         sure, _, goes_on = mixture(value, resolution=_EXACT, quantum=self._step()).above(allowed * value.size)
         return min(sure, goes_on) >= self.thresholds.fail
 
     def _after_release(self, trend: Trend, value: Floats) -> Trend:
-        """Growth since an abrupt release: maybe a long sawtooth, which one release that took all of it shows."""
+        """Growth since an abrupt release: a pass if that took back all earlier growth (a sawtooth seen once), else
+        open."""
         release = released(value, trend.allowed * self.span_s / value.size)
         if release is None:
             return trend
@@ -307,7 +309,7 @@ class _Question:
         return replace(trend, outcome=Outcome.INCONCLUSIVE, why=InconclusiveReason.RELEASE, hours_needed=None)
 
     def _end_line(self, trend: Trend, times: Floats, value: Floats, whole: Slope) -> Line | None:
-        """The straight line that goes on after the end, over what comes after a bend."""
+        """The straight line that continues after the end, through what comes after a bend."""
         if trend.shape == "leak" or trend.shape not in _BENDING | {"warm-up and leak", "two warm-ups and leak"}:
             return _line(whole, times, value)
         begin_s = trend.bend_s if trend.bend_s is not None else self.span_s / 2
@@ -331,7 +333,7 @@ class _Question:
             fail, clear = max(fail, want.fail_short), min(clear, want.free_short)
         if sure >= fail or (trend.guard and goes_on >= guarded):
             return replace(trend, outcome=Outcome.FAIL, why=None, waived="")
-        # shapes that can grow at the end may agree that it grows, if the readings themselves have ruled them out
+        # P among the shapes that can grow does not matter once the readings have excluded those shapes
         doubted = free > clear and sure + turning > _RULED_OUT * want.clear
         if sure + turning <= want.clear and not trend.guard and not doubted:
             return replace(trend, outcome=Outcome.PASS, why=None)
@@ -343,7 +345,7 @@ class _Question:
         return replace(trend, why=InconclusiveReason.NOISE, hours_needed=hours_more(fit, trend.allowed, self.span_s))
 
     def _resolved(self, trend: Trend, value: Floats) -> Trend:
-        """What readings without noise hide within one quantum: neither growth nor its absence can be told from it."""
+        """Undecided if readings without noise hide growth, or its absence, within one quantum."""
         step = self._step()
         if not step > 0 or self._spread() >= _DITHERED * step:
             return trend
@@ -366,13 +368,13 @@ class _Question:
         return self.value[:: max(1, self.value.size // _SOME)]
 
     def _step(self) -> float:
-        """The smallest step between different readings (of some thousand), at least what the source states."""
+        """The smallest step between different readings (of some thousand), at least the source's quantum."""
         steps = np.diff(np.unique(self._some()))
         steps = steps[steps > 1e-9]
         return max(float(steps.min()) if steps.size else 0.0, self.quantum)
 
     def _spread(self) -> float:
-        """Standard deviation within a sixteenth of the run (median over the sixteenths)."""
+        """The standard deviation within a sixteenth of the run (median over the sixteenths)."""
         return math.sqrt(float(np.median([np.var(part) for part in np.array_split(self._some(), 16)])))
 
 
@@ -387,14 +389,14 @@ def _line(fit: Slope, times: Floats, value: Floats) -> Line:
 
 
 def _with_parts(trend: Trend, parts: Mixture, span_s: float, risk: float) -> tuple[Trend, float, float]:
-    """The answer with what the shapes say, P(growth) among the shapes free to grow at the end, and their share of P."""
+    """The answer with the shapes' results, P(growth) among shapes free to grow at the end, and their share of P."""
     shapes = parts.families()
     shape, weight = next(iter(shapes.items()))
     low, high = parts.quantiles(0.05, 0.95)
     sure, free, goes_on = parts.above(trend.allowed * span_s)
     rate, detectable = float(parts.weight @ parts.middle), trend.smallest_detectable
     if shape not in _STRAIGHT and detectable is not None:
-        # a step or a warm-up is no noise of the straight line
+        # the deviation of a step or a warm-up from a straight line is no noise
         detectable = power(risk) * parts.blur() / span_s
     answer = replace(
         trend,

@@ -1,4 +1,4 @@
-"""The answer about a trend: growth or not, or why that cannot be told, with its arithmetic."""
+"""The answer about a trend: growth or not, or why that is undecided, with its arithmetic."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from soakwatch_rules.stats.releases import Release
 
 Mode = Literal["constant", "mean", "sawtooth", "none"]
 Waived = Literal["", "small", "wave", "released", "freed"]
-"""Why a doubt passes: all movement is small, a wave came back, all was released, or it stands since."""
+"""Why a doubt passes: the whole movement is small, a wave came back, all growth was released, or judged since then."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A straight line by its pivot, around which the slope's interval (5 to 95 %) turns; slopes are per second."""
+    """A straight line through a pivot, around which the slope's interval (5 to 95 %) turns; slopes are per second."""
 
     centre_s: float
     centre: float
@@ -32,15 +32,14 @@ class Trend:
     """The answer with its arithmetic; rates are per second, growth is upwards.
 
     ``probability`` is P(slope at the end > ``allowed``); ``rate`` with ``rate_low`` to ``rate_high`` (5 to 95 %) is
-    that slope. ``smallest_detectable`` are 2.49 standard errors of the slope (more, where the thresholds
-    leave less risk than 5 %): a leak of ``allowed`` and twice that fails in 80 % of cases.
-    ``hours_needed`` would settle an inconclusive answer (None: no length of run would).
-    ``weight`` is that of ``shape``, ``bend_s`` where it bends (None where it does not). ``line`` runs through the
-    blocks after the bend of a shape that grows (None where they are too few); a sawtooth's is raised to its peaks.
-    ``cycles`` are the falls of a sawtooth that was taken out; ``climbing``: only its last climb, which has not fallen
-    yet, leaves the answer open; ``level_floors``: it fell as low at last as at first.
-    ``waived`` says why an answer that shapes alone would leave open passes, ``release`` the highest abrupt fall that
-    took back what had grown before it.
+    that slope. ``smallest_detectable`` is 2.49 standard errors of the slope (more if the thresholds leave less risk
+    than 5 %): a leak of ``allowed`` plus twice that fails in 80 % of cases. ``hours_needed`` would settle an undecided
+    answer (None: no length would). ``weight`` is that of ``shape``, ``bend_s`` where it bends (None if it does not).
+    ``line`` runs through the blocks after the bend of a growing shape (None if they are too few); that of a sawtooth is
+    raised to its peaks. ``guard``: the straight line confirms growth. ``cycles`` counts the falls of a removed
+    sawtooth; ``climbing``: only its last climb, which has not fallen yet, leaves the answer open; ``level_floors``: its
+    last fall went as low as the first. ``waived`` says why an answer that the shapes alone would leave open passes;
+    ``release`` is the highest abrupt fall that took back earlier growth.
     """
 
     outcome: Outcome
@@ -71,7 +70,7 @@ class Trend:
 
 
 def scaled_back(trend: Trend, unit: float, begin_s: float) -> Trend:
-    """Back in the caller's unit and on its axis of time; what does not fit into a float becomes the largest one."""
+    """The answer in the caller's unit and time axis; values are limited to the largest float."""
     line = trend.line
     if line is not None:
         ends = (_finite(x * unit) for x in (line.centre, line.slope, line.low, line.high))

@@ -10,7 +10,7 @@ def voted(value: NDArray[np.float64], enter: float, leave: float, needed: int, o
     """Triples (first, open, close): ``open`` is the first reading at which ``needed`` of the last ``of`` are >= enter.
 
     ``first`` is the earliest of these, ``close`` the next reading < leave, or the number of readings. After it the
-    count begins anew.
+    count starts again.
 
     >>> voted(np.array([0.0, 9.0, 0.0, 9.0, 9.0, 8.0, 7.0, 9.0]), 9.0, 8.0, 3, 5)
     [(1, 4, 6)]
