@@ -1,4 +1,4 @@
-"""The beginning of every finding: inconclusive until a rule has reason to say more."""
+"""The start of every finding: inconclusive until its rule decides."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from soakwatch_rules.sampling import cadence, expected
 
 
 def draft(rule: Rule, case: Case, series: Series | None = None) -> Finding:
-    """An inconclusive finding with everything that is known before judging; ``series`` is what it is about."""
+    """An inconclusive finding with everything known before judging; ``series`` is its subject."""
     samples = 0 if series is None else len(series.finite())
     due = None if series is None else expected(case.window.seconds, cadence(series))
     if due is not None and samples == due + 1:
-        due = samples  # a reading at both ends of the window
+        due = samples  # readings at both ends of the window are one more than intervals
     return Finding(
         rule=rule.name,
         version=rule.version,
@@ -34,10 +34,8 @@ def draft(rule: Rule, case: Case, series: Series | None = None) -> Finding:
 
 
 def absent(rule: Rule, case: Case, what: str) -> Finding:
-    """The finding where there is nothing to judge: inconclusive if it should be there but could not be read.
-
-    ``what`` names the missing thing. Fault sentences are given as they are.
-    """
+    """The finding without anything to judge: inconclusive if ``what`` could not be read (with the faults), else not
+    applicable."""
     finding = draft(rule, case)
     if case.faults:
         reason, outcome = f"{what} could not be read:  {faults(case.faults)}", Outcome.INCONCLUSIVE
@@ -51,9 +49,9 @@ def absent(rule: Rule, case: Case, what: str) -> Finding:
 def half_unread(
     finding: Finding, read: int, risk: str = "", *, of: str = "samples", within: str = "", said: str = ""
 ) -> Finding | None:
-    """The finding left open where fewer than half of the expected samples were read; None where enough were.
+    """The undecided finding if fewer than half of the expected samples were read; None if enough were.
 
-    ``risk`` says what may have been missed; ``within`` where they had to lie; ``said`` replaces the sentence.
+    ``risk`` says what may have been missed, ``within`` where samples had to lie; ``said`` replaces the sentence.
 
     >>> from soakwatch_model.window import Window
     >>> open_ = Finding("level", 1, Outcome.PASS, "fw", "", "", Window(0, 9), "", "", 12, expected=60)
@@ -69,7 +67,7 @@ def half_unread(
 
 
 def faults(sentences: Iterable[str], most: int = 2) -> str:
-    """Different fault sentences, the first few."""
+    """The first few different sentences, and the number of others."""
     different = list(dict.fromkeys(sentences))
     more = f"; and {len(different) - most} more" if len(different) > most else ""
     return "; ".join(different[:most]) + more

@@ -1,4 +1,4 @@
-"""Parameters of rules: a default, a unit, a range, a meaning and where the default comes from."""
+"""Parameters of rules: default, unit, range, meaning, and the origin of the default."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _RELATIONS = {"<": operator.lt, "<=": operator.le}
 
 
 class Range(NamedTuple):
-    """The numbers from ``low`` to ``high``; the ends belong to it where it is ``closed`` there. Infinity never does.
+    """The finite numbers from ``low`` to ``high``, including an end if it is ``closed`` there.
 
     >>> within = Range.of("(0, 1]")
     >>> 1 in within, 0 in within, float("nan") in within
@@ -26,7 +26,7 @@ class Range(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> Range:
-        """As mathematics writes it: ``[0, 1)`` is from 0 to below 1, ``(0, inf)`` is above 0."""
+        """A range in mathematical notation: ``[0, 1)`` is from 0 to below 1, ``(0, inf)`` is above 0."""
         low, high = (float(part) for part in text[1:-1].split(","))
         return cls(low, high, (text[0] == "[", text[-1] == "]"))
 
@@ -41,7 +41,7 @@ class Range(NamedTuple):
 class Parameter(NamedTuple):
     """One parameter of a rule as ``soakwatch rules NAME`` shows it; ``unit`` is UCUM (``s``, ``1`` = ratio).
 
-    Of one that chooses between ``words``, the value is the place of the word.
+    The value of a choice between ``words`` is the index of the word.
     """
 
     name: str
@@ -54,12 +54,12 @@ class Parameter(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """The default as a plan writes a choice, "" for a number."""
+        """The default word of a choice; "" for a number."""
         return self.words[int(self.default)] if self.words else ""
 
     @property
     def allowed(self) -> str:
-        """What it may be, in words.
+        """The allowed values in words.
 
         >>> Parameter("loss", 0.05, "1", "allowed loss", within=Range.of("[0, 1)")).allowed
         'a share from 0 to below 100%'
@@ -87,7 +87,7 @@ class Parameter(NamedTuple):
         return f"{100 * value:g}%" if self._is_share and value else f"{value:g}"
 
     def wrong(self, value: float) -> str:
-        """Why it cannot have this value, and what to write instead; empty where it can."""
+        """Why this value is not allowed, and what to write instead; empty if it is allowed."""
         if value in self.within:
             return ""
         if self._is_share and 2 < value <= 100:
@@ -104,7 +104,7 @@ def parameter(
     words: tuple[str, ...] = (),
     within: str = "[0, inf)",
 ) -> float:
-    """A field of a rule's dataclass that a plan may set; typed as its default's type. ``within`` is its range."""
+    """A field of a rule's dataclass that a plan may set, with the type of its default; ``within`` is its range."""
     limits = Range.of(f"[0, {len(words) - 1}]" if words else within)
     value: float = field(
         default=default, metadata={"parameter": Parameter("", default, unit, about, origin, words, limits)}
@@ -121,7 +121,7 @@ def parameters(rule: type) -> tuple[Parameter, ...]:
 
 
 class Parameters:
-    """A rule whose parameters are within their ranges, and in their ``order``: relations such as ``leave <= enter``."""
+    """Base of a rule: keeps parameters in their ranges and in the ``order`` of relations such as ``leave <= enter``."""
 
     __slots__ = ()
     name: ClassVar[str]

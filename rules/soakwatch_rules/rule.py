@@ -1,4 +1,4 @@
-"""Rule: the contract between whoever gathers readings and whoever judges them."""
+"""Rule: the contract between the code that gathers readings and the rules that judge them."""
 
 from __future__ import annotations
 
@@ -11,28 +11,27 @@ from soakwatch_model.finding import Finding
 
 
 class Input(StrEnum):
-    """What a rule reads beside its series, the events and the load; a case has it only for rules that ask."""
+    """What a rule reads beside its series, the events and the load; a case holds it only for rules that declare it."""
 
     BASELINE = "baseline"  # the readings of the baseline phase (``Before.baseline``)
-    EARLIER = "earlier"  # its series in earlier runs: it is not asked where none was named (``Before.earlier``)
-    GENERATOR_PORTS = "generator_ports"  # what the machines of the generators counted of the load (``load``)
-    EVENTS = "events"  # an event: without one it judges nothing, and those of any kind change what it says
-    TENANTS = "tenants"  # those who share the device, and what is theirs (``TargetFacts.tenants``)
-    MACHINE = "machine"  # what the target reported of itself, its polling cores and the changes of its set-up
+    EARLIER = "earlier"  # its series in earlier runs (``Before.earlier``); if none is named the rule is not run
+    GENERATOR_PORTS = "generator_ports"  # counters of the generators' machines (``load``)
+    EVENTS = "events"  # events of any kind change its findings; without one it judges nothing
+    TENANTS = "tenants"  # who shares the device, and what belongs to each (``TargetFacts.tenants``)
+    MACHINE = "machine"  # the target's fingerprint, its polling cores, and changes of its set-up
     SHUT_PORTS = "shut_ports"  # which interfaces were administratively down (``TargetFacts.shut``)
 
 
 @dataclass(frozen=True, slots=True)
 class RuleSpec:
-    """How a rule wants to be used. ``needs`` tells the least data that lets it decide, in one sentence.
+    """How a rule is used. ``needs`` is the least data that lets it decide, in one sentence.
 
-    ``shortest_s``: in a run that is planned shorter than this, and whose plan does not name the rule, its doubt does
-    not hold up a pass. ``needs_load``: what it says depends on the load having been what the generator was told: with a
-    generator at fault its findings become inconclusive. ``inputs`` are what it reads beside its series. ``live`` says
-    what it looks at while the run goes on: "recent" readings (at most the last hour; what it finds there stays found),
-    "minutes" (means of one minute since the begin), the "whole" window (for rules that look at events and ledgers
-    only), or nothing before the "end". ``objects``: of the series of its metrics it looks only at those whose object
-    ends so (``mode=idle``), and the others are not read; empty: at all.
+    ``shortest_s``: in a run planned shorter than this, whose plan does not name the rule, its doubt does not prevent a
+    pass. ``needs_load``: its findings assume that the load was as commanded, and become inconclusive with a generator
+    at fault. ``live`` is what it judges during the run: "recent" readings (at most the last hour; what it finds there
+    stays found), "minutes" (means of one minute since the start), the "whole" window (for rules on events and poll
+    statistics only), or nothing before the "end". ``objects``: only series whose object ends so (``mode=idle``) are
+    read; empty: all.
     """
 
     needs: str
@@ -44,19 +43,19 @@ class RuleSpec:
 
 
 def wanted(rule: Rule) -> tuple[str, ...]:
-    """The metrics that a rule looks at with its parameters: ``metrics``, or fewer if it has a property ``wanted``."""
+    """The metrics that a rule reads with its parameters: ``metrics``, or fewer if it has a property ``wanted``."""
     chosen: tuple[str, ...] = getattr(rule, "wanted", rule.metrics)
     return chosen
 
 
 class Rule(Protocol):
-    """A rule is a frozen dataclass of parameters (made with ``parameter``) and one method.
+    """A rule is a frozen dataclass of parameters (made with ``parameter``) with one method.
 
-    ``metrics`` are names of the catalogue. With ``scope`` "object" it gets one Case per object that has a series
-    of one of them; with "metric" one Case per single series; with "target" one Case per target, with all
-    series of all its objects, also where there are none. ``phases`` names the phases whose stretch is its window
-    (first begin to last end); if the run had none of these, or with (), the window is the whole run. ``TRAITS`` in its
-    module tells others more of it (``traits.Traits``).
+    ``metrics`` are names of the catalogue. With ``scope`` "object" it gets one Case for each object with a series of
+    one of them; with "metric" one for each series; with "target" one for each target, with all series of all its
+    objects, even if there are none. ``phases`` are those whose stretch (first begin to last end) is its window; without
+    them, or if the run had none of them, the window is the whole run. ``TRAITS`` in its module describe it to other
+    code (``traits.Traits``).
     """
 
     name: ClassVar[str]
@@ -72,5 +71,5 @@ class Rule(Protocol):
         ...
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
-        """What the rule says of the case. Never raises on data; never modifies its input."""
+        """The findings on a case. Never raises on data; never modifies its input."""
         ...

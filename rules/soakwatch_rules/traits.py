@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Final
 
 RISE_PER_HOUR: Final = "rise_per_hour"
-"""The number under which a finding of growth keeps its rate where ``measured`` is another figure."""
+"""The key in ``numbers`` of a finding of growth whose ``measured`` is not its rate."""
 ENTRY_POINTS: Final = "soakwatch.rules"
 """The group of entry points by which other distributions add rules."""
 _DETECTORS: Final = "soakwatch_rules.detectors"
@@ -27,22 +27,22 @@ class Crash(StrEnum):
     """What died, by the trace that it left."""
 
     KERNEL = "kernel"  # a line of the kernel's log; a warning is about another tenant of the machine
-    DEVICE = "device"  # the whole device started again
-    MEMORY = "memory"  # the kernel killed a process for want of memory
+    DEVICE = "device"  # the whole device restarted
+    MEMORY = "memory"  # the kernel killed a process for lack of memory
     CORE = "core"  # a core file or a crash log
-    PROCESS = "process"  # a process that is another one now, or gone: its ``object`` names it
+    PROCESS = "process"  # the process that ``object`` names was replaced by a new one, or is gone
 
 
 class GrowthMethod(StrEnum):
-    """How a rule judges growth; where two judged one series the shape decides over the stages."""
+    """How a rule judges growth; if two methods judged one series, the shape takes precedence over the stages."""
 
     SHAPE = "shape"  # by the shape of the whole series, which takes hours
-    STAGES = "stages"  # by the last third against the first
-    QUEUE = "queue"  # of what fills up
+    STAGES = "stages"  # by comparing the last third with the first
+    QUEUE = "queue"  # of a queue that fills up
 
 
 class Family(StrEnum):
-    """What kind of trouble a rule looks for: the columns of a table of many devices."""
+    """The kind of trouble that a rule looks for, a column in the table of many devices."""
 
     MEMORY = "memory"  # and whatever else fills up
     CPU = "CPU"
@@ -50,14 +50,13 @@ class Family(StrEnum):
     TRAFFIC = "traffic"
     SESSIONS = "sessions"
     HARDWARE = "hardware"  # and how the machine is set up
-    POLLS = "polls"  # whether it could be looked at
+    POLLS = "polls"  # whether it answered its polls
     OTHER = "other"
 
 
 @dataclass(frozen=True, slots=True)
 class Guide:
-    """A rule in plain lines for whoever reads a finding: when it fails, what it does not see, which parameter to turn,
-    and what to do about a finding."""
+    """A rule for the reader of a finding: when it fails, what it misses, which parameter to change, what to do next."""
 
     fails_when: str = ""
     misses: str = ""
@@ -66,45 +65,45 @@ class Guide:
 
     @property
     def lines(self) -> tuple[tuple[str, str], ...]:
-        """The lines that are there, each with its name."""
+        """The non-empty lines, each with its title."""
         named = (("Fails when", self.fails_when), ("Misses", self.misses), ("Change it with", self.change_with))
         return tuple((name, text) for name, text in named if text)
 
 
 class Judges(StrEnum):
-    """What a rule judges. Of nothing but a device does its pass say what that withstood."""
+    """What a rule judges. Only a pass about the device shows what that withstood."""
 
-    DEVICE = "device"  # what it did
-    GENERATOR = "generator"  # whether the load was what it was to be: findings rest on it
-    ANSWERS = "answers"  # whether the target answered: it can pass on nothing but polls
-    SETUP = "setup"  # how the target is set up, and nothing that it did
+    DEVICE = "device"  # what the device did
+    GENERATOR = "generator"  # whether the load was as commanded, on which other findings rest
+    ANSWERS = "answers"  # whether the target answered: polls alone can pass it
+    SETUP = "setup"  # how the target is set up, not what it did
 
 
 class Limit(StrEnum):
-    """Where the limit comes from that a rule judges by."""
+    """The origin of the limit that a rule judges by."""
 
-    RULE = "rule"  # its own parameters, or what is usual in the run
-    PLAN = "plan"  # the plan: without a limit there it judges nothing
-    DEVICE = "device"  # what the device states of itself: where there is none it judges nothing
-    ROOM = "room"  # how much there is room for: it says when that runs full
-    RUNS = "runs"  # other runs: it is no limit of the device or of the plan
+    RULE = "rule"  # its parameters, or what is usual in the run
+    PLAN = "plan"  # the plan; without a limit there it judges nothing
+    DEVICE = "device"  # the device; without a stated limit it judges nothing
+    ROOM = "room"  # a size that runs full; the rule forecasts when
+    RUNS = "runs"  # other runs
 
 
 class Marks(StrEnum):
     """What the marks of a rule's findings are."""
 
     MOMENTS = "moments"  # when something happened
-    WITNESSES = "witnesses"  # the same, and they belong into time lines of causes at whose moments some of them lie
-    WHOLE = "whole"  # where it measured a whole stretch, not when something happened
+    WITNESSES = "witnesses"  # the same; those at the moments of a cause are shown in its time line
+    WHOLE = "whole"  # the stretch that was measured, not when something happened
 
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """A rule for a reader who does not know it.
+    """Words for a reader who does not know the rule.
 
-    ``plain`` is what its failure means ("it rebooted"); empty: its name. ``effect`` is its finding as one of several
-    effects that came at once ("packets lost"); empty: it is not listed. ``happened`` is what happened as a sentence
-    about ``{thing}`` (a process, a port; what the object names) on ``{target}``; empty: the target, then ``plain``.
+    ``plain`` is the meaning of its failure ("it rebooted"); empty: its name. ``effect`` names its finding among several
+    simultaneous effects ("packets lost"); empty: not listed. ``happened`` is a sentence about ``{thing}`` (the process
+    or port that the object names) on ``{target}``; empty: the target, then ``plain``.
     """
 
     plain: str = ""
@@ -114,12 +113,12 @@ class Words:
 
 @dataclass(frozen=True, slots=True)
 class Leads:
-    """What a rule finds explains other findings at its moments.
+    """How a rule's findings explain other findings at their moments.
 
-    ``crash`` is what died; None: the whole device only stood still. ``whole_device``: it takes the whole device with
-    it, whose effects may begin until it has booted. ``explains`` are rules whose findings may follow from a death of
-    the whole device that it found, whichever process they name. ``same_death`` are rules that see the death of the
-    same process as this one; each of its moments must be one of theirs.
+    ``crash`` is what died; None: the whole device only stood still. ``whole_device``: the whole device goes down, so
+    effects may begin until it has booted. ``explains`` are rules whose findings may follow from the death of the whole
+    device, whichever process they name. ``same_death`` are rules that see the same death of a process; each moment of
+    this rule must be one of theirs.
     """
 
     crash: Crash | None = None
@@ -130,12 +129,12 @@ class Leads:
 
 @dataclass(frozen=True, slots=True)
 class Inconclusive:
-    """What it means for a run that a rule could not decide.
+    """What an undecided finding of a rule means for the run.
 
-    ``any_role``: of a generator or the monitor it matters as of a device, for what the device withstood is not known.
-    ``required``: the rule judges what this very run did (its polls, load, events); it always keeps the run from
-    passing unless the plan says that it is not required. ``by_majority``: of its cases of one target most speak for
-    the rest; single ones that cannot be compared are not required.
+    ``any_role``: it matters for a generator or the monitor as for a device, since it leaves open what the device
+    withstood. ``required``: the rule judges the run itself (its polls, load, events), so it keeps the run from passing
+    unless the plan says that it is not required. ``by_majority``: the majority of a target's cases decides; single ones
+    that cannot be compared are not required.
     """
 
     any_role: bool = False
@@ -145,28 +144,28 @@ class Inconclusive:
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What others need to know of a rule beside its findings. No rule needs to declare any of it."""
+    """What other code needs to know of a rule beside its findings; all of it is optional."""
 
     words: Words = Words()
     rank: int = 500
-    """Its place among the findings of one cause: the lowest leads; of causes that began together likewise."""
+    """The lowest rank leads the findings of one cause, and comes first of causes that began together."""
     leads: Leads | None = None
-    """How its findings explain others, if they do."""
+    """None: its findings explain no others."""
     event_kinds: tuple[str, ...] = ()
-    """Kinds of events that it judges: its finding stands for them in a time line."""
+    """Kinds of events that it judges; a time line shows its finding in their place."""
     expected_as: str = ""
-    """The kind under which a planned event expects what it judges ("core.dump", "outage")."""
+    """The key of ``expect`` by which a planned event announces what it judges ("core.dump", "outage")."""
     marks: Marks = Marks.MOMENTS
     growth: GrowthMethod | None = None
-    """How it judges growth, if it does."""
+    """None: it does not judge growth."""
     limit: Limit = Limit.RULE
     judges: Judges = Judges.DEVICE
     inconclusive: Inconclusive = Inconclusive()
     of_returned_load: bool = False
-    """What it says of the load that came back is no graver than what the account of losses says of the device."""
+    """Its findings on returned load are no graver than what the loss account says about the device."""
     family: Family = Family.OTHER
     only_warns: frozenset[str] = frozenset()
-    """Metrics of which it only warns, whatever it finds."""
+    """Metrics that never fail."""
     guide: Guide = Guide()
 
     @property
@@ -176,7 +175,7 @@ class Traits:
 
     @property
     def standstill(self) -> bool:
-        """Whether its marks are standstills of the whole device, which explain what begins or lies in them."""
+        """Whether it marks standstills of the whole device, which explain what begins with them or lies in them."""
         return self.leads is not None and self.leads.crash is None
 
 
@@ -197,7 +196,7 @@ def traits_of(rule: str) -> Traits:
 
 
 def _module(rule: str) -> ModuleType | None:
-    """The module of a rule: in the folder of the shipped ones, or named by an entry point of another distribution."""
+    """The module of a rule: a shipped one, or one that an entry point of another distribution names."""
     for name in _names(rule):
         with suppress(ImportError):
             return importlib.import_module(name)
@@ -206,12 +205,12 @@ def _module(rule: str) -> ModuleType | None:
 
 def _names(rule: str) -> Iterator[str]:
     yield f"{_DETECTORS}.{rule}"
-    # Only now, for to find them reads a file of every distribution that is installed.
+    # Last, because finding entry points reads a file of every installed distribution.
     yield from (point.module for point in entry_points(group=ENTRY_POINTS, name=rule))
 
 
 def plain_words(rule: str) -> str:
-    """What a finding of a rule means, for a reader who does not know the rule; of one without words its name.
+    """What a finding of a rule means, for a reader who does not know it; the rule's name if it declares no words.
 
     >>> plain_words("reboot"), plain_words("my_own_rule")
     ('it rebooted', 'my own rule')
@@ -220,8 +219,8 @@ def plain_words(rule: str) -> str:
 
 
 def happened_words(rule: str, thing: str, target: str, *, where: bool = True) -> str:
-    """What a finding of a rule says happened: to a thing of a target, or to the target itself; without ``where`` it is
-    not said on which target the thing is.
+    """What happened by a rule's finding, to a thing of a target or to the target; without ``where`` the target of a
+    thing is left out.
 
     >>> happened_words("reboot", "", "fw"), happened_words("my_own_rule", "eth1", "fw")
     ('fw rebooted', 'my own rule on fw (eth1)')
