@@ -38,7 +38,7 @@ RULES = {
 def strangers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Rules of another house, in a folder of their own beside the shipped ones."""
     for name, traits in RULES.items():
-        declared = "" if traits is None else f"    traits = Traits({traits})\n"
+        declared = "" if traits is None else f"\n\nTRAITS = Traits({traits})\n"
         text = f"class {''.join(part.capitalize() for part in name.split('_'))}:\n    name = {name!r}\n{declared}"
         imports = (
             "from soakwatch_rules.traits import Crash, GrowthMethod, Inconclusive, Leads, Judges, Traits, Words\n\n\n"

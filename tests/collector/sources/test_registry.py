@@ -129,7 +129,6 @@ class DoorOpened:
     scope: ClassVar = "metric"
     phases: ClassVar = ()
     manner: ClassVar = RuleSpec("one sample")
-    traits: ClassVar = Traits(Words("somebody opened the cabinet"))
 
     def definition(self):
         return "a cabinet is open when its sensor is below 10 Cel"
@@ -138,6 +137,9 @@ class DoorOpened:
         (series,) = case.series
         cold = series.values.min() < 10
         return (replace(draft(self, case, series), outcome=Outcome.FAIL if cold else Outcome.PASS, reason="open"),)
+
+
+TRAITS = Traits(Words("somebody opened the cabinet"))
 '''
 
 
