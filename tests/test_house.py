@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 import sysconfig
+import tomllib
 import zipfile
 from configparser import ConfigParser
 from fnmatch import fnmatch
@@ -21,7 +22,7 @@ import yaml
 from tests.commands import Command
 
 from soakwatch.cli.main import COMMANDS
-from soakwatch.core.registry import INSTALLED, camel_case, rule_class
+from soakwatch.core.registry import INSTALLED, PLUGINS, camel_case, rule_class
 from soakwatch.judge.adjudicate.order import RULINGS
 from soakwatch.report.section import all_sections
 from soakwatch.sources.profiles import load_profiles
@@ -203,6 +204,63 @@ def test_packages_import_one_way() -> None:
         if name not in own | set(sys.stdlib_module_names)
     ]
     assert wrong == []
+
+
+SEAMS = (
+    "soakwatch.core",
+    "soakwatch.sources.abc",
+    "soakwatch.sources.answer_builder",
+    "soakwatch.sources.generator_tree",
+    "soakwatch.sources.hardware_readings",
+    "soakwatch.sources.mapping",
+    "soakwatch.sources.profiles",
+    "soakwatch.sources.session_state",
+    "soakwatch.sources.transport.http",
+    "soakwatch.sources.transport.http_client",
+    "soakwatch.sources.transport.tls",
+    "soakwatch_model",
+)
+"""What a plug-in may import of the core: a change of these is a change for plug-ins."""
+
+
+def _plugins() -> list[Path]:
+    """The folders of our plug-ins; what only tests use is none."""
+    return sorted(
+        file.parent for file in (ROOT / "collector/plugins").glob("*/pyproject.toml") if file.parent.name != "testing"
+    )
+
+
+def test_a_plugin_imports_the_seams_and_nothing_else_of_ours() -> None:
+    """Whoever changes another module of the core need not look at the plug-ins."""
+    wrong = []
+    for folder in _plugins():
+        own = (*SEAMS, f"soakwatch_{folder.name}")
+        for file in sorted(folder.rglob("*.py")):
+            for node in nodes_of(file):
+                names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+                names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+                ours = [name for name in names if name.startswith("soakwatch")]
+                wrong += [
+                    f"{file.relative_to(ROOT)} imports {name}"
+                    for name in ours
+                    if not any(name == seam or name.startswith(f"{seam}.") for seam in own)
+                ]
+    assert wrong == []
+
+
+def test_every_plugin_has_an_extra_of_its_name_and_is_known_where_it_is_not_installed() -> None:
+    """Its folder, its distribution and the extra that installs it have one name, and so has what it brings."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    names = [folder.name for folder in _plugins()]
+    assert {name: extras.get(name) for name in names} == {name: [f"soakwatch-{name}"] for name in names}
+    assert sorted(PLUGINS) == names
+    for name, kind in PLUGINS.items():
+        own = tomllib.loads((ROOT / "collector/plugins" / name / "pyproject.toml").read_text(encoding="utf-8"))[
+            "project"
+        ]
+        assert own["name"] == f"soakwatch-{name}"
+        assert own["entry-points"] == {f"soakwatch.{kind}s": {name: f"soakwatch_{name}"}}
 
 
 def _lists_of_metrics(least: int, prefix: str, *without: str) -> list[str]:

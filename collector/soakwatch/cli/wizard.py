@@ -11,6 +11,7 @@ from urllib.parse import quote, urlencode
 import click
 
 from soakwatch.core.errors import PlanError
+from soakwatch.core.registry import loads
 from soakwatch.core.secrets import reference
 from soakwatch.core.units import plan_seconds, seconds
 from soakwatch.plan import plan_from_text, quick_plan
@@ -125,9 +126,10 @@ def _processes(answers: Answers) -> Answers:
 
 def _generator(answers: Answers) -> Answers:
     click.echo("What loads it?")
-    for name, words in LOADS.items():
-        click.echo(f"  {name:8}{words}")
-    load = click.prompt("Load", type=click.Choice(list(LOADS)), default="none", show_choices=False)
+    known = [name for name in LOADS if name == "none" or name in loads()]
+    for name in known:
+        click.echo(f"  {name:8}{LOADS[name]}")
+    load = click.prompt("Load", type=click.Choice(known), default="none", show_choices=False)
     if load == "none":
         return replace(answers, generator="", drives=False)
     if load == "iperf3":

@@ -3,7 +3,8 @@
 A module ``pollers/NAME.py`` is the poller NAME, ``loads/NAME.py`` the load NAME, ``detectors/NAME.py`` the rule NAME
 (its class in CamelCase), a package ``sinks/NAME`` with a class Config the sink NAME. Other distributions add pollers,
 loads, rules and sinks by entry points of the groups ``soakwatch.pollers``, ``soakwatch.loads``, ``soakwatch.rules`` and
-``soakwatch.sinks``, each naming a module.
+``soakwatch.sinks``, each naming a module. Ours lie in ``collector/plugins``, and ``PLUGINS`` knows them where they are
+not installed.
 """
 
 from __future__ import annotations
@@ -26,6 +27,26 @@ if TYPE_CHECKING:
     from importlib import metadata
 
     from soakwatch_rules.rule import Rule
+
+
+LOAD, POLLER = "load", "poller"
+PLUGINS: Mapping[str, str] = {
+    "redfish": POLLER,
+}
+"""Our plug-ins, and what each brings. The extra that installs one has its name."""
+
+
+def not_installed(name: str) -> str | None:
+    """The sentence on a plug-in of ours that is not installed; None for any other name.
+
+    Ask when the name was not found.
+    """
+    if name not in PLUGINS:
+        return None
+    return (
+        f"the {PLUGINS[name]} {name!r} is a plug-in that is not installed: pip install 'soakwatch[{name}]' "
+        f"(in a checkout: pip install -e collector/plugins/{name})"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +89,7 @@ class PluginFolder:
         elif name in self._added():
             full = self._added()[name].module
         else:
-            raise PlanError(f"unknown {self.word} {name!r}{hint(name, self.names())}")
+            raise PlanError(not_installed(name) or f"unknown {self.word} {name!r}{hint(name, self.names())}")
         try:
             return importlib.import_module(full)
         except ImportError as error:
@@ -112,6 +133,11 @@ def pollers(registry: Registry = INSTALLED) -> tuple[str, ...]:
 def loads(registry: Registry = INSTALLED) -> tuple[str, ...]:
     """Names of all loads."""
     return registry.loads.names()
+
+
+def is_load(name: str) -> bool:
+    """Whether a source is a load, also one whose plug-in is not installed where its record is judged."""
+    return name in loads() or PLUGINS.get(name) == LOAD
 
 
 def rules(registry: Registry = INSTALLED) -> tuple[str, ...]:

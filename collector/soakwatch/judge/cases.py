@@ -11,7 +11,7 @@ import numpy as np
 from soakwatch.core.event_kinds import SETUP_CHANGE, is_run_admin
 from soakwatch.core.fingerprints import BEGIN_KEY
 from soakwatch.core.formatting import source_name
-from soakwatch.core.registry import loads
+from soakwatch.core.registry import is_load
 from soakwatch.judge.attribution import judged_target, labelled
 from soakwatch.judge.baseline import baseline_of
 from soakwatch.judge.calibration import SOURCE as REFERENCE
@@ -267,7 +267,7 @@ class CaseBuilder:
         heard = {key.target for key in self._record.keys(HEARD)}
         silent = generators - {key.target for key in self._record.keys(None)}
         sources = [ledger for ledger in self.accounts(self.window) if ledger.target in generators - heard]
-        own = [ledger for ledger in sources if ledger.poller in loads() or ledger.target in silent]
+        own = [ledger for ledger in sources if is_load(ledger.poller) or ledger.target in silent]
         return {
             target: tuple(
                 Unread(

@@ -8,7 +8,7 @@ from ipaddress import ip_address
 from urllib.parse import parse_qsl, urlsplit
 
 from soakwatch.core.errors import PlanError
-from soakwatch.core.registry import INSTALLED, Registry
+from soakwatch.core.registry import INSTALLED, Registry, not_installed
 from soakwatch.core.suggest import hint, nearest
 from soakwatch.core.yaml import Plain
 from soakwatch.sources.registry import poller_module
@@ -59,6 +59,8 @@ def source_of(address: str, registry: Registry = INSTALLED) -> tuple[str, str, d
             f"(its keys: soakwatch loads {poller})"
         )
     if poller not in registry.pollers.names() or poller == LOCAL or (plus and web not in _WEB):
+        if missing := not_installed(poller):
+            raise PlanError(f"the target {scheme!r}: {missing}")
         near = hint(poller, [name for name in registry.pollers.names() if name != LOCAL])
         raise PlanError(f"the target {scheme!r} names no poller{near}; see soakwatch pollers")
     if not parts.hostname:

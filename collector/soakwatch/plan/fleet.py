@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from soakwatch.core.errors import SoakwatchError
-from soakwatch.core.registry import Registry
+from soakwatch.core.registry import Registry, not_installed
 from soakwatch.core.suggest import hint
 from soakwatch.core.yaml import Document, Path, Plain, Problem, plan_error
 from soakwatch.plan.model import TargetShape
@@ -181,7 +181,8 @@ def _defaults(draft: _Draft, given: Plain, registry: Registry) -> dict[str, Plai
     of_sources = {*registry.pollers.names(), *registry.loads.names()}
     for key, value in given.items():
         if key not in of_targets | of_sources:
-            message = f"unknown key {key!r} in defaults{hint(key, of_targets | of_sources)}"
+            unknown = f"unknown key {key!r} in defaults{hint(key, of_targets | of_sources)}"
+            message = not_installed(key) or unknown
             draft.problems.append(draft.origin.problem(("defaults", key), message, key=True))
         elif key in of_sources and not isinstance(value, dict):
             message = f"{key} takes keys of that source, such as {{interval: 10s}}"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from soakwatch.core.errors import PlanError
-from soakwatch.core.registry import INSTALLED, Registry, loads, pollers
+from soakwatch.core.registry import INSTALLED, Registry, loads, not_installed, pollers
 from soakwatch.core.suggest import hint
 from soakwatch.sources.abc import Poller, SourceConfig, SourceContext
 
@@ -37,7 +37,7 @@ def poller_module(name: str, registry: Registry = INSTALLED) -> SourceModule:
         folder = registry.loads
     else:
         known = (*pollers(registry), *loads(registry))
-        raise PlanError(f"unknown source {name!r}{hint(name, known)}")
+        raise PlanError(not_installed(name) or f"unknown source {name!r}{hint(name, known)}")
     module = folder.module(name)
     config: object = getattr(module, "Config", None)
     start: object = getattr(module, "start", None)

@@ -12,6 +12,7 @@ import pytest
 from soakwatch.cli.main import run
 from soakwatch.core.errors import PlanError
 from soakwatch.core.registry import INSTALLED, PluginFolder, Registry, loads, pollers, rule_class, rules
+from soakwatch.plan.address import source_of
 from soakwatch.sources.registry import poller_module
 from soakwatch_rules.traits import traits_of
 
@@ -81,6 +82,20 @@ def test_what_breaks_the_convention_is_named() -> None:
         with pytest.raises(PlanError) as caught:
             call()
         assert str(caught.value) == sentence
+
+
+def test_a_plugin_that_is_not_installed_is_named_with_the_extra_that_installs_it() -> None:
+    """In a plan and in an address: one sentence, and never the nearest of the names that are there."""
+    missing = (
+        "the poller 'redfish' is a plug-in that is not installed: pip install 'soakwatch[redfish]' "
+        "(in a checkout: pip install -e collector/plugins/redfish)"
+    )
+    with pytest.raises(PlanError) as caught:
+        poller_module("redfish", TINY)
+    assert str(caught.value) == missing
+    with pytest.raises(PlanError) as caught:
+        source_of("redfish://bmc1", TINY)
+    assert str(caught.value) == f"the target 'redfish': {missing}"
 
 
 def distribution(folder: Path, kind: str, name: str, text: str) -> None:

@@ -19,7 +19,9 @@ from pydantic import Field
 from soakwatch.core.errors import PlanError
 from soakwatch.sources.abc import Facts, LoginRefusedError, SourceContext, SourceError, timing
 from soakwatch.sources.hardware_readings import HardwareAnswers, HardwareReadings, cadences
-from soakwatch.sources.pollers.redfish.readings import (
+from soakwatch.sources.transport.http import WebAccess, WebConfig, web_access
+from soakwatch_model.sample import Answer
+from soakwatch_redfish.readings import (
     Resource,
     linked,
     members,
@@ -29,8 +31,6 @@ from soakwatch.sources.pollers.redfish.readings import (
     take_supply,
     take_thermal,
 )
-from soakwatch.sources.transport.http import WebAccess, WebConfig, web_access
-from soakwatch_model.sample import Answer
 
 _ROOT = "/redfish/v1"
 _HOUR_NS = 3600 * 10**9
