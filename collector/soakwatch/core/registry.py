@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 LOAD, POLLER = "load", "poller"
 PLUGINS: Mapping[str, str] = {
+    "ipmi": POLLER,
     "redfish": POLLER,
 }
 """Our plug-ins, and what each brings. The extra that installs one has its name."""

@@ -24,8 +24,8 @@ from soakwatch.core.secrets import SecretRef, secret
 from soakwatch.core.units import Seconds
 from soakwatch.sources.abc import Facts, HostName, SourceConfig, SourceContext, SourceError
 from soakwatch.sources.hardware_readings import HardwareAnswers, HardwareReadings, cadences
-from soakwatch.sources.pollers.ipmi.ipmitool import Ipmitool, NotOfferedError
-from soakwatch.sources.pollers.ipmi.sensors import Known, power_of_dcmi, take_sensors
+from soakwatch_ipmi.ipmitool import Ipmitool, NotOfferedError
+from soakwatch_ipmi.sensors import Known, power_of_dcmi, take_sensors
 from soakwatch_model.sample import Answer, object_text
 
 _HOUR_NS = 3600 * 10**9
