@@ -10,9 +10,9 @@ import pytest
 from tests.collector.sources.loads.generator_kit import Load, acted, by_series, polled
 
 from soakwatch.sources.answer_builder import AnswerBuilder
-from soakwatch.sources.loads.otg.metrics import MAX_ROWS, is_sending, put_flows, put_ports, put_whole, rows_of
 from soakwatch_model.metric import BY_NAME
 from soakwatch_model.sample import Answer
+from soakwatch_otg.metrics import MAX_ROWS, is_sending, put_flows, put_ports, put_whole, rows_of
 from soakwatch_testing.otg_server import FakeFlow, OtgServer, otg_server
 
 

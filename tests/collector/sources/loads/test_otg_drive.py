@@ -12,7 +12,7 @@ from tests.collector.sources.loads.generator_kit import Load, acted, by_series, 
 
 from soakwatch.record import RecordView
 from soakwatch.sources.abc import Drivable, SourceError
-from soakwatch.sources.loads.otg.rates import offered, scaled
+from soakwatch_otg.rates import offered, scaled
 from soakwatch_testing.otg_server import FakeFlow, OtgServer, otg_server
 from soakwatch_testing.ports import free_port
 

@@ -19,7 +19,7 @@ from tests.collector.sources.loads.generator_kit import Load, acted, by_series, 
 
 from soakwatch.core.errors import PlanError
 from soakwatch.sources.abc import LoginRefusedError, SourceError
-from soakwatch.sources.loads.otg import Config
+from soakwatch_otg import Config
 from soakwatch_testing.otg_server import FakeFlow, Mood, OtgServer, otg_server
 
 Act = Callable[[Load], Awaitable[None]]

@@ -23,13 +23,13 @@ from pydantic import Field
 from soakwatch.sources.abc import Facts, SourceContext, SourceError, timing
 from soakwatch.sources.answer_builder import AnswerBuilder, restarted, rests
 from soakwatch.sources.generator_tree import generator
-from soakwatch.sources.loads.otg.api import OtgApi, RefusedError, otg_api
-from soakwatch.sources.loads.otg.metrics import Row, Rows, is_sending, put_flows, put_ports, put_whole, rows_of
-from soakwatch.sources.loads.otg.rates import flows_of, offered, scaled
-from soakwatch.sources.loads.otg.settings import configured
 from soakwatch.sources.transport.http import WebConfig
 from soakwatch_model.sample import Answer
 from soakwatch_model.tree import Tree
+from soakwatch_otg.api import OtgApi, RefusedError, otg_api
+from soakwatch_otg.metrics import Row, Rows, is_sending, put_flows, put_ports, put_whole, rows_of
+from soakwatch_otg.rates import flows_of, offered, scaled
+from soakwatch_otg.settings import configured
 
 _LOG = logging.getLogger("soakwatch")
 _STOP_S = 5.0

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from soakwatch.sources.abc import SourceError
-from soakwatch.sources.loads.otg.metrics import Row, number
 from soakwatch_model.tree import Tree
+from soakwatch_otg.metrics import Row, number
 
 _BITS = {"bps": 1, "kbps": 1_000, "mbps": 1_000_000, "gbps": 1_000_000_000}
 _DEFAULTS: Mapping[str, float] = {
