@@ -7,8 +7,8 @@ import random
 import pytest
 from tests.collector.sources.loads.generator_kit import Load, acted, by_series, polled
 
-from soakwatch.sources.loads.pktgen.lua_text import read_tables
 from soakwatch_model.sample import Answer
+from soakwatch_pktgen.lua_text import read_tables
 from soakwatch_testing.pktgen_server import Dialect, FakePort, PktgenServer, pktgen_server, printed
 
 

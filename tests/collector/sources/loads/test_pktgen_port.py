@@ -25,8 +25,8 @@ from tests.collector.sources.loads.generator_kit import (
 
 from soakwatch.record import RecordView
 from soakwatch.sources.abc import Drivable, SourceError
-from soakwatch.sources.loads.pktgen import Config, start
-from soakwatch.sources.loads.pktgen.console import MAX_LINE
+from soakwatch_pktgen import Config, start
+from soakwatch_pktgen.console import MAX_LINE
 from soakwatch_testing.pktgen_server import FakePort, Mood, PktgenServer, pktgen_server
 from soakwatch_testing.ports import free_port
 

@@ -22,11 +22,11 @@ from pydantic import Field
 from soakwatch.sources.abc import Facts, HostName, SourceConfig, SourceContext, SourceError, timing
 from soakwatch.sources.answer_builder import AnswerBuilder, restarted, rests
 from soakwatch.sources.generator_tree import generator
-from soakwatch.sources.loads.pktgen import figures as pg
-from soakwatch.sources.loads.pktgen.console import Console, lua_string, table_line
-from soakwatch.sources.loads.pktgen.lua_text import LuaTables, Table
 from soakwatch_model.sample import Answer
 from soakwatch_model.tree import Tree
+from soakwatch_pktgen import figures as pg
+from soakwatch_pktgen.console import Console, lua_string, table_line
+from soakwatch_pktgen.lua_text import LuaTables, Table
 
 _LOG = logging.getLogger("soakwatch")
 _STOP_S = 5.0

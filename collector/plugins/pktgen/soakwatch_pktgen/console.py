@@ -17,7 +17,7 @@ from asyncio import StreamReader, StreamWriter
 from collections.abc import Sequence
 
 from soakwatch.sources.abc import SourceError
-from soakwatch.sources.loads.pktgen.lua_text import LuaTables, read_tables
+from soakwatch_pktgen.lua_text import LuaTables, read_tables
 
 MAX_ANSWER_BYTES = 2**20
 """Bytes of an answer that are read at most."""

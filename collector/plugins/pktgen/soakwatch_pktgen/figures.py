@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import TypeGuard
 
 from soakwatch.sources.answer_builder import AnswerBuilder, mean_by, whole
-from soakwatch.sources.loads.pktgen.lua_text import LuaTables, Table, Value
 from soakwatch_model.tree import Tree
+from soakwatch_pktgen.lua_text import LuaTables, Table, Value
 
 TOTALS, RATES, LINKS, SENDING, PACKETS, INFO = "totals", "rates", "links", "sending", "packets", "info"
 """Names under which the tables are asked for."""
