@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 LOAD, POLLER = "load", "poller"
 PLUGINS: Mapping[str, str] = {
+    "trex": LOAD,
     "pktgen": LOAD,
     "otg": LOAD,
     "ipmi": POLLER,

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 
 import zmq
 
-from soakwatch.sources.loads.trex.frame import MAGIC, pack, unpack
-from soakwatch.sources.loads.trex.json_values import mapping
 from soakwatch_testing.trex_model import TrexModel, WrongError
+from soakwatch_trex.frame import MAGIC, pack, unpack
+from soakwatch_trex.json_values import mapping
 
 _MESSAGES = {-32602: "Bad paramters for method", -32000: "Failed To Execute Method", -32603: "Internal Server Error"}
 _COMPRESSED_FROM = 256

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from soakwatch.sources.abc import Poller, SourceContext, SourceError, SourceUnreadyError
-from soakwatch.sources.loads.trex import Config, start
-from soakwatch.sources.loads.trex.reader import Reader
 from soakwatch_model.metric import BY_NAME
 from soakwatch_model.sample import Answer
 from soakwatch_testing.ports import free_port
 from soakwatch_testing.trex_model import TrexModel
 from soakwatch_testing.trex_parts import Group, Port
 from soakwatch_testing.trex_server import TrexServer, trex_server
+from soakwatch_trex import Config, start
+from soakwatch_trex.reader import Reader
 
 BEGIN_NS = 10**18
 

@@ -12,11 +12,11 @@ import pytest
 from soakwatch.core.errors import PlanError
 from soakwatch.engine.load_driver import LoadController
 from soakwatch.sources.abc import Drivable, SourceContext, SourceError
-from soakwatch.sources.loads.trex import Config, DrivenTrex, start
 from soakwatch_model.sample import Answer
 from soakwatch_testing.trex_model import TrexModel
 from soakwatch_testing.trex_parts import Port
 from soakwatch_testing.trex_server import TrexServer, trex_server
+from soakwatch_trex import Config, DrivenTrex, start
 
 BEGIN_NS = 10**18
 

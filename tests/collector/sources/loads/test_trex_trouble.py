@@ -13,14 +13,14 @@ from pydantic import ValidationError
 
 from soakwatch.core.errors import PlanError
 from soakwatch.sources.abc import Drivable, Poller, SourceContext, SourceError
-from soakwatch.sources.loads.trex import Config, DrivenTrex, start
-from soakwatch.sources.loads.trex.frame import BadFrameError, pack, unpack
 from soakwatch_model.metric import BY_NAME
 from soakwatch_model.sample import Answer
 from soakwatch_testing.ports import free_port
 from soakwatch_testing.trex_model import TrexModel
 from soakwatch_testing.trex_parts import Group, Port
 from soakwatch_testing.trex_server import TrexServer, trex_server
+from soakwatch_trex import Config, DrivenTrex, start
+from soakwatch_trex.frame import BadFrameError, pack, unpack
 
 BEGIN_NS = 10**18
 LEAVES: list[object] = [

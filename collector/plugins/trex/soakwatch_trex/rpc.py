@@ -14,8 +14,8 @@ import zmq.asyncio
 
 from soakwatch.core.text import one_line
 from soakwatch.sources.abc import SourceError
-from soakwatch.sources.loads.trex.frame import MAX_MESSAGE_BYTES, BadFrameError, unpack
-from soakwatch.sources.loads.trex.json_values import mapping, number, word
+from soakwatch_trex.frame import MAX_MESSAGE_BYTES, BadFrameError, unpack
+from soakwatch_trex.json_values import mapping, number, word
 
 UNKNOWN_METHOD: Final = -32601
 

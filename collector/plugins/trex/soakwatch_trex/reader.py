@@ -11,17 +11,17 @@ from soakwatch.core.text import one_line
 from soakwatch.sources.abc import Facts, SourceError
 from soakwatch.sources.answer_builder import AnswerBuilder
 from soakwatch.sources.generator_tree import generator
-from soakwatch.sources.loads.trex import astf
-from soakwatch.sources.loads.trex.driver import Driver
-from soakwatch.sources.loads.trex.flows import Flow, FlowHistory, asked, published
-from soakwatch.sources.loads.trex.json_values import count, listing, mapping
-from soakwatch.sources.loads.trex.published import Published
-from soakwatch.sources.loads.trex.rpc import Refusal, RefusedError, Request, Rpc
-from soakwatch.sources.loads.trex.session import Server, greet
-from soakwatch.sources.loads.trex.totals import by_port, put_port, put_state, put_whole
 from soakwatch_model.event import Event
 from soakwatch_model.sample import Answer
 from soakwatch_model.tree import Tree
+from soakwatch_trex import astf
+from soakwatch_trex.driver import Driver
+from soakwatch_trex.flows import Flow, FlowHistory, asked, published
+from soakwatch_trex.json_values import count, listing, mapping
+from soakwatch_trex.published import Published
+from soakwatch_trex.rpc import Refusal, RefusedError, Request, Rpc
+from soakwatch_trex.session import Server, greet
+from soakwatch_trex.totals import by_port, put_port, put_state, put_whole
 
 _BUCKETS = (
     "latency quantiles are read from TRex's histogram, whose buckets are one digit wide (10-19 us, 100-199 us ...)"

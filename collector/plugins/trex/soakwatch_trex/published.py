@@ -16,9 +16,9 @@ import zmq.asyncio
 
 from soakwatch.core.text import one_line
 from soakwatch.sources.abc import SourceError, SourceUnreadyError
-from soakwatch.sources.loads.trex.frame import MAX_MESSAGE_BYTES, BadFrameError, unpack
-from soakwatch.sources.loads.trex.json_values import mapping, word
-from soakwatch.sources.loads.trex.rpc import endpoint
+from soakwatch_trex.frame import MAX_MESSAGE_BYTES, BadFrameError, unpack
+from soakwatch_trex.json_values import mapping, word
+from soakwatch_trex.rpc import endpoint
 
 SILENT_S = 3.0
 _MAX_GROUPS = 4096

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 
 from soakwatch.sources.answer_builder import AnswerBuilder
-from soakwatch.sources.loads.trex.json_values import count, mapping, number, word
+from soakwatch_trex.json_values import count, mapping, number, word
 
 _WHOLE = {
     "m_total_tx_pkts": "load.tx.packets",

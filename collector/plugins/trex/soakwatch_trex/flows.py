@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from soakwatch.sources.answer_builder import AnswerBuilder
-from soakwatch.sources.loads.trex.histogram import Delay, LatencyDelta, buckets, merged, put_latency, window
-from soakwatch.sources.loads.trex.json_values import count, mapping, number, total
+from soakwatch_trex.histogram import Delay, LatencyDelta, buckets, merged, put_latency, window
+from soakwatch_trex.json_values import count, mapping, number, total
 
 
 @dataclass(frozen=True, slots=True)

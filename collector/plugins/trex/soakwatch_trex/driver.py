@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 from soakwatch.sources.abc import SourceError
 from soakwatch.sources.answer_builder import AnswerBuilder
-from soakwatch.sources.loads.trex.json_values import mapping, number, word
-from soakwatch.sources.loads.trex.rate import Rate
-from soakwatch.sources.loads.trex.rpc import Refusal, RefusedError, Request, Rpc
-from soakwatch.sources.loads.trex.session import Server
-from soakwatch.sources.loads.trex.totals import SENDING
+from soakwatch_trex.json_values import mapping, number, word
+from soakwatch_trex.rate import Rate
+from soakwatch_trex.rpc import Refusal, RefusedError, Request, Rpc
+from soakwatch_trex.session import Server
+from soakwatch_trex.totals import SENDING
 
 _ALL_CORES = 2**64 - 1
 _FAREWELL_S = 5.0

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from soakwatch.core.text import one_line
 from soakwatch.sources.abc import SourceError
-from soakwatch.sources.loads.trex.json_values import count, listing, mapping, word
-from soakwatch.sources.loads.trex.rpc import UNKNOWN_METHOD, RefusedError, Rpc
+from soakwatch_trex.json_values import count, listing, mapping, word
+from soakwatch_trex.rpc import UNKNOWN_METHOD, RefusedError, Rpc
 
 KNOWN = {"STL": (5, 1), "ASTF": (2, 3)}
 """The newest interface of each mode that this reader was written against."""

@@ -3,7 +3,7 @@
 Example: ``trex: {host: 198.18.0.9, interval: 1s}``, one target for each TRex; the server runs interactively (``-i``).
 It only reads, unless ``drive: true``: then the run sets the rate of ports that already have streams (``rate`` is that
 of level 1), and stops them at the end. Latency quantiles come from TRex's histogram and are rough. When the traffic
-stops, packets still come back for a while: totals are final only after that drain. Needs ``soakwatch[trex]`` (pyzmq).
+stops, packets still come back for a while: totals are final only after that drain.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from pydantic import Field
 
 from soakwatch.core.errors import PlanError
 from soakwatch.sources.abc import Facts, HostName, Poller, SourceConfig, SourceContext, SourceError, timing
-from soakwatch.sources.loads.trex.rate import RateText, rate
 from soakwatch_model.sample import Answer
 from soakwatch_model.tree import Tree
+from soakwatch_trex.rate import RateText, rate
 
 if TYPE_CHECKING:
-    from soakwatch.sources.loads.trex.driver import Driver
-    from soakwatch.sources.loads.trex.reader import Reader
+    from soakwatch_trex.driver import Driver
+    from soakwatch_trex.reader import Reader
 
 _OWN_SHARE = 0.9  # of the time for a poll: an error with its reason is worth more than a poll that timed out
 
@@ -85,15 +85,13 @@ class DrivenTrex:
 
 async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> Poller:
     """Connect and shake hands. Raises SourceError if that fails or another holds a port that is to be driven, and
-    PlanError where pyzmq is not installed or the mode cannot be driven."""
-    try:
-        import zmq.asyncio
+    PlanError where the mode cannot be driven."""
+    import zmq.asyncio
 
-        from soakwatch.sources.loads.trex.driver import DriveConfig, Driver
-        from soakwatch.sources.loads.trex.reader import Reader
-        from soakwatch.sources.loads.trex.rpc import Rpc
-    except ImportError:
-        raise PlanError(f"{site.target}: the source trex needs pyzmq: pip install 'soakwatch[trex]'") from None
+    from soakwatch_trex.driver import DriveConfig, Driver
+    from soakwatch_trex.reader import Reader
+    from soakwatch_trex.rpc import Rpc
+
     if not config.drive and (config.ports is not None or config.rate != "1"):
         raise PlanError(f"{site.target}: ports and rate are for a TRex that is driven: add drive: true")
     patience_s = _OWN_SHARE * timing(0, site.interval_s, config.timeout).timeout_s

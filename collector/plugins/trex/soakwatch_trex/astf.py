@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from soakwatch.sources.answer_builder import AnswerBuilder
-from soakwatch.sources.loads.trex.histogram import Delay, LatencyDelta, buckets, merged, put_latency, window
-from soakwatch.sources.loads.trex.json_values import count, listing, mapping, number, word
-from soakwatch.sources.loads.trex.totals import put_number
+from soakwatch_trex.histogram import Delay, LatencyDelta, buckets, merged, put_latency, window
+from soakwatch_trex.json_values import count, listing, mapping, number, word
+from soakwatch_trex.totals import put_number
 
 _OPENED = ("tcps_connects", "udps_connects")
 _FAILED = ("tcps_conndrops", "tcps_drops", "udps_keepdrops")

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from soakwatch.sources.answer_builder import AnswerBuilder
-from soakwatch.sources.loads.trex.json_values import count
+from soakwatch_trex.json_values import count
 
 Buckets = Mapping[int, int]
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
