@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 LOAD, POLLER = "load", "poller"
 PLUGINS: Mapping[str, str] = {
+    "gnmi": POLLER,
     "trex": LOAD,
     "pktgen": LOAD,
     "otg": LOAD,

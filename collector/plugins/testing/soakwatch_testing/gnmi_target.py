@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import grpc
 from pygnmi.spec.v080 import gnmi_pb2, gnmi_pb2_grpc
 
-from soakwatch.sources.pollers.gnmi.paths import Element, Plain, bare, parse_path
+from soakwatch_gnmi.paths import Element, Plain, bare, parse_path
 
 _MAX_SECONDS = 600.0
 

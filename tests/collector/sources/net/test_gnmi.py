@@ -13,12 +13,12 @@ from pygnmi.spec.v080 import gnmi_pb2
 
 from soakwatch.core.errors import PlanError
 from soakwatch.sources.abc import LoginRefusedError, SourceContext, SourceError
-from soakwatch.sources.pollers.gnmi import Config, GnmiPoller, start
-from soakwatch.sources.pollers.gnmi.latest import Latest, path_queries
-from soakwatch.sources.pollers.gnmi.paths import Plain, matches, parse_path
-from soakwatch.sources.pollers.gnmi.values import BadValueError, number, plain
 from soakwatch.sources.profiles.loading import load_profiles
 from soakwatch.sources.profiles.model import GnmiPath
+from soakwatch_gnmi import Config, GnmiPoller, start
+from soakwatch_gnmi.latest import Latest, path_queries
+from soakwatch_gnmi.paths import Plain, matches, parse_path
+from soakwatch_gnmi.values import BadValueError, number, plain
 from soakwatch_model.sample import Answer
 from soakwatch_testing.gnmi_target import GnmiTarget, gnmi_target
 

@@ -13,8 +13,8 @@ import pytest
 
 from soakwatch.core.fingerprints import differences, merged
 from soakwatch.sources.abc import Fingerprints, SourceContext, SourceUnreadyError
-from soakwatch.sources.pollers.gnmi import Config, start
-from soakwatch.sources.pollers.gnmi.paths import Plain
+from soakwatch_gnmi import Config, start
+from soakwatch_gnmi.paths import Plain
 from soakwatch_model.tree import Tree, parse_json
 from soakwatch_testing.gnmi_target import GnmiTarget, gnmi_target
 

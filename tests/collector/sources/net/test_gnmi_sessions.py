@@ -7,10 +7,10 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from soakwatch.sources.abc import Facts, SourceContext
-from soakwatch.sources.pollers.gnmi import Config, start
-from soakwatch.sources.pollers.gnmi.latest import Latest, path_queries
-from soakwatch.sources.pollers.gnmi.paths import Plain, parse_path
 from soakwatch.sources.profiles.loading import load_profiles
+from soakwatch_gnmi import Config, start
+from soakwatch_gnmi.latest import Latest, path_queries
+from soakwatch_gnmi.paths import Plain, parse_path
 from soakwatch_testing.gnmi_target import GnmiTarget, gnmi_target
 
 NOW = 1_700_003_600 * 10**9

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import Protocol
 
-from soakwatch.sources.pollers.gnmi.paths import Element, Plain, bare
+from soakwatch_gnmi.paths import Element, Plain, bare
 
 _MAX_JSON_BYTES = 4 * 2**20
 

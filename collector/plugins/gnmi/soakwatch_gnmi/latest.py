@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from soakwatch.sources.mapping import check_mapping
-from soakwatch.sources.pollers.gnmi.paths import Element, Plain, bare, matches, named_keys, parse_path
-from soakwatch.sources.pollers.gnmi.values import BadValueError, number
 from soakwatch.sources.profiles.model import GnmiPath
 from soakwatch.sources.session_state import context_of, family_of
+from soakwatch_gnmi.paths import Element, Plain, bare, matches, named_keys, parse_path
+from soakwatch_gnmi.values import BadValueError, number
 from soakwatch_model.event import Event
 from soakwatch_model.metric import BY_NAME
 from soakwatch_model.sample import Fault, Sample, object_text

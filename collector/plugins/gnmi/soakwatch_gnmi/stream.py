@@ -17,9 +17,9 @@ from pygnmi.spec.v080 import gnmi_pb2, gnmi_pb2_grpc
 
 from soakwatch.core.text import one_line
 from soakwatch.sources.abc import LoginRefusedError, SourceError
-from soakwatch.sources.pollers.gnmi.latest import Latest, PathQuery
-from soakwatch.sources.pollers.gnmi.paths import Element, Plain, parse_path
-from soakwatch.sources.pollers.gnmi.values import BadValueError, elements, plain
+from soakwatch_gnmi.latest import Latest, PathQuery
+from soakwatch_gnmi.paths import Element, Plain, parse_path
+from soakwatch_gnmi.values import BadValueError, elements, plain
 
 ENCODINGS = ("JSON_IETF", "JSON", "PROTO")
 """What is asked for, the best first."""

@@ -1,4 +1,4 @@
-"""Streaming telemetry by gNMI (needs ``soakwatch[gnmi]``): the paths of a profile, sampled or sent on change.
+"""Streaming telemetry by gNMI: the paths of a profile, sampled or sent on change.
 
 Example: ``gnmi: {host: 198.18.0.1, port: 6030, user: soak, password: env:GNMI, profile: arista-eos, ca: lab.pem}``.
 A stream that is silent for three intervals is a failed poll, and is opened again.
@@ -21,15 +21,15 @@ from pydantic import BaseModel, ConfigDict, Field
 from soakwatch.core.errors import PlanError
 from soakwatch.core.secrets import SecretRef, secret
 from soakwatch.sources.abc import Facts, HostName, SourceConfig, SourceContext, SourceError, SourceUnreadyError, timing
-from soakwatch.sources.pollers.gnmi.fingerprint import Spoken, gnmi_fingerprint
-from soakwatch.sources.pollers.gnmi.latest import Latest, PathQuery, path_queries
 from soakwatch.sources.profiles.loading import load_profiles
 from soakwatch.sources.profiles.model import GnmiPath
 from soakwatch.sources.transport.tls import Pin, certificate_of
+from soakwatch_gnmi.fingerprint import Spoken, gnmi_fingerprint
+from soakwatch_gnmi.latest import Latest, PathQuery, path_queries
 from soakwatch_model.sample import Answer, Sample, object_text
 
 if TYPE_CHECKING:
-    from soakwatch.sources.pollers.gnmi.stream import GnmiEndpoint, Stream
+    from soakwatch_gnmi.stream import GnmiEndpoint, Stream
     from soakwatch_model.tree import Tree
 
 _SILENT = 3  # intervals without an update
@@ -161,7 +161,7 @@ class GnmiPoller:
         return round(_SILENT * max(self._site.interval_s, 1.0) * 1e9)
 
     async def _open(self, now_ns: int) -> None:
-        from soakwatch.sources.pollers.gnmi.stream import Stream
+        from soakwatch_gnmi.stream import Stream
 
         timeout_s = 0.8 * timing(0, self._site.interval_s, self._config.timeout).timeout_s
         stream = Stream(self._endpoint)
@@ -199,10 +199,8 @@ class GnmiPoller:
 
 async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> GnmiPoller:
     """Resolves paths and login; the stream opens with the first poll. Raises PlanError."""
-    try:
-        import soakwatch.sources.pollers.gnmi.stream as streams
-    except ImportError:
-        raise PlanError(f"{site.target}: gnmi needs grpc: pip install 'soakwatch[gnmi]'") from None
+    from soakwatch_gnmi.stream import GnmiEndpoint
+
     lines = _lines(config, site.target)
     roots, name = await _roots(config, site)
     metadata = []
@@ -210,7 +208,7 @@ async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> G
         metadata.append(("username", config.user))
     if config.password is not None:
         metadata.append(("password", secret(config.password).reveal()))
-    endpoint = streams.GnmiEndpoint(config.host, config.port, roots, config.name or name, tuple(metadata))
+    endpoint = GnmiEndpoint(config.host, config.port, roots, config.name or name, tuple(metadata))
     poller = GnmiPoller(config, site, lines, endpoint)
     stack.push_async_callback(poller.close)
     return poller
