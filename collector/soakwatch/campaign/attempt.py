@@ -27,13 +27,13 @@ from pathlib import Path
 from soakwatch.campaign.locks import held, locked, testbed_lock
 from soakwatch.campaign.model import Command
 from soakwatch.campaign.words import environment_of, filled
-from soakwatch.cluster.executor import still_wanted
-from soakwatch.cluster.leash import leashed
 from soakwatch.core.errors import EXIT_BROKEN, EXIT_FAIL, EXIT_INCONCLUSIVE, EXIT_PASS, RecordError, SoakwatchError
 from soakwatch.core.private_files import make_private_folder, mode_in, open_private, write_private
 from soakwatch.core.redaction import redaction_of
 from soakwatch.core.run_command import run_command
 from soakwatch.core.units import show_seconds
+from soakwatch.core.workers.executor import still_wanted
+from soakwatch.core.workers.leash import leashed
 
 LOCK_FILE, STATUS_FILE, STOP_FILE = "attempt.lock", "attempt.json", "stop"
 JOB_FILE, PLAN_FILE, REFERENCE_FILE, LOG_FILE = "attempt.job.json", "plan.yaml", "plan.reference.yaml", "run.log"

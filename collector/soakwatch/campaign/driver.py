@@ -48,13 +48,13 @@ from soakwatch.campaign.state import (
     unfinished,
 )
 from soakwatch.campaign.words import RUN_FACTS, environment_of, filled
-from soakwatch.cluster.executor import ClusterError, Executor
-from soakwatch.cluster.testbeds import testbed_resource
 from soakwatch.core.errors import EXIT_BROKEN, RecordError, SoakwatchError
 from soakwatch.core.labels import MAX_TEXT
 from soakwatch.core.private_files import mode_in, share, sharing_group, write_private
 from soakwatch.core.redaction import redaction_of
 from soakwatch.core.run_command import run_command
+from soakwatch.core.workers.executor import ClusterError, Executor
+from soakwatch.core.workers.testbeds import testbed_resource
 from soakwatch.core.yaml import Plain
 from soakwatch.record import RECORD_NAME, RecordView
 from soakwatch_rules.wording.words import percent

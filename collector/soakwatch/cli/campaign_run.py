@@ -19,13 +19,13 @@ from soakwatch.campaign.progress import Progress, progress_of
 from soakwatch.campaign.state import WAITING, History
 from soakwatch.cli.display.live_region import Frame, drawable, framed
 from soakwatch.cli.outlet import Terminal
-from soakwatch.cluster.choose import executor_for
-from soakwatch.cluster.executor import Executor
-from soakwatch.cluster.testbeds import require_testbeds
 from soakwatch.core.console import CommandConsole
 from soakwatch.core.tables import harmless
 from soakwatch.core.terminal import encodable
 from soakwatch.core.units import show_seconds
+from soakwatch.core.workers.choose import executor_for
+from soakwatch.core.workers.executor import Executor
+from soakwatch.core.workers.testbeds import require_testbeds
 
 DRAW_EVERY_S = 1.0
 LINE_EVERY_S = 600.0

@@ -13,10 +13,10 @@ from typing import TextIO
 import click
 
 from soakwatch.cli.display.counting import counting
-from soakwatch.cluster.executor import Executor
 from soakwatch.core.errors import EXIT_FAIL, EXIT_INCONCLUSIVE, EXIT_PASS, EXIT_USAGE
 from soakwatch.core.formatting import SYMBOLS
 from soakwatch.core.tables import harmless, show_table
+from soakwatch.core.workers.executor import Executor
 from soakwatch.runs.judge_again import Decisive, JudgedAgain, RecordName, Rules, judged_again
 from soakwatch_model.finding import Outcome
 from soakwatch_rules.wording.words import plural

@@ -126,7 +126,7 @@ def _labels(_context: click.Context, _parameter: click.Parameter, words: tuple[s
 
 
 def on_option(command: F) -> F:
-    """Adds ``--on`` as the parameter ``on``, a text or None: see ``soakwatch.cluster.choose``."""
+    """Adds ``--on`` as the parameter ``on``, a text or None: see ``soakwatch.core.workers.choose``."""
     return click.option(
         "--on",
         metavar="dask://HOST:8786",

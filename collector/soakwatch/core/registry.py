@@ -1,10 +1,10 @@
 """The directory is the registry: what is installed is what lies in the folders, imported only when asked for.
 
 A module ``pollers/NAME.py`` is the poller NAME, ``loads/NAME.py`` the load NAME, ``detectors/NAME.py`` the rule NAME
-(its class in CamelCase), a package ``sinks/NAME`` with a class Config the sink NAME. Other distributions add pollers,
-loads, rules and sinks by entry points of the groups ``soakwatch.pollers``, ``soakwatch.loads``, ``soakwatch.rules`` and
-``soakwatch.sinks``, each naming a module. Ours lie in ``collector/plugins``, and ``PLUGINS`` knows them where they are
-not installed.
+(its class in CamelCase), a package ``sinks/NAME`` with a class Config the sink NAME. Other distributions add to them by
+entry points that each name a module: of the groups ``soakwatch.pollers``, ``soakwatch.loads``, ``soakwatch.rules`` and
+``soakwatch.sinks``, and of ``soakwatch.executors`` for ``--on``. Ours lie in ``collector/plugins``; ``PLUGINS`` knows
+them where they are not installed.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from soakwatch_rules.rule import Rule
 
 
-LOAD, POLLER = "load", "poller"
+LOAD, POLLER, EXECUTOR = "load", "poller", "executor"
 PLUGINS: Mapping[str, str] = {
+    "dask": EXECUTOR,
     "gnmi": POLLER,
     "trex": LOAD,
     "pktgen": LOAD,
@@ -57,6 +58,8 @@ def not_installed(name: str) -> str | None:
 @dataclass(frozen=True, slots=True)
 class PluginFolder:
     """One folder of modules: ``package`` is its import name, ``word`` what one of them is called.
+
+    Without a package there are those of entry points only.
 
     With ``holds``, only the packages of the folder count whose text has this line: its modules are what they share.
     """
@@ -101,7 +104,7 @@ class PluginFolder:
             raise PlanError(f"the {self.word} {name!r} cannot be loaded: {error}") from error
 
     def _files(self) -> dict[str, Path]:
-        folder = _folder_of(self.package)
+        folder = _folder_of(self.package) if self.package else None
         if folder is None:
             return {}
         return dict(_modules_in(folder, self.holds, _changed_ns(folder)))
@@ -121,6 +124,7 @@ class Registry:
     loads: PluginFolder
     rules: PluginFolder
     sinks: PluginFolder = PluginFolder("soakwatch.sinks", "sink", "soakwatch.sinks", "class Config(SinkConfig):")
+    executors: PluginFolder = PluginFolder("", EXECUTOR, "soakwatch.executors")
 
 
 INSTALLED = Registry(

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
-from soakwatch.cluster.executor import ClusterError, Executor, completed
 from soakwatch.core.errors import RecordError, SoakwatchError
+from soakwatch.core.workers.executor import ClusterError, Executor, completed
 from soakwatch.judge.record_verdict import judge_record
 from soakwatch.judge.verdict import Verdict
 from soakwatch.plan import Plan, plan_from_text

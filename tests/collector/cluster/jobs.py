@@ -8,8 +8,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from soakwatch.cluster.executor import still_wanted
 from soakwatch.core.errors import PlanError
+from soakwatch.core.workers.executor import still_wanted
 
 
 @dataclass(frozen=True, slots=True)

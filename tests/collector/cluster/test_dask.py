@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import dask
@@ -18,19 +19,21 @@ from tests.collector.cluster.test_campaign_on import CAMPAIGN
 from tests.collector.sources.net.conftest import make
 from tests.commands import Command, wait_until
 
-from soakwatch.cluster.choose import executor_for
-from soakwatch.cluster.dask import DaskCluster
-from soakwatch.cluster.executor import ClusterError, Executor, JobLostError, completed
-from soakwatch.cluster.parcel import CHUNK
-from soakwatch.cluster.testbeds import require_testbeds
 from soakwatch.core.errors import PlanError
+from soakwatch.core.registry import INSTALLED, PluginFolder
+from soakwatch.core.workers import choose
+from soakwatch.core.workers.choose import executor_for
+from soakwatch.core.workers.executor import ClusterError, Executor, JobLostError, completed
+from soakwatch.core.workers.testbeds import require_testbeds
 from soakwatch.record import Record
+from soakwatch_dask.cluster import DaskCluster
+from soakwatch_dask.parcel import CHUNK
 from soakwatch_testing.dask_servers import DaskServers
 
 DRIVER = """
 import sys
 from pathlib import Path
-from soakwatch.cluster.choose import executor_for
+from soakwatch.core.workers.choose import executor_for
 from tests.collector.cluster import jobs
 with executor_for(sys.argv[1]) as executor:
     executor.submit_into(jobs.wait_until_unwanted, jobs.Step(Path(sys.argv[2])), Path(sys.argv[2]) / "to").result()
@@ -231,10 +234,10 @@ def test_a_worker_of_another_version_is_one_sentence(tmp_path: Path) -> None:
             executor_for(servers.address)
 
 
-def test_without_the_library_it_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_plugin_it_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the line that installs it."""
-    monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(ClusterError, match=r"^--on needs the library distributed: pip install 'soakwatch\[cluster\]'$"):
+    monkeypatch.setattr(choose, "INSTALLED", replace(INSTALLED, executors=PluginFolder("", "executor")))
+    with pytest.raises(ClusterError, match=r"^--on dask://127\.0\.0\.1: the executor 'dask' .*'soakwatch\[dask\]'"):
         executor_for("dask://127.0.0.1")
 
 

@@ -14,15 +14,15 @@ from tests.collector.cluster import jobs
 from tests.collector.cluster.jobs import Step
 from tests.commands import wait_until
 
-from soakwatch.cluster.choose import executor_for, scheduler_address
-from soakwatch.cluster.executor import ClusterError, Executor, JobLostError, completed
-from soakwatch.cluster.local import LocalProcesses
 from soakwatch.core.errors import PlanError
+from soakwatch.core.workers.choose import executor_for
+from soakwatch.core.workers.executor import ClusterError, Executor, JobLostError, completed
+from soakwatch.core.workers.local import LocalProcesses
 
 DRIVER = """
 import sys
 from pathlib import Path
-from soakwatch.cluster.local import LocalProcesses
+from soakwatch.core.workers.local import LocalProcesses
 from tests.collector.cluster import jobs
 if __name__ == "__main__":
     with LocalProcesses(1) as executor:
@@ -152,6 +152,6 @@ def test_where_work_is_done() -> None:
         assert (seam.slots, seam.resources(), seam.same_machine) == (3, None, True)
     for wrong in ("lab7:8786", "http://lab7", "dask://", "dask://lab7:99999", "dask://a b"):
         with pytest.raises(ClusterError, match="write dask://HOST:8786, or tls://HOST:8786"):
-            scheduler_address(wrong)
+            executor_for(wrong)
     with pytest.raises(ClusterError, match="give at least 1"):
         LocalProcesses(0)

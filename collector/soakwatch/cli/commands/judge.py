@@ -133,8 +133,8 @@ def _many(
     given: Mapping[str, object],
 ) -> int:
     from soakwatch.cli.judge_many import judge_many
-    from soakwatch.cluster.choose import executor_for
     from soakwatch.core.registry import rule_class
+    from soakwatch.core.workers.choose import executor_for
     from soakwatch.plan import load_plan, plan_text
     from soakwatch.runs.judge_again import Rules, records_in
     from soakwatch_rules.rule import Input

@@ -1,4 +1,4 @@
-"""What workers of a dask cluster do for us: functions that ``dask.py`` sends there by name.
+"""What workers of a dask cluster do for us: functions that ``cluster.py`` sends there by name.
 
 Nothing here imports the library: a worker has it.
 """
@@ -18,10 +18,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import Protocol, cast
 
-from soakwatch.cluster.executor import WANTED, ClusterError
-from soakwatch.cluster.parcel import FileSum, place_of, sum_of, sums_below, written
+from soakwatch.core.workers.executor import WANTED, ClusterError
+from soakwatch_dask.parcel import FileSum, place_of, sum_of, sums_below, written
 
-SAME = ("soakwatch", "distributed", "numpy", "scipy")
+SAME = ("soakwatch", "soakwatch-dask", "distributed", "numpy", "scipy")
 """Packages whose versions must be equal: a verdict is to be the same wherever it is computed."""
 END = "-end"
 """What the event that asks a job to end is called behind its claim."""

@@ -1,4 +1,4 @@
-"""A command that ends when whoever started it is gone: ``python -m soakwatch.cluster.leash COMMAND…``.
+"""A command that ends when whoever started it is gone: ``python -m soakwatch.core.workers.leash COMMAND…``.
 
 A worker of a cluster that is killed must not leave a run behind that holds the testbed and drives its load. This
 process holds the command; it ends the command when its own input ends: by SIGINT, so that a load is stopped in order,
@@ -21,7 +21,7 @@ GRACE_S = 120.0
 
 def leashed(command: list[str]) -> list[str]:
     """The command that holds this one. Start it in a session of its own, with a pipe as its input."""
-    return [sys.executable, "-P", "-m", "soakwatch.cluster.leash", *command]
+    return [sys.executable, "-P", "-m", "soakwatch.core.workers.leash", *command]
 
 
 def main(command: list[str]) -> None:

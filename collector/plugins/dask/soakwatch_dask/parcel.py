@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from soakwatch.cluster.executor import ClusterError
 from soakwatch.core.private_files import open_private
+from soakwatch.core.workers.executor import ClusterError
 
 CHUNK = 4 * 2**20
 """Bytes of a piece: 72 h of 200 series each second are 32 MB, 8 pieces; dask warns of messages from 10 MB on."""

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import cast
 
-from soakwatch.cluster.executor import WANTED, ClusterError
-from soakwatch.cluster.local import GRACE_S
 from soakwatch.core.errors import SoakwatchError
+from soakwatch.core.workers.executor import WANTED, ClusterError
+from soakwatch.core.workers.local import GRACE_S
 
 
 class _Wanted:

@@ -20,9 +20,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar, cast
 
-from soakwatch.cluster.executor import ClusterError, JobLostError
 from soakwatch.core.one_thread import THREADS
 from soakwatch.core.stderr_tail import MAX_BYTES, last_line
+from soakwatch.core.workers.executor import ClusterError, JobLostError
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -31,7 +31,8 @@ _ATTEMPTS = 2
 GRACE_S = 60.0
 """How long a job that asks whether it is still wanted may take to end; a run stops its load and sources first."""
 _BEGIN = (
-    "import sys; sys.path[:] = sys.argv[2:]; from soakwatch.cluster.local_worker import main; main(int(sys.argv[1]))"
+    "import sys; sys.path[:] = sys.argv[2:]; from soakwatch.core.workers.local_worker import main; "
+    "main(int(sys.argv[1]))"
 )
 
 

@@ -1,8 +1,8 @@
 """The seam to where work is done: a job is a module-level function and one picklable argument, its result a future.
 
-``LocalProcesses`` (``local.py``) works in processes of this machine, ``DaskCluster`` (``dask.py``) on the workers of a
-scheduler; ``executor_for`` (``choose.py``) makes the one that ``--on`` asks for. Both import the job's function by its
-module and name: a function of ``__main__``, a lambda or a closure is refused by pickle.
+``LocalProcesses`` (``local.py``) works in processes of this machine, a plug-in of the group ``soakwatch.executors`` on
+others; ``executor_for`` (``choose.py``) makes the one that ``--on`` asks for. All of them import the job's function by
+its module and name: a function of ``__main__``, a lambda or a closure is refused by pickle.
 """
 
 from __future__ import annotations

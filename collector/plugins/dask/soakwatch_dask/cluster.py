@@ -1,4 +1,4 @@
-"""Jobs on the workers of a dask scheduler (``distributed``, the extra ``cluster``).
+"""Jobs on the workers of a dask scheduler (``distributed``).
 
 A job is one task. dask gives the task of a worker that died to another one, up to the scheduler's
 ``distributed.scheduler.allowed-failures``; a job that is begun at most once marks its begin at the scheduler, and what
@@ -24,11 +24,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Protocol, Self, TypeVar, cast
 
-from soakwatch.cluster import dask_worker as there
-from soakwatch.cluster.executor import ClusterError, JobLostError
-from soakwatch.cluster.parcel import FileSum, chunks, place_of, sum_of, written
 from soakwatch.core.errors import SoakwatchError
 from soakwatch.core.private_files import make_private_folder
+from soakwatch.core.workers.executor import ClusterError, JobLostError
+from soakwatch_dask import worker as there
+from soakwatch_dask.parcel import FileSum, chunks, place_of, sum_of, written
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -39,7 +39,6 @@ _FRESH_S: Final = 2.0
 _READS: Final = 3
 _CARRIERS: Final = 4
 _TLS: Final = "DASK_DISTRIBUTED__COMM__TLS__"
-_MISSING: Final = "--on needs the library distributed: pip install 'soakwatch[cluster]'"
 
 
 class _DaskFuture(Protocol):
@@ -104,13 +103,10 @@ class DaskCluster:
         """The cluster of the scheduler at ``tcp://…`` or ``tls://…``.
 
         Certificates for TLS are those of dask's own configuration, by environment or file, as ``dask scheduler`` and
-        ``dask worker`` have them. Raises ClusterError: the library is missing, no scheduler answers, it has no worker,
-        a worker has other versions.
+        ``dask worker`` have them. Raises ClusterError: no scheduler answers, it has no worker, a worker has other
+        versions.
         """
-        try:
-            distributed = importlib.import_module("distributed")
-        except ImportError:
-            raise ClusterError(_MISSING) from None
+        distributed = importlib.import_module("distributed")
         logging.getLogger("distributed").setLevel(logging.CRITICAL + 1)  # what it logs comes as an exception too
         options = {"security": _security(address)} if address.startswith("tls://") else {}
         try:
@@ -229,7 +225,7 @@ class DaskCluster:
         for worker, answer in sorted(answers.items()):
             if isinstance(answer, BaseException):
                 raise ClusterError(
-                    f"the worker {worker} cannot import soakwatch ({answer}): install the same version there"
+                    f"the worker {worker} cannot do the work ({answer}): install the same 'soakwatch[dask]' there"
                 )
             sentence = there.differing(self._versions, cast("Mapping[str, str]", answer), worker)
             if sentence:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from soakwatch.cluster.executor import ClusterError, Executor
+from soakwatch.core.workers.executor import ClusterError, Executor
 
 _PREFIX = "testbed-"
 

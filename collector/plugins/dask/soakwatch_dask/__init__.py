@@ -1,25 +1,23 @@
-"""Where ``--on`` says that work is done."""
+"""Runs of a campaign and judging of records on the workers of a dask scheduler: ``--on dask://HOST:8786``."""
 
 from __future__ import annotations
 
 import re
+from typing import Final
 
-from soakwatch.cluster.executor import ClusterError, Executor
-from soakwatch.cluster.local import LocalProcesses
+from soakwatch.core.workers.executor import ClusterError, Executor
 
-SCHEMES = {"dask": "tcp", "tcp": "tcp", "dask+tls": "tls", "tls": "tls"}
-PORT = 8786
+SCHEMES: Final = {"dask": "tcp", "tcp": "tcp", "dask+tls": "tls", "tls": "tls"}
+PORT: Final = 8786
 """On which a scheduler listens unless it is told otherwise."""
+ADDRESSES: Final = f"dask://HOST:{PORT}, or tls://HOST:{PORT}"
 _ADDRESS = re.compile(r"([a-z+]+)://(\[[0-9a-fA-F:.]+\]|[^\s:/\[\]]+)(?::(\d{1,5}))?/?")
 
 
-def executor_for(on: str | None, jobs: int | None = None) -> Executor:
-    """The executor that ``on`` names (``dask://HOST:8786``, ``tls://HOST``); None: at most ``jobs`` processes of this
-    machine. Raises ClusterError: no such address, library missing, nobody there, other versions there."""
-    if on is None:
-        return LocalProcesses(jobs)
+def connect(on: str) -> Executor:
+    """The cluster of the scheduler at an address. Raises ClusterError."""
     address = scheduler_address(on)
-    from soakwatch.cluster.dask import DaskCluster
+    from soakwatch_dask.cluster import DaskCluster
 
     return DaskCluster.connect(address)
 
@@ -32,5 +30,5 @@ def scheduler_address(on: str) -> str:
     """
     match = _ADDRESS.fullmatch(on)
     if match is None or match[1] not in SCHEMES or not 0 < int(match[3] or PORT) < 65536:
-        raise ClusterError(f"{on!r} is no address of a scheduler: write dask://HOST:{PORT}, or tls://HOST:{PORT}")
+        raise ClusterError(f"{on!r} is no address of a scheduler: write {ADDRESSES}")
     return f"{SCHEMES[match[1]]}://{match[2]}:{match[3] or PORT}"
