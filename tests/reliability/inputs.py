@@ -22,6 +22,7 @@ from soakwatch.plan import load_plan
 from soakwatch.sources.abc import SourceError
 from soakwatch.sources.loads.command.tick import parse_tick
 from soakwatch.sources.loads.iperf3.output import AnyReader
+from soakwatch.sources.platforms import registry as platforms
 from soakwatch.sources.pollers.prometheus.reading import read_page
 from soakwatch.sources.profiles.inherit import File, assemble
 from soakwatch.sources.profiles.loading import Profiles, read_file, shipped
@@ -35,7 +36,6 @@ from soakwatch.sources.result_files.result_file import Moment, Reader
 from soakwatch.sources.result_files.wrk import WrkReader
 from soakwatch.sources.tables.errors import DataError
 from soakwatch.sources.tables.options import Options
-from soakwatch.sources.transport.network_cli import platform_registry
 from soakwatch.sources.transport.snmp import ber
 from soakwatch.sources.transport.snmp.datagram import inspect
 from soakwatch.sources.transport.snmp.message import community_message as asked
@@ -363,7 +363,7 @@ def _read_tick(data: bytes, folder: Path) -> object:
 
 # --- command lines ----------------------------------------------------------------------------------------------------
 
-_COMMANDS = [command for name in platform_registry.names() for command in platform_registry.platform(name).commands]
+_COMMANDS = [command for name in platforms.names() for command in platforms.platform(name).commands]
 
 
 def _outputs() -> Sequence[bytes]:

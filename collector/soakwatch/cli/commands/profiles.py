@@ -57,8 +57,8 @@ def command(
 
 def _table(profiles: Profiles, name: str | None) -> None:
     """What each profile, or the one, reads."""
+    from soakwatch.sources.platforms.registry import platform
     from soakwatch.sources.profiles.coverage import COLUMNS, coverage
-    from soakwatch.sources.transport.network_cli.platform_registry import platform
 
     generic = profiles["generic"]
     rows = []

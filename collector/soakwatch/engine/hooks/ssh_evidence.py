@@ -112,8 +112,8 @@ class SshHost:
         return bytes(gathered[:MAX_OUTPUT]), trouble
 
     async def _at_the_prompt(self, command: str, timeout_s: float) -> tuple[bytes, str]:
+        from soakwatch.sources.platforms.registry import ANY, platform
         from soakwatch.sources.transport.network_cli.exec_session import ExecSession
-        from soakwatch.sources.transport.network_cli.platform_registry import ANY, platform
         from soakwatch.sources.transport.network_cli.session import PromptSession, RefusedError, Session
 
         dialect = ANY if self._driver == AUTO else platform(self._driver).dialect

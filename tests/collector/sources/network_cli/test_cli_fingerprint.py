@@ -12,10 +12,10 @@ from tests.collector.sources.network_cli.conftest import Clock, output, with_pol
 from tests.commands import MAX_WAIT_S
 
 from soakwatch.sources.abc import Fingerprints, Poller
-from soakwatch.sources.transport.network_cli import platform_registry
+from soakwatch.sources.platforms import registry as platforms
+from soakwatch.sources.platforms.parsers import inventory
 from soakwatch.sources.transport.network_cli.about import QUESTIONS
 from soakwatch.sources.transport.network_cli.guard import refusal
-from soakwatch.sources.transport.network_cli.parsers import inventory
 from soakwatch_model.tree import Tree
 from soakwatch_testing.cli_device import CliDevice
 
@@ -257,7 +257,7 @@ def test_the_others() -> None:
 
 @pytest.mark.parametrize("name", sorted(QUESTIONS))
 def test_only_questions_are_asked_and_nonsense_tells_nothing(name: str) -> None:
-    assert name in platform_registry.names()
+    assert name in platforms.names()
     for question in QUESTIONS[name]:
         assert refusal(question.text) is None
         for text in ("", "\x00" * 50, "---- ----\n: : :\n", '{"xcvrSlots": [1]}', "x" * 10_000):

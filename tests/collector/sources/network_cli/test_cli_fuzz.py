@@ -9,17 +9,15 @@ from collections.abc import Callable, Iterator
 import pytest
 from tests.collector.sources.network_cli.conftest import OUTPUTS, output
 
-from soakwatch.sources.transport.network_cli import platform_registry
-from soakwatch.sources.transport.network_cli.parsed import KEPT_UNKNOWN, MAX_LINE_LENGTH, Parsed
+from soakwatch.sources.platforms import registry as platforms
+from soakwatch.sources.platforms.parsed import KEPT_UNKNOWN, MAX_LINE_LENGTH, Parsed
 from soakwatch.sources.transport.network_cli.screen import last_line, shown
 from soakwatch_model.metric import fault_of
 
 LINES = 2_000
 ROUNDS, ROUNDS_OF_THE_SLOW_SET = 12, 60
 COMMANDS = [
-    (platform, command.name)
-    for platform in platform_registry.names()
-    for command in platform_registry.platform(platform).commands
+    (platform, command.name) for platform in platforms.names() for command in platforms.platform(platform).commands
 ]
 _NOISE = (
     "%LINK-3-UPDOWN: Interface Gi0/1, changed state to down",
@@ -71,9 +69,9 @@ def _checked(parsed: Parsed) -> None:
 
 
 @pytest.mark.parametrize("rounds", [ROUNDS, pytest.param(ROUNDS_OF_THE_SLOW_SET, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("platform", list(platform_registry.names()))
+@pytest.mark.parametrize("platform", list(platforms.names()))
 def test_spoilt_outputs_are_read_without_an_exception(platform: str, rounds: int) -> None:
-    for command in platform_registry.platform(platform).commands:
+    for command in platforms.platform(platform).commands:
         dice = random.Random(f"{platform}/{command.name}")
         text = output(platform, command.name)
         for _ in range(rounds):
@@ -91,10 +89,10 @@ EVIL = tuple(_evil())
 
 
 @pytest.mark.parametrize("texts", [EVIL[:12:2], pytest.param(EVIL, marks=pytest.mark.slow)], ids=["lines", "all"])
-@pytest.mark.parametrize("platform", list(platform_registry.names()))
+@pytest.mark.parametrize("platform", list(platforms.names()))
 def test_no_expression_takes_more_than_its_share_of_time(platform: str, texts: tuple[str, ...]) -> None:
     """Of processor time: what else the machine does is no matter."""
-    for command in platform_registry.platform(platform).commands:
+    for command in platforms.platform(platform).commands:
         head = output(platform, command.name)
         begun = time.process_time()
         for text in texts:
@@ -102,10 +100,10 @@ def test_no_expression_takes_more_than_its_share_of_time(platform: str, texts: t
         assert time.process_time() - begun < 20
 
 
-@pytest.mark.parametrize("platform", list(platform_registry.names()))
+@pytest.mark.parametrize("platform", list(platforms.names()))
 def test_a_whole_answer_of_rubbish_is_bounded(platform: str) -> None:
     rubbish = "what is this line 12 34 56\n" * LINES
-    for command in platform_registry.platform(platform).commands[:2]:
+    for command in platforms.platform(platform).commands[:2]:
         parsed = command.parse(rubbish)
         assert len(parsed.unknown) <= KEPT_UNKNOWN
         assert len(parsed.values) <= LINES

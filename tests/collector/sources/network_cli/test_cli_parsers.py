@@ -8,9 +8,9 @@ import pytest
 from tests.collector.sources.network_cli.conftest import OUTPUTS, output
 from tests.collector.sources.network_cli.peers_expected import PEERS
 
-from soakwatch.sources.transport.network_cli import platform_registry
+from soakwatch.sources.platforms import registry as platforms
+from soakwatch.sources.platforms.parsed import Parsed
 from soakwatch.sources.transport.network_cli.guard import refusal
-from soakwatch.sources.transport.network_cli.parsed import Parsed
 from soakwatch_model.metric import BY_NAME
 from soakwatch_model.sample import object_labels
 
@@ -241,7 +241,7 @@ def parse(platform: str, name: str) -> Parsed:
 
 
 def read(platform: str, name: str, text: str) -> Parsed:
-    command = platform_registry.platform(platform).command(name)
+    command = platforms.platform(platform).command(name)
     assert command is not None, f"{platform} has no command {name}"
     return command.parse(text)
 
@@ -265,17 +265,15 @@ def test_values_have_the_labels_of_the_catalogue() -> None:
 
 def test_every_platform_and_every_command_is_tried_here() -> None:
     here = {
-        (platform, command.name)
-        for platform in platform_registry.names()
-        for command in platform_registry.platform(platform).commands
+        (platform, command.name) for platform in platforms.names() for command in platforms.platform(platform).commands
     }
     assert here == set(CASES)
-    assert {folder.name for folder in OUTPUTS.iterdir()} == set(platform_registry.names())
+    assert {folder.name for folder in OUTPUTS.iterdir()} == set(platforms.names())
 
 
 @pytest.mark.parametrize("platform", list(EXPECTED))
 def test_every_text_of_every_command_is_a_question(platform: str) -> None:
-    driver = platform_registry.platform(platform)
+    driver = platforms.platform(platform)
     for command in driver.commands:
         assert [text for text in command.texts if refusal(text)] == []
         assert set(command.metrics) <= set(BY_NAME)

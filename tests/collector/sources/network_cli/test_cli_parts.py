@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from soakwatch.sources.abc import WatchedProcess
+from soakwatch.sources.platforms import registry as platforms
+from soakwatch.sources.platforms.parsed import Process
+from soakwatch.sources.platforms.units import Length
 from soakwatch.sources.profiles.loading import load_profiles
-from soakwatch.sources.transport.network_cli import platform_registry
-from soakwatch.sources.transport.network_cli.parsed import Process
 from soakwatch.sources.transport.network_cli.processes import WatchedProcesses
 from soakwatch.sources.transport.network_cli.restarts import SECOND, Seen, life
-from soakwatch.sources.transport.network_cli.units import Length
 
 
 @pytest.mark.parametrize(
@@ -86,12 +86,12 @@ def test_a_list_of_the_busiest_says_nothing_of_who_is_not_in_it() -> None:
     ],
 )
 def test_prompts(platform: str, prompt: str, host: str) -> None:
-    dialect = platform_registry.platform(platform).dialect
+    dialect = platforms.platform(platform).dialect
     match = dialect.prompts().fullmatch(prompt)
     assert match is not None
     assert match["host"] == host
     assert dialect.prompts(host).fullmatch(prompt)
-    assert platform_registry.ANY.prompts().fullmatch(prompt)
+    assert platforms.ANY.prompts().fullmatch(prompt)
     assert dialect.prompts().fullmatch("Last login: today from 192.0.2.1") is None
 
 
@@ -110,14 +110,14 @@ def test_prompts(platform: str, prompt: str, host: str) -> None:
     ],
 )
 def test_systems_are_recognised(server: str, banner: str, refusal: str, driver: str | None) -> None:
-    assert platform_registry.recognised(server, banner, refusal) == driver
+    assert platforms.recognised(server, banner, refusal) == driver
 
 
 def test_the_questions_of_all_profiles_are_commands_here() -> None:
     asked = {name: profile.cli for name, profile in load_profiles().items() if profile.cli is not None}
     assert len(asked) >= 10
     for name, cli in asked.items():
-        driver = platform_registry.platform(cli.driver)
+        driver = platforms.platform(cli.driver)
         assert [command for command in cli.commands if driver.command(command) is None] == [], name
-    assert platform_registry.platform("cisco_asa").command("cisco_asa/show_version") is not None
-    assert platform_registry.platform("cisco_asa").command("cisco_ios/show_version") is None
+    assert platforms.platform("cisco_asa").command("cisco_asa/show_version") is not None
+    assert platforms.platform("cisco_asa").command("cisco_ios/show_version") is None

@@ -13,14 +13,7 @@ from tests.collector.sources.network_cli.test_cli_parsers import parse, read, re
 from tests.collector.sources.network_cli.test_cli_session import ios, values
 
 from soakwatch.sources.abc import Identifies, Poller, SourceError
-from soakwatch.sources.transport.network_cli.parsed import Parsed
-from soakwatch.sources.transport.network_cli.parsers import (
-    peers_cisco,
-    peers_json,
-    peers_junos,
-    peers_sros,
-    peers_vrp,
-)
+from soakwatch.sources.platforms.parsed import Parsed
 
 UP, UPTIME, PREFIXES = "network.session.up", "network.session.uptime", "network.session.prefixes"
 NORTH = "protocol=bgp,peer=198.18.1.2,context=default"
@@ -105,21 +98,21 @@ def test_what_somebody_shut_down_is_no_failure(parsed: Parsed, words: str) -> No
     "parser",
     [
         partial(read, "cisco_ios", "show_bgp_summary"),
-        peers_cisco.show_ospf_neighbor,
+        partial(read, "cisco_ios", "show_ospf_neighbor"),
         partial(read, "cisco_ios", "show_isis_neighbors"),
-        peers_cisco.show_bfd_neighbors,
+        partial(read, "cisco_ios", "show_bfd_neighbors"),
         partial(read, "cisco_xr", "show_bfd_session"),
-        peers_cisco.show_etherchannel,
+        partial(read, "cisco_ios", "show_etherchannel"),
         partial(read, "cisco_xr", "show_bundle"),
-        peers_cisco.show_crypto_session,
-        peers_json.eos_bgp,
-        peers_json.nxos_ospf,
-        peers_junos.show_bgp_summary,
-        peers_sros.show_router_bgp_summary,
-        peers_sros.show_router_ospf_neighbor,
-        peers_sros.show_router_bfd_session,
-        peers_vrp.display_ospf_peer,
-        peers_vrp.display_isis_peer,
+        partial(read, "cisco_ios", "show_crypto_session"),
+        partial(read, "arista_eos", "show_ip_bgp_summary"),
+        partial(read, "cisco_nxos", "show_ospf_neighbors"),
+        partial(read, "juniper_junos", "show_bgp_summary"),
+        partial(read, "nokia_sros", "show_router_bgp_summary"),
+        partial(read, "nokia_sros", "show_router_ospf_neighbor"),
+        partial(read, "nokia_sros", "show_router_bfd_session"),
+        partial(read, "huawei_vrp", "display_ospf_peer"),
+        partial(read, "hp_comware", "display_isis_peer"),
         partial(read, "huawei_vrp", "display_bgp_peer"),
         partial(read, "huawei_vrp", "display_isis_peer"),
         partial(read, "huawei_vrp", "display_bfd_session"),

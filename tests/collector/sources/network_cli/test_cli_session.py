@@ -22,7 +22,7 @@ from soakwatch.sources.abc import (
     SourceError,
     WatchedProcess,
 )
-from soakwatch.sources.transport.network_cli import platform_registry
+from soakwatch.sources.platforms import registry as platforms
 from soakwatch.sources.transport.network_cli.guard import refusal
 from soakwatch_model.sample import Answer
 from soakwatch_testing.cli_device import ERASURES, CliDevice
@@ -95,7 +95,7 @@ def test_an_asa_is_asked_and_only_asked(tmp_path: Path) -> None:
     assert facts.identity["version"] == "9.16(4)14"
     assert facts.identity["serial"] == "JAD00000AAA"
     assert "known_hosts" in facts.identity["host key"]
-    setup = platform_registry.platform("cisco_asa").dialect.setup
+    setup = platforms.platform("cisco_asa").dialect.setup
     assert device.typed
     assert [line for line in device.typed if refusal(line, setup)] == []
 

@@ -11,10 +11,10 @@ from click.testing import CliRunner
 
 from soakwatch.core.errors import PlanError
 from soakwatch.core.yaml import parse
+from soakwatch.sources.platforms.file import read_platform
+from soakwatch.sources.platforms.parsed import Parsed
+from soakwatch.sources.platforms.platform import Platform
 from soakwatch.sources.transport.network_cli.__main__ import main
-from soakwatch.sources.transport.network_cli.parsed import Parsed
-from soakwatch.sources.transport.network_cli.platform import Platform
-from soakwatch.sources.transport.network_cli.platform_file import read_platform
 
 CONTRIBUTING = Path(__file__).parents[4] / "CONTRIBUTING.md"
 HEAD = "title: My firewall\nserver: MyOS\ncommands:\n"
@@ -139,7 +139,7 @@ def test_an_address_is_of_either_family_with_its_zone() -> None:
         ("{run: show x, lines: [{match: x, values: [{metric: system.sessions, of: '{n} bananas'}]}]}", "is no amount"),
         ("{run: show x, lines: [{match: x, facts: {model: '{a'}}]}", "has a bracket that is no field"),
         ("{run: show x, lines: [{match: x, find: y}]}", "one of match"),
-        ("{run: show x}", "a command has lines, or parse"),
+        ("{run: show x}", "a command has lines, json, or parse"),
         ("{run: show x, parse: asa.show_nothing}", "there is no parser asa.show_nothing"),
         ("{run: show x, lins: []}", "unknown key 'lins'; did you mean 'lines'"),
     ],

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 import yaml
 
+from soakwatch.sources.platforms.registry import platform
 from soakwatch.sources.profiles import Reader, Value, load_profiles, match
 from soakwatch.sources.profiles.facts import read_facts
 from soakwatch.sources.profiles.recording import recording
-from soakwatch.sources.transport.network_cli.platform_registry import platform
 
 ENTERPRISES = "1.3.6.1.4.1."
 SECOND = 1_000_000_000

@@ -15,10 +15,10 @@ import click
 from soakwatch.core.errors import SoakwatchError
 from soakwatch.core.suggest import hint
 from soakwatch.core.yaml import parse, read_text
+from soakwatch.sources.platforms.file import read_platform
+from soakwatch.sources.platforms.parsed import Parsed
+from soakwatch.sources.platforms.platform import Platform
 from soakwatch.sources.transport.network_cli.guard import refusal
-from soakwatch.sources.transport.network_cli.parsed import Parsed
-from soakwatch.sources.transport.network_cli.platform import Platform
-from soakwatch.sources.transport.network_cli.platform_file import read_platform
 
 
 @click.command(help=__doc__)

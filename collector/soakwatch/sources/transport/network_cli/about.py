@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from soakwatch.sources.abc import SourceError
-from soakwatch.sources.transport.network_cli.parsed import Parsed
-from soakwatch.sources.transport.network_cli.parsers import inventory
-from soakwatch.sources.transport.network_cli.platform import Platform
+from soakwatch.sources.platforms.parsed import Parsed
+from soakwatch.sources.platforms.parsers import inventory
+from soakwatch.sources.platforms.platform import Platform
 from soakwatch.sources.transport.network_cli.session import RefusedError
 from soakwatch_model.tree import Tree
 

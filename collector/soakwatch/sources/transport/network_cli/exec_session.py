@@ -8,8 +8,8 @@ import re
 import asyncssh
 
 from soakwatch.sources.abc import SourceError
+from soakwatch.sources.platforms.platform import Dialect
 from soakwatch.sources.transport.network_cli.guard import refusal
-from soakwatch.sources.transport.network_cli.platform import Dialect
 from soakwatch.sources.transport.network_cli.screen import shown
 from soakwatch.sources.transport.network_cli.session import MAX_OUTPUT, HungError, RefusedError
 from soakwatch.sources.transport.ssh.abc import Line

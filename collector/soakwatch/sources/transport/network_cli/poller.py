@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from soakwatch.sources.abc import CPU_METRICS, Facts, SourceContext, SourceError
+from soakwatch.sources.platforms.parsed import SESSION_UP, Notable, Parsed, with_gone
+from soakwatch.sources.platforms.platform import Command, Platform
 from soakwatch.sources.transport.network_cli.about import cli_fingerprint, device_of
-from soakwatch.sources.transport.network_cli.parsed import SESSION_UP, Notable, Parsed, with_gone
-from soakwatch.sources.transport.network_cli.platform import Command, Platform
 from soakwatch.sources.transport.network_cli.processes import WatchedProcesses
 from soakwatch.sources.transport.network_cli.restarts import SECOND, Seen, crash_of, life
 from soakwatch.sources.transport.network_cli.session import HungError, RefusedError, Session

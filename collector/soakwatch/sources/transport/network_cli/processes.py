@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from soakwatch.sources.abc import WatchedProcess
+from soakwatch.sources.platforms.parsed import Process
 from soakwatch.sources.profiles.watched import ProcessRow, ProcessWatch
-from soakwatch.sources.transport.network_cli.parsed import Process
 from soakwatch_model.event import Event
 from soakwatch_model.sample import Fault, Sample, object_text
 

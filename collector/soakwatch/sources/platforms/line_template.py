@@ -1,0 +1,111 @@
+"""Line templates: the first template whose expression matches a line takes it.
+
+A template keeps words for the lines behind it, and writes what it says (``template.Told``) with what it matched. In an
+expression ``{address}`` is an address of IPv4 or IPv6; a long one begins with ``(?x)`` and is folded, for blanks do not
+count in it then (``[ ]`` is one). A table whose columns move has a template with its head instead of an expression.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
+
+from pydantic import model_validator
+
+from soakwatch.sources.platforms.parsed import ParsedBuilder
+from soakwatch.sources.platforms.template import Pattern, Scope, Text, Texts, Told
+
+Rest = Literal["unknown", "ignored", "some"]
+_COLUMNS = "columns of {}"
+
+
+class Line(Told):
+    """One template. Its expression holds from the begin of a line (``match``), anywhere in it (``find``), or each time
+    that it is there (``each``), where the words that are kept are those of ``when``. It keeps words for the lines
+    behind it, and writes what it says.
+
+    ``head`` instead takes the head of a table, which has a word for each of its names (``cpu: 5sec|1sec``), and then
+    the rows below it: cells are parted by blanks, and the last has the rest of its line. A column that a system leaves
+    out is ``optional``.
+    """
+
+    match: Pattern | None = None
+    find: Pattern | None = None
+    each: Pattern | None = None
+    head: Mapping[str, Pattern] | None = None
+    optional: Texts = []  # noqa: RUF012 - pydantic copies it
+    when: Mapping[str, Texts] = {}
+    keep: Mapping[str, Text] = {}
+
+    @model_validator(mode="after")
+    def _one(self) -> Line:
+        if sum(each is not None for each in (self.match, self.find, self.each, self.head)) != 1:
+            raise ValueError(
+                "a template has one of match (the begin of a line), find (in it), each (each time) and head (a table)"
+            )
+        return self
+
+    def take(self, draft: ParsedBuilder, line: str, kept: dict[str, str]) -> bool:
+        """Writes what it says of a line; whether it takes it."""
+        if any(kept.get(name, "") not in words for name, words in self.when.items()):
+            return False
+        if self.head is not None and (columns := self._columns(self.head, line)):
+            kept[_COLUMNS.format(*self.head)] = columns
+            return True
+        taken = False
+        for scope in self._scopes(line, kept):
+            kept.update({name: words.said(scope) for name, words in self.keep.items()})
+            self.write(draft, scope, line)
+            taken = True
+        return taken
+
+    def _scopes(self, line: str, kept: dict[str, str]) -> Iterator[Scope]:
+        """The words of each time that something of a line is taken. Words that could have been there and are not are
+        missing, whatever was kept under their names."""
+        if self.head is not None:
+            row = _row(line, kept.get(_COLUMNS.format(*self.head), ""))
+            if row:
+                yield {**kept, **row}
+        for match in self._matches(line):
+            groups = match.groupdict()
+            before = {name: words for name, words in kept.items() if name not in groups}
+            yield before | {name: words for name, words in groups.items() if words is not None}
+
+    def _matches(self, line: str) -> Iterator[re.Match[str]]:
+        if self.each is not None:
+            yield from self.each.finditer(line)
+            return
+        found = self.find.search(line) if self.find is not None else None
+        found = self.match.match(line) if self.match is not None else found
+        if found is not None:
+            yield found
+
+    def _columns(self, head: Mapping[str, re.Pattern[str]], line: str) -> str:
+        """The names of the columns that a head has, parted by tabs; nothing for a line that is no head."""
+        words = line.lower().split()
+        columns = [next((name for name in head if head[name].fullmatch(word)), "") for word in words]
+        return "\t".join(columns) if all(name in columns or name in self.optional for name in head) else ""
+
+
+def _row(line: str, columns: str) -> Scope:
+    """The cells of a row by the names of their columns; of two of a name the first. Nothing for another line."""
+    names = columns.split("\t")
+    cells = line.split(None, len(names) - 1)
+    if not columns or len(cells) != len(names):
+        return {}
+    return {name: cell.strip() for name, cell in reversed(list(zip(names, cells, strict=True))) if name}
+
+
+def read_lines(draft: ParsedBuilder, text: str, templates: Sequence[Line], rest: Rest) -> None:
+    """What the templates make of a text. ``rest`` says whether lines that none takes are unknown, or of no interest,
+    or (``some``) of no interest as long as others are known: then an answer of which nothing is known is unknown."""
+    kept: dict[str, str] = {}
+    known = False
+    for line in draft.lines(text):
+        if any(template.take(draft, line, kept) for template in templates):
+            known = True
+        elif rest == "unknown":
+            draft.odd(line)
+    if rest == "some" and not known and text.strip():
+        draft.odd(text.strip()[:200])
