@@ -1,30 +1,31 @@
-"""Platforms as data: a YAML file each, with its dialect, its commands, and what the lines of their outputs say.
+"""Platforms as data: a YAML file each, with its dialect, its commands, and what their outputs say.
 
-A command has ``lines``, templates that are tried in their order, or ``parse``, a function of ``parsers`` for an output
-that is no list of lines (tables whose columns move, JSON, sums over several lines).
+A parser in Python (``parse``) is for an output that neither lines nor JSON describe: products of its numbers, columns
+of a number that a device chooses.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
-from importlib import import_module, resources
+from importlib import resources
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
+from soakwatch.core.suggest import hint
 from soakwatch.core.units import Seconds
 from soakwatch.core.validation import problems
 from soakwatch.core.yaml import Document, parse, plan_error, read_text
 from soakwatch.sources.platforms.json_template import Rows, is_json, read_json
-from soakwatch.sources.platforms.line_template import Line, Rest, read_lines
-from soakwatch.sources.platforms.parsed import Parsed, ParsedBuilder, Parser
+from soakwatch.sources.platforms.line_template import Ending, Line, Rest, read_lines
+from soakwatch.sources.platforms.parsed import Parsed, ParsedBuilder
+from soakwatch.sources.platforms.parsers import PARSERS
 from soakwatch.sources.platforms.platform import Command, Dialect, Platform
 from soakwatch.sources.platforms.template import Metrics, Pattern, Shape, Texts
 
 _DIALECT = TypeAdapter(Dialect)
-_PARSERS = "soakwatch.sources.platforms.parsers"
 Pair = Annotated[list[str], Field(min_length=2, max_length=2)]
 
 
@@ -44,7 +45,8 @@ class DialectShape(Shape):
 
 class CommandShape(Shape):
     """One command: the texts that are tried, how often at most, the metrics that it should report, and how its output
-    is read."""
+    is read: by ``lines``, by ``json`` (and what is none by lines or a parser), by ``parse`` alone, or ``like`` another
+    command, whose ``PLATFORM/`` stands before it where it is another's."""
 
     run: Annotated[Texts, Field(min_length=1)]
     every: Seconds = 0.0
@@ -52,16 +54,19 @@ class CommandShape(Shape):
     tells_reason: bool = False
     reports: Metrics = Field(default_factory=list)
     lines: list[Line] | None = None
+    end: list[Ending] = Field(default_factory=list)
     rest: Rest = "unknown"
     whole: bool = False
     json_: Annotated[list[Rows] | None, Field(alias="json")] = None
     nothing: Pattern | None = None
     parse: str | None = None
+    like: str | None = None
 
     @model_validator(mode="after")
     def _read(self) -> CommandShape:
-        if (self.lines is None) == (self.parse is None) and (self.json_ is None or self.lines is not None):
-            raise ValueError("a command has lines, json, or parse with a function such as asa.show_memory")
+        others = sum(each is not None for each in (self.lines, self.parse, self.like))
+        if others > 1 or not (others or self.json_) or (self.like and self.json_):
+            raise ValueError("a command has lines, json, like, or parse with the name of a parser such as top")
         return self
 
 
@@ -90,20 +95,16 @@ def shipped() -> tuple[str, ...]:
 @cache
 def platform_of(name: str) -> Platform:
     """The platform of a name that is known. Raises PlanError with every problem of its file."""
-    file = folder() / f"{name}.yaml"
-    return read_platform(name, parse(read_text(file), file.name))
+    return read_platform(name, _document(name))
 
 
 def read_platform(name: str, document: Document) -> Platform:
     """A platform of a document. Raises PlanError with every problem and its place."""
-    try:
-        shape = PlatformShape.model_validate(document.data)
-    except ValidationError as error:
-        raise plan_error(document.origin, problems(document, (), PlatformShape, error)) from None
+    shape = _shape(document)
     found, commands = [], []
     for key, each in shape.commands.items():
         try:
-            commands.append(_command(key, each))
+            commands.append(_command(key, each, shape))
         except ValueError as error:
             found.append(document.problem(("commands", key), f"{key}: {error}"))
     if found:
@@ -112,27 +113,43 @@ def read_platform(name: str, document: Document) -> Platform:
     return Platform(name, shape.title, dialect, tuple(commands), shape.server, shape.says, shape.introduces)
 
 
-def _command(name: str, shape: CommandShape) -> Command:
-    read, also = _reader(shape)
-    return Command(name, tuple(shape.run), read, shape.every, shape.stop, shape.tells_reason, also)
+def _document(name: str) -> Document:
+    file = folder() / f"{name}.yaml"
+    return parse(read_text(file), file.name)
 
 
-def _reader(shape: CommandShape) -> tuple[Callable[[str], Parsed], tuple[str, ...]]:
-    """What reads the output, and what it should report beside what a parser says itself. Raises ValueError."""
-    reports = tuple(shape.reports)
-    other = None if shape.parse is None else _function(shape.parse)
-    if shape.json_ is None and other is not None:
-        return other, reports
-    return Parser(Reader(shape, other).read, reports), ()
-
-
-def _function(name: str) -> Callable[[str], Parsed]:
-    module, _, function = name.partition(".")
+def _shape(document: Document) -> PlatformShape:
     try:
-        found: Callable[[str], Parsed] = getattr(import_module(f"{_PARSERS}.{module}"), function)
-    except (ImportError, AttributeError):
-        raise ValueError(f"there is no parser {name}") from None
-    return found
+        return PlatformShape.model_validate(document.data)
+    except ValidationError as error:
+        raise plan_error(document.origin, problems(document, (), PlatformShape, error)) from None
+
+
+@cache
+def _shipped_shape(name: str) -> PlatformShape:
+    return _shape(_document(name))
+
+
+def _command(name: str, shape: CommandShape, platform: PlatformShape) -> Command:
+    """Raises ValueError for a parser or another command that is not there."""
+    how = shape if shape.like is None else _other(shape.like, platform)
+    if how.parse is not None and how.parse not in PARSERS:
+        raise ValueError(f"there is no parser {how.parse}{hint(how.parse, list(PARSERS))}")
+    other = None if how.parse is None else PARSERS[how.parse]
+    reports = tuple(shape.reports or how.reports)
+    read = other if how.json_ is None and other is not None else Reader(how, other).read
+    return Command(name, tuple(shape.run), read, shape.every, shape.stop, shape.tells_reason, reports)
+
+
+def _other(like: str, platform: PlatformShape) -> CommandShape:
+    """The command that another is like. Raises ValueError where there is none, or it is like a third."""
+    name, _, command = like.rpartition("/")
+    if name and name not in shipped():
+        raise ValueError(f"there is no platform {name!r}{hint(name, shipped())}")
+    commands = (_shipped_shape(name) if name else platform).commands
+    if command not in commands or commands[command].like is not None:
+        raise ValueError(f"there is no command {like!r} with lines, json or parse{hint(command, list(commands))}")
+    return commands[command]
 
 
 class Reader(NamedTuple):
@@ -151,6 +168,6 @@ class Reader(NamedTuple):
         elif self.other is not None:
             return self.other(text)
         else:
-            read_lines(draft, text, shape.lines or (), shape.rest)
+            read_lines(draft, text, shape.lines or (), shape.end, shape.rest)
         draft.whole = shape.whole and bool(draft.processes)
         return draft.done()

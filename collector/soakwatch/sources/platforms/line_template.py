@@ -23,11 +23,11 @@ _COLUMNS = "columns of {}"
 class Line(Told):
     """One template. Its expression holds from the begin of a line (``match``), anywhere in it (``find``), or each time
     that it is there (``each``), where the words that are kept are those of ``when``. It keeps words for the lines
-    behind it, and writes what it says.
+    behind it, and writes what it says. A line that it ``passes`` on is read by the templates behind it as well.
 
     ``head`` instead takes the head of a table, which has a word for each of its names (``cpu: 5sec|1sec``), and then
-    the rows below it: cells are parted by blanks, and the last has the rest of its line. A column that a system leaves
-    out is ``optional``.
+    the rows below it whose ``cells`` match: cells are parted by blanks, and the last has the rest of its line. A column
+    that a system leaves out is ``optional``.
     """
 
     match: Pattern | None = None
@@ -35,8 +35,10 @@ class Line(Told):
     each: Pattern | None = None
     head: Mapping[str, Pattern] | None = None
     optional: Texts = []  # noqa: RUF012 - pydantic copies it
+    cells: Mapping[str, Pattern] = {}
     when: Mapping[str, Texts] = {}
     keep: Mapping[str, Text] = {}
+    passes: bool = False
 
     @model_validator(mode="after")
     def _one(self) -> Line:
@@ -48,7 +50,7 @@ class Line(Told):
 
     def take(self, draft: ParsedBuilder, line: str, kept: dict[str, str]) -> bool:
         """Writes what it says of a line; whether it takes it."""
-        if any(kept.get(name, "") not in words for name, words in self.when.items()):
+        if not _holds(self.when, kept):
             return False
         if self.head is not None and (columns := self._columns(self.head, line)):
             kept[_COLUMNS.format(*self.head)] = columns
@@ -65,7 +67,7 @@ class Line(Told):
         missing, whatever was kept under their names."""
         if self.head is not None:
             row = _row(line, kept.get(_COLUMNS.format(*self.head), ""))
-            if row:
+            if row and all(pattern.match(row.get(name, "")) for name, pattern in self.cells.items()):
                 yield {**kept, **row}
         for match in self._matches(line):
             groups = match.groupdict()
@@ -97,15 +99,40 @@ def _row(line: str, columns: str) -> Scope:
     return {name: cell.strip() for name, cell in reversed(list(zip(names, cells, strict=True))) if name}
 
 
-def read_lines(draft: ParsedBuilder, text: str, templates: Sequence[Line], rest: Rest) -> None:
+class Ending(Told):
+    """What is written behind the last line, of the words that were kept, where these are those of ``when``."""
+
+    when: Mapping[str, Texts] = {}
+
+
+def read_lines(
+    draft: ParsedBuilder, text: str, templates: Sequence[Line], endings: Sequence[Ending], rest: Rest
+) -> None:
     """What the templates make of a text. ``rest`` says whether lines that none takes are unknown, or of no interest,
     or (``some``) of no interest as long as others are known: then an answer of which nothing is known is unknown."""
     kept: dict[str, str] = {}
     known = False
     for line in draft.lines(text):
-        if any(template.take(draft, line, kept) for template in templates):
+        if _taken(draft, line, kept, templates):
             known = True
         elif rest == "unknown":
             draft.odd(line)
     if rest == "some" and not known and text.strip():
         draft.odd(text.strip()[:200])
+    for ending in endings:
+        if _holds(ending.when, kept):
+            ending.write(draft, kept, "the end")
+
+
+def _taken(draft: ParsedBuilder, line: str, kept: dict[str, str], templates: Sequence[Line]) -> bool:
+    passed = False
+    for template in templates:
+        if template.take(draft, line, kept):
+            if not template.passes:
+                return True
+            passed = True
+    return passed
+
+
+def _holds(when: Mapping[str, Sequence[str]], kept: Scope) -> bool:
+    return all(kept.get(name, "") in words for name, words in when.items())

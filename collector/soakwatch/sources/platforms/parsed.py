@@ -7,7 +7,7 @@ a number that is none is a Fault of its metric.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from soakwatch.core.text import one_line
@@ -78,23 +78,6 @@ class Parsed:
     unknown: tuple[str, ...]
     strange: int
     unsampled: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Parser:
-    """A parser, with the metrics that the output of its command should report."""
-
-    read: Callable[[str], Parsed]
-    metrics: tuple[str, ...]
-
-    def __call__(self, text: str) -> Parsed:
-        """See the parser."""
-        return self.read(text)
-
-
-def reports(*metrics: str) -> Callable[[Callable[[str], Parsed]], Parser]:
-    """Marks a parser with what the output should report."""
-    return lambda read: Parser(read, metrics)
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from soakwatch.sources.platforms.parsed import Parsed, Parser
+from soakwatch.sources.platforms.parsed import Parsed
 
 HOST = r"(?P<host>[A-Za-z0-9_](?:[\w.-]{0,62}[\w])?)"
 
@@ -34,8 +34,8 @@ REFUSED = (
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One command of a platform: ``texts`` are tried in order until the device accepts one; ``also`` is what it should
-    report beside what its parser says.
+    """One command of a platform: ``texts`` are tried in order until the device accepts one; ``metrics`` are what it
+    should report.
 
     ``every_s`` is the least time between two of them (0: at each poll). ``stop`` is the key that ends a command which
     shows a page and waits (an interactive ``top``). ``tells_reason``: it reports why the device restarted.
@@ -47,12 +47,7 @@ class Command:
     every_s: float = 0.0
     stop: str = ""
     tells_reason: bool = False
-    also: tuple[str, ...] = ()
-
-    @property
-    def metrics(self) -> tuple[str, ...]:
-        """What it should report."""
-        return (*(self.parse.metrics if isinstance(self.parse, Parser) else ()), *self.also)
+    metrics: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,7 +77,7 @@ class Amount(NamedTuple):
     """A number with its unit: ``{used} KiB``, ``{busy} %``, ``100 - {idle} - {iowait|0} %``, ``{n} {unit}``, and
     ``{total} - {free} B``, where each part may have a unit of its own, as ``12.5MiB`` has.
 
-    A size whose unit is a field may have none there. Sums are not below zero.
+    A size whose unit is a field may have none there. A share is not below zero.
     """
 
     terms: tuple[tuple[float, Words], ...]
@@ -109,7 +109,8 @@ class Amount(NamedTuple):
         said: str | float = self.terms[0][1].said(scope)
         if len(self.terms) > 1:
             try:
-                said = max(0.0, self._sum(scope))
+                said = self._sum(scope)
+                said = max(0.0, said) if self.unit.text == "%" else said
             except ValueError:
                 said = " ".join(words.said(scope) for _, words in self.terms)
         if self.unit.text == "%":
@@ -228,7 +229,7 @@ class Listed(Shape):
     memory: Count | None = None
 
     def write(self, draft: ParsedBuilder, scope: Scope, line: str) -> None:
-        """Takes it; a number that is none makes the line unknown."""
+        """Takes it; a number that is none makes the line unknown, memory below zero is left out."""
         try:
             pid, cpu, memory = (
                 each.plain(scope) if each is not None and each.there(scope) else None
@@ -238,13 +239,14 @@ class Listed(Shape):
             draft.odd(line)
             return
         if name := self.name.said(scope):
-            draft.process(name, None if pid is None else int(pid), cpu, None if memory is None else int(memory))
+            holds = int(memory) if memory is not None and memory >= 0 else None
+            draft.process(name, None if pid is None else int(pid), cpu, holds)
         else:
             draft.odd(line)
 
 
 class Once(Shape):
-    """What is told once: a crash, a failover. ``key`` tells one from another."""
+    """What is told once: a crash, a failover. ``key`` tells one from another; without one there is nothing to tell."""
 
     kind: str
     key: Text
@@ -253,7 +255,8 @@ class Once(Shape):
     def write(self, draft: ParsedBuilder, scope: Scope) -> None:
         """Takes it."""
         detail = {name: words.said(scope) for name, words in self.detail.items()}
-        draft.notable(self.kind, self.key.said(scope), **detail)
+        if key := self.key.said(scope).strip():
+            draft.notable(self.kind, key, **detail)
 
 
 class Peer(Shape):

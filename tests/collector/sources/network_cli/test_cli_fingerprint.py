@@ -13,7 +13,7 @@ from tests.commands import MAX_WAIT_S
 
 from soakwatch.sources.abc import Fingerprints, Poller
 from soakwatch.sources.platforms import registry as platforms
-from soakwatch.sources.platforms.parsers import inventory
+from soakwatch.sources.transport.network_cli import inventory
 from soakwatch.sources.transport.network_cli.about import QUESTIONS
 from soakwatch.sources.transport.network_cli.guard import refusal
 from soakwatch_model.tree import Tree

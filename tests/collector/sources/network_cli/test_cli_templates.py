@@ -139,8 +139,8 @@ def test_an_address_is_of_either_family_with_its_zone() -> None:
         ("{run: show x, lines: [{match: x, values: [{metric: system.sessions, of: '{n} bananas'}]}]}", "is no amount"),
         ("{run: show x, lines: [{match: x, facts: {model: '{a'}}]}", "has a bracket that is no field"),
         ("{run: show x, lines: [{match: x, find: y}]}", "one of match"),
-        ("{run: show x}", "a command has lines, json, or parse"),
-        ("{run: show x, parse: asa.show_nothing}", "there is no parser asa.show_nothing"),
+        ("{run: show x}", "a command has lines, json, like, or parse"),
+        ("{run: show x, parse: tops}", "there is no parser tops; did you mean 'top'"),
         ("{run: show x, lins: []}", "unknown key 'lins'; did you mean 'lines'"),
     ],
 )

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from soakwatch.sources.abc import SourceError
 from soakwatch.sources.platforms.parsed import Parsed
-from soakwatch.sources.platforms.parsers import inventory
 from soakwatch.sources.platforms.platform import Platform
+from soakwatch.sources.transport.network_cli import inventory
 from soakwatch.sources.transport.network_cli.session import RefusedError
 from soakwatch_model.tree import Tree
 

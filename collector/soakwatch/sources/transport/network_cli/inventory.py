@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from soakwatch.core.text import one_line
-from soakwatch.sources.platforms.parsers.tables import pairs
 from soakwatch_model.tree import Tree
 
 Sections = dict[str, Tree]
@@ -33,6 +32,7 @@ _RULE = re.compile(r"^\s*-{5,}[-\s]*$")
 _JUNOS_COLUMNS = ("item", "version", "part number", "serial number", "description")
 _VRP_ESN = re.compile(r"^\s*(?:ESN|BARCODE).{0,40}?: *(\S{4,40})\s*$", re.IGNORECASE)
 _TRANSCEIVER = re.compile(r"^(\S{2,60}) transceiver (?:information|manufacture information) *:?\s*$")
+_PAIR = re.compile(r"^\s*([A-Za-z][^:=]{0,80}?)\s*[:=]\s*(.*)$")
 _FORTI = {
     "hostname": "name", "serial-number": "serial", "version": "software", "bios version": "firmware",
     "system part-number": "part", "operation mode": "operation_mode", "current ha mode": "ha_mode",
@@ -179,6 +179,13 @@ def license_table(text: str) -> Sections:
         elif inside and len(rows) < MAX_ROWS:
             rows.append(_row(name=cells[0], state=" ".join(cells[1:])))
     return {"licences": [*rows]} if rows else {}
+
+
+def pairs(lines: Iterable[str]) -> Iterator[tuple[str, str, str]]:
+    """Lines as (key in lower case, value, line); lines without a key have an empty one."""
+    for line in lines:
+        match = _PAIR.match(line)
+        yield (match[1].lower(), match[2].strip(), line) if match else ("", "", line)
 
 
 def _settings(text: str, names: Mapping[str, str], versions: tuple[str, ...]) -> Sections:

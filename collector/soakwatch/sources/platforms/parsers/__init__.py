@@ -1,1 +1,0 @@
-"""Parsers: text of one command in, ``Parsed`` out; no state, no exception."""
