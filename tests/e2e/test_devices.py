@@ -342,7 +342,7 @@ def test_an_example_plan_is_ready(example: Path, soakwatch: Command, monkeypatch
     assert done.returncode == 0, done.stdout + done.stderr
     profiles = load_profiles()
     every = [profiles[head.name] for head in profiles.heads()]
-    systems = {"auto", "linux"} | {profile.cli.driver for profile in every if profile.cli}
+    systems = {"auto", "linux"} | {profile.cli for profile in every if profile.cli}
     for source in (source for target in load_plan(example).targets for source in target.sources):
         keys = source.config.model_dump()
         if keys.get("profile") not in (None, "auto"):

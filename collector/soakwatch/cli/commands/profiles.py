@@ -63,8 +63,8 @@ def _table(profiles: Profiles, name: str | None) -> None:
     generic = profiles["generic"]
     rows = []
     for profile in [profiles[name]] if name is not None else [profiles[head.name] for head in profiles.heads()]:
-        commands = platform(profile.cli.driver).commands if profile.cli is not None else ()
-        words = coverage(profile, generic, tells_reason=any(command.tells_reason for command in commands))
+        commands = platform(profile.cli).commands if profile.cli is not None else ()
+        words = coverage(profile, generic, commands)
         rows.append((profile.name, *(words[column] for column in COLUMNS)))
     show_table(("profile", *COLUMNS), rows)
 
@@ -89,6 +89,7 @@ def _match(profiles: Profiles, object_id: str, description: str) -> None:
 
 
 def _show(profiles: Profiles, name: str) -> None:
+    from soakwatch.sources.platforms.registry import platform
     from soakwatch.sources.profiles.show import clause_line, group_lines
     from soakwatch_model.metric import BY_NAME
 
@@ -118,5 +119,5 @@ def _show(profiles: Profiles, name: str) -> None:
         if words:
             click.echo(f"\n{title}: {', '.join(dict.fromkeys(words))}")
     if profile.cli is not None:
-        commands = ", ".join(profile.cli.commands) or "none"
-        click.echo(f"\nCommand line over SSH: {profile.cli.driver}; commands: {commands}")
+        commands = ", ".join(command.name for command in platform(profile.cli).commands)
+        click.echo(f"\nCommand line over SSH: {profile.cli}; commands: {commands}")

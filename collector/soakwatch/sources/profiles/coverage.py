@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from soakwatch.sources.platforms.platform import Command
 from soakwatch.sources.profiles.model import Group, Profile
 from soakwatch_model.event_catalogue import event_kind
 from soakwatch_model.metric import CATALOGUE
@@ -50,9 +51,9 @@ class Metrics:
         return NOTHING
 
 
-def coverage(profile: Profile, generic: Profile, *, tells_reason: bool) -> Mapping[str, str]:
-    """A word for each of ``COLUMNS``. ``generic`` is what a group is no vendor's of; ``tells_reason``: a command of its
-    platform says why the device restarted."""
+def coverage(profile: Profile, generic: Profile, commands: Sequence[Command]) -> Mapping[str, str]:
+    """A word for each of ``COLUMNS``. ``generic`` is what a group is no vendor's of, ``commands`` are those of its
+    platform."""
     shared = {group.location for group in generic.groups}
     metrics = Metrics(
         own=_of(group for group in profile.groups if group.location not in shared),
@@ -68,10 +69,10 @@ def coverage(profile: Profile, generic: Profile, *, tells_reason: bool) -> Mappi
         metrics.word("network.session.up"),
         metrics.word("system.temperature"),
         _processes(metrics),
-        _reason(profile, tells_reason=tells_reason),
+        _reason(profile, tells_reason=any(command.tells_reason for command in commands)),
         _crashes(profile),
         str(len(profile.gnmi) or NOTHING),
-        str(len(profile.cli.commands) if profile.cli else NOTHING),
+        str(len(commands) or NOTHING),
         str(len(profile.traps) or NOTHING),
         str(len(profile.logs) or NOTHING),
     )

@@ -11,7 +11,6 @@ from soakwatch.core.suggest import hint
 from soakwatch.core.yaml import Document, Problem, plan_error
 from soakwatch.sources.profiles.model import (
     Clause,
-    Cli,
     Clocks,
     Fact,
     GnmiPath,
@@ -77,7 +76,7 @@ def assemble(name: str, read: Read) -> Profile:
         logs=_logs(line),
         traps=_traps(line),
         gnmi=_gnmi(line),
-        cli=next((Cli(f.shape.cli.driver, tuple(f.shape.cli.commands)) for f in line if f.shape.cli), None),
+        cli=next((file.shape.cli for file in line if file.shape.cli), None),
     )
 
 

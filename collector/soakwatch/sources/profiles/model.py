@@ -194,14 +194,6 @@ class GnmiPath:
 
 
 @dataclass(frozen=True, slots=True)
-class Cli:
-    """How to talk to the command line over SSH."""
-
-    driver: str
-    commands: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Profile:
     """One kind of device. Groups stand child first, then parents: the first that brings a sample of an object wins."""
 
@@ -216,7 +208,7 @@ class Profile:
     logs: tuple[LogPattern, ...]
     traps: tuple[TrapPattern, ...]
     gnmi: tuple[GnmiPath, ...]
-    cli: Cli | None
+    cli: str | None
 
     @property
     def promised(self) -> tuple[str, ...]:

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 import yaml
 
-from soakwatch.sources.platforms.registry import platform
 from soakwatch.sources.profiles import Reader, Value, load_profiles, match
 from soakwatch.sources.profiles.facts import read_facts
 from soakwatch.sources.profiles.recording import recording
@@ -100,11 +99,3 @@ TRAPS = [(name, _whole(oid), kind) for name, device in DEVICES.items() for oid, 
 @pytest.mark.parametrize(("name", "oid", "kind"), TRAPS)
 def test_a_notification_means_an_event(name: str, oid: str, kind: str) -> None:
     assert {trap.oid: trap.kind for trap in PROFILES[name].traps}[oid] == kind
-
-
-@pytest.mark.parametrize("name", ["f5-bigip", "mikrotik-routeros"])
-def test_its_command_line_is_named(name: str) -> None:
-    """The commands of a profile are commands of the platform that it names."""
-    cli = PROFILES[name].cli
-    assert cli is not None
-    assert all(platform(cli.driver).command(command) for command in cli.commands)
