@@ -6,10 +6,10 @@ of a number that a device chooses.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from importlib import resources
-from pathlib import Path
+from pathlib import Path as FilePath
 from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
@@ -17,7 +17,7 @@ from pydantic import Field, TypeAdapter, ValidationError, model_validator
 from soakwatch.core.suggest import hint
 from soakwatch.core.units import Seconds
 from soakwatch.core.validation import problems
-from soakwatch.core.yaml import Document, parse, plan_error, read_text
+from soakwatch.core.yaml import Document, Path, parse, plan_error, read_text
 from soakwatch.sources.platforms.json_template import Rows, is_json, read_json
 from soakwatch.sources.platforms.line_template import Ending, Line, Rest, read_lines
 from soakwatch.sources.platforms.parsed import Parsed, ParsedBuilder
@@ -81,9 +81,9 @@ class PlatformShape(Shape):
     commands: Mapping[str, CommandShape]
 
 
-def folder() -> Path:
+def folder() -> FilePath:
     """The folder of the platforms that come with Soakwatch."""
-    return Path(str(resources.files("soakwatch.sources.platforms"))) / "data"
+    return FilePath(str(resources.files("soakwatch.sources.platforms"))) / "data"
 
 
 @cache
@@ -103,6 +103,7 @@ def read_platform(name: str, document: Document) -> Platform:
     shape = _shape(document)
     found, commands = [], []
     for key, each in shape.commands.items():
+        found += [document.problem(("commands", key, *place), f"{key}: {words}") for place, words in _unknown(each)]
         try:
             commands.append(_command(key, each, shape))
         except ValueError as error:
@@ -150,6 +151,20 @@ def _other(like: str, platform: PlatformShape) -> CommandShape:
     if command not in commands or commands[command].like is not None:
         raise ValueError(f"there is no command {like!r} with lines, json or parse{hint(command, list(commands))}")
     return commands[command]
+
+
+def _unknown(shape: CommandShape) -> Iterator[tuple[Path, str]]:
+    """Words that a template writes with or asks for, and none of its command takes or keeps: where, and a sentence."""
+    lines, rows = shape.lines or [], shape.json_ or []
+    kept = frozenset(name for line in lines for name in line.keep)
+    used = [
+        *((("lines", index), line.fields - line.names | {*line.when}, kept) for index, line in enumerate(lines)),
+        *((("end", index), ending.fields | {*ending.when}, kept) for index, ending in enumerate(shape.end)),
+        *((("json", index), row.fields | {*row.match}, row.names) for index, row in enumerate(rows)),
+    ]
+    for place, wanted, known in used:
+        for name in sorted(wanted - known):
+            yield place, f"nothing is called {{{name}}} here{hint(name, sorted(known))}"
 
 
 class Reader(NamedTuple):

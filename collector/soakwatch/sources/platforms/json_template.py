@@ -39,7 +39,7 @@ def _steps(text: object) -> tuple[Step, ...]:
     path, steps, at = str(text), list[Step](), 0
     while at < len(path):
         match = _STEP.match(path, at)
-        if match is None or match.end() == at or (match["anywhere"] and match["word"]):
+        if match is None or not any(match.groups()) or (match["anywhere"] and match["word"]):
             raise ValueError(
                 f"{path!r} is no path: write keys between dots, {{word}} for every key, **.key for anywhere"
             )
@@ -147,6 +147,12 @@ class Rows(Told):
     at: Steps = ()
     take: Mapping[str, Values] = {}
     match: Mapping[str, Pattern] = {}
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The words that it takes of an object."""
+        groups = (pattern.groupindex for pattern in self.match.values())
+        return frozenset((*self.take, *(step.word for step in self.at if step.word))).union(*groups)
 
     def taken(self, draft: ParsedBuilder, at: At) -> bool:
         """Writes what it says of an object; whether it takes it."""

@@ -48,6 +48,12 @@ class Line(Told):
             )
         return self
 
+    @property
+    def names(self) -> frozenset[str]:
+        """The words that it takes of a line."""
+        patterns = [pattern for pattern in (self.match, self.find, self.each) if pattern is not None]
+        return frozenset(self.head or ()).union(*(pattern.groupindex for pattern in patterns))
+
     def take(self, draft: ParsedBuilder, line: str, kept: dict[str, str]) -> bool:
         """Writes what it says of a line; whether it takes it."""
         if not _holds(self.when, kept):

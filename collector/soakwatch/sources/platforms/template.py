@@ -11,7 +11,7 @@ labels and unit a number is, so that no code stands between it and a sample.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Annotated, NamedTuple
 
@@ -32,6 +32,7 @@ _UNITS = {
 """What a number is multiplied with and divided by."""
 _SIGNS = {"+": 1.0, "-": -1.0}
 _LONGEST_S = 1e10
+_CONDITIONS = frozenset(("match", "find", "each", "head", "cells", "when", "at", "take"))
 
 
 class Words(NamedTuple):
@@ -319,6 +320,11 @@ class Told(Shape):
     peer: Peer | None = None
     role: Part | None = None
 
+    @property
+    def fields(self) -> frozenset[str]:
+        """The names of all words that it writes with."""
+        return _fields(self)
+
     @cached_property
     def written(self) -> Sequence[Reading | Dropped | Once | Peer | Part]:
         """What it writes beside facts and processes."""
@@ -335,6 +341,19 @@ class Told(Shape):
             each.write(draft, scope)
         if self.process is not None:
             self.process.write(draft, scope, shown)
+
+
+def _fields(value: object) -> frozenset[str]:
+    if isinstance(value, Words):
+        return value.fields
+    parts: Iterable[object] = ()
+    if isinstance(value, BaseModel):
+        parts = [part for name, part in value if name not in _CONDITIONS]
+    elif isinstance(value, Mapping):
+        parts = value.values()
+    elif isinstance(value, list | tuple):
+        parts = value
+    return frozenset().union(*(_fields(part) for part in parts))
 
 
 def _uptime(told: str | float | None) -> Span | None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from soakwatch.sources.abc import Poller, SourceContext, WatchedProcess
 from soakwatch.sources.pollers import ssh
@@ -18,6 +21,21 @@ SECOND = 10**9
 def output(platform: str, command: str) -> str:
     """What a device shows for a command."""
     return (OUTPUTS / platform / f"{command}.txt").read_text(encoding="utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What the outputs of a platform bring, by command and under the names of ``results_of``; of what it ``lists``
+    there is no more. ``prompts`` are lines of prompts, with the name in each."""
+
+    prompts: dict[str, str] = field(default_factory=dict)
+    brings: dict[str, dict[str, Any]] = field(default_factory=dict)
+    lists: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+
+def expected(platform: str) -> Expected:
+    """What stands beside the outputs of a platform."""
+    return Expected(**yaml.safe_load((OUTPUTS / platform / "expected.yaml").read_text(encoding="utf-8")))
 
 
 class Clock:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from tests.collector.sources.network_cli.conftest import expected
 
 from soakwatch.sources.abc import WatchedProcess
 from soakwatch.sources.platforms import registry as platforms
 from soakwatch.sources.platforms.parsed import Process
 from soakwatch.sources.platforms.units import Length
-from soakwatch.sources.profiles.loading import load_profiles
 from soakwatch.sources.transport.network_cli.processes import WatchedProcesses
 from soakwatch.sources.transport.network_cli.restarts import SECOND, Seen, life
 
@@ -66,24 +66,7 @@ def test_a_list_of_the_busiest_says_nothing_of_who_is_not_in_it() -> None:
 
 @pytest.mark.parametrize(
     ("platform", "prompt", "host"),
-    [
-        ("cisco_asa", "fw1/pri/act# ", "fw1"),
-        ("cisco_asa", "fw1/admin(config)# ", "fw1"),
-        ("cisco_ios", "edge-1.lab#", "edge-1.lab"),
-        ("cisco_xr", "RP/0/RSP0/CPU0:core1#", "core1"),
-        ("cisco_nxos", "leaf1# ", "leaf1"),
-        ("juniper_junos", "admin@edge2> ", "edge2"),
-        ("arista_eos", "leaf1(config-if-Et1)#", "leaf1"),
-        ("paloalto_panos", "admin@pa-edge(active)> ", "pa-edge"),
-        ("fortinet", "fgt1 (global) # ", "fgt1"),
-        ("huawei_vrp", "<HUAWEI>", "HUAWEI"),
-        ("huawei_vrp", "HRP_M<fw1> ", "fw1"),
-        ("hp_comware", "<sw-1>", "sw-1"),
-        ("nokia_sros", "*A:pe1# ", "pe1"),
-        ("nokia_sros", "A:admin@pe1# ", "pe1"),
-        ("checkpoint_gaia", "gw-1> ", "gw-1"),
-        ("aruba_aoscx", "cx1# ", "cx1"),
-    ],
+    [(platform, *each) for platform in platforms.names() for each in expected(platform).prompts.items()],
 )
 def test_prompts(platform: str, prompt: str, host: str) -> None:
     dialect = platforms.platform(platform).dialect
@@ -111,10 +94,6 @@ def test_prompts(platform: str, prompt: str, host: str) -> None:
 )
 def test_systems_are_recognised(server: str, banner: str, refusal: str, driver: str | None) -> None:
     assert platforms.recognised(server, banner, refusal) == driver
-
-
-def test_every_platform_but_that_of_a_host_is_of_a_profile() -> None:
-    assert {profile.cli for profile in load_profiles().values()} == {*platforms.names(), None} - {"frr"}
 
 
 def test_a_command_is_found_by_its_name_with_and_without_its_platform() -> None:

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.collector.sources.network_cli.conftest import Clock, output, with_poller
-from tests.collector.sources.network_cli.peers_expected import PEERS
-from tests.collector.sources.network_cli.test_cli_parsers import parse, read, results_of
+from tests.collector.sources.network_cli.test_cli_parsers import EXPECTED, parse, read, results_of
 from tests.collector.sources.network_cli.test_cli_session import ios, values
 
 from soakwatch.sources.abc import Identifies, Poller, SourceError
@@ -19,9 +18,9 @@ UP, UPTIME, PREFIXES = "network.session.up", "network.session.uptime", "network.
 NORTH = "protocol=bgp,peer=198.18.1.2,context=default"
 
 
-@pytest.mark.parametrize("platform", list(PEERS))
+@pytest.mark.parametrize("platform", list(EXPECTED))
 def test_nothing_is_listed_that_the_device_does_not_list(platform: str) -> None:
-    for name, wanted in PEERS[platform].items():
+    for name, wanted in EXPECTED[platform].lists.items():
         assert results_of(parse(platform, name)) == pytest.approx(wanted), name
 
 

@@ -72,7 +72,7 @@ def test_a_rank_a_description_and_an_answer_decide(tmp_path: Path) -> None:
 
 
 def test_a_head_that_cannot_be_read_alone_is_read_with_its_file(tmp_path: Path) -> None:
-    odd = "cli: {driver: &driver odd}\nselect: [\n{description: *driver},\n]"
+    odd = "gnmi: {paths: [{path: &driver odd, metric: odd}]}\nselect: [\n{description: *driver},\n]"
     assert choose(tmp_path, "", "an odd box", {}, odd=odd)[0].name == "odd"
     with pytest.raises(PlanError, match=r"bad\.yaml:2:11: unknown key 'descripton'; did you mean 'description'"):
         choose(tmp_path, "", "", {}, bad="select: [{descripton: x}]")
