@@ -21,8 +21,8 @@ from soakwatch.core.suggest import hint
 from soakwatch.runs.figures import Better, FigureSpec, FigureValue
 from soakwatch.runs.trend_runs import BY_TIME, CELL, LeftOut, TrendRun
 from soakwatch.runs.version_order import are_versions, version_key
-from soakwatch_rules.stats.agreement import Outcome, compare
 from soakwatch_rules.stats.changepoints import history
+from soakwatch_rules.stats.difference import by_ranks
 from soakwatch_rules.stats.repetitions import MedianInterval, median_interval
 
 RELEASE_BY = "release"
@@ -59,7 +59,7 @@ class GroupFigure:
     reason: str = ""
     against: str = ""
     change: float | None = None
-    outcome: Outcome | str = ""
+    outcome: str = ""
     why: str = ""
 
 
@@ -214,9 +214,9 @@ def _line(
     if earlier is None:
         return GroupFigure(name, interval, missing, reason)
     before = median_interval(earlier[1]).median
-    agreement = compare(there, earlier[1], MARGIN, better=better)
+    tested = by_ranks(there, earlier[1], MARGIN)
     change = (interval.median - before) / abs(before) if before else 0.0 if not interval.median else None
-    return GroupFigure(name, interval, missing, reason, earlier[0], change, agreement.outcome, agreement.reason)
+    return GroupFigure(name, interval, missing, reason, earlier[0], change, tested.judged(better), tested.reason)
 
 
 def _turns(runs: Sequence[TrendRun], values: Sequence[FigureValue], better: Better) -> tuple[tuple[Turn, ...], str]:

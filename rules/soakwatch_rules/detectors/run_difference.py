@@ -18,9 +18,9 @@ from soakwatch_rules.draft import absent, draft, half_unread
 from soakwatch_rules.load.account import LoadAccount
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import Input, RuleSpec
-from soakwatch_rules.stats.differences import Difference, difference, repeatability, runs_needed
+from soakwatch_rules.stats.difference import Difference, by_t, runs_needed
 from soakwatch_rules.stats.flow import amount
-from soakwatch_rules.stats.repetitions import repetitions_needed
+from soakwatch_rules.stats.repetitions import median_interval, repeatability, repetitions_needed
 from soakwatch_rules.traits import Guide, Limit, Marks, Traits, Words
 from soakwatch_rules.wording.words import counted, duration, percent, quantity
 
@@ -173,10 +173,12 @@ class RunDifference(Parameters):
         quantum = series.trait.quantum or 0.0
         alpha = self.alpha if series.trait.worse is not None else self.alpha / 2  # either direction counts
         least = _least(case, series)
-        compared = difference(old, [now.median], self._tolerance(least, old), alpha, quantum)
-        if compared is None:
+        compared = by_t([now.median], old, self._tolerance(least, old), alpha, quantum)
+        if compared is None or compared.change is None:
             return self._from_zero(finding, series, old, now, least)
-        return self._decided(self._numbers(finding, compared, earlier, now), series, compared)
+        return self._decided(
+            self._numbers(finding, compared, compared.change, earlier, now), series, compared, compared.change
+        )
 
     def _measure(self, series: Series) -> Measure | None:
         with np.errstate(all="ignore"):
@@ -208,15 +210,17 @@ class RunDifference(Parameters):
         worse = series.metric in _LOST and now.median > least
         return replace(finding, outcome=Outcome.FAIL if worse else Outcome.WARN, reason=text)
 
-    def _numbers(self, finding: Finding, d: Difference, earlier: Sequence[Measure], now: Measure) -> Finding:
-        numbers = {"old": d.old, "new": d.new, "runs": float(d.n_old), "change": d.change}
+    def _numbers(
+        self, finding: Finding, d: Difference, change: float, earlier: Sequence[Measure], now: Measure
+    ) -> Finding:
+        numbers = {"old": d.old, "new": d.new, "runs": float(d.n_old), "change": change}
         for name in ("p99", "maximum"):
             before = float(np.mean([getattr(m, name) for m in earlier]))
-            change = (getattr(now, name) - before) / abs(before) if before else math.nan
-            if math.isfinite(change):
-                numbers[f"change_{name}"] = change
-        if d.spread is not None and d.p_up is not None and d.p_down is not None:
-            numbers |= {"spread": d.spread, "p": min(d.p_up, d.p_down), "equivalent": float(d.equivalent)}
+            relative = (getattr(now, name) - before) / abs(before) if before else math.nan
+            if math.isfinite(relative):
+                numbers[f"change_{name}"] = relative
+        if d.spread is not None:
+            numbers |= {"spread": d.spread, "p": d.p, "equivalent": float(d.outcome == "equivalent")}
         medians = [*(m.median for m in earlier), now.median]
         repeats = repeatability(medians, self.band)
         if repeats is not None:
@@ -225,14 +229,16 @@ class RunDifference(Parameters):
         if repeats is not None and repeats.sd is not None and repeats.sd_upper is not None:
             numbers |= {"repeat_sd": repeats.sd, "repeat_sd_upper": repeats.sd_upper}
         if repeats is not None and self.tolerance > 0:
-            enough = repetitions_needed(medians, self.tolerance)
-            numbers |= {"repeat_wanted": self.tolerance, "repeat_enough": float(enough.enough)}
-            numbers |= {} if enough.needed is None else {"repeat_needed": float(enough.needed)}
+            needed = repetitions_needed(medians, self.tolerance)
+            half = median_interval(medians).half_width
+            enough = half is not None and half <= self.tolerance
+            numbers |= {"repeat_wanted": self.tolerance, "repeat_enough": float(enough)}
+            numbers |= {} if needed is None else {"repeat_needed": float(needed)}
         interval = None if d.low is None or d.high is None else (d.low, d.high)
         return replace(
             finding,
-            measured=d.change,
-            limit=d.tolerance,
+            measured=change,
+            limit=d.margin,
             interval=interval,
             unit="1",
             numbers=numbers,
@@ -240,12 +246,12 @@ class RunDifference(Parameters):
             detectable_unit="1" if d.smallest is not None else "",
         )
 
-    def _decided(self, finding: Finding, series: Series, d: Difference) -> Finding:
+    def _decided(self, finding: Finding, series: Series, d: Difference, change: float) -> Finding:
         unit, worse = series.trait.unit, series.trait.worse
         runs = counted(d.n_old, "earlier run")
         old = f"{quantity(d.old, unit)} in {runs}"
-        text = f"{_what(series)}: {quantity(d.new, unit)}, {percent(d.change, sign=True)} compared with {old}"
-        if d.spread is None or d.p_up is None or d.p_down is None or d.smallest is None:
+        text = f"{_what(series)}: {quantity(d.new, unit)}, {percent(change, sign=True)} compared with {old}"
+        if d.spread is None or d.smallest is None:
             if d.n_old > 1 or d.old == d.new == 0:
                 return finding.passes(f"{text}: zero in all runs")
             return finding.undecided(
@@ -254,25 +260,24 @@ class RunDifference(Parameters):
                 "needs two earlier runs, better five",
             )
         text += f", which vary by {percent(d.spread)} (sd)"
-        p = d.p_up if d.change > 0 else d.p_down
-        bad = worse is None or (worse == "up") == (d.change > 0)
-        if (d.rose or d.fell) and bad:
-            outcome = Outcome.FAIL if worse is not None and p < self.sure else Outcome.WARN
+        bad = worse is None or (worse == "up") == d.rose
+        if d.outcome == "different" and bad:
+            outcome = Outcome.FAIL if worse is not None and d.p < self.sure else Outcome.WARN
             how = "" if worse is None else "worse by "
-            return replace(finding, outcome=outcome, reason=f"{text}: {how}more than runs vary (p = {p:.2g})")
-        if (d.rose or d.fell) and not bad:
-            return finding.passes(f"{text}: better by more than runs vary (p = {p:.2g})")
-        if d.equivalent:
-            return finding.passes(f"{text}: equal within {quantity(d.tolerance, '1')}")
-        seems = abs(d.change) > d.tolerance and bad
-        if not seems and d.smallest <= max(self.worth, d.tolerance):
+            return replace(finding, outcome=outcome, reason=f"{text}: {how}more than runs vary (p = {d.p:.2g})")
+        if d.outcome == "different":
+            return finding.passes(f"{text}: better by more than runs vary (p = {d.p:.2g})")
+        if d.outcome == "equivalent":
+            return finding.passes(f"{text}: equal within {quantity(d.margin, '1')}")
+        seems = abs(change) > d.margin and bad
+        if not seems and d.smallest <= max(self.worth, d.margin):
             seen = f"a change of {percent(d.smallest)} would have been detected"
             return finding.passes(f"{text}: no difference; {seen}")
-        needed = runs_needed(d.spread, max(self.worth, d.tolerance), 1, d.alpha)
+        needed = runs_needed(d.spread, max(self.worth, d.margin), 1, d.alpha)
         settle = f"needs {needed} earlier runs at this variation" if needed is not None and needed > d.n_old else ""
         if not settle:
             settle = "repeat the new run and one of the earlier runs"
-        above = f"above the tolerance of {quantity(d.tolerance, '1')}, but runs vary as much"
+        above = f"above the tolerance of {quantity(d.margin, '1')}, but runs vary as much"
         why = above if seems else "runs vary too much to decide"
         return finding.undecided(f"{text}: {why}", InconclusiveReason.NOISE, settle)
 

@@ -82,13 +82,6 @@ def binomial_at_most(k: Integers, n: int, probability: float) -> Floats:
     return result
 
 
-def beta_quantile(a: float, b: float, probability: float) -> float:
-    """The value that a beta variable exceeds with the probability 1 - ``probability``."""
-    from scipy.special import betaincinv
-
-    return float(betaincinv(a, b, probability))
-
-
 def normal_quantile(probability: float | Floats) -> Floats:
     """The inverse of ``normal_cdf``."""
     from scipy.special import ndtri

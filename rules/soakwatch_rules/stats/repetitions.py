@@ -1,4 +1,4 @@
-"""How many runs are enough: an interval of the median without normality, and the runs that a wanted width needs.
+"""How many runs are enough: how far runs lie apart, what their median is, and the runs that a wanted width needs.
 
 The run is the unit, one number each. Intervals are by order statistics: whatever the distribution of the runs is, the
 k-th smallest and the k-th largest of n independent runs hold its median with the probability 1 - 2 P(B < k), B binomial
@@ -10,19 +10,18 @@ reported); A. Maricq et al., Taming Performance Variability, OSDI 2018 (CONFIRM)
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch_rules.stats.differences import sd_factor
-from soakwatch_rules.stats.distributions import beta_quantile, binomial_at_most, log_choose, normal_quantile
+from soakwatch_rules.stats.difference import Numbers, finite
+from soakwatch_rules.stats.difference import median as middle_of
+from soakwatch_rules.stats.distributions import binomial_at_most, chi_square_quantile, log_choose, normal_quantile
 
 Floats = NDArray[np.float64]
 
-_SURE = 0.95  # of the standard deviation behind the number at worst
 _MOST = 100_000  # runs that are thought of at all
 _MANY = 300  # runs from which on 1/sqrt(n) does for the expected half width
 _MEDIAN_ERROR = math.sqrt(math.pi / 2)  # of the median of normal runs, in standard errors of their mean
@@ -51,7 +50,7 @@ class MedianInterval:
         return max(self.high - self.median, self.median - self.low) / abs(self.median)
 
 
-def median_interval(values: Sequence[float] | Floats, confidence: float = 0.95) -> MedianInterval:
+def median_interval(values: Numbers, confidence: float = 0.95) -> MedianInterval:
     """The median of runs with its interval by order statistics; values that are no finite numbers do not count.
 
     Raises ValueError without a value, or for a confidence that is not within 0 and 1. At 95 % six runs are the least.
@@ -61,14 +60,11 @@ def median_interval(values: Sequence[float] | Floats, confidence: float = 0.95) 
     >>> median_interval([3.0, 1.0, 2.0])
     MedianInterval(n=3, median=2.0, low=None, high=None, confidence=0.75)
     """
-    number = _sorted(values)
-    n = number.size
-    _asked(n, confidence)
-    middle = float(np.median(number / 2)) * 2
-    k = _order(n, confidence)
-    if k == 0:
-        return MedianInterval(n, middle, None, None, _held(n, 1))
-    return MedianInterval(n, middle, float(number[k - 1]), float(number[n - k]), _held(n, k))
+    number = _sorted(values, confidence)
+    n, k = number.size, _order(number.size, confidence)
+    held = 1 - 2 * float(binomial_at_most(np.array([max(k, 1) - 1]), n, 0.5)[0])
+    low, high = (None, None) if k == 0 else (float(number[k - 1]), float(number[n - k]))
+    return MedianInterval(n, middle_of(number), low, high, held)
 
 
 def fewest(confidence: float = 0.95) -> int:
@@ -80,31 +76,9 @@ def fewest(confidence: float = 0.95) -> int:
     return max(1, math.ceil(1 - math.log2(1 - confidence) - 1e-12))
 
 
-@dataclass(frozen=True, slots=True)
-class Repetitions:
-    """How many runs make the interval of the median as narrow as wanted.
-
-    ``needed`` is the number, None where these runs cannot tell or it is above ``at_most``; ``reason`` is the sentence.
-    ``enough`` says that the runs at hand have such an interval already. ``estimated`` says that the number was not
-    seen among the runs at hand but comes from how intervals shrink; then ``at_worst`` is the same for the largest
-    spread that these runs leave possible (95 %; None where it is above any number worth telling). ``half_width`` is
-    that of the ``n`` runs at hand, relative to their median; None where they have no interval.
-    """
-
-    n: int
-    wanted: float
-    half_width: float | None
-    needed: int | None
-    enough: bool
-    estimated: bool
-    at_worst: int | None
-    reason: str
-
-
-def repetitions_needed(
-    values: Sequence[float] | Floats, half_width: float, confidence: float = 0.95, at_most: int = 1000
-) -> Repetitions:
-    """The fewest runs whose interval of the median is expected within ± ``half_width`` (relative) of the median.
+def repetitions_needed(values: Numbers, half_width: float, confidence: float = 0.95, at_most: int = 1000) -> int | None:
+    """The fewest runs whose interval of the median is expected within ± ``half_width`` (relative) of the median; None
+    where these runs cannot tell (one run, a median of 0), or it is above ``at_most``.
 
     As CONFIRM does: of subsets of the runs at hand, of growing size, the interval's ends are averaged, and the first
     size with both within the width is the answer. CONFIRM draws 200 subsets a size; here it is the mean over all of
@@ -113,73 +87,40 @@ def repetitions_needed(
 
     What the runs at hand do not reach is estimated. From ``fewest`` runs on: the half width at hand times how that of
     normal runs shrinks with their number (expected order statistics by Blom; 1/sqrt(n) for many). With fewer: from
-    their coefficient of variation, as if normal, which two to five runs know within a factor of 16 to 2.4, so that
-    ``at_worst`` is far off. A single run tells nothing. Wrong for runs that differ in rare jumps none of these had.
+    their coefficient of variation, as if normal, which two to five runs know within a factor of 16 to 2.4. Wrong for
+    runs that differ in rare jumps none of these had.
 
     Raises ValueError without a value, or for a half width that is not above 0.
 
     >>> steady = [100.0, 101.0, 99.0, 100.5, 99.5, 100.2, 99.8, 100.1, 99.9, 100.0]
-    >>> repetitions_needed(steady, 0.01).needed, repetitions_needed(steady, 0.01).enough
-    (6, True)
-    >>> r = repetitions_needed(steady, 0.001)
-    >>> r.needed, r.estimated
-    (158, True)
-    >>> print(repetitions_needed([100.0, 103.0, 96.0], 0.02).reason)
-    estimated: 23 runs for ± 2 %, from the coefficient of variation of 3 runs (3.5 %) as if they were normal
-    >>> print(repetitions_needed([100.0], 0.02).reason)
-    1 run does not show the spread between runs: 6 are the least for an interval of 95 %
+    >>> [repetitions_needed(steady, width) for width in (0.01, 0.001)], repetitions_needed([100.0, 103.0, 96.0], 0.02)
+    ([6, 158], 23)
     """
-    number = _sorted(values)
-    n = number.size
-    _asked(n, confidence)
+    number = _sorted(values, confidence)
+    n, middle = number.size, middle_of(number)
     if not half_width > 0:
         raise ValueError(f"half_width is {half_width:g}, and has to be above 0")
-    at_hand = median_interval(number, confidence)
-    least = fewest(confidence)
-
-    def answer(needed: int | None, reason: str, at_worst: int | None = None, *, guess: bool = False) -> Repetitions:
-        seen = at_hand.half_width
-        enough = seen is not None and seen <= half_width
-        if needed is not None and needed > at_most:
-            reason = f"more than {at_most} runs for {_within(half_width)} ({reason})"
-            needed = None
-        return Repetitions(n, half_width, seen, needed, enough, guess, at_worst, reason)
-
-    if at_hand.median == 0.0:
-        return answer(None, f"the median of {_runs(n)} is 0, of which no share can be asked")
-    if n == 1:
-        sure = f"{100 * confidence:g} %"
-        return answer(
-            None, f"1 run does not show the spread between runs: {least} are the least for an interval of {sure}"
-        )
-    relative = number / abs(at_hand.median) - math.copysign(1.0, at_hand.median)
+    if middle == 0.0 or n == 1:
+        return None
+    relative = number / abs(middle) - math.copysign(1.0, middle)
     if not np.isfinite(relative).all():
-        return answer(None, "the runs differ by more than numbers can hold")
+        return None
+    needed = _needed(relative, half_width, confidence, median_interval(number, confidence).half_width)
+    return None if needed is None or needed > at_most else needed
+
+
+def _needed(relative: Floats, half_width: float, confidence: float, at_hand: float | None) -> int | None:
+    """The same for runs relative to their median, sorted; ``at_hand`` is the half width of their interval."""
+    n, least = relative.size, fewest(confidence)
     if n < least:
-        cv = float(relative.std(ddof=1))
-        worst = _normal_runs(cv * sd_factor(n, 1 - _SURE), half_width, confidence)
-        needed = _normal_runs(cv, half_width, confidence)
-        of = f"the coefficient of variation of {_runs(n)} ({100 * cv:.2g} %) as if they were normal"
-        if needed is None:
-            return answer(None, f"more than {_MOST} runs for {_within(half_width)}, from {of}", guess=True)
-        return answer(
-            needed, f"estimated: {needed} runs for {_within(half_width)}, from {of}", _told(worst, at_most), guess=True
-        )
+        return _normal_runs(float(relative.std(ddof=1)), half_width, confidence)
     sizes = range(least, n + 1) if n <= _MANY else np.unique(np.geomspace(least, n, _MANY).astype(np.int64)).tolist()
     for size in sizes:
         low, high = _expected_ends(relative, size, confidence)
         if max(high, -low) <= half_width:
-            return answer(size, f"{size} of these {n} runs have an interval within {_within(half_width)} on average")
-    seen = max(float(at_hand.half_width or 0.0), half_width)
-    sd = seen / _normal_half(n, confidence)
-    needed = _normal_runs(sd, half_width, confidence, above=n)
-    worst = _normal_runs(sd * sd_factor(n, 1 - _SURE), half_width, confidence, above=n)
-    now = f"the {n} at hand have ± {100 * seen:.2g} %, and it shrinks as 1/sqrt(n)"
-    if needed is None:
-        return answer(None, f"more than {_MOST} runs for {_within(half_width)}: {now}", guess=True)
-    return answer(
-        needed, f"estimated: {needed} runs for {_within(half_width)}: {now}", _told(worst, at_most), guess=True
-    )
+            return size
+    seen = max(at_hand or 0.0, half_width)
+    return _normal_runs(seen / _normal_half(n, confidence), half_width, confidence, above=n)
 
 
 Verdict = Literal["proven", "refuted", "not decided"]
@@ -187,141 +128,109 @@ Verdict = Literal["proven", "refuted", "not decided"]
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """Whether runs prove that what was claimed holds within its tolerance.
-
-    ``verdict`` is about the median (what the device does, as a rule) and goes by ``interval`` against ``lowest`` ..
-    ``highest`` = claimed · (1 ± tolerance). ``further`` is how many more runs would decide it if they are like those at
-    hand, an estimate; None where it is decided or nobody can tell. The stricter reading, that single runs keep the
-    tolerance: ``inside`` of the runs did, so the share of all runs that does lies in ``share_low`` .. ``share_high``
-    (Clopper and Pearson, each side with the confidence); ``single`` is the verdict on at least ``share`` of all runs,
-    and ``further_single`` the runs more that prove it if each of them keeps the tolerance.
-    """
+    """Whether the median of runs proves that what was claimed holds within its tolerance: ``interval`` against
+    ``lowest`` .. ``highest`` = claimed · (1 ± tolerance). ``further`` is how many more runs would decide it if they are
+    like those at hand, an estimate; None where it is decided or nobody can tell."""
 
     verdict: Verdict
     interval: MedianInterval
     lowest: float
     highest: float
     further: int | None
-    inside: int
-    share_low: float
-    share_high: float
-    share: float
-    single: Verdict
-    further_single: int | None
-    reason: str
 
 
 def tolerance_proven(
-    values: Sequence[float] | Floats,
-    claimed: float,
-    tolerance: float,
-    confidence: float = 0.95,
-    *,
-    share: float = 0.95,
-    at_most: int = 1000,
+    values: Numbers, claimed: float, tolerance: float, confidence: float = 0.95, *, at_most: int = 1000
 ) -> Proof:
     """Whether "``claimed``, ± ``tolerance``" (a share: 0.15) is proven or refuted by these runs, or not decided.
 
     Proven: the whole interval of the median lies within the tolerance; refuted: it lies outside on one side. Both need
     six runs at 95 %. Runs that are added until it is decided, looked at after each, decide too often: fix the number
-    (``further``) first. Beside it the reading that single runs keep it, by the share of runs that did: with every run
-    inside, 59 prove 95 % of runs at 95 % confidence (one-sided; C. Clopper, E. Pearson, Biometrika 26, 1934).
+    (``further``) first.
 
     Raises ValueError without a value, for a claim of 0 or a tolerance that is not above 0.
 
     >>> runs = [98.0, 101.0, 100.0, 102.0, 99.0, 100.5]
-    >>> p = tolerance_proven(runs, 100.0, 0.15)
-    >>> p.verdict, p.inside, round(p.share_low, 3), p.single, p.further_single
-    ('proven', 6, 0.607, 'not decided', 53)
-    >>> print(p.reason)
-    the median of 6 runs lies in 98 .. 102 (96.9 %), within 85 .. 115
-    >>> tolerance_proven(runs[:3], 100.0, 0.15).further, tolerance_proven(runs, 130.0, 0.15).verdict
-    (3, 'refuted')
+    >>> tolerance_proven(runs, 100.0, 0.15).verdict, tolerance_proven(runs, 130.0, 0.15).verdict
+    ('proven', 'refuted')
+    >>> tolerance_proven(runs[:3], 100.0, 0.15).further
+    3
     """
-    number = _sorted(values)
-    n = number.size
-    _asked(n, confidence)
+    number = _sorted(values, confidence)
     if claimed == 0 or not math.isfinite(claimed) or not tolerance > 0:
         raise ValueError(f"a claim of {claimed:g} ± {tolerance:g} is none: the claim is not 0, the tolerance above 0")
-    ends = claimed * (1 - tolerance), claimed * (1 + tolerance)
-    lowest, highest = min(ends), max(ends)
+    lowest, highest = sorted((claimed * (1 - tolerance), claimed * (1 + tolerance)))
     interval = median_interval(number, confidence)
-    inside = int(np.count_nonzero((number >= lowest) & (number <= highest)))
-    alpha = 1 - confidence
-    share_low = beta_quantile(inside, n - inside + 1, alpha) if inside else 0.0
-    share_high = beta_quantile(inside + 1, n - inside, 1 - alpha) if inside < n else 1.0
-    single: Verdict = "proven" if share_low >= share else "refuted" if share_high < share else "not decided"
-    further_single = None if single != "not decided" else _more_inside(n, inside, share, confidence, at_most)
-    low, high, median = interval.low, interval.high, interval.median
-    span = f"{lowest:.6g} .. {highest:.6g}"
-    verdict: Verdict = "not decided"
-    further: int | None = None
-    if low is not None and high is not None:
-        lies = f"the median of {_runs(n)} lies in {low:.6g} .. {high:.6g} ({100 * interval.confidence:.1f} %)"
-        if low >= lowest and high <= highest:
-            verdict, reason = "proven", f"{lies}, within {span}"
-        elif low > highest or high < lowest:
-            verdict, reason = "refuted", f"{lies}, outside {span}"
-        else:
-            reason = f"{lies}, partly outside {span}"
-    else:
-        reason = f"{_runs(n)} of at least {fewest(confidence)}: the median, {median:.6g}, has no interval yet"
-    if verdict == "not decided":
-        further = _runs_to_decide(number, median, lowest, highest, confidence, at_most)
-        more = "how many more would decide it is not known" if further is None else f"about {further} more would decide"
-        reason = f"{reason}; {more}"
-    return Proof(
-        verdict,
-        interval,
-        lowest,
-        highest,
-        further,
-        inside,
-        share_low,
-        share_high,
-        share,
-        single,
-        further_single,
-        reason,
-    )
+    low, high, middle = interval.low, interval.high, interval.median
+    if low is not None and high is not None and low >= lowest and high <= highest:
+        return Proof("proven", interval, lowest, highest, None)
+    if low is not None and high is not None and (low > highest or high < lowest):
+        return Proof("refuted", interval, lowest, highest, None)
+    # until the interval of a median that stays where it is has left the nearer limit
+    gap = min(abs(middle - lowest), abs(middle - highest))
+    needed = repetitions_needed(number, gap / abs(middle), confidence, at_most) if gap and middle else None
+    further = None if needed is None else max(needed - number.size, 1)
+    return Proof("not decided", interval, lowest, highest, further)
 
 
-def _runs_to_decide(
-    number: Floats, median: float, lowest: float, highest: float, confidence: float, at_most: int
-) -> int | None:
-    """Runs more until the interval of a median that stays where it is has left the nearer limit."""
-    gap = min(abs(median - lowest), abs(median - highest))
-    if gap == 0.0 or median == 0.0 or number.size < 2:
+@dataclass(frozen=True, slots=True)
+class Repeatability:
+    """How far runs of the same thing lie apart: ``worst`` is the largest distance from the median, relative to it.
+
+    ``sd`` (relative to the median) is known only to lie below ``sd_upper`` with 95 % probability: with few runs that
+    is many times more (16 times with 2, 4.4 with 3, 2.4 with 5, 1.65 with 10). Both are None for a single run.
+    """
+
+    n: int
+    median: float
+    worst: float
+    sd: float | None
+    sd_upper: float | None
+    limit: float
+
+    @property
+    def within(self) -> bool:
+        """Whether every run lies within the limit: met by accident in 69 % of cases with 3 runs of a CV of 10 %."""
+        return self.worst <= self.limit
+
+
+def repeatability(values: Numbers, limit: float = 0.15) -> Repeatability | None:
+    """The spread of one number a run; None without a number, with a median of 0, or on overflow.
+
+    >>> r = repeatability([100.0, 103.0, 96.0])
+    >>> r.n, round(r.worst, 3), round(r.sd_upper / r.sd, 2), r.within
+    (3, 0.04, 4.42, True)
+    """
+    number = finite(values)
+    middle = middle_of(number) if number.size else 0.0
+    if middle == 0.0 or not math.isfinite(middle):
         return None
-    needed = repetitions_needed(number, gap / abs(median), confidence, at_most).needed
-    return None if needed is None else max(needed - number.size, 1)
+    with np.errstate(all="ignore"):
+        ratio = number / abs(middle) - math.copysign(1.0, middle)
+        worst = float(np.abs(ratio).max())
+        sd = float(ratio.std(ddof=1)) if number.size > 1 else None
+    if not math.isfinite(worst) or (sd is not None and not math.isfinite(sd)):
+        return None
+    return Repeatability(number.size, middle, worst, sd, None if sd is None else sd * sd_factor(number.size), limit)
 
 
-def _more_inside(n: int, inside: int, share: float, confidence: float, at_most: int) -> int | None:
-    return next(
-        (
-            more
-            for more in range(1, at_most + 1)
-            if beta_quantile(inside + more, n - inside + 1, 1 - confidence) >= share
-        ),
-        None,
-    )
+def sd_factor(n: int, alpha: float = 0.05) -> float:
+    """By how much the true standard deviation may exceed that of ``n`` >= 2 values, with probability 1 - alpha.
+
+    >>> [round(sd_factor(n), 2) for n in (2, 3, 5, 10)]
+    [15.95, 4.42, 2.37, 1.65]
+    """
+    return math.sqrt((n - 1) / chi_square_quantile(n - 1, 1 - alpha))
 
 
-def _sorted(values: Sequence[float] | Floats) -> Floats:
-    given = np.asarray(values, dtype=np.float64).ravel()
-    return np.sort(given[np.isfinite(given)])
-
-
-def _asked(n: int, confidence: float) -> None:
-    if n == 0:
+def _sorted(values: Numbers, confidence: float) -> Floats:
+    """The finite values in order. Raises ValueError without one, or for a confidence that is not within 0 and 1."""
+    number = np.sort(finite(values))
+    if not number.size:
         raise ValueError("no run has a number")
     if not 0 < confidence < 1:
         raise ValueError(f"a confidence of {confidence:g} is not within 0 and 1")
-
-
-def _held(n: int, k: int) -> float:
-    return 1 - 2 * float(binomial_at_most(np.array([k - 1]), n, 0.5)[0])
+    return number
 
 
 def _order(n: int, confidence: float) -> int:
@@ -354,15 +263,3 @@ def _normal_runs(sd: float, half_width: float, confidence: float, above: int = 0
         return max(first, math.ceil(many)) if many <= _MOST else None
     sizes = range(first, 2 * (_MANY + first))
     return next((n for n in sizes if sd * _normal_half(n, confidence) <= half_width), None)
-
-
-def _told(runs: int | None, at_most: int) -> int | None:
-    return None if runs is None or runs > at_most else runs
-
-
-def _within(half_width: float) -> str:
-    return f"± {100 * half_width:.3g} %"
-
-
-def _runs(n: int) -> str:
-    return "1 run" if n == 1 else f"{n} runs"

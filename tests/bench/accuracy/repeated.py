@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 sys.path.insert(0, str(Path(__file__).parents[3]))
 from tests.bench.accuracy.tables import percent, table
 
-from soakwatch_rules.stats.agreement import compare
+from soakwatch_rules.stats.difference import by_ranks
 from soakwatch_rules.stats.repetitions import median_interval, repetitions_needed, tolerance_proven
 
 Floats = NDArray[np.float64]
@@ -75,10 +75,10 @@ def outcomes(draw: Draw, n: int, ratio: float, seeds: int) -> Counter[str]:
     rng = np.random.default_rng(1000 + n)
     said: Counter[str] = Counter()
     for _ in range(seeds):
-        answer = compare(ratio * draw(rng, n), draw(rng, n), MARGIN)
-        said[answer.outcome] += 1
-        said["significant"] += answer.p_difference <= answer.alpha
-        said["held"] += answer.low is not None and answer.high is not None and answer.low <= ratio <= answer.high
+        answer = by_ranks(ratio * draw(rng, n), draw(rng, n), MARGIN)
+        said[answer.judged("higher")] += 1
+        said["significant"] += answer.p <= answer.alpha
+        said["held"] += answer.low is not None and answer.high is not None and answer.low <= ratio - 1 <= answer.high
     return said
 
 
@@ -92,7 +92,7 @@ def needed(draw: Draw, pilot: int, width: float, seeds: int) -> tuple[str, str]:
     """Runs needed by so many at hand: the middle answer with the middle half; and the number that is needed indeed,
     with which half of the intervals are within the width."""
     rng = np.random.default_rng(3000 + pilot)
-    answers = [repetitions_needed(draw(rng, pilot), width, at_most=100_000).needed for _ in range(max(seeds // 10, 20))]
+    answers = [repetitions_needed(draw(rng, pilot), width, at_most=100_000) for _ in range(max(seeds // 10, 20))]
     told = np.array([100_000 if answer is None else answer for answer in answers])
     low, middle, high = np.quantile(told, [0.25, 0.5, 0.75])
     return f"{middle:.0f} ({low:.0f} to {high:.0f})", f"{_indeed(draw, width, seeds)}"

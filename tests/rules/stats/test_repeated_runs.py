@@ -10,7 +10,7 @@ import pytest
 from tests.bench.accuracy.repeated import claims, distributions, held, outcomes
 from tests.rules.draws import seeds
 
-from soakwatch_rules.stats.agreement import compare, corrected, holm, least_runs, runs_each
+from soakwatch_rules.stats.difference import by_parts, by_ranks, by_t, corrected, holm
 from soakwatch_rules.stats.repetitions import fewest, median_interval, repetitions_needed, tolerance_proven
 
 KINDS = distributions()
@@ -67,8 +67,10 @@ def test_what_is_no_number_does_not_count_and_nothing_is_an_error() -> None:
         lambda: repetitions_needed([math.nan], 0.1),
         lambda: repetitions_needed([1.0], 0.0),
         lambda: tolerance_proven([1.0], 0.0, 0.1),
-        lambda: compare([], [1.0], 0.1),
-        lambda: compare([1.0], [1.0], 0.0),
+        lambda: by_ranks([], [1.0], 0.1),
+        lambda: by_ranks([1.0], [1.0], 0.0),
+        lambda: by_parts([1.0] * 5, [1.0] * 5, 0.1),
+        lambda: by_parts([1.0] * 6, [1.0] * 7, 0.1),
     ):
         with pytest.raises(ValueError, match=r"\w"):
             call()
@@ -81,90 +83,93 @@ def test_repetitions_are_the_mean_over_all_subsets() -> None:
     middle = float(np.median(runs))
     low, high = (float(np.mean([subset[end] for subset in subsets])) for end in (0, 5))
     width = max(high - middle, middle - low) / middle
-    assert repetitions_needed(runs, width * 1.0001).needed == 6
-    assert repetitions_needed(runs, width * 0.999).needed != 6
+    assert repetitions_needed(runs, width * 1.0001) == 6
+    assert repetitions_needed(runs, width * 0.999) != 6
 
 
-def test_too_few_runs_are_an_estimate_that_says_so() -> None:
-    """Two to five runs by their coefficient of variation; one run cannot tell; what is above the limit is not told."""
-    few = repetitions_needed([100.0, 101.0, 99.0], 0.01)
-    assert few.estimated
-    assert few.needed is not None
-    assert few.at_worst is not None
-    assert few.at_worst > few.needed
-    one = repetitions_needed([100.0], 0.01)
-    assert one.needed is None
-    assert "1 run does not show the spread" in one.reason
-    many = repetitions_needed([100.0, 150.0, 50.0], 0.05, at_most=50)
-    assert many.needed is None
-    assert many.reason.startswith("more than 50 runs")
-    assert repetitions_needed([-1.0, 1.0], 0.01).reason == "the median of 2 runs is 0, of which no share can be asked"
-    assert repetitions_needed([7.0] * 6, 0.01).enough
+def test_what_runs_cannot_tell_is_none() -> None:
+    """Two to five runs are an estimate by their coefficient of variation; one run, a median of 0, and more than are
+    thought of have no number."""
+    assert repetitions_needed([100.0, 101.0, 99.0], 0.01) == 9
+    assert repetitions_needed([100.0], 0.01) is None
+    assert repetitions_needed([100.0, 150.0, 50.0], 0.05, at_most=50) is None
+    assert repetitions_needed([-1.0, 1.0], 0.01) is None
+    assert repetitions_needed([7.0] * 6, 0.01) == 6
 
 
 def test_a_claim_is_proven_refuted_or_open() -> None:
-    """Within, outside, across; the other reading, that single runs keep it, stands beside."""
+    """Within, outside, across."""
     runs = [98.0, 101.0, 100.0, 102.0, 99.0, 100.5]
     proven = tolerance_proven(runs, 100.0, 0.15)
-    assert (proven.verdict, proven.further, proven.single, proven.further_single) == ("proven", None, "not decided", 53)
-    refuted = tolerance_proven(runs, 130.0, 0.15)
-    assert (refuted.verdict, refuted.single) == ("refuted", "refuted")
+    assert (proven.verdict, proven.further) == ("proven", None)
+    assert tolerance_proven(runs, 130.0, 0.15).verdict == "refuted"
     open_ = tolerance_proven(runs, 100.0, 0.01)
-    assert open_.verdict == "not decided"
-    assert open_.further is not None
-    assert f"about {open_.further} more would decide" in open_.reason
-    assert tolerance_proven([100.0] * 59, 100.0, 0.15).single == "proven"
+    assert (open_.verdict, open_.further is None) == ("not decided", False)
     assert tolerance_proven([-98.0, -101.0] * 4, -100.0, 0.15).verdict == "proven"
 
 
 def test_one_run_each_is_undecided_and_says_what_would_prove_it() -> None:
-    """Three releases with a number each: no verdict; with a coefficient of variation, how many runs each."""
-    loss = compare([7_414_833.0], [8_029_181.0], 0.02)
-    assert (loss.outcome, loss.cv, loss.runs_needed) == ("undecided", None, None)
-    assert loss.ratio == pytest.approx(0.92348, abs=1e-5)
+    """Three releases with a number each: no verdict, but how alike runs have to be for four each to prove it."""
+    loss = by_ranks([7_414_833.0], [8_029_181.0], 0.02)
+    assert (loss.outcome, loss.spread) == ("undecided", None)
+    assert loss.change == pytest.approx(0.92348 - 1, abs=1e-5)
     assert "4 each prove it if the coefficient of variation of runs is at most 3.3 %" in loss.reason
-    assert compare([7_414_833.0], [8_029_181.0], 0.02, cv=0.01).runs_needed == 4
-    same = compare([7_414_833.0], [7_383_070.0], 0.02, cv=0.01)
+    same = by_ranks([7_414_833.0], [7_383_070.0], 0.02)
     assert same.outcome == "undecided"
-    assert "within ± 2 %" in same.reason
+    assert "4 each prove ± 2 % if the coefficient of variation" in same.reason
 
 
-def test_the_number_of_runs_told_is_enough_in_four_of_five_cases() -> None:
-    """Runs drawn as many times as told find the difference that was asked for."""
-    needed = runs_each(0.02, 0.96)
-    assert needed is not None
+def test_the_number_of_runs_given_is_enough_in_four_of_five_cases() -> None:
+    """Runs drawn as many times as the reason says find the difference that was seen."""
+    asked = by_ranks([0.96 * 0.98, 0.96 * 1.02], [0.98, 1.02], 0.01)
+    needed = int(asked.needs.removeprefix("about ").split()[0])
+    assert asked.spread == pytest.approx(0.0283, abs=1e-4)
     rng = np.random.default_rng(5)
     found = sum(
-        compare(0.96 * rng.normal(1, 0.02, needed), rng.normal(1, 0.02, needed), 0.01).outcome == "worse"
+        by_ranks(0.96 * rng.normal(1, 0.0283, needed), rng.normal(1, 0.0283, needed), 0.01).judged("higher") == "worse"
         for _ in range(300)
     )
     assert 0.74 * 300 <= found <= 0.95 * 300
 
 
+def test_the_tests_are_those_of_scipy() -> None:
+    """The exact rank test without ties, the permutation test with ties, and the pooled t test: the same p."""
+    from scipy import stats
+
+    rng = np.random.default_rng(3)
+    for n, m in ((2, 3), (4, 4), (5, 7), (12, 9)):
+        x, y = rng.normal(1.0, 0.1, n), rng.normal(1.02, 0.1, m)
+        expected = float(stats.mannwhitneyu(x, y, method="exact").pvalue)
+        assert by_ranks(x, y, 0.02).p == pytest.approx(expected, rel=1e-9)
+        t = by_t(x, y, 0.02)
+        assert t is not None
+        assert 2 * t.p == pytest.approx(float(stats.ttest_ind(x, y).pvalue), rel=1e-9)
+    x, y = np.array([1.0, 2.0, 2.0, 3.0]), np.array([2.0, 3.0, 3.0, 4.0, 4.0])
+    ties = stats.mannwhitneyu(x, y, method=stats.PermutationMethod(n_resamples=1000))
+    assert by_ranks(x, y, 0.02).p == pytest.approx(float(ties.pvalue), rel=1e-9)
+
+
 def test_directions_and_zeros() -> None:
     """Less is better for latency and loss; without a direction it is different; nothing against nothing is equal."""
     low, high = [1.0, 1.1, 0.9, 1.05], [2.0, 2.1, 1.9, 2.05]
-    assert compare(low, high, 0.05, better="lower").outcome == "better"
-    assert compare(low, high, 0.05, better="higher").outcome == "worse"
-    assert compare(low, high, 0.05, better="").outcome == "different"
-    none = compare([0.0] * 4, [0.0] * 4, 0.05, better="lower")
-    assert (none.outcome, none.ratio) == ("equivalent", None)
-    assert compare(low, [0.0] * 4, 0.05, better="lower").outcome == "worse"
-    assert compare([0.0] * 4, high, 0.05, better="lower").outcome == "better"
-    slopes = compare([-1.0, -2.0, -1.5, -1.2], [-3.0, -4.0, -3.2, -3.1], 0.05)
-    assert slopes.outcome == "better"
-    assert compare([100.0, 100.1, 99.9], [100.0, 100.05, 99.95], 0.01).not_worse
+    assert by_ranks(low, high, 0.05).judged("lower") == "better"
+    assert by_ranks(low, high, 0.05).judged("higher") == "worse"
+    assert by_ranks(low, high, 0.05).judged("") == "different"
+    none = by_ranks([0.0] * 4, [0.0] * 4, 0.05)
+    assert (none.judged("lower"), none.change) == ("equivalent", None)
+    assert by_ranks(low, [0.0] * 4, 0.05).judged("lower") == "worse"
+    assert by_ranks([0.0] * 4, high, 0.05).judged("lower") == "better"
+    slopes = by_ranks([-1.0, -2.0, -1.5, -1.2], [-3.0, -4.0, -3.2, -3.1], 0.05)
+    assert slopes.judged("higher") == "better"
 
 
 def test_many_cells_need_more_runs() -> None:
     """Holm: what four runs each prove alone they cannot prove among twelve, and the answer says how many can."""
-    cell = compare([92.0, 92.4, 91.8, 92.2], [100.0, 100.3, 99.8, 100.1], 0.02)
-    assert cell.outcome == "worse"
+    cell = by_ranks([92.0, 92.4, 91.8, 92.2], [100.0, 100.3, 99.8, 100.1], 0.02)
+    assert cell.outcome == "different"
     among = corrected([cell] * 12)
     assert {each.outcome for each in among} == {"undecided"}
-    assert among[0].least_runs == least_runs(0.05, 12) == 6
-    assert among[0].runs_needed is not None
-    assert among[0].runs_needed >= 6
+    assert among[0].needs.startswith("about 6 each prove it")
     assert corrected(()) == ()
     assert holm([]) == []
     adjusted = holm([0.04, math.nan, 0.01])

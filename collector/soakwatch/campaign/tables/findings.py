@@ -12,7 +12,7 @@ from soakwatch.campaign.tables.sheet import figure_words
 from soakwatch.campaign.tables.spec import VERDICT, Claim, Comparison, Limit, LossLimit, TablesSpec
 from soakwatch.core.formatting import extent, quantity
 from soakwatch_model.finding import Outcome
-from soakwatch_rules.stats.agreement import Agreement, compare, corrected
+from soakwatch_rules.stats.difference import Difference, by_ranks, corrected
 from soakwatch_rules.stats.repetitions import tolerance_proven
 from soakwatch_rules.wording.words import counted, percent
 
@@ -276,7 +276,7 @@ def _comparison(comparison: Comparison, spec: TablesSpec, cells: Sequence[CellDa
     ]
 
 
-_AGREEMENT = {
+_JUDGED = {
     "better": Outcome.PASS,
     "equivalent": Outcome.PASS,
     "worse": Outcome.FAIL,
@@ -289,7 +289,7 @@ def compared(pairs: Sequence[Pair], margin: float, spec: TablesSpec, asked: str)
     """A finding for each pair, corrected for their number (Holm). Derived figures without runs of their own are not
     compared."""
     made = [
-        compare(pair.new.values, pair.earlier.values, margin, better=pair.new.better or pair.earlier.better)
+        by_ranks(pair.new.values, pair.earlier.values, margin)
         for pair in pairs
         if pair.new.values and pair.earlier.values
     ]
@@ -300,11 +300,12 @@ def compared(pairs: Sequence[Pair], margin: float, spec: TablesSpec, asked: str)
         where = "" if pair.subject == "all" else f"{pair.subject}: "
         subject = f"{where}{pair.new_name} against {pair.earlier_name}"
         if pair.new.values and pair.earlier.values:
-            agreement = next(answers)
-            sentence = comparison_sentence(pair, agreement, words)
-            numbers = (agreement.ratio, 1.0, "1", agreement.low, agreement.high)
-            outcome = _AGREEMENT[agreement.outcome]
-            found.append(CampaignFinding("comparison", asked, outcome, subject, words, sentence, *numbers))
+            tested = next(answers)
+            judged = tested.judged(pair.new.better or pair.earlier.better)
+            sentence = comparison_sentence(pair, tested, judged, words)
+            found.append(
+                CampaignFinding("comparison", asked, _JUDGED[judged], subject, words, sentence, *ratio_numbers(tested))
+            )
             continue
         lacking, name = (pair.earlier, pair.earlier_name) if pair.new.values else (pair.new, pair.new_name)
         if lacking.median is None:
@@ -313,27 +314,43 @@ def compared(pairs: Sequence[Pair], margin: float, spec: TablesSpec, asked: str)
     return found
 
 
-def comparison_sentence(pair: Pair, agreement: Agreement, words: str) -> str:
+def comparison_sentence(pair: Pair, tested: Difference, judged: str, words: str) -> str:
     """Who has how much more or less of what, with the interval; and how many runs would decide it."""
-    change = None if agreement.ratio is None else agreement.ratio - 1
-    if change is None:
-        old, new = (quantity(value, pair.new.unit) for value in (agreement.earlier, agreement.new))
+    if tested.change is None:
+        old, new = (quantity(value, pair.new.unit) for value in (tested.old, tested.new))
         said = f"{pair.new_name} has {new}, {pair.earlier_name} {old}"
-    elif change == 0:
+    elif tested.change == 0:
         said = f"{pair.new_name} is the same as {pair.earlier_name}"
     else:
-        more = "more" if change > 0 else "less"
-        said = f"{pair.new_name} has {percent(abs(change))} {more} than {pair.earlier_name}"
-    if agreement.low is not None and agreement.high is not None:
-        low, high = (percent(end - 1, sign=True) for end in (agreement.low, agreement.high))
-        said += f" (interval {low.removesuffix(' %')} to {high})"
-    n = f"{agreement.n_new} and {counted(agreement.n_earlier, 'run')}"
-    if agreement.n_new == agreement.n_earlier == 1:
+        said = f"{pair.new_name} has {change_words(tested)} than {pair.earlier_name}"
+    said += interval_words(tested)
+    n = f"{tested.n_new} and {counted(tested.n_old, 'run')}"
+    if tested.n_new == tested.n_old == 1:
         n = "one run each"
-    if agreement.outcome != "undecided":
-        p = agreement.p_equivalent if agreement.outcome == "equivalent" else agreement.p_difference
-        return f"{words}: {said}; {agreement.outcome}, {n}, p {p:.2g} after Holm's correction"
-    return f"{words}: {said}; {n} {'proves' if n == 'one run each' else 'prove'} neither: {agreement.needs}"
+    if judged != "undecided":
+        p = tested.p_equivalent if judged == "equivalent" else tested.p
+        return f"{words}: {said}; {judged}, {n}, p {p:.2g} after Holm's correction"
+    return f"{words}: {said}; {n} {'proves' if n == 'one run each' else 'prove'} neither: {tested.needs}"
+
+
+def change_words(tested: Difference) -> str:
+    """``7 % less``."""
+    change = tested.change or 0.0
+    return f"{percent(abs(change))} {'more' if change > 0 else 'less'}"
+
+
+def interval_words(tested: Difference) -> str:
+    """`` (interval -8 to -6 %)``; empty where there is none."""
+    if tested.low is None or tested.high is None:
+        return ""
+    low, high = (percent(end, sign=True) for end in (tested.low, tested.high))
+    return f" (interval {low.removesuffix(' %')} to {high})"
+
+
+def ratio_numbers(tested: Difference) -> tuple[float | None, float, str, float | None, float | None]:
+    """What a finding measures of a comparison: the ratio of new to old, against 1, with its interval."""
+    ratio, low, high = (None if end is None else 1 + end for end in (tested.change, tested.low, tested.high))
+    return ratio, 1.0, "1", low, high
 
 
 def _meant(takes: object, cells: Sequence[CellData]) -> list[CellData]:

@@ -15,7 +15,13 @@ from pathlib import Path
 from soakwatch.campaign.model import CellRun
 from soakwatch.campaign.tables.against import Earlier, asked_of
 from soakwatch.campaign.tables.cells import ENDED, CellData, last_attempts
-from soakwatch.campaign.tables.findings import CampaignFinding, cell_words
+from soakwatch.campaign.tables.findings import (
+    CampaignFinding,
+    cell_words,
+    change_words,
+    interval_words,
+    ratio_numbers,
+)
 from soakwatch.campaign.tables.sheet import figure_words
 from soakwatch.campaign.tables.spec import Measured, TablesSpec
 from soakwatch.core.errors import RecordError
@@ -24,8 +30,7 @@ from soakwatch.record import RecordView
 from soakwatch.runs.figures import UNDER_LOAD, figure_over
 from soakwatch_model.finding import Outcome
 from soakwatch_model.window import Window
-from soakwatch_rules.stats.agreement import Agreement, compare, corrected
-from soakwatch_rules.wording.words import percent
+from soakwatch_rules.stats.difference import Better, Difference, by_ranks, corrected
 
 PARTS = 6
 _ALIKE = 0.05
@@ -48,6 +53,7 @@ class _Tested:
     data: CellData
     place: Place
     phases: tuple[tuple[str, float], ...]
+    better: Better
 
 
 def by_phase_time(spec: TablesSpec, cells: Sequence[CellData], earlier: Earlier) -> tuple[CampaignFinding, ...]:
@@ -59,7 +65,7 @@ def by_phase_time(spec: TablesSpec, cells: Sequence[CellData], earlier: Earlier)
     ]
     before = last_attempts(earlier.state.runs)
     tested: list[_Tested] = []
-    made: list[Agreement] = []
+    made: list[Difference] = []
     for data in cells:
         new, old = _courses(data.runs, figures), _courses(before.get(data.cell.id, ()), figures)
         if not new or not old or not _alike([*new, *old]):
@@ -69,9 +75,9 @@ def by_phase_time(spec: TablesSpec, cells: Sequence[CellData], earlier: Earlier)
             for place in [p for p in new[0].values if p[0] == figure.name]:
                 values = [[course.values[place] for course in side if place in course.values] for side in (new, old)]
                 if better and all(values):
-                    tested.append(_Tested(data, place, new[0].phases))
-                    made.append(compare(values[0], values[1], earlier.margin, better=better))
-    worse = [(test, a) for test, a in zip(tested, corrected(made), strict=True) if a.outcome == "worse"]
+                    tested.append(_Tested(data, place, new[0].phases, better))
+                    made.append(by_ranks(values[0], values[1], earlier.margin))
+    worse = [(test, a) for test, a in zip(tested, corrected(made), strict=True) if a.judged(test.better) == "worse"]
     return tuple(_findings(worse, spec, earlier, len(made)))
 
 
@@ -112,10 +118,10 @@ def _alike(courses: Sequence[Course]) -> bool:
 
 
 def _findings(
-    worse: Sequence[tuple[_Tested, Agreement]], spec: TablesSpec, earlier: Earlier, tests: int
+    worse: Sequence[tuple[_Tested, Difference]], spec: TablesSpec, earlier: Earlier, tests: int
 ) -> list[CampaignFinding]:
     """Parts that follow upon one another are one finding."""
-    groups: list[list[tuple[_Tested, Agreement]]] = []
+    groups: list[list[tuple[_Tested, Difference]]] = []
     for test, agreement in worse:
         last = groups[-1][-1][0] if groups else None
         figure, number, part = test.place
@@ -127,22 +133,16 @@ def _findings(
     found = []
     for group in groups:
         (first, _), (last, _) = group[0], group[-1]
-        worst = max((agreement for _, agreement in group), key=lambda a: abs((a.ratio or 1.0) - 1))
+        worst = max((tested for _, tested in group), key=lambda tested: abs(tested.change or 0.0))
         name, seconds = first.phases[first.place[1]]
         stretch = [show_seconds(seconds * share / PARTS) for share in (first.place[2], last.place[2] + 1)]
         words = figure_words(first.place[0], spec)
-        change = 0.0 if worst.ratio is None else worst.ratio - 1
-        interval = ""
-        if worst.low is not None and worst.high is not None:
-            low, high = (percent(end - 1, sign=True) for end in (worst.low, worst.high))
-            interval = f" (interval {low.removesuffix(' %')} to {high})"
         new, old = earlier.names
-        more = f"{percent(abs(change))} {'more' if change > 0 else 'less'}"
         reason = (
-            f"{words}, {name} from {stretch[0]} to {stretch[1]}: {new} has up to {more} than {old}{interval};"
-            f" p {worst.p_difference:.2g} after Holm's correction for {tests} parts"
+            f"{words}, {name} from {stretch[0]} to {stretch[1]}: {new} has up to {change_words(worst)} than"
+            f" {old}{interval_words(worst)}; p {worst.p:.2g} after Holm's correction for {tests} parts"
         )
         subject = f"{cell_words(first.data.cell)}: {new} against {old}"
-        numbers = (worst.ratio, 1.0, "1", worst.low, worst.high)
+        numbers = ratio_numbers(worst)
         found.append(CampaignFinding("phase time", asked_of(earlier), Outcome.FAIL, subject, words, reason, *numbers))
     return found

@@ -2,7 +2,7 @@
 
 A change is told by phase time: the phases under load that both runs have (all that both have where none is) are cut
 into about 24 parts of equal length at the same phase time, and the mean of the figure over the parts of one run is
-divided by that of the other, with a 95 % interval that knows that neighbouring parts are alike (``means_ratio``). All
+divided by that of the other, with a 95 % interval that knows that neighbouring parts are alike (``by_parts``). All
 tests of a comparison are corrected together (Holm); changes within 3 % are none that anybody asks for.
 
 What it gets wrong: it knows how much a figure moves within these two runs, not how much runs of the same thing differ.
@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from soakwatch.core.formatting import natural, quantity
 from soakwatch.record import SeriesKey
@@ -36,29 +35,28 @@ from soakwatch.runs.figures import (
 from soakwatch_model.fact import Growth
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.window import Window
-from soakwatch_rules.stats.agreement import holm
-from soakwatch_rules.stats.means_ratio import LEAST_PARTS, MeansRatio, means_ratio
+from soakwatch_rules.stats.difference import LEAST_PARTS, Difference, by_parts, corrected
 
 FIGURES = tuple(spec for spec in STANDARD if spec.statistic != "slope")
 """The usual figures, of the phases under load; slopes are what a rule measured."""
-MARGIN, _ALPHA = 0.03, 0.05
+MARGIN = 0.03
 _IN_PARTS = frozenset({"mean", "median", "rate", "total", "p50", "p90", "p95", "p99"})
 """What a part of a phase has as the whole has it; of a total its rate."""
 _MOST_SLOPES = 20
 _AS_LONG = 0.05  # so far the lengths of runs may differ for their totals to be held against one another
-Result = Literal["better", "worse", "different", "the same", "not decided", ""]
+_RESULTS = {"equivalent": "the same", "undecided": "not decided"}
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
     """How a figure differs from that of the reference run. ``relative`` is (new - old) / old, None from 0; ``low`` and
-    ``high`` its 95 % interval, None where the parts of the runs do not have the figure; ``result`` says whether it is
-    proven, "" where that was not asked."""
+    ``high`` its 95 % interval, None where the parts of the runs do not have the figure; ``result`` says what is
+    proven (better, worse, different, the same, not decided), "" where that was not asked."""
 
     relative: float | None
     low: float | None = None
     high: float | None = None
-    result: Result = ""
+    result: str = ""
 
     @property
     def words(self) -> str:
@@ -124,13 +122,13 @@ def figures(sides: Sequence[Side], slots: Sequence[Slot], most: int = 60) -> tup
     rows = _rows(sides, most)
     parts = [parts_of(slots, 0, number)[0] for number in range(len(sides))]
     whole = [side.view.window().seconds for side in sides]
-    tests: dict[tuple[int, int], MeansRatio] = {}
+    tests: dict[tuple[int, int], Difference] = {}
     for line, row in enumerate(rows):
         for number in range(1, len(sides)):
             found = _compared(row, sides, number, parts[number])
             if found is not None:
                 tests[line, number] = found
-    proven = _decided(tests)
+    proven = dict(zip(tests, corrected(list(tests.values())), strict=True))
     shown = []
     twice = Counter((row.head, row.of) for row in rows)
     for line, row in enumerate(rows):
@@ -183,7 +181,7 @@ def _rows(sides: Sequence[Side], most: int) -> list[_Row]:
 
 def _compared(
     row: _Row, sides: Sequence[Side], number: int, parts: Sequence[tuple[Window, Window]]
-) -> MeansRatio | None:
+) -> Difference | None:
     """A figure in the parts of a run against that in the parts of the reference; None where too few have it."""
     if row.spec.statistic not in _IN_PARTS or row.values[0].value is None or row.values[number].value is None:
         return None
@@ -199,39 +197,17 @@ def _compared(
     both = [(new, old) for old, new in zip(*read, strict=True) if old is not None and new is not None]
     if len(both) < LEAST_PARTS:
         return None
-    return means_ratio([new for new, _ in both], [old for _, old in both])
+    return by_parts([new for new, _ in both], [old for _, old in both], MARGIN)
 
 
-_Tests = Mapping[tuple[int, int], MeansRatio]
-
-
-def _decided(tests: _Tests) -> Mapping[tuple[int, int], tuple[MeansRatio, Result]]:
-    """Each test with its result, where all of them are corrected for their number (each kind by itself)."""
-    differ = holm([test.p_difference for test in tests.values()])
-    alike = holm([test.p_equivalent(MARGIN) for test in tests.values()])
-    decided: dict[tuple[int, int], tuple[MeansRatio, Result]] = {}
-    for (place, test), p_differs, p_alike in zip(tests.items(), differ, alike, strict=True):
-        beyond = test.ratio is None or abs(test.ratio - 1) > MARGIN
-        result: Result = "not decided"
-        if p_alike <= _ALPHA:
-            result = "the same"
-        elif p_differs <= _ALPHA and beyond:
-            result = "different"
-        decided[place] = test, result
-    return decided
-
-
-def _change(row: _Row, number: int, tested: tuple[MeansRatio, Result] | None, *, as_long: bool) -> Change | None:
+def _change(row: _Row, number: int, tested: Difference | None, *, as_long: bool) -> Change | None:
     before, after = row.values[0].value, row.values[number].value
     if tested is not None:
-        test, result = tested
-        better = row.values[0].better
-        if result == "different" and better:
-            result = "better" if (test.difference > 0) == (better == "higher") else "worse"
-        ends = test.interval()
-        if test.ratio is None or ends is None:
+        judged = tested.judged(row.values[0].better)
+        result = _RESULTS.get(judged, judged)
+        if tested.change is None:
             return Change(None, result=result) if before != after else Change(0.0, result="the same")
-        return Change(test.ratio - 1, ends[0] - 1, ends[1] - 1, result)
+        return Change(tested.change, tested.low, tested.high, result)
     if before is None or after is None or (row.spec.statistic == "total" and not as_long):
         return None
     return _plain(before, after)
