@@ -28,7 +28,7 @@ def filled(spec: TablesSpec, axes: Sequence[Axis], cells: Sequence[Cell], usual:
         names = tuple(measured.get(one.text, one.text) for one in usual)
         spec = replace(spec, figures=(*spec.figures, *added), named=names)
     tables = tuple(
-        table if table.figures else replace(table, figures=_shown(spec, table)) for table in spec.tables
+        table if table.figures else table.model_copy(update={"figures": _shown(spec, table)}) for table in spec.tables
     ) or usual_tables(spec, axes, cells)
     return replace(spec, tables=tables)
 
@@ -39,8 +39,8 @@ def usual_tables(spec: TablesSpec, axes: Sequence[Axis], cells: Sequence[Cell]) 
     figures = (VERDICT, *spec.named)
     full = prod(len(axis.values) for axis in axes)
     if len(names) == 1 or len(cells) < _SPARSE * full:
-        return (TableSpec(names, (FIGURES,), figures),)
-    return (TableSpec(names[:1], names[1:2], figures),)
+        return (TableSpec(rows=names, columns=(FIGURES,), figures=figures),)
+    return (TableSpec(rows=names[:1], columns=names[1:2], figures=figures),)
 
 
 def _shown(spec: TablesSpec, table: TableSpec) -> tuple[str, ...]:

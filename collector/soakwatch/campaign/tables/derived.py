@@ -10,7 +10,17 @@ from itertools import product
 from soakwatch.campaign.model import Cell
 from soakwatch.campaign.tables.cells import CONFIDENCE, EXCLUDED, NO_READING, CellData, CellFigure
 from soakwatch.campaign.tables.parse import number_of
-from soakwatch.campaign.tables.spec import Ceiling, ExpectedLoss, Figure, Measured, Overload, Per, ScaleUp, Share
+from soakwatch.campaign.tables.spec import (
+    Ceiling,
+    Derived,
+    ExpectedLoss,
+    Figure,
+    Measured,
+    Overload,
+    Per,
+    ScaleUp,
+    Share,
+)
 from soakwatch.runs.figures import Better
 from soakwatch_rules.stats.repetitions import median_interval
 
@@ -34,7 +44,6 @@ def with_derived(cells: Sequence[CellData], figures: Sequence[Figure]) -> tuple[
 Known = Mapping[str, Mapping[str, CellFigure]]
 _OVER_ZERO, _NO_BASE = "over zero", "no base"
 _OPPOSITE: Mapping[Better, Better] = {"higher": "lower", "lower": "higher", "": ""}
-Derived = ScaleUp | Share | Per | ExpectedLoss
 
 
 def _derived(figure: Derived, cell: Cell, every: Sequence[Cell], known: Known) -> CellFigure:

@@ -14,7 +14,7 @@ from markupsafe import Markup
 from soakwatch.campaign.model import CellRun
 from soakwatch.campaign.tables.cells import CellData
 from soakwatch.campaign.tables.result import DEFINITION, CampaignResult, extent_words, verdict_words
-from soakwatch.campaign.tables.sheet import Sheet, Words, figure_words
+from soakwatch.campaign.tables.sheet import Sheet, Words
 from soakwatch.campaign.tables.spec import ExpectedLoss, Figure, Measured, Per, ScaleUp, Share
 from soakwatch.core.formatting import utc
 from soakwatch.core.units import show_seconds
@@ -76,7 +76,7 @@ def _facts(result: CampaignResult, link: Link) -> Mapping[str, object]:
         "standing": verdict_words(result),
         "runs": [_row(data, link) for data in result.cells],
         "few": len(result.cells) <= _FEW,
-        "figures": [(figure_words(figure.name, result.spec), _expression(figure)) for figure in result.spec.figures],
+        "figures": [(result.spec.words(figure.name), _expression(figure)) for figure in result.spec.figures],
     }
 
 

@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from soakwatch.campaign.model import Axis
-from soakwatch.campaign.tables.shape import (
-    ClaimShape,
-    CompareShape,
-    ExpectedLossShape,
-    LimitShape,
-    LossLimitShape,
-    MeasuredShape,
-    PerShape,
-    ScaleUpShape,
-    ShareShape,
-    TableShape,
-)
 from soakwatch.campaign.tables.spec import (
     FIGURES,
     VERDICT,
@@ -32,6 +20,7 @@ from soakwatch.campaign.tables.spec import (
     Limit,
     LossLimit,
     Measured,
+    MeasuredShape,
     Overload,
     Per,
     ScaleUp,
@@ -44,16 +33,16 @@ from soakwatch.core.errors import SoakwatchError
 from soakwatch.core.suggest import hint
 from soakwatch.core.validation import problems, shown
 from soakwatch.core.yaml import Document, Path, Plain, Problem, placeless, plan_error
-from soakwatch.runs.figures import parse_figure
+from soakwatch.runs.figures import Better, FigureSpec, parse_figure
 
 KEYS = ("figures", "tables", "limits", "claims", "compare")
 """The keys of a campaign's file that are read here."""
 _FIGURE_KEYS = "figure, scale_up, share_of or expected_loss"
 _SHAPES: Mapping[str, type[BaseModel]] = {
-    "scale_up": ScaleUpShape,
-    "share_of": ShareShape,
-    "expected_loss": ExpectedLossShape,
-    "per": PerShape,
+    "scale_up": ScaleUp,
+    "share_of": Share,
+    "expected_loss": Overload,
+    "per": Per,
     "figure": MeasuredShape,
 }
 S = TypeVar("S", bound=BaseModel)
@@ -71,7 +60,7 @@ def tables_of(document: Document, axes: Sequence[Axis]) -> TablesSpec:
 
 
 def tables_and_problems(document: Document, axes: Sequence[Axis]) -> tuple[TablesSpec, list[Problem]]:
-    """The same with the problems instead of an error, for who has more of them to tell."""
+    """The same with the problems instead of an error, for a caller that has more of them."""
     reader = _Reader(document, _values(axes))
     return reader.read(), reader.problems
 
@@ -83,9 +72,8 @@ def tables_with(
 
     Raises PlanError for an axis that the matrix does not have, or a figure that nobody knows.
     """
-    data: Plain = {"tables": [{"rows": list(rows), "columns": list(columns), "figures": list(figures)}]}
-    if not figures:
-        data = {"tables": [{"rows": list(rows), "columns": list(columns)}]}
+    table: dict[str, Plain] = {"rows": list(rows), "columns": list(columns)}
+    data: Plain = {"tables": [{**table, "figures": list(figures)} if figures else table]}
     known = {figure.name: figure for figure in spec.figures}
     reader = _Reader(placeless(data, "the table"), _values(axes), figures=known)
     tables = reader.read().tables
@@ -108,7 +96,8 @@ class _Reader:
 
     def read(self) -> TablesSpec:
         for path, value in self._items("figures"):
-            self._figure_item(path, value)
+            name = self._figure(path, value)
+            self.named += [each for each in name if each in self.figures and each not in self.named]
         limits = [self._limit(path, value) for path, value in self._items("limits")]  # tables name their figures too
         tables = [self._table(path, value) for path, value in self._items("tables")]
         claims = [self._claim(path, value) for path, value in self._items("claims")]
@@ -142,48 +131,39 @@ class _Reader:
             return [self._as_written((*path, index), inner) for index, inner in enumerate(value)]
         return self.document.changed.get(path, value)
 
-    def _figure_item(self, path: Path, value: Plain) -> None:
+    def _figure(self, path: Path, value: Plain) -> tuple[str, ...]:
+        """The names under which a figure of the list is known; none where it is wrong."""
         if isinstance(value, str):
-            self._list(self._measured(path, value, value))
-            return
+            return (self._measured(path, value, value),)
         kind = next((key for key in _SHAPES if isinstance(value, dict) and key in value), None)
         if kind is None:
             self._problem(path, f"expected an expression, or keys with {_FIGURE_KEYS}, found {shown(value)}")
-            return
+            return ()
         shape = self._shape(_SHAPES[kind], path, value)
         if isinstance(shape, MeasuredShape):
-            ceiling = None
-            if shape.ceiling is not None:
-                at = shape.ceiling
-                if self._value((*path, "ceiling"), at.axis, "axis", at.of, "of"):
-                    ceiling = Ceiling(at.axis, at.of, at.within)
-            self._list(
-                self._measured((*path, "figure"), shape.figure, shape.name, better=shape.better, ceiling=ceiling)
-            )
-        elif isinstance(shape, PerShape):
-            of, per = self._refer((*path, "figure"), shape.figure), self._refer((*path, "per"), shape.per)
-            self._list(self._put(path, shape.name or f"{of} per {per}", lambda name: Per(name, of, per)))
-        elif isinstance(shape, ScaleUpShape):
-            of = self._refer((*path, "scale_up"), shape.scale_up)
+            at = shape.ceiling
+            known = at is not None and self._value((*path, "ceiling"), at.axis, "axis", at.of, "of")
+            ceiling = at if known else None
+            return (self._measured((*path, "figure"), shape.figure, shape.name, shape.better, ceiling),)
+        if isinstance(shape, Overload):
+            overload = self._overload(path, shape)
+            return () if overload is None else self._losses(overload)
+        if isinstance(shape, Per):
+            of, per = self._refer((*path, "figure"), shape.of), self._refer((*path, "per"), shape.per)
+            return (self._put(path, _with(shape, name=shape.name or f"{of} per {per}", of=of, per=per)),)
+        if isinstance(shape, ScaleUp):
+            of = self._refer((*path, "scale_up"), shape.of)
             if self._axis((*path, "along"), shape.along) and self._numbers((*path, "along"), shape.along):
-                made = self._put(
-                    path, shape.name or f"relative scale-up of {of}", lambda name: ScaleUp(name, of, shape.along)
-                )
-                self._list(made)
-        elif isinstance(shape, ShareShape):
-            of = self._refer((*path, "share_of"), shape.share_of)
+                return (self._put(path, _with(shape, name=shape.name or f"relative scale-up of {of}", of=of)),)
+        if isinstance(shape, Share):
+            of = self._refer((*path, "share_of"), shape.of)
             if self._value(path, shape.along, "along", shape.to, "to"):
                 words = f"cost of {of}" if shape.cost else f"{of}, share of {shape.to}"
-                made = self._put(
-                    path, shape.name or words, lambda name: Share(name, of, shape.along, shape.to, shape.cost)
-                )
-                self._list(made)
-        elif isinstance(shape, ExpectedLossShape) and (overload := self._overload(path, shape)) is not None:
-            for name in self._losses(overload):
-                self._list(name)
+                return (self._put(path, _with(shape, name=shape.name or words, of=of)),)
+        return ()
 
     def _table(self, path: Path, value: Plain) -> TableSpec | None:
-        shape = self._shape(TableShape, path, value)
+        shape = self._shape(TableSpec, path, value)
         if shape is None:
             return None
         known = True
@@ -198,58 +178,54 @@ class _Reader:
         if shape.figure is not None and shape.figures:
             self._problem((*path, "figures"), "a table has either figure or figures: write one list", key=True)
         figures = [] if shape.figure is None else [self._name((*path, "figure"), shape.figure)]
-        for index, name in enumerate(shape.figures):
-            figures.append(self._name((*path, "figures", index), name))
-        where = self._where(path, shape.where)
-        if not known or twice is not None:
-            return None
-        shows = ("interval",) if shape.show is None else tuple(shape.show)
-        return TableSpec(shape.rows, shape.columns, tuple(figures), shape.title, where, shows)
+        figures += [self._name((*path, "figures", index), name) for index, name in enumerate(shape.figures)]
+        self._where(path, shape.where)
+        return None if not known or twice is not None else _with(shape, figures=tuple(figures))
 
     def _limit(self, path: Path, value: Plain) -> Limit | LossLimit | None:
         if isinstance(value, dict) and "expected_loss" in value:
-            loss = self._shape(LossLimitShape, path, value)
+            loss = self._shape(LossLimit, path, value)
             overload = None if loss is None else self._overload(path, loss)
             if loss is None or overload is None:
                 return None
             self._losses(overload, loss.excess)
-            return LossLimit(overload, loss.excess, self._where(path, loss.where))
-        shape = self._shape(LimitShape, path, value)
+            self._where(path, loss.where)
+            return _with(loss, loss=overload.loss, offered=overload.offered, received=overload.received)
+        shape = self._shape(Limit, path, value)
         if shape is None:
             return None
         if (shape.at_least is None) == (shape.at_most is None):
             self._problem(path, "a limit has one of at_least and at_most: write two limits for both ends")
         name = self._refer((*path, "figure"), shape.figure)
-        where = self._where(path, shape.where)
-        return Limit(name, shape.at_least, shape.at_most, where, shape.of == "median")
+        self._where(path, shape.where)
+        return _with(shape, figure=name)
 
     def _claim(self, path: Path, value: Plain) -> Claim | None:
-        shape = self._shape(ClaimShape, path, value)
+        shape = self._shape(Claim, path, value)
         if shape is None:
             return None
         if shape.value == 0:
             self._problem((*path, "value"), "value: a tolerance in percent has no meaning of 0: write a limit instead")
         name = self._refer((*path, "figure"), shape.figure)
-        return Claim(name, shape.value, shape.tolerance, shape.source, self._where(path, shape.where))
+        self._where(path, shape.where)
+        return _with(shape, figure=name)
 
     def _compare(self, path: Path, value: Plain) -> Comparison | None:
-        shape = self._shape(CompareShape, path, value)
+        shape = self._shape(Comparison, path, value)
         if shape is None:
             return None
         names = tuple(self._refer((*path, "figures", index), name) for index, name in enumerate(shape.figures))
-        where = self._where(path, shape.where)
-        if not self._value(path, shape.axis, "axis", shape.to, "to"):
-            return None
-        return Comparison(shape.axis, shape.to, shape.margin, names, where)
+        self._where(path, shape.where)
+        return _with(shape, figures=names) if self._value(path, shape.axis, "axis", shape.to, "to") else None
 
-    def _overload(self, path: Path, shape: ExpectedLossShape) -> Overload | None:
-        loss = self._refer((*path, "expected_loss"), shape.expected_loss)
-        offered, received = (
-            self._refer((*path, key), text) for key, text in (("offered", shape.offered), ("received", shape.received))
-        )
+    def _overload(self, path: Path, shape: Overload) -> Overload | None:
+        """The same with the names of its figures."""
+        loss = self._refer((*path, "expected_loss"), shape.loss)
+        offered = self._refer((*path, "offered"), shape.offered)
+        received = self._refer((*path, "received"), shape.received)
         if not self._axis((*path, "along"), shape.along):
             return None
-        return Overload(loss, offered, received, shape.along, shape.lossless)
+        return _with(shape.overload, loss=loss, offered=offered, received=received)
 
     def _losses(self, overload: Overload, most: float | None = None) -> tuple[str, ...]:
         """The two figures that an overload has beside its loss; more excess than ``most`` is noted."""
@@ -263,17 +239,12 @@ class _Reader:
             made.append(name)
         return tuple(made)
 
-    def _measured(self, path: Path, text: str, name: str | None, **more: object) -> str:
+    def _measured(
+        self, path: Path, text: str, name: str, better: Better | None = None, ceiling: Ceiling | None = None
+    ) -> str:
         """The figure of an expression, under its name; the expression itself where it has none."""
-        try:
-            spec = parse_figure(text)
-        except SoakwatchError as error:
-            self._problem(path, str(error))
-            return text
-        better, ceiling = more.get("better"), more.get("ceiling")
-        assert better in (None, "higher", "lower")
-        assert ceiling is None or isinstance(ceiling, Ceiling)
-        return self._put(path, name or text, lambda shown: Measured(shown, spec, better, ceiling))
+        spec = self._expression(path, text, "")
+        return text if spec is None else self._put(path, Measured(name or text, spec, better, ceiling))
 
     def _refer(self, path: Path, text: str) -> str:
         """A figure that is named somewhere: one of those above by its name, or an expression."""
@@ -282,39 +253,36 @@ class _Reader:
         same = next((f.name for f in self.figures.values() if isinstance(f, Measured) and f.spec.text == text), None)
         if same is not None:
             return same
-        try:
-            spec = parse_figure(text)
-        except SoakwatchError as error:
-            names = [name for name in self.figures if name != text]
-            near = hint(text, names) if "did you mean" in hint(text, names) else ""
-            self._problem(path, f"no figure has the name {text!r}{near}; as an expression: {error}")
-            return text
-        self.figures[text] = Measured(text, spec)
+        near = hint(text, [name for name in self.figures if name != text])
+        near = near if "did you mean" in near else ""
+        spec = self._expression(path, text, f"no figure has the name {text!r}{near}; as an expression: ")
+        if spec is not None:
+            self.figures[text] = Measured(text, spec)
         return text
+
+    def _expression(self, path: Path, text: str, what: str) -> FigureSpec | None:
+        try:
+            return parse_figure(text)
+        except SoakwatchError as error:
+            self._problem(path, f"{what}{error}")
+            return None
 
     def _name(self, path: Path, text: str) -> str:
         return VERDICT if text == VERDICT else self._refer(path, text)
 
-    def _put(self, path: Path, name: str, make: Callable[[str], Figure]) -> str:
-        if name in {VERDICT, FIGURES}:
-            self._problem(path, f"a figure cannot have the name {name!r}: tables use it")
-        if name in self.named:
-            self._problem(path, f"two figures have the name {name!r}: give one of them another 'name'")
-        self.figures[name] = make(name)
-        return name
+    def _put(self, path: Path, figure: Figure) -> str:
+        if figure.name in {VERDICT, FIGURES}:
+            self._problem(path, f"a figure cannot have the name {figure.name!r}: tables use it")
+        if figure.name in self.named:
+            self._problem(path, f"two figures have the name {figure.name!r}: give one of them another 'name'")
+        self.figures[figure.name] = figure
+        return figure.name
 
-    def _list(self, name: str) -> None:
-        if name in self.figures and name not in self.named:
-            self.named.append(name)
-
-    def _where(self, path: Path, given: Mapping[str, tuple[str, ...]]) -> Where:
+    def _where(self, path: Path, given: Where) -> None:
         for axis, values in given.items():
             place = (*path, "where", axis)
-            if self._axis(place, axis, key=True):
-                for value in values:
-                    if value not in self.axes[axis]:
-                        self._problem(place, f"the axis {axis!r} has no value {value!r}{hint(value, self.axes[axis])}")
-        return Where(dict(given))
+            for value in values if self._axis(place, axis, key=True) else ():
+                self._has_value(place, axis, value)
 
     def _axis(self, path: Path, name: str, *, key: bool = False) -> bool:
         if name not in self.axes:
@@ -322,12 +290,13 @@ class _Reader:
         return name in self.axes
 
     def _value(self, path: Path, axis: str, axis_key: str, value: str, value_key: str) -> bool:
-        if not self._axis((*path, axis_key), axis):
-            return False
-        if value not in self.axes[axis]:
-            text = f"the axis {axis!r} has no value {value!r}{hint(value, self.axes[axis])}"
-            self._problem((*path, value_key), text)
-        return value in self.axes[axis]
+        return self._axis((*path, axis_key), axis) and self._has_value((*path, value_key), axis, value)
+
+    def _has_value(self, path: Path, axis: str, value: str) -> bool:
+        known = value in self.axes[axis]
+        if not known:
+            self._problem(path, f"the axis {axis!r} has no value {value!r}{hint(value, self.axes[axis])}")
+        return known
 
     def _numbers(self, path: Path, axis: str) -> bool:
         wrong = next((value for value in self.axes[axis] if number_of(value) is None), None)
@@ -345,6 +314,10 @@ class _Reader:
 
     def _problem(self, path: Path, text: str, *, key: bool = False) -> None:
         self.problems.append(self.document.problem(path, text, key=key))
+
+
+def _with(model: S, **values: object) -> S:
+    return model.model_copy(update=values)
 
 
 def number_of(value: str) -> float | None:

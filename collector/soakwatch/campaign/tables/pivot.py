@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from soakwatch.campaign.model import Axis, Cell
 from soakwatch.campaign.tables.cells import EXCLUDED, NO_READING, CellData, CellFigure, CellVerdict
 from soakwatch.campaign.tables.marks import Mark, apart, marks
-from soakwatch.campaign.tables.spec import FIGURES, VERDICT, TableSpec
+from soakwatch.campaign.tables.spec import FIGURES, VERDICT, TableSpec, takes
 
 Key = tuple[str, ...]
 """Values of some axes, in their order; the name of a figure where ``figures`` is among them."""
@@ -81,7 +81,7 @@ class _Place:
 def views_of(table: TableSpec, axes: Sequence[Axis], cells: Sequence[CellData]) -> tuple[View, ...]:
     """The views of a table: one for each figure, unless rows or columns are figures, and for each combination of the
     axes that stand in neither. Rows and columns without a cell are left out."""
-    kept = [data for data in cells if table.where.takes(data.cell)]
+    kept = [data for data in cells if takes(table.where, data.cell)]
     order = {axis.name: {value.name: place for place, value in enumerate(axis.values)} for axis in axes}
     used = {*table.rows, *table.columns}
     other = tuple(axis.name for axis in axes if axis.name not in used)

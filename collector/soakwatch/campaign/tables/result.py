@@ -7,13 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from soakwatch.campaign.model import CampaignState, CellRun
-from soakwatch.campaign.tables.against import Earlier, against
 from soakwatch.campaign.tables.asked import filled
 from soakwatch.campaign.tables.cells import CellData, Readings, cells_of
+from soakwatch.campaign.tables.comparisons import Earlier, against, comparisons
 from soakwatch.campaign.tables.derived import with_derived
 from soakwatch.campaign.tables.findings import CampaignFinding, findings_of
 from soakwatch.campaign.tables.parse import tables_of
-from soakwatch.campaign.tables.phase_time import by_phase_time
 from soakwatch.campaign.tables.pivot import View, views_of
 from soakwatch.campaign.tables.reading import ended_runs, read_figures, usual_figures
 from soakwatch.campaign.tables.sheet import Sheet, sheets_of
@@ -111,11 +110,10 @@ def result_of(
     asks_usual = not spec.named and not any(table.figures for table in spec.tables)
     full = filled(spec, state.axes, state.cells, usual_figures(runs) if asks_usual else ())
     cells = with_derived(cells_of(state, full.measured, read(runs, full.measured)), full.figures)
-    findings = findings_of(full, cells)
+    findings = findings_of(full, cells) + comparisons(full, cells)
     order = list(Outcome)
     if earlier is not None:
         findings += against(full, cells, earlier, read(ended_runs(earlier.state), full.measured))
-        findings += by_phase_time(full, cells, earlier)
     tables = []
     for table in full.tables:
         views = views_of(table, state.axes, cells)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from soakwatch.campaign.model import CellRun
 from soakwatch.campaign.tables.cells import CellFigure
 from soakwatch.campaign.tables.pivot import Entry, Key, View
-from soakwatch.campaign.tables.spec import FIGURES, VERDICT, Measured, TablesSpec
+from soakwatch.campaign.tables.spec import FIGURES, VERDICT, TablesSpec
 from soakwatch.core.formatting import Scale, scale_of
 from soakwatch_model.finding import Outcome
 
@@ -58,14 +58,6 @@ def sheets_of(views: Sequence[View], spec: TablesSpec) -> tuple[Sheet, ...]:
     """The views of one table in words; a figure has one unit and scale in all of them."""
     scales = _scales(views)
     return tuple(_sheet(view, spec, scales) for view in views)
-
-
-def figure_words(name: str, spec: TablesSpec) -> str:
-    """What a figure is called: the name in the file, else the words of its expression."""
-    figure = spec.figure(name)
-    if isinstance(figure, Measured) and figure.name == figure.spec.text and figure.spec.name:
-        return figure.spec.name
-    return name
 
 
 def number_text(value: float, decimals: int) -> str:
@@ -127,7 +119,7 @@ def _scale(unit: str, values: Sequence[float]) -> Scale:
 def _sheet(view: View, spec: TablesSpec, scales: Mapping[str, _Shown]) -> Sheet:
     def heading(name: str) -> str:
         label = scales[name].scale.label if name in scales else ""
-        return f"{figure_words(name, spec)} ({label})" if label else figure_words(name, spec)
+        return f"{spec.words(name)} ({label})" if label else spec.words(name)
 
     def key_words(key: Key, axes: Sequence[str]) -> list[str]:
         return [heading(part) if axis == FIGURES else part for axis, part in zip(axes, key, strict=True)]

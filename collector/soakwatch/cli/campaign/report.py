@@ -64,8 +64,8 @@ def command(
 ) -> int:
     """Report the campaign in FOLDER (campaigns/NAME)."""
     from soakwatch.campaign.state import read_state
-    from soakwatch.campaign.tables.against import Earlier, campaign_names
     from soakwatch.campaign.tables.asked import asked_table
+    from soakwatch.campaign.tables.comparisons import Earlier, campaign_names
     from soakwatch.campaign.tables.data import render_csv, render_json
     from soakwatch.campaign.tables.html import beside, render_html
     from soakwatch.campaign.tables.markdown import render_markdown

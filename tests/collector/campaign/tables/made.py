@@ -8,8 +8,8 @@ from itertools import product
 from pathlib import Path
 
 from soakwatch.campaign.model import Axis, AxisValue, CampaignState, Cell, CellRun
-from soakwatch.campaign.tables.against import Earlier
 from soakwatch.campaign.tables.cells import Readings
+from soakwatch.campaign.tables.comparisons import Earlier
 from soakwatch.campaign.tables.parse import tables_of
 from soakwatch.campaign.tables.result import CampaignResult, result_of
 from soakwatch.campaign.tables.spec import Measured
