@@ -13,17 +13,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from soakwatch.core.errors import SoakwatchError
 from soakwatch.core.suggest import hint
 from soakwatch.runs.figures import Better, FigureSpec, FigureValue
+from soakwatch.runs.frame import Level, Row, changes, diff, grouped, level
 from soakwatch.runs.trend_runs import BY_TIME, CELL, LeftOut, TrendRun
 from soakwatch.runs.version_order import are_versions, version_key
-from soakwatch_rules.stats.changepoints import history
-from soakwatch_rules.stats.difference import by_ranks
-from soakwatch_rules.stats.repetitions import MedianInterval, median_interval
 
 RELEASE_BY = "release"
 MARGIN = 0.02
@@ -46,15 +44,15 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class GroupFigure:
-    """A figure of a group. ``interval`` holds median, interval and n of the runs that have it; None where none has.
+    """A figure of a group: its level, and how many runs are ``missing`` to it; ``reason`` is why the first of them is.
 
-    ``missing`` runs do not have it, ``reason`` is why the first of them does not. ``change`` is relative to the median
-    of ``against``, the nearest group before that has the figure (None without one, or from 0); ``outcome`` is what an
-    exact rank test says of both (better, worse, different, equivalent within 2 %, undecided), "" without one.
+    ``change`` is relative to the median of ``against``, the nearest group before that has the figure (None without one,
+    or from 0); ``outcome`` is what an exact rank test says of both (better, worse, different, equivalent within 2 %,
+    undecided), "" without one.
     """
 
     group: str
-    interval: MedianInterval | None
+    level: Level
     missing: int
     reason: str = ""
     against: str = ""
@@ -127,9 +125,7 @@ def trend_of(
     known = {name for run in chosen for name in run.labels}
     if by not in {RELEASE_BY, *BY_TIME, *known} and chosen:
         raise SoakwatchError(f"no run has the label {by!r}{hint(by, {RELEASE_BY, *BY_TIME, *known})}")
-    cells: dict[tuple[str, str], list[TrendRun]] = {}
-    for run in chosen:
-        cells.setdefault((run.plan, cell_without(run.cell, by)), []).append(run)
+    cells = grouped(chosen, lambda run: (run.plan, cell_without(run.cell, by)))
     trends = tuple(_plan(name, cell, cells[name, cell], by, wanted) for name, cell in sorted(cells))
     return Trend(by, trends, tuple(run for run in given if isinstance(run, LeftOut)))
 
@@ -154,9 +150,7 @@ def _plan(name: str, cell: str, runs: Sequence[TrendRun], by: str, wanted: Seque
 
 def _groups(runs: Sequence[TrendRun], by: str) -> tuple[Group, ...]:
     """In the order of versions where all names are versions, else by their first runs; runs without the label last."""
-    members: dict[str, list[TrendRun]] = {}
-    for run in sorted(runs, key=lambda run: (run.begin_ns, run.folder)):
-        members.setdefault(run.group(by), []).append(run)
+    members = grouped(sorted(runs, key=lambda run: (run.begin_ns, run.folder)), lambda run: run.group(by))
     names = [name for name in members if name]
     if by not in BY_TIME and are_versions(names):
         names.sort(key=version_key)
@@ -184,51 +178,37 @@ def _usual(runs: Sequence[TrendRun]) -> tuple[FigureSpec, ...]:
 
 
 def _figure(runs: Sequence[TrendRun], groups: Sequence[Group], spec: FigureSpec) -> FigureTrend:
-    values = tuple(_value(run, spec) for run in runs)
-    shown = next((value for value in values if value.value is not None), values[0])
-    numbers = {run.folder: value for run, value in zip(runs, values, strict=True)}
+    rows = [Row(run.folder.name, run.labels, spec.text, _value(run, spec)) for run in runs]
+    shown = next((row.value for row in rows if row.value.value is not None), rows[0].value)
     lines: list[GroupFigure] = []
-    earlier: tuple[str, list[float]] | None = None
-    for group in groups:
-        of = [numbers[run.folder] for run in group.runs]
-        there = [value.value for value in of if value.value is not None]
-        lines.append(_line(group.name, of, there, earlier, shown.better))
-        if there:
-            earlier = group.name, there
-    turns, note = _turns(runs, values, shown.better)
-    return FigureTrend(spec, shown.unit, shown.better, values, tuple(lines), turns, note)
+    earlier: tuple[str, Level] | None = None
+    first = 0
+    for group in groups:  # the rows stand in the order of the groups
+        found, lacking = level(rows[first : first + len(group.runs)])
+        first += len(group.runs)
+        line = GroupFigure(group.name, found, len(lacking), lacking[0].value.reason if lacking else "")
+        lines.append(line if earlier is None or found.median is None else _against(line, *earlier, shown.better))
+        if found.n:
+            earlier = group.name, found
+    turns, note = _turns(runs, rows, shown.better)
+    return FigureTrend(spec, shown.unit, shown.better, tuple(row.value for row in rows), tuple(lines), turns, note)
 
 
-def _line(
-    name: str,
-    values: Sequence[FigureValue],
-    there: Sequence[float],
-    earlier: tuple[str, list[float]] | None,
-    better: Better,
-) -> GroupFigure:
-    reason = next((value.reason for value in values if value.value is None), "")
-    missing = len(values) - len(there)
-    if not there:
-        return GroupFigure(name, None, missing, reason)
-    interval = median_interval(there)
-    if earlier is None:
-        return GroupFigure(name, interval, missing, reason)
-    before = median_interval(earlier[1]).median
-    tested = by_ranks(there, earlier[1], MARGIN)
-    change = (interval.median - before) / abs(before) if before else 0.0 if not interval.median else None
-    return GroupFigure(name, interval, missing, reason, earlier[0], change, tested.judged(better), tested.reason)
+def _against(line: GroupFigure, name: str, earlier: Level, better: Better) -> GroupFigure:
+    new, old = line.level.median or 0.0, earlier.median or 0.0
+    change = (new - old) / abs(old) if old else 0.0 if not new else None
+    tested = diff(line.level, earlier, MARGIN)
+    return replace(line, against=name, change=change, outcome=tested.judged(better), why=tested.reason)
 
 
-def _turns(runs: Sequence[TrendRun], values: Sequence[FigureValue], better: Better) -> tuple[tuple[Turn, ...], str]:
+def _turns(runs: Sequence[TrendRun], rows: Sequence[Row], better: Better) -> tuple[tuple[Turn, ...], str]:
     """The change points, or why none was looked for."""
-    numbers = [float("nan") if value.value is None else value.value for value in values]
-    there = sum(value.value is not None for value in values)
+    there = sum(row.value.value is not None for row in rows)
     if there < LEAST_RUNS:
         return (), f"too few runs for change points: {there} of {LEAST_RUNS}"
     turns = []
-    for point in history(numbers, alpha=ALPHA, least=MARGIN):
-        rises = point.after > point.before
-        worse = None if not better else rises == (better == "lower")
+    for point in changes(rows, ALPHA, MARGIN):
+        worse = None if not better else (point.after > point.before) == (better == "lower")
         turns.append(Turn(runs[point.index], point.before, point.after, point.change, point.p, worse))
     return tuple(turns), ""
 

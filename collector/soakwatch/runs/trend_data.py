@@ -132,14 +132,14 @@ def _figure(figure: FigureTrend, plan: PlanTrend) -> dict[str, object]:
 
 
 def _line(line: GroupFigure) -> Mapping[str, object]:
-    interval = line.interval
+    level = line.level
     return {
         "group": line.group,
-        "n": 0 if interval is None else interval.n,
-        "median": None if interval is None else interval.median,
-        "low": None if interval is None else interval.low,
-        "high": None if interval is None else interval.high,
-        "confidence": None if interval is None else interval.confidence,
+        "n": level.n,
+        "median": level.median,
+        "low": level.low,
+        "high": level.high,
+        "confidence": level.confidence,
         "missing": line.missing,
         "reason": line.reason,
         "against": line.against,

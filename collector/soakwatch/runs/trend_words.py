@@ -44,24 +44,23 @@ def verdicts_text(verdicts: Mapping[str, int]) -> str:
 
 def median_text(figure: FigureTrend, line: GroupFigure) -> str:
     """The median of a group, or why there is none."""
-    if line.interval is None:
+    if line.level.median is None:
         return f"– ({line.reason})"
-    return figure_text(figure.spec, FigureValue(line.interval.median, figure.unit))
+    return figure_text(figure.spec, FigureValue(line.level.median, figure.unit))
 
 
 def interval_text(figure: FigureTrend, line: GroupFigure) -> str:
     """The interval of the median, or how many runs there have to be for one."""
-    if line.interval is None:
+    if line.level.median is None:
         return ""
-    if line.interval.low is None or line.interval.high is None:
+    if line.level.low is None or line.level.high is None:
         return f"needs {fewest()} runs"
-    return extent(line.interval.low, line.interval.high, figure.unit)
+    return extent(line.level.low, line.level.high, figure.unit)
 
 
 def runs_text(line: GroupFigure) -> str:
     """How many runs the median is of, and how many do not have the figure."""
-    n = 0 if line.interval is None else line.interval.n
-    return f"{n} ({line.missing} without)" if line.missing else str(n)
+    return f"{line.level.n} ({line.missing} without)" if line.missing else str(line.level.n)
 
 
 def outcome_text(line: GroupFigure) -> str:

@@ -99,7 +99,7 @@ def chart_of(plan: PlanTrend, figure: FigureTrend) -> Chart | None:
         name = (
             group.name if len(group.name) <= letters else group.name[: max(letters - 1, 0)] + "…" if letters > 2 else ""
         )
-        bands.append(Band(x(first), x(end), name, None if line.interval is None else y(line.interval.median)))
+        bands.append(Band(x(first), x(end), name, None if line.level.median is None else y(line.level.median)))
         first = end
     places = {run.folder: index for index, run in enumerate(plan.runs)}
     turns = tuple(

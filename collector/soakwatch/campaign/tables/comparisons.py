@@ -23,6 +23,7 @@ from soakwatch.core.formatting import quantity
 from soakwatch.core.units import show_seconds
 from soakwatch.record import RecordView
 from soakwatch.runs.figures import UNDER_LOAD, figure_over
+from soakwatch.runs.frame import diff
 from soakwatch_model.finding import Outcome
 from soakwatch_model.window import Window
 from soakwatch_rules.stats.difference import Better, Difference, by_ranks, corrected
@@ -139,7 +140,7 @@ def _compared(pairs: Sequence[_Pair], margin: float, spec: TablesSpec, asked: st
     """A finding for each pair, corrected for their number. Derived figures without runs of their own are not
     compared."""
     both = [pair for pair in pairs if pair.new.values and pair.old.values]
-    tests = iter(corrected([by_ranks(pair.new.values, pair.old.values, margin) for pair in both]))
+    tests = iter(corrected([diff(pair.new, pair.old, margin) for pair in both]))
     found = []
     for pair in pairs:
         words, (new, old) = spec.words(pair.figure), pair.names

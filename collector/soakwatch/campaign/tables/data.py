@@ -124,7 +124,7 @@ def _figure(name: str, figure: CellFigure) -> dict[str, Plain]:
         "high": figure.high,
         "min": figure.least,
         "max": figure.most,
-        "values": {str(run): value for run, value in figure.by_run.items()},
+        "values": dict(figure.by_run.items()),
         "reason": figure.reason,
         "note": figure.note,
     }

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import product
 
 from soakwatch.campaign.model import Cell
-from soakwatch.campaign.tables.cells import CONFIDENCE, EXCLUDED, NO_READING, CellData, CellFigure
+from soakwatch.campaign.tables.cells import EXCLUDED, NO_READING, CellData, CellFigure
 from soakwatch.campaign.tables.parse import number_of
 from soakwatch.campaign.tables.spec import (
     Ceiling,
@@ -22,6 +22,7 @@ from soakwatch.campaign.tables.spec import (
     Share,
 )
 from soakwatch.runs.figures import Better
+from soakwatch.runs.frame import CONFIDENCE, level_of
 from soakwatch_rules.stats.repetitions import median_interval
 
 AT_CEILING, ABOVE = "at the generator's limit", "above expected"
@@ -155,10 +156,10 @@ def _per(of: CellFigure, per: CellFigure, figure: Per) -> CellFigure:
     if not by_run:
         reason, short = (f"{figure.per} is 0", _OVER_ZERO) if both else ("no run has both figures", NO_READING)
         return CellFigure(unit, of.better, reason=reason, short=short)
-    interval = median_interval(tuple(by_run.values()), CONFIDENCE)
-    made = CellFigure(unit, of.better, interval.median, interval.low, interval.high, by_run, len(by_run))
+    made = level_of(by_run, unit, of.better)
     reason, short = _lacks((of, per))
-    return replace(made, reason=reason, short=short, ranked=of.ranked)
+    numbers = made.median, made.low, made.high, by_run, made.n
+    return CellFigure(unit, of.better, *numbers, reason, ranked=of.ranked, short=short)
 
 
 def capacity_cell(overload: Overload, cell: Cell, every: Sequence[Cell], known: Known) -> Cell | None:

@@ -68,7 +68,13 @@ def test_the_verdict_of_a_cell_is_the_worst_of_its_runs() -> None:
 def many(*values: float) -> CellFigure:
     """A cell of runs with these numbers and no interval."""
     ordered = sorted(values)
-    return CellFigure("", "higher", ordered[len(ordered) // 2], by_run=dict(enumerate(values, 1)), n=len(values))
+    return CellFigure(
+        "",
+        "higher",
+        ordered[len(ordered) // 2],
+        by_run={str(n): value for n, value in enumerate(values, 1)},
+        n=len(values),
+    )
 
 
 def test_ties_are_told_and_overlaps_are_not_marked() -> None:
@@ -84,9 +90,9 @@ def test_ties_are_told_and_overlaps_are_not_marked() -> None:
 def test_single_runs_of_a_trifling_difference_are_not_marked() -> None:
     """Of one run each 187.0 W is no better than 187.1 W; 190 W is worse than both."""
     watts = {"a": 187.0, "b": 187.1, "c": 190.0}
-    assert marks({name: CellFigure("W", "lower", value, by_run={1: value}, n=1) for name, value in watts.items()}) == {
-        "c": "worst"
-    }
+    assert marks(
+        {name: CellFigure("W", "lower", value, by_run={"1": value}, n=1) for name, value in watts.items()}
+    ) == {"c": "worst"}
 
 
 @pytest.mark.parametrize("better", ["higher", "lower"])
