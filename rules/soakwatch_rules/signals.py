@@ -1,6 +1,6 @@
-"""Series that are made, and series that are changed in a known way: for the drill, for examples and for tests.
+"""Makes synthetic series and plants known changes in series, for the drill, examples and tests.
 
-What is random is seeded; nothing is changed in place.
+All randomness is seeded; every function returns a new series.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def readings(
     object: str = "",  # noqa: A002 - the word of Series
     begin_ns: int = 0,
 ) -> Series:
-    """A series with these values, one each ``cadence_s`` seconds from ``begin_ns`` on."""
+    """A series of these values, one every ``cadence_s`` seconds from ``begin_ns``."""
     time_ns = begin_ns + (np.arange(value.size) * (cadence_s * 1e9)).astype(np.int64)
     return Series("dut", metric, object, trait_of(metric), time_ns, value, cadence_s)
 
@@ -42,7 +42,7 @@ def noise(
     sd: float = 0.01,
     phi: float = 0.0,
 ) -> Series:
-    """A level with AR(1) noise of ``sd`` (a ratio of the level); ``phi`` from one reading to the next (0: white)."""
+    """A level with AR(1) noise; ``sd`` is relative to the level, ``phi`` the lag-one correlation (0: white noise)."""
     rng, n = np.random.default_rng(seed), int(seconds / cadence_s)
     steps = rng.standard_normal(n) * math.sqrt(1 - phi * phi)
     wander: NDArray[np.float64]
@@ -53,7 +53,7 @@ def noise(
 
 
 def leak(series: Series, rate: float, onset: float = 0.0) -> Series:
-    """Adds growth of ``rate`` a second from the share ``onset`` of the time on."""
+    """Adds growth of ``rate`` per second after the share ``onset`` of the time."""
     since = onset * series.seconds[-1]
     return replace(series, value=series.values + rate * np.clip(series.seconds - since, 0, None))
 
@@ -64,18 +64,18 @@ def step(series: Series, height: float, at_s: float = 0.5) -> Series:
 
 
 def sawtooth(series: Series, height: float, period_s: float, seed: int = 0) -> Series:
-    """Adds ramps from 0 to ``height`` that fall abruptly each ``period_s`` seconds (a collected heap)."""
+    """Adds ramps from 0 to ``height`` that drop every ``period_s`` seconds, as a garbage-collected heap does."""
     phase = np.random.default_rng(seed).random()
     return replace(series, value=series.values + height * ((series.seconds / period_s + phase) % 1.0))
 
 
 def warm_up(series: Series, height: float, tau_s: float) -> Series:
-    """Takes away ``height``·exp(-t/tau): a start that saturates."""
+    """Subtracts ``height``·exp(-t/tau): a start that approaches its level."""
     return replace(series, value=series.values - height * np.exp(-series.seconds / tau_s))
 
 
 def wave(series: Series, height: float, period_s: float = 86400.0, seed: int = 0) -> Series:
-    """Adds a sine of ``height`` (half of peak to peak)."""
+    """Adds a sine of amplitude ``height``."""
     phase = np.random.default_rng(seed).random()
     return replace(series, value=series.values + height * np.sin(2 * np.pi * (series.seconds / period_s + phase)))
 
@@ -87,7 +87,7 @@ def quantised(series: Series, quantum: float) -> Series:
 
 
 def gappy(series: Series, share: float, hole: tuple[float, float] = (0.0, 0.0), seed: int = 0) -> Series:
-    """Leaves out a random ``share`` of the readings, and all between two shares of the time."""
+    """Drops a random ``share`` of the readings, and all those between the two shares of the readings in ``hole``."""
     indices = np.linspace(0, 1, len(series), endpoint=False)
     keep = (np.random.default_rng(seed).random(len(series)) >= share) & ~((indices >= hole[0]) & (indices < hole[1]))
     return replace(series, time_ns=series.time_ns[keep], value=series.value[keep])
@@ -110,7 +110,7 @@ def busy(
     metric: str = "system.cpu.utilization",
     tau_s: float = 30.0,
 ) -> Series:
-    """A utilisation about a level with noise of a correlation time of ``tau_s``, cut to 0..1."""
+    """A utilisation around ``level``, clipped to 0..1; its noise has a correlation time of ``tau_s`` seconds."""
     object_text = "core=0" if metric.endswith("core.utilization") else ""
     phi = math.exp(-cadence_s / tau_s) if tau_s > 0 else 0.0
     base = noise(seed, metric, seconds, cadence_s, 1.0, 1.0, phi)
@@ -118,7 +118,7 @@ def busy(
 
 
 def raised(series: Series, at_s: float, lasting_s: float, to: float = 1.0) -> Series:
-    """Raises a utilisation to ``to`` for a time; a reading that averages over an edge gets its share."""
+    """Raises a utilisation to ``to`` for ``lasting_s``; a reading whose interval spans an edge is raised in part."""
     apart = series.cadence_s or 1.0
     end = series.seconds
     inside = np.clip(np.minimum(end, at_s + lasting_s) - np.maximum(end - apart, at_s), 0, apart) / apart
@@ -126,7 +126,7 @@ def raised(series: Series, at_s: float, lasting_s: float, to: float = 1.0) -> Se
 
 
 def uptimes(cadence_s: float, n: int, begin_s: float = 86400.0, reboot_at: int | None = None) -> Series:
-    """Uptime readings; at index ``reboot_at`` the device has booted half a cadence before."""
+    """Uptime readings; the device boots half a cadence before reading ``reboot_at``."""
     value = begin_s + cadence_s * np.arange(n, dtype=np.float64)
     if reboot_at is not None:
         value[reboot_at:] = (np.arange(n - reboot_at) + 0.5) * cadence_s
@@ -134,7 +134,7 @@ def uptimes(cadence_s: float, n: int, begin_s: float = 86400.0, reboot_at: int |
 
 
 def inside(series: Series, window: Window) -> NDArray[np.float64]:
-    """The share of the time since the reading before that lies in a window, for each reading; 0 for the first.
+    """For each reading, the share of its interval (since the previous reading) inside the window; 0 for the first.
 
     >>> at = np.arange(4, dtype=np.int64) * 10**10
     >>> series = Series("dut", "system.uptime", "", trait_of("system.uptime"), at, np.ones(4))
@@ -150,22 +150,24 @@ def inside(series: Series, window: Window) -> NDArray[np.float64]:
 
 
 def missing(series: Series, share: float, window: Window) -> NDArray[np.float64]:
-    """What a counter would have counted less at each reading, had it lost ``share`` of what came in a window; whole
-    numbers, as events are. What a restart of the counter hides stays hidden."""
+    """How many events fewer each interval of a counter counts when the window loses ``share`` of them; whole numbers.
+
+    An interval in which the counter restarted loses none.
+    """
     steps = np.concatenate([[0.0], series.increments().values])[: len(series)]
     gone: NDArray[np.float64] = np.floor(np.nan_to_num(steps) * share * inside(series, window))
     return gone
 
 
 def thinned(series: Series, share: float, window: Window) -> Series:
-    """A counter or a rate that loses ``share`` of what came in a window: the counter stays behind for good."""
+    """A counter or rate that loses ``share`` of its events in a window; a counter stays lower from then on."""
     if series.trait.kind != "counter":
         return replace(series, value=series.values * (1.0 - share * inside(series, window)))
     return counted(series, -missing(series, share, window))
 
 
 def counted(series: Series, more: NDArray[np.float64]) -> Series:
-    """A counter that counted ``more`` (or less) at each reading; it starts and wraps where it did."""
+    """A counter that counts ``more`` (negative: fewer) at each reading, with its restarts and its wrap kept."""
     steps = series.increments()
     restarts = np.concatenate([[False], ~np.isfinite(steps.values)])[: len(series)]
     total = np.cumsum(more)
@@ -181,7 +183,7 @@ def counted(series: Series, more: NDArray[np.float64]) -> Series:
 
 
 def risen(series: Series, factor: float, window: Window) -> Series:
-    """A gauge that reads ``factor`` times as much in a window."""
+    """A gauge multiplied by ``factor`` inside a window."""
     within = (series.time_ns >= window.begin_ns) & (series.time_ns < window.end_ns)
     return replace(series, value=np.where(within, series.values * factor, series.values))
 
