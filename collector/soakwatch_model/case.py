@@ -77,7 +77,7 @@ class Unread:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Before:
-    """What a rule compares with; each only for rules whose manner asks for it.
+    """What a rule compares with; each only for rules whose ``spec`` asks for it.
 
     ``baseline`` are the readings of the run's baseline phase, if it had one, else of that of an earlier run which was
     named for it (then its times lie before the window). ``earlier`` is the first of the case's series in earlier runs
@@ -94,7 +94,7 @@ class TargetFacts:
 
     ``stated`` are numbers that it stated of itself, by metric name (``system.memory.limit``). ``polling`` are objects
     (``core=2``, "" the total, "*" all) known to poll, each with what says so. The others are only there for rules whose
-    manner asks: ``fingerprint`` is what it reported of itself as the run began, by section; ``shut`` are the windows in
+    ``spec`` asks: ``fingerprint`` is what it reported of itself as the run began, by section; ``shut`` are the windows in
     which an interface was administratively down, by its name; ``tenants`` are those who share it.
     """
 

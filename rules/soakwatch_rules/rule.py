@@ -64,7 +64,7 @@ class Rule(Protocol):
     metrics: ClassVar[tuple[str, ...]]
     scope: ClassVar[Literal["object", "metric", "target"]]
     phases: ClassVar[tuple[str, ...]]
-    manner: ClassVar[RuleSpec]
+    spec: ClassVar[RuleSpec]
 
     def definition(self) -> str:
         """The exact definition in one sentence, with the parameters filled in."""

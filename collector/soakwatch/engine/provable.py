@@ -77,7 +77,7 @@ def provable_so_far(plan: Plan, folder: Path) -> str:
 
 def _at_work(rule: Rule, plan: Plan) -> bool:
     """Whether a rule judges the device, and the plan holds what it judges by: a load, events, tenants, a limit."""
-    traits, inputs = traits_of(rule.name), rule.manner.inputs
+    traits, inputs = traits_of(rule.name), rule.spec.inputs
     has = {
         Input.EVENTS: bool(plan.events),
         Input.TENANTS: bool(plan.tenants),
@@ -95,7 +95,7 @@ def _needed_s(rule: Rule, checks: Iterable[SourceCheck]) -> float | None:
         own = {sample.metric for sample in check.samples} & set(rule.metrics)
         if own:
             asked = rule.needed_s(renewed_s(check, own)) if isinstance(rule, Lasting) else 0.0
-            least = max(rule.manner.shortest_s, asked)
+            least = max(rule.spec.shortest_s, asked)
             needed = least if needed is None else min(needed, least)
     return needed
 

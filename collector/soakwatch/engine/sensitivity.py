@@ -81,7 +81,7 @@ def sensitivity(
             sentence = trend_sentence(
                 renewed_s(check, metrics & set(by_shape.metrics)),
                 judged_s(plan, by_shape.phases),
-                by_shape.manner.shortest_s,
+                by_shape.spec.shortest_s,
                 _number(by_shape, "tolerance", 0.05),
             )
             sentences.append((who, sentence))
@@ -132,7 +132,7 @@ def unseen_sentence(check: SourceCheck, duration_s: float, rules: Iterable[Rule]
         coarsest_s = _number(rule, "seconds" if rule.name == SATURATION_RULE else "coarsest", math.inf)
         if own and every_s > coarsest_s:
             needs.append(f"{rule.name} (needs a poll every {show_seconds(coarsest_s)})")
-        elif own and isinstance(rule, Lasting) and rule.needed_s(every_s) > max(duration_s, rule.manner.shortest_s):
+        elif own and isinstance(rule, Lasting) and rule.needed_s(every_s) > max(duration_s, rule.spec.shortest_s):
             needs.append(f"{rule.name} (needs {show_seconds(rule.needed_s(every_s))})")
     if not needs:
         return ""

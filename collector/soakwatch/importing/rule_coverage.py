@@ -36,7 +36,7 @@ def notes_on_rules(file: str, series: Sequence[ImportedSeries], names: Sequence[
     for name in names:
         rule = rule_class(name)
         # those of generators come with the tenants
-        read = OF_TENANTS if Input.TENANTS in rule.manner.inputs else rule.metrics
+        read = OF_TENANTS if Input.TENANTS in rule.spec.inputs else rule.metrics
         if not read or metrics & set(read) or additional_metrics(rule, traits):
             continue
         more = " …" if len(read) > _SHOWN else ""

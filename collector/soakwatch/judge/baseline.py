@@ -100,7 +100,7 @@ def baseline_of(phases: Iterable[Phase]) -> Window | None:
 
 def metrics_of(rules: Iterable[Rule]) -> tuple[str, ...]:
     """The metrics that rules compare with the baseline."""
-    return tuple(sorted({metric for rule in rules if Input.BASELINE in rule.manner.inputs for metric in wanted(rule)}))
+    return tuple(sorted({metric for rule in rules if Input.BASELINE in rule.spec.inputs for metric in wanted(rule)}))
 
 
 def frozen_of(record: Kept, rules: Iterable[Rule]) -> BaselineSnapshot | None:

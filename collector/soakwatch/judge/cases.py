@@ -116,11 +116,11 @@ class CaseBuilder:
 
     def subjects(self, rule: Rule) -> Iterator[tuple[str, list[SeriesKey]]]:
         """What a rule judges, one case each: the target and its series."""
-        if Input.EARLIER in rule.manner.inputs and not self._earlier:
+        if Input.EARLIER in rule.spec.inputs and not self._earlier:
             return
         keys = sorted(self._record.keys(wanted(rule)) if wanted(rule) else (), key=_order)
-        if rule.manner.objects:
-            keys = [key for key in keys if key.object.endswith(rule.manner.objects)]
+        if rule.spec.objects:
+            keys = [key for key in keys if key.object.endswith(rule.spec.objects)]
         for target in sorted(self.roles):
             for objects in _grouped(rule, [key for key in keys if judged_target(rule, key, self.roles) == target]):
                 yield target, objects
@@ -143,7 +143,7 @@ class CaseBuilder:
         ranks = {metric: rank for rank, metric in enumerate(rule.metrics)}
         ordered = sorted(keys, key=lambda key: (ranks[key.metric], key.object))
         single = rule.scope != "target" and bool(ordered)
-        begin_ns, end_ns, inputs, traits = window.begin_ns, window.end_ns, rule.manner.inputs, traits_of(rule.name)
+        begin_ns, end_ns, inputs, traits = window.begin_ns, window.end_ns, rule.spec.inputs, traits_of(rule.name)
         calm = self._in_baseline(ordered) if Input.BASELINE in inputs else ()
         read = (self._bounded(self._record.series(key, begin_ns, end_ns)) for key in ordered)
         series = tuple(labelled(series_read, target, self.roles) for series_read in read)
@@ -181,7 +181,7 @@ class CaseBuilder:
 
     def _facts_of(self, rule: Rule, target: str, window: Window) -> TargetFacts:
         """What is known of a target beside its series, as far as the rule asks for it."""
-        inputs = rule.manner.inputs
+        inputs = rule.spec.inputs
         tenants = Input.TENANTS in inputs
         return TargetFacts(
             stated=self._facts.get(target, {}),

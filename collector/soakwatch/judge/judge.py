@@ -86,7 +86,7 @@ def judge(
     optional = frozenset(
         use.rule.name
         for use in uses
-        if use.required is False or (use.required is None and not use.named and length_s < use.rule.manner.shortest_s)
+        if use.required is False or (use.required is None and not use.named and length_s < use.rule.spec.shortest_s)
     )
     demand = Demand(
         optional,

@@ -121,7 +121,7 @@ class Change(Parameters):
     metrics: ClassVar[tuple[str, ...]] = changing()
     scope: ClassVar[Literal["object", "metric", "target"]] = "metric"
     phases: ClassVar[tuple[str, ...]] = ()
-    manner: ClassVar[RuleSpec] = RuleSpec(
+    spec: ClassVar[RuleSpec] = RuleSpec(
         "two readings of a state; 12 blocks of 5 min (three readings) of traffic or of a rate",
         shortest_s=3600.0,
         live="end",

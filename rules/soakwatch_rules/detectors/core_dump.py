@@ -70,7 +70,7 @@ class CoreDump(Parameters):
     metrics: ClassVar[tuple[str, ...]] = ("system.core.files",)
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
-    manner: ClassVar[RuleSpec] = RuleSpec("samples of the core folder from start to end of the window", live="whole")
+    spec: ClassVar[RuleSpec] = RuleSpec("samples of the core folder from start to end of the window", live="whole")
 
     allowed: float = parameter(0.0, "{file}", "new core files that are allowed", "a soak should have none")
 

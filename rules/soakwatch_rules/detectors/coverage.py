@@ -51,7 +51,7 @@ class Coverage(Parameters):
     metrics: ClassVar[tuple[str, ...]] = ()
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
-    manner: ClassVar[RuleSpec] = RuleSpec("one due poll", live="whole")
+    spec: ClassVar[RuleSpec] = RuleSpec("one due poll", live="whole")
 
     floor: float = parameter(
         0.95, "1", "minimum share of due polls that must be answered", "definition of a verdict", within="(0, 1]"

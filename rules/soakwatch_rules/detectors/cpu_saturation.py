@@ -115,7 +115,7 @@ class CpuSaturation(Parameters):
     metrics: ClassVar[tuple[str, ...]] = (_TOTAL, polling.CORE, *_DROPS)
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
-    manner: ClassVar[RuleSpec] = RuleSpec(
+    spec: ClassVar[RuleSpec] = RuleSpec(
         "16 samples, half of those expected, three times the duration of a saturation, samples no further apart than "
         "it",
         shortest_s=900.0,

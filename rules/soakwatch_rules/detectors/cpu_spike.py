@@ -115,7 +115,7 @@ class CpuSpike(Parameters):
     )
     scope: ClassVar[Literal["object", "metric", "target"]] = "metric"
     phases: ClassVar[tuple[str, ...]] = ()
-    manner: ClassVar[RuleSpec] = RuleSpec(
+    spec: ClassVar[RuleSpec] = RuleSpec(
         "16 samples, half of those expected, a poll interval of at most half the duration of a spike",
         inputs=frozenset({Input.BASELINE}),
     )

@@ -107,7 +107,7 @@ class Drops(Parameters):
     )
     scope: ClassVar[Literal["object", "metric", "target"]] = "metric"
     phases: ClassVar[tuple[str, ...]] = ()
-    manner: ClassVar[RuleSpec] = RuleSpec("two samples, one near each end of the window; 1/ratio packets offered")
+    spec: ClassVar[RuleSpec] = RuleSpec("two samples, one near each end of the window; 1/ratio packets offered")
 
     ratio: float = parameter(
         0.0, "1", "allowed dropped packets per packet offered", "a soak loses nothing", within="[0, 1)"

@@ -114,7 +114,7 @@ class EventImpact(Parameters):
     )
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
-    manner: ClassVar[RuleSpec] = RuleSpec(
+    spec: ClassVar[RuleSpec] = RuleSpec(
         "a planned or reported event, and samples of load or probes before and after it",
         needs_load=True,
         live="end",

@@ -71,7 +71,7 @@ class Gap(Parameters):
     metrics: ClassVar[tuple[str, ...]] = (TOTAL, *LIVES, UP)
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
-    manner: ClassVar[RuleSpec] = RuleSpec("one due poll; for a cause also CPU, a second source or generator figures")
+    spec: ClassVar[RuleSpec] = RuleSpec("one due poll; for a cause also CPU, a second source or generator figures")
 
     intervals: float = parameter(
         3.0, "{interval}", "shortest silence that is judged", "shorter ones are not recorded", within="[1, inf)"

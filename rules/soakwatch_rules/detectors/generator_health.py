@@ -148,7 +148,7 @@ class GeneratorHealth(Parameters):
     )
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
-    manner: ClassVar[RuleSpec] = RuleSpec("two samples of the generator over at least a minute", shortest_s=60.0)
+    spec: ClassVar[RuleSpec] = RuleSpec("two samples of the generator over at least a minute", shortest_s=60.0)
 
     tolerance: float = parameter(
         0.01, "1", "allowed difference between achieved and commanded rate", "project default", within="(0, 1)"

@@ -164,7 +164,7 @@ class Growth(Parameters):
     )
     scope: ClassVar[Literal["object", "metric", "target"]] = "metric"
     phases: ClassVar[tuple[str, ...]] = ("soak",)
-    manner: ClassVar[RuleSpec] = RuleSpec(
+    spec: ClassVar[RuleSpec] = RuleSpec(
         "16 samples over 2 h without a restart and half of those expected; a decision is likely from 96 samples and "
         "12 h",
         shortest_s=7200.0,

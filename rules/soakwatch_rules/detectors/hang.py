@@ -118,7 +118,7 @@ class Hang(Parameters):
     metrics: ClassVar[tuple[str, ...]] = (_TOTAL, *LIVES, _UP)
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
-    manner: ClassVar[RuleSpec] = RuleSpec("answered polls, or 16 samples of the CPU")
+    spec: ClassVar[RuleSpec] = RuleSpec("answered polls, or 16 samples of the CPU")
 
     seconds: float = parameter(30.0, "s", "shortest hang", "three polls of 10 s", within="(0, inf)")
     pinned: float = parameter(

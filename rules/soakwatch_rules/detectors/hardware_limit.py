@@ -122,7 +122,7 @@ class HardwareLimit(Parameters):
     )
     scope: ClassVar[Literal["object", "metric", "target"]] = "object"
     phases: ClassVar[tuple[str, ...]] = ()
-    manner: ClassVar[RuleSpec] = RuleSpec(
+    spec: ClassVar[RuleSpec] = RuleSpec(
         "two readings of a sensor, and a limit of its own", shortest_s=600.0, inputs=frozenset({Input.SHUT_PORTS})
     )
 

@@ -82,7 +82,7 @@ class KernelFault(Parameters):
     metrics: ClassVar[tuple[str, ...]] = (_COUNTER, "process.pid", "process.up")
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
-    manner: ClassVar[RuleSpec] = RuleSpec(
+    spec: ClassVar[RuleSpec] = RuleSpec(
         "two samples of the kernel log, from start to end of the window", live="whole"
     )
 

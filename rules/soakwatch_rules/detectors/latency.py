@@ -110,7 +110,7 @@ class Latency(Parameters):
     metrics: ClassVar[tuple[str, ...]] = ("load.latency", "load.flow.latency", ROUND_TRIP)
     scope: ClassVar[Literal["object", "metric", "target"]] = "metric"
     phases: ClassVar[tuple[str, ...]] = ()
-    manner: ClassVar[RuleSpec] = RuleSpec(
+    spec: ClassVar[RuleSpec] = RuleSpec(
         "18 samples, a third of them to know the usual latency (or a baseline)",
         shortest_s=1800.0,
         live="minutes",

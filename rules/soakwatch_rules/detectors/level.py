@@ -106,7 +106,7 @@ class Level(Parameters):
     )
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
-    manner: ClassVar[RuleSpec] = RuleSpec("a limit in the plan, M samples, half of those expected")
+    spec: ClassVar[RuleSpec] = RuleSpec("a limit in the plan, M samples, half of those expected")
 
     order: ClassVar[tuple[str, ...]] = ("needed <= of",)
     needed: float = parameter(

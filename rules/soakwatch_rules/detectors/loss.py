@@ -143,7 +143,7 @@ class Loss(Parameters):
     metrics: ClassVar[tuple[str, ...]] = ("reach.sent", "reach.lost", "reach.up", PORTS, *DROPPED)
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
-    manner: ClassVar[RuleSpec] = RuleSpec(
+    spec: ClassVar[RuleSpec] = RuleSpec(
         "two samples of what was sent and received, and 1/limit packets, requests, connections or pings",
         needs_load=True,
         inputs=frozenset({Input.GENERATOR_PORTS}),

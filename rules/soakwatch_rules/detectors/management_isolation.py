@@ -127,7 +127,7 @@ class ManagementIsolation(Parameters):
     )
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
-    manner: ClassVar[RuleSpec] = RuleSpec(
+    spec: ClassVar[RuleSpec] = RuleSpec(
         "a high load (stress, spike, or generator figures) with 16 probes or three poll intervals in it",
         shortest_s=600.0,
         live="end",

@@ -118,7 +118,7 @@ class MemoryGrowth(Parameters):
     )
     scope: ClassVar[Literal["object", "metric", "target"]] = "metric"
     phases: ClassVar[tuple[str, ...]] = ("soak",)
-    manner: ClassVar[RuleSpec] = RuleSpec(
+    spec: ClassVar[RuleSpec] = RuleSpec(
         "8 samples and 10 s in the first and in the last third of a lifetime (4 with method: stages), half of those "
         "expected",
         live="minutes",

@@ -94,7 +94,7 @@ class ObserverCost(Parameters):
     metrics: ClassVar[tuple[str, ...]] = (COST, _PROCESS, _CORES, _TOOK, *CPU_FORMS)
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
-    manner: ClassVar[RuleSpec] = RuleSpec(
+    spec: ClassVar[RuleSpec] = RuleSpec(
         "an agent, an SSH shell or a watched daemon that answers, for 2 min; or pauses (observer: of the plan)",
         shortest_s=600.0,
         live="end",

@@ -61,7 +61,7 @@ class OomKill(Parameters):
     metrics: ClassVar[tuple[str, ...]] = (_COUNTER, "system.kernel.alarms")
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
-    manner: ClassVar[RuleSpec] = RuleSpec("two samples of the counter, from start to end of the window", live="whole")
+    spec: ClassVar[RuleSpec] = RuleSpec("two samples of the counter, from start to end of the window", live="whole")
 
     allowed: float = parameter(0.0, "{kill}", "allowed OOM kills", "a soak should have none")
 

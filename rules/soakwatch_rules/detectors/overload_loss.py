@@ -140,7 +140,7 @@ class OverloadLoss(Parameters):
     metrics: ClassVar[tuple[str, ...]] = (PORTS, *DROPPED)
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
-    manner: ClassVar[RuleSpec] = RuleSpec(
+    spec: ClassVar[RuleSpec] = RuleSpec(
         "a phase named stress or spike, packets sent and received, and the capacity (stated, or shown in other phases)",
         needs_load=True,
         inputs=frozenset({Input.GENERATOR_PORTS}),

@@ -100,7 +100,7 @@ class PerformanceDecline(Parameters):
     metrics: ClassVar[tuple[str, ...]] = ()
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ("soak",)
-    manner: ClassVar[RuleSpec] = RuleSpec(
+    spec: ClassVar[RuleSpec] = RuleSpec(
         "16 samples of throughput and 2 h; a decision is likely from 96 samples",
         shortest_s=7200.0,
         needs_load=True,

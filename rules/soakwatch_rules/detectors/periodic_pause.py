@@ -133,7 +133,7 @@ class PeriodicPause(Parameters):
     metrics: ClassVar[tuple[str, ...]] = ()
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ("soak",)
-    manner: ClassVar[RuleSpec] = RuleSpec(
+    spec: ClassVar[RuleSpec] = RuleSpec(
         "16 samples of throughput in a phase, half of those expected; 9 pauses for a period",
         shortest_s=600.0,
         needs_load=True,

@@ -77,7 +77,7 @@ class ProcessRestart(Parameters):
     )
     scope: ClassVar[Literal["object", "metric", "target"]] = "object"
     phases: ClassVar[tuple[str, ...]] = ()
-    manner: ClassVar[RuleSpec] = RuleSpec(
+    spec: ClassVar[RuleSpec] = RuleSpec(
         "two samples of the process, from its first to the end of the window", live="whole"
     )
 

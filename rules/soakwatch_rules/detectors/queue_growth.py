@@ -97,7 +97,7 @@ class QueueGrowth(Parameters):
     metrics: ClassVar[tuple[str, ...]] = ("queue.depth", "queue.usage")
     scope: ClassVar[Literal["object", "metric", "target"]] = "metric"
     phases: ClassVar[tuple[str, ...]] = ("soak",)
-    manner: ClassVar[RuleSpec] = RuleSpec(
+    spec: ClassVar[RuleSpec] = RuleSpec(
         "16 samples and 2 h without a restart; a decision is likely from 96 samples and 12 h",
         shortest_s=7200.0,
         live="minutes",

@@ -61,7 +61,7 @@ class Reboot(Parameters):
     metrics: ClassVar[tuple[str, ...]] = ("system.boot.id", "system.boot.time", "system.uptime")
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
-    manner: ClassVar[RuleSpec] = RuleSpec(
+    spec: ClassVar[RuleSpec] = RuleSpec(
         "two samples of boot id, boot time or uptime, from start to end of the window", live="whole"
     )
 

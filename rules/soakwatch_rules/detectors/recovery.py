@@ -117,7 +117,7 @@ class Recovery(Parameters):
     )
     scope: ClassVar[Literal["object", "metric", "target"]] = "metric"
     phases: ClassVar[tuple[str, ...]] = ()
-    manner: ClassVar[RuleSpec] = RuleSpec(
+    spec: ClassVar[RuleSpec] = RuleSpec(
         "16 samples before the stress and 60 after it under the same load",
         shortest_s=3600,
         live="end",

@@ -112,7 +112,7 @@ class RunDifference(Parameters):
     )
     scope: ClassVar[Literal["object", "metric", "target"]] = "metric"
     phases: ClassVar[tuple[str, ...]] = ("soak",)
-    manner: ClassVar[RuleSpec] = RuleSpec(
+    spec: ClassVar[RuleSpec] = RuleSpec(
         "two earlier runs, better five, and 16 samples of each after settling",
         inputs=frozenset({Input.EARLIER}),
         live="end",

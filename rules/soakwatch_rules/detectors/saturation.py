@@ -150,7 +150,7 @@ class Saturation(Parameters):
     metrics: ClassVar[tuple[str, ...]] = (*_THINGS, *sorted({t.counter for t in _THINGS.values() if t.counter}))
     scope: ClassVar[Literal["object", "metric", "target"]] = "object"
     phases: ClassVar[tuple[str, ...]] = ()
-    manner: ClassVar[RuleSpec] = RuleSpec("a limit stated by the device, and two samples", live="recent")
+    spec: ClassVar[RuleSpec] = RuleSpec("a limit stated by the device, and two samples", live="recent")
 
     order: ClassVar[tuple[str, ...]] = ("leave <= enter",)
     enter: float = parameter(

@@ -107,7 +107,7 @@ class SessionFlap(Parameters):
     metrics: ClassVar[tuple[str, ...]] = (_UP, _UPTIME, _FLAPS, _PREFIXES, _ROLE, _TOPOLOGY)
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
-    manner: ClassVar[RuleSpec] = RuleSpec(
+    spec: ClassVar[RuleSpec] = RuleSpec(
         "two readings of the sessions' states, from start to end of the window", live="whole"
     )
 

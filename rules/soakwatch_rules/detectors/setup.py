@@ -90,7 +90,7 @@ class Setup(Parameters):
     metrics: ClassVar[tuple[str, ...]] = ("system.cpu.core.time",)
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
-    manner: ClassVar[RuleSpec] = RuleSpec(
+    spec: ClassVar[RuleSpec] = RuleSpec(
         "what the target reported of itself as the run began",
         live="end",
         objects=("mode=softirq", "mode=idle"),

@@ -106,7 +106,7 @@ class TenantIsolation(Parameters):
     metrics: ClassVar[tuple[str, ...]] = BY_DEVICE  # metrics of the generators come with the tenants
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
-    manner: ClassVar[RuleSpec] = RuleSpec(
+    spec: ClassVar[RuleSpec] = RuleSpec(
         "two tenants, and a load of one that changes for a minute while the other goes on",
         shortest_s=300.0,
         live="end",

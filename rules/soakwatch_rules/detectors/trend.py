@@ -136,7 +136,7 @@ class Trend(Parameters):
     metrics: ClassVar[tuple[str, ...]] = trending()
     scope: ClassVar[Literal["object", "metric", "target"]] = "metric"
     phases: ClassVar[tuple[str, ...]] = ("soak",)
-    manner: ClassVar[RuleSpec] = RuleSpec(
+    spec: ClassVar[RuleSpec] = RuleSpec(
         "24 blocks over 6 h without a restart, and half of the samples", shortest_s=21600.0, live="end"
     )
 

@@ -38,7 +38,7 @@ def test_what_needs_longer_is_named_with_its_length() -> None:
 
 def test_the_lengths_are_those_of_the_rules() -> None:
     """Each length that is named is one that a rule asks for, and a run that has it does not name it."""
-    asked = {rule.manner.shortest_s / 3600 for rule in planned_rules(())}
+    asked = {rule.spec.shortest_s / 3600 for rule in planned_rules(())}
     lengths = [float(number) for number in re.findall(r"; (\d+) h for", _said("30m")[0])]
     assert lengths
     assert set(lengths) <= asked

@@ -51,7 +51,7 @@ class Trending:
     metrics: ClassVar[tuple[str, ...]] = ("system.memory.usage",)
     scope: ClassVar[Literal["object", "metric", "target"]] = "metric"
     phases: ClassVar[tuple[str, ...]] = ("soak",)
-    manner: ClassVar[RuleSpec] = RuleSpec("a reading", live="minutes")
+    spec: ClassVar[RuleSpec] = RuleSpec("a reading", live="minutes")
 
     def definition(self) -> str:
         """None to speak of."""
@@ -228,7 +228,7 @@ def test_rules_of_the_whole_run_say_what_the_record_says(tmp_path: Path, back: b
         ("system.memory.oom_kills", ""): lambda second: float(second > 7000),
         ("system.core.files", "folder=/var/crash"): lambda second: float(second > 7000),
     }
-    rules = tuple(rule for rule in planned_rules(()) if rule.manner.live == "whole")
+    rules = tuple(rule for rule in planned_rules(()) if rule.spec.live == "whole")
     evaluator = evaluator_of(device, *rules)
     for minute in range(180):
         device.run(60)

@@ -143,7 +143,7 @@ class DoorOpened:
     metrics: ClassVar = ("system.temperature",)
     scope: ClassVar = "metric"
     phases: ClassVar = ()
-    manner: ClassVar = RuleSpec("one sample")
+    spec: ClassVar = RuleSpec("one sample")
 
     def definition(self):
         return "a cabinet is open when its sensor is below 10 Cel"

@@ -71,7 +71,7 @@ Values = Callable[[str, int], Floats]
 
 def grid(rule: Rule) -> tuple[int, float]:
     """Readings and their distance in seconds: two minutes by the second, or a day by the minute for slow rules."""
-    return (1440, 60.0) if rule.manner.shortest_s > 0 else (120, 1.0)
+    return (1440, 60.0) if rule.spec.shortest_s > 0 else (120, 1.0)
 
 
 def cases(rule: Rule, values: Values, *, due: int | None = None, begin_ns: int = 0) -> Iterator[Case]:
@@ -175,7 +175,7 @@ def check_form(rule: Rule) -> None:
     assert "".join(p.capitalize() for p in rule.name.split("_")) == kind.__name__, f"{kind.__name__} is not {rule.name}"
     assert rule.version >= 1, "versions count from 1"
     assert rule.scope in {"object", "metric", "target"}, f"{rule.scope} is no scope"
-    assert rule.manner.needs, f"{rule.name} does not tell the least data that it needs"
+    assert rule.spec.needs, f"{rule.name} does not tell the least data that it needs"
     assert rule.summary, f"{rule.name} has no summary"
     assert not rule.summary.endswith("."), f"the summary of {rule.name} is a sentence"
     for p in parameters(kind):
@@ -225,7 +225,7 @@ def check_calm(rule: Rule) -> None:
         findings = rule.judge(case)
         assert findings, f"{rule.name} says nothing"
         for finding in findings:
-            unasked = traits.limit in {Limit.PLAN, Limit.DEVICE} or Input.EVENTS in rule.manner.inputs
+            unasked = traits.limit in {Limit.PLAN, Limit.DEVICE} or Input.EVENTS in rule.spec.inputs
             if finding.outcome is Outcome.NOT_APPLICABLE and unasked:
                 continue
             assert finding.outcome is Outcome.PASS, f"{rule.name} says {finding.outcome}: {finding.reason}"
@@ -312,7 +312,7 @@ def _scaled(series: tuple[Series, ...], factor: float) -> tuple[Series, ...]:
 def check_events(rule: Rule) -> None:
     """Events of unknown kinds, of other objects, or without details change nothing and raise nothing."""
     odd = (Event("failover", "dut", "", 5, None), Event("core.unheard", "", "x=y", 5, 2, {"mtime": "soon"}))
-    for case in cases(rule, quiet) if Input.EVENTS not in rule.manner.inputs else ():
+    for case in cases(rule, quiet) if Input.EVENTS not in rule.spec.inputs else ():
         plain, with_odd = rule.judge(case), rule.judge(replace(case, events=odd))
         assert [f.outcome for f in plain] == [f.outcome for f in with_odd], f"{rule.name} heeds events of other kinds"
 

@@ -145,7 +145,7 @@ def _many(
     if on is not None and jobs is not None:
         raise click.UsageError("--jobs is for processes of this machine: on a cluster its workers judge")
     for name in names:
-        if Input.EARLIER in rule_class(name).manner.inputs:
+        if Input.EARLIER in rule_class(name).spec.inputs:
             raise click.UsageError(f"--rule {name} compares with earlier runs: judge one RUN, with --against")
     for run in runs:
         if is_database(run) or (is_table(run) and not Path(run).is_file()):
@@ -185,7 +185,7 @@ def _one(
     from soakwatch_rules.rule import Input
 
     for name in names:
-        if Input.EARLIER in rule_class(name).manner.inputs and not against:
+        if Input.EARLIER in rule_class(name).spec.inputs and not against:
             raise click.UsageError(f"--rule {name} compares with earlier runs: name them with --against RUN")
     given_plan = load_plan(plan, device=False, values=values) if plan is not None else None
     with ExitStack() as stack:

@@ -58,10 +58,10 @@ def _show(shelf: PluginFolder, name: str) -> None:
     click.echo(f"Judges:  {scope[rule.scope]}")
     click.echo(f"Window:  {', '.join(rule.phases) or 'the whole run'}")
     click.echo(f"Metrics: {', '.join(rule.metrics) or 'none: it uses events, the load and the outcome of the polls'}")
-    click.echo(f"Needs:   {rule.manner.needs}")
-    if rule.manner.shortest_s:
+    click.echo(f"Needs:   {rule.spec.needs}")
+    if rule.spec.shortest_s:
         click.echo(
-            f"         (in a run planned for less than {show_seconds(rule.manner.shortest_s)}, an inconclusive result "
+            f"         (in a run planned for less than {show_seconds(rule.spec.shortest_s)}, an inconclusive result "
             "does not block a pass)"
         )
     known = parameters(rule)

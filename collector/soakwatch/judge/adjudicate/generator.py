@@ -21,7 +21,7 @@ def generator(findings: Sequence[Finding], context: Context) -> list[Finding]:
     fault = next((f for f in at_fault if f.outcome is Outcome.INCONCLUSIVE), None)
     if fault is None:
         return list(findings)
-    bound = frozenset(name for name, rule in context.rules.items() if rule.manner.needs_load)
+    bound = frozenset(name for name, rule in context.rules.items() if rule.spec.needs_load)
     return [
         f.ruled(
             "generator",

@@ -12,7 +12,7 @@ from soakwatch_rules.traits import Judges, traits_of
 
 def required(findings: Sequence[Finding], context: Context) -> list[Finding]:
     """A rule that the plan demands, and that found nothing to judge of a device or a generator, did not decide."""
-    needs = {name: rule.manner.needs for name, rule in context.rules.items() if name in context.demanded}
+    needs = {name: rule.spec.needs for name, rule in context.rules.items() if name in context.demanded}
     decided = {(f.rule, f.target) for f in findings if f.outcome is not Outcome.NOT_APPLICABLE}
     return [
         f.ruled(

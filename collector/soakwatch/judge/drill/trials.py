@@ -275,7 +275,7 @@ def concerned_by(fault: Fault, target: str) -> Callable[[Rule, str, Sequence[Ser
         return (
             load
             and rule.scope == "target"
-            and (rule.manner.needs_load or traits.judges is Judges.GENERATOR or traits.standstill)
+            and (rule.spec.needs_load or traits.judges is Judges.GENERATOR or traits.standstill)
         )
 
     return concerned

@@ -92,7 +92,7 @@ class LiveEvaluator:
         self, following: RunFollower, rules: Sequence[Rule], cpu_s: Callable[[], float] = time.process_time
     ) -> None:
         self._following, self._cpu_s = following, cpu_s
-        self._rules = [rule for rule in rules if rule.manner.live != "end"]
+        self._rules = [rule for rule in rules if rule.spec.live != "end"]
         self._every = {rule.name: rule for rule in rules}
         self._subjects: dict[Name, Subject] = {}
         self._reported: dict[str, tuple[Finding, ...]] = {}
@@ -142,7 +142,7 @@ class LiveEvaluator:
             if self._left_s < (-_OWED_MINUTES * share_s if urgent else 0.0):
                 break
             began_s = self._cpu_s()
-            live = subject.rule.manner.live
+            live = subject.rule.spec.live
             if live not in builders and live != "end":
                 builders[live] = case_builder.seeing(self._following.through(live))
             self._judge(builders[live], subject, now_ns)
@@ -192,11 +192,11 @@ class LiveEvaluator:
             over = evaluated_ns is not None and stretch.end_ns <= evaluated_ns
             if over or not case_builder.begun(rule) or stretch.end_ns <= stretch.begin_ns:
                 continue
-            if rule.manner.live == "recent" and stretch.end_ns < now_ns - HOUR_NS:
+            if rule.spec.live == "recent" and stretch.end_ns < now_ns - HOUR_NS:
                 continue  # nothing of it is kept: what was said of it stands
             subject.news |= fresh.touches(subject.target, subject.keys)
             pressing = subject.target in fresh.struck  # something happened to it: nothing rests now
-            news = rule.manner.live != "minutes" and subject.news and (pressing or now_ns >= subject.rests_ns)
+            news = rule.spec.live != "minutes" and subject.news and (pressing or now_ns >= subject.rests_ns)
             waited_ns = now_ns - (subject.named_ns if evaluated_ns is None else evaluated_ns)
             if news or waited_ns >= REJUDGE_AFTER_NS - SLACK_NS:
                 rank = 0 if news and pressing else 1 if news else 2
@@ -207,29 +207,29 @@ class LiveEvaluator:
     def _judge(self, case_builder: CaseBuilder, subject: Subject, now_ns: int) -> None:
         rule, stretch = subject.rule, case_builder.stretch(subject.rule)
         subject.evaluated_ns, subject.news = now_ns, False
-        if rule.manner.live == "recent":
+        if rule.spec.live == "recent":
             stretch = Window(max(stretch.begin_ns, stretch.end_ns - HOUR_NS), stretch.end_ns)
         planned_s = None if case_builder.planned is None else case_builder.planned.duration_s
-        if rule.manner.live == "minutes" and stretch.seconds < earliest_s(rule, planned_s):
+        if rule.spec.live == "minutes" and stretch.seconds < earliest_s(rule, planned_s):
             return
         case = case_builder.case(rule, subject.target, subject.keys, stretch)
-        if rule.manner.live == "minutes" and not subject.alarmed and not _worth_judging(rule, case):
+        if rule.spec.live == "minutes" and not subject.alarmed and not _worth_judging(rule, case):
             subject.written = ()  # nothing to tell; what was said before is old
             return
         before = {(f.metric, f.object): (f, stand) for f, stand in subject.written}
         written = []
         for finding in rule.judge(case):
             key = finding.metric, finding.object
-            if rule.manner.live == "minutes":
+            if rule.spec.live == "minutes":
                 subject.streaks[key] = advanced(subject.streaks.get(key, Streak()), finding)
                 written.append((finding, Stand("minutes", streak=subject.streaks[key])))
-            elif rule.manner.live == "recent":
+            elif rule.spec.live == "recent":
                 part = finding.window.begin_ns > case_builder.window.begin_ns
                 now = finding, Stand("recent", last_hour=part)
                 written.append(lasting(before[key], now) if key in before else now)
             else:
                 written.append((finding, Stand("whole")))
-        if rule.manner.live == "recent":
+        if rule.spec.live == "recent":
             found = {(f.metric, f.object) for f, _ in written}
             gone = [each for key, each in before.items() if key not in found and lasts(each[0])]
             written += gone

@@ -67,10 +67,10 @@ class RunFollower:
     def __init__(self, path: Path, rules: Sequence[Rule], metas: Mapping[str, str]) -> None:
         self.metas = metas
         named = {
-            manner: frozenset(metric for rule in rules if rule.manner.live == manner for metric in rule.metrics)
+            manner: frozenset(metric for rule in rules if rule.spec.live == manner for metric in rule.metrics)
             for manner in ("recent", "minutes", "whole")
         }
-        needed = frozenset[str]() if not any(rule.manner.live != "end" for rule in rules) else _STATES | WHOLE_LOAD
+        needed = frozenset[str]() if not any(rule.spec.live != "end" for rule in rules) else _STATES | WHOLE_LOAD
         self._in_minutes = named["minutes"] | WHOLE_LOAD
         self._in_changes = named["whole"] | needed
         self._in_hour = named["recent"] | self._in_changes
