@@ -94,8 +94,8 @@ class TargetFacts:
 
     ``stated`` are numbers that it stated of itself, by metric name (``system.memory.limit``). ``polling`` are objects
     (``core=2``, "" the total, "*" all) known to poll, each with what says so. The others are only there for rules whose
-    ``spec`` asks: ``fingerprint`` is what it reported of itself as the run began, by section; ``shut`` are the windows in
-    which an interface was administratively down, by its name; ``tenants`` are those who share it.
+    ``spec`` asks: ``fingerprint`` is what it reported of itself as the run began, by section; ``shut`` are the windows
+    in which an interface was administratively down, by its name; ``tenants`` are those who share it.
     """
 
     stated: Mapping[str, float] = field(default_factory=dict)

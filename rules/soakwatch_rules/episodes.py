@@ -10,7 +10,7 @@ from soakwatch_model.case import Case
 from soakwatch_model.event import Event
 from soakwatch_model.event_catalogue import event_kind
 from soakwatch_model.window import Phase, Window
-from soakwatch_rules.load.offered import together
+from soakwatch_rules.load.offered import phases_joined
 
 _STRESS: Final = frozenset({"stress", "spike"})
 _CALM: Final = frozenset({"baseline", "soak", "recovery"})
@@ -37,7 +37,7 @@ def episodes(case: Case, look_ns: int, calm_ns: int) -> tuple[Episode, ...]:
     phase. All episodes share these, so what each leaves behind adds up. After: to the end of a recovery phase that
     follows, else ``look_ns``; never into the next episode, a ramp or a cooldown.
     """
-    phases = together(case.phases)
+    phases = phases_joined(case.phases)
     spans = _phase_spans(phases)
     inside = [window for _, window in spans]
     for event in sorted(case.events, key=lambda e: (e.begin_ns, e.kind)):

@@ -42,9 +42,9 @@ class RuleSpec:
     objects: tuple[str, ...] = ()
 
 
-def wanted(rule: Rule) -> tuple[str, ...]:
-    """The metrics that a rule reads with its parameters: ``metrics``, or fewer if it has a property ``wanted``."""
-    chosen: tuple[str, ...] = getattr(rule, "wanted", rule.metrics)
+def metrics_read(rule: Rule) -> tuple[str, ...]:
+    """The metrics that a rule reads with its parameters: its property ``metrics_read``, else ``metrics``."""
+    chosen: tuple[str, ...] = getattr(rule, "metrics_read", rule.metrics)
     return chosen
 
 

@@ -39,40 +39,40 @@ def silent_all(ledgers: Sequence[Ledger], up: Sequence[Series] = ()) -> tuple[Wi
     (syslog, traps) prove nothing. Sources that probe a peer (icmp, tcp, http) count by their readings ``up``
     (``reach.up``), because a completed poll only shows that they could ask; without readings by their polls.
     """
-    asked = [ledger for ledger in ledgers if ledger.due and _kind(ledger) not in _LISTENING]
-    tried = [ledger for ledger in asked if _kind(ledger) in _TRYING] if up else []
-    asked = [ledger for ledger in asked if ledger not in tried]
-    unasked = reduce(common, [_silent(ledger) for ledger in tried]) if tried else ()
-    if not asked:
-        return reduce(common, [joined([*down(series), *unasked]) for series in up]) if tried else ()
-    quickest = min(ledger.interval_s for ledger in asked)
-    quick = [_silent(ledger) for ledger in asked if ledger.interval_s <= _QUICK * quickest]
+    polled = [ledger for ledger in ledgers if ledger.due and _kind(ledger) not in _LISTENING]
+    tried = [ledger for ledger in polled if _kind(ledger) in _TRYING] if up else []
+    polled = [ledger for ledger in polled if ledger not in tried]
+    unprobed = reduce(common, [_silent(ledger) for ledger in tried]) if tried else ()
+    if not polled:
+        return reduce(common, [joined([*down(series), *unprobed]) for series in up]) if tried else ()
+    quickest = min(ledger.interval_s for ledger in polled)
+    quick = [_silent(ledger) for ledger in polled if ledger.interval_s <= _QUICK * quickest]
     spans = reduce(common, quick)
-    for ledger in asked:
+    for ledger in polled:
         if ledger.interval_s > _QUICK * quickest:
             spans = tuple(left for span in spans for left in _not_taken_back(ledger, span))
     if tried:
-        spans = reduce(common, [joined([*down(series), *unasked]) for series in up], spans)
+        spans = reduce(common, [joined([*down(series), *unprobed]) for series in up], spans)
     return spans
 
 
 def to_the_end(ledgers: Sequence[Ledger], silent: Sequence[Window], window: Window, least_s: float) -> Window | None:
     """The silence of all sources (from ``silent_all``) that lasts to the end of a window in which they had answered
     before; None if there is none of at least ``least_s`` and five polls of the fastest source."""
-    asked = [ledger.interval_s for ledger in ledgers if ledger.due and _kind(ledger) not in _LISTENING]
-    if not asked or not silent:
+    polled = [ledger.interval_s for ledger in ledgers if ledger.due and _kind(ledger) not in _LISTENING]
+    if not polled or not silent:
         return None
     last = Window(silent[-1].begin_ns, min(silent[-1].end_ns, window.end_ns))
-    slack_ns = round(_ENDS * max(asked) * 1e9)
+    slack_ns = round(_ENDS * max(polled) * 1e9)
     if last.begin_ns <= window.begin_ns or last.end_ns + slack_ns < window.end_ns:
         return None
-    return last if last.seconds >= max(least_s, _POLLS * min(asked)) else None
+    return last if last.seconds >= max(least_s, _POLLS * min(polled)) else None
 
 
 def only_tried(ledgers: Sequence[Ledger]) -> bool:
     """Whether a target is only probed from outside (icmp, tcp, http)."""
-    asked = [ledger for ledger in ledgers if ledger.due and _kind(ledger) not in _LISTENING]
-    return bool(asked) and all(_kind(ledger) in _TRYING for ledger in asked)
+    polled = [ledger for ledger in ledgers if ledger.due and _kind(ledger) not in _LISTENING]
+    return bool(polled) and all(_kind(ledger) in _TRYING for ledger in polled)
 
 
 def unheard(ledger: Ledger, up: Sequence[Series]) -> tuple[Window, ...]:

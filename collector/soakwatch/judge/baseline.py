@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from soakwatch.record import SeriesKey
 from soakwatch_model.series import Series
 from soakwatch_model.window import Phase, Window
-from soakwatch_rules.rule import Input, Rule, wanted
+from soakwatch_rules.rule import Input, Rule, metrics_read
 from soakwatch_rules.stats.blocks import MAD
 
 META = "baseline"
@@ -100,7 +100,9 @@ def baseline_of(phases: Iterable[Phase]) -> Window | None:
 
 def metrics_of(rules: Iterable[Rule]) -> tuple[str, ...]:
     """The metrics that rules compare with the baseline."""
-    return tuple(sorted({metric for rule in rules if Input.BASELINE in rule.spec.inputs for metric in wanted(rule)}))
+    return tuple(
+        sorted({metric for rule in rules if Input.BASELINE in rule.spec.inputs for metric in metrics_read(rule)})
+    )
 
 
 def frozen_of(record: Kept, rules: Iterable[Rule]) -> BaselineSnapshot | None:

@@ -40,7 +40,7 @@ from soakwatch_model.tree import Tree, parse_json
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules.load.path_ledger import OF_GENERATORS
 from soakwatch_rules.polling import CORE
-from soakwatch_rules.rule import Input, Rule, wanted
+from soakwatch_rules.rule import Input, Rule, metrics_read
 from soakwatch_rules.traits import Crash, Judges, traits_of
 from soakwatch_rules.wording.words import counted
 
@@ -118,7 +118,7 @@ class CaseBuilder:
         """What a rule judges, one case each: the target and its series."""
         if Input.EARLIER in rule.spec.inputs and not self._earlier:
             return
-        keys = sorted(self._record.keys(wanted(rule)) if wanted(rule) else (), key=_order)
+        keys = sorted(self._record.keys(metrics_read(rule)) if metrics_read(rule) else (), key=_order)
         if rule.spec.objects:
             keys = [key for key in keys if key.object.endswith(rule.spec.objects)]
         for target in sorted(self.roles):

@@ -100,8 +100,8 @@ def moments_of(finding: Finding) -> Moments:
     if traits_of(finding.rule).marks is Marks.WHOLE:
         return moments(())
     longest = _LONG * (finding.window.end_ns - finding.window.begin_ns)
-    unasked = [mark for mark in finding.marks if not mark.planned]
-    ends = ((m.begin_ns, m.begin_ns if m.end_ns is None else m.end_ns) for m in unasked or finding.marks)
+    unplanned = [mark for mark in finding.marks if not mark.planned]
+    ends = ((m.begin_ns, m.begin_ns if m.end_ns is None else m.end_ns) for m in unplanned or finding.marks)
     began_ns = finding.window.begin_ns + slack_of(finding.window.end_ns - finding.window.begin_ns)
     return moments(
         (begin, end if end - begin <= longest else begin)

@@ -101,8 +101,8 @@ def _explained(effect: Finding, cause: Finding, pids: Pids, slack_ns: int, early
 
 
 def _deaths(finding: Finding, pids: Pids) -> Iterator[Death]:
-    unasked = [mark for mark in finding.marks if not mark.planned]
-    for mark in unasked or finding.marks:
+    unplanned = [mark for mark in finding.marks if not mark.planned]
+    for mark in unplanned or finding.marks:
         names, file = _names(finding, mark)
         if mark.victim is not None and mark.victim.pid:
             names |= pids.get((finding.target, mark.victim.pid), frozenset())

@@ -23,8 +23,8 @@ def since_ns(finding: Finding) -> int | None:
         return None if onset.from_first else onset.begin_ns
     if traits_of(finding.rule).marks is Marks.WHOLE:
         return None
-    unasked = [mark for mark in finding.marks if not mark.planned]
-    return min((mark.begin_ns for mark in unasked or finding.marks), default=None)
+    unplanned = [mark for mark in finding.marks if not mark.planned]
+    return min((mark.begin_ns for mark in unplanned or finding.marks), default=None)
 
 
 def until_ns(finding: Finding) -> int | None:

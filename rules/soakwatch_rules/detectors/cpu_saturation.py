@@ -154,8 +154,8 @@ class CpuSaturation(Parameters):
         judged = [s for s in enough if s not in polls]
         tops = list(_tops(judged, max(self.seconds, apart), self.enter))
         stretches = list(_saturated(case, tops, [s for s in cut if s.metric in _DROPS]))
-        asked, unasked = [f for f in stretches if f.planned], [f for f in stretches if not f.planned]
-        worst = max((f.window.seconds for f in unasked), default=0.0)
+        planned, unplanned = [f for f in stretches if f.planned], [f for f in stretches if not f.planned]
+        worst = max((f.window.seconds for f in unplanned), default=0.0)
         finding = replace(
             finding,
             measured=worst,
@@ -164,28 +164,28 @@ class CpuSaturation(Parameters):
             detectable_unit="s",
             doubts=tuple(_doubts(polls, loads, cut)),
             numbers={
-                "stretches": float(len(unasked)),
-                "planned": float(len(asked)),
+                "stretches": float(len(unplanned)),
+                "planned": float(len(planned)),
                 "longest_s": worst,
-                "with_drops": float(sum(bool(f.lost) for f in unasked)),
+                "with_drops": float(sum(bool(f.lost) for f in unplanned)),
                 "polling": float(len(polls)),
                 "highest_mean": max((top.highest for top in tops), default=0.0),
             },
         )
-        return (self._outcome(finding, unasked, asked, judged, polls, apart),)
+        return (self._outcome(finding, unplanned, planned, judged, polls, apart),)
 
     def _outcome(
         self,
         finding: Finding,
-        unasked: list[_Full],
-        asked: list[_Full],
+        unplanned: list[_Full],
+        planned: list[_Full],
         judged: list[Series],
         polls: list[Series],
         apart: float,
     ) -> Finding:
-        lossy = [f for f in unasked if f.lost]
-        if unasked:
-            text = some([f"{moment(f.window.begin_ns)}: {f.mark().text}" for f in lossy or unasked])
+        lossy = [f for f in unplanned if f.lost]
+        if unplanned:
+            text = some([f"{moment(f.window.begin_ns)}: {f.mark().text}" for f in lossy or unplanned])
             outcome = Outcome.FAIL if lossy else Outcome.WARN
             tail = "" if lossy else "; no drops were seen meanwhile"
             return replace(finding, outcome=outcome, reason=f"{text}{tail}")
@@ -206,8 +206,8 @@ class CpuSaturation(Parameters):
             settle = f"poll every {duration(self.seconds)}"
             return replace(finding, reason=reason, why=InconclusiveReason.CADENCE, settle=settle, facts=facts)
         highest = quantity(finding.numbers["highest_mean"], "1")
-        planned = f", {counted(len(asked), 'planned saturation')}" if asked else ""
-        reason = f"not saturated{planned}: highest mean over {duration(self.seconds)} {highest}"
+        aside = f", {counted(len(planned), 'planned saturation')}" if planned else ""
+        reason = f"not saturated{aside}: highest mean over {duration(self.seconds)} {highest}"
         return finding.passes(reason)
 
 

@@ -224,10 +224,10 @@ class CpuSpike(Parameters):
         """Each long plateau as planned, scatter, recurrent, spike, or set aside as unexplained."""
         marks = [mark_of(plateau, series, cover_s) for plateau in seen.long]
         apart = float(np.median(cover_s))
-        asked = [_asked(mark, case, apart) for mark in marks]
+        planned_phases = [_planned_phase(mark, case, apart) for mark in marks]
         habits = CpuHabits(case, series, cover_s, seen)
         plateaus = SortedPlateaus()
-        for plateau, mark, phase in zip(seen.long, marks, asked, strict=True):
+        for plateau, mark, phase in zip(seen.long, marks, planned_phases, strict=True):
             if phase is not None:
                 plateaus.planned.append(replace(mark, text=f"{mark.text} (planned: phase {phase})", planned=True))
             elif not plateau.spike and plateau.scatter:
@@ -370,7 +370,7 @@ class CpuSpike(Parameters):
             replace(mark, text=f"surge: {mark.text}")
             for mark in rises
             if not any(m.begin_ns <= (mark.end_ns or 0) and mark.begin_ns <= (m.end_ns or 0) for m in marks)
-            and _asked(mark, case, apart) is None
+            and _planned_phase(mark, case, apart) is None
             and not _begins(mark, case, apart)
         ]
 
@@ -395,7 +395,7 @@ def _baseline(case: Case, series: Series, apart_s: float) -> Level | None:
     return None
 
 
-def _asked(mark: Mark, case: Case, apart: float) -> str | None:
+def _planned_phase(mark: Mark, case: Case, apart: float) -> str | None:
     slack, end = round((_PLANNED_SLACK_S + apart) * 1e9), mark.end_ns or mark.begin_ns
     for phase in case.phases:
         inside = phase.window.begin_ns - slack <= mark.begin_ns and end <= phase.window.end_ns + slack

@@ -16,8 +16,8 @@ from soakwatch_model.series import Series
 from soakwatch_model.window import Phase
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.load.account import LoadAccount
-from soakwatch_rules.load.offered import OVERLOADS, own_loss, parts
-from soakwatch_rules.load.spared import not_of_the_test
+from soakwatch_rules.load.background_drops import why_not_test_traffic
+from soakwatch_rules.load.offered import OVERLOADS, own_loss, windows_by_phase
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import spacing, unseen
@@ -134,11 +134,11 @@ class Drops(Parameters):
             return finding.undecided(reason, InconclusiveReason.TOO_FEW, "needs 2 samples")
         load = LoadAccount.of(case.load).into(PACKETS)
         taken = steps(series)
-        asked = _asked(taken, case)
-        cut = parts(case)
-        every = _account(cut, taken, asked, load)
+        overloaded = _in_overload(taken, case)
+        cut = windows_by_phase(case)
+        every = _account(cut, taken, overloaded, load)
         judged = [part for part in every if part.phase.name not in OVERLOADS]
-        planned = float(np.nansum(taken.count[asked]))
+        planned = float(np.nansum(taken.count[overloaded]))
         dropped, offered = (sum(getattr(p, field) for p in judged) for field in ("dropped", "offered"))
         seconds, again = sum(p.seconds for p in judged), restarts(series)
         known = offered > 0
@@ -160,10 +160,10 @@ class Drops(Parameters):
                 "restarts": float(again),
             }
             | _by_phase(every),
-            marks=_marks(taken, asked),
+            marks=_marks(taken, overloaded),
             doubts=tuple(_doubts(taken, again, planned, series, load)),
         )
-        of_others = not_of_the_test(case, taken, ~asked) if self.ratio == 0 and dropped > 0 else ""
+        of_others = why_not_test_traffic(case, taken, ~overloaded) if self.ratio == 0 and dropped > 0 else ""
         result = self._conclude(case, finding, series, judged, (dropped, offered, seconds), of_others)
         own = own_loss(case.load) or 0.0
         unexplained = series.metric not in _BROKEN or any(p.dropped > own * p.offered for p in judged)
@@ -236,20 +236,20 @@ class Drops(Parameters):
         return finding.passes(f"none dropped in {duration(seconds)}{within}{text}")
 
 
-def _asked(taken: Steps, case: Case) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _in_overload(taken: Steps, case: Case) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """Which steps of the counter touch a stress or spike phase, extended by 5 s at each end."""
-    asked = np.zeros(taken.count.size, dtype=bool)
+    overloaded = np.zeros(taken.count.size, dtype=bool)
     for phase in case.phases:
         if phase.name in OVERLOADS:
             begin_ns, end_ns = phase.window.begin_ns - _SLACK_NS, phase.window.end_ns + _SLACK_NS
-            asked |= (taken.end_ns > begin_ns) & (taken.begin_ns < end_ns)
-    return asked
+            overloaded |= (taken.end_ns > begin_ns) & (taken.begin_ns < end_ns)
+    return overloaded
 
 
 def _account(
     cut: Sequence[Phase],
     taken: Steps,
-    asked: np.ndarray[tuple[int], np.dtype[np.bool_]],
+    overloaded: np.ndarray[tuple[int], np.dtype[np.bool_]],
     load: tuple[Series, ...],
 ) -> list[_Part]:
     result = []
@@ -259,7 +259,7 @@ def _account(
     for phase, sent in zip(cut, offered, strict=True):
         begin_ns, end_ns = phase.window.begin_ns, phase.window.end_ns
         first, last = np.searchsorted(taken.end_ns, [begin_ns, end_ns], side="right")
-        own = known[first:last] & (asked[first:last] == (phase.name in OVERLOADS))
+        own = known[first:last] & (overloaded[first:last] == (phase.name in OVERLOADS))
         dropped = float(taken.count[first:last][own].sum())
         here = slice(first, int(np.searchsorted(taken.begin_ns, end_ns)))  # with the step that reaches over its end
         covered = np.minimum(taken.end_ns[here], end_ns) - np.maximum(taken.begin_ns[here], begin_ns)
@@ -304,13 +304,13 @@ def _by_phase(every: Sequence[_Part]) -> dict[str, float]:
     return numbers
 
 
-def _marks(taken: Steps, asked: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> tuple[Mark, ...]:
+def _marks(taken: Steps, overloaded: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> tuple[Mark, ...]:
     """The first 20 stretches in which the counter rose, each from the reading before its first rise to its last."""
     rose = np.append(False, np.append(np.nan_to_num(taken.count) > 0, False))
     begins, ends = np.flatnonzero(rose[1:] & ~rose[:-1]), np.flatnonzero(~rose[1:] & rose[:-1])
     result = []
     for begin, end in list(zip(begins.tolist(), ends.tolist(), strict=True))[:_MARKS]:
-        planned = bool(asked[begin:end].any())
+        planned = bool(overloaded[begin:end].any())
         how = " (planned overload)" if planned else ""
         text = f"{whole(float(taken.count[begin:end].sum()))} lost{how}"
         result.append(Mark(int(taken.begin_ns[begin]), int(taken.end_ns[end - 1]), text, planned=planned))

@@ -38,7 +38,7 @@ from soakwatch_model.window import Window
 from soakwatch_rules.draft import absent, draft, faults
 from soakwatch_rules.load.account import KINDS
 from soakwatch_rules.load.forwarding import Forwarding, lost_share
-from soakwatch_rules.load.offered import own_loss, parts
+from soakwatch_rules.load.offered import own_loss, windows_by_phase
 from soakwatch_rules.load.throughput import curve
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
@@ -259,7 +259,7 @@ class GeneratorHealth(Parameters):
                 did = next([_in_bits(own[m]) for m in metrics if m in own] for metrics in ways if metrics[0] in own)
                 waits = [s for s in kept if s.metric in _WAITS] if word == REQUESTS else None
                 awake = _awake(own[command], own.get("load.sending"), case)
-                pieces = [shortfall(awake, did, p.window, p.name, waits) for p in parts(case)]
+                pieces = [shortfall(awake, did, p.window, p.name, waits) for p in windows_by_phase(case)]
                 off = [x for x in pieces if x is not None and self._is_off(x)]
                 whole = shortfall(awake, did, case.window, "", waits)
                 if off:
@@ -276,7 +276,7 @@ class GeneratorHealth(Parameters):
             did = next(([own[m] for m in metrics if m in own] for metrics in _REQUESTS if metrics[0] in own), None)
             if "load.offered.rate" not in own or did is None:
                 continue
-            for phase in parts(case):
+            for phase in windows_by_phase(case):
                 compared = shortfall(own["load.offered.rate"], did, phase.window, phase.name)
                 if compared is not None and self._is_off(compared) and compared.ratio < 1:
                     where = f" in the phase {compared.phase}" if compared.phase else ""
@@ -312,9 +312,9 @@ class GeneratorHealth(Parameters):
             return None
         share = min(1e6, max(0.0, most / stated))
         left = min(1.0, 1 - share)
-        asked = "was commanded" if reported.metric == command else "ran at"
+        verb = "was commanded" if reported.metric == command else "ran at"
         text = (
-            f"the generator {asked} {quantity(share, '1')} of its calibrated ceiling ({quantity(most, unit)} of "
+            f"the generator {verb} {quantity(share, '1')} of its calibrated ceiling ({quantity(most, unit)} of "
             f"{quantity(stated, unit)}): {quantity(left, '1')} headroom"
         )
         return _Part("headroom", left < self.headroom * (1 - 1e-9), text, left=left)
@@ -389,8 +389,8 @@ def _stood(case: Case, kept: list[Series]) -> Iterator[_Part]:
     """A fault for each phase in which it had to send, its level was not 0, and nothing that it reports moved."""
     reported = [s for s in kept if (flow := BY_NAME[s.metric].flow) is not None and flow.side in {SENT, BACK, FAILED}]
     level = next((s for s in kept if s.metric == _LEVEL), None)
-    asked = [p for p in parts(case) if p.name in _ASKED or not case.phases]
-    for phase in asked:
+    commanded_phases = [p for p in windows_by_phase(case) if p.name in _ASKED or not case.phases]
+    for phase in commanded_phases:
         window = phase.window
         here = [s for s in (s.between(window.begin_ns, window.end_ns) for s in reported) if len(s) > 1]
         wanted = None if level is None else level.between(window.begin_ns, window.end_ns)

@@ -158,14 +158,14 @@ class Hang(Parameters):
         silent, pinned = silent_all(case.ledgers, [s for s in cut if s.metric == _UP]), self._pinned(cpu)
         stops = self._dead(case, silent, list(self._stops(silent, pinned, stood)))
         planned = [e for e in case.events if e.expect and not e.expect.keys() <= _OF_PROCESSES]
-        asked = [s for s in stops if _announced(planned, s)]
+        announced = [s for s in stops if _announced(planned, s)]
         with np.errstate(over="ignore", invalid="ignore"):  # absurd boot times may overflow
             witnesses = reboots_in(best)
         booted = [*witnesses, *(witnessed(e, "event", "") for e in case.events if e.kind == "reboot" and not e.expect)]
-        gone = [s for s in stops if s not in asked and not s.last and _rebooted(booted, s.window)]
-        left = [s for s in stops if s not in asked and s not in gone]
+        gone = [s for s in stops if s not in announced and not s.last and _rebooted(booted, s.window)]
+        left = [s for s in stops if s not in announced and s not in gone]
         got, due = sum(x.got for x in polled), sum(x.due for x in polled)
-        doubts = list(_doubts(case, flow, silent, stood, gone, asked))
+        doubts = list(_doubts(case, flow, silent, stood, gone, announced))
         longest = max((s.stood_s or 0.0 for s in left), default=0.0)
         finding = replace(
             draft(self, case),
@@ -181,7 +181,7 @@ class Hang(Parameters):
                 "silent_s": sum(s.seconds for s in silent),
                 "pinned_s": sum(s.seconds for s in pinned),
                 "stood_s": sum(s.seconds for s in stood or ()),
-                "planned": float(len(asked)),
+                "planned": float(len(announced)),
                 "reboots": float(len(gone)),
             },
             doubts=tuple(doubts),
@@ -319,7 +319,7 @@ def _doubts(
     silent: tuple[Window, ...],
     stood: tuple[Window, ...] | None,
     gone: list[_Stop],
-    asked: list[_Stop],
+    announced: list[_Stop],
 ) -> Iterator[str]:
     if flow is None:
         yield "received traffic is not known: a hang shows only as silence"
@@ -332,8 +332,8 @@ def _doubts(
         yield f"no forwarding for {duration(answering_s)} while management answered"
     if gone:
         yield f"{counted(len(gone), 'stop')} with a reboot not counted"
-    if asked:
-        yield f"{counted(len(asked), 'stop')} during a planned event not counted"
+    if announced:
+        yield f"{counted(len(announced), 'stop')} during a planned event not counted"
 
 
 TRAITS: Final = Traits(

@@ -82,9 +82,7 @@ class KernelFault(Parameters):
     metrics: ClassVar[tuple[str, ...]] = (_COUNTER, "process.pid", "process.up")
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
-    spec: ClassVar[RuleSpec] = RuleSpec(
-        "two samples of the kernel log, from start to end of the window", live="whole"
-    )
+    spec: ClassVar[RuleSpec] = RuleSpec("two samples of the kernel log, from start to end of the window", live="whole")
 
     allowed: float = parameter(0.0, "{fault}", "allowed faults of the device itself", "a soak should have none")
 

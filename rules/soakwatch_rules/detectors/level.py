@@ -142,10 +142,10 @@ class Level(Parameters):
     latency: float = parameter(0.0, "s", "limit of the 99th percentile of the load's latency; 0 = none")
 
     @property
-    def wanted(self) -> tuple[str, ...]:
+    def metrics_read(self) -> tuple[str, ...]:
         """The metrics that have a limit; the others need not be read."""
-        asked = [_LIMITS[name] for name, value in self._limits() if value and name != "latency"]
-        return tuple(metric for limited in asked for metric in (limited.metric, limited.other) if metric)
+        limits = [_LIMITS[name] for name, value in self._limits() if value and name != "latency"]
+        return tuple(metric for limited in limits for metric in (limited.metric, limited.other) if metric)
 
     def definition(self) -> str:
         texts = [f"{name} {value:g}" for name, value in self._limits() if value]

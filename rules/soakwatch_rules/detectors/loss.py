@@ -19,26 +19,26 @@ from soakwatch_model.window import Window
 from soakwatch_rules.draft import draft
 from soakwatch_rules.load.loss_account import (
     SIGMAS,
-    Seen,
+    LossEvidence,
     Share,
     Standstill,
     chance_of,
+    in_announced_events,
     interval_of,
+    intervals_of,
     judged_phases,
-    left_out,
     lost_words,
-    nothing_came,
     overload_spans,
     percent,
     provably_worse,
     rate_is_count,
-    readings_of,
     share_of,
+    standstill_words,
+    subject_name,
     touching,
-    whose,
 )
 from soakwatch_rules.load.loss_blame import blamed
-from soakwatch_rules.load.offered import together
+from soakwatch_rules.load.offered import phases_joined
 from soakwatch_rules.load.offers import PINGS, Offer, offers
 from soakwatch_rules.load.path_ledger import DROPPED, PORTS
 from soakwatch_rules.load.throughput import Curve
@@ -189,9 +189,9 @@ class Loss(Parameters):
     # --- what is found of one kind -----------------------------------------------------------------------------
 
     def _of(self, case: Case, kind: str, group: Sequence[Offer]) -> Finding:
-        seen, limit = Seen(), self._limit(kind)
+        seen, limit = LossEvidence(), self._limit(kind)
         for offer in group:
-            bare = Seen(readings=len(offer.series.finite()))
+            bare = LossEvidence(readings=len(offer.series.finite()))
             with np.errstate(all="ignore"):
                 self._examine(case, offer, bare)
             seen.stops += bare.stops
@@ -233,23 +233,23 @@ class Loss(Parameters):
         over = [x for x in seen.shares if self._over(kind, x, limit) or provably_worse(x, seen.base)]
         return blamed(case, result, seen, over, limit)
 
-    def _examine(self, case: Case, offer: Offer, seen: Seen) -> None:
-        begins, ends = readings_of(offer)
+    def _examine(self, case: Case, offer: Offer, seen: LossEvidence) -> None:
+        begins, ends = intervals_of(offer)
         if not begins.size:
             return
-        out, over = left_out(case, begins, ends), touching(overload_spans(case), begins, ends)
+        out, over = in_announced_events(case, begins, ends), touching(overload_spans(case), begins, ends)
         if offer.bins is not None:
             self._examine_bins(case, offer, offer.bins, out, over, seen)
         elif offer.rate is not None:
             self._examine_rate(case, offer, offer.rate, out | over, seen)
         if offer.open is not None:
             self._examine_open(case, offer, offer.open, ~out & ~over, seen)
-        last = together(case.phases)[-1:]
+        last = phases_joined(case.phases)[-1:]
         until = min((p.window.begin_ns for p in last if p.name in _ENDING), default=case.window.end_ns)
         if until > case.window.begin_ns:
             self._look_at_ends(case, offer, until, seen)
 
-    def _look_at_ends(self, case: Case, offer: Offer, until_ns: int, seen: Seen) -> None:
+    def _look_at_ends(self, case: Case, offer: Offer, until_ns: int, seen: LossEvidence) -> None:
         """Whether the readings reach from start to end; a generator that reports only while sending may miss the
         baseline."""
         times = offer.series.finite().time_ns
@@ -258,13 +258,15 @@ class Loss(Parameters):
             return
         begin_ns = case.window.begin_ns
         seen.blind = unseen(times, Window(begin_ns, until_ns))
-        rest = [p.window for p in together(case.phases)[:1] if p.name in _RESTING and p.window.begin_ns <= begin_ns]
+        rest = [
+            p.window for p in phases_joined(case.phases)[:1] if p.name in _RESTING and p.window.begin_ns <= begin_ns
+        ]
         if seen.blind and rest and rest[0].end_ns < until_ns and offer.kind != PINGS:
             seen.blind = unseen(times, Window(rest[0].end_ns, until_ns))
             seen.rested = moment(int(times[0]))
 
     def _examine_bins(
-        self, case: Case, offer: Offer, bins: Bins, out: NDArray[np.bool_], over: NDArray[np.bool_], seen: Seen
+        self, case: Case, offer: Offer, bins: Bins, out: NDArray[np.bool_], over: NDArray[np.bool_], seen: LossEvidence
     ) -> None:
         known = np.isfinite(bins.sent) & np.isfinite(bins.lost)
         if offer.ratio:
@@ -305,7 +307,9 @@ class Loss(Parameters):
                 continue
             seen.stops.append(Standstill(stop, Window(stop.begin_ns, stop.end_ns), offer))
 
-    def _examine_open(self, case: Case, offer: Offer, bins: Bins, counted: NDArray[np.bool_], seen: Seen) -> None:
+    def _examine_open(
+        self, case: Case, offer: Offer, bins: Bins, counted: NDArray[np.bool_], seen: LossEvidence
+    ) -> None:
         """The phases in which too much is missing of what may not have been sent, or need not come back."""
         counted = counted & np.isfinite(bins.sent) & np.isfinite(bins.lost)
         if offer.on is not None:
@@ -316,7 +320,7 @@ class Loss(Parameters):
             if share is not None and self._over(offer.kind, share, self._limit(offer.kind)):
                 seen.open.append((share, offer))
 
-    def _examine_rate(self, case: Case, offer: Offer, rate: Curve, out: NDArray[np.bool_], seen: Seen) -> None:
+    def _examine_rate(self, case: Case, offer: Offer, rate: Curve, out: NDArray[np.bool_], seen: LossEvidence) -> None:
         """Stops of a rate for which only what came back is known: it is compared with its own level in each phase."""
         counts = rate_is_count(offer)
         level = 0.0
@@ -335,7 +339,7 @@ class Loss(Parameters):
                 self._add_stop(case, offer, rate, stop, seen)
             level = max(level, float(np.median(value[value > 0])) if bool((value > 0).any()) else 0.0)
 
-    def _add_stop(self, case: Case, offer: Offer, rate: Curve, stop: Stop, seen: Seen) -> None:
+    def _add_stop(self, case: Case, offer: Offer, rate: Curve, stop: Stop, seen: LossEvidence) -> None:
         inside = (rate.begin_ns >= stop.begin_ns) & (rate.end_ns <= stop.end_ns)
         reported = np.empty(0) if offer.on is None else offer.on[inside]
         rests, works = int(np.count_nonzero(reported == 0)), int(np.count_nonzero(reported == 1))
@@ -349,7 +353,7 @@ class Loss(Parameters):
         unsure, ended = "", False
         if not works:
             apart_ns = round(2 * offer.apart_s * 1e9)
-            near = [p.name for p in together(case.phases) if abs(stop.begin_ns - p.window.begin_ns) <= apart_ns]
+            near = [p.name for p in phases_joined(case.phases) if abs(stop.begin_ns - p.window.begin_ns) <= apart_ns]
             begun = [name for name in near if stop.begin_ns - case.window.begin_ns > apart_ns]
             if _CHANGING & set(begun):
                 return  # the load was turned off with the phase
@@ -365,7 +369,7 @@ class Loss(Parameters):
 
     # --- what is said ------------------------------------------------------------------------------------------
 
-    def _measured(self, finding: Finding, kind: str, seen: Seen) -> Finding:
+    def _measured(self, finding: Finding, kind: str, seen: LossEvidence) -> Finding:
         sent, lost = (sum(getattr(x, name) for x in seen.shares) for name in ("sent", "lost"))
         numbers = {
             "stops": float(sum(not s.unsure for s in seen.stops)),
@@ -390,8 +394,8 @@ class Loss(Parameters):
         good = {name: value for name, value in numbers.items() if math.isfinite(value)}
         return replace(finding, numbers=good, marks=tuple(marks[:_MARKS]), facts=(_lost(kind, numbers, seen),))
 
-    def _conclude(self, kind: str, finding: Finding, seen: Seen, limit: float) -> Finding:
-        who = f"{whose(finding.object)}: " if finding.object else ""
+    def _conclude(self, kind: str, finding: Finding, seen: LossEvidence, limit: float) -> Finding:
+        who = f"{subject_name(finding.object)}: " if finding.object else ""
         sure = [s for s in seen.stops if not s.unsure]
         over = [x for x in seen.shares if self._over(kind, x, limit)]
         worse = [x for x in seen.shares if x not in over and limit <= _default(kind) and provably_worse(x, seen.base)]
@@ -400,7 +404,7 @@ class Loss(Parameters):
             sure.sort(key=lambda s: (s.stop.blurred, s.window.begin_ns))
             first = "; ".join(dict.fromkeys(s.text for s in sure[:3]))
             first += f" and {len(sure) - 3} more" if len(sure) > 3 else ""
-            reported.append(first if sure[0].stop.blurred else f"{nothing_came(kind)} {first}")
+            reported.append(first if sure[0].stop.blurred else f"{standstill_words(kind)} {first}")
         marks = finding.marks
         reported += [
             f"{lost_words(kind, x)}; allowed {percent(limit)}" for x in sorted(over, key=lambda x: -x.share)[:2]
@@ -426,13 +430,13 @@ class Loss(Parameters):
             return finding.undecided(reason, InconclusiveReason.NO_REFERENCE, settle)
         return self._quiet(kind, finding, seen, limit, who)
 
-    def _left_open(self, finding: Finding, seen: Seen, limit: float, who: str) -> Finding | None:
+    def _left_open(self, finding: Finding, seen: LossEvidence, limit: float, who: str) -> Finding | None:
         """The finding if much is missing and it is unknown whether it was lost; None if little is."""
         # The generator's own count of lost packets accounts for what was sent, not for what was commanded.
-        asked = [x for x in seen.open if seen.ratio is None or x[1].missing != "sent"]
-        if not asked:
+        unexplained = [x for x in seen.open if seen.ratio is None or x[1].missing != "sent"]
+        if not unexplained:
             return None
-        part, offer = max(asked, key=lambda x: x[0].share)
+        part, offer = max(unexplained, key=lambda x: x[0].share)
         where = f" in phase {part.phase.name}" if part.phase.name else ""
         much = f"{who}{percent(part.share)} of {part.sent:,.0f} {offer.what}"
         sure = part.lost - SIGMAS * part.error >= _MUCH_OPEN * part.sent
@@ -459,7 +463,7 @@ class Loss(Parameters):
             return None
         return finding.undecided(reason, InconclusiveReason.NO_REFERENCE, settle)
 
-    def _quiet(self, kind: str, finding: Finding, seen: Seen, limit: float, who: str) -> Finding:
+    def _quiet(self, kind: str, finding: Finding, seen: LossEvidence, limit: float, who: str) -> Finding:
         """The finding if nothing is above a limit."""
         if seen.readings < 2:
             reason = f"{who}{counted(seen.readings, 'sample')}; 2 needed"
@@ -502,7 +506,7 @@ def _default(kind: str) -> float:
 
 
 def _losing(
-    bins: Bins, late: NDArray[np.float64], counted: NDArray[np.bool_], limit: float, seen: Seen
+    bins: Bins, late: NDArray[np.float64], counted: NDArray[np.bool_], limit: float, seen: LossEvidence
 ) -> list[tuple[Window, float]]:
     """The stretches in which more was lost than is allowed and than twice the baseline's share, with how much."""
     usual = 0.0 if seen.base is None else 2.0 * seen.base.share
@@ -531,7 +535,7 @@ def _marks_of(losing: Sequence[tuple[Window, float]], phases: Sequence[Window], 
         yield Mark(span.begin_ns, span.end_ns, f"{lost:,.0f} {kind} lost")
 
 
-def _lost(kind: str, numbers: Mapping[str, float], seen: Seen) -> Lost:
+def _lost(kind: str, numbers: Mapping[str, float], seen: LossEvidence) -> Lost:
     """The amount lost, if what was sent is known, and the number of stops."""
     return Lost(round(numbers["stops"]), count=None if seen.ratio is None else numbers.get("lost"), what=kind)
 

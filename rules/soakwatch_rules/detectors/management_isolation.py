@@ -202,17 +202,17 @@ class ManagementIsolation(Parameters):
             values_in(own["reach.round_trip"], spans) if "reach.round_trip" in own else np.empty(0)
             for spans in (under.high, under.low)
         ]
-        asked = [requests(own, spans) for spans in (under.high, under.low)]
+        probes = [requests(own, spans) for spans in (under.high, under.low)]
         borrowed = {} if under.low else {m: s for m in own if (s := imported_baseline(case, own[m])) is not None}
         if borrowed:
             whole = (Window(min(int(s.time_ns[0]) for s in borrowed.values()), case.window.begin_ns),)
             trips[1] = values_in(borrowed["reach.round_trip"], whole) if "reach.round_trip" in borrowed else trips[1]
-            asked[1] = requests(borrowed, whole)
+            probes[1] = requests(borrowed, whole)
         missing = common(under.high, cut_with_own(own.get(UP), cut))
-        total = asked[0]
+        total = probes[0]
         if missing:
-            asked[0] = requests(own, without(under.high, missing))
-        (sent, lost), (calm_sent, calm_lost) = asked
+            probes[0] = requests(own, without(under.high, missing))
+        (sent, lost), (calm_sent, calm_lost) = probes
         about = max(own.values(), key=len)
         finding = replace(draft(self, case, about), unit="s", limit=self.latency, metric="reach.round_trip")
         name = peer_name(peer)
@@ -260,10 +260,10 @@ class ManagementIsolation(Parameters):
         name: str,
         under: Pressure,
         trip: tuple[float | None, float | None],
-        asked: tuple[float, float, float | None],
+        probes: tuple[float, float, float | None],
     ) -> Finding:
         late, calm = trip
-        sent, lost, usual = asked
+        sent, lost, usual = probes
         reported = []
         if late is not None:
             before = f" ({duration(calm)} under low load)" if calm is not None else ""

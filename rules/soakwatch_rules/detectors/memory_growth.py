@@ -320,8 +320,8 @@ def _explained(case: Case, series: Series, rise: Rise) -> bool:
     slack_ns = min(slack_ns, round(_SLACK * case.window.seconds * 1e9))
     if explanations(case, series, rise.half_ns, slack_ns, _CHANGED, 2 * _EXPLAINS_S):
         return True
-    asked = (load_around(load, rise.half_ns, slack_ns, 2 * _EXPLAINS_S) for load in LoadAccount.of(case.load).demand())
-    return any(None not in {a, b} and (b or 0.0) > (1 + _CHANGED) * (a or 0.0) for a, b in asked)
+    loads = (load_around(load, rise.half_ns, slack_ns, 2 * _EXPLAINS_S) for load in LoadAccount.of(case.load).demand())
+    return any(None not in {a, b} and (b or 0.0) > (1 + _CHANGED) * (a or 0.0) for a, b in loads)
 
 
 def _after(life: Life, seconds: float) -> Life | None:

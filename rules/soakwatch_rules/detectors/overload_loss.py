@@ -19,7 +19,7 @@ from soakwatch_model.series import Series
 from soakwatch_model.window import Phase
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.load.account import LoadAccount
-from soakwatch_rules.load.offered import OVERLOADS, overloads, own_loss, parts
+from soakwatch_rules.load.offered import OVERLOADS, overloads, own_loss, windows_by_phase
 from soakwatch_rules.load.path_ledger import BEHIND, DROPPED, PORTS, PathLedger, Ports
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import Input, RuleSpec
@@ -268,7 +268,7 @@ class OverloadLoss(Parameters):
     def _shown(self, case: Case, flow: _Flow, bin_s: float) -> Capacity | None:
         """The capacity as the other phases show it."""
         rows = []
-        for i, part in enumerate(cut := parts(case)):
+        for i, part in enumerate(cut := windows_by_phase(case)):
             if part.name not in OVERLOADS:
                 begin_ns, end_ns, bin_ns = part.window.begin_ns, part.window.end_ns, round(bin_s * 1e9)
                 if i and cut[i - 1].name in OVERLOADS:
@@ -380,7 +380,7 @@ def _flow(load: tuple[Series, ...]) -> _Flow | None:
     account = LoadAccount.of(load)
     if packets := account.pair(PACKETS):
         return _Flow(packets.into, packets.back, "{packet}")
-    asked = account.asked()
+    asked = account.request_counters()
     return _Flow(asked, account.back(REQUESTS), "{request}") if asked else None
 
 

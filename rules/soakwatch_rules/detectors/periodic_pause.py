@@ -14,9 +14,9 @@ from soakwatch_model.fact import Repeated
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, MarkKind, Outcome
 from soakwatch_model.roles import DUT
 from soakwatch_rules.draft import absent, draft, half_unread
-from soakwatch_rules.load.asked import NOTHING, Asked, Demand
-from soakwatch_rules.load.offered import OVERLOADS, parts
-from soakwatch_rules.load.pauses import Pause, beat_of, beat_text, moments, number_and_length, since
+from soakwatch_rules.load.demand import NOTHING, Demand, LoadMeanwhile
+from soakwatch_rules.load.offered import OVERLOADS, windows_by_phase
+from soakwatch_rules.load.pauses import Pause, moments, number_and_length, rhythm_of, rhythm_text, seconds_since_first
 from soakwatch_rules.load.throughput import Curve, Flow, curve, flows
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
@@ -82,7 +82,7 @@ class PeriodicPause(Parameters):
     of kind pause (a garbage collector's log) are judged likewise for each object; silences of a source only if they
     are periodic, which warns.
 
-    Load (``load.asked``): a dip is no pause if the generator was set to send less meanwhile, in whatever unit it
+    Load (``load.demand``): a dip is no pause if the generator was set to send less meanwhile, in whatever unit it
     reports that (rates, bits, level, users), or if it sent fewer packets that wait for no answer and all of them came
     back. If neither is known only a stop can fail, since a daily load dips by itself: a depth of at least 80 %, or one
     or two dips of 45 % in the whole run with all else at most a third as deep (half a minute in readings of a minute).
@@ -229,10 +229,10 @@ class PeriodicPause(Parameters):
     ) -> _Seen | None:
         pauses: list[Pause] = []
         depths: list[float] = []
-        asked, shallow = _asked(case), 0.0  # the planned events; the deepest reading that is no dip
+        planned_events, shallow = _planned_events(case), 0.0  # the planned events; the deepest reading that is no dip
         readings, deepest, widest, ends, still, quiet = 0, 0.0, 0.0, 0, 0, 0
-        less = {Asked.SET_TO_LESS: 0, Asked.SENT_LESS: 0}
-        for part in parts(case):
+        less = {LoadMeanwhile.SET_TO_LESS: 0, LoadMeanwhile.SENT_LESS: 0}
+        for part in windows_by_phase(case):
             if part.name in OVERLOADS or (part.name in _CHANGING and not commanded):
                 continue
             low = int(np.searchsorted(shown.begin_ns, part.window.begin_ns))
@@ -265,11 +265,11 @@ class PeriodicPause(Parameters):
                 begin_ns, end_ns = int(shown.begin_ns[low + dip.open]), int(shown.end_ns[low + dip.close - 1])
                 left = 1 - float(np.mean(below[dip.open : dip.close]))
                 why = demand.during(begin_ns, end_ns, left, min(deep, 1 - STILL))
-                if why in less and not (commanded and why is Asked.SET_TO_LESS):
+                if why in less and not (commanded and why is LoadMeanwhile.SET_TO_LESS):
                     less[why] += 1
                     continue
-                sure = commanded or why is Asked.AS_MUCH or dip.depth >= 1 - NOTHING
-                pauses.append(Pause(begin_ns, end_ns, dip.lost_s, _planned(asked, begin_ns, end_ns), sure))
+                sure = commanded or why is LoadMeanwhile.AS_MUCH or dip.depth >= 1 - NOTHING
+                pauses.append(Pause(begin_ns, end_ns, dip.lost_s, _planned(planned_events, begin_ns, end_ns), sure))
                 depths.append(dip.depth)
                 quiet += demand.sent_less(begin_ns, end_ns, deep)
         if not readings:
@@ -280,10 +280,12 @@ class PeriodicPause(Parameters):
 
     def _log(self, case: Case, object_name: str) -> Finding:
         own = [e for e in case.events if e.kind == "pause" and (e.target, e.object) == (case.target, object_name)]
-        pauses, asked = [], _asked(case)
+        pauses, planned_events = [], _planned_events(case)
         for e in sorted(own, key=lambda e: e.begin_ns):
             end_ns = max(e.begin_ns, e.end_ns if e.end_ns is not None else e.begin_ns)
-            pauses.append(Pause(e.begin_ns, end_ns, (end_ns - e.begin_ns) * 1e-9, _planned(asked, e.begin_ns, end_ns)))
+            pauses.append(
+                Pause(e.begin_ns, end_ns, (end_ns - e.begin_ns) * 1e-9, _planned(planned_events, e.begin_ns, end_ns))
+            )
         finding = replace(draft(self, case), object=object_name, samples=len(own), unit="s", limit=self.longest)
         return self._conclude(case, finding, pauses, 0.0, {}, "logged ")
 
@@ -291,7 +293,7 @@ class PeriodicPause(Parameters):
         result = []
         for ledger in case.ledgers:
             positions = [s.window.begin_ns for s in ledger.silences]
-            beat = rhythm(since(positions))
+            beat = rhythm(seconds_since_first(positions))
             if beat is None or not beat.periodic:
                 continue
             marks = tuple(
@@ -310,7 +312,7 @@ class PeriodicPause(Parameters):
                     measured=longest,
                     limit=self.longest,
                     marks=marks[:_MARKS],
-                    reason=f"{ledger.source} fell silent {counted(len(positions), 'time')}, {beat_text(beat)}, "
+                    reason=f"{ledger.source} fell silent {counted(len(positions), 'time')}, {rhythm_text(beat)}, "
                     f"for up to {duration(longest)}; this concerns management, not traffic",
                     numbers={"pauses": float(len(positions)), "period_s": beat.period_s, "spread": beat.spread},
                 )
@@ -337,8 +339,8 @@ class PeriodicPause(Parameters):
         }
         slack = min(_SLACK * numbers.get("sigma", 0.0) * apart, _MOST_SLACK * self.repeated)
         long = [p for p in counting if p.lost_s >= self.repeated - slack]
-        beat = beat_of(counting, apart)
-        steady = beat if len(long) == len(counting) else beat_of(long, apart)
+        beat = rhythm_of(counting, apart)
+        steady = beat if len(long) == len(counting) else rhythm_of(long, apart)
         which = "" if beat else f", {counted(len(long), 'pause')} of {duration(self.repeated)} or longer"
         beat = beat or steady
         if beat is not None:
@@ -370,7 +372,7 @@ class PeriodicPause(Parameters):
             return finding.passes(f"no {kind}pause{more}")
         reason = number_and_length(counting, kind)
         if beat is not None:
-            reason += f"{which}, {beat_text(beat)}"
+            reason += f"{which}, {rhythm_text(beat)}"
         reason += moments(counting)
         said = max((p.lost_s for p in counting if p.sure), default=0.0) >= self.longest
         if said:
@@ -422,7 +424,7 @@ def _planned(planned: list[Event], begin_ns: int, end_ns: int) -> bool:
     return False
 
 
-def _asked(case: Case) -> list[Event]:
+def _planned_events(case: Case) -> list[Event]:
     """The planned events of the target."""
     return [event for event in case.events if event.expect and event.target in {"", case.target}]
 

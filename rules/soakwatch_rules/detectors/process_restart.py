@@ -246,8 +246,8 @@ def _last_exit(incident: Incident, gone_ns: int | None, slack_ns: int) -> bool:
 def _announced(case: Case) -> tuple[Intent, ...]:
     names = {"", case.object, label(case.object, "process")}
     names.add(case.object.rpartition(",instance=")[0])
-    asked = intents((e for e in case.events if e.object in names), "process.restart", case.window)
-    return (*asked, *intents(case.events, "reboot", case.window, binding=False))
+    announced = intents((e for e in case.events if e.object in names), "process.restart", case.window)
+    return (*announced, *intents(case.events, "reboot", case.window, binding=False))
 
 
 TRAITS: Final = Traits(

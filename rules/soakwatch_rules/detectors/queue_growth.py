@@ -238,14 +238,14 @@ def _with_full(case: Case, finding: Finding, series: Series) -> Finding:
     if ceiling is None or not 0 < ceiling < math.inf or series.trait.growth == "down":
         return replace(finding, numbers=numbers)
     pairs = stretches(series.values, ceiling, ceiling).tolist()
-    marks, unasked = [], 0
+    marks, unplanned = [], 0
     for begin, end in pairs:
         first, last = int(series.time_ns[begin]), int(series.time_ns[end - 1])
-        asked = any(p.name in OVERLOADS and p.window.begin_ns <= first < p.window.end_ns for p in case.phases)
-        unasked += not asked
-        text = f"full ({quantity(ceiling, series.trait.unit)}){' (planned)' if asked else ''}"
-        marks.append(Mark(first, last, text, planned=asked))
-    numbers |= {"full": float(unasked), "full_planned": float(len(pairs) - unasked)}
+        planned = any(p.name in OVERLOADS and p.window.begin_ns <= first < p.window.end_ns for p in case.phases)
+        unplanned += not planned
+        text = f"full ({quantity(ceiling, series.trait.unit)}){' (planned)' if planned else ''}"
+        marks.append(Mark(first, last, text, planned=planned))
+    numbers |= {"full": float(unplanned), "full_planned": float(len(pairs) - unplanned)}
     return replace(finding, marks=tuple(marks[:_MARKS]), numbers=numbers)
 
 

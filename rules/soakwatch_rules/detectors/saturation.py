@@ -235,7 +235,7 @@ class Saturation(Parameters):
         apart_ns = round(apart * 1e9)
         begin_ns = window.begin_ns + max(round(_BEGIN * (window.end_ns - window.begin_ns)), 2 * apart_ns)
         count = Tally([counter]) if counter is not None and len(counter) > 1 else None
-        asked = [p.window for p in case.phases if p.name in OVERLOADS] + [
+        planned_windows = [p.window for p in case.phases if p.name in OVERLOADS] + [
             Window(e.begin_ns, max(e.end_ns or e.begin_ns, e.deadline_ns or e.begin_ns))
             for e in case.events
             if e.expect
@@ -252,7 +252,7 @@ class Saturation(Parameters):
                 float(used[first:close].min()),
                 first=first == 0 and span.begin_ns <= begin_ns,
                 to_end=close == len(series),
-                planned=any(overlap_s(span, [stop]) >= span.seconds - 2 * apart - 1e-6 for stop in asked),
+                planned=any(overlap_s(span, [stop]) >= span.seconds - 2 * apart - 1e-6 for stop in planned_windows),
                 refused=f"{counter.metric} counted {refused:,.0f}" if counter is not None and refused >= 1 else "",
             )
 

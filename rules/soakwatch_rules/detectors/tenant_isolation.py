@@ -17,7 +17,7 @@ from soakwatch_model.event_catalogue import event_kind
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
 from soakwatch_model.roles import DUT
 from soakwatch_rules.draft import draft
-from soakwatch_rules.load.tenants import BY_DEVICE, Load, Measure, Served, changes, edges, served
+from soakwatch_rules.load.tenants import BY_DEVICE, Measure, RaisedLoad, TenantBins, bin_edges, raised_load, tenant_bins
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.peers import finite_numbers
 from soakwatch_rules.rule import Input, RuleSpec
@@ -140,9 +140,9 @@ class TenantIsolation(Parameters):
         if len(case.facts.tenants) < 2:
             reason = "the plan names no two tenants, and nothing that was read belongs to any: see tenants in the plan"
             return (draft(self, case).not_applicable(reason),)
-        edges_ns = edges(case.facts.tenants, case.window)
-        every = [served(tenant, edges_ns) for tenant in case.facts.tenants]
-        loads = {x.name: changes(x.name, x.load, case.events, edges_ns, self.change) for x in every}
+        edges_ns = bin_edges(case.facts.tenants, case.window)
+        every = [tenant_bins(tenant, edges_ns) for tenant in case.facts.tenants]
+        loads = {x.name: raised_load(x.name, x.load, case.events, edges_ns, self.change) for x in every}
         findings = [
             self._of(case, each, load, every, loads, edges_ns)
             for each in every
@@ -150,7 +150,7 @@ class TenantIsolation(Parameters):
         ]
         return tuple(findings) or (self._unchanged(case, every),)
 
-    def _unchanged(self, case: Case, every: Sequence[Served]) -> Finding:
+    def _unchanged(self, case: Case, every: Sequence[TenantBins]) -> Finding:
         names = some([x.name for x in every], 5)
         finding = replace(draft(self, case), samples=sum(x.samples for x in every))
         if not any(x.load is not None for x in every):
@@ -166,10 +166,10 @@ class TenantIsolation(Parameters):
     def _of(
         self,
         case: Case,
-        actor: Served,
-        load: Load,
-        every: Sequence[Served],
-        loads: dict[str, Load | None],
+        actor: TenantBins,
+        load: RaisedLoad,
+        every: Sequence[TenantBins],
+        loads: dict[str, RaisedLoad | None],
         edges_ns: NDArray[np.int64],
     ) -> Finding:
         """The finding on one tenant: the effects of its raised load on all others."""
@@ -205,7 +205,7 @@ class TenantIsolation(Parameters):
         return _folded(finding, head, effects, len(others))
 
     def _effect(
-        self, actor: str, other: Served, measure: Measure, sides: tuple[Mask, Mask], risk: float
+        self, actor: str, other: TenantBins, measure: Measure, sides: tuple[Mask, Mask], risk: float
     ) -> _Effect | None:
         found, limit = contrast(measure.value, *sides), getattr(self, measure.kind)
         if found is None:
@@ -236,7 +236,7 @@ class TenantIsolation(Parameters):
         return effect
 
     def _beyond(
-        self, actor: str, effect: _Effect, other: Served, sides: tuple[Mask, Mask], near: Sequence[float]
+        self, actor: str, effect: _Effect, other: TenantBins, sides: tuple[Mask, Mask], near: Sequence[float]
     ) -> _Effect:
         """The outcome of an effect above its limit: a failure unless something else explains it."""
         doubtful = replace(effect, outcome=Outcome.INCONCLUSIVE, why=InconclusiveReason.NO_REFERENCE)
@@ -275,7 +275,7 @@ def _disturbed(events: Sequence[Event], actor: str, edges_ns: NDArray[np.int64])
 
 
 def _unclear(
-    finding: Finding, head: str, load: Load, together: Sequence[str], because: Sequence[str], disturbed: Mask
+    finding: Finding, head: str, load: RaisedLoad, together: Sequence[str], because: Sequence[str], disturbed: Mask
 ) -> Finding:
     """The undecided finding if too few bins are left to compare, with what removed them."""
     if together:
@@ -334,7 +334,7 @@ def _words(name: str, kind: str, found: Contrast, measured: float) -> str:
     return f"{quantity(abs(measured), '1')} {less} came back to {name}"
 
 
-def _marks(load: Load, edges_ns: NDArray[np.int64], name: str) -> tuple[Mark, ...]:
+def _marks(load: RaisedLoad, edges_ns: NDArray[np.int64], name: str) -> tuple[Mark, ...]:
     """A mark for each stretch in which the load was raised, 20 at most."""
     marks, place = [], 0
     for is_raised, group in groupby(load.raised.tolist()):

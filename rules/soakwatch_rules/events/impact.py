@@ -14,7 +14,7 @@ from soakwatch_model.event import Event
 from soakwatch_model.label import label
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
-from soakwatch_rules.load.offered import OVERLOADS, together
+from soakwatch_rules.load.offered import OVERLOADS, phases_joined
 from soakwatch_rules.load.traffic import Traffic
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.stats.equivalence import MIN_WINDOW, Reference, reference, returned
@@ -176,7 +176,7 @@ def stretches(case: Case, events: Sequence[Event], lead_s: float, look_s: float,
     result = []
     begins = sorted(event.begin_ns for event in events)
     loads = sorted(phase.window.begin_ns for phase in case.phases if phase.name in OVERLOADS)
-    changes = sorted(phase.window.begin_ns for phase in together(case.phases))
+    changes = sorted(phase.window.begin_ns for phase in phases_joined(case.phases))
     for event in events:
         if not case.window.begin_ns <= event.begin_ns < case.window.end_ns:
             continue

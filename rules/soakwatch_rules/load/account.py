@@ -23,7 +23,7 @@ from soakwatch_model.metric import BY_NAME, flows
 from soakwatch_model.metric_load import WHOLE_LOAD
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
-from soakwatch_rules.load.offered import named
+from soakwatch_rules.load.offered import first_reported
 
 KINDS = (PACKETS, REQUESTS, BYTES, BITS)
 """What may be counted on both sides of a device; sizes come last, since answers may have other sizes."""
@@ -87,7 +87,7 @@ class LoadAccount:
         (['load.tx.packets', 'load.tx.bytes'], ())
         """
         metrics = [name for one in what for name in flows(side, one, kind=kind)] if what else flows(side, kind=kind)
-        return named(self.series, *metrics)
+        return first_reported(self.series, *metrics)
 
     def any_of(self, side: str, what: str) -> tuple[Series, ...]:
         """All series of one side, however few their readings, sorted by the order of their metrics in the catalogue."""
@@ -112,7 +112,7 @@ class LoadAccount:
         """What came back, in the first kind that is reported."""
         return next((series for what in kinds or KINDS if (series := self.side(BACK, what))), ())
 
-    def asked(self) -> tuple[Series, ...]:
+    def request_counters(self) -> tuple[Series, ...]:
         """Counters of answered and of failed requests, whose sum is what the device was asked; empty unless both."""
         answered, failed = self.side(BACK, REQUESTS, kind="counter"), self.side(FAILED, REQUESTS, kind="counter")
         return (*answered, *failed) if answered and failed else ()

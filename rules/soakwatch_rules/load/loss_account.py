@@ -14,7 +14,7 @@ from soakwatch_model.event import Event
 from soakwatch_model.flow import CONNECTIONS, PACKETS, REQUESTS
 from soakwatch_model.label import label
 from soakwatch_model.window import Phase, Window
-from soakwatch_rules.load.offered import OVERLOADS, parts, together
+from soakwatch_rules.load.offered import OVERLOADS, phases_joined, windows_by_phase
 from soakwatch_rules.load.offers import PINGS, Offer
 from soakwatch_rules.peers import peer_name
 from soakwatch_rules.stats.distributions import gamma_cdf, gamma_quantile
@@ -85,7 +85,7 @@ class Standstill:
 
 
 @dataclass(slots=True)
-class Seen:
+class LossEvidence:
     """All that was found of one kind of traffic."""
 
     shares: list[Share] = field(default_factory=list)
@@ -105,7 +105,7 @@ def rate_is_count(offer: Offer) -> bool:
     return offer.series.trait.unit.startswith("{")
 
 
-def readings_of(offer: Offer) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def intervals_of(offer: Offer) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The begins and ends of its bins or readings."""
     if offer.bins is not None:
         return offer.bins.edges_ns[:-1], offer.bins.edges_ns[1:]
@@ -115,7 +115,7 @@ def readings_of(offer: Offer) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 def judged_phases(case: Case) -> tuple[Phase, ...]:
     """The phases outside of overloads, adjacent ones of one name joined; the whole run if it has no phases."""
-    phases = parts(replace(case, phases=together(case.phases)))
+    phases = windows_by_phase(replace(case, phases=phases_joined(case.phases)))
     return tuple(p for p in phases if p.name not in OVERLOADS)
 
 
@@ -124,7 +124,7 @@ def overload_spans(case: Case) -> list[Window]:
     return [Window(p.window.begin_ns, p.window.end_ns + _DRAIN_NS) for p in case.phases if p.name in OVERLOADS]
 
 
-def left_out(case: Case, begins: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.bool_]:
+def in_announced_events(case: Case, begins: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which bins lie in an announced event (one with an intent or a deadline)."""
     return touching([_until(e) for e in case.events if e.expect or e.deadline_ns is not None], begins, ends)
 
@@ -176,17 +176,17 @@ def provably_worse(part: Share, base: Share | None) -> bool:
     return part.share > base.share + _WORSE and part.share > _WORSE_TIMES * base.share and least > most
 
 
-def chance_of(wanted: float, came: float, number: int) -> float:
+def chance_of(expected: float, came: float, number: int) -> float:
     """The expected number of stretches, out of ``number``, in which random arrivals bring ``came`` or less."""
-    return number * (1 - gamma_cdf(max(came, 0.0) + 1, wanted))
+    return number * (1 - gamma_cdf(max(came, 0.0) + 1, expected))
 
 
-def whose(object_name: str) -> str:
+def subject_name(object_name: str) -> str:
     """The name of the peer or generator that a finding is about."""
     return peer_name(object_name) if label(object_name, "peer") else label(object_name, "generator") or object_name
 
 
-def nothing_came(kind: str) -> str:
+def standstill_words(kind: str) -> str:
     """A standstill in words."""
     return {
         PINGS: "no answer",

@@ -12,7 +12,7 @@ from soakwatch_model.case import Case
 from soakwatch_model.fact import Lost, Stage
 from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.window import Window
-from soakwatch_rules.load.loss_account import Seen, Share
+from soakwatch_rules.load.loss_account import LossEvidence, Share
 from soakwatch_rules.load.offers import Offer
 from soakwatch_rules.load.path_ledger import BEHIND, WORDS, PathLedger, Ports
 from soakwatch_rules.stats.outage import Bins
@@ -23,7 +23,7 @@ _READINGS = 3
 _UNEVEN = 0.02  # share by which counters that are read at different moments may differ
 
 
-def blamed(case: Case, finding: Finding, seen: Seen, over: Sequence[Share], limit: float) -> Finding:
+def blamed(case: Case, finding: Finding, seen: LossEvidence, over: Sequence[Share], limit: float) -> Finding:
     """The finding on packets in the light of the device's counters; ``over`` are the phases that fail by their
     share."""
     offer = seen.ratio or next((s.offer for s in seen.stops if s.offer.bins is not None), None)

@@ -17,18 +17,18 @@ def overloads(case: Case) -> tuple[Phase, ...]:
     """The overload phases that touch the case's window, in time order; adjacent ones of one name are joined."""
     window = case.window
     inside = [
-        p for p in together(case.phases) if p.window.begin_ns < window.end_ns and p.window.end_ns > window.begin_ns
+        p for p in phases_joined(case.phases) if p.window.begin_ns < window.end_ns and p.window.end_ns > window.begin_ns
     ]
     return tuple(p for p in inside if p.name in OVERLOADS)
 
 
-def together(phases: Iterable[Phase]) -> tuple[Phase, ...]:
+def phases_joined(phases: Iterable[Phase]) -> tuple[Phase, ...]:
     """The phases in time order, adjacent ones of one name joined.
 
     One phase of a plan may have several levels of load: a spike, and a rest that is still called spike.
 
-    >>> made = together([Phase("spike", Window(0, 10)), Phase("spike", Window(10, 13)), Phase("soak", Window(13, 20))])
-    >>> [(p.name, p.window.begin_ns, p.window.end_ns) for p in made]
+    >>> phases = [Phase("spike", Window(0, 10)), Phase("spike", Window(10, 13)), Phase("soak", Window(13, 20))]
+    >>> [(p.name, p.window.begin_ns, p.window.end_ns) for p in phases_joined(phases)]
     [('spike', 0, 13), ('soak', 13, 20)]
     """
     result: list[Phase] = []
@@ -41,7 +41,7 @@ def together(phases: Iterable[Phase]) -> tuple[Phase, ...]:
     return tuple(result)
 
 
-def named(load: Iterable[Series], *metrics: str) -> tuple[Series, ...]:
+def first_reported(load: Iterable[Series], *metrics: str) -> tuple[Series, ...]:
     """The series of the first of these metrics that has two readings."""
     kept = [series for series in load if len(series.finite()) > 1]
     for metric in metrics:
@@ -50,7 +50,7 @@ def named(load: Iterable[Series], *metrics: str) -> tuple[Series, ...]:
     return ()
 
 
-def parts(case: Case) -> tuple[Phase, ...]:
+def windows_by_phase(case: Case) -> tuple[Phase, ...]:
     """The window cut at all phase edges; each piece has the name of the phase begun last, or "" outside of phases."""
     window = case.window
     phases = [p for p in case.phases if p.window.begin_ns < p.window.end_ns]

@@ -22,9 +22,9 @@ class Pause(NamedTuple):
     sure: bool = True
 
 
-def beat_of(pauses: Sequence[Pause], apart_s: float) -> Rhythm | None:
+def rhythm_of(pauses: Sequence[Pause], apart_s: float) -> Rhythm | None:
     """The rhythm of pauses in readings ``apart_s`` apart; None unless they are periodic."""
-    beat = rhythm(since([p.begin_ns + (p.end_ns - p.begin_ns) // 2 for p in pauses]), apart_s=apart_s)
+    beat = rhythm(seconds_since_first([p.begin_ns + (p.end_ns - p.begin_ns) // 2 for p in pauses]), apart_s=apart_s)
     return beat if beat is not None and beat.periodic else None
 
 
@@ -52,13 +52,13 @@ def moments(pauses: Sequence[Pause]) -> str:
     return ": " + some([f"{moment(p.begin_ns)} ({duration(p.lost_s)})" for p in pauses])
 
 
-def since(at_ns: Sequence[int]) -> NDArray[np.float64]:
+def seconds_since_first(at_ns: Sequence[int]) -> NDArray[np.float64]:
     """Times in seconds since the first; differences are taken in ns, so the date costs no precision."""
     first = min(at_ns, default=0)
     return np.array([(time_ns - first) * 1e-9 for time_ns in at_ns])
 
 
-def beat_text(beat: Rhythm) -> str:
+def rhythm_text(beat: Rhythm) -> str:
     """The period of a rhythm, its uncertainty, and a timer of like period, in words."""
     timer = round(beat.period_s / 60)
     close = timer > 0 and abs(beat.period_s - 60 * timer) <= 0.005 * beat.period_s

@@ -35,7 +35,7 @@ from soakwatch_model.label import label
 from soakwatch_model.metric import COUNTER, GAUGE, flows
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
-from soakwatch_rules.load.offered import named
+from soakwatch_rules.load.offered import first_reported
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.stats.flow import binned
 
@@ -102,7 +102,7 @@ class Measure:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Served:
+class TenantBins:
     """A tenant's bins: its load (None if unknown), what was sent to it, and how it was served.
 
     What comes back is not taken for load, since another tenant may make it fall.
@@ -115,7 +115,7 @@ class Served:
     samples: int
 
 
-def edges(tenants: Sequence[Tenant], window: Window) -> NDArray[np.int64]:
+def bin_edges(tenants: Sequence[Tenant], window: Window) -> NDArray[np.int64]:
     """Edges of at most 2000 bins, each at least 10 s and three readings of the slowest series."""
     slowest = max((cadence(s) or 0.0 for t in tenants for s in t.series if s.metric in METRICS), default=0.0)
     width_s = max(_BIN_S, 3 * min(slowest, window.seconds / 24), window.seconds / _MOST_BINS)
@@ -123,7 +123,7 @@ def edges(tenants: Sequence[Tenant], window: Window) -> NDArray[np.int64]:
     return np.arange(window.begin_ns, window.end_ns + 1, width_ns, dtype=np.int64)
 
 
-def served(tenant: Tenant, edges_ns: NDArray[np.int64]) -> Served:
+def tenant_bins(tenant: Tenant, edges_ns: NDArray[np.int64]) -> TenantBins:
     kept = tuple(s for s in tenant.series if s.metric in METRICS and len(s.finite()) > 1)
     sent = _first(kept, _SENT, edges_ns)
     if sent is None:
@@ -137,7 +137,7 @@ def served(tenant: Tenant, edges_ns: NDArray[np.int64]) -> Served:
         measures.insert(0, Measure("throughput", returned[0], -returned[1]))
     if (lost := _loss(kept, edges_ns)) is not None:
         measures.insert(0, lost)
-    return Served(
+    return TenantBins(
         tenant.name,
         None if load is None else load[1],
         None if sent is None else sent[1],
@@ -152,7 +152,7 @@ def _directed(kept: Iterable[Series], direction: str) -> tuple[Series, ...]:
 
 def _first(kept: Sequence[Series], metrics: Sequence[str], edges_ns: NDArray[np.int64]) -> tuple[str, Floats] | None:
     """The first of these metrics that is reported, per second, summed over its objects."""
-    reported = named(kept, *metrics)
+    reported = first_reported(kept, *metrics)
     if not reported:
         return None
     return reported[0].metric, binned(reported, edges_ns) / (np.diff(edges_ns) * 1e-9)
@@ -161,14 +161,14 @@ def _first(kept: Sequence[Series], metrics: Sequence[str], edges_ns: NDArray[np.
 def _loss(kept: Sequence[Series], edges_ns: NDArray[np.int64]) -> Measure | None:
     """The lost share of what was sent, or the failed share of requests."""
     for sent_metric, returned_metric in _PAIRS:
-        sent, returned = named(kept, sent_metric), named(kept, returned_metric)
+        sent, returned = first_reported(kept, sent_metric), first_reported(kept, returned_metric)
         if sent and returned and sent[0].metric == sent_metric and returned[0].metric == returned_metric:
             with np.errstate(all="ignore"):
                 share = 1 - binned(returned, edges_ns) / binned(sent, edges_ns)
             return Measure("loss", returned_metric, np.where(np.isfinite(share), share, np.nan))
-    if stated := named(kept, *_STATED):
+    if stated := first_reported(kept, *_STATED):
         return Measure("loss", stated[0].metric, _mean(stated, edges_ns))
-    requests, failures = named(kept, *_ANSWERED), named(kept, *_FAILURES)
+    requests, failures = first_reported(kept, *_ANSWERED), first_reported(kept, *_FAILURES)
     if requests and failures:
         with np.errstate(all="ignore"):
             failed = binned(failures, edges_ns)
@@ -179,7 +179,7 @@ def _loss(kept: Sequence[Series], edges_ns: NDArray[np.int64]) -> Measure | None
 
 def _latency(kept: Sequence[Series], edges_ns: NDArray[np.int64]) -> Measure | None:
     """The log of the latency (a difference is a factor) at the highest percentile up to the 99th."""
-    reported = named(kept, *_LATENCY)
+    reported = first_reported(kept, *_LATENCY)
     if not reported:
         return None
     by_quantile: dict[str | None, list[Series]] = {}
@@ -193,7 +193,7 @@ def _latency(kept: Sequence[Series], edges_ns: NDArray[np.int64]) -> Measure | N
 
 
 def _cpu(kept: Sequence[Series], edges_ns: NDArray[np.int64]) -> Measure | None:
-    reported = named(kept, *_CPU)
+    reported = first_reported(kept, *_CPU)
     return Measure("cpu", reported[0].metric, _mean(reported, edges_ns)) if reported else None
 
 
@@ -212,7 +212,7 @@ def _mean(series: Sequence[Series], edges_ns: NDArray[np.int64]) -> Floats:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Load:
+class RaisedLoad:
     """When a tenant's load was raised and when at its base; ``times`` is the ratio (NaN if the base is 0)."""
 
     raised: Mask
@@ -225,9 +225,9 @@ class Load:
         return self.raised if int(self.raised.sum()) > int(self.calm.sum()) else self.calm
 
 
-def changes(
+def raised_load(
     name: str, load: Floats | None, events: Iterable[Event], edges_ns: NDArray[np.int64], change: float
-) -> Load | None:
+) -> RaisedLoad | None:
     """When the load of a tenant was raised, by its readings and by events that name it; None if it never was.
 
     Raised is the upper half between the base (the 10 % quantile) and the highest load (over three bins), if that
@@ -253,7 +253,7 @@ def changes(
             last_ns = event.begin_ns if event.end_ns is None else event.end_ns
             touched = (edges_ns[1:] > event.begin_ns) & (edges_ns[:-1] <= last_ns)
             raised, calm = raised | touched, calm & ~touched
-    return Load(raised, calm, times) if bool(raised.any()) and bool(calm.any()) else None
+    return RaisedLoad(raised, calm, times) if bool(raised.any()) and bool(calm.any()) else None
 
 
 def _top(value: Floats) -> float:

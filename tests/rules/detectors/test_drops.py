@@ -13,7 +13,7 @@ from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.series import Series
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules.detectors.drops import Drops
-from soakwatch_rules.load.offered import parts
+from soakwatch_rules.load.offered import windows_by_phase
 from soakwatch_rules.signals import counter, gappy, readings
 from soakwatch_rules.stats.flow import amount, amounts, binned, restarts, steps
 
@@ -157,7 +157,7 @@ def test_flow_by_hand() -> None:
 def test_parts_of_a_window() -> None:
     """The window is cut at phases; the later phase names what two share; what lies outside has no name."""
     case = Case("dut", "", Window(0, 100), phases=(Phase("soak", Window(10, 80)), Phase("spike", Window(40, 50))))
-    assert [(p.name, p.window.begin_ns, p.window.end_ns) for p in parts(case)] == [
+    assert [(p.name, p.window.begin_ns, p.window.end_ns) for p in windows_by_phase(case)] == [
         ("", 0, 10),
         ("soak", 10, 40),
         ("spike", 40, 50),

@@ -13,7 +13,7 @@ from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.detectors.level import Level
-from soakwatch_rules.rule import wanted
+from soakwatch_rules.rule import metrics_read
 from soakwatch_rules.signals import PROCESS, readings
 from soakwatch_rules.stats.votes import voted
 from soakwatch_testing.rule_checks import CHECKS, cases, check_calm, check_complete, check_definition, quiet
@@ -107,8 +107,8 @@ def test_without_a_limit_it_says_so_and_reads_nothing() -> None:
     finding = judge(sensor(*[70] * 20), Level())
     assert finding.outcome is Outcome.NOT_APPLICABLE
     assert "no limit is set" in finding.reason
-    assert wanted(Level()) == ()
-    assert wanted(Level(temperature=80, latency=1, threads=10)) == ("system.temperature", "process.threads")
+    assert metrics_read(Level()) == ()
+    assert metrics_read(Level(temperature=80, latency=1, threads=10)) == ("system.temperature", "process.threads")
 
 
 def test_a_limit_for_what_was_not_read_is_no_pass() -> None:
@@ -203,7 +203,7 @@ def test_a_percentage_without_its_sign_is_refused(name: str) -> None:
 def test_connections_are_those_of_a_linux_and_of_a_device() -> None:
     """The limit of connections holds for a session table as well, and for each of several."""
     rule = Level(connections=0.9)
-    assert {"system.sessions", "system.conntrack.count"} <= set(wanted(rule))
+    assert {"system.sessions", "system.conntrack.count"} <= set(metrics_read(rule))
     full = readings("system.sessions", np.array([3e6] * 20 + [5.9e6] * 20), 10.0, object="table=sessions")
     full = replace(full, trait=replace(full.trait, ceiling=6e6))
     track = readings("system.conntrack.count", np.full(40, 100.0), 10.0)

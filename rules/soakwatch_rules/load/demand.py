@@ -31,7 +31,7 @@ NOTHING = 0.2
 """Share of the level up to which next to nothing was sent or came back; no daily load dips this deep by itself."""
 
 
-class Asked(StrEnum):
+class LoadMeanwhile(StrEnum):
     """How much was asked of the device while less came back."""
 
     AS_MUCH = "as much as before"
@@ -72,7 +72,7 @@ class Demand:
         """Whether it is known what the generator was set to send."""
         return bool(self.set_to)
 
-    def during(self, begin_ns: int, end_ns: int, left: float, deep: float) -> Asked:
+    def during(self, begin_ns: int, end_ns: int, left: float, deep: float) -> LoadMeanwhile:
         """The load while only a share ``left`` of the level came back; it counts as lower from ``deep`` on.
 
         The lowest reading in the stretch or next to it counts, since a command and a counter are not read together.
@@ -81,19 +81,19 @@ class Demand:
         >>> order = np.where(np.arange(40) == 20, 6.0, 9.0)
         >>> demand = Demand((Curve(at[:-1], at[1:], order),), (), open=False, apart_ns=10**9)
         >>> demand.during(20 * 10**9, 21 * 10**9, 0.66, 0.3), demand.during(20 * 10**9, 21 * 10**9, 0.0, 0.3)
-        (<Asked.SET_TO_LESS: 'less, by its settings'>, <Asked.AS_MUCH: 'as much as before'>)
+        (<LoadMeanwhile.SET_TO_LESS: 'less, by its settings'>, <LoadMeanwhile.AS_MUCH: 'as much as before'>)
         """
         begin_ns, end_ns = begin_ns - self.apart_ns, end_ns + self.apart_ns
         ordered = [low for order in self.set_to if (low := _lowest(order, begin_ns, end_ns)) is not None]
         if any(left >= (1 - deep) * low for low in ordered if low < 1 - deep / 2):
-            return Asked.SET_TO_LESS
+            return LoadMeanwhile.SET_TO_LESS
         sent = [low for one in self.sent if (low := _lowest(one, begin_ns, end_ns)) is not None]
         less = bool(sent) and left >= (1 - deep) * min(sent)
         if less and self.open and min(sent) > NOTHING:
-            return Asked.SENT_LESS
+            return LoadMeanwhile.SENT_LESS
         if ordered or (sent and not less):
-            return Asked.AS_MUCH
-        return Asked.UNKNOWN
+            return LoadMeanwhile.AS_MUCH
+        return LoadMeanwhile.UNKNOWN
 
     def sent_less(self, begin_ns: int, end_ns: int, deep: float) -> bool:
         """Whether the rate sent fell by a share of ``deep`` or more in a stretch."""
@@ -115,12 +115,12 @@ def _counts_packets(flow: Flow) -> bool:
     return reported is not None and reported.what == PACKETS
 
 
-def _lowest(asked: Curve, begin_ns: int, end_ns: int) -> float | None:
+def _lowest(load: Curve, begin_ns: int, end_ns: int) -> float | None:
     """The lowest reading that touches a stretch, as a share of the running level; None without a reading."""
-    inside = (asked.end_ns > begin_ns) & (asked.begin_ns < end_ns)
+    inside = (load.end_ns > begin_ns) & (load.begin_ns < end_ns)
     if not inside.any():
         return None
-    apart_s = float(np.median(asked.end_ns - asked.begin_ns)) * 1e-9
-    level = running_level(asked.rate, apart_s)[inside]
+    apart_s = float(np.median(load.end_ns - load.begin_ns)) * 1e-9
+    level = running_level(load.rate, apart_s)[inside]
     usual = np.where(level > 0, level, 1.0)
-    return float(np.min(np.where(level > 0, asked.rate[inside] / usual, 1.0)))
+    return float(np.min(np.where(level > 0, load.rate[inside] / usual, 1.0)))

@@ -26,13 +26,13 @@ _LONGEST_S = 120.0  # between two packets of a neighbour protocol (LLDP 30 s, CD
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Spared:
+class PacketBalance:
     """Packets counted where they are sent and where they return, in ``bins``; ``lost`` is what never came back."""
 
     bins: Bins
 
     @classmethod
-    def of(cls, case: Case) -> Spared | None:
+    def of(cls, case: Case) -> PacketBalance | None:
         """The packets of all generators; None if some are not counted, or belong to requests, of whose packets only the
         answers are known."""
         account = LoadAccount.of(case.load, case.window)
@@ -62,7 +62,7 @@ class Spared:
         return float(bins.sent[here].sum())
 
 
-def not_of_the_test(case: Case, taken: Steps, counted: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> str:
+def why_not_test_traffic(case: Case, taken: Steps, counted: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> str:
     """Why the drops in these steps of a counter were not traffic of the test; empty if they may have been.
 
     All packets that the generators sent came back, and the drops lie before or in the first minute of the load (in a
@@ -71,8 +71,8 @@ def not_of_the_test(case: Case, taken: Steps, counted: np.ndarray[tuple[int], np
     device that drops steadily while its generator counts wrongly.
     """
     rises = np.flatnonzero(counted & (np.nan_to_num(taken.count) > 0))
-    spared = Spared.of(case) if rises.size else None
-    if spared is None or (began_ns := spared.began_ns) is None:
+    balance = PacketBalance.of(case) if rises.size else None
+    if balance is None or (began_ns := balance.began_ns) is None:
         return ""
     steps = [Window(int(taken.begin_ns[i]), int(taken.end_ns[i])) for i in rises.tolist()]
     warm_up_s = min(_WARM_UP_S, max(_SHORTEST_S, _SHORT * case.window.seconds))
@@ -80,9 +80,9 @@ def not_of_the_test(case: Case, taken: Steps, counted: np.ndarray[tuple[int], np
     early = all(step.begin_ns < warm_ns and step.end_ns <= warm_ns + step.end_ns - step.begin_ns for step in steps)
     if not early and not _steady(taken, counted, case.window):
         return ""
-    edges_ns = spared.bins.edges_ns
+    edges_ns = balance.bins.edges_ns
     window = Window(began_ns, max(steps[-1].end_ns, began_ns + 1)) if early else Window(began_ns, int(edges_ns[-1]))
-    sent = spared.sent_without_loss(window)
+    sent = balance.sent_without_loss(window)
     if sent is None:
         return ""
     when = f"in the first {duration(warm_up_s)} of the load" if early else "steadily, with or without load"
