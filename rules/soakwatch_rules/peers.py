@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from soakwatch_model.label import label
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
-from soakwatch_rules.silences import down
+from soakwatch_rules.silences import peer_down
 from soakwatch_rules.spans import joined, overlap_s
 from soakwatch_rules.stats.tally import Tally
 
@@ -54,7 +54,7 @@ def interval(lost: float, sent: float) -> tuple[float, float]:
 
 def cut_with_own(up: Series | None, cut: Sequence[Window]) -> tuple[Window, ...]:
     """The times in which the path was cut, extended to each silence of the peer of which they are at least half."""
-    own = [] if up is None else [w for w in down(up) if 2 * overlap_s(w, cut) >= w.seconds]
+    own = [] if up is None else [w for w in peer_down(up) if 2 * overlap_s(w, cut) >= w.seconds]
     return joined([*cut, *own])
 
 

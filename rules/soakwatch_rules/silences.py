@@ -20,7 +20,7 @@ _POLLS = 5  # unanswered polls that a silence to the end needs
 _ENDS = 2.5  # intervals before the end of the run at which the poll statistics may end
 
 
-def of_monitor(lost: Mapping[str, int]) -> bool:
+def monitor_did_not_poll(lost: Mapping[str, int]) -> bool:
     """Whether at least half of the lost polls were not sent by the monitor."""
     total = sum(lost.values())
     return total > 0 and 2 * sum(lost.get(how, 0) for how in _OWN) >= total
@@ -28,7 +28,7 @@ def of_monitor(lost: Mapping[str, int]) -> bool:
 
 def unanswered(silence: Silence) -> bool:
     """Whether the source was polled and did not answer."""
-    return sum(silence.lost.values()) > 0 and not of_monitor(silence.lost)
+    return sum(silence.lost.values()) > 0 and not monitor_did_not_poll(silence.lost)
 
 
 def silent_all(ledgers: Sequence[Ledger], up: Sequence[Series] = ()) -> tuple[Window, ...]:
@@ -44,7 +44,7 @@ def silent_all(ledgers: Sequence[Ledger], up: Sequence[Series] = ()) -> tuple[Wi
     polled = [ledger for ledger in polled if ledger not in tried]
     unprobed = reduce(common, [_silent(ledger) for ledger in tried]) if tried else ()
     if not polled:
-        return reduce(common, [joined([*down(series), *unprobed]) for series in up]) if tried else ()
+        return reduce(common, [joined([*peer_down(series), *unprobed]) for series in up]) if tried else ()
     quickest = min(ledger.interval_s for ledger in polled)
     quick = [_silent(ledger) for ledger in polled if ledger.interval_s <= _QUICK * quickest]
     spans = reduce(common, quick)
@@ -52,7 +52,7 @@ def silent_all(ledgers: Sequence[Ledger], up: Sequence[Series] = ()) -> tuple[Wi
         if ledger.interval_s > _QUICK * quickest:
             spans = tuple(left for span in spans for left in _not_taken_back(ledger, span))
     if tried:
-        spans = reduce(common, [joined([*down(series), *unprobed]) for series in up], spans)
+        spans = reduce(common, [joined([*peer_down(series), *unprobed]) for series in up], spans)
     return spans
 
 
@@ -69,7 +69,7 @@ def to_the_end(ledgers: Sequence[Ledger], silent: Sequence[Window], window: Wind
     return last if last.seconds >= max(least_s, _POLLS * min(polled)) else None
 
 
-def only_tried(ledgers: Sequence[Ledger]) -> bool:
+def only_probed(ledgers: Sequence[Ledger]) -> bool:
     """Whether a target is only probed from outside (icmp, tcp, http)."""
     polled = [ledger for ledger in ledgers if ledger.due and _kind(ledger) not in _LISTENING]
     return bool(polled) and all(_kind(ledger) in _TRYING for ledger in polled)
@@ -80,7 +80,7 @@ def unheard(ledger: Ledger, up: Sequence[Series]) -> tuple[Window, ...]:
     http), also when none of its peers answered by the readings ``up`` (``reach.up``)."""
     spans = joined(silence.window for silence in ledger.silences)
     mine = f"protocol={_kind(ledger)}"  # also matches https and tcp:443
-    peers = [down(series) for series in up if any(part.startswith(mine) for part in series.object.split(","))]
+    peers = [peer_down(series) for series in up if any(part.startswith(mine) for part in series.object.split(","))]
     return joined([*spans, *reduce(common, peers)]) if peers and _kind(ledger) in _TRYING else spans
 
 
@@ -100,7 +100,7 @@ def _not_taken_back(ledger: Ledger, span: Window) -> tuple[Window, ...]:
     return common([span], _silent(ledger)) if _MIN_INTERVALS * ledger.interval_s <= span.seconds else (span,)
 
 
-def down(series: Series) -> tuple[Window, ...]:
+def peer_down(series: Series) -> tuple[Window, ...]:
     """The times in which a peer did not answer, from the last reading with an answer to the next."""
     seen = series.finite()
     windows: list[Window] = []
@@ -116,7 +116,7 @@ def down(series: Series) -> tuple[Window, ...]:
     return (*windows, Window(begin_ns, _EVER)) if begin_ns is not None else tuple(windows)
 
 
-def speaks_of(ledger: Ledger, silent: Sequence[Window], window: Window) -> bool:
+def answered_during(ledger: Ledger, silent: Sequence[Window], window: Window) -> bool:
     """Whether a source was polled often enough to answer in a stretch, and did: it was silent in less than half of it.
 
     ``silent`` are its silences, joined. Sources that only listen never count.

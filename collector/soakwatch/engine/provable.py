@@ -17,7 +17,7 @@ from soakwatch_model.roles import GENERATOR
 from soakwatch_model.sample import Sample
 from soakwatch_rules.rule import Input, Rule
 from soakwatch_rules.traits import GrowthMethod, Judges, Limit, traits_of
-from soakwatch_rules.wording.words import some
+from soakwatch_rules.wording.words import first_few
 
 _MAX_NAMED = 10
 _BATCHES = 20
@@ -47,10 +47,10 @@ def provable(plan: Plan, checks: Sequence[SourceCheck], registry: Registry = INS
             longer.setdefault(needed, []).append(name)
     if not decided and not longer:
         return ""
-    parts = [some(decided, _MAX_NAMED) if decided else "nothing"]
+    parts = [first_few(decided, _MAX_NAMED) if decided else "nothing"]
     if (leak := smallest_leak(plan, checks, registry)) is not None:
         parts.append(f"leaks from {quantity(leak.per_hour, 'By/h')} of {leak.of}")
-    parts += [f"{show_seconds(needed)} for {some(names, _MAX_NAMED)}" for needed, names in sorted(longer.items())]
+    parts += [f"{show_seconds(needed)} for {first_few(names, _MAX_NAMED)}" for needed, names in sorted(longer.items())]
     return f"{show_seconds(plan.duration_s)} can show: {'; '.join(parts)}"
 
 

@@ -16,8 +16,8 @@ import numpy as np
 from soakwatch.record import SeriesKey
 from soakwatch_model.event import Event
 from soakwatch_model.series import Series
-from soakwatch_rules.events.incidents import witnessed
-from soakwatch_rules.events.process_life import of_child
+from soakwatch_rules.events.incidents import witness_of
+from soakwatch_rules.events.process_life import is_child_replaced
 
 START_TIME_SLACK_S = 2.0  # the kernel's time of boot, on which start times rest, is rounded to the second
 _SAME = 3  # readings within which an event that was told is the one that the samples show
@@ -64,7 +64,7 @@ class _KnownEvents:
         """The changes of a state that no event reports; that of a ``child`` (a session, a worker) is a mere start."""
         near_ns = _SAME * (series.cadence_s or 1.0) * 1e9
         for change in _changes(series, kind, slack):
-            mere = child is not None and of_child(witnessed(change, "start", ""), child)
+            mere = child is not None and is_child_replaced(witness_of(change, "start", ""), child)
             event = replace(change, kind="process.start") if mere else change
             known = [self._begins.get((event.kind, target, series.object), []) for target in {"", series.target}]
             since_ns = int(event.detail["last_before_ns"]) - near_ns

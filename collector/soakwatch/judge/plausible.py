@@ -27,7 +27,7 @@ from soakwatch_model.series import Series
 from soakwatch_model.set_aside import SetAside
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules.stats.flow import amounts
-from soakwatch_rules.stats.impossible import LEAST_S, Odd, Sifted, is_clock, sift
+from soakwatch_rules.stats.impossible import LEAST_S, ImpossibleReadings, PlausibleSeries, is_clock, without_impossible
 from soakwatch_rules.wording.words import whole
 
 Floats = NDArray[np.float64]
@@ -54,7 +54,7 @@ class Plausible:
 
     def __init__(self, record: JudgeableRecord) -> None:
         self._of = record
-        self._odd: dict[SeriesKey, tuple[int, tuple[Odd, ...]]] = {}
+        self._odd: dict[SeriesKey, tuple[int, tuple[ImpossibleReadings, ...]]] = {}
         self._left: dict[SeriesKey, Series] = {}  # of those that had any
         self._whole: dict[SeriesKey, Series] = {}  # of others, as far as there is room
         self._room = _KEPT_BYTES
@@ -170,12 +170,12 @@ class Plausible:
 
     # --- what can have been counted ------------------------------------------------------------------------------
 
-    def _sifted(self, key: SeriesKey, series: Series) -> Sifted:
+    def _sifted(self, key: SeriesKey, series: Series) -> PlausibleSeries:
         if len(series) < 2 or series.trait.kind == "state":
-            return Sifted(series)
+            return PlausibleSeries(series)
         counts = series.trait.kind == COUNTER
         restarts = self._begun_anew(key.target) if counts and _falls(series) else ()
-        return sift(series, self._most(key, series) if counts else None, restarts)
+        return without_impossible(series, self._most(key, series) if counts else None, restarts)
 
     def _most(self, key: SeriesKey, series: Series) -> Floats | None:
         """The most that a counter can have counted up to each of its readings; None where nothing bounds it."""

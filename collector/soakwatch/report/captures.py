@@ -12,7 +12,7 @@ from soakwatch.record.source import StoredEvent
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, Mark, Outcome
 from soakwatch_model.window import Window
-from soakwatch_rules.wording.words import counted, some
+from soakwatch_rules.wording.words import counted, first_few
 
 _MAX_RELATED_S = 180.0  # a longer window that merely overlaps says nothing of where a finding is
 _MAX_NAMES = 3
@@ -70,8 +70,8 @@ def captures_text(captures: Sequence[Capture]) -> str:
     """One line for readers who see no plot; empty where there is no capture."""
     if not captures:
         return ""
-    reasons = [(capture, some([mark.text for mark in capture.moments], 1)) for capture in captures]
-    first = some(
+    reasons = [(capture, first_few([mark.text for mark in capture.moments], 1)) for capture in captures]
+    first = first_few(
         [f"{capture.target} at {utc(capture.window.begin_ns)} ({why or 'unnamed'})" for capture, why in reasons],
         _MAX_NAMES,
     )

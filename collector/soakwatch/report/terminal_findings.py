@@ -28,7 +28,7 @@ from soakwatch.report.summaries import (
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_rules.causes import Cause, CauseKind
 from soakwatch_rules.wording.forecast import forecast_words
-from soakwatch_rules.wording.words import counted, some
+from soakwatch_rules.wording.words import counted, first_few
 
 _MAX_CAUSES, _MAX_RULES, _MAX_MOMENTS, _MAX_REASON, _MAX_LINES = 12, 5, 6, 200, 3
 _BRIEF_CAUSES, _BRIEF_FAILING = 3, 6
@@ -78,7 +78,9 @@ def _cause(writer: ConsoleWriter, page: Page, cause: Cause, *, brief: bool) -> N
     if len(cause.timeline) > _MAX_MOMENTS and not brief:
         writer.say(f"{'':>19}  and {len(cause.timeline) - _MAX_MOMENTS} more moments", indent=_INDENT)
     if cause.kind is CauseKind.UNSETTLED:
-        named = some([(thing_of(f) if brief else subject(f.metric, f.object)) or f.target for f in (lead, *others)])
+        named = first_few(
+            [(thing_of(f) if brief else subject(f.metric, f.object)) or f.target for f in (lead, *others)]
+        )
         writer.say(f"of {named}", indent=_INDENT)
         return
     _evidence(writer, page, lead, brief=brief)

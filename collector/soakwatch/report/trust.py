@@ -9,7 +9,7 @@ from soakwatch.judge.verdict import REACHED, Verdict
 from soakwatch.report.load import Generator
 from soakwatch_model.finding import Outcome
 from soakwatch_rules.traits import Judges, traits_of
-from soakwatch_rules.wording.words import counted, some
+from soakwatch_rules.wording.words import counted, first_few
 
 _FAULTS = frozenset({Outcome.FAIL, Outcome.WARN, Outcome.INCONCLUSIVE})
 
@@ -52,7 +52,7 @@ def _undecided(verdict: Verdict) -> tuple[str, bool]:
     open_ = [n for n, finding in enumerate(verdict.findings) if finding.outcome is Outcome.INCONCLUSIVE]
     required = [n for n in open_ if n not in verdict.waived]
     if required:
-        rules = some(sorted({verdict.findings[n].rule for n in required}), 2)
+        rules = first_few(sorted({verdict.findings[n].rule for n in required}), 2)
         verb = "is" if len(required) == 1 else "are"
         return f"{counted(len(required), 'required check')} ({rules}) {verb} undecided", False
     return (f"{counted(len(open_), 'check')} undecided, none of them required" if open_ else "no check undecided"), True

@@ -17,7 +17,7 @@ from soakwatch_rules.causes.growth import Owner
 from soakwatch_rules.causes.reasons import rows_by_reason
 from soakwatch_rules.causes.when import since_of, until_ns
 from soakwatch_rules.traits import Judges, Marks, traits_of
-from soakwatch_rules.wording.words import duration, moment, some
+from soakwatch_rules.wording.words import duration, first_few, moment
 
 _GRAVE = (Outcome.FAIL, Outcome.WARN, Outcome.INCONCLUSIVE, Outcome.PASS, Outcome.NOT_APPLICABLE)
 _ALARMS = (Outcome.FAIL, Outcome.WARN)
@@ -43,7 +43,7 @@ class _Entry:
 
     def worded(self, objects: Iterable[str]) -> Mark:
         """The mark, with its text prefixed by target, source and objects."""
-        about = (self.target, self.source, some([name for name in objects if name]))
+        about = (self.target, self.source, first_few([name for name in objects if name]))
         return replace(self.mark, text=" ".join(part for part in about if part) + f": {self.mark.text}")
 
 
@@ -155,7 +155,7 @@ def _headline(context: CauseContext, indexes: Sequence[int], group: Group) -> st
     elif group.phase is not None:
         text = f"with the change of load in phase {group.phase.name}: {text}"
     counted = Counter(f.rule for f in rest)
-    others = some([f"{rule} ({number})" if number > 1 else rule for rule, number in counted.items()], 5)
+    others = first_few([f"{rule} ({number})" if number > 1 else rule for rule, number in counted.items()], 5)
     beside = "also found by" if group.kind is CauseKind.GROWTH else "with it"
     return f"{text}; {beside}: {others}" if rest else text
 

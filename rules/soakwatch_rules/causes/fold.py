@@ -15,7 +15,7 @@ from soakwatch_rules.causes.cause import Cause, CauseKind
 from soakwatch_rules.causes.context import REPORTED, CauseContext
 from soakwatch_rules.causes.describe import Group, describe
 from soakwatch_rules.causes.groups import Groups
-from soakwatch_rules.causes.growth import Owner, by_grown, grown_of, owners
+from soakwatch_rules.causes.growth import Owner, by_growth_subject, growth_subject, owners
 from soakwatch_rules.causes.reasons import rows_by_reason
 from soakwatch_rules.causes.when import since_ns
 from soakwatch_rules.traits import Crash, Judges, Limit, Marks, traits_of
@@ -251,7 +251,7 @@ def _join_growth(context: CauseContext, groups: Groups, free: Sequence[int]) -> 
     """Joins growth of one object, the owner of a host's growth with it, and an OOM kill with what grew."""
     findings = context.findings
     against = [p for p in free if findings[p].outcome is not Outcome.INCONCLUSIVE]
-    found, owner = by_grown(findings, against), owners(findings)
+    found, owner = by_growth_subject(findings, against), owners(findings)
     owned: dict[int, Owner] = {}
     for indexes in found.values():
         groups.join(indexes)
@@ -259,7 +259,11 @@ def _join_growth(context: CauseContext, groups: Groups, free: Sequence[int]) -> 
     series = full | {_series(findings[p]): p for indexes in found.values() for p in indexes}
     size = Counter(groups.root(index) for index in free)
     for index in against:
-        if size[groups.root(index)] == 1 and grown_of(findings[index]) is None and _series(findings[index]) in series:
+        if (
+            size[groups.root(index)] == 1
+            and growth_subject(findings[index]) is None
+            and _series(findings[index]) in series
+        ):
             groups.join((series[_series(findings[index])], index))
     for target, holder in owner.items():
         host = found.get(("memory", target), [])
@@ -329,7 +333,7 @@ def _kind(context: CauseContext, members: Sequence[int], kinds: dict[int, CauseK
         return CauseKind.INCIDENT
     if CauseKind.LOAD in known:
         return CauseKind.LOAD
-    if any(grown_of(f) for f in own) and CauseKind.UNSETTLED not in known:
+    if any(growth_subject(f) for f in own) and CauseKind.UNSETTLED not in known:
         return CauseKind.GROWTH
     if len(members) == 1:
         return CauseKind.FINDING

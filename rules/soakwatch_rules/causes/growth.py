@@ -43,7 +43,7 @@ class Owner:
         return f"process {self.process}{many} accounts for {share} of it"
 
 
-def grown_of(finding: Finding) -> Grown | None:
+def growth_subject(finding: Finding) -> Grown | None:
     """What a finding of growth is about: a process by name, the host's memory, the monitor, or one series; else
     None."""
     if traits_of(finding.rule).growth is None or not finding.metric:
@@ -58,11 +58,11 @@ def grown_of(finding: Finding) -> Grown | None:
     return ("series", finding.target, finding.metric, finding.object)
 
 
-def by_grown(findings: Sequence[Finding], indexes: Iterable[int]) -> dict[Grown, list[int]]:
+def by_growth_subject(findings: Sequence[Finding], indexes: Iterable[int]) -> dict[Grown, list[int]]:
     """The findings of growth at these indexes, by what grows."""
     grown: dict[Grown, list[int]] = {}
     for index in indexes:
-        grown_object = grown_of(findings[index])
+        grown_object = growth_subject(findings[index])
         if grown_object is not None:
             grown.setdefault(grown_object, []).append(index)
     return grown

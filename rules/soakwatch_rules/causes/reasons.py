@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
-from soakwatch_rules.wording.words import some
+from soakwatch_rules.wording.words import first_few
 
 _NUMBER = re.compile(r"[-+]?\d[\d.,]*(?:e[-+]?\d+)?(?:\s?(?:ms|s|min|h|hours?|d|days?)\b)?")
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s?(ms|s|min|h|hours?|d|days?)\b")
@@ -58,7 +58,7 @@ class ReasonRow:
     @property
     def about(self) -> str:
         """The first few subjects."""
-        return some(list(self.subjects))
+        return first_few(list(self.subjects))
 
 
 def rows_by_reason(findings: Sequence[Finding], indexes: Iterable[int]) -> tuple[ReasonRow, ...]:

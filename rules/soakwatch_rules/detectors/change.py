@@ -30,7 +30,7 @@ from soakwatch_rules.stats.hysteresis import stretches
 from soakwatch_rules.stats.stretched import Paced, block_length, paced, runs_of
 from soakwatch_rules.traits import Guide, Traits, Words
 from soakwatch_rules.wording.names import name_of, thing_of
-from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
+from soakwatch_rules.wording.words import counted, duration, first_few, moment, quantity
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -359,14 +359,14 @@ class Change(Parameters):
         if sign.how not in {STOPS, SURGES}:
             limit = self.restarts - 1 if sign.how == COUNTS else 0.0
             finding = replace(finding, measured=float(len(own)), limit=limit, unit="{change}")
-        excused = f"{counted(len(planned), 'change')} excused ({some([f.excused for f in planned])})"
+        excused = f"{counted(len(planned), 'change')} excused ({first_few([f.excused for f in planned])})"
         if not own:
             reason = f"{calm}; {excused}" if planned else calm
             return finding.passes(reason)
         often = {1: "once", 2: "twice"}.get(len(own), f"{len(own)} times")
         if sign.how == SURGES and len(own) > 1:
             often += f", for {duration(sum(fault.lasts_s for fault in own))} in all"
-        reason = f"{_name(series)} {what} {often}: {some([f.text for f in own])}"
+        reason = f"{_name(series)} {what} {often}: {first_few([f.text for f in own])}"
         reason += f"; {excused}" if planned else ""
         if series.metric in TRAITS.only_warns:
             reason += f"; it only warns: {why_mild(series.metric)}"

@@ -14,12 +14,12 @@ from soakwatch_model.label import label
 from soakwatch_model.series import Series
 from soakwatch_rules.draft import absent, draft, faults
 from soakwatch_rules.events.incidents import Incident, Witness
-from soakwatch_rules.events.intents import intents, reckon
+from soakwatch_rules.events.intents import assign_incidents, intents
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import spacing, unseen
 from soakwatch_rules.traits import Crash, Family, Guide, Leads, Traits, Words
-from soakwatch_rules.wording.words import counted, moment, some
+from soakwatch_rules.wording.words import counted, first_few, moment
 
 _GROWING_NS = 600 * 10**9  # one core file: its modification time moves by at most this while it is written
 _CRASH_KINDS = frozenset({"process.crash", "device.crash", "watchdog"})
@@ -107,7 +107,7 @@ class CoreDump(Parameters):
         announced += tuple(
             i for key in sorted(_CRASH_KINDS) for i in intents(case.events, key, case.window, binding=False)
         )
-        reckoned = reckon(incidents, announced, case.window, "core dump", slack_ns)
+        reckoned = assign_incidents(incidents, announced, case.window, "core dump", slack_ns)
         number, planned = len(reckoned.unplanned), len(reckoned.planned)
         finding = replace(
             finding,
@@ -119,7 +119,7 @@ class CoreDump(Parameters):
         before = f" ({counted(old, 'older core file')} from before the run)" if old else ""
         faulty = list(reckoned.broken)
         if number > self.allowed:
-            files = some([f"{i.text} at {moment(i.end_ns)}" for i in reckoned.unplanned])
+            files = first_few([f"{i.text} at {moment(i.end_ns)}" for i in reckoned.unplanned])
             what = "new core file" if not reported else "crash"
             faulty.insert(0, f"{counted(number, what)}: {files}{before}")
         if faulty:

@@ -21,12 +21,12 @@ from soakwatch_rules.load.offered import OVERLOADS
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence
-from soakwatch_rules.stats.saturation import Windows, cover
+from soakwatch_rules.stats.saturation import Windows, covered_seconds
 from soakwatch_rules.stats.spikes import MIN_SAMPLES, busy_throughout
 from soakwatch_rules.stats.tally import Tally
 from soakwatch_rules.traits import Family, Guide, Marks, Traits, Words
 from soakwatch_rules.wording.plateau import sparse
-from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
+from soakwatch_rules.wording.words import counted, duration, first_few, moment, quantity
 
 _TOTAL = "system.cpu.utilization"
 _DROPS = tuple(metric.name for metric in CATALOGUE if metric.drops is not None and metric.drops.why == FULL)
@@ -185,7 +185,7 @@ class CpuSaturation(Parameters):
     ) -> Finding:
         lossy = [f for f in unplanned if f.lost]
         if unplanned:
-            text = some([f"{moment(f.window.begin_ns)}: {f.mark().text}" for f in lossy or unplanned])
+            text = first_few([f"{moment(f.window.begin_ns)}: {f.mark().text}" for f in lossy or unplanned])
             outcome = Outcome.FAIL if lossy else Outcome.WARN
             tail = "" if lossy else "; no drops were seen meanwhile"
             return replace(finding, outcome=outcome, reason=f"{text}{tail}")
@@ -228,7 +228,7 @@ def _saturated(case: Case, tops: list[_Top], drops: list[Series]) -> Iterator[_F
 def _tops(judged: list[Series], seconds: float, enter: float) -> Iterator[_Top]:
     windows: Windows | None = None
     for series in judged:
-        value, covered = series.values, cover(series.time_ns, cadence(series) or 1.0)
+        value, covered = series.values, covered_seconds(series.time_ns, cadence(series) or 1.0)
         if windows is None or not windows.fits(series.time_ns, covered):
             windows = Windows(series.time_ns, covered, seconds)
         mean = windows.means(value)
@@ -299,7 +299,7 @@ class _Drops:
 
 
 def _names(series: list[Series]) -> str:
-    return some([s.object or "all cores" for s in series])
+    return first_few([s.object or "all cores" for s in series])
 
 
 def _doubts(polls: list[Series], loads: list[Series], cut: list[Series]) -> Iterator[str]:

@@ -32,7 +32,7 @@ from soakwatch_rules.stats.spikes import (
 )
 from soakwatch_rules.traits import Family, Guide, Marks, Traits, Words
 from soakwatch_rules.wording.plateau import GAP, SortedPlateaus, doubts_of, mark_of, sparse
-from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
+from soakwatch_rules.wording.words import counted, duration, first_few, moment, quantity
 
 _PLANNED_SLACK_S = 5.0
 _LEVEL_READINGS = 60  # with 30, the deviation is wrong by a fifth and causes false alarms
@@ -296,10 +296,10 @@ class CpuSpike(Parameters):
     def _decide(self, finding: Finding, series: Series, plateaus: SortedPlateaus) -> Finding:
         apart, n = cadence(series) or 1.0, len(series)
         if plateaus.spikes:
-            text = some([f"{moment(mark.begin_ns)}: {mark.text}" for mark in plateaus.spikes])
+            text = first_few([f"{moment(mark.begin_ns)}: {mark.text}" for mark in plateaus.spikes])
             return finding.fails(f"{counted(len(plateaus.spikes), 'spike')}: {text}")
         if plateaus.aside:
-            text = some([f"{moment(mark.begin_ns)}: {mark.text}" for mark in plateaus.aside])
+            text = first_few([f"{moment(mark.begin_ns)}: {mark.text}" for mark in plateaus.aside])
             return finding.undecided(
                 f"{counted(len(plateaus.aside), 'plateau')} that may be a spike: {text}",
                 InconclusiveReason.NO_REFERENCE,
@@ -326,7 +326,7 @@ class CpuSpike(Parameters):
                 settle=f"poll every {duration(self.seconds / 2)}",
             )
         if plateaus.surges:
-            text = some([f"{moment(m.begin_ns)}: {m.text}" for m in plateaus.surges])
+            text = first_few([f"{moment(m.begin_ns)}: {m.text}" for m in plateaus.surges])
             return finding.warns(f"no spike, but {counted(len(plateaus.surges), 'surge')}: {text}")
         if plateaus.habits and plateaus.rare():
             reason = f"{plateaus.habit()}, throughout the run: its normal behaviour, or a fault from the start"

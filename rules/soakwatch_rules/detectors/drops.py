@@ -24,7 +24,7 @@ from soakwatch_rules.sampling import spacing, unseen
 from soakwatch_rules.stats.distributions import binomial_above, gamma_quantile
 from soakwatch_rules.stats.flow import Steps, amounts, restarts, steps
 from soakwatch_rules.traits import Family, Guide, Marks, Traits, Words
-from soakwatch_rules.wording.words import counted, duration, moment, plural, quantity, some, whole
+from soakwatch_rules.wording.words import counted, duration, first_few, moment, plural, quantity, whole
 
 _SLACK_NS = 5 * 10**9  # added to both ends of a planned phase
 _MARKS = 20
@@ -197,7 +197,7 @@ class Drops(Parameters):
         much += f", {whole(offered)} packets offered" if known else ""
         over = [p for p in judged if p.dropped > self.ratio * p.offered and (self.ratio == 0 or p.offered >= least)]
         if self.ratio == 0 and dropped > 0:
-            text = some([f"{moment(m.begin_ns)}: {m.text}" for m in finding.marks if not m.planned])
+            text = first_few([f"{moment(m.begin_ns)}: {m.text}" for m in finding.marks if not m.planned])
             if background := _background(judged):
                 rate = quantity(background, f"{series.trait.unit}/s")
                 reason = f"{much}, no more often than with idle generators ({rate}): {text}"

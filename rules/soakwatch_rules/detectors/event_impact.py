@@ -15,8 +15,8 @@ from soakwatch_model.fact import Happened, Onset
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
 from soakwatch_model.roles import DUT
 from soakwatch_rules.draft import draft
-from soakwatch_rules.events.expectations import Unkept, unkept
-from soakwatch_rules.events.impact import Back, EventScope, Impact, impact, stretches
+from soakwatch_rules.events.expectations import UnmetAnnouncement, unmet_announcements
+from soakwatch_rules.events.impact import EventScope, Impact, ReturnTime, event_scopes, impact
 from soakwatch_rules.events.impact_summary import Fault, doubts, outage_words, summary
 from soakwatch_rules.events.operator_events import operator_events
 from soakwatch_rules.load.traffic import Traffic, traffic
@@ -149,7 +149,7 @@ class EventImpact(Parameters):
             return ()
         case = replace(case, series=tuple(s.between(case.window.begin_ns, case.window.end_ns) for s in case.series))
         events, load = operator_events(case.events), traffic(case)
-        places = stretches(case, events, self.lead, self.look, _step_s(case, load))
+        places = event_scopes(case, events, self.lead, self.look, _step_s(case, load))
         if not places:
             reason = "no event was planned or reported"
             return (draft(self, case).not_applicable(reason),)
@@ -215,7 +215,7 @@ class EventImpact(Parameters):
     def _conclude(self, case: Case, event_impact: Impact, unit: str) -> _Assessment:
         event = event_impact.event
         limit_s = self.within or self._deadline_s(event)
-        broken = list(unkept(case, event_impact))
+        broken = list(unmet_announcements(case, event_impact))
         faults = [Fault(u.text) for u in broken if not (u.open or u.blind)] + self._over(event_impact, limit_s, unit)
         if faults:
             return _Assessment(event_impact, Outcome.FAIL, tuple(faults))
@@ -297,7 +297,7 @@ class EventImpact(Parameters):
         return matches
 
     def _pending(
-        self, case: Case, event_impact: Impact, limit_s: float, broken: Sequence[Unkept]
+        self, case: Case, event_impact: Impact, limit_s: float, broken: Sequence[UnmetAnnouncement]
     ) -> _Assessment | None:
         """An undecided outcome if the run ended before a deadline at which it would be known; else None."""
         left_s = limit_s - (case.window.end_ns - event_impact.event.begin_ns) * 1e-9
@@ -322,7 +322,7 @@ class EventImpact(Parameters):
         return None
 
 
-def _late(back: Sequence[Back], limit_s: float, seen_s: float) -> str:
+def _late(back: Sequence[ReturnTime], limit_s: float, seen_s: float) -> str:
     """The names of the levels that were certainly not back within ``limit_s``."""
     late = [b.name for b in back if b.seconds is not None and not b.away and b.seconds > limit_s]
     away = [b.name for b in back if b.away and seen_s >= limit_s]

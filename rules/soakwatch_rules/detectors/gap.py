@@ -10,8 +10,8 @@ from soakwatch_model.case import Case, Ledger, Silence
 from soakwatch_model.fact import PathCut
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, MarkKind, Outcome
 from soakwatch_rules.draft import absent, draft
-from soakwatch_rules.events.boots import LIVES
-from soakwatch_rules.management.gap_cause import BLAMED, PATH, PLANNED, TOTAL, UP, Explained, causes
+from soakwatch_rules.events.boots import BOOT_METRICS
+from soakwatch_rules.management.gap_cause import BLAMED, PATH, PLANNED, TOTAL, UP, ExplainedSilence, silence_causes
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.silences import to_the_end
@@ -68,7 +68,7 @@ class Gap(Parameters):
     name: ClassVar[str] = "gap"
     version: ClassVar[int] = 3
     summary: ClassVar[str] = "a source stopped answering for a while, and the probable cause"
-    metrics: ClassVar[tuple[str, ...]] = (TOTAL, *LIVES, UP)
+    metrics: ClassVar[tuple[str, ...]] = (TOTAL, *BOOT_METRICS, UP)
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
     spec: ClassVar[RuleSpec] = RuleSpec("one due poll; for a cause also CPU, a second source or generator figures")
@@ -96,10 +96,10 @@ class Gap(Parameters):
         """One finding a source; its object is the source's label."""
         if not case.ledgers:
             return (absent(self, case, "poll statistics (no source polled it)"),)
-        cause = causes(case, self.busy, self.hit)
+        cause = silence_causes(case, self.busy, self.hit)
         return tuple(self._of(case, ledger, cause) for ledger in case.ledgers)
 
-    def _of(self, case: Case, ledger: Ledger, cause: Callable[[Ledger, Silence], Explained]) -> Finding:
+    def _of(self, case: Case, ledger: Ledger, cause: Callable[[Ledger, Silence], ExplainedSilence]) -> Finding:
         least_s = self.intervals * ledger.interval_s
         finding = replace(
             draft(self, case),

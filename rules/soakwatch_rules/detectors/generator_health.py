@@ -44,7 +44,7 @@ from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.stats.commanded import Shortfall, shortfall
-from soakwatch_rules.stats.saturation import Means, cover
+from soakwatch_rules.stats.saturation import Means, covered_seconds
 from soakwatch_rules.traits import Guide, Inconclusive, Judges, Traits, Words
 from soakwatch_rules.wording.words import counted, duration, moment, quantity, whole
 
@@ -290,7 +290,7 @@ class GeneratorHealth(Parameters):
         series = own.get(_CPU)
         if series is None:
             return
-        covered = cover(series.time_ns, cadence(series) or 1.0)
+        covered = covered_seconds(series.time_ns, cadence(series) or 1.0)
         highest = Means(series.time_ns, np.clip(series.values, 0.0, 2.0), covered).highest(self.seconds)
         if highest is not None:
             text = f"its CPU peaked at {quantity(highest, '1')} over {duration(self.seconds)}"

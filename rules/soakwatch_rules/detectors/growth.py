@@ -15,9 +15,15 @@ from soakwatch_model.fact import CERTAIN, Certainty, Fact
 from soakwatch_model.finding import Finding, Forecast, InconclusiveReason, Mark, Outcome
 from soakwatch_model.series import Series, Trait
 from soakwatch_rules.draft import absent, draft, half_unread
-from soakwatch_rules.growth.beneath import beneath_jobs
-from soakwatch_rules.growth.lifetimes import GrowthOfLife, been_there, cut, excess, noted
+from soakwatch_rules.growth.lifetimes import (
+    GrowthOfLife,
+    excess,
+    explained_by_longer_life,
+    memory_warning,
+    reached_before,
+)
 from soakwatch_rules.growth.load import load_followed, load_numbers, part_of_a_wave, with_load
+from soakwatch_rules.growth.lowest_readings import judge_lowest_readings
 from soakwatch_rules.lives import Life, dead_seconds, lives
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
@@ -236,7 +242,10 @@ class Growth(Parameters):
         if not long:
             return self._suspected(self._undecided(finding, case, lifetimes, apart), case, series, lifetimes)
         judged = [self._judged(life, case) for life in long]
-        judged = [cut(j) if j.trend.outcome is Outcome.FAIL and been_there(j, judged) else j for j in judged]
+        judged = [
+            explained_by_longer_life(j) if j.trend.outcome is Outcome.FAIL and reached_before(j, judged) else j
+            for j in judged
+        ]
         failed = [j for j in judged if j.trend.outcome is Outcome.FAIL]
         if failed:
             worst = max(failed, key=excess)
@@ -258,7 +267,7 @@ class Growth(Parameters):
         if unread := half_unread(finding, read, within=" in lifetimes that are long enough"):
             return unread
         result = self._conclude(finding, max(big, key=excess), Outcome.PASS, series, lifetimes, judged)
-        warned = noted(series, case, judged)
+        warned = memory_warning(series, case, judged)
         return result if warned is None else result.warns(f"{warned}; {result.reason}")
 
     def _undecided(self, finding: Finding, case: Case, lifetimes: tuple[Life, ...], apart: float | None) -> Finding:
@@ -302,11 +311,11 @@ class Growth(Parameters):
         value = -value if trait.growth == "down" else value
         raw = self._trend(time_s, value, life, trait, case.family)
         if not case.load or raw.mode != "mean":
-            return self._beneath_jobs(GrowthOfLife(life, raw, raw), time_s, value, case.family)
+            return self._by_lowest_readings(GrowthOfLife(life, raw, raw), time_s, value, case.family)
         with np.errstate(all="ignore"):
             load_fit = load_followed(time_s, value, life, case.load, self.follow)
         if load_fit is None:
-            return self._beneath_jobs(GrowthOfLife(life, raw, raw), time_s, value, case.family)
+            return self._by_lowest_readings(GrowthOfLife(life, raw, raw), time_s, value, case.family)
         follows, rest = load_fit
         if follows.straight:
             if raw.outcome is Outcome.FAIL:
@@ -317,13 +326,15 @@ class Growth(Parameters):
         sign = -1.0 if trait.growth == "down" else 1.0
         return GrowthOfLife(life, without_load, raw, follows, left=replace(life.series, value=sign * rest))
 
-    def _beneath_jobs(self, judged_life: GrowthOfLife, time_s: Floats, value: Floats, family: int) -> GrowthOfLife:
+    def _by_lowest_readings(
+        self, judged_life: GrowthOfLife, time_s: Floats, value: Floats, family: int
+    ) -> GrowthOfLife:
         life = judged_life.life
 
         def ask(at_s: Floats, low: Floats, begin_s: float) -> Trend:
             return self._trend(at_s, low, life, life.series.trait, family, begin_s)
 
-        return beneath_jobs(judged_life, time_s, value, ask)
+        return judge_lowest_readings(judged_life, time_s, value, ask)
 
     def _bar(self, family: int) -> float:
         """The probability from which one of ``family`` series fails, so that together they err as often as one."""

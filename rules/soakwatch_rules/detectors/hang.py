@@ -14,19 +14,19 @@ from soakwatch_model.finding import Finding, InconclusiveReason, Mark, MarkKind
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.draft import absent, draft
-from soakwatch_rules.events.boots import LIVES, reboots_in
-from soakwatch_rules.events.incidents import Witness, witnessed
+from soakwatch_rules.events.boots import BOOT_METRICS, reboots_in
+from soakwatch_rules.events.incidents import Witness, witness_of
 from soakwatch_rules.load.forwarding import Forwarding, comes_back
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence
-from soakwatch_rules.silences import only_tried, silent_all, to_the_end
+from soakwatch_rules.silences import only_probed, silent_all, to_the_end
 from soakwatch_rules.spans import common, joined, overlap_s
 from soakwatch_rules.stats.hysteresis import stretches
-from soakwatch_rules.stats.saturation import cover
+from soakwatch_rules.stats.saturation import covered_seconds
 from soakwatch_rules.stats.spikes import busy_throughout
 from soakwatch_rules.traits import Family, Guide, Judges, Leads, Traits, Words
-from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
+from soakwatch_rules.wording.words import counted, duration, first_few, moment, quantity
 
 _TOTAL = "system.cpu.utilization"
 _UP = "reach.up"
@@ -115,7 +115,7 @@ class Hang(Parameters):
     name: ClassVar[str] = "hang"
     version: ClassVar[int] = 3
     summary: ClassVar[str] = "the device stopped forwarding and answering without a reboot"
-    metrics: ClassVar[tuple[str, ...]] = (_TOTAL, *LIVES, _UP)
+    metrics: ClassVar[tuple[str, ...]] = (_TOTAL, *BOOT_METRICS, _UP)
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
     spec: ClassVar[RuleSpec] = RuleSpec("answered polls, or 16 samples of the CPU")
@@ -161,7 +161,7 @@ class Hang(Parameters):
         announced = [s for s in stops if _announced(planned, s)]
         with np.errstate(over="ignore", invalid="ignore"):  # absurd boot times may overflow
             witnesses = reboots_in(best)
-        booted = [*witnesses, *(witnessed(e, "event", "") for e in case.events if e.kind == "reboot" and not e.expect)]
+        booted = [*witnesses, *(witness_of(e, "event", "") for e in case.events if e.kind == "reboot" and not e.expect)]
         gone = [s for s in stops if s not in announced and not s.last and _rebooted(booted, s.window)]
         left = [s for s in stops if s not in announced and s not in gone]
         got, due = sum(x.got for x in polled), sum(x.due for x in polled)
@@ -195,7 +195,7 @@ class Hang(Parameters):
     def _dead(self, case: Case, silent: tuple[Window, ...], stops: list[_Stop]) -> list[_Stop]:
         """``stops`` and the silences that mean death: to the end of the run, or of a device watched only from
         outside."""
-        window, outside = case.window, only_tried(case.ledgers)
+        window, outside = case.window, only_probed(case.ledgers)
         end = to_the_end(case.ledgers, silent, window, self.seconds if outside else self.dead)
         windows = [] if end is None else [end]
         if outside:
@@ -220,10 +220,10 @@ class Hang(Parameters):
     ) -> Finding:
         hung = [s for s in left if s.stood_s is not None]
         if dead := [s for s in hung if s.dead]:
-            return finding.fails(f"the device {some([s.text for s in dead])}")
+            return finding.fails(f"the device {first_few([s.text for s in dead])}")
         if hung:
-            text = some([f"{moment(s.window.begin_ns)} for {duration(s.window.seconds)}: {s.text}" for s in hung])
-            identity = [s for s in (best[m] for m in LIVES) if s is not None]
+            text = first_few([f"{moment(s.window.begin_ns)} for {duration(s.window.seconds)}: {s.text}" for s in hung])
+            identity = [s for s in (best[m] for m in BOOT_METRICS) if s is not None]
             sure = [s for s in hung if _ends_with(s, case) or any(_same_life(each, s.window) for each in identity)]
             if sure:
                 return finding.fails(f"{counted(len(hung), 'hang')}: {text}")
@@ -232,7 +232,7 @@ class Hang(Parameters):
                 reason, InconclusiveReason.UNREAD, "poll the uptime or the boot id, then run again"
             )
         if left:
-            text = some([f"{moment(s.window.begin_ns)} for {duration(s.window.seconds)}" for s in left])
+            text = first_few([f"{moment(s.window.begin_ns)} for {duration(s.window.seconds)}" for s in left])
             reason = f"no management answered: {text}; whether it forwarded traffic meanwhile is not known"
             before = [_last(best[_TOTAL], s.window.begin_ns) for s in left]
             if any(value is not None and value >= self.pinned for value in before):
@@ -253,7 +253,7 @@ class Hang(Parameters):
     def _pinned(self, cpu: Series | None) -> tuple[Window, ...]:
         if cpu is None or len(cpu) < _MIN_CPU_SAMPLES or busy_throughout(cpu.values, None, _MIN_CPU_SAMPLES, 0.5):
             return ()
-        covered = np.round(cover(cpu.time_ns, cadence(cpu) or 1.0) * 1e9)
+        covered = np.round(covered_seconds(cpu.time_ns, cadence(cpu) or 1.0) * 1e9)
         positions = cpu.time_ns
         pairs = stretches(cpu.values, self.pinned, _LEAVE * self.pinned).tolist()
         return joined(Window(int(positions[i]) - int(covered[i]), int(positions[j - 1])) for i, j in pairs)

@@ -24,7 +24,7 @@ from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import Input, RuleSpec
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.traits import Family, Guide, Inconclusive, Limit, Marks, Traits, Words
-from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
+from soakwatch_rules.wording.words import counted, duration, first_few, moment, quantity
 
 _MAX_MARKS = 50
 _DARK_DBM = -30.0  # modules report -40 or less without light
@@ -182,7 +182,7 @@ class HardwareLimit(Parameters):
             worst = max(reported, key=lambda past: abs(past.worst - past.limit))
             finding = replace(finding, measured=worst.worst, limit=worst.limit)
             outcome = Outcome.FAIL if failing and case.role == DUT else Outcome.WARN
-            words = some([self._sentence(series, past) for past in reported])
+            words = first_few([self._sentence(series, past) for past in reported])
             return replace(finding, outcome=outcome, reason=f"{name}: {words}")
         reason = f"{name}: {_calm(value, limits, unit)}"
         if stretches:
@@ -215,7 +215,7 @@ class HardwareLimit(Parameters):
             else:
                 texts.append(f"it did not work from {moment(past.window.begin_ns)}{_end(past)}")
         outcome = Outcome.FAIL if failing and case.role == DUT else Outcome.WARN
-        return replace(finding, outcome=outcome, reason=f"{name}: {some(texts)}")
+        return replace(finding, outcome=outcome, reason=f"{name}: {first_few(texts)}")
 
     def _short(self, finding: Finding, series: Series, name: str) -> Finding | None:
         needed = max(2, math.ceil(self.needed))

@@ -17,13 +17,13 @@ from soakwatch_model.finding import Finding, InconclusiveReason, Mark, MarkKind,
 from soakwatch_model.label import label
 from soakwatch_model.series import Series
 from soakwatch_rules.draft import draft, faults
-from soakwatch_rules.events.incidents import Incident, counts, deduplicated, incidents, witnessed
-from soakwatch_rules.events.intents import Intent, intents, reckon
+from soakwatch_rules.events.incidents import Incident, counter_witnesses, deduplicated, incidents, witness_of
+from soakwatch_rules.events.intents import Intent, assign_incidents, intents
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import spacing, unseen
 from soakwatch_rules.traits import Crash, Family, Guide, Leads, Traits, Words
-from soakwatch_rules.wording.words import counted, moment, some
+from soakwatch_rules.wording.words import counted, first_few, moment
 
 _COUNTER = "system.kernel.alarms"
 _SEGFAULT = "kernel.segfault"
@@ -119,7 +119,7 @@ class KernelFault(Parameters):
         planned = 0
         for kind in KERNEL:
             incidents = _incidents(kind, reported, logs, slack_ns)
-            reckoned = reckon(incidents, _announced(kind, case), window, KERNEL[kind].words, slack_ns)
+            reckoned = assign_incidents(incidents, _announced(kind, case), window, KERNEL[kind].words, slack_ns)
             broken += reckoned.broken
             pending += reckoned.open
             planned += len(reckoned.planned)
@@ -185,11 +185,11 @@ def _meant(shown: str, name: str) -> bool:
 
 def _incidents(kind: str, reported: Sequence[Event], logs: Sequence[Series], slack_ns: int) -> tuple[Incident, ...]:
     """The faults of one kind: those that events report, and those that only the counter shows."""
-    witnesses = [witnessed(e, _EVENT, _text(e), _victim(e)) for e in reported if e.kind == kind]
+    witnesses = [witness_of(e, _EVENT, _text(e), _victim(e)) for e in reported if e.kind == kind]
     words = f"{KERNEL[kind].words}, {_ALONE}"
     for log in logs:
         if f"kernel.{label(log.object, 'kind')}" == kind:
-            witnesses += counts(log, words)
+            witnesses += counter_witnesses(log, words)
     return tuple(_known(incident) for incident in incidents(witnesses, slack_ns))
 
 
@@ -232,7 +232,7 @@ def _sentences(matches: Iterable[tuple[Incident, str]], note: str = "") -> Itera
         rows.setdefault((kind, who), []).append(incident)
     for (kind, who), several in rows.items():
         alone = f"{_ALONE} " if all(_alone(i) for i in several) else ""
-        times = some([moment(i.when[0] if i.when[1] is None else i.when[1]) for i in several])
+        times = first_few([moment(i.when[0] if i.when[1] is None else i.when[1]) for i in several])
         yield f"{counted(len(several), KERNEL[kind].words)}{who}: {alone}{times}"
 
 

@@ -21,11 +21,11 @@ from soakwatch_rules.latency.blocks import (
     READINGS,
     ROUND_TRIP,
     Grid,
-    against,
     baselines,
+    compared_blocks,
+    earlier_level,
     grid_of,
-    level_of,
-    times_of,
+    ratio_words,
 )
 from soakwatch_rules.latency.slow_stretches import DOUBLED, SlowStretch, slow_stretches, without_overlap
 from soakwatch_rules.parameter import Parameters, parameter
@@ -35,7 +35,7 @@ from soakwatch_rules.stats.hysteresis import stretches
 from soakwatch_rules.stats.slowdown import Slowness
 from soakwatch_rules.traits import Family, Guide, Traits, Words
 from soakwatch_rules.wording.names import name_of
-from soakwatch_rules.wording.words import counted, duration, moment, some
+from soakwatch_rules.wording.words import counted, duration, first_few, moment
 
 _LIMITS: Final = {
     "p50": ("p50", "0.5", "0.50", "50", "median"),
@@ -218,7 +218,7 @@ class Latency(Parameters):
         )
         name = name_of(series)
         if spans:
-            text = some([f"{moment(w.begin_ns)} for {duration(w.seconds)}" for w in spans])
+            text = first_few([f"{moment(w.begin_ns)} for {duration(w.seconds)}" for w in spans])
             reason = f"{name} exceeded the limit of {duration(limit)}: {text}; highest median {duration(highest)}"
             return finding.fails(reason)
         if not positions.size:
@@ -235,7 +235,7 @@ class Latency(Parameters):
 
     def _compared(self, case: Case, finding: Finding, series: Series, block_s: float) -> Finding:
         before, name = imported_baseline(case, series), name_of(series)
-        own = None if before is None else level_of(before)
+        own = None if before is None else earlier_level(before)
         fine = grid_of(case, series, block_s)
         if not fine.judged.any():
             reason = f"{name} was only polled in phases that other rules judge"
@@ -249,7 +249,7 @@ class Latency(Parameters):
             )
             settle = f"needs {need} of samples, or a baseline phase of {duration(MIN_REFERENCE_BLOCKS * block_s)}"
             return finding.undecided(reason, InconclusiveReason.TOO_SHORT, settle)
-        quick = against(fine, own)
+        quick = compared_blocks(fine, own)
         gross = max(math.log(self.gross), _GROSS_NOISE * quick.sigma)
         wide, slow = self._coarse(case, series, fine, own)
         least = max(math.log(self.factor), _NOISE * slow.sigma)
@@ -264,7 +264,7 @@ class Latency(Parameters):
         ones."""
         most_s = max(fine.block_s, _COARSE * case.window.seconds)
         block_s, grid = fine.block_s, fine
-        slow = against(grid, own)
+        slow = compared_blocks(grid, own)
         while (_NOISE * slow.sigma > math.log(self.factor) and 2 * block_s <= most_s) or (
             _NOISE * slow.sigma > math.log(_PASS) and 2 * block_s <= _COARSEST * case.window.seconds
         ):
@@ -272,7 +272,7 @@ class Latency(Parameters):
             wider = grid_of(case, series, block_s)
             if int((wider.reference & np.isfinite(wider.value)).sum()) < MIN_REFERENCE_BLOCKS:
                 break
-            grid, slow = wider, against(wider, own)
+            grid, slow = wider, compared_blocks(wider, own)
         return grid, slow
 
     def _conclude(
@@ -333,7 +333,7 @@ class Latency(Parameters):
             end = "to the end of the run" if over else "to the end of the judged time"
             ends = f" {end}" if s.to_end else f" for {duration(s.seconds)}"
             reason = (
-                f"{name} was {times_of(s.times)} the usual value from {moment(s.window.begin_ns)}{ends}: "
+                f"{name} was {ratio_words(s.times)} the usual value from {moment(s.window.begin_ns)}{ends}: "
                 f"{duration(s.value)} "
                 f"instead of {duration(s.usual)} ({self._usual(case, series)})"
             )
@@ -345,12 +345,12 @@ class Latency(Parameters):
             settle = "record the offered load (load.offered.rate, load.tx.packets), or run for two whole cycles"
             return finding.undecided(reason, InconclusiveReason.CYCLE, settle)
         if reported:
-            texts = some(
+            texts = first_few(
                 [f"{moment(s.window.begin_ns)} for {duration(s.seconds)}: {duration(s.value)}" for s in reported]
             )
             reason = (
-                f"{name} temporarily exceeded {times_of(min(s.times for s in reported))} the usual {duration(level)}: "
-                f"{texts}"
+                f"{name} temporarily exceeded {ratio_words(min(s.times for s in reported))} the usual "
+                f"{duration(level)}: {texts}"
             )
             if any(s.above for s in reported):
                 reason += "; the load was higher than ever before"

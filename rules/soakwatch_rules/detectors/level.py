@@ -17,10 +17,10 @@ from soakwatch_rules.lives import lives
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence
-from soakwatch_rules.stats.votes import voted
+from soakwatch_rules.stats.votes import n_of_last_m
 from soakwatch_rules.traits import Guide, Limit, Traits, Words
 from soakwatch_rules.wording.names import name_of
-from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
+from soakwatch_rules.wording.words import counted, duration, first_few, moment, quantity
 
 _MAX_MARKS = 100
 _LATENCY: Final = "load.latency"
@@ -219,7 +219,7 @@ class Level(Parameters):
         number, above_s, highest = 0, 0.0, float(series.values.max())
         for life in lives(series, case.window, case.events):
             reading, positions = life.series.values, life.series.time_ns
-            for first, _, close in voted(reading, limit, self.leave * limit, needed, of):
+            for first, _, close in n_of_last_m(reading, limit, self.leave * limit, needed, of):
                 number += 1
                 above_s += (int(positions[close - 1]) - int(positions[first])) * 1e-9 + (apart or 0.0)
                 if len(spans) < _MAX_MARKS:
@@ -235,7 +235,9 @@ class Level(Parameters):
         )
         shown = quantity(limit, unit)
         if number:
-            times = some([f"{moment(m.begin_ns)} for {duration(((m.end_ns or 0) - m.begin_ns) * 1e-9)}" for m in spans])
+            times = first_few(
+                [f"{moment(m.begin_ns)} for {duration(((m.end_ns or 0) - m.begin_ns) * 1e-9)}" for m in spans]
+            )
             reason = f"{counted(number, 'time')} above {shown}: {times}; highest {quantity(highest, unit)}"
             return finding.fails(reason)
         if n < of:

@@ -45,7 +45,7 @@ from soakwatch_rules.load.throughput import Curve
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import Input, RuleSpec
 from soakwatch_rules.sampling import unseen
-from soakwatch_rules.stats.outage import Bins, settled
+from soakwatch_rules.stats.outage import Bins, lost_for_good
 from soakwatch_rules.stats.standstill import Stop, stops, stops_of_rate
 from soakwatch_rules.traits import Family, Guide, Traits, Words
 from soakwatch_rules.wording.words import counted, duration, moment
@@ -273,7 +273,7 @@ class Loss(Parameters):
             if not bool((np.nan_to_num(bins.sent) > 0).any()):
                 seen.unknown += float(np.nansum(bins.lost[~out & ~over]))
                 return
-            late = settled(np.where(known, np.clip(bins.lost, -1e120, 1e120), 0.0), bins)
+            late = lost_for_good(np.where(known, np.clip(bins.lost, -1e120, 1e120), 0.0), bins)
             counted = known & ~out & ~over
             ahead = max(1, round(1.0 / max(float(np.median(bins.seconds)), 1e-3)))
             if bins.sent.size > 2 * ahead + 1:

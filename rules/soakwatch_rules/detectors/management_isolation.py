@@ -16,10 +16,10 @@ from soakwatch_model.roles import DUT
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.draft import absent, draft
-from soakwatch_rules.events.boots import LIVES
+from soakwatch_rules.events.boots import BOOT_METRICS
 from soakwatch_rules.imported_baseline import baseline_doubt, imported_baseline
 from soakwatch_rules.load.forwarding import Forwarding, alive_without_management, lost_share
-from soakwatch_rules.load.pressure import Pressure, pressure, seconds
+from soakwatch_rules.load.pressure import Pressure, pressure, total_seconds
 from soakwatch_rules.management.gap_cause import (
     DEVICE,
     MONITOR,
@@ -29,19 +29,19 @@ from soakwatch_rules.management.gap_cause import (
     TOTAL,
     UNKNOWN,
     UP,
-    Explained,
-    causes,
-    cuts,
+    ExplainedSilence,
+    path_cuts,
+    silence_causes,
 )
 from soakwatch_rules.management.poll_latency import DURATION, PollLatency, poll_latency, slowdown
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.peers import cut_with_own, finite_numbers, interval, peer_name, requests, values_in
 from soakwatch_rules.rule import Input, RuleSpec
 from soakwatch_rules.sampling import cadence
-from soakwatch_rules.silences import of_monitor, silent_all
+from soakwatch_rules.silences import monitor_did_not_poll, silent_all
 from soakwatch_rules.spans import common, overlap_s, without
 from soakwatch_rules.traits import Family, Guide, Traits, Words
-from soakwatch_rules.wording.words import counted, duration, moment, quantity, some, whole
+from soakwatch_rules.wording.words import counted, duration, first_few, moment, quantity, whole
 
 _DEAD_S = 300.0  # as in ``hang``
 _MIN_PROBES = 16  # round trips, or requests, under high and under low load each
@@ -123,7 +123,7 @@ class ManagementIsolation(Parameters):
         "reach.lost",
         DURATION,
         TOTAL,
-        *LIVES,
+        *BOOT_METRICS,
     )
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
@@ -180,7 +180,7 @@ class ManagementIsolation(Parameters):
                 return (gone,)
             reason = "no stress or spike phase and no load figures: it is not known when the load was high"
             return (draft(self, case).not_applicable(reason),)
-        cut = cuts(case, causes(case, self.busy, _ALL)) if peers else ()
+        cut = path_cuts(case, silence_causes(case, self.busy, _ALL)) if peers else ()
         probed = [*(self._peer(case, peer, under, cut) for peer in peers), *(() if gone is None else (gone,))]
         return (*probed, *(self._poll_latency(case, s, under) for s in timed), *self._polls(case, polled, under))
 
@@ -218,7 +218,7 @@ class ManagementIsolation(Parameters):
         name = peer_name(peer)
         late = float(np.median(trips[0])) if trips[0].size >= _MIN_PROBES else None
         calm = float(np.median(trips[1])) if trips[1].size >= _MIN_PROBES else None
-        numbers = {"high_s": seconds(under.high), "low_s": seconds(under.low), "sent": sent, "lost": lost}
+        numbers = {"high_s": total_seconds(under.high), "low_s": total_seconds(under.low), "sent": sent, "lost": lost}
         if late is not None:
             numbers |= {"round_trip": late, "round_trip_p95": float(np.quantile(trips[0], 0.95))}
         if calm is not None:
@@ -227,16 +227,16 @@ class ManagementIsolation(Parameters):
         usual = calm_lost / calm_sent if calm_sent >= _MIN_PROBES else None
         numbers |= {} if share is None else {"lost_share": share}
         numbers |= {} if share is None or usual is None else {"lost_share_low": usual}
-        numbers |= {"path_s": seconds(missing), "path_lost": total[1] - lost} if missing else {}
+        numbers |= {"path_s": total_seconds(missing), "path_lost": total[1] - lost} if missing else {}
         doubts = (
             *((baseline_doubt(case),) if borrowed else ()),
             *self._doubts(case, under, share, usual or 0.0, alone=not borrowed),
         )
         finding = replace(finding, measured=late, numbers=finite_numbers(numbers), doubts=doubts)
         if late is None and share is None and not missing:
-            reason = f"{name}: too few probes under high load ({under.text},  {duration(seconds(under.high))})"
+            reason = f"{name}: too few probes under high load ({under.text},  {duration(total_seconds(under.high))})"
             settle = f"needs {_MIN_PROBES} probes in it: probe more often, or load for longer"
-            if seconds(under.high) < _MIN_PROBES * (cadence(about) or math.inf):
+            if total_seconds(under.high) < _MIN_PROBES * (cadence(about) or math.inf):
                 return finding.not_applicable(f"{reason}: {settle}")
             return finding.undecided(reason, InconclusiveReason.TOO_FEW, settle)
         result = self._conclude(finding, name, under, (late, calm), (sent, lost, usual))
@@ -318,7 +318,9 @@ class ManagementIsolation(Parameters):
         doubts = (*((baseline_doubt(case),) if borrowed is not None else ()), *_monitor(case.ledgers))
         finding = replace(draft(self, case, series), unit="s", doubts=doubts)
         if high is None or max(float(high.number), high.due) < _MIN_PROBES:
-            reason = f"fewer than {_MIN_PROBES} polls of {source} under {under.text} ({duration(seconds(under.high))})"
+            reason = (
+                f"fewer than {_MIN_PROBES} polls of {source} under {under.text} ({duration(total_seconds(under.high))})"
+            )
             return finding.not_applicable(reason)
         low = low if low is not None and low.number >= _MIN_PROBES else None
         limit = None if low is None else max(self.latency, self.times * low.median)
@@ -367,8 +369,8 @@ class ManagementIsolation(Parameters):
     # --- silences ------------------------------------------------------------------------------------------
 
     def _polls(self, case: Case, polled: Sequence[Ledger], under: Pressure) -> Iterator[Finding]:
-        cause = causes(case, self.busy, _ALL)
-        length = seconds(under.high)
+        cause = silence_causes(case, self.busy, _ALL)
+        length = total_seconds(under.high)
         for ledger in polled:
             within = [
                 (gap, gap_s)
@@ -378,7 +380,9 @@ class ManagementIsolation(Parameters):
             ]
             starved = sum(gap_s for gap, gap_s in within if gap.cause == DEVICE)
             alone = [gap for gap, _ in within if gap.cause in {PATH, UNKNOWN} and not gap.alone]
-            calm = [s for s in ledger.silences if overlap_s(s.window, under.low) > 0 and not of_monitor(s.lost)]
+            calm = [
+                s for s in ledger.silences if overlap_s(s.window, under.low) > 0 and not monitor_did_not_poll(s.lost)
+            ]
             finding = replace(
                 draft(self, case),
                 object=ledger.source,
@@ -408,11 +412,11 @@ class ManagementIsolation(Parameters):
         finding: Finding,
         ledger: Ledger,
         under: Pressure,
-        within: Sequence[tuple[Explained, float]],
+        within: Sequence[tuple[ExplainedSilence, float]],
         starved: float,
-        alone: Sequence[Explained],
+        alone: Sequence[ExplainedSilence],
     ) -> Finding:
-        length = seconds(under.high)
+        length = total_seconds(under.high)
         if not ledger.got:
             reason = f"{ledger.source} never answered"
             if not ledger.required:
@@ -426,7 +430,7 @@ class ManagementIsolation(Parameters):
             return finding.not_applicable(f"{reason}, less than the three intervals of a silence")
         if not within:
             return finding.passes(f"{ledger.source} answered throughout under {under.text}")
-        words = some(
+        words = first_few(
             [
                 f"{moment(gap.window.begin_ns)} for {duration(gap.window.seconds)}, {_WORDS[gap.cause]}: {gap.why}"
                 for gap, _ in sorted(within, key=lambda x: (x[0].cause not in _STARVES, -x[1]))

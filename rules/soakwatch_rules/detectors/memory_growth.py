@@ -22,7 +22,7 @@ from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence, expected
 from soakwatch_rules.stats.onset import onset_of
-from soakwatch_rules.stats.rises import Rise, beyond_a_start, rise_of
+from soakwatch_rules.stats.rises import Rise, exceeds_start_up, rise_of
 from soakwatch_rules.stats.stages import Comparison, compare, stages, still_rising
 from soakwatch_rules.traits import Family, GrowthMethod, Guide, Marks, Traits, Words
 from soakwatch_rules.wording.stage import JudgedLife, doubts_of, sentence
@@ -236,7 +236,7 @@ class MemoryGrowth(Parameters):
             whole = compare(until, down=down, tolerance=self.tolerance, width=self.width, quantum=quantum)
             if whole is not None and whole.grows:
                 lately = _lately(series, held, whole)
-        large = beyond_a_start(compared.first, compared.last, rise, down=down) and not _explained(case, series, rise)
+        large = exceeds_start_up(compared.first, compared.last, rise, down=down) and not _explained(case, series, rise)
         return JudgedLife(life, compared, lately, levelled=lately < _LEVELLED and not large)
 
     def _undecided(self, finding: Finding, lifetimes: tuple[Life, ...], apart: float | None) -> Finding:

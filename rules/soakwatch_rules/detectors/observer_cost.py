@@ -17,14 +17,14 @@ from soakwatch_model.label import label
 from soakwatch_model.roles import DUT
 from soakwatch_model.series import Series
 from soakwatch_rules.draft import draft
-from soakwatch_rules.management.pauses import CPU_FORMS, LEAST_PAIRS, Comparison, Pauses, compare, pauses_of
+from soakwatch_rules.management.pauses import CPU_FORMS, LEAST_PAIRS, CpuComparison, Pauses, compare_cpu, pauses_of
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.peers import finite_numbers
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.stats.distributions import student_quantile
 from soakwatch_rules.stats.flow import amount, binned
 from soakwatch_rules.traits import Guide, Traits, Words
-from soakwatch_rules.wording.words import duration, quantity, some
+from soakwatch_rules.wording.words import duration, first_few, quantity
 
 COST: Final = "source.device.cpu.time"
 """CPU time that a source's polls cost the device, by the device's own count."""
@@ -154,7 +154,7 @@ class ObserverCost(Parameters):
             )
             settle = f"observer: {{probe: {math.ceil(3 * pauses.renewal_s)}s}}"
             return finding.undecided(reason, InconclusiveReason.CADENCE, settle)
-        found = compare(pauses, inside)
+        found = compare_cpu(pauses, inside)
         if found is None:
             reason = (
                 f"{len(pauses.pairs)} of {pauses.planned} pauses of polls are whole, and too few of them have readings "
@@ -221,7 +221,9 @@ class ObserverCost(Parameters):
         parts = {_name(s): amount([s], begin_ns, end_ns) for s in counted}
         by_part = {name: spent / seconds / of for name, (spent, seconds) in parts.items() if seconds > 0}
         numbers = {"of_one_core": taken, "cores": of, **{f"by_{name}": value for name, value in by_part.items()}}
-        words = some([f"{name} {quantity(value, '1')}" for name, value in sorted(by_part.items(), key=lambda x: -x[1])])
+        words = first_few(
+            [f"{name} {quantity(value, '1')}" for name, value in sorted(by_part.items(), key=lambda x: -x[1])]
+        )
         whose = f"of the device's CPU ({of:g} cores)" if cores is not None else "of one core"
         over = Outcome.FAIL if self.fail and share > self.fail else Outcome.WARN if share > self.limit else Outcome.PASS
         reason = f"the monitor took {quantity(share, '1')} {whose}: {words}"
@@ -281,7 +283,7 @@ def _more_pairs(pairs: int, half: float, away: float) -> str:
     return f"about {max(needed, pairs + 1)} pairs (observer: pairs), or a phase in which the load does not change"
 
 
-def _doubts(pauses: Pauses, found: Comparison) -> tuple[str, ...]:
+def _doubts(pauses: Pauses, found: CpuComparison) -> tuple[str, ...]:
     doubts: tuple[str, ...] = ()
     if found.step:
         doubts += ("the device tells its CPU in whole percents: up to one of them may be hidden",)
@@ -313,7 +315,7 @@ def _not_counted(finding: Finding, case: Case, inside: Iterable[Series]) -> Find
         return finding.not_applicable(reason)
     reason = (
         f"what the polls cost {case.target} is not known: it does not count the CPU time of what answers "
-        f"({some(took)}, median); "
+        f"({first_few(took)}, median); "
         "use the agent or SSH, watch the daemon that answers (snmpd), or let its polls pause (observer: of the plan)"
     )
     return replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason, facts=(PollCost(),))

@@ -11,13 +11,13 @@ from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, MarkKind, Victim
 from soakwatch_model.label import label
 from soakwatch_rules.draft import absent, draft, faults
-from soakwatch_rules.events.incidents import Incident, counts, deduplicated, incidents, witnessed
-from soakwatch_rules.events.intents import intents, reckon
+from soakwatch_rules.events.incidents import Incident, counter_witnesses, deduplicated, incidents, witness_of
+from soakwatch_rules.events.intents import assign_incidents, intents
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import spacing, unseen
 from soakwatch_rules.traits import Crash, Family, Guide, Leads, Traits, Words
-from soakwatch_rules.wording.words import counted, moment, some
+from soakwatch_rules.wording.words import counted, first_few, moment
 
 _COUNTER = "system.memory.oom_kills"
 _KILLED = re.compile(r"[Kk]ill(?:ed)? process (?P<pid>\d+) \((?P<process>[^)]*)\)")  # mm/oom_kill.c
@@ -84,10 +84,14 @@ class OomKill(Parameters):
         about = max(counters, key=lambda s: (s.metric == _COUNTER, len(s)), default=None)
         slack_ns = max(2 * 10**9, *(round(2e9 * (spacing(s) or 0.0)) for s in counters), 0)
         doubts = list(dict.fromkeys(case.faults))[:5]
-        witnesses = [w for s in counters for w in counts(s, "counter" if s.metric == _COUNTER else "kernel log")]
-        witnesses += [witnessed(e, "event", _text(e), _victim(e), _kind(e)) for e in deduplicated(events)]
+        witnesses = [
+            w for s in counters for w in counter_witnesses(s, "counter" if s.metric == _COUNTER else "kernel log")
+        ]
+        witnesses += [witness_of(e, "event", _text(e), _victim(e), _kind(e)) for e in deduplicated(events)]
         matches = incidents(witnesses, slack_ns)
-        reckoned = reckon(matches, intents(case.events, "kernel.oom", case.window), case.window, "OOM kill", slack_ns)
+        reckoned = assign_incidents(
+            matches, intents(case.events, "kernel.oom", case.window), case.window, "OOM kill", slack_ns
+        )
         number, planned = len(reckoned.unplanned), len(reckoned.planned)
         finding = replace(
             draft(self, case, about),
@@ -100,7 +104,7 @@ class OomKill(Parameters):
         )
         faulty = list(reckoned.broken)
         if number > self.allowed:
-            faulty.insert(0, f"{counted(number, 'OOM kill')}: {some([_described(i) for i in reckoned.unplanned])}")
+            faulty.insert(0, f"{counted(number, 'OOM kill')}: {first_few([_described(i) for i in reckoned.unplanned])}")
         if faulty:
             return (finding.fails("; ".join(faulty)),)
         blind = min(

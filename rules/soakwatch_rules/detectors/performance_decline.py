@@ -18,7 +18,7 @@ from soakwatch_rules.load.throughput import Curve, Flow, curve, flows
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.stats.blocks import blocks, how_many
-from soakwatch_rules.stats.daily import DAY_S, of_a_day
+from soakwatch_rules.stats.daily import DAY_S, is_daily_sine
 from soakwatch_rules.stats.decline import Fall, fall, late_fall
 from soakwatch_rules.stats.onset import onset_s
 from soakwatch_rules.stats.standstill import Stop, stops_of_rate
@@ -176,7 +176,7 @@ class PerformanceDecline(Parameters):
             result.outcome is Outcome.FAIL
             and relative is None
             and span >= DAY_S / 3
-            and of_a_day(parts.time_s, parts.value)
+            and is_daily_sine(parts.time_s, parts.value)
         ):
             reason = f"{result.reason}; but this may be a daily cycle, and the offered load is not known"
             settle = "record the offered load, or run for two days"

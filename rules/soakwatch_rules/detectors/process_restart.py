@@ -18,13 +18,21 @@ from soakwatch_model.label import label
 from soakwatch_model.series import Series
 from soakwatch_rules.draft import draft, faults
 from soakwatch_rules.events.incidents import Incident, incidents
-from soakwatch_rules.events.intents import Intent, intents, reckon
-from soakwatch_rules.events.process_life import START_TIME, changes, downs, gone, of_child, reported, restart_words
+from soakwatch_rules.events.intents import Intent, assign_incidents, intents
+from soakwatch_rules.events.process_life import (
+    START_TIME,
+    down_windows,
+    gone_at,
+    is_child_replaced,
+    reported_restarts,
+    restart_words,
+    start_changes,
+)
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import spacing, unseen
 from soakwatch_rules.traits import Crash, Family, Guide, Leads, Traits, Words
-from soakwatch_rules.wording.words import counted, duration, moment, some
+from soakwatch_rules.wording.words import counted, duration, first_few, moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,17 +136,17 @@ class ProcessRestart(Parameters):
         slack_ns = round(2e9 * apart_s)
         # What happened: restarts, without those of children (sessions, workers) and without clock steps.
         own = [e for e in case.events if e.object == case.object and not e.expect]
-        every = incidents((*changes(starts), *downs(up), *reported(own)), slack_ns)
-        children = [i for i in every if of_child(i, child)]
+        every = incidents((*start_changes(starts), *down_windows(up), *reported_restarts(own)), slack_ns)
+        children = [i for i in every if is_child_replaced(i, child)]
         seen = [i for i in every if i not in children]
         clock_ns = sorted(e.begin_ns for e in case.events if e.kind == "clock.step")
         stepped = [i for i in seen if _clock_step(i, clock_ns, slack_ns)]
-        gone_ns = None if child is not None and len(child) and child.values[-1] > 0 else gone(up, starts, own)
+        gone_ns = None if child is not None and len(child) and child.values[-1] > 0 else gone_at(up, starts, own)
         back = [i for i in seen if i not in stepped and not _last_exit(i, gone_ns, slack_ns)]
         # What of it was announced, for this process or any.
         others = [e.begin_ns for e in case.events if _elsewhere(e, case)] + [i.end_ns for i in children]
         announced = _announced(case)
-        reckoned = reckon(back, announced, case.window, "restart", slack_ns, others)
+        reckoned = assign_incidents(back, announced, case.window, "restart", slack_ns, others)
         number = len(reckoned.unplanned)
         marks = [Mark(i.begin_ns, i.end_ns, f"restarted {restart_words(i)}") for i in back]
         marks += [Mark(gone_ns, None, "exited and has not come back")] if gone_ns is not None else []
@@ -159,7 +167,7 @@ class ProcessRestart(Parameters):
         )
         faulty = [f"exited at {moment(gone_ns)} and has not come back"] if gone_ns is not None and not waited else []
         if number > self.allowed:
-            times = some([f"{moment(i.end_ns)} {restart_words(i)}" for i in reckoned.unplanned])
+            times = first_few([f"{moment(i.end_ns)} {restart_words(i)}" for i in reckoned.unplanned])
             faulty.insert(0, f"restarted at {times}" if number == 1 else f"restarted {number} times: {times}")
         faulty += reckoned.broken
         late_s = (first_ns - case.window.begin_ns) * 1e-9
@@ -187,7 +195,7 @@ class ProcessRestart(Parameters):
             return finding.undecided(
                 f"{_name(case)}: {blind}", InconclusiveReason.GAP, "needs samples to the end of the run"
             )
-        replaced = reckon(children, announced, case.window, "restart", slack_ns).unplanned
+        replaced = assign_incidents(children, announced, case.window, "restart", slack_ns).unplanned
         if len(replaced) == 1 and late_s <= 3 * apart_s and up is not None and up.values[-1] > 0:
             reason = f"{_name(case)}: a worker was replaced by another at {moment(replaced[0].end_ns)}"
             marks = [Mark(replaced[0].begin_ns, replaced[0].end_ns, "worker replaced")]

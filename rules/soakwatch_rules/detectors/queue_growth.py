@@ -26,7 +26,7 @@ from soakwatch_rules.stats.tolerance import Tolerance
 from soakwatch_rules.stats.trend import judge_trend
 from soakwatch_rules.stats.trend_answer import Trend
 from soakwatch_rules.traits import Family, GrowthMethod, Guide, Traits, Words
-from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
+from soakwatch_rules.wording.words import counted, duration, first_few, moment, quantity
 
 _DAY_S = 86400.0
 _HOUR_S = 3600.0
@@ -254,7 +254,7 @@ def _full(finding: Finding) -> Finding:
     number = int(finding.numbers.get("full", 0.0))
     if not number:
         return finding
-    text = some([moment(mark.begin_ns) for mark in finding.marks if not mark.planned])
+    text = first_few([moment(mark.begin_ns) for mark in finding.marks if not mark.planned])
     reason = f"{finding.reason}; the queue was full {counted(number, 'time')}: {text}"
     warns = finding.outcome is Outcome.PASS
     return replace(finding, outcome=Outcome.WARN if warns else finding.outcome, reason=reason)

@@ -11,13 +11,13 @@ from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.events.boots import MOVED_S, reboots
-from soakwatch_rules.events.incidents import Incident, incidents, witnessed
-from soakwatch_rules.events.intents import intents, reckon
+from soakwatch_rules.events.incidents import Incident, incidents, witness_of
+from soakwatch_rules.events.intents import assign_incidents, intents
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import spacing, unseen
 from soakwatch_rules.traits import Crash, Family, Guide, Leads, Traits, Words
-from soakwatch_rules.wording.words import counted, duration, moment, some
+from soakwatch_rules.wording.words import counted, duration, first_few, moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +89,12 @@ class Reboot(Parameters):
         slack_ns = round(2e9 * (spacing(about) or 0.0))
         seen, doubts, unsure = reboots(boot_id, boot_time, uptime)
         witnesses = [
-            witnessed(e, "event", "reported reboot") for e in case.events if e.kind == "reboot" and not e.expect
+            witness_of(e, "event", "reported reboot") for e in case.events if e.kind == "reboot" and not e.expect
         ]
         matches = incidents((*seen, *witnesses), slack_ns)
         back = [i for i in matches if not _contradicted(i, boot_id)]
         doubts += ["an event reported a reboot, but the boot id stayed the same"] * (len(back) < len(matches))
-        reckoned = reckon(back, announced, case.window, "reboot", slack_ns)
+        reckoned = assign_incidents(back, announced, case.window, "reboot", slack_ns)
         number, planned = len(reckoned.unplanned), len(reckoned.planned)
         if any(i.cause for i in announced) and any(not i.cause for i in reckoned.planned):
             doubts.append("no reason for the reboot was reported: whether it had the planned cause is not known")
@@ -109,7 +109,7 @@ class Reboot(Parameters):
         )
         faulty = list(reckoned.broken)
         if number > self.allowed:
-            times = some([f"before {moment(i.end_ns)} ({_described(i)})" for i in reckoned.unplanned])
+            times = first_few([f"before {moment(i.end_ns)} ({_described(i)})" for i in reckoned.unplanned])
             faulty.insert(0, f"{counted(number, 'reboot')}: {times}")
         if faulty:
             return (finding.fails("; ".join(faulty)),)

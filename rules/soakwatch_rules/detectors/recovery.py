@@ -28,7 +28,7 @@ from soakwatch_rules.stats.distributions import student_quantile
 from soakwatch_rules.stats.equivalence import MIN_WINDOW, OUT, Reference, Return, reference, returned, trend
 from soakwatch_rules.traits import Guide, Inconclusive, Traits, Words
 from soakwatch_rules.wording.names import name_of
-from soakwatch_rules.wording.words import counted, duration, moment, plus_minus, quantity, some
+from soakwatch_rules.wording.words import counted, duration, first_few, moment, plus_minus, quantity
 
 _CALM_S = 1800.0
 _CALM_READINGS = 400
@@ -416,12 +416,12 @@ class Recovery(Parameters):
             doubts.append(f"the time after {counted(short, 'episode')} is too short to judge")
         relapses = [moment(j.episode.stress.end_ns) for j in judgeds if j.back is not None and j.back.relapses]
         if relapses:
-            doubts.append(f"it recovered and left the band again after the stress that ended at {some(relapses)}")
+            doubts.append(f"it recovered and left the band again after the stress that ended at {first_few(relapses)}")
         for j in judgeds:
             whole = Window(j.episode.stress.begin_ns, j.episode.after.end_ns)
             born = [life.window.begin_ns for life in lives(series, whole, case.events)[1:]]
             if born:
-                doubts.append(f"it restarted at {some([moment(b) for b in born])}, which resets most levels")
+                doubts.append(f"it restarted at {first_few([moment(b) for b in born])}, which resets most levels")
         if judgeds and not LoadAccount.of(case.load).commands():
             doubts.append("no generator reports the load: whether it was the same before and after is not known")
         return doubts

@@ -26,7 +26,7 @@ from soakwatch_rules.stats.tally import Tally
 from soakwatch_rules.stats.tolerance import Tolerance
 from soakwatch_rules.stats.trend import judge_trend
 from soakwatch_rules.traits import Family, Guide, Limit, Traits, Words
-from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
+from soakwatch_rules.wording.words import counted, duration, first_few, moment, quantity
 
 _SHARE: Final = "1"
 _FULL = 0.999  # share of the limit: nothing fits in any more
@@ -260,7 +260,7 @@ class Saturation(Parameters):
         resource, name = _THINGS[series.metric], _name(series)
         failing = [f for f in stretches if self._fails(series.metric, f)]
         reported = failing or [f for f in stretches if not f.planned] or stretches
-        texts = some(
+        texts = first_few(
             [
                 f"{_percent(f.highest)} of {_amount(limit, series)} from {moment(f.window.begin_ns)} "
                 + (f"to the end, {duration(f.window.seconds)}" if f.to_end else f"for {duration(f.window.seconds)}")

@@ -17,22 +17,22 @@ from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.events.announced import Account, announcements
-from soakwatch_rules.events.incidents import cause_of, counts
+from soakwatch_rules.events.incidents import cause_of, counter_witnesses
 from soakwatch_rules.events.sessions import (
     UNLISTED,
-    Down,
-    collapse,
+    TimeDown,
+    prefix_collapse,
     session_name,
-    sharpened,
+    sharpened_by_events,
+    state_changes,
     times_down,
-    turns,
     unread_list,
 )
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import spacing, unseen
 from soakwatch_rules.traits import Family, Guide, Traits, Words
-from soakwatch_rules.wording.words import counted, duration, moment, some, whole
+from soakwatch_rules.wording.words import counted, duration, first_few, moment, whole
 
 _UP = "network.session.up"
 _UPTIME = "network.session.uptime"
@@ -49,10 +49,10 @@ class Judged:
     """One session: the times down that nothing excuses, with why, and announcements that are still pending."""
 
     series: Series
-    faulty: tuple[tuple[Down, str], ...]
+    faulty: tuple[tuple[TimeDown, str], ...]
     planned: int
     open: tuple[str, ...]
-    downs: tuple[Down, ...]
+    downs: tuple[TimeDown, ...]
 
     @property
     def name(self) -> str:
@@ -146,7 +146,7 @@ class SessionFlap(Parameters):
             peer = label(up.object, "peer") or ""
             own = [e for e in reports if e.detail.get("peer") == peer]
             downs = times_down(up, of.get((_UPTIME, up.object)), of.get((_FLAPS, up.object)), case, others)
-            downs = sharpened(downs, own)
+            downs = sharpened_by_events(downs, own)
             unmatched = [e for e in unmatched if not _told(e, downs, peers, peer)]
             judged.append(_settled(up, downs, account))
         findings = [self._flapped(case, each) for each in judged if self._too_much(each)]
@@ -164,7 +164,7 @@ class SessionFlap(Parameters):
             texts = [f.reason for f in rest]
             marks = tuple(mark for f in rest for mark in f.marks)[:100]
             together = replace(
-                rest[0], object="", reason=f"{len(rest)} more: {some(texts)}", marks=marks, measured=None
+                rest[0], object="", reason=f"{len(rest)} more: {first_few(texts)}", marks=marks, measured=None
             )
             findings = [f for f in findings if f not in rest] + [replace(together, limit=None)]
         return (*findings, *self._calm(case, judged, roles, account, told))
@@ -190,7 +190,7 @@ class SessionFlap(Parameters):
             outcome=Outcome.WARN if client else Outcome.FAIL,
             measured=float(number),
             limit=self.allowed,
-            reason=f"{each.name} went down {often}: {some(texts)}{planned}{ends}",
+            reason=f"{each.name} went down {often}: {first_few(texts)}{planned}{ends}",
             marks=tuple(Mark(d.begin_ns, d.end_ns, f"{each.name} down") for d, _ in each.faulty),
             numbers={
                 "flaps": float(number),
@@ -222,7 +222,7 @@ class SessionFlap(Parameters):
                 continue
             session, _, family = text.partition(",family=")
             each = known.get(session)
-            found = collapse(series, each.downs if each else (), self.prefixes, self.settle)
+            found = prefix_collapse(series, each.downs if each else (), self.prefixes, self.settle)
             if found is None or Account(announcements(case.events, case.window), case.window, 0).covers(
                 found[0], found[0]
             ):
@@ -252,7 +252,7 @@ class SessionFlap(Parameters):
             if len(own) <= self.allowed:
                 continue
             about = f"session with {peer}" if peer else "session"
-            times = some([f"{moment(e.begin_ns)}{f' ({cause_of(e)})' if cause_of(e) else ''}" for e in own])
+            times = first_few([f"{moment(e.begin_ns)}{f' ({cause_of(e)})' if cause_of(e) else ''}" for e in own])
             unseen_ = " (each poll found it up)" if peer in polled else ""
             yield replace(
                 self._about(case, polled.get(peer)),
@@ -266,7 +266,7 @@ class SessionFlap(Parameters):
     def _never(self, case: Case, judged: list[Judged]) -> Iterator[Finding]:
         never = [each for each in judged if not bool(np.any(each.series.values > 0))]
         if never:
-            names = some([each.name for each in never], 5)
+            names = first_few([each.name for each in never], 5)
             are = "was" if len(never) == 1 else "were"
             yield self._about(case, never[0].series if len(never) == 1 else None).warns(
                 f"{names} {are} down from begin to end: not judged, for nothing shows that it should be up"
@@ -277,13 +277,13 @@ class SessionFlap(Parameters):
             name = session_name(series.object)
             if series.metric == _TOPOLOGY:
                 name = f"{(label(series.object, 'protocol') or '').upper()} topology"
-                found = [(w.begin_ns, w.end_ns, "change") for w in counts(series, "change")]
+                found = [(w.begin_ns, w.end_ns, "change") for w in counter_witnesses(series, "change")]
             else:
-                found = [(t.after_ns, t.time_ns, t.text) for t in turns(series)]
+                found = [(t.after_ns, t.time_ns, t.text) for t in state_changes(series)]
             own = [each for each in found if not account.covers(each[0], each[1])]
             if not own:
                 continue
-            times = some([f"{moment(end_ns)} ({text})" for _, end_ns, text in own])
+            times = first_few([f"{moment(end_ns)} ({text})" for _, end_ns, text in own])
             yield replace(
                 self._about(case, series),
                 outcome=Outcome.FAIL if 0 < self.role_changes <= len(own) else Outcome.WARN,
@@ -324,7 +324,7 @@ class SessionFlap(Parameters):
         calm += [f"{counted(within, 'time')} down, {self.allowed:g} of each allowed"] if within else []
         words = f"{session_names(rest)}: {'; '.join(calm) or 'none went down'}"
         if late:
-            words += f"; {some([f'{each.name} came up at {moment(_first_up(each.series))}' for each in late])}"
+            words += f"; {first_few([f'{each.name} came up at {moment(_first_up(each.series))}' for each in late])}"
         marks = tuple(Mark(d.begin_ns, d.end_ns, f"{e.name} down", planned=True) for e in rest for d in e.downs)[:100]
         numbers = {"sessions": float(len(rest)), "planned": float(planned)}
         outcome = Outcome.PASS
@@ -335,7 +335,7 @@ class SessionFlap(Parameters):
         )
 
 
-def _settled(up: Series, downs: Sequence[Down], account: Account) -> Judged:
+def _settled(up: Series, downs: Sequence[TimeDown], account: Account) -> Judged:
     faulty, planned, pending = [], 0, []
     for down in downs:
         wrong, still = account.settle(down)
@@ -356,18 +356,18 @@ def session_names(judged: Sequence[Judged]) -> str:
     return f"{counted(len(judged), 'session')} ({', '.join(f'{n} {p}' for p, n in sorted(by.items()))})"
 
 
-def _spoken(down: Down, why: str, case: Case) -> str:
+def _spoken(down: TimeDown, why: str, case: Case) -> str:
     late = f", {why}" if why else ""
     if down.hidden:
         return f"before {moment(down.end_ns or down.begin_ns)} ({down.how}{late})"
     return f"{moment(down.begin_ns)} for {duration(_lasts(down, case))} ({down.how}{late})"
 
 
-def _lasts(down: Down, case: Case) -> float:
+def _lasts(down: TimeDown, case: Case) -> float:
     return ((down.end_ns if down.end_ns is not None else case.window.end_ns) - down.begin_ns) * 1e-9
 
 
-def _told(event: Event, downs: Sequence[Down], peers: Collection[str], peer: str) -> bool:
+def _told(event: Event, downs: Sequence[TimeDown], peers: Collection[str], peer: str) -> bool:
     """Whether a report belongs to one of the polled times down of this peer. A report that names no polled peer (a
     router id, or none) may belong to any session."""
     named = event.detail.get("peer", "")

@@ -10,14 +10,14 @@ from soakwatch_model.case import Case
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.roles import GENERATOR, MONITOR
 from soakwatch_rules.draft import draft
-from soakwatch_rules.machine.cards import duplexes, links, nodes, versions
-from soakwatch_rules.machine.cores import Uneven, governors, idle_states, spread, turbo
+from soakwatch_rules.machine.cards import check_duplex, check_links, check_numa_nodes, check_versions
+from soakwatch_rules.machine.check_result import CheckResult, Problem, combined
+from soakwatch_rules.machine.cores import Uneven, check_governor, check_idle_states, check_receive_spread, check_turbo
 from soakwatch_rules.machine.description import Cores, Machine, described
-from soakwatch_rules.machine.look import Look, Remark, together
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import Input, RuleSpec
 from soakwatch_rules.traits import Family, Guide, Judges, Marks, Traits, Words
-from soakwatch_rules.wording.words import counted, some
+from soakwatch_rules.wording.words import counted, first_few
 
 _CHANGE: Final = "setup.change"
 _ACTIONS: Final = ("ignore", "warn", "fail")
@@ -134,32 +134,32 @@ class Setup(Parameters):
         if case.role == MONITOR:
             reason = "its role is monitor: how it is set up says nothing of the device"
             return (finding.not_applicable(reason),)
-        looks = {name: look for name, look in self._looks(case) if self._action(name) != "ignore"}
-        seen = together(looks.values())
-        amiss = [(name, remark) for name, look in looks.items() for remark in look.amiss]
-        if amiss:
-            return tuple(self._of(finding, name, remark, seen) for name, remark in amiss)
-        left = f"; not judged: {some(list(seen.open), _MOST)}" if seen.open else ""
+        results = {name: result for name, result in self._checks(case) if self._action(name) != "ignore"}
+        seen = combined(results.values())
+        problems = [(name, problem) for name, result in results.items() for problem in result.problems]
+        if problems:
+            return tuple(self._of(finding, name, problem, seen) for name, problem in problems)
+        left = f"; not judged: {first_few(list(seen.not_judged), _MOST)}" if seen.not_judged else ""
         if not case.facts.fingerprint:
             reason = "this target reported nothing of how it is set up"
             return (finding.not_applicable(reason),)
-        if not seen.sound:
+        if not seen.in_order:
             reason = f"nothing of what this target reported of its set-up can be judged{left}"
             return (finding.not_applicable(reason),)
-        well = f"{counted(seen.seen, 'setting')} as it should be: {some(list(seen.sound), _MOST)}{left}"
+        well = f"{counted(seen.seen, 'setting')} as it should be: {first_few(list(seen.in_order), _MOST)}{left}"
         return (replace(finding, outcome=Outcome.PASS, reason=well, samples=seen.seen),)
 
-    def _of(self, finding: Finding, name: str, remark: Remark, seen: Look) -> Finding:
-        doubts = (f"not judged: {some(list(seen.open), _MOST)}",) if seen.open else ()
+    def _of(self, finding: Finding, name: str, problem: Problem, seen: CheckResult) -> Finding:
+        doubts = (f"not judged: {first_few(list(seen.not_judged), _MOST)}",) if seen.not_judged else ()
         return replace(
             finding,
             outcome=_OUTCOMES[self._action(name)],
-            object=",".join(part for part in (remark.part, f"check={name}") if part),
-            reason=remark.text,
+            object=",".join(part for part in (problem.part, f"check={name}") if part),
+            reason=problem.text,
             samples=seen.seen,
-            measured=remark.measured,
-            limit=remark.limit,
-            unit=remark.unit,
+            measured=problem.measured,
+            limit=problem.limit,
+            unit=problem.unit,
             doubts=doubts,
         )
 
@@ -167,19 +167,19 @@ class Setup(Parameters):
         value: float = getattr(self, name)
         return _ACTIONS[int(value)]
 
-    def _looks(self, case: Case) -> Iterator[tuple[str, Look]]:
+    def _checks(self, case: Case) -> Iterator[tuple[str, CheckResult]]:
         machine = described(case.facts.fingerprint)
         polls, polled = _polling(case, machine), _polled(case)
-        wanted = "it is a generator" if case.role == GENERATOR else f"cores poll ({polls})" if polls else ""
-        yield "pcie", links(machine)
-        yield "duplex", duplexes(machine)
-        yield "firmware", versions(machine)
-        yield "numa", nodes(machine, polled | machine.apart)
-        yield "governor", governors(machine, wanted)
-        yield "turbo", turbo(machine)
-        yield "cstates", idle_states(machine, polls, polled | machine.apart, self.exit_latency * 1e-6)
+        why_steady = "it is a generator" if case.role == GENERATOR else f"cores poll ({polls})" if polls else ""
+        yield "pcie", check_links(machine)
+        yield "duplex", check_duplex(machine)
+        yield "firmware", check_versions(machine)
+        yield "numa", check_numa_nodes(machine, polled | machine.apart)
+        yield "governor", check_governor(machine, why_steady)
+        yield "turbo", check_turbo(machine)
+        yield "cstates", check_idle_states(machine, polls, polled | machine.apart, self.exit_latency * 1e-6)
         uneven = Uneven(self.share, self.busy, self.idle)
-        yield "spread", spread(case.series, case.window, machine, polled, uneven)
+        yield "spread", check_receive_spread(case.series, case.window, machine, polled, uneven)
         yield "change", _changes(case)
 
 
@@ -197,20 +197,20 @@ def _polled(case: Case) -> Cores:
     return frozenset(int(number) for number in numbers if number.isdecimal())
 
 
-def _changes(case: Case) -> Look:
+def _changes(case: Case) -> CheckResult:
     """The settings that changed during the run."""
-    amiss = []
+    problems = []
     for event in case.events:
         if event.kind == _CHANGE:
             paths = [f"{path}: {text}" for path, text in event.detail.items() if path != "more"]
             more = event.detail.get("more", "")
             beyond = f", and {more} more" if more else ""
             text = (
-                f"the set-up changed during the run ({some(paths, _MOST)}{beyond}): results before and after are not "
-                "comparable; find out who changed it, and run again"
+                f"the set-up changed during the run ({first_few(paths, _MOST)}{beyond}): results before and after are "
+                "not comparable; find out who changed it, and run again"
             )
-            amiss.append(Remark("", text, float(len(paths)), 0.0, "{change}"))
-    return Look(tuple(amiss))
+            problems.append(Problem("", text, float(len(paths)), 0.0, "{change}"))
+    return CheckResult(tuple(problems))
 
 
 TRAITS: Final = Traits(

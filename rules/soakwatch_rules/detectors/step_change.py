@@ -18,7 +18,7 @@ from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.stats.steps import Step, Steps, steps
 from soakwatch_rules.traits import Guide, Traits, Words
-from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
+from soakwatch_rules.wording.words import counted, duration, first_few, moment, quantity
 
 _WIDTH = 8  # blocks in a window
 _PIECES = 4  # windows that a life needs, so that the usual difference of windows is known
@@ -224,14 +224,14 @@ class StepChange(Parameters):
             sigma, height = widest.sigma, largest.step.height
             finding = replace(finding, measured=height, interval=(height - 1.96 * sigma, height + 1.96 * sigma))
         if open_steps:
-            texts = some([f"{moment(t.time_ns)}: {_height(t, unit)}" for t in open_steps])
+            texts = first_few([f"{moment(t.time_ns)}: {_height(t, unit)}" for t in open_steps])
             reason = f"{counted(len(open_steps), 'unexplained step')}: {texts}"
             return finding.warns(reason)
         read = sum(len(life.series) for life, _ in judged)
         if unread := half_unread(finding, read, "a step may have been missed"):
             return unread
         if steps:
-            texts = some([f"{moment(t.time_ns)}: {_height(t, unit)}{_because(t)}" for t in steps])
+            texts = first_few([f"{moment(t.time_ns)}: {_height(t, unit)}{_because(t)}" for t in steps])
             return finding.passes(f"{counted(len(steps), 'explained step')}: {texts}")
         seen = f"no lasting step of at least {quantity(widest.least, unit)}"
         return finding.passes(f"{seen} (each {duration(self.lasting)} compared with the next)")
@@ -261,7 +261,7 @@ def _height(explained: ExplainedStep, unit: str) -> str:
 
 
 def _because(explained: ExplainedStep) -> str:
-    return f" ({some(list(explained.causes), 2)})" if explained.causes else ""
+    return f" ({first_few(list(explained.causes), 2)})" if explained.causes else ""
 
 
 TRAITS: Final = Traits(

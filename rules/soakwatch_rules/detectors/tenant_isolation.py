@@ -23,7 +23,7 @@ from soakwatch_rules.peers import finite_numbers
 from soakwatch_rules.rule import Input, RuleSpec
 from soakwatch_rules.stats.contrast import Contrast, contrast
 from soakwatch_rules.traits import Family, Guide, Limit, Traits, Words
-from soakwatch_rules.wording.words import counted, duration, quantity, some
+from soakwatch_rules.wording.words import counted, duration, first_few, quantity
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -151,7 +151,7 @@ class TenantIsolation(Parameters):
         return tuple(findings) or (self._unchanged(case, every),)
 
     def _unchanged(self, case: Case, every: Sequence[TenantBins]) -> Finding:
-        names = some([x.name for x in every], 5)
+        names = first_few([x.name for x in every], 5)
         finding = replace(draft(self, case), samples=sum(x.samples for x in every))
         if not any(x.load is not None for x in every):
             reason = f"no load of a tenant is known ({names}): neither flows nor ports of a generator, nor interfaces"
@@ -199,7 +199,7 @@ class TenantIsolation(Parameters):
         risk = _RISK / max(1, sum(measure.kind != "cpu" for _, measure in compared))
         effects = [e for other, m in compared if (e := self._effect(actor.name, other, m, (raised, calm), risk))]
         if not effects:
-            reason = f"{head}: how {some([x.name for x in others], 5)} fared is not known"
+            reason = f"{head}: how {first_few([x.name for x in others], 5)} fared is not known"
             settle = "read the flows or ports of the generator, a latency, or probe a peer of each tenant"
             return finding.undecided(reason, InconclusiveReason.NO_REFERENCE, settle)
         return _folded(finding, head, effects, len(others))
@@ -279,10 +279,10 @@ def _unclear(
 ) -> Finding:
     """The undecided finding if too few bins are left to compare, with what removed them."""
     if together:
-        reason = f"{head}, that of {some(list(together))} changed as well: they cannot be told apart"
+        reason = f"{head}, that of {first_few(list(together))} changed as well: they cannot be told apart"
         return finding.undecided(reason, InconclusiveReason.NO_REFERENCE, _APART)
     if because and min(int((side & ~disturbed).sum()) for side in (load.raised, load.calm)) < _LEAST:
-        reason = f"{head}, something else happened ({some(list(because))}), and little is left to compare"
+        reason = f"{head}, something else happened ({first_few(list(because))}), and little is left to compare"
         return finding.undecided(reason, InconclusiveReason.NO_REFERENCE, _AGAIN)
     reason = f"{head}, there were too few readings with it raised or at its base, and the others as usual"
     return finding.undecided(reason, InconclusiveReason.TOO_FEW, _AGAIN)

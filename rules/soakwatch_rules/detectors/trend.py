@@ -26,9 +26,9 @@ from soakwatch_rules.sampling import cadence
 from soakwatch_rules.stats.ar1 import slope
 from soakwatch_rules.stats.blocks import Blocks, blocks, without_jobs
 from soakwatch_rules.stats.ceiling import Ceiling, ceiling_of
-from soakwatch_rules.stats.daily import DAY_S, of_a_day
+from soakwatch_rules.stats.daily import DAY_S, is_daily_sine
 from soakwatch_rules.stats.onset import onset_of
-from soakwatch_rules.stats.steady import Rise, rise_of, throughout
+from soakwatch_rules.stats.steady import Rise, rise_of, rises_throughout
 from soakwatch_rules.stats.tolerance import Thresholds, Tolerance
 from soakwatch_rules.stats.trend import judge_trend
 from soakwatch_rules.traits import Guide, Marks, Traits, Words
@@ -246,7 +246,7 @@ class Trend(Parameters):
         rise = rise_of(cut.value)
         least = self._least(series, rise.first)
         each = self.risk / max(case.family, 1)
-        everywhere = rise.height >= _LARGE * least and throughout(cut.value, _OTHER * each)
+        everywhere = rise.height >= _LARGE * least and rises_throughout(cut.value, _OTHER * each)
         hot = everywhere and series.trait.unit == _WARM and rise.height >= _HOT * least
         steady = rise.steady and not (stayed_s and rise.late < _UNBROKEN)
         if rise.height < least or not (steady or hot):
@@ -279,7 +279,7 @@ class Trend(Parameters):
             if series.trait.unit == _WARM:
                 return f"in {duration(span_s)} the room may have become warmer"
             return "" if _load_is_steady(case) else f"in {duration(span_s)} it may be a part of a daily wave"
-        return "a sine of a day explains it as well" if span_s < 2 * DAY_S and of_a_day(time_s, value) else ""
+        return "a sine of a day explains it as well" if span_s < 2 * DAY_S and is_daily_sine(time_s, value) else ""
 
     def _said(self, finding: Finding, series: Series, judged: JudgedLife) -> Finding:
         sign = _sign(series)

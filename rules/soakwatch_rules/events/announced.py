@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from soakwatch_model.event import Event
 from soakwatch_model.event_catalogue import event_kind
 from soakwatch_model.window import Window
-from soakwatch_rules.events.sessions import Down
+from soakwatch_rules.events.sessions import TimeDown
 from soakwatch_rules.wording.words import counted, duration, moment
 
 KEY = "session.down"
@@ -59,7 +59,7 @@ class Account:
         """Whether a change between two readings lies in an announced event."""
         return any(self._within(a, after_ns, begin_ns) for a in self._announced)
 
-    def settle(self, down: Down) -> tuple[str, str]:
+    def settle(self, down: TimeDown) -> tuple[str, str]:
         """What is wrong with a time down ("" if excused), and what is still pending; an excuse is used up."""
         late = ""
         for index, each in enumerate(self._announced):

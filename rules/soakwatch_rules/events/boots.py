@@ -12,7 +12,7 @@ from soakwatch_model.series import Series
 from soakwatch_rules.events.incidents import Witness
 from soakwatch_rules.wording.words import duration, moment
 
-LIVES = telling(BOOT)
+BOOT_METRICS = telling(BOOT)
 """Metrics that tell one boot from the next: boot id, boot time, uptime."""
 MOVED_S = 60.0
 """A boot time that moved by less belongs to a clock that is slewed, or was computed anew."""
@@ -20,7 +20,7 @@ _WRAP_S = 2**32 / 100  # TimeTicks: hundredths of a second in 32 bits, 497 days
 
 
 def reboots_in(best: Mapping[str, Series | None]) -> list[Witness]:
-    """The reboots in the best series of each of ``LIVES``."""
+    """The reboots in the best series of each of ``BOOT_METRICS``."""
     witnesses, _, _ = reboots(best["system.boot.id"], best["system.boot.time"], best["system.uptime"])
     return witnesses
 

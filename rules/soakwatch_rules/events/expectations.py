@@ -21,7 +21,7 @@ _LISTENING = frozenset({"syslog", "traps"})
 
 
 @dataclass(frozen=True, slots=True)
-class Unkept:
+class UnmetAnnouncement:
     """One announcement that was not kept; ``open``: still in progress; ``blind``: nothing could observe it."""
 
     text: str
@@ -29,7 +29,7 @@ class Unkept:
     blind: bool = False
 
 
-def unkept(case: Case, event_impact: Impact) -> Iterator[Unkept]:
+def unmet_announcements(case: Case, event_impact: Impact) -> Iterator[UnmetAnnouncement]:
     """The announcements of an event that happened less, or more often, than announced.
 
     ``outage`` counts the stretches in which traffic stopped; any other key counts reported events of that kind between
@@ -45,19 +45,19 @@ def unkept(case: Case, event_impact: Impact) -> Iterator[Unkept]:
         text = f"{what} announced {counted(number, key)}"
         if key == OUTAGE:
             if event_impact.seconds is None:
-                yield Unkept(f"{text}, but outages were not measured", blind=True)
+                yield UnmetAnnouncement(f"{text}, but outages were not measured", blind=True)
                 continue
             came = _pieces(event_impact)
         else:
             seen = [e for e in case.events if e.kind == key and e is not event and not e.expect]
             came = sum(event.begin_ns <= e.begin_ns <= ends_ns for e in seen)
             if not came and number and not seen and not any(_listens(x) for x in case.ledgers):
-                yield Unkept(f"{text}, but no source reports this kind", blind=True)
+                yield UnmetAnnouncement(f"{text}, but no source reports this kind", blind=True)
                 continue
         if came > number:
-            yield Unkept(f"{text}, but {came} happened")
+            yield UnmetAnnouncement(f"{text}, but {came} happened")
         elif came < number:
-            yield Unkept(f"{text}, but {came} happened{'' if over else ' so far'}", open=not over)
+            yield UnmetAnnouncement(f"{text}, but {came} happened{'' if over else ' so far'}", open=not over)
 
 
 def _pieces(event_impact: Impact) -> int:

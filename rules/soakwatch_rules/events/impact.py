@@ -19,7 +19,7 @@ from soakwatch_rules.load.traffic import Traffic
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.stats.equivalence import MIN_WINDOW, Reference, reference, returned
 from soakwatch_rules.stats.flow import steps
-from soakwatch_rules.stats.outage import DownTime, Outage, outage, silent
+from soakwatch_rules.stats.outage import DownTime, Outage, outage, unanswered
 from soakwatch_rules.wording.names import name_of
 
 _MIN_SAMPLES_BEFORE = 16
@@ -71,7 +71,7 @@ class Peak:
 
 
 @dataclass(frozen=True, slots=True)
-class Back:
+class ReturnTime:
     """A level after the event: seconds from its start to its return (None: not back, or unknown).
 
     ``away``: at the end of the window it is proven worse than before (a higher latency or CPU). ``served``: it is what
@@ -97,7 +97,7 @@ class Impact:
     probes: tuple[Probed, ...]
     latency: Peak | None
     cpu: Peak | None
-    back: tuple[Back, ...]
+    back: tuple[ReturnTime, ...]
     later_ns: int | None = None
 
     @property
@@ -168,7 +168,7 @@ class Impact:
         return all(span.over for span in self.spans)
 
 
-def stretches(case: Case, events: Sequence[Event], lead_s: float, look_s: float, step_s: float) -> list[EventScope]:
+def event_scopes(case: Case, events: Sequence[Event], lead_s: float, look_s: float, step_s: float) -> list[EventScope]:
     """Where each event is judged: from ``lead_s`` (at least two readings) before its start to ``look_s`` after its end,
     or to its deadline; but not into the next event, into a phase that begins after its deadline (another load has
     another level), or into an overload that begins after its end. The calm is the ``look_s`` before that."""
@@ -255,12 +255,12 @@ def _probed(case: Case, stretch: EventScope, later: list[int]) -> Iterator[Probe
             continue
         peer = label(up.object, "peer") or up.object
         protocol = label(up.object, "protocol")
-        spans = silent(good.time_ns, good.values, stretch.window)
+        spans = unanswered(good.time_ns, good.values, stretch.window)
         own_look = stretch
         if again := _later(spans, stretch.event):
             later += again
             own_look = replace(stretch, window=Window(stretch.window.begin_ns, again[0]))
-            spans = silent(good.time_ns, good.values, own_look.window)
+            spans = unanswered(good.time_ns, good.values, own_look.window)
         step_s = cadence(good) or 0.0
         own = {s.metric: s for s in case.series if s.object == up.object}
         sent, lost = own.get("reach.sent"), own.get("reach.lost")
@@ -329,11 +329,11 @@ def _reference(calm: Floats, after: Floats) -> Reference | None:
     return before if before.effective >= _MIN_EFFECTIVE else None
 
 
-def _back(level: _Level, tolerance: float, stretch: EventScope) -> Back:
+def _back(level: _Level, tolerance: float, stretch: EventScope) -> ReturnTime:
     """When the level is proven to be back (``stats.equivalence.returned``), in seconds from the event's start."""
     back = returned(level.after, level.before, max(tolerance * abs(level.before.mean), level.least))
     away = back is not None and back.outside and back.residue > 0
     if back is None or back.index is None:
-        return Back(level.name, None, away, level.served)
+        return ReturnTime(level.name, None, away, level.served)
     since = 0.0 if back.last is None else max(0.0, (int(level.at_ns[back.index]) - stretch.event.begin_ns) * 1e-9)
-    return Back(level.name, since, away, level.served)
+    return ReturnTime(level.name, since, away, level.served)

@@ -45,7 +45,7 @@ def cause_of(event: Event) -> str:
     return next((event.detail[name] for name in _CAUSES if event.detail.get(name)), "")
 
 
-def witnessed(
+def witness_of(
     event: Event, source: str, text: str, victim: Victim | None = None, kind: MarkKind = MarkKind.MOMENT
 ) -> Witness:
     """The report in an event; an end before its begin is taken for the begin."""
@@ -113,7 +113,7 @@ def incidents(witnesses: Iterable[Witness], slack_ns: int) -> tuple[Incident, ..
     return tuple(Incident(tuple(group)) for group in joined)
 
 
-def counts(series: Series, text: str) -> list[Witness]:
+def counter_witnesses(series: Series, text: str) -> list[Witness]:
     """A report for each count of a counter, at most 1000.
 
     A counter that fell restarted at 0; what it shows then happened since.

@@ -61,7 +61,7 @@ def intents(events: Iterable[Event], key: str, window: Window, *, binding: bool 
     return tuple(sorted(result, key=lambda i: (i.end_ns, i.begin_ns, i.kind)))
 
 
-def reckon(
+def assign_incidents(
     incidents: Sequence[Incident],
     announced: Sequence[Intent],
     window: Window,

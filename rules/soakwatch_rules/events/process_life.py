@@ -9,7 +9,7 @@ import numpy as np
 
 from soakwatch_model.event import Event
 from soakwatch_model.series import Series
-from soakwatch_rules.events.incidents import Incident, Witness, deduplicated, witnessed
+from soakwatch_rules.events.incidents import Incident, Witness, deduplicated, witness_of
 from soakwatch_rules.wording.words import duration
 
 START_TIME = "start time"
@@ -20,7 +20,7 @@ SAME_START_S = 2.0
 """A start time is relative to the boot time, which may differ by a second between two polls."""
 
 
-def changes(starts: Series | None) -> Iterator[Witness]:
+def start_changes(starts: Series | None) -> Iterator[Witness]:
     """Each change of the start time (or pid) between neighbouring readings, also across a gap."""
     if starts is None or len(starts) < 2:
         return
@@ -32,7 +32,7 @@ def changes(starts: Series | None) -> Iterator[Witness]:
         yield Witness(source, int(starts.time_ns[i]), int(starts.time_ns[i + 1]), f"its {source} changed")
 
 
-def downs(up: Series | None) -> Iterator[Witness]:
+def down_windows(up: Series | None) -> Iterator[Witness]:
     """Each stretch of 0 between readings of 1: from the first reading down to the first up."""
     if up is None or len(up) < 2:
         return
@@ -44,12 +44,12 @@ def downs(up: Series | None) -> Iterator[Witness]:
             yield Witness(_DOWN, begin, end, f"down for {duration((end - begin) * 1e-9)}")
 
 
-def reported(events: Iterable[Event]) -> Iterator[Witness]:
+def reported_restarts(events: Iterable[Event]) -> Iterator[Witness]:
     """Restarts and exits in the events of one process, each once though several sources report it."""
     for event in deduplicated(events):
         if event.kind == "process.restart":
             left, came = event.detail.get("old_pid", ""), event.detail.get("new_pid", "")
-            yield replace(witnessed(event, "restart", "restart reported"), left=left, came=came)
+            yield replace(witness_of(event, "restart", "restart reported"), left=left, came=came)
         elif event.kind == "process.exit":
             yield Witness("exit", event.begin_ns, event.begin_ns, "exit", left=event.detail.get("pid", ""))
 
@@ -73,7 +73,7 @@ def restart_words(incident: Incident) -> str:
     return " ".join(words) or f"({incident.text})"
 
 
-def gone(up: Series | None, starts: Series | None, events: Sequence[Event]) -> int | None:
+def gone_at(up: Series | None, starts: Series | None, events: Sequence[Event]) -> int | None:
     """When it went for good: the first reading of the final stretch of 0, else its last exit; None if it lives."""
     if up is not None and len(up):
         alive = np.flatnonzero(up.values > 0)
@@ -85,7 +85,7 @@ def gone(up: Series | None, starts: Series | None, events: Sequence[Event]) -> i
     return max(exits) if exits and all(max(exits) > sign for sign in signs) else None
 
 
-def of_child(incident: Incident | Witness, child: Series | None) -> bool:
+def is_child_replaced(incident: Incident | Witness, child: Series | None) -> bool:
     """Whether one child of another watched process was replaced by another child, which is no restart of either.
 
     The last reading before it and the first after it decide; if one is missing, the other alone.

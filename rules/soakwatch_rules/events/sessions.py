@@ -26,7 +26,7 @@ _WORDS = {"bgp": "BGP", "ospf": "OSPF", "ospf3": "OSPFv3", "isis": "IS-IS", "bfd
 
 
 @dataclass(frozen=True, slots=True)
-class Down:
+class TimeDown:
     """One time down: last known up, first known down, up again (None: not before the end).
 
     ``how`` is the evidence; ``number`` how often it went down in this stretch by the device's count.
@@ -66,7 +66,7 @@ def session_name(text: str) -> str:
 
 def times_down(
     up: Series, uptime: Series | None, flaps: Series | None, case: Case, others: NDArray[np.int64]
-) -> tuple[Down, ...]:
+) -> tuple[TimeDown, ...]:
     """Every time that a session went down after it had been up, in time order.
 
     ``others`` are times at which any session of the target was read; in a record without poll statistics they prove
@@ -81,17 +81,17 @@ def times_down(
     return tuple(sorted((*seen, *hidden), key=lambda d: d.begin_ns))
 
 
-def _by_state(up: Series) -> Iterator[Down]:
+def _by_state(up: Series) -> Iterator[TimeDown]:
     time_ns, stands = up.time_ns, up.values > 0
     falls = np.flatnonzero(stands[:-1] & ~stands[1:]) + 1
     rises = np.flatnonzero(~stands[:-1] & stands[1:]) + 1
     for i in falls.tolist():
         after = rises[rises > i]
         end_ns = int(time_ns[after[0]]) if after.size else None
-        yield Down(int(time_ns[i - 1]), int(time_ns[i]), end_ns, "down")
+        yield TimeDown(int(time_ns[i - 1]), int(time_ns[i]), end_ns, "down")
 
 
-def _unlisted(up: Series, case: Case, others: NDArray[np.int64]) -> Iterator[Down]:
+def _unlisted(up: Series, case: Case, others: NDArray[np.int64]) -> Iterator[TimeDown]:
     """Stretches in which a session that was up was not listed, although the device was asked and answered."""
     time_ns, stands = up.time_ns, up.values > 0
     apart_s = _apart_s(up) or 0.0
@@ -104,7 +104,7 @@ def _unlisted(up: Series, case: Case, others: NDArray[np.int64]) -> Iterator[Dow
         if i + 1 < time_ns.size and not comes:  # listed again, but down: its state says until when
             rises = np.flatnonzero(stands[i + 1 :])
             end_ns = int(time_ns[i + 1 + rises[0]]) if rises.size else None
-        yield Down(last_ns, last_ns + round(apart_s * 1e9), end_ns, UNLISTED)
+        yield TimeDown(last_ns, last_ns + round(apart_s * 1e9), end_ns, UNLISTED)
 
 
 def _apart_s(up: Series) -> float | None:
@@ -166,7 +166,7 @@ def _stood(up: Series, time_ns: NDArray[np.int64]) -> NDArray[np.bool_]:
     return known
 
 
-def _by_uptime(up: Series, uptime: Series | None) -> Iterator[Down]:
+def _by_uptime(up: Series, uptime: Series | None) -> Iterator[TimeDown]:
     """Times down shown by an uptime that fell below the time since the previous reading."""
     if uptime is None or len(uptime) < 2:
         return
@@ -177,10 +177,10 @@ def _by_uptime(up: Series, uptime: Series | None) -> Iterator[Down]:
     for i in np.flatnonzero(anew & both[:-1] & both[1:]).tolist():
         began_ns = int(time_ns[i + 1]) - round(float(value[i + 1]) * 1e9)
         back_ns = min(max(began_ns, int(time_ns[i])), int(time_ns[i + 1]))
-        yield Down(int(time_ns[i]), back_ns, int(time_ns[i + 1]), "between two polls: its uptime began anew")
+        yield TimeDown(int(time_ns[i]), back_ns, int(time_ns[i + 1]), "between two polls: its uptime began anew")
 
 
-def _by_count(up: Series, flaps: Series | None) -> Iterator[Down]:
+def _by_count(up: Series, flaps: Series | None) -> Iterator[TimeDown]:
     """Times down shown by a count of changes that rose while both readings found the session up."""
     if flaps is None or len(flaps) < 2:
         return
@@ -191,17 +191,17 @@ def _by_count(up: Series, flaps: Series | None) -> Iterator[Down]:
     for i in np.flatnonzero((rise >= 1) & both[:-1] & both[1:]).tolist():
         number = int(min(rise[i], 1e6))
         how = f"between two polls: the device counted {counted(number, 'change')}"
-        yield Down(int(time_ns[i]), int(time_ns[i + 1]), int(time_ns[i + 1]), how)
+        yield TimeDown(int(time_ns[i]), int(time_ns[i + 1]), int(time_ns[i + 1]), how)
 
 
-def _touch(one: Down, two: Down) -> bool:
+def _touch(one: TimeDown, two: TimeDown) -> bool:
     last = 2**62
     return one.after_ns <= (two.end_ns or last) and two.after_ns <= (one.end_ns or last)
 
 
-def _merged(downs: Iterable[Down]) -> list[Down]:
+def _merged(downs: Iterable[TimeDown]) -> list[TimeDown]:
     """Overlapping stretches joined, with their evidence."""
-    result: list[Down] = []
+    result: list[TimeDown] = []
     for down in sorted(downs, key=lambda d: (d.after_ns, d.begin_ns)):
         if result and (result[-1].end_ns is None or down.after_ns < result[-1].end_ns):
             last = result[-1]
@@ -213,7 +213,7 @@ def _merged(downs: Iterable[Down]) -> list[Down]:
     return result
 
 
-def sharpened(downs: Sequence[Down], reports: Sequence[Event]) -> tuple[Down, ...]:
+def sharpened_by_events(downs: Sequence[TimeDown], reports: Sequence[Event]) -> tuple[TimeDown, ...]:
     """The times down, beginning at the first log line or trap between the readings around their begin."""
     result = []
     for down in downs:
@@ -222,8 +222,8 @@ def sharpened(downs: Sequence[Down], reports: Sequence[Event]) -> tuple[Down, ..
     return tuple(result)
 
 
-def collapse(
-    series: Series, downs: Sequence[Down], share: float, settle_s: float
+def prefix_collapse(
+    series: Series, downs: Sequence[TimeDown], share: float, settle_s: float
 ) -> tuple[int, int | None, float, float] | None:
     """When prefixes fell below a share of their usual number and stayed there although the session was up.
 
@@ -264,7 +264,7 @@ _ROLE = {2.0: "master", 1.0: "backup", 0.0: "neither"}
 _PORT = {2.0: "forwarding", 1.0: "blocking"}
 
 
-def turns(role: Series) -> tuple[Turn, ...]:
+def state_changes(role: Series) -> tuple[Turn, ...]:
     """Every change to or from active. For a spanning tree port only between forwarding and blocking, and not while it
     comes up (listening, learning, forwarding)."""
     stp = label(role.object, "protocol") == "stp"

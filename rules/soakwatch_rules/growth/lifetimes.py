@@ -37,7 +37,7 @@ class GrowthOfLife:
     left: Series | None = None
 
 
-def been_there(judged_life: GrowthOfLife, judged: Sequence[GrowthOfLife]) -> bool:
+def reached_before(judged_life: GrowthOfLife, judged: Sequence[GrowthOfLife]) -> bool:
     """Whether a longer, passing life had been as high, so that a restart cut a sawtooth or a warm-up."""
     sign = -1.0 if judged_life.life.series.trait.growth == "down" else 1.0
     own = sign * judged_life.life.series.values
@@ -49,7 +49,7 @@ def been_there(judged_life: GrowthOfLife, judged: Sequence[GrowthOfLife]) -> boo
     )
 
 
-def cut(judged_life: GrowthOfLife) -> GrowthOfLife:
+def explained_by_longer_life(judged_life: GrowthOfLife) -> GrowthOfLife:
     """The failed life as undecided, because a longer one explains its growth."""
     return replace(
         judged_life,
@@ -63,7 +63,7 @@ def excess(judged_life: GrowthOfLife) -> float:
     return judged_life.trend.rate - judged_life.trend.allowed
 
 
-def noted(series: Series, case: Case, judged: Sequence[GrowthOfLife]) -> str | None:
+def memory_warning(series: Series, case: Case, judged: Sequence[GrowthOfLife]) -> str | None:
     """Why passing memory is worth a warning: a large release during the run, or a peak near its limit; else None."""
     if ".memory." not in series.metric:
         return None

@@ -13,8 +13,8 @@ from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.series import Series, Trait
 from soakwatch_rules.lives import Life
 from soakwatch_rules.stats.blocks import blocks, how_many
-from soakwatch_rules.stats.daily import DAY_S, of_a_day
-from soakwatch_rules.stats.following import Following, explained, holds
+from soakwatch_rules.stats.daily import DAY_S, is_daily_sine
+from soakwatch_rules.stats.following import Following, explaining_load, holds_throughout
 from soakwatch_rules.stats.trend_answer import Trend
 from soakwatch_rules.wording.growth import hourly, per_hour
 from soakwatch_rules.wording.words import duration, percent, quantity
@@ -40,11 +40,11 @@ def load_followed(
     if cut.missing > 0.5:
         return None
     centres = life.window.begin_ns + (cut.time_s * 1e9).astype(np.int64)
-    best = explained(centres, cut.value, loads)
+    best = explaining_load(centres, cut.value, loads)
     if best is None or best[0].share < share:
         return None
     follows, load = best
-    if not follows.straight and not holds(cut.value, load, follows.each):
+    if not follows.straight and not holds_throughout(cut.value, load, follows.each):
         return None
     part = np.interp(time_s, cut.time_s, load) - follows.mean
     rest: Floats = value - follows.each * part
@@ -83,7 +83,7 @@ def part_of_a_wave(finding: Finding, trend: Trend, life: Life, series: Series, r
     if len(series) and _DAYS[0] <= series.seconds[-1] / DAY_S <= _DAYS[1]:  # over all lives: a restart ends no day
         number = how_many(len(series))
         cut = blocks(series.seconds, series.values, begin_s=0.0, end_s=float(series.seconds[-1]), number=number)
-        if of_a_day(cut.time_s, cut.value):
+        if is_daily_sine(cut.time_s, cut.value):
             reason = f"{finding.reason}; but a daily cycle explains nearly all of it"
             settle = "needs a run of two days"
             return replace(

@@ -75,7 +75,7 @@ def grid_of(case: Case, series: Series, block_s: float) -> Grid:
     return Grid(edges, value, load, judged, reference, early)
 
 
-def against(grid: Grid, own: float | None) -> Slowness:
+def compared_blocks(grid: Grid, own: float | None) -> Slowness:
     """The blocks compared with the baseline, else with the first quarter, or the second if the first was a warm-up."""
     slow = slowness(grid.value_log, grid.load, grid.reference, own)
     positions = np.flatnonzero(grid.judged & np.isfinite(slow.off))
@@ -89,7 +89,7 @@ def against(grid: Grid, own: float | None) -> Slowness:
     return slowness(grid.value_log, grid.load, reference)
 
 
-def level_of(before: Series) -> float | None:
+def earlier_level(before: Series) -> float | None:
     """The log of the median of an earlier run's readings; None if they are too few."""
     value = before.values[before.values > 0]
     return math.log(float(np.median(value))) if value.size >= READINGS * MIN_REFERENCE_BLOCKS else None
@@ -137,10 +137,10 @@ def usual_blocks(case: Case, edges: NDArray[np.int64], usable: Flags) -> tuple[F
     return early, True
 
 
-def times_of(times: float) -> str:
+def ratio_words(times: float) -> str:
     """A ratio in words.
 
-    >>> times_of(2.13), times_of(30.0)
+    >>> ratio_words(2.13), ratio_words(30.0)
     ('2.1 times', '30 times')
     """
     return f"{times:.2g} times" if times < 10 else f"{times:.0f} times"

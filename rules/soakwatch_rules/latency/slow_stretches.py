@@ -13,7 +13,7 @@ from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.latency.blocks import ROUND_TRIP, Floats, Grid
 from soakwatch_rules.stats.hysteresis import stretches
-from soakwatch_rules.stats.slowdown import Slowness, alike
+from soakwatch_rules.stats.slowdown import Slowness, slowness_at_like_load
 
 DOUBLED: Final = 1.8  # times the usual: a stretch with this median counts as doubled
 _COLD = 0.4  # share of the judged blocks: slow answers that end within it at the begin are a cold start
@@ -70,7 +70,7 @@ def slow_stretches(
             continue
         if end - begin < 3 and not _high(series, grid, begin, end, usual, _LEAVE * least):
             continue
-        same = alike(grid.value_log, grid.load, begin, end, grid.judged)
+        same = slowness_at_like_load(grid.value_log, grid.load, begin, end, grid.judged)
         if slow.slope > 0 and same.share >= 1 / 3 and same.off < _LEAVE * least:
             continue
         near = max(round(min(_GRADUAL * length_s, _GRADUAL_S) / grid.block_s), 3)

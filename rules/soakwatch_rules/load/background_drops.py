@@ -12,7 +12,7 @@ from soakwatch_model.window import Window
 from soakwatch_rules.load.account import LoadAccount
 from soakwatch_rules.load.offers import offers
 from soakwatch_rules.stats.flow import Steps
-from soakwatch_rules.stats.outage import Bins, settled
+from soakwatch_rules.stats.outage import Bins, lost_for_good
 from soakwatch_rules.wording.words import duration, whole
 
 _WARM_UP_S = 60.0  # after the first packet of the load: addresses are resolved, tables filled
@@ -42,7 +42,7 @@ class PacketBalance:
             if offer.kind == PACKETS and offer.ratio and offer.exact and offer.bins is not None:
                 bins = offer.bins
                 known = np.isfinite(bins.sent) & np.isfinite(bins.lost)
-                lost = settled(np.where(known, np.clip(bins.lost, -1e120, 1e120), 0.0), bins)
+                lost = lost_for_good(np.where(known, np.clip(bins.lost, -1e120, 1e120), 0.0), bins)
                 return cls(Bins(bins.edges_ns, np.where(known, bins.sent, np.nan), lost)) if known.any() else None
         return None
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch_rules.stats.pauses import Rhythm, rhythm
-from soakwatch_rules.wording.words import counted, duration, moment, some
+from soakwatch_rules.wording.words import counted, duration, first_few, moment
 
 
 class Pause(NamedTuple):
@@ -49,7 +49,7 @@ def moments(pauses: Sequence[Pause]) -> str:
     """When they were, as the end of a sentence."""
     if len(pauses) == 1:
         return f", at {moment(pauses[0].begin_ns)}"
-    return ": " + some([f"{moment(p.begin_ns)} ({duration(p.lost_s)})" for p in pauses])
+    return ": " + first_few([f"{moment(p.begin_ns)} ({duration(p.lost_s)})" for p in pauses])
 
 
 def seconds_since_first(at_ns: Sequence[int]) -> NDArray[np.float64]:

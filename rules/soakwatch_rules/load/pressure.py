@@ -60,6 +60,6 @@ def _cut(window: Window, whole: Window) -> Window:
     return Window(begin_ns, max(begin_ns, min(window.end_ns, whole.end_ns)))
 
 
-def seconds(spans: Sequence[Window]) -> float:
+def total_seconds(spans: Sequence[Window]) -> float:
     """Their total length."""
     return sum(span.seconds for span in spans)

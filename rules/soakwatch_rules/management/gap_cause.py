@@ -12,10 +12,10 @@ from soakwatch_model.case import Case, Ledger, Silence
 from soakwatch_model.event import Event
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
-from soakwatch_rules.events.boots import LIVES, reboots_in
+from soakwatch_rules.events.boots import BOOT_METRICS, reboots_in
 from soakwatch_rules.load.forwarding import Forwarding, lost_share
 from soakwatch_rules.sampling import cadence
-from soakwatch_rules.silences import of_monitor, silent_all, speaks_of, unheard
+from soakwatch_rules.silences import answered_during, monitor_did_not_poll, silent_all, unheard
 from soakwatch_rules.wording.words import quantity
 
 TOTAL: Final = "system.cpu.utilization"
@@ -28,7 +28,7 @@ BLAMED: Final = frozenset({REBOOT, DEVICE, UNKNOWN})
 
 
 @dataclass(frozen=True, slots=True)
-class Explained:
+class ExplainedSilence:
     """One silence with its cause and evidence; ``alone``: another source answered meanwhile."""
 
     silence: Silence
@@ -44,7 +44,7 @@ class Explained:
     def words(self) -> str:
         """The cause and its certainty, as the end of a sentence.
 
-        >>> Explained(Silence(Window(0, 9), {}), DEVICE, "its CPU was at 100 % just before").words
+        >>> ExplainedSilence(Silence(Window(0, 9), {}), DEVICE, "its CPU was at 100 % just before").words
         ', probably because of the device (its CPU was at 100 % just before)'
         """
         if self.cause in {DEVICE, PATH}:
@@ -52,10 +52,10 @@ class Explained:
         return f", for an unknown cause ({self.why})" if self.cause == UNKNOWN else f": {self.why}"
 
 
-def causes(case: Case, busy: float, hit: float) -> Callable[[Ledger, Silence], Explained]:
+def silence_causes(case: Case, busy: float, hit: float) -> Callable[[Ledger, Silence], ExplainedSilence]:
     """A function from a silence to its cause, by the definition of the rule ``gap``; shared work is done once."""
     cut = [s.between(case.window.begin_ns, case.window.end_ns).finite() for s in case.series]
-    best = {m: max((s for s in cut if s.metric == m and len(s)), key=len, default=None) for m in (TOTAL, *LIVES)}
+    best = {m: max((s for s in cut if s.metric == m and len(s)), key=len, default=None) for m in (TOTAL, *BOOT_METRICS)}
     with np.errstate(over="ignore", invalid="ignore"):  # absurd boot times may overflow
         witnesses = reboots_in(best)
     reported = [(e.begin_ns, e.end_ns or e.begin_ns) for e in case.events if e.kind == "reboot" and not e.expect]
@@ -67,32 +67,32 @@ def causes(case: Case, busy: float, hit: float) -> Callable[[Ledger, Silence], E
     up = [s for s in cut if s.metric == UP]
     silent = [(x, unheard(x, up)) for x in case.ledgers]
 
-    def cause(ledger: Ledger, silence: Silence) -> Explained:
+    def cause(ledger: Ledger, silence: Silence) -> ExplainedSilence:
         window = silence.window
-        if of_monitor(silence.lost):
-            return Explained(silence, MONITOR, "the monitor did not send its polls")
+        if monitor_did_not_poll(silence.lost):
+            return ExplainedSilence(silence, MONITOR, "the monitor did not send its polls")
         if (kind := _announced(planned, window)) is not None:
-            return Explained(silence, PLANNED, f"a planned {kind} was in progress")
+            return ExplainedSilence(silence, PLANNED, f"a planned {kind} was in progress")
         if any(begin <= window.end_ns and end >= window.begin_ns for begin, end in booted):
-            return Explained(silence, REBOOT, "the device rebooted")
+            return ExplainedSilence(silence, REBOOT, "the device rebooted")
         cpu = _cpu_before(best[TOTAL], apart, window)
         if cpu is not None and cpu >= busy:
-            return Explained(silence, DEVICE, f"its CPU was at {quantity(cpu, '1')} just before")
+            return ExplainedSilence(silence, DEVICE, f"its CPU was at {quantity(cpu, '1')} just before")
         now, before = (None, None) if sides is None else (lost_share(sides, w) for w in (window, _as_long(window)))
         if now is not None and now > (before or 0.0) + hit:
-            return Explained(silence, DEVICE, f"{quantity(now, '1')} of the load was lost meanwhile")
-        others = (x for x, spans in silent if x.source != ledger.source and speaks_of(x, spans, window))
+            return ExplainedSilence(silence, DEVICE, f"{quantity(now, '1')} of the load was lost meanwhile")
+        others = (x for x, spans in silent if x.source != ledger.source and answered_during(x, spans, window))
         if (other := next(others, None)) is not None:
-            return Explained(silence, PATH, f"{other.source} answered meanwhile", alone=True)
+            return ExplainedSilence(silence, PATH, f"{other.source} answered meanwhile", alone=True)
         if now is not None:
-            return Explained(silence, PATH, "no management answered, but traffic was forwarded")
-        return Explained(silence, UNKNOWN, "no other source and no traffic figures to tell the cause")
+            return ExplainedSilence(silence, PATH, "no management answered, but traffic was forwarded")
+        return ExplainedSilence(silence, UNKNOWN, "no other source and no traffic figures to tell the cause")
 
     return cause
 
 
-def cuts(case: Case, cause: Callable[[Ledger, Silence], Explained]) -> tuple[Window, ...]:
-    """The stretches in which every source and probe of a target was silent because of the path, by ``causes``."""
+def path_cuts(case: Case, cause: Callable[[Ledger, Silence], ExplainedSilence]) -> tuple[Window, ...]:
+    """When a target's sources and probes were all silent because of the path, by ``silence_causes``."""
     up = [s for s in case.series if s.metric == UP]
     nobody = Ledger(case.target, "", 0.0, 0, 0, {}, None)
     matches = []

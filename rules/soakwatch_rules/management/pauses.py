@@ -53,7 +53,7 @@ class Pauses:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Comparison:
+class CpuComparison:
     """The mean CPU (a share) of each pair with polls and without, shape (n,) each. ``step`` is 0.01 for readings in
     whole percents that hardly move, so that their mean may be off by that much, else 0."""
 
@@ -112,7 +112,7 @@ def pauses_of(case: Case) -> Pauses | None:
     return Pauses(planned, window_s, skipped_s, renewal_s, tuple(pairs)) if planned else None
 
 
-def compare(pauses: Pauses, series: Sequence[Series]) -> Comparison | None:
+def compare_cpu(pauses: Pauses, series: Sequence[Series]) -> CpuComparison | None:
     """The CPU in the pauses and beside them, in the first metric read in three pairs; None if there is none."""
     for metric in CPU_FORMS:
         forms = [each.finite() for each in series if each.metric == metric]
@@ -123,7 +123,7 @@ def compare(pauses: Pauses, series: Sequence[Series]) -> Comparison | None:
     return None
 
 
-def _compared(pauses: Pauses, series: Sequence[Series]) -> Comparison | None:
+def _compared(pauses: Pauses, series: Sequence[Series]) -> CpuComparison | None:
     polled, rested, spreads, readings = list[float](), list[float](), list[float](), 0
     for pair in pauses.pairs:
         here = [[_kept(each, window) for each in series] for window in (pair.polled, pair.rest)]
@@ -139,7 +139,7 @@ def _compared(pauses: Pauses, series: Sequence[Series]) -> Comparison | None:
         bool(np.all(np.abs(each.values / _PERCENT - np.round(each.values / _PERCENT)) < 1e-6)) for each in series
     )
     step = _PERCENT if whole and float(np.median(spreads)) < _PERCENT / 2 else 0.0
-    return Comparison(np.array(polled), np.array(rested), readings, step)
+    return CpuComparison(np.array(polled), np.array(rested), readings, step)
 
 
 def _kept(series: Series, window: Window) -> NDArray[np.float64]:

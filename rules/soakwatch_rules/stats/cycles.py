@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch_rules.stats.falls import abrupt, climb_of, off_line, places, steepness
+from soakwatch_rules.stats.falls import abrupt_height, jump_blocks, line_residual, slope_per_block, time_correlation
 from soakwatch_rules.stats.level import net_change
 
 Floats = NDArray[np.float64]
@@ -97,24 +97,24 @@ def cycles(time_s: Floats, value: Floats, *, begin_s: float, end_s: float, quant
     if filled.size < _MIN_BLOCKS:
         return None
     means = np.add.reduceat(value, positions[filled]) / counts[filled]
-    jump, spread = abrupt(means, quantum)
+    jump, spread = abrupt_height(means, quantum)
     if not jump > 0:
         return None
-    falls, rises = places(means, -jump), places(means, jump)
+    falls, rises = jump_blocks(means, -jump), jump_blocks(means, jump)
     if falls.size < 2 or float(np.median(np.diff(falls))) < _APART or rises.size > _RISES * falls.size:
         return None
     # cycles count by their length: a cycle that has just begun is noise, and the first may have been cut
     parts = [means[begin:end] for begin, end in pairwise([0, *falls.tolist(), means.size])]
     long = [part for part in parts if part.size >= _SHORT]
-    if not long or sum(part.size * climb_of(part) for part in parts) < _CLIMB * means.size:
+    if not long or sum(part.size * time_correlation(part) for part in parts) < _CLIMB * means.size:
         return None
     # each cycle above its own floor, because the floors of a leak lie below one another
     above = [float(np.median(part) - np.sort(part)[:2].mean()) for part in parts[1:] if part.size >= _SHORT]
     if not above or float(np.median(above)) < _ABOVE * spread:
         return None
-    pace = max(float(np.median([steepness(part) for part in long])), 0.0)
+    pace = max(float(np.median([slope_per_block(part) for part in long])), 0.0)
     heights = np.array([_height(before, after, pace) for before, after in pairwise(parts)])
-    left = [off_line(part) / height if height > 0 else 0.0 for part, height in zip(parts, heights, strict=False)]
+    left = [line_residual(part) / height if height > 0 else 0.0 for part, height in zip(parts, heights, strict=False)]
     bent = max(left) if falls.size < _HABIT else float(np.median(left))
     if float(heights.sum()) < net_change(means) or bent > _STRAIGHT:
         return None

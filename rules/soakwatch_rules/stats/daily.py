@@ -13,7 +13,7 @@ _UNEXPLAINED: Final = 0.1  # share of the variance
 _BENDS: Final = 9
 
 
-def of_a_day(seconds: NDArray[np.float64], value: NDArray[np.float64]) -> bool:
+def is_daily_sine(seconds: NDArray[np.float64], value: NDArray[np.float64]) -> bool:
     """Whether a sine of one day explains nearly all of the variance, clearly more than a straight line, and at least as
     much as a line with one bend or a parabola (with as many parameters): growth that begins mid-run, or accelerates,
     resembles part of a sine too."""

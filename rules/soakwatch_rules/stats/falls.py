@@ -20,7 +20,7 @@ _QUANTA: Final = 3.0
 _FEW: Final = 4  # with fewer values a line fits nearly anything
 
 
-def abrupt(value: Floats, quantum: float) -> tuple[float, float]:
+def abrupt_height(value: Floats, quantum: float) -> tuple[float, float]:
     """The least height of an abrupt fall, and the range (median over the quarters, so that a warm-up adds nothing)."""
     steps = np.diff(value)
     sigma = MAD * float(np.median(np.abs(steps - np.median(steps))))
@@ -30,7 +30,7 @@ def abrupt(value: Floats, quantum: float) -> tuple[float, float]:
     return max(_FALL * spread, _SIGMAS * sigma, _QUANTA * quantum), spread
 
 
-def places(value: Floats, jump: float) -> Places:
+def jump_blocks(value: Floats, jump: float) -> Places:
     """Blocks at which the value moved by ``jump`` (in the direction of its sign) within one or two steps."""
     values = np.concatenate(([0.0], np.diff(value)))
     two = values + np.concatenate(([0.0], values[:-1]))
@@ -42,7 +42,7 @@ def places(value: Floats, jump: float) -> Places:
     return np.array(kept, dtype=np.int64)
 
 
-def climb_of(cycle: Floats) -> float:
+def time_correlation(cycle: Floats) -> float:
     """The correlation of a stretch with time."""
     indices = np.arange(cycle.size) - (cycle.size - 1) / 2
     off = cycle - cycle.mean()
@@ -50,7 +50,7 @@ def climb_of(cycle: Floats) -> float:
     return float(indices @ off) / size if size > 0 else 0.0
 
 
-def steepness(value: Floats) -> float:
+def slope_per_block(value: Floats) -> float:
     """The slope of the straight line per block; 0 for fewer than three blocks."""
     if value.size < 3:
         return 0.0
@@ -58,7 +58,7 @@ def steepness(value: Floats) -> float:
     return float(indices @ value) / float(indices @ indices)
 
 
-def off_line(part: Floats) -> float:
+def line_residual(part: Floats) -> float:
     """The root mean square distance from the straight line; 0 for fewer than four values."""
     if part.size < _FEW:
         return 0.0

@@ -40,7 +40,9 @@ class Following:
     straight: bool = False
 
 
-def explained(centres_ns: NDArray[np.int64], value: Floats, loads: Iterable[Series]) -> tuple[Following, Floats] | None:
+def explaining_load(
+    centres_ns: NDArray[np.int64], value: Floats, loads: Iterable[Series]
+) -> tuple[Following, Floats] | None:
     """The load that explains most of the blocks, and its values there; None if no load varies.
 
     Least squares of the value on time and load together: only what moves with the load beside a straight line is
@@ -59,7 +61,7 @@ def explained(centres_ns: NDArray[np.int64], value: Floats, loads: Iterable[Seri
     return best
 
 
-def holds(value: Floats, load: Floats, each: float) -> bool:
+def holds_throughout(value: Floats, load: Floats, each: float) -> bool:
     """Whether both halves and the last third of the blocks follow the load too, by at least half as much per unit, as
     far as their noise can tell. A cache that was full at the highest load does not fall with it, and a leak that begins
     when the load begins to rise did not follow it before."""

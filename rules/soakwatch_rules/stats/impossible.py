@@ -44,7 +44,7 @@ class Way(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Odd:
+class ImpossibleReadings:
     """``count`` impossible readings from ``begin_ns`` to ``end_ns``: in which way and by how much (in the series'
     unit).
 
@@ -60,11 +60,11 @@ class Odd:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sifted:
+class PlausibleSeries:
     """A series without its impossible readings, and these in time order."""
 
     series: Series
-    odd: tuple[Odd, ...] = ()
+    odd: tuple[ImpossibleReadings, ...] = ()
 
 
 def is_clock(metric: str) -> bool:
@@ -76,7 +76,7 @@ def is_clock(metric: str) -> bool:
     return metric.endswith(".uptime")
 
 
-def sift(series: Series, most: Floats | None = None, restarts: Sequence[Window] = ()) -> Sifted:
+def without_impossible(series: Series, most: Floats | None = None, restarts: Sequence[Window] = ()) -> PlausibleSeries:
     """The series without impossible readings. ``most`` is the most that can have been counted since the previous
     reading (inf if unknown; one for each reading); ``restarts`` are stretches in which the device restarted: a counter
     that falls in one was reset.
@@ -105,18 +105,18 @@ def sift(series: Series, most: Floats | None = None, restarts: Sequence[Window] 
     >>> from soakwatch_rules.signals import counter
     >>> drops = counter("queue.dropped", np.zeros(9, dtype=np.int64), 60.0, start=100)
     >>> drops.value[4] += 2**32
-    >>> found = sift(drops)
+    >>> found = without_impossible(drops)
     >>> len(drops) - len(found.series), found.odd[0].count, found.odd[0].way.format(found.odd[0].amount)
     (1, 1, 'jumped by 4294967296.0 and was back at the next reading')
     >>> drops.value[4:] = 5000
-    >>> sift(drops).odd
+    >>> without_impossible(drops).odd
     ()
     """
     if len(series) < 2:
-        return Sifted(series)
+        return PlausibleSeries(series)
     if series.trait.kind == "counter" or is_clock(series.metric):
         return _of_counter(series, most, restarts)
-    return _of_gauge(series) if series.trait.kind == "gauge" else Sifted(series)
+    return _of_gauge(series) if series.trait.kind == "gauge" else PlausibleSeries(series)
 
 
 # --- counters ------------------------------------------------------------------------------------------------------
@@ -134,7 +134,7 @@ class _Counter:
     again: NDArray[np.bool_]  # at the later reading of a step during which the device restarted
     pace: float
     bad: NDArray[np.bool_]
-    odd: list[Odd]
+    odd: list[ImpossibleReadings]
     shift: Floats
     time_ns: NDArray[np.int64]
 
@@ -152,11 +152,11 @@ class _Counter:
         return bool(self.again[first + 1 : last + 1].any())
 
 
-def _of_counter(series: Series, most: Floats | None, restarts: Sequence[Window]) -> Sifted:
+def _of_counter(series: Series, most: Floats | None, restarts: Sequence[Window]) -> PlausibleSeries:
     good = np.isfinite(series.values) if series.value.dtype.kind == "f" else np.ones(len(series), np.bool_)
     value, time_ns = series.values[good], series.time_ns[good]
     if value.size < 2:
-        return Sifted(series)
+        return PlausibleSeries(series)
     seconds = np.maximum(np.diff(time_ns) * 1e-9, LEAST_S)
     with np.errstate(over="ignore", invalid="ignore"):
         steps = np.diff(value)
@@ -166,7 +166,7 @@ def _of_counter(series: Series, most: Floats | None, restarts: Sequence[Window])
     filled = any(float(value[end]) in _ONES and value[end] != value[by] for end, by in ((0, 1), (-1, -2)))
     far = gained or filled or bool(falls.any())
     if not far and not bool((steps > np.minimum(bound, _BIG - 1)).any()):
-        return Sifted(series)
+        return PlausibleSeries(series)
     again = np.zeros(value.size, np.bool_)
     for restart in restarts:
         again[1:] |= (time_ns[1:] >= restart.begin_ns) & (time_ns[:-1] <= restart.end_ns)
@@ -193,13 +193,13 @@ def _of_counter(series: Series, most: Floats | None, restarts: Sequence[Window])
         _judge_start(sifted)
     _judge_rises(sifted)
     if not sifted.odd:
-        return Sifted(series)
+        return PlausibleSeries(series)
     kept = np.flatnonzero(good)[~sifted.bad]
     readings = series.value[kept]
     if sifted.shift.any():
         readings = _shifted(readings, sifted.shift[~sifted.bad])
     odd = tuple(sorted(sifted.odd, key=lambda each: each.begin_ns))
-    return Sifted(replace(series, time_ns=series.time_ns[kept], value=readings), odd)
+    return PlausibleSeries(replace(series, time_ns=series.time_ns[kept], value=readings), odd)
 
 
 def _most_per_s(series: Series) -> float:
@@ -336,14 +336,14 @@ def _mark_of(rise: float, allowed: float) -> float | None:
 def _set_aside(sifted: _Counter, first: int, close: int, way: Way, amount: float, *, sure: bool) -> None:
     sifted.bad[first:close] = True
     begin_ns, end_ns = int(sifted.time_ns[first]), int(sifted.time_ns[close - 1])
-    sifted.odd.append(Odd(begin_ns, end_ns, close - first, way, amount, sure))
+    sifted.odd.append(ImpossibleReadings(begin_ns, end_ns, close - first, way, amount, sure))
 
 
 def _take_out(sifted: _Counter, place: int, amount: float, way: Way, *, sure: bool) -> None:
     """Subtracts a step that stays: moves all later readings by ``amount``."""
     sifted.shift[place:] += amount
     at_ns = int(sifted.time_ns[place])
-    sifted.odd.append(Odd(at_ns, at_ns, 1, way, abs(amount), sure))
+    sifted.odd.append(ImpossibleReadings(at_ns, at_ns, 1, way, abs(amount), sure))
 
 
 def _shifted(
@@ -359,7 +359,7 @@ def _shifted(
 # --- gauges --------------------------------------------------------------------------------------------------------
 
 
-def _of_gauge(series: Series) -> Sifted:
+def _of_gauge(series: Series) -> PlausibleSeries:
     value = series.values
     trait = series.trait
     finite = np.isfinite(value)
@@ -373,28 +373,30 @@ def _of_gauge(series: Series) -> Sifted:
         outside = finite & ((value > high) | (value < low))
         big = finite & (np.abs(value) >= _BIG - 1)
     if not bool(outside.any()) and not bool(big.any()):
-        return Sifted(series)
+        return PlausibleSeries(series)
     odd = [*_stretches(series, outside), *_marked(series, big & ~outside)]
     if not odd:
-        return Sifted(series)
+        return PlausibleSeries(series)
     taken = np.zeros(len(series), np.bool_)
     for found in odd:
         first, close = np.searchsorted(series.time_ns, [found.begin_ns, found.end_ns + 1])
         taken[first:close] = True
     kept = replace(series, time_ns=series.time_ns[~taken], value=series.value[~taken])
-    return Sifted(kept, tuple(sorted(odd, key=lambda each: each.begin_ns)))
+    return PlausibleSeries(kept, tuple(sorted(odd, key=lambda each: each.begin_ns)))
 
 
-def _stretches(series: Series, outside: NDArray[np.bool_]) -> Iterator[Odd]:
+def _stretches(series: Series, outside: NDArray[np.bool_]) -> Iterator[ImpossibleReadings]:
     """Short stretches outside of the range; longer ones are how this source counts."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], outside, [False]]).astype(np.int8))).reshape(-1, 2)
     for first, close in edges.tolist():
         if close - first <= _LONGEST:
             begin_ns, end_ns = int(series.time_ns[first]), int(series.time_ns[close - 1])
-            yield Odd(begin_ns, end_ns, close - first, Way.SHOWN, float(series.value[first]), close < len(series))
+            yield ImpossibleReadings(
+                begin_ns, end_ns, close - first, Way.SHOWN, float(series.value[first]), close < len(series)
+            )
 
 
-def _marked(series: Series, big: NDArray[np.bool_]) -> Iterator[Odd]:
+def _marked(series: Series, big: NDArray[np.bool_]) -> Iterator[ImpossibleReadings]:
     """Single readings that exceed both neighbours by 2**32, 2**63 or 2**64."""
     value = series.values
     with np.errstate(invalid="ignore", over="ignore"):
@@ -404,4 +406,4 @@ def _marked(series: Series, big: NDArray[np.bool_]) -> Iterator[Odd]:
             found |= (np.abs(rise - mark) <= _SLACK * apart + 1e-6 * mark) & (apart <= _STILL * mark)
     for place in np.flatnonzero(found & big[1:-1]).tolist():
         at_ns = int(series.time_ns[place + 1])
-        yield Odd(at_ns, at_ns, 1, Way.UP, float(rise[place]))
+        yield ImpossibleReadings(at_ns, at_ns, 1, Way.UP, float(rise[place]))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from soakwatch_rules.stats.distributions import normal_cdf, student_cdf
 from soakwatch_rules.stats.shapes import FAMILIES, PERIODS, RHO, SEEN, Table, edge, table, whitened
-from soakwatch_rules.stats.stairs import MAX_STEPS, chances, stairs
+from soakwatch_rules.stats.stairs import MAX_STEPS, log_placements, stairs
 
 Floats = NDArray[np.float64]
 
@@ -239,7 +239,7 @@ def _stairs(table: Table, white: Floats, total: Floats, floor: float, quantum: f
         k = match.steps + 1
         rest = np.maximum(total - match.explained, floor)
         score = -0.5 * n * np.log(rest / n) + memory - 0.5 * k * np.log(n)
-        score = score + prior + match.spread - chances(places, match.steps)
+        score = score + prior + match.spread - log_placements(places, match.steps)
         none, freedom = np.zeros_like(rest), np.where(match.goes_on, match.steps - 1.0, n - k - 1.0)
         yield (
             score,

@@ -143,7 +143,7 @@ def outage(calm: Bins, observed: Bins, least_share: float = _SHARE) -> Outage | 
         return None
     share, sigma, rate = _usual(calm)
     beyond = np.where(known, observed.lost - share * observed.sent, 0.0)
-    kept = settled(beyond, observed)
+    kept = lost_for_good(beyond, observed)
     limit = np.maximum(_SIGMAS * sigma, np.maximum(least_share * observed.sent, _MIN_LOST))
     lossy = known & (kept > limit)
     lossy |= _stood(observed, known, kept, limit)
@@ -202,7 +202,7 @@ def _usual(calm: Bins) -> tuple[float, float, float]:
     sent, lost = calm.sent[good], calm.lost[good]
     share = max(0.0, float(np.median(lost / sent)))
     beyond = np.where(np.isfinite(calm.lost - share * calm.sent), calm.lost - share * calm.sent, 0.0)
-    kept = np.abs(settled(beyond, calm)[good])
+    kept = np.abs(lost_for_good(beyond, calm)[good])
     # At a slow, uneven rate most bins lose nothing and some repeatedly lose a little, which the median does not see.
     sigma = max(_MAD_TO_SIGMA * float(np.median(kept)), float(np.quantile(kept, _RARE)) / _SIGMAS)
     return share, sigma, float(np.median(sent / calm.seconds[good]))
@@ -213,7 +213,7 @@ def _ahead(bins: Bins) -> int:
     return min(bins.sent.size, max(1, round(_LATE_S / max(float(np.median(bins.seconds)), 1e-3))))
 
 
-def settled(beyond: Floats, bins: Bins) -> Floats:
+def lost_for_good(beyond: Floats, bins: Bins) -> Floats:
     """What each bin lost for good: minus what came back within a second (at least a reading), which was only late."""
     if not beyond.size:
         return beyond
@@ -261,10 +261,10 @@ def _within(observed: Bins, lossy: NDArray[np.bool_]) -> float | None:
     return min(1.0, float(observed.lost[inner].sum()) / sent) if sent > 0 else None
 
 
-def silent(time_ns: NDArray[np.int64], up: Floats, window: Window) -> tuple[DownTime, ...]:
+def unanswered(time_ns: NDArray[np.int64], up: Floats, window: Window) -> tuple[DownTime, ...]:
     """The times in which a peer did not answer, at most from the last answer before to the first after.
 
-    >>> made = silent(np.arange(10) * 10**9, np.array([1, 1, 1, 0, 0, 0, 1, 1, 1, 1.0]), Window(0, 10**10))
+    >>> made = unanswered(np.arange(10) * 10**9, np.array([1, 1, 1, 0, 0, 0, 1, 1, 1, 1.0]), Window(0, 10**10))
     >>> [(span.seconds, span.low_s, span.high_s) for span in made]
     [(3.0, 2.0, 4.0)]
     """

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch_rules.stats.falls import abrupt, climb_of, off_line, places, steepness
+from soakwatch_rules.stats.falls import abrupt_height, jump_blocks, line_residual, slope_per_block, time_correlation
 
 Floats = NDArray[np.float64]
 
@@ -40,11 +40,11 @@ def released(value: Floats, allowed: float = 0.0) -> Release | None:
     fell to the lowest level before it (within what is allowed) after a climb at least half as steep as the one after
     it: then it is a sawtooth seen once.
     """
-    jump, _ = abrupt(value, 0.0)
+    jump, _ = abrupt_height(value, 0.0)
     if not jump > 0:
         return None
     some = max(3, value.size // 16)
-    for fall in places(value, -jump)[::-1].tolist():
+    for fall in jump_blocks(value, -jump)[::-1].tolist():
         if fall < 4:
             continue
         # the fall itself may take two blocks, which belong to neither side
@@ -52,12 +52,12 @@ def released(value: Floats, allowed: float = 0.0) -> Release | None:
         after = float(np.median(value[fall : fall + some]))
         if before - after < _LASTING * jump or _came_at_once(value, fall, before - after, some):
             continue
-        pace = max(steepness(value[fall:]), 0.0)
+        pace = max(slope_per_block(value[fall:]), 0.0)
         if float(np.median(value[-some:])) > before + allowed * (value.size - fall) + _BLURRED * pace:
             return None
         low = value[fall : fall + 3].min() <= value[: fall - 1].min() + allowed * value.size
         climb = value[: fall - 1]
-        steep = steepness(climb) >= _ALIKE * pace and off_line(climb) <= _STRAIGHT * (before - after)
+        steep = slope_per_block(climb) >= _ALIKE * pace and line_residual(climb) <= _STRAIGHT * (before - after)
         return Release(fall, before - after, bool(low) and steep)
     return None
 
@@ -79,12 +79,12 @@ def freed(value: Floats) -> Release | None:
     For growth without a habitual sawtooth: at most two such falls, each after a climb of at least a twentieth of the
     run that made up most of it.
     """
-    jump, _ = abrupt(value, 0.0)
+    jump, _ = abrupt_height(value, 0.0)
     if not jump > 0:
         return None
     some, matches = max(3, value.size // 32), []
     begin = 0
-    for fall in places(value, -jump).tolist():
+    for fall in jump_blocks(value, -jump).tolist():
         climb = value[begin : max(fall - 1, begin)]
         begin = fall + 1
         if climb.size < max(_CLIMBED * value.size, 3) or fall + 1 >= value.size:
@@ -92,6 +92,6 @@ def freed(value: Floats) -> Release | None:
         before, after = float(np.median(climb[-some:])), float(np.median(value[fall + 1 : fall + 1 + some]))
         height = before - after
         rise = before - float(np.median(climb[:some]))
-        if height >= _LASTING * jump and rise >= _MADE_UP * height and climb_of(climb) >= _CLIMB:
+        if height >= _LASTING * jump and rise >= _MADE_UP * height and time_correlation(climb) >= _CLIMB:
             matches.append(Release(fall, height, whole=True))
     return max(matches, key=lambda cycle: cycle.height) if 0 < len(matches) <= _RARE else None

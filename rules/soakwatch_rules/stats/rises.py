@@ -58,7 +58,7 @@ def rise_of(
     return Rise(int(edges[half]), tenth <= number * _EARLY, released_ns)
 
 
-def beyond_a_start(first: float, last: float, rise: Rise, *, down: bool) -> bool:
+def exceeds_start_up(first: float, last: float, rise: Rise, *, down: bool) -> bool:
     """Whether the mean of the last third lies too far above that of the first for a start-up.
 
     A program that warms up with a time constant of a sixth of its life has most of its rise within the first third, so

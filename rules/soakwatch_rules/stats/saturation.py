@@ -11,10 +11,10 @@ _TOUCH_S = 1e-6  # windows this close touch
 _ROUNDED = 1e-9  # a mean is a difference of sums, with rounding errors
 
 
-def cover(time_ns: NDArray[np.int64], apart_s: float) -> NDArray[np.float64]:
+def covered_seconds(time_ns: NDArray[np.int64], apart_s: float) -> NDArray[np.float64]:
     """The seconds before each reading that it covers: since the previous one, at most three distances.
 
-    >>> cover(np.array([0, 10, 20, 90]) * 10**9, 10.0).tolist()
+    >>> covered_seconds(np.array([0, 10, 20, 90]) * 10**9, 10.0).tolist()
     [10.0, 10.0, 10.0, 30.0]
     """
     result: NDArray[np.float64] = np.minimum(np.append(apart_s, np.diff(time_ns) * 1e-9), _GAP * apart_s)

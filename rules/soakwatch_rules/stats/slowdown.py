@@ -102,7 +102,9 @@ class Alike:
     above: bool
 
 
-def alike(log_value: Floats, log_load: Floats, begin: int, end: int, usable: NDArray[np.bool_]) -> Alike:
+def slowness_at_like_load(
+    log_value: Floats, log_load: Floats, begin: int, end: int, usable: NDArray[np.bool_]
+) -> Alike:
     """The blocks begin..end compared with earlier ones whose load differs by at most a tenth."""
     before = np.flatnonzero(usable[:begin] & np.isfinite(log_load[:begin]) & np.isfinite(log_value[:begin]))
     inside = np.arange(begin, end)

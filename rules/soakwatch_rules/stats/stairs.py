@@ -99,10 +99,10 @@ def stairs(along: Floats, gram: Floats, total: Floats, n: int, floor: float, qua
         yield Stairs(len(chosen), explained, spread, places[:, -1], goes_on, rate, error)
 
 
-def chances(places: int, steps: int) -> float:
+def log_placements(places: int, steps: int) -> float:
     """The log of the number of ways to choose the places of the steps.
 
-    >>> round(chances(91, 3), 2)
+    >>> round(log_placements(91, 3), 2)
     11.71
     """
     return math.lgamma(places + 1) - math.lgamma(steps + 1) - math.lgamma(places - steps + 1)

@@ -60,12 +60,12 @@ def rise_of(value: Floats) -> Rise:
     return Rise(first, last, bool(steady), seen, late / height if height > 0 else 0.0)
 
 
-def throughout(value: Floats, risk: float) -> bool:
+def rises_throughout(value: Floats, risk: float) -> bool:
     """Whether each part of evenly spaced values has a higher median than the one before. There are at least eight
     parts, so many that chance orders them so with at most ``risk``: one in the factorial of their number, the exact
     extreme of Kendall's test. Noise that is correlated over more than a part does so more often.
 
-    >>> throughout(np.linspace(0.0, 1.0, 48), 1e-6), throughout(np.sin(np.linspace(0.0, 3.1, 48)), 1e-6)
+    >>> rises_throughout(np.linspace(0.0, 1.0, 48), 1e-6), rises_throughout(np.sin(np.linspace(0.0, 3.1, 48)), 1e-6)
     (True, False)
     """
     parts = _PARTS

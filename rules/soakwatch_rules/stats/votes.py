@@ -6,13 +6,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def voted(value: NDArray[np.float64], enter: float, leave: float, needed: int, of: int) -> list[tuple[int, int, int]]:
+def n_of_last_m(
+    value: NDArray[np.float64], enter: float, leave: float, needed: int, of: int
+) -> list[tuple[int, int, int]]:
     """Triples (first, open, close): ``open`` is the first reading at which ``needed`` of the last ``of`` are >= enter.
 
     ``first`` is the earliest of these, ``close`` the next reading < leave, or the number of readings. After it the
     count starts again.
 
-    >>> voted(np.array([0.0, 9.0, 0.0, 9.0, 9.0, 8.0, 7.0, 9.0]), 9.0, 8.0, 3, 5)
+    >>> n_of_last_m(np.array([0.0, 9.0, 0.0, 9.0, 9.0, 8.0, 7.0, 9.0]), 9.0, 8.0, 3, 5)
     [(1, 4, 6)]
     """
     high = value >= enter

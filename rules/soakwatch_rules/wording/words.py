@@ -168,10 +168,10 @@ def plural(noun: str) -> str:
     return f"{noun}s"
 
 
-def some(texts: list[str], most: int = 3) -> str:
+def first_few(texts: list[str], most: int = 3) -> str:
     """The first few of a list, and the number of the others.
 
-    >>> some(["a", "b"]), some(["a", "b", "c", "d"], 2)
+    >>> first_few(["a", "b"]), first_few(["a", "b", "c", "d"], 2)
     ('a, b', 'a, b and 2 more')
     """
     more = len(texts) - most

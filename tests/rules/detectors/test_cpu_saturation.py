@@ -13,7 +13,7 @@ from soakwatch_model.series import Series
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules.detectors.cpu_saturation import CpuSaturation
 from soakwatch_rules.signals import busy, raised, readings
-from soakwatch_rules.stats.saturation import Means, Windows, cover
+from soakwatch_rules.stats.saturation import Means, Windows, covered_seconds
 
 S = 10**9
 TOTAL = "system.cpu.utilization"
@@ -148,7 +148,7 @@ def test_means_agree_with_a_plain_sum() -> None:
     rng = np.random.default_rng(3)
     time_ns = np.cumsum(rng.integers(8, 13, 200)) * S
     value = rng.random(200)
-    lasted = cover(time_ns, 10.0)
+    lasted = covered_seconds(time_ns, 10.0)
     fine = np.repeat(value, np.round(lasted).astype(int))
     plain = max(float(fine[i : i + 100].mean()) for i in range(fine.size - 99))
     assert Means(time_ns, value, lasted).highest(100.0) == pytest.approx(plain)
@@ -158,7 +158,7 @@ def test_series_that_were_read_together_share_their_windows() -> None:
     """With a gap in the readings, windows of one series tell of another what its own would; other times do not fit."""
     rng = np.random.default_rng(4)
     time_ns = np.delete(np.arange(300), slice(100, 140)) * 10 * S
-    lasted = cover(time_ns, 10.0)
+    lasted = covered_seconds(time_ns, 10.0)
     item, other = rng.random((2, time_ns.size))
     windows = Windows(time_ns, lasted, 100.0)
     assert windows.fits(time_ns.copy(), lasted.copy())

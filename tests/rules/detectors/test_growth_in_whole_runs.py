@@ -13,8 +13,8 @@ from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.detectors.growth import Growth
 from soakwatch_rules.signals import PROCESS, readings
-from soakwatch_rules.stats.daily import of_a_day
-from soakwatch_rules.stats.following import holds
+from soakwatch_rules.stats.daily import is_daily_sine
+from soakwatch_rules.stats.following import holds_throughout
 
 S = 10**9
 DAY = 86400.0
@@ -129,8 +129,8 @@ def test_a_late_leak_is_no_daily_wave() -> None:
     assert judged(memory(np.asarray(late))).outcome is Outcome.FAIL
     wave = 1 + 0.05 * np.sin(2 * np.pi * (T / DAY + 0.6))
     assert judged(memory(np.asarray(wave))).outcome is not Outcome.FAIL
-    assert not of_a_day(most, np.asarray(late))
-    assert of_a_day(T, np.asarray(wave))
+    assert not is_daily_sine(most, np.asarray(late))
+    assert is_daily_sine(T, np.asarray(wave))
 
 
 def test_a_table_that_follows_a_noisy_load_does_not_grow() -> None:
@@ -153,7 +153,7 @@ def test_a_cache_that_is_full_does_not_follow_the_load() -> None:
     finding = judged(memory(np.asarray(cache)), load=(load,))
     assert finding.outcome is not Outcome.FAIL, finding.reason
     blocks = np.linspace(0, 1, 96)
-    assert not holds(np.minimum(blocks / 0.63, 1.0), np.sin(2 * np.pi * (blocks - 0.3)), 0.5)
+    assert not holds_throughout(np.minimum(blocks / 0.63, 1.0), np.sin(2 * np.pi * (blocks - 0.3)), 0.5)
 
 
 def test_a_leak_behind_two_warm_ups_is_found() -> None:

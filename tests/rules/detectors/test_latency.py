@@ -15,7 +15,7 @@ from soakwatch_model.series import Series
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules.detectors.latency import Latency
 from soakwatch_rules.signals import readings
-from soakwatch_rules.stats.slowdown import alike, block_medians, load_slope, slowness
+from soakwatch_rules.stats.slowdown import block_medians, load_slope, slowness, slowness_at_like_load
 
 S = 10**9
 N = 1440
@@ -199,7 +199,7 @@ def test_the_arithmetic_by_hand() -> None:
     first = np.arange(40) < 20
     off = slowness(np.where(first, 0.0, np.log(3.0)), np.full(40, np.nan), first).off
     assert off[-1] == pytest.approx(np.log(3.0))
-    same = alike(np.where(first, 0.0, 1.0), np.zeros(40), 20, 40, np.ones(40, dtype=bool))
+    same = slowness_at_like_load(np.where(first, 0.0, 1.0), np.zeros(40), 20, 40, np.ones(40, dtype=bool))
     assert same.off == pytest.approx(1.0)
     assert (same.share, same.above) == (1.0, False)
 

@@ -15,7 +15,7 @@ from soakwatch_model.window import Window
 from soakwatch_rules.detectors.level import Level
 from soakwatch_rules.rule import metrics_read
 from soakwatch_rules.signals import PROCESS, readings
-from soakwatch_rules.stats.votes import voted
+from soakwatch_rules.stats.votes import n_of_last_m
 from soakwatch_testing.rule_checks import CHECKS, cases, check_calm, check_complete, check_definition, quiet
 
 S = 10**9
@@ -99,7 +99,7 @@ def test_votes_agree_with_a_plain_loop() -> None:
         value = rng.integers(0, 8, 60).astype(np.float64)
         needed = int(rng.integers(1, 4))
         of = needed + int(rng.integers(0, 4))
-        assert [(o, c) for _, o, c in voted(value, 5.0, 4.0, needed, of)] == plain(value.tolist(), needed, of)
+        assert [(o, c) for _, o, c in n_of_last_m(value, 5.0, 4.0, needed, of)] == plain(value.tolist(), needed, of)
 
 
 def test_without_a_limit_it_says_so_and_reads_nothing() -> None:

@@ -20,7 +20,7 @@ from soakwatch.campaign.tables.spec import FIGURES, VERDICT, Measured, TablesSpe
 from soakwatch.core.errors import EXIT_FAIL, EXIT_INCONCLUSIVE, EXIT_PASS
 from soakwatch.core.yaml import parse, read_text
 from soakwatch_model.finding import Outcome
-from soakwatch_rules.wording.words import counted, some
+from soakwatch_rules.wording.words import counted, first_few
 
 CAMPAIGN_FILE = "campaign.yaml"
 DEFINITION = (
@@ -173,7 +173,9 @@ def _doubts(spec: TablesSpec, cells: Sequence[CellData], again: int) -> tuple[st
         of = {data.cell.id: sum(run.state == state for run in data.runs) for data in cells}
         ids = [cell for cell, number in of.items() if number]
         if ids:
-            doubts.append(f"{counted(sum(of.values()), 'run')} {words}, in {counted(len(ids), 'cell')}: {some(ids, 2)}")
+            doubts.append(
+                f"{counted(sum(of.values()), 'run')} {words}, in {counted(len(ids), 'cell')}: {first_few(ids, 2)}"
+            )
     inconclusive = [data for data in cells if data.verdict.counts.get(Outcome.INCONCLUSIVE)]
     if inconclusive:
         n = sum(data.verdict.counts[Outcome.INCONCLUSIVE] for data in inconclusive)
@@ -191,10 +193,10 @@ def _doubts(spec: TablesSpec, cells: Sequence[CellData], again: int) -> tuple[st
         empty = [data for data in cells if data.verdict.ended and data.figures[name].median is None]
         if empty:
             reasons = list(dict.fromkeys(data.figures[name].reason for data in empty))
-            doubts.append(f"{name} is missing in {counted(len(empty), 'cell')}: {some(reasons, 1)}")
+            doubts.append(f"{name} is missing in {counted(len(empty), 'cell')}: {first_few(reasons, 1)}")
     beds = sorted({run.testbed for data in cells for run in data.runs if run.testbed})
     if len(beds) > 1:
-        doubts.append(f"runs on {len(beds)} testbeds ({some(beds)}): intervals hold the differences between them")
+        doubts.append(f"runs on {len(beds)} testbeds ({first_few(beds)}): intervals hold the differences between them")
     if again:
         doubts.append(f"{counted(again, 'attempt')} made again: the last one counts")
     return tuple(doubts)

@@ -16,7 +16,7 @@ from soakwatch.plan import Plan
 from soakwatch.record.findings import identity_of
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_rules.wording.forecast import forecast_words
-from soakwatch_rules.wording.words import counted, some
+from soakwatch_rules.wording.words import counted, first_few
 
 _LISTED, _CAUSES, _TARGETS, _DOUBTS = 10, 3, 8, 3
 _MAX_LINE, _MAX_TITLE = 400, 150
@@ -56,10 +56,10 @@ def start_message(plan: Plan, start_ns: int, end_ns: int, where: Where) -> Messa
     length = show_seconds((end_ns - start_ns) * 1e-9)
     body = [
         f"{safe(plan.name)} runs from {utc(start_ns)} to {utc(end_ns)} UTC: {length} ({safe(phases)}).",
-        f"Targets: {safe(some(targets, _TARGETS))}.",
+        f"Targets: {safe(first_few(targets, _TARGETS))}.",
         *where.lines(),
     ]
-    return _message("start", f"Started {plan.name}: {length} on {some([t.name for t in plan.targets], 3)}", body)
+    return _message("start", f"Started {plan.name}: {length} on {first_few([t.name for t in plan.targets], 3)}", body)
 
 
 def failure_message(run: str, news: News, start_ns: int, where: Where, *, final: bool) -> Message:

@@ -10,7 +10,7 @@ from soakwatch.core.units import show_bytes
 from soakwatch.record import ArtifactEntry
 from soakwatch.report.blocks import BRIEF, Block, Layout, Text
 from soakwatch.report.page import Page
-from soakwatch_rules.wording.words import counted, some
+from soakwatch_rules.wording.words import counted, first_few
 
 ORDER = 62
 TITLE = "Files"
@@ -48,7 +48,7 @@ def files_text(entries: Sequence[ArtifactEntry]) -> str:
     if not entries:
         return ""
     size = show_bytes(sum(entry.size for entry in entries))
-    return f"{counted(len(entries), 'file')} in the record ({size}): {some([e.name for e in entries], _MAX_NAMES)}"
+    return f"{counted(len(entries), 'file')} in the record ({size}): {first_few([e.name for e in entries], _MAX_NAMES)}"
 
 
 def _is_text(entry: ArtifactEntry, data: bytes) -> bool:

@@ -12,7 +12,7 @@ from soakwatch.runs.figures import FigureSpec, figure_over, keys_of, parse_figur
 from soakwatch_model.roles import DUT
 from soakwatch_model.sample import object_labels
 from soakwatch_model.window import Window
-from soakwatch_rules.wording.words import some
+from soakwatch_rules.wording.words import first_few
 
 ORDER = 35
 TITLE = "Power"
@@ -73,4 +73,4 @@ def _sensors(page: Page, target: str) -> str:
     """Which sensors are the power of a device."""
     keys = keys_of(page.source, replace(_POWER, labels={"target": target}))
     names = [object_labels(key.object).get("sensor", key.object) if "=" in key.object else key.object for key in keys]
-    return f"power as measured by {some(names, 4)}"
+    return f"power as measured by {first_few(names, 4)}"

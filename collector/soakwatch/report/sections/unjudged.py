@@ -10,7 +10,7 @@ from soakwatch.report.page import Page, worst_first
 from soakwatch.report.summaries import undecided
 from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_rules.causes import ReasonRow, rows_by_reason
-from soakwatch_rules.wording.words import counted, some
+from soakwatch_rules.wording.words import counted, first_few
 
 ORDER = 28
 TITLE = "What could not be judged"
@@ -94,7 +94,7 @@ def _markdown_blocks(findings: Sequence[Finding]) -> list[Block]:
     idle = _not_applicable(findings)
     if not idle:
         return []
-    rules = some(sorted({findings[index].rule for index in idle}), _MAX_RULES)
+    rules = first_few(sorted({findings[index].rule for index in idle}), _MAX_RULES)
     text = Text(f"{rules} ({counted(len(idle), 'finding')})", outcome=Outcome.NOT_APPLICABLE)
     return [Folded(f"{len(idle)} not applicable", (text,), _MARKDOWN)]
 

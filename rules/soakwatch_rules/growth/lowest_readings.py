@@ -35,7 +35,7 @@ _JOBS: Final = frozenset(
 )  # shapes that jobs have
 
 
-def beneath_jobs(judged_life: GrowthOfLife, time_s: Floats, value: Floats, ask: Ask) -> GrowthOfLife:
+def judge_lowest_readings(judged_life: GrowthOfLife, time_s: Floats, value: Floats, ask: Ask) -> GrowthOfLife:
     """The answer by the lowest readings, if it is clear where the means are undecided or explained by jobs.
 
     Jobs that take memory for a while lift the means but not the lowest readings; a leak lifts both. Judged are the
