@@ -8,7 +8,7 @@ import click
 from pydantic import BaseModel
 
 from soakwatch.core.errors import PlanError
-from soakwatch.core.registry import INSTALLED, PluginFolder, Registry
+from soakwatch.core.registry import INSTALLED, PluginFolder, Registry, not_installed
 from soakwatch.core.tables import show_table
 from soakwatch.core.units import DURATION_PATTERN
 
@@ -32,12 +32,14 @@ def source_command(folder: PluginFolder, example: str) -> click.Command:
 
 
 def show_sources(folder: PluginFolder) -> None:
-    """Prints the names of a folder with their summaries."""
+    """Prints the names of a folder with their summaries, and the plug-ins of ours that are not installed."""
     names = folder.names()
     if not names:
         click.echo(f"no {folder.word} is installed")
         return
     show_table((folder.word, "what it is for"), [(name, folder.summary(name)) for name in names])
+    for line in folder.missing():
+        click.echo(f"not installed: {line}", err=True)
 
 
 def show_source(folder: PluginFolder, name: str, registry: Registry = INSTALLED) -> None:
@@ -45,7 +47,7 @@ def show_source(folder: PluginFolder, name: str, registry: Registry = INSTALLED)
     from soakwatch.core.suggest import hint
 
     if name not in folder.names():
-        raise PlanError(f"unknown {folder.word} {name!r}{hint(name, folder.names())}")
+        raise PlanError(not_installed(name) or f"unknown {folder.word} {name!r}{hint(name, folder.names())}")
     config = _config(folder, name, registry)
     click.echo(folder.docstring(name).strip() + "\n")
     schema = _dict(config.model_json_schema().get("properties"))

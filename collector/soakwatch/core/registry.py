@@ -49,10 +49,11 @@ def not_installed(name: str) -> str | None:
     """
     if name not in PLUGINS:
         return None
-    return (
-        f"the {PLUGINS[name]} {name!r} is a plug-in that is not installed: pip install 'soakwatch[{name}]' "
-        f"(in a checkout: pip install -e collector/plugins/{name})"
-    )
+    return f"the {PLUGINS[name]} {name!r} is a plug-in that is not installed: {_to_install(name)}"
+
+
+def _to_install(name: str) -> str:
+    return f"pip install 'soakwatch[{name}]' (in a checkout: pip install -e collector/plugins/{name})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,12 @@ class PluginFolder:
     def names(self) -> tuple[str, ...]:
         """All names, of the folder and of entry points, sorted; nothing is imported."""
         return tuple(sorted({*self._files(), *self._added()}))
+
+    def missing(self) -> tuple[str, ...]:
+        """A line for each plug-in of ours that would add to it and is not installed: its name, and what installs it."""
+        there = self.names()
+        ours = sorted(name for name, word in PLUGINS.items() if word == self.word and name not in there)
+        return tuple(f"{name}: {_to_install(name)}" for name in ours)
 
     def summary(self, name: str) -> str:
         """The first line of a module's docstring, read from its text."""
@@ -144,9 +151,9 @@ def loads(registry: Registry = INSTALLED) -> tuple[str, ...]:
     return registry.loads.names()
 
 
-def is_load(name: str) -> bool:
+def is_load(name: str, registry: Registry = INSTALLED) -> bool:
     """Whether a source is a load, also one whose plug-in is not installed where its record is judged."""
-    return name in loads() or PLUGINS.get(name) == LOAD
+    return name in loads(registry) or PLUGINS.get(name) == LOAD
 
 
 def rules(registry: Registry = INSTALLED) -> tuple[str, ...]:

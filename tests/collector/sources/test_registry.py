@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from soakwatch.cli.main import run
+from soakwatch.cli.source_tables import show_source, show_sources
 from soakwatch.core.errors import PlanError
-from soakwatch.core.registry import INSTALLED, PluginFolder, Registry, loads, pollers, rule_class, rules
+from soakwatch.core.registry import INSTALLED, PluginFolder, Registry, is_load, loads, pollers, rule_class, rules
 from soakwatch.plan.address import source_of
 from soakwatch.sources.registry import poller_module
 from soakwatch_rules.traits import traits_of
@@ -84,8 +85,10 @@ def test_what_breaks_the_convention_is_named() -> None:
         assert str(caught.value) == sentence
 
 
-def test_a_plugin_that_is_not_installed_is_named_with_the_extra_that_installs_it() -> None:
-    """In a plan and in an address: one sentence, and never the nearest of the names that are there."""
+def test_a_plugin_that_is_not_installed_is_named_with_the_extra_that_installs_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """In a plan, an address and a list: one sentence, and never the nearest of the names that are there."""
     missing = (
         "the poller 'redfish' is a plug-in that is not installed: pip install 'soakwatch[redfish]' "
         "(in a checkout: pip install -e collector/plugins/redfish)"
@@ -96,6 +99,16 @@ def test_a_plugin_that_is_not_installed_is_named_with_the_extra_that_installs_it
     with pytest.raises(PlanError) as caught:
         source_of("redfish://bmc1", TINY)
     assert str(caught.value) == f"the target 'redfish': {missing}"
+    with pytest.raises(PlanError) as caught:
+        show_source(TINY.pollers, "redfish", TINY)
+    assert str(caught.value) == missing
+    show_sources(TINY.pollers)
+    assert "not installed: redfish: pip install 'soakwatch[redfish]'" in capsys.readouterr().err
+
+
+def test_a_record_is_judged_alike_where_the_plugin_of_its_load_is_not_installed() -> None:
+    """A silent generator leaves a verdict open: whether a source is a load must not depend on what is installed."""
+    assert [name for name in ("pump", "trex", "redfish", "probe") if is_load(name, TINY)] == ["pump", "trex"]
 
 
 def distribution(folder: Path, kind: str, name: str, text: str) -> None:
