@@ -62,7 +62,7 @@ def paint_and_zoom(browser: Browser, folder: Path, rounds: int, seed: int) -> No
         window, series = view.window(), len(view.keys())
     begin_ms, end_ms = window.begin_ns / 1e6, window.end_ns / 1e6
     print(f"record   {(end_ms - begin_ms) / 3.6e6:.1f} h, {series} series")
-    with serve_run(WebPlan("127.0.0.1:0"), folder, lambda: window.end_ns) as served:
+    with serve_run(WebPlan(listen="127.0.0.1:0"), folder, lambda: window.end_ns) as served:
         assert served.token_file is not None
         token = Token(served.token_file.read_text(encoding="ascii").strip())
         paints: list[float] = []

@@ -80,7 +80,7 @@ class Going:
         self.served = self._serve(self.served.url.removeprefix("http://"))
 
     def _serve(self, listen: str) -> ServedRun:
-        return serve_run(WebPlan(listen, token=f"file:{self._kept}"), self.folder, self.now_ns)
+        return serve_run(WebPlan(listen=listen, token=f"file:{self._kept}"), self.folder, self.now_ns)
 
     def now_ns(self) -> int:
         """The clock of the run."""

@@ -54,7 +54,7 @@ def campaigns(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
     """The address of a server of a folder, and a way in."""
-    with serve(WebPlan("127.0.0.1:0"), TOKEN, RunFolder(folder)) as server:
+    with serve(WebPlan(listen="127.0.0.1:0"), TOKEN, RunFolder(folder)) as server:
         yield f"{server.url}/enter/{one_time_code(TOKEN, time.time() + 600)}"
 
 

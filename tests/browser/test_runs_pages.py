@@ -90,7 +90,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @contextmanager
 def served(folder: Path) -> Iterator[Links]:
     """Links into the page of a folder: one that may act, one that may only view."""
-    with serve(WebPlan("127.0.0.1:0"), TOKEN, RunFolder(folder)) as server:
+    with serve(WebPlan(listen="127.0.0.1:0"), TOKEN, RunFolder(folder)) as server:
         yield (
             f"{server.url}/enter/{one_time_code(TOKEN, time.time() + 600)}",
             f"{server.url}/view/{derived(TOKEN, 'view')}",

@@ -67,7 +67,7 @@ def run(recorded: Recorded) -> Path:
 @pytest.fixture
 def served(run: Path) -> Iterator[ServedRun]:
     """A server of that run on a free port."""
-    with serve_run(WebPlan("127.0.0.1:0"), run, time.time_ns) as server:
+    with serve_run(WebPlan(listen="127.0.0.1:0"), run, time.time_ns) as server:
         yield server
 
 

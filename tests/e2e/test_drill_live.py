@@ -130,7 +130,7 @@ def test_nothing_is_broken_that_is_not_named_or_agreed_to(tmp_path: Path) -> Non
 def test_a_killed_process_is_started_again_though_the_drill_is_killed(victim: tuple[str, str]) -> None:
     name, start = victim
     (before,) = named(name)
-    made(one("kill", DrillPlan(processes=(VictimPlan(name, start),)), 1.0))
+    made(one("kill", DrillPlan(processes=(VictimPlan(name=name, start=start),)), 1.0))
     wait_until(lambda: not alive(before), "it is killed")
     wait_until(lambda: named(name), "it is started again")
     assert before not in named(name)
@@ -162,10 +162,10 @@ def test_what_holds_a_fault_is_gone_from_the_scripts_group_before_the_script_end
     """Else the victim stays dead, and the cores idle, while the drill says that all went well."""
     name, start = victim
     (before,) = named(name)
-    made_and_left(one("kill", DrillPlan(processes=(VictimPlan(name, start),)), 1.0), tmp_path / "bin")
+    made_and_left(one("kill", DrillPlan(processes=(VictimPlan(name=name, start=start),)), 1.0), tmp_path / "bin")
     wait_until(lambda: not alive(before), "it is killed, which comes behind the script's end")
     wait_until(lambda: named(name), "it is started again")
-    long = one("kill", DrillPlan(processes=(VictimPlan(name, start),)), 600.0)
+    long = one("kill", DrillPlan(processes=(VictimPlan(name=name, start=start),)), 600.0)
     held = made_and_left(long, tmp_path / "bin")
     wait_until(lambda: not named(name), "it is killed")
     left(end_script(long, held), tmp_path / "bin")

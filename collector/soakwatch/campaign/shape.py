@@ -13,8 +13,7 @@ from pydantic import BeforeValidator, Field, JsonValue, WithJsonSchema, model_va
 from soakwatch.core.units import seconds, share
 from soakwatch.core.validation import shown
 from soakwatch.core.yaml import Plain, value_name
-from soakwatch.plan.model import Name
-from soakwatch.plan.parts import DURATION_SCHEMA, Duration, Shape, Text, Words
+from soakwatch.plan.parts import DURATION_SCHEMA, Duration, Name, Shape, Text, Words
 
 COMMAND_TIMEOUT_S = 600.0
 MAX_RUNS = 10_000

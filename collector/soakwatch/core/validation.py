@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import re
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
+from typing import NamedTuple, TypeVar
 
-from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic import BaseModel, JsonValue, ValidationError
+from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from soakwatch.core.secrets import SecretRef
 from soakwatch.core.suggest import hint, nearest
 from soakwatch.core.units import plan_seconds
-from soakwatch.core.yaml import Document, Path, Problem
+from soakwatch.core.yaml import Document, Path, Problem, placeless
 
+M = TypeVar("M", bound=BaseModel)
+K = TypeVar("K", bound=int | str | None)
+V = TypeVar("V")
+R = TypeVar("R")
+_TOLD = "told"
+"""The type of an error whose sentence is made."""
 _LOGIN = re.compile(r":(?!//)[^\s:@]*@")  # the password before the @ of an address
 
 _EXPECTED = {
@@ -42,32 +50,109 @@ _BOUNDS = {
 }
 
 
+class Wrong(NamedTuple):
+    """What is wrong at a place, counted from what is read, or from the ``top`` of its file; ``key`` says that it is the
+    key and not its value."""
+
+    place: Path
+    text: str
+    key: bool = False
+    top: bool = False
+
+
 def problems(document: Document, path: Path, model: type[BaseModel], error: ValidationError) -> list[Problem]:
     """Every error of ``model``, which read what is at ``path``, with its position in the document.
 
     No sentence holds the value of a secret: a field of that type refuses with a sentence of its own.
     """
-    return [_problem(document, path, model, detail) for detail in error.errors(include_url=False)]
+    return [
+        document.problem(wrong.place if wrong.top else (*path, *wrong.place), wrong.text, key=wrong.key)
+        for wrong in _all_wrong(document.values, path, model, error)
+    ]
 
 
-def _problem(document: Document, base: Path, model: type[BaseModel], detail: ErrorDetails) -> Problem:
+def refused(*wrong: Wrong) -> ValidationError:
+    """The error that a validator raises for one or more wrong things; pydantic adds the place where it was called."""
+    details: list[InitErrorDetails] = [
+        {
+            "type": PydanticCustomError(_TOLD, "{text}", {"text": each.text, "wrong": each}),
+            "loc": each.place,
+            "input": 0,
+        }
+        for each in wrong
+    ]
+    return ValidationError.from_exception_data(_TOLD, details)
+
+
+def every(items: Iterable[tuple[K, V]], read: Callable[[K, V], R], *also: Wrong) -> list[R]:
+    """What ``read`` makes of the items of a mapping or list, by their keys or positions (None: of one thing alone).
+
+    Raises ValidationError with all that is wrong with any of them, each at its place, and with what is wrong ``also``.
+    """
+    made: list[R] = []
+    wrong = list(also)
+    for key, value in items:
+        place: Path = () if key is None else (key,)
+        try:
+            made.append(read(key, value))
+        except ValidationError as error:
+            wrong += [each._replace(place=(*place, *each.place)) if not each.top else each for each in wrongs(error)]
+        except ValueError as error:
+            wrong.append(Wrong(place, str(error)))
+    if wrong:
+        raise refused(*wrong)
+    return made
+
+
+def read_part(model: type[M], value: JsonValue, name: str, context: object = None) -> M:
+    """A part of a file as its model, read within a validator. ``name`` is what sentences call all of it.
+
+    Raises ValidationError, whose sentences are made already, for the model around it does not know its keys.
+    """
+    try:
+        return model.model_validate_json(json.dumps(value), strict=True, context=context, by_name=False)
+    except ValidationError as error:
+        raise refused(*_all_wrong(placeless(value, "").values, (), model, error, name)) from None
+
+
+def wrongs(error: ValidationError) -> list[Wrong]:
+    """What an error of ``refused`` holds, each with the place at which it is by now."""
+    return [
+        detail["ctx"]["wrong"]._replace(
+            place=detail["ctx"]["wrong"].place if detail["ctx"]["wrong"].top else detail["loc"]
+        )
+        for detail in error.errors(include_url=False)
+    ]
+
+
+def _all_wrong(
+    places: Container[Path], base: Path, model: type[BaseModel], error: ValidationError, name: str = "plan"
+) -> list[Wrong]:
+    # A default that is made of other keys is not made where these are wrong, which is told already.
+    details = (each for each in error.errors(include_url=False) if each["type"] != "default_factory_not_called")
+    return [_wrong(places, base, model, detail, name) for detail in details]
+
+
+def _wrong(places: Container[Path], base: Path, model: type[BaseModel], detail: ErrorDetails, whole: str) -> Wrong:
     kind = detail["type"]
-    loc = _real(document, base, detail["loc"], whole=kind == "missing")
-    path = (*base, *loc)
-    name = next((str(part) for part in reversed(path) if isinstance(part, str)), "plan")
+    told: Wrong | None = detail["ctx"]["wrong"] if kind == _TOLD else None
+    if told is not None:  # pydantic adds nothing of its own to a place that was told
+        return told if told.top else told._replace(place=detail["loc"])
+    loc = _real(places, base, detail["loc"], whole=kind == "missing")
+    name = next((str(part) for part in reversed((*base, *loc)) if isinstance(part, str)), whole)
     if kind == "extra_forbidden":
         word = str(detail["loc"][-1])
-        return document.problem((*base, *loc), f"unknown key {word!r}{hint(word, keys_at(model, loc[:-1]))}", key=True)
+        return Wrong(loc, f"unknown key {word!r}{hint(word, keys_at(model, detail['loc'][:-1]))}", key=True)
     if kind == "missing":
-        return document.problem(path[:-1], f"the key {str(detail['loc'][-1])!r} is missing", key=True)
-    return document.problem(path, f"{name}: {_sentence(kind, detail, model)}")
+        return Wrong(loc[:-1], f"the key {str(detail['loc'][-1])!r} is missing", key=True)
+    return Wrong(loc, f"{name}: {_sentence(kind, detail, model)}")
 
 
-def _real(document: Document, base: Path, loc: tuple[int | str, ...], *, whole: bool) -> Path:
+def _real(places: Container[Path], base: Path, loc: tuple[int | str, ...], *, whole: bool) -> Path:
     """``loc`` less what pydantic adds for unions, keys and validators; ``whole`` keeps its last part, a missing key."""
     real: Path = ()
     for index, part in enumerate(loc):
-        if (*base, *real, part) in document.values or (whole and index == len(loc) - 1):
+        if (*base, *real, part) in places or (whole and index == len(loc) - 1):
             real = (*real, part)
     return real
 
@@ -137,8 +222,8 @@ def _within(kind: object, part: str | int) -> object:
     """The type of what stands at ``part`` in a thing of type ``kind``; None where it is not known."""
     model = _model(kind)
     if model is not None:
-        field = model.model_fields.get(str(part))
-        return field.annotation if field else None
+        fields = model.model_fields.items()
+        return next((field.annotation for name, field in fields if (field.alias or name) == part), None)
     for candidate in _choices(kind):
         arguments = typing.get_args(candidate)
         if typing.get_origin(candidate) in {dict, Mapping} and len(arguments) == 2:

@@ -87,10 +87,10 @@ def calibration_of(plan: Plan, length_s: float, levels: Sequence[float]) -> Plan
     kept = {target.name for target in plan.targets if target.role in _KEPT_ROLES}
     driven = any(getattr(source.config, "drive", False) for target in generators for source in target.sources)
     if driven:
-        phases = [PhasePlan(_WARMING, length_s, level) for level in levels[:-1]]
-        phases.append(PhasePlan(_FULL, length_s, levels[-1]))
+        phases = [PhasePlan(name=_WARMING, seconds=length_s, load=level) for level in levels[:-1]]
+        phases.append(PhasePlan(name=_FULL, seconds=length_s, load=levels[-1]))
     else:
-        phases = [PhasePlan(_UNDRIVEN, length_s)]
+        phases = [PhasePlan(name=_UNDRIVEN, seconds=length_s)]
     data: dict[str, Plain] = {
         "name": f"{plan.name[:88]}-calibration",
         "phases": [phase_data(phase, f"{phase.seconds:.6f}".rstrip("0").rstrip(".") + "s") for phase in phases],

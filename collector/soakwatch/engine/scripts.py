@@ -52,7 +52,7 @@ class Scripts:
     async def _run(self, planned: EventPlan, event: Event, number: int) -> None:
         own = {"SOAKWATCH_EVENT": event.kind, "SOAKWATCH_TARGET": event.target}
         result = await self._command(
-            planned.run, {**self._environment, **own}, planned.timeout_s, self._over, self._redaction
+            planned.run or (), {**self._environment, **own}, planned.timeout_s, self._over, self._redaction
         )
         end_ns = self._now_ns()
         outcome = await self._kept(event, number, result)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from soakwatch.core.errors import PlanError, RecordError
 from soakwatch.core.registry import INSTALLED
-from soakwatch.core.yaml import parse, plan_error
+from soakwatch.core.yaml import parse
 from soakwatch.judge.capacity import stated_capacity
 from soakwatch.judge.judge import RuleUse, judge
 from soakwatch.judge.record_trust import refuse_contradictions, weighed
@@ -20,8 +20,8 @@ from soakwatch.judge.uncatalogued_metrics import (
 )
 from soakwatch.judge.verdict import Verdict
 from soakwatch.plan import Plan, plan_from_text
-from soakwatch.plan.rules import RulePlan, planned_rules, read_rules, with_parameters
-from soakwatch.plan.tenants import TenantPlan, tenants_of
+from soakwatch.plan.rules import RulePlan, planned_rules, rules_in, with_parameters
+from soakwatch.plan.tenants import TenantPlan, tenants_in
 from soakwatch.record import Record, RecordView
 from soakwatch.record.lifecycle import lifecycle_of
 from soakwatch.record.meta import IMPORTED_KEY
@@ -43,11 +43,7 @@ def recorded_rules(view: RecordView) -> tuple[RulePlan, ...]:
     text = view.meta("plan")
     if text is None:  # anybody's series
         return ()
-    document = parse(text, "plan in the record")
-    rules, problems = read_rules(document, INSTALLED)
-    if problems:
-        raise plan_error("plan in the record", problems)
-    return rules
+    return rules_in(parse(text, "plan in the record"), INSTALLED)
 
 
 def recorded_tenants(view: RecordView) -> tuple[TenantPlan, ...]:
@@ -55,11 +51,7 @@ def recorded_tenants(view: RecordView) -> tuple[TenantPlan, ...]:
     text = view.meta("plan")
     if text is None:
         return ()
-    document = parse(text, "plan in the record")
-    tenants, problems = tenants_of(document)
-    if problems:
-        raise plan_error("plan in the record", problems)
-    return tenants
+    return tenants_in(parse(text, "plan in the record"), INSTALLED)
 
 
 def rules_for(

@@ -8,40 +8,118 @@ capacity at 0.5%`` are loads of later phases.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated
 
-from soakwatch.core.suggest import hint
-from soakwatch.core.units import plan_seconds, seconds, share
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
+
+from soakwatch.core.units import plan_seconds, share
 from soakwatch.core.yaml import Plain
+from soakwatch.plan.parts import Duration, Moment, Shape
 
 NAME = "capacity"
 """The phase in which the capacity is searched for."""
 MAX_GOALS = 8
 MAX_TRIAL_S = 86400.0
+TRIAL_S, FIRST_TRIAL_S, TRIALS = 10.0, 2.0, 3
 _OF = re.compile(r"(\S+)\s+of\s+capacity(?:\s+at\s+(\S+))?")
-_EXAMPLE = "write capacity: {loss: [0, 0.5%], at_most: 20m}"
+_SHARE: dict[str, Plain] = {"type": ["string", "number"]}
 
 
-@dataclass(frozen=True, slots=True)
-class CapacityPlan:
-    """What is searched for, in the words of RFC 9971, section 4.
+def _losses(value: object) -> tuple[float, ...]:
+    listed = list(value) if isinstance(value, Sequence) and not isinstance(value, str) else [value]
+    losses = [share(each) for each in listed]
+    if not losses or len(losses) > MAX_GOALS:
+        raise ValueError(f"{len(losses)} loss ratios: write one to {MAX_GOALS}, such as [0, 0.5%]")
+    wrong = next((loss for loss in losses if not 0 <= loss < 1), None)
+    if wrong is not None:
+        raise ValueError(f"{wrong:g} is not a loss ratio: write 0 to less than 100%, such as 0.5%")
+    if len(set(losses)) < len(losses):
+        raise ValueError("a loss ratio is listed twice: remove one")
+    return tuple(sorted(losses))
 
-    ``loss``: goal loss ratios, lowest first. ``exceed``: goal exceed ratio, the share of a load's trials that may lose
-    more. ``width``: goal width, how far the bounds may lie apart, of the upper one. ``trial_s``, ``first_trial_s`` and
-    ``sum_s``: goal final and initial trial duration and goal duration sum, in seconds. ``lowest`` and ``highest``: min
-    and max load, where 1 is the generators' full rate. ``settle_s``: the rest before counters are read, in seconds.
+
+def _from(least: float, what: str) -> Callable[[object], float]:
+    def ratio(value: object) -> float:
+        number = share(value)
+        if not least <= number < 1:
+            raise ValueError(f"{number:g} is not {what}")
+        return number
+
+    return ratio
+
+
+Losses = Annotated[
+    tuple[float, ...],
+    BeforeValidator(_losses),
+    WithJsonSchema({"anyOf": [_SHARE, {"type": "array", "items": _SHARE, "minItems": 1, "maxItems": MAX_GOALS}]}),
+]
+Exceed = Annotated[
+    float, BeforeValidator(_from(0, "a share of the trials: write 0 to less than 100%")), WithJsonSchema(_SHARE)
+]
+Width = Annotated[
+    float, BeforeValidator(_from(0.0001, "a width: write 0.01% to less than 100%, such as 1%")), WithJsonSchema(_SHARE)
+]
+Level = Annotated[float, BeforeValidator(share), WithJsonSchema(_SHARE)]
+
+
+class CapacityPlan(Shape):
+    """A search for the highest load at which no more than some share is lost.
+
+    In the words of RFC 9971, section 4: ``loss`` are the goal loss ratios, lowest first, ``exceed`` the goal exceed
+    ratio, ``width`` the goal width, ``trial_s``, ``first_trial_s`` and ``sum_s`` the goal final and initial trial
+    duration and the goal duration sum, in seconds; ``lowest`` and ``highest`` are the min and max load, where 1 is the
+    generators' full rate.
     """
 
-    loss: tuple[float, ...] = (0.0,)
-    exceed: float = 0.5
-    width: float = 0.01
-    trial_s: float = 10.0
-    first_trial_s: float = 2.0
-    sum_s: float = 30.0
-    lowest: float = 0.01
-    highest: float = 1.0
-    settle_s: float = 2.0
+    loss: Annotated[Losses, Field(description="shares that may be lost; default: 0", examples=[[0, "0.5%"]])] = (0.0,)
+    at_most_s: Annotated[Duration, Field(alias="at_most", description="longest time of the search")]
+    exceed: Annotated[Exceed, Field(description="share of a load's trials that may lose more; default: 50%")] = 0.5
+    width: Annotated[Width, Field(description="how far the bounds may lie apart, of the upper one; default: 1%")] = 0.01
+    trial_s: Annotated[Moment, Field(alias="trial", description="longest trial; default: 10s")] = TRIAL_S
+    first_trial_s: Annotated[
+        Moment,
+        Field(
+            alias="first_trial",
+            description="shortest trial; default: 2s",
+        ),
+    ] = Field(default_factory=lambda given: min(FIRST_TRIAL_S, given.get("trial_s", TRIAL_S)))
+    sum_s: Annotated[
+        Moment,
+        Field(
+            alias="sum",
+            description="time of all trials that decide on a load; default: three trials",
+        ),
+    ] = Field(default_factory=lambda given: TRIALS * given.get("trial_s", TRIAL_S))
+    lowest: Annotated[
+        Level, Field(alias="min", description="lowest load, of the generators' full rate; default: 1%")
+    ] = 0.01
+    highest: Annotated[
+        Level, Field(alias="max", description="highest load, of the generators' full rate; default: 100%")
+    ] = 1.0
+    settle_s: Annotated[Moment, Field(alias="settle", description="rest before counters are read; default: 2s")] = 2.0
+
+    @model_validator(mode="after")
+    def _can_be_done(self) -> CapacityPlan:
+        if not 0 < self.first_trial_s <= self.trial_s <= MAX_TRIAL_S:
+            raise ValueError(
+                "first_trial is longer than trial: trials become longer during the search, at most 24h each"
+            )
+        if self.sum_s < self.trial_s:
+            raise ValueError("sum is shorter than trial: it is the time of all trials of one load")
+        if not 0 <= self.settle_s <= 600:
+            raise ValueError("settle: write 0s to 10m")
+        if not 0 < self.lowest < self.highest <= 100:
+            raise ValueError(
+                "min and max: write shares of the full load with min below max, such as min: 1%, max: 100%"
+            )
+        if self.at_most_s < self.sum_s:
+            raise ValueError(
+                f"at_most: {plan_seconds(self.at_most_s)} is too short for the trials of one load (sum: "
+                f"{plan_seconds(self.sum_s)}): a search needs about ten loads"
+            )
+        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,48 +151,14 @@ def capacity_share(text: object) -> CapacityShare | None:
     return CapacityShare(share(match[1]), loss)
 
 
-def capacity_of(value: Mapping[str, object], duration: Callable[[object], float]) -> tuple[float, CapacityPlan]:
-    """How long the search may take, and what it searches for. Raises ValueError with the remedy.
-
-    >>> capacity_of({"loss": "0.5%", "at_most": "20m"}, seconds)[1].loss
-    (0.005,)
-    """
-    unknown = next((key for key in value if key not in _KEYS), None)
-    if unknown is not None:
-        raise ValueError(f"unknown key {unknown!r} of the phase capacity{hint(str(unknown), _KEYS)}")
-    if value.get("at_most") is None:
-        raise ValueError(f"the phase 'capacity' has no longest time: {_EXAMPLE}")
-    at_most_s = duration(value["at_most"])
-    given = {name: _value(key, name, value[key]) for key, name in _KEYS.items() if name and value.get(key) is not None}
-    losses = _losses(value["loss"]) if value.get("loss") is not None else CapacityPlan().loss
-    lengths = {name: given[name] for name in ("trial_s", "first_trial_s", "sum_s") if name in given}
-    default = CapacityPlan()
-    trial_s = lengths.get("trial_s", default.trial_s)
-    goal = CapacityPlan(
-        losses,
-        given.get("exceed", default.exceed),
-        given.get("width", default.width),
-        trial_s,
-        lengths.get("first_trial_s", min(default.first_trial_s, trial_s)),
-        lengths.get("sum_s", 3 * trial_s),
-        given.get("lowest", default.lowest),
-        given.get("highest", default.highest),
-        given.get("settle_s", default.settle_s),
-    )
-    _check(goal, at_most_s)
-    return at_most_s, goal
-
-
 def capacity_data(goal: CapacityPlan, length: str) -> dict[str, Plain]:
-    """How a plan writes a search, with another longest time; only what differs from the defaults."""
-    default = CapacityPlan(sum_s=3 * goal.trial_s)
+    """How a plan writes a search, with another longest time; only what it gives itself."""
     data: dict[str, Plain] = {"loss": [_percent(loss) for loss in goal.loss], "at_most": length}
-    for field in fields(CapacityPlan):
-        value = getattr(goal, field.name)
-        if field.name == "loss" or value == getattr(default, field.name):
-            continue
-        key = next(key for key, name in _KEYS.items() if name == field.name)
-        data[key] = plan_seconds(value) if field.name.endswith("_s") else _percent(value)
+    for name, field in CapacityPlan.model_fields.items():
+        key = field.alias or name
+        if name in goal.model_fields_set and key not in data:
+            value = getattr(goal, name)
+            data[key] = plan_seconds(value) if name.endswith("_s") else _percent(value)
     return data
 
 
@@ -127,62 +171,5 @@ def loss_words(loss: float) -> str:
     return _percent(loss) if loss else "0"
 
 
-_KEYS = {
-    "loss": "",
-    "at_most": "",
-    "exceed": "exceed",
-    "width": "width",
-    "trial": "trial_s",
-    "first_trial": "first_trial_s",
-    "sum": "sum_s",
-    "min": "lowest",
-    "max": "highest",
-    "settle": "settle_s",
-}
-
-
 def _percent(value: float) -> str:
     return f"{100 * value:.10g}%"
-
-
-def _value(key: str, name: str, value: object) -> float:
-    try:
-        return seconds(value) if name.endswith("_s") else share(value)
-    except ValueError as error:
-        raise ValueError(f"{key}: {error}") from None
-
-
-def _losses(value: object) -> tuple[float, ...]:
-    listed = list(value) if isinstance(value, Sequence) and not isinstance(value, str) else [value]
-    try:
-        losses = [share(each) for each in listed]
-    except ValueError as error:
-        raise ValueError(f"loss: {error}") from None
-    if not losses or len(losses) > MAX_GOALS:
-        raise ValueError(f"loss: {len(losses)} loss ratios: write one to {MAX_GOALS}, such as [0, 0.5%]")
-    wrong = next((loss for loss in losses if not 0 <= loss < 1), None)
-    if wrong is not None:
-        raise ValueError(f"loss: {wrong:g} is not a loss ratio: write 0 to less than 100%, such as 0.5%")
-    if len(set(losses)) < len(losses):
-        raise ValueError("loss: a loss ratio is listed twice: remove one")
-    return tuple(sorted(losses))
-
-
-def _check(goal: CapacityPlan, at_most_s: float) -> None:
-    if not 0 <= goal.exceed < 1:
-        raise ValueError(f"exceed: {goal.exceed:g} is not a share of the trials: write 0 to less than 100%")
-    if not 0.0001 <= goal.width < 1:
-        raise ValueError(f"width: {goal.width:g} is not a width: write 0.01% to less than 100%, such as 1%")
-    if not 0 < goal.first_trial_s <= goal.trial_s <= MAX_TRIAL_S:
-        raise ValueError("first_trial is longer than trial: trials become longer during the search, at most 24h each")
-    if goal.sum_s < goal.trial_s:
-        raise ValueError("sum is shorter than trial: it is the time of all trials of one load")
-    if not 0 <= goal.settle_s <= 600:
-        raise ValueError("settle: write 0s to 10m")
-    if not 0 < goal.lowest < goal.highest <= 100:
-        raise ValueError("min and max: write shares of the full load with min below max, such as min: 1%, max: 100%")
-    if at_most_s < goal.sum_s:
-        raise ValueError(
-            f"at_most: {plan_seconds(at_most_s)} is too short for the trials of one load (sum: "
-            f"{plan_seconds(goal.sum_s)}): a search needs about ten loads"
-        )

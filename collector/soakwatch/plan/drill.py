@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
 
 from soakwatch.core.units import Share, show_bytes, size
 from soakwatch.core.validation import shown
-from soakwatch.plan.parts import Shape, Text
+from soakwatch.plan.parts import NO, Shape, Text
 
 _PROCESS = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@:+-]{0,62}")
 _INTERFACE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@-]{0,14}")
@@ -39,8 +38,10 @@ def _bounded(key: str) -> Callable[[object], int]:
     return bounded
 
 
-def _log(value: object) -> object:
-    if isinstance(value, str) and _LISTENER.fullmatch(value) is None:
+def _log(value: object) -> str:
+    if isinstance(value, bool):
+        return "host" if value else ""
+    if not isinstance(value, str) or _LISTENER.fullmatch(value) is None:
         raise ValueError(f"log {shown(value)}: write true for the host's own log, or HOST:PORT of a syslog listener")
     return value
 
@@ -50,11 +51,14 @@ Process = Annotated[str, BeforeValidator(_named(_PROCESS, "a process")), WithJso
 Interface = Annotated[str, BeforeValidator(_named(_INTERFACE, "an interface")), WithJsonSchema({"type": "string"})]
 Memory = Annotated[int, BeforeValidator(_bounded("memory")), WithJsonSchema(_SIZE)]
 Filesystem = Annotated[int, BeforeValidator(_bounded("filesystem")), WithJsonSchema(_SIZE)]
-Log = Annotated[bool | str, BeforeValidator(_log)]
+Log = Annotated[str, PlainValidator(_log, json_schema_input_type=bool | str)]
 
 
-class VictimShape(Shape):
-    """A process that may be killed, and how it is started again."""
+class VictimPlan(Shape):
+    """A process that may be killed, and how it is started again.
+
+    Without ``start`` its supervisor is expected to do that.
+    """
 
     name: Annotated[Process, Field(description="exact name of the process; the first of that name is killed")]
     start: Annotated[Text | None, Field(description="shell command that starts it again; default: none")] = None
@@ -64,19 +68,21 @@ def _victim(value: object) -> object:
     return {"name": value} if isinstance(value, str) else value
 
 
-Victim = Annotated[VictimShape, BeforeValidator(_victim)]
+Victim = Annotated[VictimPlan, BeforeValidator(_victim)]
 
 
-class DrillShape(Shape):
-    """What soakwatch drill may break on a target; what is not named is left alone."""
+class DrillPlan(Shape):
+    """What soakwatch drill may break on a target; what is not named is left alone.
+
+    Sizes are in bytes, None for not allowed; ``log`` is "" for no, "host" for the host's own log, else HOST:PORT.
+    """
 
     processes: Annotated[
-        list[Victim], Field(default_factory=list, max_length=16, description="processes that may be killed (kill -9)")
-    ]
+        tuple[Victim, ...], Field(max_length=16, description="processes that may be killed (kill -9)")
+    ] = ()
     interfaces: Annotated[
-        list[Interface],
-        Field(default_factory=list, max_length=16, description="interfaces that may go down, and lose packets"),
-    ]
+        tuple[Interface, ...], Field(max_length=16, description="interfaces that may go down, and lose packets")
+    ] = ()
     loss: Annotated[Share, Field(gt=0, le=1, description="share of packets that an interface loses")] = 0.1
     cpu: Annotated[bool, Field(description="every core may be kept busy")] = False
     memory: Annotated[Memory | None, Field(description="what a process may leak, 1 MiB to 4 GiB")] = None
@@ -84,43 +90,9 @@ class DrillShape(Shape):
         Filesystem | None, Field(description="size of a tmpfs of its own that may be filled, 1 MiB to 1 GiB")
     ] = None
     log: Annotated[
-        Log, Field(description="a line on a crash may be written: to the host's log, or to a listener HOST:PORT")
-    ] = False
-
-
-@dataclass(frozen=True, slots=True)
-class VictimPlan:
-    """A process that may be killed; ``start`` is the shell command that starts it again, "" if its supervisor does."""
-
-    name: str
-    start: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class DrillPlan:
-    """What may be broken on a target. Sizes are in bytes, 0 for not allowed; ``log`` is "" for no, "host" for the
-    host's own log, else HOST:PORT."""
-
-    processes: tuple[VictimPlan, ...] = ()
-    interfaces: tuple[str, ...] = ()
-    loss: float = 0.1
-    cpu: bool = False
-    memory: int = 0
-    filesystem: int = 0
-    log: str = ""
-
-
-def drill_of(shape: DrillShape | None) -> DrillPlan | None:
-    """What a target's key ``drill`` allows; None without it."""
-    if shape is None:
-        return None
-    log = shape.log if isinstance(shape.log, str) else "host" if shape.log else ""
-    return DrillPlan(
-        tuple(VictimPlan(victim.name, victim.start or "") for victim in shape.processes),
-        tuple(shape.interfaces),
-        shape.loss,
-        shape.cpu,
-        shape.memory or 0,
-        shape.filesystem or 0,
-        log,
-    )
+        Log,
+        Field(
+            description="a line on a crash may be written: to the host's log, or to a listener HOST:PORT",
+            json_schema_extra=NO,
+        ),
+    ] = ""

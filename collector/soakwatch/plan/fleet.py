@@ -15,7 +15,7 @@ from soakwatch.core.errors import SoakwatchError
 from soakwatch.core.registry import Registry, not_installed
 from soakwatch.core.suggest import hint
 from soakwatch.core.yaml import Document, Path, Plain, Problem, plan_error
-from soakwatch.plan.model import TargetShape
+from soakwatch.plan.target import TargetKeys
 from soakwatch.sources.registry import poller_module
 
 MAX_TARGETS = 1000
@@ -177,7 +177,7 @@ def _defaults(draft: _Draft, given: Plain, registry: Registry) -> dict[str, Plai
         message = "defaults are keys of targets, such as role and sources, or a source with its keys, such as snmp"
         draft.problems.append(draft.origin.problem(("defaults",), message))
         return {}
-    of_targets = set(TargetShape.model_fields)
+    of_targets = set(TargetKeys.model_fields)
     of_sources = {*registry.pollers.names(), *registry.loads.names()}
     for key, value in given.items():
         if key not in of_targets | of_sources:
@@ -205,7 +205,7 @@ def _target(
     if given is not None and not isinstance(given, dict):
         return given
     target: dict[str, Plain] = copy.deepcopy(given or {})
-    for key in TargetShape.model_fields:
+    for key in TargetKeys.model_fields:
         if key not in defaults:
             continue
         if key not in target:

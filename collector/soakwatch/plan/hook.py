@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, ValidationInfo, WithJsonSchema, model_validator
 
+from soakwatch.core.registry import rules
 from soakwatch.core.secrets import SecretRef, reference
 from soakwatch.core.suggest import hint
 from soakwatch.core.units import seconds
-from soakwatch.core.validation import shown
-from soakwatch.core.yaml import Document, Problem
-from soakwatch.plan.parts import Duration, Shape, Text, Words
+from soakwatch.core.validation import Wrong, refused, shown
+from soakwatch.plan.parts import Duration, Reading, Shape, Text, Words, made_of, reading, unknown_target
 from soakwatch.sources.transport.ssh.access import Access
 
 FINDINGS = ("fail", "warn", "any")
@@ -165,29 +164,34 @@ class HookPlan(Shape):
         return outcome in self.on or (outcome in FINDINGS and "any" in self.on)
 
 
-def hook_problems(
-    document: Document, hooks: Sequence[HookPlan], rules: Sequence[str], targets: Sequence[str]
-) -> list[Problem]:
-    """What is wrong with the hooks in view of the rest of the plan."""
-    problems = []
+def _fitting(hooks: tuple[HookPlan, ...], info: ValidationInfo) -> tuple[HookPlan, ...]:
+    """The hooks, held against the rules that there are and the targets of the plan."""
+    known = rules(reading(info).registry)
+    wrong: list[Wrong] = []
     for index, hook in enumerate(hooks):
-        if not any(fnmatchcase(rule, hook.rule) for rule in rules):
+        if not any(fnmatchcase(rule, hook.rule) for rule in known):
             message = "no rule matches" if _GLOB.search(hook.rule) else "unknown rule"
-            problems.append(
-                document.problem(("hooks", index, "rule"), f"{message} {hook.rule!r}{hint(hook.rule, rules)}")
-            )
-        if hook.target is not None and hook.target not in targets:
-            message = f"unknown target {hook.target!r}{hint(hook.target, targets)}"
-            problems.append(document.problem(("hooks", index, "target"), message))
-    return problems
+            wrong.append(Wrong((index, "rule"), f"{message} {hook.rule!r}{hint(hook.rule, known)}"))
+        wrong += unknown_target(hook.target, reading(info).targets, index)
+    if wrong:
+        raise refused(*wrong)
+    return hooks
 
 
-def stop_problems(document: Document, named: object, rules: Sequence[str]) -> list[Problem]:
-    """Names under ``stop_on_fail`` that are not rules."""
-    if not isinstance(named, list):
-        return []
-    return [
-        document.problem(("stop_on_fail", index), f"unknown rule {name!r}{hint(name, rules)}")
-        for index, name in enumerate(named)
-        if name not in rules
+Hooks = Annotated[tuple[HookPlan, ...], Field(max_length=32), AfterValidator(_fitting)]
+
+
+def _stopping(given: list[str] | bool, context: Reading) -> frozenset[str]:  # noqa: FBT001
+    """The rules of ``stop_on_fail``."""
+    known = rules(context.registry)
+    if isinstance(given, bool):
+        return frozenset(known if given else ())
+    wrong = [
+        Wrong((n,), f"unknown rule {name!r}{hint(name, known)}") for n, name in enumerate(given) if name not in known
     ]
+    if wrong:
+        raise refused(*wrong)
+    return frozenset(given)
+
+
+StopOnFail = Annotated[frozenset[str], made_of(list[Text] | bool, _stopping)]

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, JsonValue, ValidationError, model_validator
 
 from soakwatch.core.labels import MAX_LABELS, MAX_TEXT, label_name, label_text
 from soakwatch.core.regex import user_regex
 from soakwatch.core.suggest import hint
-from soakwatch.core.validation import problems, shown
-from soakwatch.core.yaml import Document, Path, Plain, Problem
-from soakwatch.plan.parts import Duration, Shape, Text, Words
+from soakwatch.core.validation import Wrong, every, read_part, refused, shown, wrongs
+from soakwatch.core.yaml import Plain
+from soakwatch.plan.parts import Duration, Reading, Shape, Text, Words, made_of
 
 _PACKAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_~:-]{0,199}")
 _EXAMPLE = '"7.2", {command: [ssh, dut, show version], pattern: "Version (\\S+)"} or {package: nginx}'
@@ -64,75 +62,6 @@ class LabelPlan:
     location: str = field(default="", compare=False)
 
 
-def labels_of(document: Document, targets: Sequence[str]) -> tuple[tuple[LabelPlan, ...], list[Problem]]:
-    """The labels of a plan in its order, and what is wrong with them."""
-    given = document.data.get("labels") if isinstance(document.data, dict) else None
-    if given is None:
-        return (), []
-    if not isinstance(given, dict):
-        sentence = f'labels: expected names with their values, such as {{release: "7.2"}}, found {shown(given)}'
-        return (), [document.problem(("labels",), sentence)]
-    labels: list[LabelPlan] = []
-    wrong: list[Problem] = []
-    if len(given) > MAX_LABELS:
-        wrong.append(document.problem(("labels",), f"labels: {len(given)} are too many: {MAX_LABELS} at most"))
-    for name, value in given.items():
-        path: Path = ("labels", name)
-        try:
-            label_name(name)
-        except ValueError as error:
-            wrong.append(document.problem(path, f"labels: {error}", key=True))
-            continue
-        if isinstance(value, dict):
-            source, problems_ = _source(document, path, value, targets)
-            wrong += problems_
-            if source is not None:
-                labels.append(LabelPlan(name, source=source, location=document.where(path, key=True)))
-            continue
-        try:
-            text = label_text(name, _text(document, path, value))
-        except ValueError as error:
-            wrong.append(document.problem(path, f"labels: {error}"))
-        else:
-            labels.append(LabelPlan(name, text, location=document.where(path, key=True)))
-    return tuple(labels), wrong
-
-
-def _text(document: Document, path: Path, value: Plain) -> str:
-    """The text of a value as it was written. Raises ValueError where YAML reads it as something else."""
-    name, written = str(path[-1]), document.changed.get(path, str(value))
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bool) or value is None:
-        what = "nothing" if value is None else str(value).lower()
-        raise ValueError(f"the label {name} is {what}: write a text in quotes")
-    if isinstance(value, list):
-        raise ValueError(f"the label {name} is a list: write {_EXAMPLE}")
-    if isinstance(value, float) or path in document.changed:
-        raise ValueError(
-            f'the label {name} is read as the number {value} without quotes: put it in quotes, "{written}"'
-        )
-    return written
-
-
-def _source(
-    document: Document, path: Path, value: Plain, targets: Sequence[str]
-) -> tuple[LabelSource | None, list[Problem]]:
-    try:
-        source = LabelSource.model_validate_json(json.dumps(value), strict=True)
-    except ValidationError as error:
-        found = problems(document, path, LabelSource, error)
-        about = f"the label {path[-1]}"
-        return None, [
-            Problem(p.line, p.column, f"labels: {about}: {p.text.removeprefix(f'{path[-1]}: ')}") for p in found
-        ]
-    if source.target is not None and source.target not in targets:
-        near = hint(source.target, targets)
-        sentence = f"labels: the label {path[-1]}: there is no target {source.target!r}{near}"
-        return None, [document.problem((*path, "target"), sentence)]
-    return source, []
-
-
 LABELS_SCHEMA: dict[str, Plain] = {
     "type": "object",
     "propertyNames": {"pattern": "^[a-z][a-z0-9_-]{0,39}$"},
@@ -147,3 +76,61 @@ LABELS_SCHEMA: dict[str, Plain] = {
     "examples": [{"release": "7.2", "testbed": "rack-3"}],
     "description": "by what runs are found and compared: a text, or where it is read at the start",
 }
+
+
+def _labels(given: JsonValue, context: Reading) -> tuple[LabelPlan, ...]:
+    if given is None:
+        return ()
+    if not isinstance(given, dict):
+        raise ValueError(f'expected names with their values, such as {{release: "7.2"}}, found {shown(given)}')
+    many = [Wrong((), f"labels: {len(given)} are too many: {MAX_LABELS} at most")] if len(given) > MAX_LABELS else []
+    return tuple(every(given.items(), lambda name, value: _label(name, value, context.inside("labels", name)), *many))
+
+
+def _label(name: str, value: JsonValue, context: Reading) -> LabelPlan:
+    try:
+        label_name(name)
+    except ValueError as error:
+        raise refused(Wrong((), f"labels: {error}", key=True)) from None
+    if isinstance(value, dict):
+        return LabelPlan(name, source=_source(name, value, context), location=context.where)
+    try:
+        return LabelPlan(name, label_text(name, _text(name, value, context)), location=context.where)
+    except ValueError as error:
+        raise ValueError(f"labels: {error}") from None
+
+
+def _text(name: str, value: JsonValue, context: Reading) -> str:
+    """The text of a value as it was written. Raises ValueError where YAML reads it as something else."""
+    changed = context.document.changed.get(context.at)
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool) or value is None:
+        what = "nothing" if value is None else str(value).lower()
+        raise ValueError(f"the label {name} is {what}: write a text in quotes")
+    if isinstance(value, list):
+        raise ValueError(f"the label {name} is a list: write {_EXAMPLE}")
+    written = str(value) if changed is None else changed
+    if isinstance(value, float) or changed is not None:
+        raise ValueError(
+            f'the label {name} is read as the number {value} without quotes: put it in quotes, "{written}"'
+        )
+    return written
+
+
+def _source(name: str, value: JsonValue, context: Reading) -> LabelSource:
+    try:
+        source = read_part(LabelSource, value, name)
+    except ValidationError as error:
+        about = f"labels: the label {name}: "
+        raise refused(
+            *(each._replace(text=about + each.text.removeprefix(f"{name}: ")) for each in wrongs(error))
+        ) from None
+    if source.target is not None and source.target not in context.targets:
+        near = hint(source.target, context.targets)
+        sentence = f"labels: the label {name}: there is no target {source.target!r}{near}"
+        raise refused(Wrong(("target",), sentence))
+    return source
+
+
+Labels = Annotated[tuple[LabelPlan, ...], made_of(JsonValue, _labels)]

@@ -1,64 +1,44 @@
-"""The shape of a plan: keys, types and bounds, as pydantic models from which the JSON Schema is made.
+"""A plan: its keys with their types and bounds, of which the JSON Schema is made, and what is read from them.
 
-What a plan says of sources and rules is only shaped here (a name and its keys); plan.py hands it on to the source's
-own ``Config`` and to the rule's own parameters.
+A class called ``…Keys`` is what a file gives; the ``…Plan`` made from it has what the place in the file adds, such as a
+name. A part that is held against the rest of the plan is declared after what it is held against.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path as FilePath
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field, JsonValue, PlainValidator, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, Field, ValidationError, WithJsonSchema, model_validator
 
-from soakwatch.core.regex import user_regex
-from soakwatch.core.validation import shown
-from soakwatch.core.yaml import Plain
-from soakwatch.plan.capacity import MAX_GOALS
-from soakwatch.plan.capacity import NAME as CAPACITY
-from soakwatch.plan.drill import DrillShape
-from soakwatch.plan.event import EventShape
-from soakwatch.plan.hook import HookPlan
+from soakwatch.core.errors import PlanError
+from soakwatch.core.registry import INSTALLED, Registry
+from soakwatch.core.units import plan_seconds, seconds
+from soakwatch.core.validation import Wrong, problems, refused, shown
+from soakwatch.core.yaml import Document, Path, Plain, Problem, dump, parse, placeless, plan_error
+from soakwatch.plan.event import Events
+from soakwatch.plan.fleet import unfolded
+from soakwatch.plan.hook import Hooks, StopOnFail
+from soakwatch.plan.labels import Labels
 from soakwatch.plan.notify import Notify
-from soakwatch.plan.observer import ObserverShape
-from soakwatch.plan.parts import DURATION_SCHEMA, Duration, Shape, Text
-from soakwatch.plan.phase import EVENT_KIND, PHASES, PhasePlan, phase_of
-from soakwatch.plan.web import WebShape
-from soakwatch_model.roles import DUT, Role
+from soakwatch.plan.observer import Observer
+from soakwatch.plan.parts import NO, YES, Duration, Name, Reading, Shape, Text
+from soakwatch.plan.phase import WHOLE_RUN, Phases, phase_data
+from soakwatch.plan.rules import Rules
+from soakwatch.plan.sink import Sinks
+from soakwatch.plan.target import Targets, WatchPlan
+from soakwatch.plan.tenants import Tenants
+from soakwatch.plan.web import DEFAULT_WEB, Web
 
-INTERFACES_ALL = "all"
-
-_FOLDER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_OWN_KEY = 1  # a source or a phase is one key and what belongs to it
-
-
-def folder_name(value: object) -> str:
-    """``value`` if it can be part of a folder's name; ValueError with the remedy otherwise."""
-    if not isinstance(value, str):
-        raise ValueError(f"expected text, found {shown(value)}; put it in quotes")
-    if _FOLDER_NAME.fullmatch(value) is None:
-        raise ValueError(
-            f"{value!r} cannot be used as a name: start with a letter or digit, then use these or '.', '_', '-',"
-            " at most 100 characters"
-        )
-    return value
-
-
-def one_key(value: object, what: str, example: str) -> tuple[str, JsonValue]:
-    """Key and value of a mapping with one key, or of a bare word (value None); ValueError otherwise."""
-    if isinstance(value, str):
-        return value, None
-    if not isinstance(value, Mapping) or len(value) != _OWN_KEY:
-        shape = f"{len(value)} keys" if isinstance(value, Mapping) else shown(value)
-        raise ValueError(f"{what} is one name with what belongs to it, such as {example}; found {shape}")
-    return next(iter(value.items()))
-
-
-def _phase(value: object) -> PhasePlan:
-    name, settings = one_key(value, "a phase", "{soak: 22h}")
-    return phase_of(name, settings)
+_OF_THE_RUN = frozenset(
+    ("phases", "events", "start", "hooks", "notify", "stop_on_fail", "reference", "baseline", "sinks")
+)
+_PASSWORD_IN_URL = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
+_NOT_IN_NAME = re.compile(r"[^A-Za-z0-9._]+")
 
 
 def _moment(value: object) -> datetime:
@@ -77,183 +57,163 @@ def _moment(value: object) -> datetime:
         raise ValueError(f"{value!r} is outside the calendar: {example}") from None
 
 
-def process_data(text: str) -> Plain:
-    """What a process in one word is, on the command line and in a plan: a name, a glob, or one of three other keys.
-
-    >>> process_data("pid:12"), process_data("nginx*")
-    ({'pid': 12}, 'nginx*')
-    """
-    how, colon, what = text.partition(":")
-    if colon and how == "pid":
-        return {how: int(what) if what.isdecimal() and len(what) < 10 else what}
-    return {how: what} if colon and how in {"cmdline", "pidfile"} else text
-
-
-def _process(value: object) -> object:
-    if isinstance(value, str):
-        value = process_data(value)
-    return {"name": value} if isinstance(value, str) else value
-
-
-def _interfaces(value: object) -> object:
-    if value == INTERFACES_ALL:
-        return [INTERFACES_ALL]
-    if not isinstance(value, list) or not all(isinstance(item, str) and item for item in value):
-        raise ValueError(f'expected all, or a list of names such as [eth0, "ens*"]; found {shown(value)}')
-    return value
-
-
-_PHASE_KEYS = {
-    "type": "object",
-    "properties": {
-        "for": {**DURATION_SCHEMA, "description": "how long it lasts, at most"},
-        "load": {
-            "type": ["string", "number"],
-            "examples": ["80%", "85% of capacity"],
-            "description": "what driven generators send from its start, of their full rate or of the capacity found",
-        },
-        "until": {
-            "type": "string",
-            "pattern": rf"^(load|settled|event {EVENT_KIND.pattern})$",
-            "description": "ends it early: load, settled, or event and its kind",
-        },
-    },
-    "required": ["for"],
-    "additionalProperties": False,
-}
-_SHARE = {"type": ["string", "number"]}
-_CAPACITY_KEYS = {
-    "type": "object",
-    "properties": {
-        "loss": {
-            "anyOf": [_SHARE, {"type": "array", "items": _SHARE, "minItems": 1, "maxItems": MAX_GOALS}],
-            "examples": [[0, "0.5%"]],
-            "description": "shares that may be lost; default: 0",
-        },
-        "at_most": {**DURATION_SCHEMA, "description": "longest time of the search"},
-        "exceed": {**_SHARE, "description": "share of a load's trials that may lose more; default: 50%"},
-        "width": {**_SHARE, "description": "how far the bounds may lie apart, of the upper one; default: 1%"},
-        "trial": {**DURATION_SCHEMA, "description": "longest trial; default: 10s"},
-        "first_trial": {**DURATION_SCHEMA, "description": "shortest trial; default: 2s"},
-        "sum": {**DURATION_SCHEMA, "description": "time of all trials that decide on a load; default: three trials"},
-        "min": {**_SHARE, "description": "lowest load, of the generators' full rate; default: 1%"},
-        "max": {**_SHARE, "description": "highest load, of the generators' full rate; default: 100%"},
-        "settle": {**DURATION_SCHEMA, "description": "rest before counters are read; default: 2s"},
-    },
-    "required": ["at_most"],
-    "additionalProperties": False,
-}
-_PHASE_SCHEMA = {
-    "type": "object",
-    "properties": {
-        name: {"anyOf": [DURATION_SCHEMA, _CAPACITY_KEYS if name == CAPACITY else _PHASE_KEYS]} for name in PHASES
-    },
-    "additionalProperties": False,
-    "minProperties": 1,
-    "maxProperties": 1,
-}
-_NAME_SCHEMA = {"type": "string", "pattern": f"^{_FOLDER_NAME.pattern}$"}
-
-Name = Annotated[str, BeforeValidator(folder_name), WithJsonSchema(_NAME_SCHEMA)]
-PhaseItem = Annotated[PhasePlan, PlainValidator(_phase), WithJsonSchema(_PHASE_SCHEMA)]
 Moment = Annotated[
     datetime, BeforeValidator(_moment), WithJsonSchema({"type": "string", "examples": ["2026-11-27T20:00:00Z"]})
 ]
-Interfaces = Annotated[
-    list[str],
-    BeforeValidator(_interfaces),
-    WithJsonSchema({"anyOf": [{"const": "all"}, {"type": "array", "items": {"type": "string", "minLength": 1}}]}),
-]
 
 
-class ProcessShape(Shape):
-    """One watch: a name or glob, or one of pid, pidfile and cmdline with the name to show."""
-
-    name: Annotated[Text | None, Field(description="name or glob of the process; with another key, the shown name")] = (
-        None
-    )
-    pid: Annotated[int | None, Field(ge=1, le=2**22, description="the process with this number")] = None
-    pidfile: Annotated[Text | None, Field(description="the process whose number is in this file")] = None
-    cmdline: Annotated[Text | None, Field(description="regular expression that the command line matches")] = None
-
-    @model_validator(mode="after")
-    def _one_key(self) -> ProcessShape:
-        keys = [key for key in ("pid", "pidfile", "cmdline") if getattr(self, key) is not None]
-        if len(keys) > 1:
-            raise ValueError(f"a process is watched by one key, not by {' and '.join(keys)}: keep one")
-        if not keys and self.name is None:
-            raise ValueError("no process is given: write a name, or one of pid, pidfile and cmdline")
-        if self.cmdline is not None:
-            user_regex(self.cmdline, "cmdline")
-        return self
-
-
-Process = Annotated[ProcessShape, BeforeValidator(_process)]
-
-
-class WatchShape(Shape):
-    """What is watched on a target."""
-
-    processes: Annotated[list[Process] | None, Field(description="processes to watch")] = None
-    interfaces: Annotated[Interfaces | None, Field(description="interfaces to watch; default: all")] = None
-
-
-class TargetShape(Shape):
-    """One target that is polled."""
-
-    role: Annotated[
-        Role,
-        Field(description="device under test, what loads it, or what watches it"),
-    ] = DUT
-    shared: Annotated[
-        bool,
-        Field(description="other programs run on this machine too: growth of the machine as a whole only warns"),
-    ] = False
-    poll_mode: Annotated[
-        list[Annotated[int, Field(ge=0)]] | bool,
-        Field(description="cores that a driver polls with, such as [2, 3]; true: all that are alkeys busy"),
-    ] = False
-    sources: Annotated[list[JsonValue], Field(min_length=1, description="where its samples come from")]
-    watch: Annotated[WatchShape | None, Field(description="overrides the plan's watch, key by key")] = None
-    drill: Annotated[DrillShape | None, Field(description="what soakwatch drill may break here; default: nothing")] = (
-        None
-    )
-
-
-class PlanShape(Shape):
-    """The keys of a plan."""
+class PlanKeys(Shape):
+    """The keys of a plan. ``duration`` is in seconds; None is the sum of the phases."""
 
     name: Annotated[Name, Field(description="name of the run; default: the file's name")]
     duration: Annotated[Duration | None, Field(description="length of the run; default: the sum of the phases")] = None
-    phases: Annotated[list[PhaseItem] | None, Field(min_length=1, description="stretches of the run in order")] = None
-    targets: Annotated[dict[Name, TargetShape], Field(min_length=1, description="what is polled")]
-    watch: Annotated[WatchShape, Field(description="what is watched on every target")] = WatchShape()
-    rules: Annotated[
-        dict[str, JsonValue], Field(default_factory=dict, description="only what differs from the rules' defaults")
-    ]
+    watch: Annotated[WatchPlan, Field(description="what is watched on every target")] = WatchPlan()
+    targets: Annotated[Targets, Field(description="what is polled")]
+    phases: Annotated[Phases, Field(description="stretches of the run in order", validate_default=True)] = ()
+    rules: Annotated[Rules, Field(description="only what differs from the rules' defaults")] = ()
     start: Annotated[Moment | None, Field(description="calendar start with zone; default: at once")] = None
-    events: Annotated[list[EventShape], Field(default_factory=list, description="planned events")]
+    events: Annotated[Events, Field(description="planned events")] = ()
     reference: Annotated[
         Text | None, Field(description="file of soakwatch calibrate; default: PLAN.reference.yaml beside the plan")
     ] = None
     baseline: Annotated[Text | None, Field(description="earlier run whose baseline is used")] = None
-    hooks: Annotated[list[HookPlan], Field(default_factory=list, max_length=32, description="what findings set off")]
+    hooks: Annotated[Hooks, Field(description="what findings set off")] = ()
     notify: Annotated[
-        list[Notify],
-        Field(default_factory=list, max_length=8, description="who is notified of start, first failure and end"),
-    ]
+        tuple[Notify, ...], Field(max_length=8, description="who is notified of start, first failure and end")
+    ] = ()
     stop_on_fail: Annotated[
-        list[Text] | bool, Field(description="rules whose live failure ends the run; true: every rule")
-    ] = False
-    web: Annotated[WebShape | bool, Field(description="page and API of the run while it is running; false: none")] = (
-        True
-    )
-    sinks: Annotated[
-        list[JsonValue],
-        Field(default_factory=list, max_length=8, description="databases that the record is copied to"),
-    ]
-    tenants: Annotated[JsonValue, Field(description="those who share the device: by name what is theirs")] = None
+        StopOnFail, Field(description="rules whose live failure ends the run; true: every rule", json_schema_extra=NO)
+    ] = frozenset()
+    web: Annotated[
+        Web, Field(description="page and API of the run while it is running; false: none", json_schema_extra=YES)
+    ] = DEFAULT_WEB
+    sinks: Annotated[Sinks, Field(description="databases that the record is copied to")] = ()
+    tenants: Annotated[Tenants, Field(description="those who share the device: by name what is theirs")] = ()
     observer: Annotated[
-        ObserverShape | None, Field(description="pauses of polls, by which is found what they cost the devices")
+        Observer, Field(description="pauses of polls, by which is found what they cost the devices")
     ] = None
-    labels: Annotated[JsonValue, Field(description="by what runs are found and compared: texts by name")] = None
+    labels: Annotated[Labels, Field(description="by what runs are found and compared: texts by name")] = ()
+
+    @model_validator(mode="after")
+    def _lasts(self) -> PlanKeys:
+        if not self.phases:
+            raise refused(Wrong((), "the plan has no duration: add duration: 24h, or phases"))
+        return self
+
+
+class Plan(PlanKeys):
+    """A plan that can be run. Its phases fill its duration exactly; ``rules`` holds only what the plan says of them
+    (``plan.rules.planned_rules`` gives all that apply).
+
+    ``origin`` is the file that it was read from, ``text`` the plan as it goes into the record; neither makes two plans
+    different.
+    """
+
+    origin: str
+    text: str
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both plan the same run."""
+        keys = PlanKeys.model_fields
+        return isinstance(other, Plan) and all(getattr(self, key) == getattr(other, key) for key in keys)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def duration_s(self) -> float:
+        """How long it lasts, at most."""
+        return sum(phase.seconds for phase in self.phases)
+
+    def lasting(self, duration: str | float, registry: Registry = INSTALLED) -> Plan:
+        """The same plan with another length: its last soak (without one, its longest phase) is cut or stretched.
+
+        Raises PlanError if nothing of that phase would be left, or a planned event would lie after the end.
+        """
+        try:
+            wanted = seconds(seconds_text(duration))
+        except ValueError as error:
+            raise PlanError(f"--duration: {error}") from None
+        soaks = [index for index, phase in enumerate(self.phases) if phase.name == WHOLE_RUN]
+        lengths = [phase.seconds for phase in self.phases]
+        chosen = soaks[-1] if soaks else lengths.index(max(lengths))
+        phase = self.phases[chosen]
+        left = phase.seconds + wanted - self.duration_s
+        if left <= 0:
+            others = plan_seconds(self.duration_s - phase.seconds)
+            raise PlanError(f"--duration: {duration} leaves no time for {phase.name}: the other phases take {others}")
+        data = parse(self.text, self.origin).data
+        assert isinstance(data, dict)
+        if "phases" in data:
+            lengths[chosen] = left
+            data["phases"] = [
+                phase_data(planned, seconds_text(length)) for planned, length in zip(self.phases, lengths, strict=True)
+            ]
+        data["duration"] = seconds_text(wanted)
+        stretched = read_plan(placeless(data, self.origin), registry)
+        changed = {key: getattr(stretched, key) for key in ("duration", "phases", "text")}
+        return self.model_copy(update=changed)
+
+    def bare(self, duration_s: float, registry: Registry = INSTALLED) -> Plan:
+        """The same targets and rules in one phase of this length, which starts at once: without events, hooks,
+        notifications, references and what else belongs to the planned run."""
+        data = parse(self.text, self.origin).data
+        assert isinstance(data, dict)
+        kept = {key: value for key, value in data.items() if key not in _OF_THE_RUN}
+        kept |= {"name": f"{self.name}-drill", "duration": seconds_text(duration_s)}
+        return read_plan(placeless(kept, self.origin), registry)
+
+    def labelled(self, given: Mapping[str, str], registry: Registry = INSTALLED) -> Plan:
+        """The same plan with these labels, which replace those of the same name. Raises PlanError for too many."""
+        if not given:
+            return self
+        data = parse(self.text, self.origin).data
+        assert isinstance(data, dict)
+        before = data.get("labels")
+        data["labels"] = {**(before if isinstance(before, dict) else {}), **given}
+        labelled = read_plan(placeless(data, self.origin), registry)
+        return self.model_copy(update={"labels": labelled.labels, "text": labelled.text})
+
+
+def read_plan(document: Document, registry: Registry) -> Plan:
+    """The plan in a document. Raises PlanError with everything that is wrong with it."""
+    document = unfolded(document, registry)
+    if not isinstance(document.data, dict):
+        message = "a plan is keys and values, such as 'targets:'; 'soakwatch init' writes one to start from"
+        raise plan_error(document.origin, [document.problem((), message)])
+    # A key with nothing behind it (all of it commented out, say) is a key that is not there.
+    data = {key: value for key, value in document.data.items() if value is not None or key == "targets"}
+    if "name" not in data:
+        data = {"name": name_of([FilePath(document.origin).stem]), **data}
+    wrong = _passwords(document, (), document.data)
+    context = Reading(document, registry)
+    try:
+        keys = PlanKeys.model_validate_json(json.dumps(data), context=context, by_name=False)
+    except ValidationError as error:
+        raise plan_error(document.origin, [*wrong, *problems(document, (), PlanKeys, error)]) from None
+    if wrong:
+        raise plan_error(document.origin, wrong)
+    return Plan.model_construct(keys.model_fields_set, **dict(keys), origin=document.origin, text=dump(data))
+
+
+def name_of(words: Sequence[str]) -> str:
+    """The name of a run that was given none, made of words."""
+    return _NOT_IN_NAME.sub("-", "-".join(words)).strip("-._")[:60].strip("-._") or "run"
+
+
+def seconds_text(value: str | float) -> str:
+    """A duration as a plan writes it; a number is seconds."""
+    return value if isinstance(value, str) else f"{value:.6f}".rstrip("0").rstrip(".") + "s"
+
+
+def _passwords(document: Document, path: Path, value: Plain) -> list[Problem]:
+    if isinstance(value, str):
+        if _PASSWORD_IN_URL.search(value) is None:
+            return []
+        message = "this address contains a password: remove it, and give it by a key that takes env:NAME or file:PATH"
+        return [document.problem(path, message)]
+    items: list[tuple[str | int, Plain]] = []
+    if isinstance(value, dict):
+        items.extend(value.items())
+    elif isinstance(value, list):
+        items.extend(enumerate(value))
+    return [problem for key, inner in items for problem in _passwords(document, (*path, key), inner)]

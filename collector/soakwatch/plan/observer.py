@@ -6,18 +6,19 @@ after. Its CPU is read all the time, so that the rule ``observer_cost`` can tell
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Final
 
-from pydantic import Field
+from pydantic import Field, PlainValidator, ValidationInfo
 
 from soakwatch.core.suggest import hint
 from soakwatch.core.units import plan_seconds
-from soakwatch.core.yaml import Document, Problem
-from soakwatch.plan.parts import Duration, Shape, Text
+from soakwatch.core.validation import Wrong, read_part, refused
+from soakwatch.core.yaml import Plain
+from soakwatch.plan.parts import Duration, Shape, Text, said
 from soakwatch.plan.phase import PhasePlan
 from soakwatch.sources.abc import SourceConfig
+from soakwatch_model.roles import DUT
 
 MIN_PAIRS: Final = 3
 _LEAST_READINGS = 2  # of the CPU in what is kept of a window
@@ -27,25 +28,30 @@ _NOTHING_TO_REST = (
 )
 
 
-class ObserverShape(Shape):
-    """A comparison of windows with polls and windows in which only the CPU is read."""
+class ObserverKeys(Shape):
+    """A comparison of windows with polls and windows in which only the CPU is read.
 
-    probe: Annotated[Duration, Field(ge=5, le=3600, description="length of a window, with polls or without")]
+    A window lasts ``probe_s``, of which the first ``settle_s`` are not compared.
+    """
+
+    probe_s: Annotated[
+        Duration, Field(alias="probe", ge=5, le=3600, description="length of a window, with polls or without")
+    ]
     pairs: Annotated[int, Field(ge=MIN_PAIRS, le=100, description="pairs of windows, one with polls, one without")] = 5
-    settle: Annotated[
-        Duration | None, Field(description="first part of each window that is not compared; default: a third of probe")
-    ] = None
+    settle_s: Annotated[
+        Duration,
+        Field(
+            alias="settle",
+            description="first part of each window that is not compared; default: a third of probe",
+        ),
+    ] = Field(default_factory=lambda given: given.get("probe_s", 0.0) / 3)
     phase: Annotated[Text | None, Field(description="phase in which it is done; default: the first one")] = None
 
 
-@dataclass(frozen=True, slots=True)
-class ObserverPlan:
-    """``pairs`` of windows of ``probe_s`` each in the first phase called ``phase``, behind one with polls; the first
-    ``settle_s`` of each window are not compared. ``targets`` are the devices that can be left alone."""
+class ObserverPlan(ObserverKeys):
+    """The same in a plan: in the first phase called ``phase``, behind one window with polls. ``targets`` are the
+    devices that can be left alone."""
 
-    probe_s: float
-    pairs: int
-    settle_s: float
     phase: str
     targets: tuple[str, ...]
 
@@ -55,49 +61,58 @@ class ObserverPlan:
         return (2 * self.pairs + 1) * self.probe_s
 
 
-def observer_of(
-    document: Document,
-    shape: ObserverShape | None,
+def _read(given: Plain, info: ValidationInfo) -> ObserverPlan | None:
+    """What a plan asks for, held against its phases and devices."""
+    if given is None:
+        return None
+    keys = read_part(ObserverKeys, said(ObserverKeys, given), "observer")
+    phases, targets = info.data.get("phases"), info.data.get("targets")
+    if not phases or targets is None:  # what is wrong with these is told anyway
+        return None
+    asked = {
+        target.name: sources
+        for target in targets
+        if target.role == DUT and (sources := [each.config for each in target.sources if each.config.resting == "cpu"])
+    }
+    phase = phases[0].name if keys.phase is None else keys.phase
+    plan = ObserverPlan.model_construct(**{**dict(keys), "phase": phase, "targets": tuple(asked)})
+    if wrong := list(_unfit(plan, asked, [each for each in phases if each.name == phase], phases, named=keys.phase)):
+        raise refused(*wrong)
+    return plan
+
+
+def _unfit(
+    plan: ObserverPlan,
+    asked: Mapping[str, Sequence[SourceConfig]],
+    its: Sequence[PhasePlan],
     phases: Sequence[PhasePlan],
-    devices: Mapping[str, Iterable[SourceConfig]],
-) -> tuple[ObserverPlan | None, list[Problem]]:
-    """What a plan asks for, None where it does not, and what is wrong with it; ``devices`` are the sources of those
-    under test."""
-    if shape is None or not phases:
-        return None, []
-    asked = {name: tuple(each for each in sources if each.resting == "cpu") for name, sources in devices.items()}
-    asked = {name: sources for name, sources in asked.items() if sources}
-    settle_s = shape.probe / 3 if shape.settle is None else shape.settle
-    phase = phases[0].name if shape.phase is None else shape.phase
-    plan = ObserverPlan(shape.probe, shape.pairs, settle_s, phase, tuple(asked))
+    named: str | None,
+) -> Iterator[Wrong]:
+    """What is wrong with it; ``its`` are the phases of its name."""
+    probe = plan_seconds(plan.probe_s)
     if not asked:
-        return plan, [document.problem(("observer",), _NOTHING_TO_REST)]
-    length_s = next((each.seconds for each in phases if each.name == phase), None)
-    if length_s is None:
+        yield Wrong((), _NOTHING_TO_REST)
+    elif not its:
         known = [each.name for each in phases]
-        message = f"observer: the plan has no phase {phase!r}{hint(phase, known)}"
-        return plan, [document.problem(("observer", "phase"), message)]
-    if any(each.search is not None for each in phases if each.name == phase):
-        message = "observer: a search for the capacity changes the load all the time: name another phase"
-        return plan, [document.problem(("observer",) if shape.phase is None else ("observer", "phase"), message)]
-    if settle_s >= shape.probe:
-        message = (
-            f"observer: settle: {plan_seconds(settle_s)} leaves nothing of a window of {plan_seconds(shape.probe)} "
-            "to compare: write less than probe"
+        yield Wrong(("phase",), f"observer: the plan has no phase {plan.phase!r}{hint(plan.phase, known)}")
+    elif any(each.search is not None for each in its):
+        sentence = "observer: a search for the capacity changes the load all the time: name another phase"
+        yield Wrong(() if named is None else ("phase",), sentence)
+    elif plan.settle_s >= plan.probe_s:
+        settle = plan_seconds(plan.settle_s)
+        sentence = f"observer: settle: {settle} leaves nothing of a window of {probe} to compare: write less than probe"
+        yield Wrong(("settle",), sentence)
+    elif plan.seconds > its[0].seconds:
+        yield Wrong(
+            (),
+            f"observer: {plan.pairs} pairs of windows of {probe}, and one before them, take "
+            f"{plan_seconds(plan.seconds)}, but {plan.phase} lasts {plan_seconds(its[0].seconds)}: shorten probe, or "
+            "name a longer phase",
         )
-        return plan, [document.problem(("observer", "settle"), message)]
-    if plan.seconds > length_s:
-        message = (
-            f"observer: {shape.pairs} pairs of windows of {plan_seconds(shape.probe)}, and one before them, take "
-            f"{plan_seconds(plan.seconds)}, but {phase} lasts {plan_seconds(length_s)}: shorten probe, or name a "
-            "longer phase"
-        )
-        return plan, [document.problem(("observer",), message)]
-    return plan, [
-        document.problem(("observer", "probe"), message)
-        for name, sources in asked.items()
-        if (message := _too_coarse(name, min(each.interval for each in sources), plan))
-    ]
+    else:
+        for name, sources in asked.items():
+            if sentence := _too_coarse(name, min(each.interval for each in sources), plan):
+                yield Wrong(("probe",), sentence)
 
 
 def _too_coarse(target: str, interval_s: float, plan: ObserverPlan) -> str:
@@ -110,3 +125,6 @@ def _too_coarse(target: str, interval_s: float, plan: ObserverPlan) -> str:
         f"{plan_seconds(plan.probe_s)} without their first {plan_seconds(plan.settle_s)}: raise probe to "
         f"{plan_seconds(3 * interval_s)} or more, or lower interval"
     )
+
+
+Observer = Annotated[ObserverPlan | None, PlainValidator(_read, json_schema_input_type=ObserverKeys | None)]

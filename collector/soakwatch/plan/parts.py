@@ -2,16 +2,56 @@
 
 from __future__ import annotations
 
+import re
 import shlex
-from typing import Annotated
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    PlainValidator,
+    TypeAdapter,
+    ValidationError,
+    ValidationInfo,
+    WithJsonSchema,
+)
 
-from soakwatch.core.units import DURATION_PATTERN
-from soakwatch.core.validation import shown
-from soakwatch.plan.phase import EVENT_KIND, duration
+from soakwatch.core.errors import PlanError
+from soakwatch.core.registry import Registry
+from soakwatch.core.suggest import hint
+from soakwatch.core.units import DURATION_PATTERN, seconds
+from soakwatch.core.validation import Wrong, every, problems, read_part, shown
+from soakwatch.core.yaml import Document, Path, Plain, plan_error
 
-DURATION_SCHEMA = {"type": "string", "pattern": DURATION_PATTERN, "examples": ["24h"]}
+M = TypeVar("M", bound=BaseModel)
+R = TypeVar("R")
+_FOLDER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+EVENT_KIND = re.compile(r"[a-z][a-z0-9_-]*(\.[a-z0-9_-]+)*")
+MAX_DURATION_S = 366 * 86400.0
+DURATION_SCHEMA: dict[str, Plain] = {"type": "string", "pattern": DURATION_PATTERN, "examples": ["24h"]}
+
+YES: dict[str, JsonValue] = {"default": True}
+NO: dict[str, JsonValue] = {"default": False}
+"""What the schema says of a default that a plan would write so."""
+
+
+def _moment(value: object, info: ValidationInfo) -> float:
+    """Seconds of a text with a unit; a program, other than a plan, may give them as a number."""
+    if info.mode == "python" and isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    return seconds(value)
+
+
+def _duration(value: object, info: ValidationInfo) -> float:
+    length = _moment(value, info)
+    if not 0 < length <= MAX_DURATION_S:
+        raise ValueError(f"{value!r} is not a valid duration: write more than 0s and at most 366d")
+    return length
 
 
 def command_words(value: object) -> tuple[str, ...]:
@@ -46,13 +86,133 @@ _WORDS_SCHEMA = {
     "examples": [["ssh", "dut", "request chassis routing-engine master switch"]],
 }
 
-Duration = Annotated[float, BeforeValidator(duration), WithJsonSchema(DURATION_SCHEMA)]
+Duration = Annotated[float, BeforeValidator(_duration), WithJsonSchema(DURATION_SCHEMA)]
+"""More than 0 s, at most 366 days."""
+Moment = Annotated[float, BeforeValidator(_moment), WithJsonSchema(DURATION_SCHEMA)]
+"""Seconds from the begin of something, or a length that may be 0."""
 Kind = Annotated[str, BeforeValidator(_kind), WithJsonSchema({"type": "string", "pattern": f"^{EVENT_KIND.pattern}$"})]
 Text = Annotated[str, Field(min_length=1)]
 Words = Annotated[tuple[str, ...], BeforeValidator(command_words), WithJsonSchema(_WORDS_SCHEMA)]
 
 
+def folder_name(value: object) -> str:
+    """``value`` if it can be part of a folder's name; ValueError with the remedy otherwise."""
+    if not isinstance(value, str):
+        raise ValueError(f"expected text, found {shown(value)}; put it in quotes")
+    if _FOLDER_NAME.fullmatch(value) is None:
+        raise ValueError(
+            f"{value!r} cannot be used as a name: start with a letter or digit, then use these or '.', '_', '-',"
+            " at most 100 characters"
+        )
+    return value
+
+
+_NAME_SCHEMA = {"type": "string", "pattern": f"^{_FOLDER_NAME.pattern}$"}
+Name = Annotated[str, BeforeValidator(folder_name), WithJsonSchema(_NAME_SCHEMA)]
+
+
 class Shape(BaseModel):
     """Settings of every model of the plan: unknown keys are errors, nothing is guessed, nothing changes later."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, validate_by_name=True, validate_by_alias=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What the validators of a plan know beside their value: the plan as it is written, the path of what they read, and
+    what is installed."""
+
+    document: Document
+    registry: Registry
+    at: Path = ()
+
+    def inside(self, *keys: str | int) -> Reading:
+        """The same for what is within."""
+        return replace(self, at=(*self.at, *keys))
+
+    @property
+    def where(self) -> str:
+        """Where the plan has it: ``plan.yaml:14:7``."""
+        return self.document.where(self.at, key=True)
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The names of the plan's targets, whatever is wrong with them."""
+        targets = self.document.data.get("targets") if isinstance(self.document.data, dict) else None
+        return tuple(targets) if isinstance(targets, dict) else ()
+
+
+def reading(info: ValidationInfo) -> Reading:
+    """The context of a validator of a plan."""
+    context = info.context
+    assert isinstance(context, Reading)
+    return context
+
+
+def unknown_target(name: str | None, targets: Sequence[str], *place: str | int) -> list[Wrong]:
+    """What is wrong with the key ``target`` of a thing at a place."""
+    if name is None or name in targets:
+        return []
+    return [Wrong((*place, "target"), f"unknown target {name!r}{hint(name, targets)}")]
+
+
+def one_key(value: object, what: str, example: str) -> tuple[str, JsonValue]:
+    """Key and value of a mapping with one key, or of a bare word (value None); ValueError otherwise."""
+    if isinstance(value, str):
+        return value, None
+    if not isinstance(value, Mapping) or len(value) != 1:
+        shape = f"{len(value)} keys" if isinstance(value, Mapping) else shown(value)
+        raise ValueError(f"{what} is one name with what belongs to it, such as {example}; found {shape}")
+    return next(iter(value.items()))
+
+
+def keys_of(model: type[BaseModel]) -> frozenset[str]:
+    """The keys that a file may have for a model."""
+    return frozenset(field.alias or name for name, field in model.model_fields.items())
+
+
+def said(model: type[BaseModel], given: JsonValue) -> JsonValue:
+    """The keys of a part without those of its model that have nothing behind them, which are as if they were absent."""
+    if not isinstance(given, dict):
+        return given
+    known = keys_of(model)
+    return {key: value for key, value in given.items() if value is not None or key not in known}
+
+
+def named_part(
+    item: JsonValue, what: str, example: str, model_of: Callable[[str], type[M]], context: Reading
+) -> tuple[str, M, Reading]:
+    """A source or sink: its name, its keys as the model of that name, and where it is. Raises ValueError."""
+    name, keys = one_key(item, what, example)
+    try:
+        model = model_of(name)
+    except PlanError as error:
+        raise ValueError(str(error)) from None
+    if isinstance(item, str):
+        return name, read_part(model, {}, name), context
+    (config,) = every([(name, {} if keys is None else keys)], lambda _, value: read_part(model, value, name))
+    return name, config, context.inside(name)
+
+
+def made_of(kind: Any, make: Callable[..., object]) -> PlainValidator:
+    """A validator that reads a value as ``kind``, whose schema it has, and makes of it what the plan holds with
+    ``make(value, context)``."""
+    adapter: TypeAdapter[object] = TypeAdapter(kind)
+
+    def made(value: object, info: ValidationInfo) -> object:
+        return make(adapter.validate_python(value, strict=True), reading(info))
+
+    return PlainValidator(made, json_schema_input_type=kind)
+
+
+def part_of(
+    document: Document, registry: Registry, key: str, make: Callable[[dict[str, JsonValue], Reading], tuple[R, ...]]
+) -> tuple[R, ...]:
+    """What a plan has under one key, of which nothing else is read. Raises PlanError with all that is wrong with it."""
+    given = document.data.get(key) if isinstance(document.data, dict) else None
+    if not isinstance(given, dict):
+        return ()
+    try:
+        return make(given, Reading(document, registry))
+    except ValidationError as error:
+        raise plan_error(document.origin, problems(document, (key,), Shape, error)) from None

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Annotated, cast
+
+from pydantic import JsonValue
 
 from soakwatch.core.errors import PlanError
 from soakwatch.core.registry import INSTALLED, Registry, rule_class, rules
 from soakwatch.core.suggest import hint
 from soakwatch.core.units import seconds, share, size
-from soakwatch.core.validation import shown
-from soakwatch.core.yaml import Document, Path, Plain, Problem
+from soakwatch.core.validation import Wrong, every, refused, shown
+from soakwatch.core.yaml import Document
+from soakwatch.plan.parts import Reading, made_of, part_of
 from soakwatch_rules.parameter import Parameter, parameters
 
 if TYPE_CHECKING:
@@ -32,34 +35,51 @@ class RulePlan:
     on: bool = True
     required: bool | None = None  # None: the plan does not say
     parameters: Mapping[str, float] = field(default_factory=dict)
-    location: str = field(default="", compare=False)
 
 
-def read_rules(document: Document, registry: Registry) -> tuple[tuple[RulePlan, ...], list[Problem]]:
-    """The plan's ``rules`` and everything that is wrong with them."""
-    given = document.data.get("rules") if isinstance(document.data, dict) else None
-    if not isinstance(given, dict):
-        return (), []
-    plans: list[RulePlan] = []
-    problems: list[Problem] = []
-    for name, value in given.items():
-        path: Path = ("rules", name)
+def rules_in(document: Document, registry: Registry) -> tuple[RulePlan, ...]:
+    """The rules of a plan, of which nothing else is read. Raises PlanError with everything that is wrong with them."""
+    return part_of(document, registry, "rules", _rules)
+
+
+def _rules(given: Mapping[str, JsonValue], context: Reading) -> tuple[RulePlan, ...]:
+    return tuple(every(given.items(), lambda name, value: _rule(name, value, context.registry)))
+
+
+def _rule(name: str, value: JsonValue, registry: Registry) -> RulePlan:
+    try:
+        rule = rule_class(name, registry)
+    except PlanError as error:
+        raise refused(Wrong((), str(error), key=True)) from None
+    if value is None or isinstance(value, bool):
+        return RulePlan(name, on=value is not False)
+    if not isinstance(value, dict):
+        raise ValueError(f"{name}: expected its parameters, such as {{tolerance: 5%}}, or false; found {shown(value)}")
+    known = {parameter.name: parameter for parameter in parameters(rule)}
+
+    def parameter(key: str, value: JsonValue) -> float | None:
+        if key == REQUIRED:
+            if not isinstance(value, bool):
+                raise ValueError(f"{key}: expected true or false, found {shown(value)}")
+            return None
+        if key not in known:
+            raise refused(Wrong((), f"unknown parameter {key!r} of {name}{hint(key, [*known, REQUIRED])}", key=True))
         try:
-            rule = rule_class(name, registry)
-        except PlanError as error:
-            problems.append(document.problem(path, str(error), key=True))
-            continue
-        where = document.where(path, key=True)
-        if value is None or isinstance(value, bool):
-            plans.append(RulePlan(name, on=value is not False, location=where))
-        elif isinstance(value, dict):
-            plan, wrong = _parameters(document, path, name, rule, value)
-            plans.append(plan)
-            problems.extend(wrong)
-        else:
-            message = f"{name}: expected its parameters, such as {{tolerance: 5%}}, or false; found {shown(value)}"
-            problems.append(document.problem(path, message))
-    return tuple(plans), problems
+            return parameter_value(known[key], value)
+        except ValueError as error:
+            raise ValueError(f"{key}: {error}") from None
+
+    read = zip(value, every(value.items(), parameter), strict=True)
+    values = {key: number for key, number in read if number is not None}
+    try:
+        _build(rule, values)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+    required = value.get(REQUIRED)
+    return RulePlan(name, required=required if isinstance(required, bool) else None, parameters=values)
+
+
+Rules = Annotated[tuple[RulePlan, ...], made_of(dict[str, JsonValue], _rules)]
 
 
 def rule_plan(name: str, values: Mapping[str, object]) -> RulePlan:
@@ -82,36 +102,6 @@ def with_parameters(plans: Sequence[RulePlan], given: Sequence[RulePlan]) -> tup
         plan = by_name.get(more.name, more)
         by_name[more.name] = replace(plan, on=True, parameters={**plan.parameters, **more.parameters})
     return tuple(by_name.values())
-
-
-def _parameters(
-    document: Document, path: Path, name: str, rule: type[Rule], given: Mapping[str, Plain]
-) -> tuple[RulePlan, list[Problem]]:
-    known = {parameter.name: parameter for parameter in parameters(rule)}
-    values: dict[str, float] = {}
-    problems: list[Problem] = []
-    required: bool | None = None
-    for key, value in given.items():
-        if key == REQUIRED:
-            if isinstance(value, bool):
-                required = value
-            else:
-                problems.append(document.problem((*path, key), f"{key}: expected true or false, found {shown(value)}"))
-        elif key not in known:
-            message = f"unknown parameter {key!r} of {name}{hint(key, [*known, REQUIRED])}"
-            problems.append(document.problem((*path, key), message, key=True))
-        else:
-            try:
-                values[key] = parameter_value(known[key], value)
-            except ValueError as error:
-                problems.append(document.problem((*path, key), f"{key}: {error}"))
-    if not problems:
-        try:
-            _build(rule, values)
-        except ValueError as error:
-            problems.append(document.problem(path, f"{name}: {error}"))
-    plan = RulePlan(name, True, required, values, document.where(path, key=True))  # noqa: FBT003
-    return plan, problems
 
 
 def parameter_value(parameter: Parameter, value: object) -> float:

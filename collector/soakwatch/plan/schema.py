@@ -9,8 +9,12 @@ from pydantic import BaseModel
 from soakwatch.core.registry import INSTALLED, Registry, loads, pollers, rule_class, rules
 from soakwatch.core.units import DURATION_PATTERN, plan_seconds
 from soakwatch.core.yaml import Plain
+from soakwatch.plan.capacity import NAME as CAPACITY
+from soakwatch.plan.capacity import CapacityPlan
 from soakwatch.plan.labels import LABELS_SCHEMA, LabelSource
-from soakwatch.plan.model import PlanShape
+from soakwatch.plan.model import PlanKeys
+from soakwatch.plan.parts import DURATION_SCHEMA
+from soakwatch.plan.phase import PHASES, PhaseKeys
 from soakwatch.plan.rules import REQUIRED
 from soakwatch.plan.sink import sink_config
 from soakwatch.plan.tenants import TENANT_SCHEMA, TENANTS_SCHEMA
@@ -30,7 +34,7 @@ def plan_schema(registry: Registry = INSTALLED) -> dict[str, Plain]:
 
     It knows less than ``soakwatch check``: sums of phases, names that must be there, and bounds of durations.
     """
-    schema: dict[str, Plain] = PlanShape.model_json_schema()
+    schema: dict[str, Plain] = PlanKeys.model_json_schema()
     definitions = _dict(schema.setdefault("$defs", {}))
     sources = {name: poller_module(name, registry).config for name in {*pollers(registry), *loads(registry)}}
     definitions["source"] = _one_of(definitions, "source", sources)
@@ -41,7 +45,7 @@ def plan_schema(registry: Registry = INSTALLED) -> dict[str, Plain]:
         "properties": {name: _rule(name, registry) for name in rules(registry)},
         "additionalProperties": False,
     }
-    _dict(_dict(definitions["TargetShape"])["properties"])["sources"] = {
+    _dict(_dict(definitions["TargetKeys"])["properties"])["sources"] = {
         "type": "array",
         "minItems": 1,
         "items": {"$ref": "#/$defs/source"},
@@ -56,10 +60,14 @@ def plan_schema(registry: Registry = INSTALLED) -> dict[str, Plain]:
     keys["labels"] = dict(LABELS_SCHEMA)
     keys["tenants"] = dict(TENANTS_SCHEMA)
     # A key with nothing behind it is a key that is not there.
+    for definition in definitions.values():
+        _cut_to_its_head(_dict(definition))
+    phases = _dict(_list(_dict(keys["phases"])["anyOf"])[0])
+    phases["items"] = _PHASE
     for key in ("watch", "rules", "events", "hooks", "stop_on_fail", "sinks", "notify", "labels", "tenants"):
         keys[key] = {"anyOf": [keys[key], _NULL]}
-    process = _dict(definitions["ProcessShape"])
-    definitions["ProcessShape"] = {"anyOf": [{"type": "string", "minLength": 1}, process]}
+    process = _dict(definitions["ProcessPlan"])
+    definitions["ProcessPlan"] = {"anyOf": [{"type": "string", "minLength": 1}, process]}
     notify = _dict(definitions["NotifyPlan"])
     definitions["NotifyPlan"] = {"anyOf": [_dict(notify["properties"])["to"], notify]}
     # A plan's name comes from its file where it gives none; one of duration and phases must be there.
@@ -70,6 +78,18 @@ def plan_schema(registry: Registry = INSTALLED) -> dict[str, Plain]:
     return {"$schema": DIALECT, **schema, "title": "Soakwatch plan", "description": "A plan of a Soakwatch run."}
 
 
+def _of_phase(name: str) -> dict[str, Plain]:
+    keys = CapacityPlan if name == CAPACITY else PhaseKeys
+    return {"anyOf": [DURATION_SCHEMA, {"$ref": f"#/$defs/{keys.__name__}"}]}
+
+
+_PHASE: dict[str, Plain] = {
+    "type": "object",
+    "properties": {name: _of_phase(name) for name in PHASES},
+    "additionalProperties": False,
+    "minProperties": 1,
+    "maxProperties": 1,
+}
 _NULL: dict[str, Plain] = {"type": "null"}
 
 
@@ -77,7 +97,7 @@ def _write_short_forms(
     keys: dict[str, Plain], definitions: dict[str, Plain], sources: Mapping[str, type[BaseModel]]
 ) -> None:
     """What ``plan.fleet`` writes out: ``defaults``, ranges in names, ``host``. Sources may come from the defaults."""
-    target = _dict(definitions["TargetShape"])
+    target = _dict(definitions["TargetKeys"])
     target.pop("required", None)
     properties = _dict(target["properties"])
     of_sources: dict[str, Plain] = {
@@ -93,7 +113,7 @@ def _write_short_forms(
     keys["defaults"] = {"anyOf": [defaults, _NULL]}
     properties["host"] = {"type": "string", "minLength": 1, "description": "host of its sources that name none"}
     targets = _dict(keys["targets"])
-    targets["patternProperties"] = {_NAMES: {"anyOf": [{"$ref": "#/$defs/TargetShape"}, _NULL]}}
+    targets["patternProperties"] = {_NAMES: {"anyOf": [{"$ref": "#/$defs/TargetKeys"}, _NULL]}}
 
 
 _NAMES = r"^[A-Za-z0-9][A-Za-z0-9._-]*(\[[0-9,-]+\][A-Za-z0-9._-]*)?$"
@@ -176,6 +196,13 @@ def tidy(value: Plain) -> None:
             value.pop(bound, None)
     for item in value.values():
         tidy(item)
+
+
+def _cut_to_its_head(definition: dict[str, Plain]) -> None:
+    """Of a class's docstring, the part that is for everybody."""
+    text = definition.get("description")
+    if isinstance(text, str):
+        definition["description"] = text.partition("\n\n")[0]
 
 
 def _list(value: Plain) -> list[Plain]:

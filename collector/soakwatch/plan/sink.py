@@ -6,17 +6,16 @@ and among the entry points of the group ``soakwatch.sinks``, as the config of a 
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
 
-from pydantic import ValidationError
+from pydantic import Field, JsonValue
 
 from soakwatch.core.errors import PlanError
 from soakwatch.core.registry import Registry
-from soakwatch.core.validation import problems
-from soakwatch.core.yaml import Document, Path, Problem
-from soakwatch.plan.model import one_key
-from soakwatch.plan.parts import Shape
+from soakwatch.core.validation import every
+from soakwatch.plan.parts import Reading, Shape, made_of, named_part
 
 
 class SinkConfig(Shape):
@@ -25,11 +24,10 @@ class SinkConfig(Shape):
 
 @dataclass(frozen=True, slots=True)
 class SinkPlan:
-    """One sink: its kind, its keys, and where the plan names it (``plan.yaml:14:7``)."""
+    """One sink: its kind and its keys."""
 
     kind: str
     config: SinkConfig
-    location: str = field(default="", compare=False)
 
 
 def sink_config(name: str, registry: Registry) -> type[SinkConfig]:
@@ -44,24 +42,15 @@ def sink_config(name: str, registry: Registry) -> type[SinkConfig]:
     return config
 
 
-def sinks_of(document: Document, registry: Registry) -> tuple[tuple[SinkPlan, ...], list[Problem]]:
-    """The sinks of a plan in its order, and what is wrong with them; from plain data, as the sources are."""
-    listed = document.data.get("sinks") if isinstance(document.data, dict) else None
-    sinks: list[SinkPlan] = []
-    wrong: list[Problem] = []
-    for index, item in enumerate(listed if isinstance(listed, list) else ()):
-        path: Path = ("sinks", index)
-        try:
-            name, keys = one_key(item, "a sink", "{influxdb: {url: …}}")
-            model = sink_config(name, registry)
-        except (ValueError, PlanError) as error:
-            wrong.append(document.problem(path, str(error)))
-            continue
-        inner = (*path, name) if isinstance(item, dict) else path
-        try:
-            config = model.model_validate_json(json.dumps({} if keys is None else keys), strict=True)
-        except ValidationError as error:
-            wrong += problems(document, inner, model, error)
-        else:
-            sinks.append(SinkPlan(name, config, document.where(inner, key=True)))
-    return tuple(sinks), wrong
+def _sinks(listed: Sequence[JsonValue], context: Reading) -> tuple[SinkPlan, ...]:
+    def sink(index: int, item: JsonValue) -> SinkPlan:
+        place = context.inside("sinks", index)
+        kind, config, _ = named_part(
+            item, "a sink", "{influxdb: {url: …}}", lambda name: sink_config(name, context.registry), place
+        )
+        return SinkPlan(kind, config)
+
+    return tuple(every(enumerate(listed), sink))
+
+
+Sinks = Annotated[tuple[SinkPlan, ...], made_of(Annotated[list[JsonValue], Field(max_length=8)], _sinks)]

@@ -6,11 +6,15 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Final
+from typing import Annotated, Final
 
+from pydantic import JsonValue
+
+from soakwatch.core.registry import Registry
 from soakwatch.core.suggest import hint
-from soakwatch.core.validation import shown
-from soakwatch.core.yaml import Document, Path, Plain, Problem
+from soakwatch.core.validation import Wrong, every, refused, shown
+from soakwatch.core.yaml import Document, Plain
+from soakwatch.plan.parts import Reading, made_of, part_of
 from soakwatch_model.label import label
 from soakwatch_model.metric import BY_NAME
 
@@ -77,78 +81,72 @@ class TenantPlan:
         return any(item.has(target, name) for item in self.items)
 
 
-def tenants_of(
-    document: Document, targets: Sequence[str] | None = None
-) -> tuple[tuple[TenantPlan, ...], list[Problem]]:
-    """The tenants of a plan in its order, and what is wrong with them; ``targets`` are those that the plan has."""
-    given = document.data.get("tenants") if isinstance(document.data, dict) else None
+def tenants_in(document: Document, registry: Registry) -> tuple[TenantPlan, ...]:
+    """The tenants of a plan, of which nothing else is read. Raises PlanError with all that is wrong with them."""
+    return part_of(document, registry, "tenants", _tenants)
+
+
+def _tenants(given: JsonValue, context: Reading) -> tuple[TenantPlan, ...]:
     if given is None:
-        return (), []
+        return ()
     if not isinstance(given, dict):
-        sentence = f"tenants: expected names with what is theirs, such as {{red: {_EXAMPLE}}}, found {shown(given)}"
-        return (), [document.problem(("tenants",), sentence)]
-    wrong: list[Problem] = []
+        raise ValueError(f"expected names with what is theirs, such as {{red: {_EXAMPLE}}}, found {shown(given)}")
+    wrong = []
     if not _LEAST <= len(given) <= MAX_TENANTS:
         sentence = f"tenants: {len(given)} cannot be compared with each other: name 2 to {MAX_TENANTS}"
-        wrong.append(document.problem(("tenants",), sentence))
-    tenants = []
-    for name, value in given.items():
-        path: Path = ("tenants", name)
-        if _NAME.fullmatch(name) is None:
-            sentence = f"tenants: {name!r} cannot be used as a name: letters, digits, '.', '_' and '-', at most 40"
-            wrong.append(document.problem(path, sentence, key=True))
-        items = []
-        listed = value if isinstance(value, list) else [value]
-        if not 0 < len(listed) <= MAX_ITEMS:
-            wrong.append(document.problem(path, f"tenants: {name}: give 1 to {MAX_ITEMS} things that are its own"))
-        for index, item in enumerate(listed):
-            inner: Path = (*path, index) if isinstance(value, list) else path
-            planned, problems = _item(document, inner, name, item, targets)
-            wrong += problems
-            items += [] if planned is None else [planned]
-        tenants.append(TenantPlan(name, tuple(items)))
-    wrong += _shared(document, tenants)
-    return tuple(tenants), wrong
-
-
-def _item(
-    document: Document, path: Path, name: str, item: Plain, targets: Sequence[str] | None
-) -> tuple[TenantItem | None, list[Problem]]:
-    if not isinstance(item, dict) or not item:
-        sentence = f"tenants: {name}: expected labels of what is its own, such as {_EXAMPLE}, found {shown(item)}"
-        return None, [document.problem(path, sentence)]
-    wrong: list[Problem] = []
-    chosen: dict[str, tuple[str, ...]] = {}
-    for key, value in item.items():
-        if key != TARGET and key not in LABELS:
-            near = hint(key, (TARGET, *LABELS))
-            sentence = f"tenants: {name}: there is no label {key!r}{near}"
-            wrong.append(document.problem((*path, key), sentence, key=True))
-            continue
-        globs = tuple(_globs(value))
-        if not globs or "" in globs:
-            sentence = f'tenants: {name}: {key} is a value, a pattern such as "eth1*", or a list of them'
-            wrong.append(document.problem((*path, key), sentence))
-        chosen[key] = globs
-    for glob in chosen.get(TARGET, ()) if targets is not None else ():
-        if not any(fnmatchcase(target, glob) for target in targets or ()):
-            sentence = f"tenants: {name}: there is no target {glob!r}{hint(glob, targets or ())}"
-            wrong.append(document.problem((*path, TARGET), sentence))
-    labels = tuple((key, globs) for key, globs in chosen.items() if key != TARGET)
-    return TenantItem(chosen.get(TARGET, ()), labels), wrong
-
-
-def _globs(value: Plain) -> Iterator[str]:
-    """The patterns of a value; an empty one for what cannot be a pattern."""
-    for one in value if isinstance(value, list) else [value]:
-        yield str(one) if isinstance(one, str) or (isinstance(one, int) and not isinstance(one, bool)) else ""
-
-
-def _shared(document: Document, tenants: Sequence[TenantPlan]) -> Iterator[Problem]:
-    """What two tenants are both given, word for word."""
+        wrong.append(Wrong((), sentence))
+    tenants = every(given.items(), lambda name, value: _tenant(name, value, context.targets), *wrong)
     owners: dict[TenantItem, str] = {}
     for tenant in tenants:
         for item in tenant.items:
             if (owner := owners.setdefault(item, tenant.name)) != tenant.name:
                 sentence = f"tenants: {tenant.name} and {owner} have the same things: they cannot be told apart"
-                yield document.problem(("tenants", tenant.name), sentence)
+                wrong.append(Wrong((tenant.name,), sentence))
+    if wrong:
+        raise refused(*wrong)
+    return tuple(tenants)
+
+
+def _tenant(name: str, value: JsonValue, targets: Sequence[str]) -> TenantPlan:
+    wrong = []
+    if _NAME.fullmatch(name) is None:
+        sentence = f"tenants: {name!r} cannot be used as a name: letters, digits, '.', '_' and '-', at most 40"
+        wrong.append(Wrong((), sentence, key=True))
+    listed = value if isinstance(value, list) else [value]
+    if not 0 < len(listed) <= MAX_ITEMS:
+        wrong.append(Wrong((), f"tenants: {name}: give 1 to {MAX_ITEMS} things that are its own"))
+    places = range(len(listed)) if isinstance(value, list) else (None,)
+    items = every(zip(places, listed, strict=True), lambda _, item: _item(name, item, targets), *wrong)
+    return TenantPlan(name, tuple(items))
+
+
+def _item(name: str, item: JsonValue, targets: Sequence[str]) -> TenantItem:
+    if not isinstance(item, dict) or not item:
+        raise ValueError(
+            f"tenants: {name}: expected labels of what is its own, such as {_EXAMPLE}, found {shown(item)}"
+        )
+
+    def patterns(key: str, value: JsonValue) -> tuple[str, tuple[str, ...]]:
+        if key != TARGET and key not in LABELS:
+            sentence = f"tenants: {name}: there is no label {key!r}{hint(key, (TARGET, *LABELS))}"
+            raise refused(Wrong((), sentence, key=True))
+        globs = tuple(_globs(value))
+        if not globs or "" in globs:
+            raise ValueError(f'tenants: {name}: {key} is a value, a pattern such as "eth1*", or a list of them')
+        strangers = [g for g in globs if key == TARGET and not any(fnmatchcase(target, g) for target in targets)]
+        if strangers:
+            sentences = (f"tenants: {name}: there is no target {glob!r}{hint(glob, targets)}" for glob in strangers)
+            raise refused(*(Wrong((), sentence) for sentence in sentences))
+        return key, globs
+
+    chosen = dict(every(item.items(), patterns))
+    return TenantItem(chosen.pop(TARGET, ()), tuple(chosen.items()))
+
+
+def _globs(value: JsonValue) -> Iterator[str]:
+    """The patterns of a value; an empty one for what cannot be a pattern."""
+    for one in value if isinstance(value, list) else [value]:
+        yield str(one) if isinstance(one, str) or (isinstance(one, int) and not isinstance(one, bool)) else ""
+
+
+Tenants = Annotated[tuple[TenantPlan, ...], made_of(JsonValue, _tenants)]

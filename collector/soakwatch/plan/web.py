@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import ipaddress
-from dataclasses import dataclass
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, PlainValidator
 
 from soakwatch.core.errors import PlanError
 from soakwatch.core.secrets import SecretRef
-from soakwatch.core.yaml import Document, Problem
+from soakwatch.core.validation import read_part
+from soakwatch.core.yaml import Plain
 from soakwatch.plan.parts import Shape, Text
 
 PORT = 8720
 """Where a run listens by default; if that port is taken, on any free one."""
 
 
-class WebShape(Shape):
-    """The server of a run: on loopback, unless it is HTTPS."""
+class WebPlan(Shape):
+    """The server of a run: on loopback, unless it is HTTPS.
+
+    ``listen`` is HOST:PORT; None is loopback, ``PORT`` or any free one. ``token`` refers to a secret (``env:NAME``,
+    ``file:PATH``); without it one is made. ``cert`` and ``key`` are PEM files. ``names`` are further names that a
+    request may ask for, such as that of a proxy.
+    """
 
     listen: Annotated[
         Text | None, Field(description="HOST:PORT; default: 127.0.0.1:8720, or any free port", examples=["[::1]:8720"])
@@ -32,37 +37,22 @@ class WebShape(Shape):
     ] = ()
 
 
-def web_of(document: Document, shape: WebShape | bool) -> tuple[WebPlan | None, list[Problem]]:  # noqa: FBT001
-    """The server that a plan asks for, None for ``web: false``; and what is wrong with it."""
-    if shape is False:
-        return None, []
-    if shape is True:
-        return WebPlan(), []
-    plan = WebPlan(shape.listen or "", shape.token, shape.cert, shape.key, shape.names)
+DEFAULT_WEB = WebPlan()
+"""What a run does by default: loopback, the usual port or any free one, a token of its own."""
+
+
+def _served(given: Plain) -> WebPlan | None:
+    if isinstance(given, bool):
+        return DEFAULT_WEB if given else None
+    plan = read_part(WebPlan, given, "web")
     try:
         address(plan)
     except PlanError as error:
-        return plan, [document.problem(("web",), f"web: {error}")]
-    return plan, []
+        raise ValueError(str(error)) from None
+    return plan
 
 
-@dataclass(frozen=True, slots=True)
-class WebPlan:
-    """Where to listen and who is let in. ``listen`` is HOST:PORT; empty is loopback, ``PORT`` or any free one.
-
-    ``token`` refers to a secret (``env:NAME``, ``file:PATH``); without it one is made. ``cert`` and ``key`` are PEM
-    files: with them it is HTTPS. ``names`` are further names that a request may ask for, such as that of a proxy.
-    """
-
-    listen: str = ""
-    token: str | None = None
-    cert: str | None = None
-    key: str | None = None
-    names: tuple[str, ...] = ()
-
-
-DEFAULT_WEB = WebPlan()
-"""What a run does by default: loopback, the usual port or any free one, a token of its own."""
+Web = Annotated[WebPlan | None, PlainValidator(_served, json_schema_input_type=WebPlan | bool)]
 
 
 def address(plan: WebPlan) -> tuple[str, int]:
@@ -72,10 +62,11 @@ def address(plan: WebPlan) -> tuple[str, int]:
     """
     if bool(plan.cert) != bool(plan.key):
         raise PlanError("TLS needs both cert and key: name two PEM files")
-    host, colon, port = (plan.listen or f"127.0.0.1:{PORT}").rpartition(":")
+    listen = plan.listen or f"127.0.0.1:{PORT}"
+    host, colon, port = listen.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not (colon and host and port.isascii() and port.isdecimal() and len(port) < 6 and int(port) < 65536):
-        raise PlanError(f"{plan.listen[:80]!r} is not an address: write HOST:PORT, such as 127.0.0.1:{PORT}")
+        raise PlanError(f"{listen[:80]!r} is not an address: write HOST:PORT, such as 127.0.0.1:{PORT}")
     if host == "localhost":
         host = "127.0.0.1"
     try:
@@ -83,5 +74,5 @@ def address(plan: WebPlan) -> tuple[str, int]:
     except ValueError:
         raise PlanError(f"{host[:80]!r} is not an IP address: write one, such as 127.0.0.1:{PORT}") from None
     if not loopback and not plan.cert:
-        raise PlanError(f"{plan.listen} is reachable from other machines: give cert and key, or listen on 127.0.0.1")
+        raise PlanError(f"{listen} is reachable from other machines: give cert and key, or listen on 127.0.0.1")
     return host, int(port)

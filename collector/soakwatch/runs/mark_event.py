@@ -14,7 +14,7 @@ from soakwatch.core.event_kinds import ACKNOWLEDGED, STOP, is_internal
 from soakwatch.core.suggest import hint
 from soakwatch.core.units import show_seconds
 from soakwatch.plan.expected import slip
-from soakwatch.plan.phase import EVENT_KIND
+from soakwatch.plan.parts import EVENT_KIND
 from soakwatch.record.external_events import ExternalEvents, external_events
 from soakwatch.record.model import USER_ORIGIN as ORIGIN
 from soakwatch.record.model import StoredEvent

@@ -40,7 +40,7 @@ def main() -> int:
         signal.signal(number, signal.SIG_IGN)  # the run decides when it ends
     with suppress(OSError):
         os.nice(_NICE)
-    plan = WebPlan("", given.token, given.cert, given.key, tuple(given.name))
+    plan = WebPlan(token=given.token, cert=given.cert, key=given.key, names=tuple(given.name))
     ahead_ns: int = given.ahead
     runs = OneRun(given.folder, lambda: time.clock_gettime_ns(time.CLOCK_BOOTTIME) + ahead_ns)
     with serve(plan, token_for(plan, given.folder), runs, socket.socket(fileno=given.fd)) as served:

@@ -26,7 +26,7 @@ from soakwatch_rules.detectors.observer_cost import ObserverCost
 from soakwatch_testing.virtual import VirtualTime
 
 SECOND = 10**9
-PLAN = ObserverPlan(60.0, 5, 20.0, "soak", ("r1",))
+PLAN = ObserverPlan(probe_s=60.0, pairs=5, settle_s=20.0, phase="soak", targets=("r1",))
 CPU = "system.cpu.utilization"
 
 
@@ -74,7 +74,7 @@ def run(folder: Path, cost: float, *, falls_silent_s: float | None = None, secon
     """A run of 700 s with five pairs of windows."""
     time = VirtualTime()
     router = Router(time, cost)
-    phases = PhaseTimeline([PhasePlan("soak", float(seconds))], time.now_ns())
+    phases = PhaseTimeline([PhasePlan(name="soak", seconds=float(seconds))], time.now_ns())
 
     async def connect(_: AsyncExitStack) -> Poller:
         return router

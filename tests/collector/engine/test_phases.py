@@ -26,7 +26,9 @@ def begin(phasing: PhaseTimeline, at_s: float) -> PhaseChange:
 
 def test_the_soak_begins_when_the_generator_does() -> None:
     """A counter that stands still is no load; the first that grows ends the baseline at that reading."""
-    phasing = PhaseTimeline([PhasePlan("baseline", 600, until="load"), PhasePlan("soak", 3600)], START)
+    phasing = PhaseTimeline(
+        [PhasePlan(name="baseline", seconds=600, until="load"), PhasePlan(name="soak", seconds=3600)], START
+    )
     assert begin(phasing, 0).stretch.name == "baseline"
     for second, sent in ((1, 500), (2, 500), (3, 500)):
         phasing.saw("generator", 1, [Sample("load.tx.packets", "", sent, START + second * S)])
@@ -43,7 +45,9 @@ def test_the_soak_begins_when_the_generator_does() -> None:
 
 def test_a_generator_that_never_sends_does_not_hold_the_run() -> None:
     """The phase ends at its longest time, and the event says that nothing came."""
-    phasing = PhaseTimeline([PhasePlan("baseline", 60, until="load"), PhasePlan("soak", 60)], START)
+    phasing = PhaseTimeline(
+        [PhasePlan(name="baseline", seconds=60, until="load"), PhasePlan(name="soak", seconds=60)], START
+    )
     begin(phasing, 0)
     phasing.saw("generator", 1, [Sample("load.sending", "", 0, START + S)])
     assert phasing.next_change(START + 59 * S) is None
@@ -55,7 +59,9 @@ def test_a_generator_that_never_sends_does_not_hold_the_run() -> None:
 
 def test_an_event_ends_a_phase_only_while_it_lasts() -> None:
     """An event of another kind, or from before the phase, ends nothing; one in the future does not end it now."""
-    phasing = PhaseTimeline([PhasePlan("soak", 600, until="event failover"), PhasePlan("recovery", 60)], START)
+    phasing = PhaseTimeline(
+        [PhasePlan(name="soak", seconds=600, until="event failover"), PhasePlan(name="recovery", seconds=60)], START
+    )
     begin(phasing, 0)
     for kind, begin_s in (("upgrade", 5), ("failover", -5), ("failover", 700)):
         phasing.heard(Event(kind, "", "", START + begin_s * S, None))
@@ -67,7 +73,7 @@ def test_an_event_ends_a_phase_only_while_it_lasts() -> None:
 
 def test_the_last_phase_may_end_early_too() -> None:
     """Then the run ends, once, when it is noticed: what was polled until then is of the run."""
-    phasing = PhaseTimeline([PhasePlan("soak", 86400, until="event stop")], START)
+    phasing = PhaseTimeline([PhasePlan(name="soak", seconds=86400, until="event stop")], START)
     begin(phasing, 0)
     phasing.heard(Event("stop", "", "", START + 100 * S, None))
     for second in (101, 102):
@@ -79,7 +85,9 @@ def test_the_last_phase_may_end_early_too() -> None:
 def test_a_ramp_ends_when_the_levels_have_settled(rise_per_s: float, *, settles: bool) -> None:
     """CPU that goes on rising by 3 points a minute has not settled; one that only scatters has."""
     rng = np.random.default_rng(4)
-    phasing = PhaseTimeline([PhasePlan("ramp", 600, until="settled"), PhasePlan("soak", 60)], START)
+    phasing = PhaseTimeline(
+        [PhasePlan(name="ramp", seconds=600, until="settled"), PhasePlan(name="soak", seconds=60)], START
+    )
     begin(phasing, 0)
     ended_s = None
     for second in range(300):
@@ -96,7 +104,11 @@ def test_a_ramp_ends_when_the_levels_have_settled(rise_per_s: float, *, settles:
 
 def test_a_resumed_run_goes_on_in_its_phase() -> None:
     """The times of phases that had begun come from the record: a cut that an earlier life saw stays."""
-    plan = [PhasePlan("baseline", 600, until="load"), PhasePlan("soak", 3600), PhasePlan("recovery", 60)]
+    plan = [
+        PhasePlan(name="baseline", seconds=600, until="load"),
+        PhasePlan(name="soak", seconds=3600),
+        PhasePlan(name="recovery", seconds=60),
+    ]
     phasing = PhaseTimeline(plan, START, [START, START + 40 * S])
     assert phasing.now is not None
     assert (phasing.now.name, phasing.end_ns) == ("soak", START + 3700 * S)
@@ -106,14 +118,19 @@ def test_a_resumed_run_goes_on_in_its_phase() -> None:
 def test_the_load_of_a_phase_holds_until_another_names_one() -> None:
     """Before the first phase with a level no level is set; a plan that names none means the full load all along."""
     phasing = PhaseTimeline(
-        [PhasePlan("baseline", 10), PhasePlan("soak", 10, load=0.8), PhasePlan("recovery", 10)], START
+        [
+            PhasePlan(name="baseline", seconds=10),
+            PhasePlan(name="soak", seconds=10, load=0.8),
+            PhasePlan(name="recovery", seconds=10),
+        ],
+        START,
     )
     seen = [phasing.load]
     for at_s in (0, 10, 20):
         begin(phasing, at_s)
         seen.append(phasing.load)
     assert seen == [None, None, 0.8, 0.8]
-    plain = PhaseTimeline([PhasePlan("soak", 10)], START)
+    plain = PhaseTimeline([PhasePlan(name="soak", seconds=10)], START)
     assert plain.load is None
     begin(plain, 0)
     assert plain.load == 1.0
@@ -130,7 +147,7 @@ def plan(phases: str, drive: str = "") -> str:
 @pytest.mark.parametrize(
     ("phases", "problem"),
     [
-        ("[{soak: {for: 1h, lod: 80%}}]", "unknown key 'lod' of the phase soak; did you mean 'load'?"),
+        ("[{soak: {for: 1h, lod: 80%}}]", "unknown key 'lod'; did you mean 'load'?"),
         ("[{soak: {load: 80%}}]", "the phase 'soak' has no duration: write soak: {for: 30m}"),
         (
             "[{soak: {for: 1h, load: -1}}]",
@@ -159,7 +176,7 @@ def test_a_stretched_plan_keeps_its_conditions() -> None:
     text = plan("[{baseline: {for: 10m, until: load}}, {soak: {for: 1h, until: event stop}}]")
     stretched = plan_from_text(text, "p.yaml").lasting("30m")
     assert stretched.phases == (
-        PhasePlan("baseline", 600.0, until="load"),
-        PhasePlan("soak", 1200.0, until="event stop"),
+        PhasePlan(name="baseline", seconds=600.0, until="load"),
+        PhasePlan(name="soak", seconds=1200.0, until="event stop"),
     )
     assert plan_from_text(stretched.text, "again.yaml").phases == stretched.phases

@@ -213,7 +213,7 @@ def test_over_http(
 ) -> None:
     """SOAKWATCH_RUN may be a URL; the token comes from a file."""
     pytester.makepyfile(FAILOVER)
-    with serve_run(WebPlan("127.0.0.1:0"), run, time.time_ns) as served:
+    with serve_run(WebPlan(listen="127.0.0.1:0"), run, time.time_ns) as served:
         monkeypatch.setenv("SOAKWATCH_RUN", served.url)
         result = session(f"--soak-token=file:{run / 'web.token'}", "-rA")
     result.assert_outcomes(passed=1)

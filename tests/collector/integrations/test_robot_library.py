@@ -163,7 +163,7 @@ Moon
 
 def test_refusals_are_one_sentence(robot: Robot, run: Path, tmp_path: Path) -> None:
     """Over HTTP as in the folder: each keyword fails with the server's sentence."""
-    with serve_run(WebPlan("127.0.0.1:0"), run, time.time_ns) as served:
+    with serve_run(WebPlan(listen="127.0.0.1:0"), run, time.time_ns) as served:
         done = robot(REFUSED % (served.url, f"file:{run / 'web.token'}"))
     assert done.returncode == 5, done.stdout + done.stderr
     messages = {name: message for name, (_, message) in outcomes(tmp_path).items()}

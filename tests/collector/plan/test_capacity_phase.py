@@ -35,15 +35,26 @@ def test_every_key_is_read() -> None:
     )
     search, soak, spike = plan_from_text(plan_of(phases), "p.yaml").phases
     assert (search.seconds, search.until, search.load) == (1200.0, "found", None)
-    assert search.search == CapacityPlan((0.0, 0.005), 0.0, 0.02, 60.0, 5.0, 90.0, 0.05, 1.2, 3.0)
+    assert search.search == CapacityPlan(
+        loss=(0.0, 0.005),
+        exceed=0.0,
+        width=0.02,
+        trial_s=60.0,
+        first_trial_s=5.0,
+        sum_s=90.0,
+        lowest=0.05,
+        highest=1.2,
+        settle_s=3.0,
+        at_most_s=1200.0,
+    )
     assert (soak.load, spike.load) == (CapacityShare(0.85), CapacityShare(1.1, 0.005))
 
 
 def test_a_time_alone_searches_for_the_load_without_loss() -> None:
     """All keys but the longest time have defaults; short trials make the others short."""
     first, second = plan_from_text(plan_of("[{capacity: 20m}, {capacity: {at_most: 5m, trial: 1s}}]"), "p.yaml").phases
-    assert first.search == CapacityPlan()
-    assert second.search == CapacityPlan(trial_s=1.0, first_trial_s=1.0, sum_s=3.0)
+    assert first.search == CapacityPlan(at_most_s=1200.0)
+    assert second.search == CapacityPlan(trial_s=1.0, first_trial_s=1.0, sum_s=3.0, at_most_s=300.0)
 
 
 def test_another_length_keeps_the_search() -> None:
@@ -59,7 +70,7 @@ def test_another_length_keeps_the_search() -> None:
     ("phases", "message"),
     [
         ("[{capacity: {loss: 0}}]", "has no longest time: write capacity: {loss: [0, 0.5%], at_most: 20m}"),
-        ("[{capacity: {at_most: 20m, losses: 0}}]", "unknown key 'losses' of the phase capacity; did you mean 'loss'?"),
+        ("[{capacity: {at_most: 20m, losses: 0}}]", "unknown key 'losses'; did you mean 'loss'?"),
         ("[{capacity: {at_most: 20m, loss: 100%}}]", "loss: 1 is not a loss ratio"),
         ("[{capacity: {at_most: 20m, loss: [0, 0]}}]", "a loss ratio is listed twice"),
         ("[{capacity: {at_most: 20m, loss: []}}]", "0 loss ratios"),

@@ -80,7 +80,7 @@ def test_a_full_plan_gives_what_it_says() -> None:
     """Every key of the plan arrives in its own unit and type, with the watch of a target over the plan's."""
     plan = _plan(FULL)
     assert (plan.name, plan.duration_s) == ("fw-7.2-overnight", 86400.0)
-    assert plan.phases[1] == PhasePlan("soak", 79200.0)
+    assert plan.phases[1] == PhasePlan(name="soak", seconds=79200.0)
     assert plan.start == datetime(2026, 11, 27, 20, tzinfo=UTC)
     dut, tg = plan.targets
     assert (dut.role, tg.role) == ("dut", "generator")
@@ -108,7 +108,7 @@ def test_a_short_plan_is_a_good_plan(tmp_path: Path) -> None:
     file = tmp_path / "night run.yaml"
     file.write_text(HOUR + DUT + "rules:\nwatch:\nevents:\n", encoding="utf-8")
     plan = load_plan(file, TINY)
-    assert (plan.name, plan.duration_s, plan.phases) == ("night-run", 3600.0, (PhasePlan("soak", 3600.0),))
+    assert (plan.name, plan.duration_s, plan.phases) == ("night-run", 3600.0, (PhasePlan(name="soak", seconds=3600.0),))
     assert plan.targets[0].role == "dut"
     assert plan.targets[0].interfaces is None
     assert plan.targets[0].sources[0].config.interval == 1.0
@@ -181,10 +181,10 @@ def test_another_length_changes_the_last_soak() -> None:
         (
             DUT + "phases: [{sok: 30m}, soak, {soak: 5}, {soak: 1h, stress: 1h}]",
             [
-                "2:10: phases: unknown phase 'sok'; did you mean 'soak'?",
-                "2:22: phases: the phase 'soak' has no duration: write soak: 30m",
-                "2:28: phases: the duration 5 has no unit: write 5s, 5m or 5h",
-                "2:39: phases: a phase is one name with what belongs to it, such as {soak: 22h}; found 2 keys",
+                "2:10: unknown phase 'sok'; did you mean 'soak'?",
+                "2:22: the phase 'soak' has no duration: write soak: 30m",
+                "2:35: soak: the duration 5 has no unit: write 5s, 5m or 5h",
+                "2:39: a phase is one name with what belongs to it, such as {soak: 22h}; found 2 keys",
             ],
         ),
         (DUT + HOUR + "name: 7.10", ["3:7: name: expected text, found the number 7.1; put it in quotes"]),

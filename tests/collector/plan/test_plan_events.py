@@ -45,7 +45,7 @@ def test_scripts_and_hooks_arrive_as_they_are_written() -> None:
     assert failover.run == ("ssh", "dut", "request chassis routing-engine master switch")
     assert (failover.at_s, failover.every_s, failover.timeout_s, failover.phase) == (300.0, 600.0, 30.0, None)
     assert (flap.run, flap.phase, flap.at_s, flap.lasts_s) == (("./flap", "a b"), "stress", 60.0, 60.0)
-    assert (reload.at_s, reload.run, reload.timeout_s) == (0.0, (), 60.0)
+    assert (reload.at_s, reload.run, reload.timeout_s) == (0.0, None, 60.0)
     growth, logger, chat, headed, there = plan.hooks
     assert growth.limit == (2, 3600.0)
     assert growth.about("fail")
@@ -118,7 +118,7 @@ def test_the_schema_knows_the_new_sections() -> None:
     assert isinstance(keys, dict)
     assert isinstance(definitions, dict)
     assert {"hooks", "stop_on_fail", "events"} <= keys.keys()
-    assert {"HookPlan", "CapturePlan", "WebhookPlan", "EventShape"} <= definitions.keys()
+    assert {"HookPlan", "CapturePlan", "WebhookPlan", "EventPlan"} <= definitions.keys()
 
 
 def test_whatever_the_new_sections_contain_is_a_plan_or_a_sentence() -> None:

@@ -17,11 +17,11 @@ PHASES = f"phases: [{{baseline: 20m}}, {{soak: 2h}}]\n{SNMP}"
 def test_the_plan_says_how_long_how_often_and_when() -> None:
     """Five pairs at the start, a third of each window is not compared; another phase; the record reads it back."""
     plan = plan_from_text(HOUR + "observer: {probe: 60s}", "p.yaml")
-    assert plan.observer == ObserverPlan(60.0, 5, 20.0, "soak", ("r1",))
+    assert plan.observer == ObserverPlan(probe_s=60.0, pairs=5, settle_s=20.0, phase="soak", targets=("r1",))
     assert plan.observer.seconds == 660
     assert plan_from_text(plan_text(plan), "again") == plan
     later = plan_from_text(PHASES + "observer: {probe: 3m, pairs: 8, settle: 90s, phase: soak}", "p.yaml").observer
-    assert later == ObserverPlan(180.0, 8, 90.0, "soak", ("r1",))
+    assert later == ObserverPlan(probe_s=180.0, pairs=8, settle_s=90.0, phase="soak", targets=("r1",))
     assert plan_from_text(HOUR + "observer:\n", "p.yaml").observer is None
     data = {"duration": "1h", "targets": {"r1": {"sources": [{"snmp": {"host": "192.0.2.1"}}]}}}
     for observer in ({"probe": "60s"}, {"probe": "60s", "pairs": 3, "settle": "20s", "phase": "soak"}, None):

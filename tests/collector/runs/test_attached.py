@@ -146,7 +146,7 @@ def test_findings_cross_the_wire(recorded: Recorded, monkeypatch: pytest.MonkeyP
     interim = attach(folder).verdict()
     with Record.open(folder) as record:
         record.put_findings(interim.findings, live=True, judged_ns=time.time_ns())
-    with serve_run(WebPlan("127.0.0.1:0"), folder, time.time_ns) as served:
+    with serve_run(WebPlan(listen="127.0.0.1:0"), folder, time.time_ns) as served:
         monkeypatch.setenv("SOAKWATCH_TOKEN", (folder / "web.token").read_text().strip())
         live = attach(f"{served.url}/api/runs/judged").verdict()
         assert live.findings == interim.findings
@@ -208,7 +208,9 @@ def test_runs_that_are_not_there(tmp_path: Path, served: ServedRun, monkeypatch:
 def test_over_tls(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, events_of: Events) -> None:
     """With the certificate as authority it works; without it nothing is sent."""
     paper = write_certificate(tmp_path / "papers", "localhost")
-    with serve_run(WebPlan("127.0.0.1:0", None, str(paper.cert), str(paper.key)), run, time.time_ns) as served:
+    with serve_run(
+        WebPlan(listen="127.0.0.1:0", token=None, cert=str(paper.cert), key=str(paper.key)), run, time.time_ns
+    ) as served:
         monkeypatch.setenv("SOAKWATCH_TOKEN", (run / "web.token").read_text().strip())
         where = served.url.replace("127.0.0.1", "localhost")
         with pytest.raises(SoakwatchError, match="certificate that is not trusted"):
@@ -273,7 +275,7 @@ def test_answers_that_are_not_understood(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_an_end_that_cannot_be_recorded_hides_no_error(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The exception of the block stays, with a note; without one the sentence is raised."""
-    served = serve_run(WebPlan("127.0.0.1:0"), run, time.time_ns)
+    served = serve_run(WebPlan(listen="127.0.0.1:0"), run, time.time_ns)
     monkeypatch.setenv("SOAKWATCH_TOKEN", (run / "web.token").read_text().strip())
     attached = attach(served.url)
 

@@ -26,7 +26,7 @@ def soakwatch(tmp_path: Path) -> Command:
 def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedRun]:
     """A server of a run for questions that change nothing: it is there once."""
     folder = record_run(tmp_path_factory.mktemp("standing") / "run")
-    with serve_run(WebPlan("127.0.0.1:0"), folder, time.time_ns) as server:
+    with serve_run(WebPlan(listen="127.0.0.1:0"), folder, time.time_ns) as server:
         yield server
 
 

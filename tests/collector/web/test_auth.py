@@ -131,7 +131,7 @@ def test_the_cookie_is_for_no_script_and_no_other_site(browser: httpx.Client, se
 def test_over_tls_the_cookie_is_secure(run: Path, tmp_path: Path) -> None:
     """And the way in is the same."""
     papers = write_certificate(tmp_path / "papers", "localhost")
-    plan = WebPlan("127.0.0.1:0", None, str(papers.cert), str(papers.key))
+    plan = WebPlan(listen="127.0.0.1:0", token=None, cert=str(papers.cert), key=str(papers.key))
     with (
         serve_run(plan, run, time.time_ns) as served,
         httpx.Client(base_url=served.url, headers=HTML, trust_env=False, verify=False, timeout=240) as client,

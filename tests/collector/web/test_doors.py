@@ -44,7 +44,7 @@ def path_of(endpoint: Endpoint) -> str:
 
 def test_no_route_is_open_to_who_may_not(run: Path, tally: Tally) -> None:
     """Each route under each credential: nothing is answered below its level, and no GET changes anything."""
-    with serve_run(WebPlan("127.0.0.1:0"), run, time.time_ns) as served:
+    with serve_run(WebPlan(listen="127.0.0.1:0"), run, time.time_ns) as served:
         assert served.token_file is not None
         token = Token(served.token_file.read_text().strip())
         port, word, other = address(served)[1], derived(token, "view"), Token("b" * 43)
@@ -83,7 +83,7 @@ def test_no_route_is_open_to_who_may_not(run: Path, tally: Tally) -> None:
 def test_silent_and_slow_clients_do_not_lock_the_page(run: Path, tally: Tally) -> None:
     """A thousand silent sockets, then forty that drip and come back at once: each honest request is answered."""
     answered: Counter[int] = Counter()
-    with serve_run(WebPlan("127.0.0.1:0"), run, time.time_ns) as served, contextlib.ExitStack() as stack:
+    with serve_run(WebPlan(listen="127.0.0.1:0"), run, time.time_ns) as served, contextlib.ExitStack() as stack:
 
         def asks(times: int) -> None:
             for _ in range(times):
@@ -133,7 +133,7 @@ def test_heads_that_are_too_large_or_broken(run: Path, tally: Tally) -> None:
         lambda: b"GET /api/runs HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n",
         lambda: b"GET /api/runs HTTP/1.1\r\nHost: " + rng.randbytes(20).hex().encode() + b"\r\n\r\n",
     ]
-    with serve_run(WebPlan("127.0.0.1:0"), run, time.time_ns) as served:
+    with serve_run(WebPlan(listen="127.0.0.1:0"), run, time.time_ns) as served:
         for index in range(700):
             got = _answer(address(served), makes[index % len(makes)]())
             if got and not got.startswith(b"HTTP/1.1 4"):

@@ -78,7 +78,7 @@ def running(tmp_path: Path) -> Iterator[tuple[Record, Path, int]]:
 @pytest.fixture
 def live(running: tuple[Record, Path, int]) -> Iterator[ServedRun]:
     """Its server."""
-    with serve_run(WebPlan("127.0.0.1:0"), running[1], time.time_ns) as server:
+    with serve_run(WebPlan(listen="127.0.0.1:0"), running[1], time.time_ns) as server:
         yield server
 
 
@@ -313,7 +313,7 @@ def test_a_run_without_a_reading_has_a_page(tmp_path: Path) -> None:
     with Record.create(folder) as record:
         record.set_meta("run", "young")
         record.set_meta("start_ns", str(time.time_ns()))
-        with serve_run(WebPlan("127.0.0.1:0"), folder, time.time_ns) as served:
+        with serve_run(WebPlan(listen="127.0.0.1:0"), folder, time.time_ns) as served:
             headers = {"authorization": f"Bearer {token(served)}"}
             with httpx.Client(
                 base_url=served.url, headers=headers, trust_env=False, verify=False, timeout=240

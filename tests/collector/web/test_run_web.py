@@ -108,8 +108,8 @@ def test_a_server_that_cannot_be_is_a_warning(started: Started, until: Until, tm
         (None, None),
         (WebPlan(token="env:NOT_THERE"), "the environment variable NOT_THERE is not set"),
         (WebPlan(cert="none.pem", key="none.key"), "the certificate none.pem and the key none.key cannot be used"),
-        (WebPlan("0.0.0.0:0"), "reachable from other machines"),
-        (WebPlan("192.0.2.1:80", None, "none.pem", "none.key"), "cannot be used"),
+        (WebPlan(listen="0.0.0.0:0"), "reachable from other machines"),
+        (WebPlan(listen="192.0.2.1:80", token=None, cert="none.pem", key="none.key"), "cannot be used"),
     ],
 )
 def test_whatever_is_wrong_with_a_server_the_block_runs(run: Path, plan: WebPlan | None, sentence: str | None) -> None:

@@ -45,7 +45,7 @@ def visitor(tmp_path: Path) -> Iterator[httpx.Client]:
     (tmp_path / "runs").mkdir(exist_ok=True)
     headers = {"authorization": "Bearer a token for tests"}
     with (
-        serve(WebPlan("127.0.0.1:0"), Token("a token for tests"), RunFolder(tmp_path / "runs")) as served,
+        serve(WebPlan(listen="127.0.0.1:0"), Token("a token for tests"), RunFolder(tmp_path / "runs")) as served,
         httpx.Client(base_url=served.url, headers=headers, trust_env=False, verify=False, timeout=240) as client,
     ):
         yield client

@@ -34,7 +34,7 @@ TOKEN = Token("a token for tests")
 def server(tmp_path: Path) -> Iterator[str]:
     """Where all runs of the folder are served."""
     (tmp_path / "runs").mkdir(exist_ok=True)
-    with serve(WebPlan("127.0.0.1:0"), TOKEN, RunFolder(tmp_path / "runs")) as served:
+    with serve(WebPlan(listen="127.0.0.1:0"), TOKEN, RunFolder(tmp_path / "runs")) as served:
         yield served.url
 
 

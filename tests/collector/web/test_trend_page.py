@@ -43,7 +43,7 @@ def visitor(runs: Path) -> Iterator[httpx.Client]:
     """Someone with the token."""
     headers = {"authorization": "Bearer a token for tests"}
     with (
-        serve(WebPlan("127.0.0.1:0"), Token("a token for tests"), RunFolder(runs)) as served,
+        serve(WebPlan(listen="127.0.0.1:0"), Token("a token for tests"), RunFolder(runs)) as served,
         httpx.Client(base_url=served.url, headers=headers, trust_env=False, verify=False, timeout=240) as client,
     ):
         yield client

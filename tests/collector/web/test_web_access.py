@@ -31,10 +31,10 @@ TOKEN = "a-token-that-is-long-enough"
     ("plan", "where"),
     [
         (WebPlan(), ("127.0.0.1", 8720)),
-        (WebPlan("127.0.0.1:0"), ("127.0.0.1", 0)),
-        (WebPlan("localhost:80"), ("127.0.0.1", 80)),
-        (WebPlan("[::1]:9000"), ("::1", 9000)),
-        (WebPlan("0.0.0.0:8443", None, "c.pem", "k.pem"), ("0.0.0.0", 8443)),
+        (WebPlan(listen="127.0.0.1:0"), ("127.0.0.1", 0)),
+        (WebPlan(listen="localhost:80"), ("127.0.0.1", 80)),
+        (WebPlan(listen="[::1]:9000"), ("::1", 9000)),
+        (WebPlan(listen="0.0.0.0:8443", token=None, cert="c.pem", key="k.pem"), ("0.0.0.0", 8443)),
     ],
 )
 def test_addresses(plan: WebPlan, where: tuple[str, int]) -> None:
@@ -45,15 +45,15 @@ def test_addresses(plan: WebPlan, where: tuple[str, int]) -> None:
 @pytest.mark.parametrize(
     ("plan", "sentence"),
     [
-        (WebPlan("0.0.0.0:8720"), "reachable from other machines: give cert and key"),
-        (WebPlan("[::]:8720"), "reachable from other machines"),
-        (WebPlan("192.0.2.1:8720", "env:TOKEN"), "reachable from other machines"),
-        (WebPlan("0.0.0.0:8720", None, "c.pem"), "needs both cert and key"),
-        (WebPlan("8720"), "is not an address"),
-        (WebPlan("127.0.0.1:"), "is not an address"),
-        (WebPlan("127.0.0.1:99999"), "is not an address"),
-        (WebPlan("127.0.0.1:http"), "is not an address"),
-        (WebPlan("example.org:80"), "is not an IP address"),
+        (WebPlan(listen="0.0.0.0:8720"), "reachable from other machines: give cert and key"),
+        (WebPlan(listen="[::]:8720"), "reachable from other machines"),
+        (WebPlan(listen="192.0.2.1:8720", token="env:TOKEN"), "reachable from other machines"),
+        (WebPlan(listen="0.0.0.0:8720", token=None, cert="c.pem"), "needs both cert and key"),
+        (WebPlan(listen="8720"), "is not an address"),
+        (WebPlan(listen="127.0.0.1:"), "is not an address"),
+        (WebPlan(listen="127.0.0.1:99999"), "is not an address"),
+        (WebPlan(listen="127.0.0.1:http"), "is not an address"),
+        (WebPlan(listen="example.org:80"), "is not an IP address"),
     ],
 )
 def test_an_address_that_cannot_be_or_must_not_be(plan: WebPlan, sentence: str) -> None:
@@ -67,7 +67,7 @@ def test_a_taken_port_is_reported_unless_nobody_asked_for_it(run: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         with pytest.raises(SoakwatchError, match=f"cannot listen on 127.0.0.1:{port}: address already in use"):
-            serve_run(WebPlan(f"127.0.0.1:{port}"), run, time.time_ns)
+            serve_run(WebPlan(listen=f"127.0.0.1:{port}"), run, time.time_ns)
     assert not (run / TOKEN_FILE).exists()
     with serve_run(WebPlan(), run, time.time_ns) as first, serve_run(WebPlan(), run, time.time_ns) as second:
         assert first.url != second.url
@@ -108,7 +108,7 @@ def test_a_token_of_ones_own_is_long_enough(tmp_path: Path, monkeypatch: pytest.
 def test_a_token_of_ones_own(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It comes from the environment, and no file is made."""
     monkeypatch.setenv("WEB_TOKEN", TOKEN)
-    with serve_run(WebPlan("127.0.0.1:0", "env:WEB_TOKEN"), run, time.time_ns) as served:
+    with serve_run(WebPlan(listen="127.0.0.1:0", token="env:WEB_TOKEN"), run, time.time_ns) as served:
         good = httpx.get(
             f"{served.url}/api/runs",
             headers={"authorization": f"Bearer {TOKEN}"},
@@ -125,7 +125,7 @@ def test_tls(run: Path, tmp_path: Path) -> None:
     """With a certificate it is HTTPS, on any address; plain HTTP gets no answer."""
     certificate = write_certificate(tmp_path / "papers", "localhost")
     with serve_run(
-        WebPlan("0.0.0.0:0", None, str(certificate.cert), str(certificate.key)), run, time.time_ns
+        WebPlan(listen="0.0.0.0:0", token=None, cert=str(certificate.cert), key=str(certificate.key)), run, time.time_ns
     ) as served:
         port = int(served.url.rpartition(":")[2])
         assert served.url.startswith("https://")
@@ -144,7 +144,7 @@ def test_a_certificate_that_cannot_be_used(run: Path, tmp_path: Path) -> None:
     first, other = write_certificate(tmp_path / "one", "localhost"), write_certificate(tmp_path / "other", "localhost")
     for cert, key in ((first.cert, other.key), (tmp_path / "none", first.key), (first.key, first.cert)):
         with pytest.raises(PlanError, match="cannot be used: name PEM files that match"):
-            serve_run(WebPlan("127.0.0.1:0", None, str(cert), str(key)), run, time.time_ns)
+            serve_run(WebPlan(listen="127.0.0.1:0", token=None, cert=str(cert), key=str(key)), run, time.time_ns)
     assert not (run / TOKEN_FILE).exists()
 
 
@@ -152,7 +152,7 @@ def test_a_folder_that_cannot_be_written(run: Path) -> None:
     """Without a place for the token nothing is served."""
     (run / TOKEN_FILE).mkdir()
     with pytest.raises(SoakwatchError, match=r"web\.token cannot be written"):
-        serve_run(WebPlan("127.0.0.1:0"), run, time.time_ns)
+        serve_run(WebPlan(listen="127.0.0.1:0"), run, time.time_ns)
     assert not (run / "web.url").exists()
     assert [path.name for path in run.iterdir() if path.name.startswith(".web")] == []
 
@@ -231,7 +231,7 @@ def test_every_answer_has_the_guards(standing: ServedRun, asking: httpx.Client) 
 
 def test_a_name_that_was_allowed_is_answered(run: Path) -> None:
     """A proxy's name, also through a tunnel with another port; a name below it is another name."""
-    with serve_run(WebPlan("127.0.0.1:0", names=("Soak.Lab",)), run, time.time_ns) as served:
+    with serve_run(WebPlan(listen="127.0.0.1:0", names=("Soak.Lab",)), run, time.time_ns) as served:
         for host, status in {"soak.lab": 200, "SOAK.LAB:443": 200, "localhost:9": 200, "a.soak.lab": 421}.items():
             answer = httpx.get(
                 f"{served.url}/api/health", headers={"host": host}, trust_env=False, verify=False, timeout=240
@@ -263,7 +263,7 @@ def test_who_does_not_go_on_is_hung_up_on(
     monkeypatch.setattr(connections, "CHECK_EVERY_S", 0.3)
     monkeypatch.setattr(connections, "HEAD_S", 0.3)
     monkeypatch.setattr(app, "_BODY_S", 0.2)
-    with serve_run(WebPlan("127.0.0.1:0"), run, time.time_ns) as served:
+    with serve_run(WebPlan(listen="127.0.0.1:0"), run, time.time_ns) as served:
         assert served.token_file is not None
         host, port = served.url.removeprefix("http://").split(":")
         with socket.create_connection((host, int(port)), timeout=30) as peer:
@@ -284,7 +284,7 @@ def test_no_descriptor_is_left(run: Path, until: Callable[[Callable[[], bool], s
 
     before = opened()
     for _ in range(10):
-        with serve_run(WebPlan("127.0.0.1:0"), run, time.time_ns) as served:
+        with serve_run(WebPlan(listen="127.0.0.1:0"), run, time.time_ns) as served:
             httpx.get(f"{served.url}/api/health", trust_env=False, verify=False, timeout=240)
     until(lambda: opened() <= before, "closing")
 

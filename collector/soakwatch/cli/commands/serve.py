@@ -63,7 +63,13 @@ def command(
     if not folder.is_dir():
         raise SoakwatchError(f"{folder} is not a folder: name a folder of runs, or start a run first")
     try:
-        plan = WebPlan(listen or f"127.0.0.1:{PORT}", None if token is None else reference(token), cert, key, names)
+        plan = WebPlan(
+            listen=listen or f"127.0.0.1:{PORT}",
+            token=None if token is None else reference(token),
+            cert=cert,
+            key=key,
+            names=names,
+        )
     except ValueError:
         raise click.BadParameter(
             "a token must not be given in clear text: write env:NAME or file:PATH", param_hint="--token"

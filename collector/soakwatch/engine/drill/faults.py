@@ -126,7 +126,7 @@ def _killed(target: str, victim: VictimPlan, lasts_s: float) -> LiveFault:
         f'[ "${{pid:-0}}" -gt 1 ] || {{ echo no process {name} here; exit 9; }}'
     )
     # In a session of its own: it may never return, and what would have undone the fault may be ended then.
-    later = f"{{ setsid sh -c {quote(victim.start)} {_QUIET} & }}"
+    later = f"{{ setsid sh -c {quote(victim.start or '')} {_QUIET} & }}"
     man = _dead_man(lasts_s, later) if victim.start else "man=0"
     hit = _or_give_up("kill -9 $pid") if victim.start else "kill -9 $pid"
     how = (

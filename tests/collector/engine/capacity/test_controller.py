@@ -39,7 +39,7 @@ def search(goal: CapacityPlan, capacity: float, noise: float = 0.0, seed: int = 
 @pytest.mark.parametrize("capacity", [12_345.0, 123_456.0, 618_000.0, 999_000.0])
 def test_the_bounds_hold_the_capacity_between_them(capacity: float) -> None:
     """For loss 0 and 0.5 %, each within the width that was asked for."""
-    taken, trials = search(CapacityPlan((0.0, 0.005)), capacity)
+    taken, trials = search(CapacityPlan(loss=(0.0, 0.005), at_most_s=1200.0), capacity)
     for goal in taken.goals:
         assert goal.lower is not None
         top = capacity / FULL / (1 - goal.loss)
@@ -54,7 +54,7 @@ def test_the_bounds_hold_the_capacity_between_them(capacity: float) -> None:
 
 def test_the_same_trials_ask_for_the_same_next_one() -> None:
     """A search has no clock and no chance in it: it can be played again from its trials."""
-    goal = CapacityPlan((0.0, 0.01))
+    goal = CapacityPlan(loss=(0.0, 0.01), at_most_s=1200.0)
     _, trials = search(goal, 400_000.0, noise=0.01)
     for count in range(len(trials)):
         wanted = step(goal, trials[:count]).wanted
@@ -65,14 +65,14 @@ def test_the_same_trials_ask_for_the_same_next_one() -> None:
 def test_noise_is_met_by_trials_of_which_half_may_exceed() -> None:
     """Of 20 devices whose capacity scatters by 1 % all are found within 3 %."""
     for seed in range(20):
-        taken, _ = search(CapacityPlan(), 400_000.0, noise=0.01, seed=seed)
+        taken, _ = search(CapacityPlan(at_most_s=1200.0), 400_000.0, noise=0.01, seed=seed)
         assert taken.goals[0].rate == pytest.approx(400_000, rel=0.03)
 
 
 def test_too_low_and_too_high_have_one_bound() -> None:
     """A device that loses at the lowest load has no lower bound, one that never loses no upper one."""
-    low, _ = search(CapacityPlan(lowest=0.1), 50_000.0)
-    high, _ = search(CapacityPlan(highest=0.5), 900_000.0)
+    low, _ = search(CapacityPlan(lowest=0.1, at_most_s=1200.0), 50_000.0)
+    high, _ = search(CapacityPlan(highest=0.5, at_most_s=1200.0), 900_000.0)
     assert low.goals[0].lower is None
     assert low.goals[0].upper == pytest.approx(0.1)
     assert high.goals[0].upper is None
