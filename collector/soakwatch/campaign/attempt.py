@@ -25,7 +25,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 
 from soakwatch.campaign.locks import held, locked, testbed_lock
-from soakwatch.campaign.model import Command
+from soakwatch.campaign.shape import Command
 from soakwatch.campaign.words import environment_of, filled
 from soakwatch.core.errors import EXIT_BROKEN, EXIT_FAIL, EXIT_INCONCLUSIVE, EXIT_PASS, RecordError, SoakwatchError
 from soakwatch.core.private_files import make_private_folder, mode_in, open_private, write_private
@@ -97,7 +97,7 @@ def perform(job: RunJob, place: Path) -> RunResult:
     if not job.detached:
         return carry_out(job, place, still_wanted)
     make_private_folder(place)
-    _write(place / JOB_FILE, json.dumps(asdict(job)))
+    _write(place / JOB_FILE, json.dumps(asdict(job), default=Command.model_dump))
     with open_private(place / "attempt.log", append=True) as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "soakwatch.campaign.attempt", str(place)],
@@ -380,7 +380,7 @@ def job_in(place: Path) -> RunJob:
     data = json.loads((place / JOB_FILE).read_text(encoding="utf-8"))
     for name in ("before", "after"):
         if data[name] is not None:
-            data[name] = Command(tuple(data[name]["words"]), data[name]["timeout_s"])
+            data[name] = Command(**data[name])
     return RunJob(**data)
 
 

@@ -32,10 +32,11 @@ from soakwatch.campaign.attempt import (
     worked_on,
 )
 from soakwatch.campaign.ledger import Ledger
-from soakwatch.campaign.model import Campaign, CampaignError, CampaignState, Cell, CellRun, Command
+from soakwatch.campaign.model import CampaignError, CampaignState, Cell, CellRun
 from soakwatch.campaign.naming import folder_names, run_folder
 from soakwatch.campaign.order import block
 from soakwatch.campaign.repeat import enough, precision
+from soakwatch.campaign.shape import Campaign, Command
 from soakwatch.campaign.state import (
     ENDED,
     LOST,

@@ -10,7 +10,8 @@ from pathlib import Path
 from soakwatch.campaign import ledger as kinds
 from soakwatch.campaign.ledger import LEDGER, Ledger, open_ledger, read_ledger
 from soakwatch.campaign.load import CAMPAIGN_COPY, PLAN_COPY, REFERENCE_COPY, load_campaign
-from soakwatch.campaign.model import Campaign, CampaignError
+from soakwatch.campaign.model import CampaignError
+from soakwatch.campaign.shape import Campaign
 from soakwatch.core.private_files import make_private_folder, share, write_private
 
 CAMPAIGNS, RUNS = Path("campaigns"), "runs"

@@ -9,16 +9,15 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from soakwatch.campaign.ledger import LEDGER, read_ledger
-from soakwatch.campaign.matrix import TESTBED, AxisDraft, CellDraft, Matrix, patch_of, read_matrix, written
-from soakwatch.campaign.model import Campaign, Cell, Command, Outline, Repeat, Testbed
-from soakwatch.campaign.shape import MAX_RUNS, CampaignShape, CommandShape, RepeatShape
+from soakwatch.campaign.matrix import TESTBED, AxisDraft, CellDraft, Matrix, read_matrix, written
+from soakwatch.campaign.model import Cell, Testbed
+from soakwatch.campaign.shape import MAX_RUNS, Campaign, CampaignKeys, Outline
 from soakwatch.campaign.tables.parse import tables_and_problems
 from soakwatch.campaign.words import RUN_FACTS, placeholders
 from soakwatch.core.errors import PlanError, SoakwatchError
@@ -42,30 +41,27 @@ def load_campaign(path: Path) -> Campaign:
 
     Raises PlanError: its ``problems`` are all sentences, each with file, line and column.
     """
-    read = _read(path)
-    outline, document, shape, matrix = read.outline, read.document, read.shape, read.matrix
-    base = _base(document, shape, path)
+    outline, document, matrix = _read(path)
+    base = _base(document, outline)
     _check_values(document, base, matrix)
-    cells, labels = outline.cells, outline.labels
-    plans = _plans(document, base, matrix.cells, cells, outline.testbeds, read.changes, outline.pinned)
+    plans = _plans(document, base, matrix.cells, outline)
     texts = {key: plan.text for key, plan in plans.items()}
     meaning = {
         "plans": {f"{cell}\0{testbed}": text for (cell, testbed), text in texts.items()},
-        "labels": labels,
-        "cell labels": {cell.id: dict(draft.labels) for cell, draft in zip(cells, matrix.cells, strict=True)},
-        "seed": shape.seed,
-        "before": shape.before.run if shape.before else (),
-        "after": shape.after.run if shape.after else (),
+        "labels": outline.labels,
+        "cell labels": {cell.id: dict(draft.labels) for cell, draft in zip(outline.cells, matrix.cells, strict=True)},
+        "seed": outline.seed,
+        "before": outline.before.words if outline.before else (),
+        "after": outline.after.words if outline.after else (),
     }
-    said = {item.name: getattr(outline, item.name) for item in fields(Outline) if item.name != "seconds"}
-    return Campaign(
-        **said,
-        plans=texts,
-        seconds={cell: plan.duration_s for (cell, _), plan in plans.items()},
-        digest=hashlib.sha256(json.dumps(meaning, sort_keys=True).encode()).hexdigest(),
-        base_text=read_text(_plan_file(shape.plan, path)) if isinstance(shape.plan, str) else "",
-        reference=_reference(next(iter(plans.values())), path),
-    )
+    more = {
+        "plans": texts,
+        "seconds": {cell: plan.duration_s for (cell, _), plan in plans.items()},
+        "digest": hashlib.sha256(json.dumps(meaning, sort_keys=True).encode()).hexdigest(),
+        "base_text": read_text(_plan_file(outline.plan, path)) if isinstance(outline.plan, str) else "",
+        "reference": _reference(next(iter(plans.values())), path),
+    }
+    return Campaign.model_construct(**{**dict(outline), **more})
 
 
 def load_outline(path: Path) -> Outline:
@@ -73,21 +69,11 @@ def load_outline(path: Path) -> Outline:
 
     Raises PlanError as ``load_campaign``, but for what is wrong with the plan.
     """
-    return _read(path).outline
+    return _read(path)[0]
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """A campaign's file as it was read and checked by itself."""
-
-    outline: Outline
-    document: Document
-    shape: CampaignShape
-    matrix: Matrix
-    changes: Mapping[str, tuple[Change, ...]]
-
-
-def _read(path: Path) -> _Read:
+def _read(path: Path) -> tuple[Outline, Document, Matrix]:
+    """A campaign's file, checked by itself."""
     document = parse(read_text(path), str(path))
     if not isinstance(document.data, dict):
         message = "a campaign is keys and values: plan, matrix, repeat; see docs/campaigns.md"
@@ -96,60 +82,38 @@ def _read(path: Path) -> _Read:
     if "name" not in data:
         data = {"name": _default_name(path), **data}
     try:
-        shape = CampaignShape.model_validate_json(json.dumps(data))
+        keys = CampaignKeys.model_validate_json(json.dumps(data), by_name=False)
     except ValidationError as error:
-        raise plan_error(document.origin, problems_of(document, (), CampaignShape, error)) from None
-    problems = _label_problems(document, shape)
-    commands = [command for command in (shape.before, shape.after) if command]
-    used = {TESTBED, *(name for command in commands for name in placeholders(command.run))}
-    matrix = read_matrix(document, shape.matrix, shape.exclude, shape.include, used)
+        raise plan_error(document.origin, problems_of(document, (), CampaignKeys, error)) from None
+    problems = _label_problems(document, keys)
+    commands = [command for command in (keys.before, keys.after) if command]
+    used = {TESTBED, *(name for command in commands for name in placeholders(command.words))}
+    matrix = read_matrix(document, keys.matrix, keys.exclude, keys.include, used)
     problems += matrix.problems
-    problems += _command_problems(document, shape, matrix)
-    if isinstance(shape.repeat, RepeatShape):
+    problems += _command_problems(document, keys, matrix)
+    if keys.repeat.until is not None:
         try:
-            parse_figure(shape.repeat.until.of)
+            parse_figure(keys.repeat.of)
         except SoakwatchError as error:
             problems.append(document.problem(("repeat", "until", "of"), f"of: {error}"))
-    testbeds, changes = _testbeds(document, shape, problems)
-    pinned_names = _pinned(document, matrix, shape, problems)
-    problems += tables_and_problems(document, [axis.axis() for axis in matrix.axes])[1]
+    problems += _testbed_problems(document, keys, matrix)
+    axes = tuple(axis.axis() for axis in matrix.axes)
+    problems += tables_and_problems(document, axes)[1]
     if problems:
         raise plan_error(document.origin, problems)
     cells = tuple(Cell(dict(draft.values), _patch(draft)) for draft in matrix.cells)
-    repeat = shape.repeat
-    times = (
-        Repeat(repeat.at_least, repeat.at_most, repeat.until.half_width, repeat.until.of)
-        if isinstance(repeat, RepeatShape)
-        else Repeat(repeat, repeat)
-    )
-    if len(cells) * times.at_most > MAX_RUNS:
-        message = f"{len(cells)} cells, {times.at_most} times each, are more than {MAX_RUNS} runs: repeat less"
+    if len(cells) * keys.repeat.at_most > MAX_RUNS:
+        message = f"{len(cells)} cells, {keys.repeat.at_most} times each, are more than {MAX_RUNS} runs: repeat less"
         raise plan_error(document.origin, [document.problem(("repeat",), message)])
-    outline = Outline(
-        name=shape.name,
-        file=path,
-        axes=tuple(axis.axis() for axis in matrix.axes),
-        cells=cells,
-        repeat=times,
-        labels={name: written(document, ("labels", name), text) for name, text in shape.labels.items()},
-        cell_labels={cell.id: draft.labels for cell, draft in zip(cells, matrix.cells, strict=True) if draft.labels},
-        seed=shape.seed,
-        rest_s=shape.rest,
-        before=_command(shape.before),
-        after=_command(shape.after),
-        before_all=_command(shape.before_all),
-        after_all=_command(shape.after_all),
-        testbeds=testbeds,
-        pinned={cell.id: cell.values[TESTBED] for cell in cells if TESTBED in cell.values} if pinned_names else {},
-        retry_inconclusive=shape.retry.inconclusive,
-        interrupted=shape.interrupted,
-        web=shape.web,
-        figures=document.data.get("figures"),
-        tables=document.data.get("tables"),
-        claims=document.data.get("claims"),
-        limits=document.data.get("limits"),
-    )
-    return _Read(outline, document, shape, matrix, changes)
+    more = {
+        "file": path,
+        "axes": axes,
+        "cells": cells,
+        "labels": {name: written(document, ("labels", name), text) for name, text in keys.labels.items()},
+        "cell_labels": {cell.id: draft.labels for cell, draft in zip(cells, matrix.cells, strict=True) if draft.labels},
+        "pinned": {cell.id: cell.values[TESTBED] for cell in cells if TESTBED in cell.values},
+    }
+    return Outline.model_construct(**{**dict(keys), **more}), document, matrix
 
 
 def _default_name(path: Path) -> str:
@@ -159,18 +123,14 @@ def _default_name(path: Path) -> str:
     return _NOT_IN_NAME.sub("-", path.stem).strip("-._")[:60].strip("-._") or "campaign"
 
 
-def _command(shape: CommandShape | None) -> Command | None:
-    return None if shape is None else Command(shape.run, shape.timeout)
-
-
 def _patch(draft: CellDraft) -> dict[str, Plain]:
     return {change.path: change.value for change in draft.changes}
 
 
-def _label_problems(document: Document, shape: CampaignShape) -> list[Problem]:
+def _label_problems(document: Document, keys: CampaignKeys) -> list[Problem]:
     problems = []
-    for name, text in shape.labels.items():
-        if name in RUN_FACTS or name in shape.matrix:
+    for name, text in keys.labels.items():
+        if name in RUN_FACTS or name in keys.matrix:
             message = f"labels: {name!r} is the campaign's own: leave it out"
             problems.append(document.problem(("labels", name), message, key=True))
             continue
@@ -181,51 +141,37 @@ def _label_problems(document: Document, shape: CampaignShape) -> list[Problem]:
     return problems
 
 
-def _command_problems(document: Document, shape: CampaignShape, matrix: Matrix) -> list[Problem]:
+def _command_problems(document: Document, keys: CampaignKeys, matrix: Matrix) -> list[Problem]:
     """Names in braces that are nothing."""
     labels = {name for cell in matrix.cells for name in cell.labels}
-    of_runs = {*RUN_FACTS, *shape.labels, *labels, *(axis.name for axis in matrix.axes)}
-    of_all = {"campaign", *shape.labels}
+    of_runs = {*RUN_FACTS, *keys.labels, *labels, *(axis.name for axis in matrix.axes)}
+    of_all = {"campaign", *keys.labels}
     problems = []
     for key, command, known in (
-        ("before", shape.before, of_runs),
-        ("after", shape.after, of_runs),
-        ("before_all", shape.before_all, of_all),
-        ("after_all", shape.after_all, of_all),
+        ("before", keys.before, of_runs),
+        ("after", keys.after, of_runs),
+        ("before_all", keys.before_all, of_all),
+        ("after_all", keys.after_all, of_all),
     ):
-        for name in placeholders(command.run if command else ()):
+        for name in placeholders(command.words if command else ()):
             if name not in known:
                 message = f"{key}: {{{name}}} is no axis and no label{hint(name, known)}; {{{{ and }}}} are braces"
                 problems.append(document.problem((key,), message))
     return problems
 
 
-def _testbeds(
-    document: Document, shape: CampaignShape, problems: list[Problem]
-) -> tuple[tuple[Testbed, ...], dict[str, tuple[Change, ...]]]:
-    changes: dict[str, tuple[Change, ...]] = {}
-    for name, bed in shape.testbeds.items():
-        given: Plain = None if bed is None else dict(bed.set)
-        changes[name] = tuple(patch_of(document, given, ("testbeds", name, "set"), f"testbed {name}", problems))
-    if shape.testbed is not None:
-        if shape.testbed not in shape.testbeds:
-            known = hint(shape.testbed, shape.testbeds)
-            problems.append(document.problem(("testbed",), f"testbed: there is no testbed {shape.testbed!r}{known}"))
-        changes = {name: change for name, change in changes.items() if name == shape.testbed}
-    beds = tuple(Testbed(name, {change.path: change.value for change in listed}) for name, listed in changes.items())
-    return beds or (Testbed(""),), changes
-
-
-def _pinned(document: Document, matrix: Matrix, shape: CampaignShape, problems: list[Problem]) -> bool:
-    axis = next((axis for axis in matrix.axes if axis.name == TESTBED), None)
-    if axis is None:
-        return False
-    usable = [shape.testbed] if shape.testbed in shape.testbeds else list(shape.testbeds)
-    for value in axis.values:
+def _testbed_problems(document: Document, keys: CampaignKeys, matrix: Matrix) -> list[Problem]:
+    """Names of testbeds that are none."""
+    problems = []
+    if keys.testbed is not None and keys.testbed not in keys.beds:
+        known = hint(keys.testbed, keys.beds)
+        problems.append(document.problem(("testbed",), f"testbed: there is no testbed {keys.testbed!r}{known}"))
+    usable = [keys.testbed] if keys.testbed in keys.beds else list(keys.beds)
+    for value in (value for axis in matrix.axes if axis.name == TESTBED for value in axis.values):
         if value.name not in usable:
             known = hint(value.name, usable) if usable else "; list it under testbeds"
             problems.append(document.problem(value.place, f"testbed: there is no testbed {value.name!r}{known}"))
-    return True
+    return problems
 
 
 def _plan_file(given: str, campaign: Path) -> Path:
@@ -234,10 +180,10 @@ def _plan_file(given: str, campaign: Path) -> Path:
     return campaign.parent / given
 
 
-def _base(document: Document, shape: CampaignShape, path: Path) -> Document:
+def _base(document: Document, outline: Outline) -> Document:
     """The base plan with places: of its own file, or of the campaign's."""
-    if isinstance(shape.plan, str):
-        file = _plan_file(shape.plan, path)
+    if isinstance(outline.plan, str):
+        file = _plan_file(outline.plan, outline.file)
         try:
             base = parse(read_text(file), str(file))
         except PlanError as error:
@@ -257,7 +203,7 @@ def _base(document: Document, shape: CampaignShape, path: Path) -> Document:
         message = "start: a run of a campaign starts when its turn comes: remove start from the plan"
         raise plan_error(base.origin, [base.problem(("start",), message, key=True)])
     if "name" not in base.data:
-        name = Path(shape.plan).stem if isinstance(shape.plan, str) else shape.name
+        name = Path(outline.plan).stem if isinstance(outline.plan, str) else outline.name
         return Document(base.origin, {"name": name, **base.data}, base.values, base.keys, base.changed)
     return base
 
@@ -317,10 +263,7 @@ def _plans(
     document: Document,
     base: Document,
     drafts: Sequence[CellDraft],
-    cells: Sequence[Cell],
-    testbeds: Sequence[Testbed],
-    changes: Mapping[str, tuple[Change, ...]],
-    pinned: Mapping[str, str],
+    outline: Outline,
 ) -> dict[tuple[str, str], Plan]:
     """The plan of every cell on every testbed that may run it. Raises PlanError with what is wrong with any."""
     plans: dict[tuple[str, str], Plan] = {}
@@ -330,11 +273,11 @@ def _plans(
         own: tuple[str, ...] = ()
     except PlanError as error:
         own = error.problems
-    for draft, cell in zip(drafts, cells, strict=True):
-        for bed in testbeds:
-            if pinned.get(cell.id, bed.name) != bed.name:
+    for draft, cell in zip(drafts, outline.cells, strict=True):
+        for bed in outline.testbeds:
+            if outline.pinned.get(cell.id, bed.name) != bed.name:
                 continue
-            steps = (*draft.changes, *changes.get(bed.name, ()))
+            steps = (*draft.changes, *_changes(bed))
             try:
                 plans[cell.id, bed.name] = plan_of(patched(base, steps, document))
             except PlanError as error:
@@ -347,6 +290,12 @@ def _plans(
         more = [f"{document.origin}: {len(lines) - _MAX_SHOWN} more"] if len(lines) > _MAX_SHOWN else []
         raise PlanError(*lines[:_MAX_SHOWN], *more)
     return plans
+
+
+def _changes(bed: Testbed) -> Iterator[Change]:
+    """What is different on a testbed."""
+    for path, value in bed.patch.items():
+        yield Change(path, value, ("testbeds", bed.name, "set", path), f"testbed {bed.name}")
 
 
 def _placed(document: Document, base: Document, steps: Sequence[Change], sentence: str) -> str:

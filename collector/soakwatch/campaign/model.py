@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pydantic import JsonValue
+
 from soakwatch.core.errors import SoakwatchError
-from soakwatch.core.yaml import Plain
 
 
 class CampaignError(SoakwatchError):
@@ -19,7 +20,7 @@ class AxisValue:
     """A value of an axis: its name in tables, and what it changes in the plan, by path (``targets.gen.role``)."""
 
     name: str
-    patch: Mapping[str, Plain] = field(default_factory=dict)
+    patch: Mapping[str, JsonValue] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class Cell:
     of its runs. ``patch`` is everything that it changes in the plan."""
 
     values: Mapping[str, str]
-    patch: Mapping[str, Plain] = field(default_factory=dict)
+    patch: Mapping[str, JsonValue] = field(default_factory=dict)
 
     @property
     def id(self) -> str:
@@ -85,77 +86,8 @@ class CampaignState:
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
-    """A command and how long it may take. Words may hold ``{kind}``, the value of an axis or label."""
-
-    words: tuple[str, ...]
-    timeout_s: float
-
-
-@dataclass(frozen=True, slots=True)
 class Testbed:
     """A place where one run at a time can be made; ``patch`` is what is different there in the plan."""
 
     name: str
-    patch: Mapping[str, Plain] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Repeat:
-    """How often each cell is run: ``at_least`` times, and, with ``half_width``, until the 95 % interval of the median
-    of the figure ``of`` reaches no further than that share of it to either side, ``at_most`` times."""
-
-    at_least: int
-    at_most: int
-    half_width: float | None = None
-    of: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outline:
-    """What a campaign's file says by itself: enough to know how a campaign stands, not to run it.
-
-    ``seconds`` is how long a run of a cell is planned to last, where that is known. ``testbeds`` are in the order of
-    the file; of one without a name the name is "". ``pinned`` cells run on one testbed only. ``labels`` go to every
-    run, ``cell_labels`` to those of one cell. ``figures``, ``tables``, ``claims`` and ``limits`` are as the file has
-    them. ``file`` is the file that was read.
-    """
-
-    name: str
-    file: Path
-    axes: tuple[Axis, ...]
-    cells: tuple[Cell, ...]
-    repeat: Repeat
-    seconds: Mapping[str, float] = field(default_factory=dict)
-    labels: Mapping[str, str] = field(default_factory=dict)
-    cell_labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    seed: int = 1
-    rest_s: float = 0.0
-    before: Command | None = None
-    after: Command | None = None
-    before_all: Command | None = None
-    after_all: Command | None = None
-    testbeds: tuple[Testbed, ...] = (Testbed(""),)
-    pinned: Mapping[str, str] = field(default_factory=dict)
-    retry_inconclusive: int = 0
-    interrupted: str = "repeat"
-    web: bool = False
-    figures: Plain = None
-    tables: Plain = None
-    claims: Plain = None
-    limits: Plain = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Campaign(Outline):
-    """A campaign that can be run: every cell's plan was checked.
-
-    ``plans`` are the plans of the cells as YAML, by cell and testbed. ``digest`` is of all that makes runs comparable:
-    two campaigns of one digest are one campaign. ``base_text`` is the file of the base plan, "" where it is inline;
-    ``reference`` the calibration of its plan.
-    """
-
-    plans: Mapping[tuple[str, str], str]
-    digest: str
-    base_text: str
-    reference: Path | None = None
+    patch: Mapping[str, JsonValue] = field(default_factory=dict)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import heapq
 
-from soakwatch.campaign.model import Campaign, CampaignError, Cell, Outline
+from soakwatch.campaign.model import CampaignError, Cell
 from soakwatch.campaign.order import block
+from soakwatch.campaign.shape import Campaign, Outline
 from soakwatch.core.suggest import hint
 from soakwatch.core.yaml import Plain
 

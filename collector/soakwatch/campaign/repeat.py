@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from soakwatch.campaign.model import Repeat
+from soakwatch.campaign.shape import Repeat
 from soakwatch.core.errors import SoakwatchError
 from soakwatch.record import RecordView
 from soakwatch.runs.figures import figure_of, parse_figure

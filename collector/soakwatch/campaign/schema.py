@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from soakwatch.campaign.shape import CampaignShape
+from soakwatch.campaign.shape import CampaignKeys
 from soakwatch.core.yaml import Plain
-from soakwatch.plan.schema import DIALECT, plan_schema, tidy
+from soakwatch.plan.schema import DIALECT, cut_to_its_head, plan_schema, tidy
 
 _OPTIONAL = ("labels", "exclude", "include", "before", "after", "testbeds", "retry", "figures")
 
@@ -14,7 +14,7 @@ def campaign_schema() -> dict[str, Plain]:
 
     It knows less than ``soakwatch campaign plan``: paths into the plan, and values that patch nothing.
     """
-    schema: dict[str, Plain] = CampaignShape.model_json_schema()
+    schema: dict[str, Plain] = CampaignKeys.model_json_schema()
     definitions = _dict(schema.setdefault("$defs", {}))
     plan = plan_schema()
     for name, definition in _dict(plan.pop("$defs", {})).items():
@@ -26,13 +26,11 @@ def campaign_schema() -> dict[str, Plain]:
         "anyOf": [{"type": "string", "minLength": 1}, {"$ref": "#/$defs/plan"}],
         "description": "file of the base plan, relative to this file, or the plan itself",
     }
-    command = _dict(definitions["CommandShape"])
+    command = _dict(definitions["Command"])
     words = _dict(_dict(command["properties"])["run"])
-    definitions["CommandShape"] = {"anyOf": [{key: words[key] for key in ("anyOf",)}, command]}
-    repeat = _dict(keys["repeat"])
-    for kind in repeat.get("anyOf") or []:  # type: ignore[union-attr]
-        if _dict(kind).get("type") == "integer":
-            _dict(kind).update({"minimum": 1, "maximum": 1000})
+    definitions["Command"] = {"anyOf": [{key: words[key] for key in ("anyOf",)}, command]}
+    for definition in definitions.values():
+        cut_to_its_head(_dict(definition))
     for key in _OPTIONAL:
         keys[key] = {"anyOf": [keys[key], {"type": "null"}]}
     schema["required"] = ["plan", "matrix"]

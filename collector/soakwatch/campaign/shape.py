@@ -1,4 +1,4 @@
-"""The shape of a campaign's file: keys, types and bounds, from which its JSON Schema is made.
+"""A campaign: the keys of its file, of which the JSON Schema is made, and what is read from them.
 
 The matrix is only shaped here (names and what belongs to them): ``matrix.py`` reads axes and values.
 """
@@ -6,10 +6,12 @@ The matrix is only shaped here (names and what belongs to them): ``matrix.py`` r
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, JsonValue, WithJsonSchema, model_validator
 
+from soakwatch.campaign.model import Axis, Cell, Testbed
 from soakwatch.core.units import seconds, share
 from soakwatch.core.validation import shown
 from soakwatch.core.yaml import Plain, value_name
@@ -85,14 +87,17 @@ def _command(value: object) -> object:
     return value if isinstance(value, Mapping) else {"run": value}
 
 
-class CommandShape(Shape):
-    """A command without a shell, with a limit of time."""
+class Command(Shape):
+    """A command without a shell, with a limit of time.
 
-    run: Annotated[Words, Field(description="its words")]
-    timeout: Annotated[Duration, Field(description="how long it may take")] = COMMAND_TIMEOUT_S
+    Its words may hold ``{kind}``, the value of an axis or label.
+    """
+
+    words: Annotated[Words, Field(alias="run", description="its words")]
+    timeout_s: Annotated[Duration, Field(alias="timeout", description="how long it may take")] = COMMAND_TIMEOUT_S
 
 
-class UntilShape(Shape):
+class Until(Shape):
     """When a cell was repeated often enough."""
 
     half_width: Annotated[
@@ -104,10 +109,13 @@ class UntilShape(Shape):
     of: Annotated[Text, Field(description="figure, such as load.rx.packet.rate")]
 
 
-class RepeatShape(Shape):
-    """Repetitions until the median is known well enough."""
+class Repeat(Shape):
+    """Repetitions until the median is known well enough.
 
-    until: UntilShape
+    With ``until`` None it is ``at_least`` times, which are also ``at_most``.
+    """
+
+    until: Until | None
     at_least: Annotated[int, Field(ge=2, le=MAX_REPEAT, description="repetitions before it is asked")] = (
         ENOUGH_FOR_AN_INTERVAL
     )
@@ -116,22 +124,36 @@ class RepeatShape(Shape):
     )
 
     @model_validator(mode="after")
-    def _ordered(self) -> RepeatShape:
+    def _ordered(self) -> Repeat:
         if self.at_most < self.at_least:
             raise ValueError(f"at_most: {self.at_most} is less than at_least: {self.at_least}: raise at_most")
         return self
 
+    @property
+    def half_width(self) -> float | None:
+        """How narrow the interval of the median must be, as a share of it to either side."""
+        return None if self.until is None else self.until.half_width
+
+    @property
+    def of(self) -> str:
+        """The figure whose median it is."""
+        return "" if self.until is None else self.until.of
+
+
+def _times(number: int) -> Repeat:
+    return Repeat.model_construct(until=None, at_least=number, at_most=number)
+
 
 def _repeat(value: object) -> object:
     if isinstance(value, Mapping):
-        return value
+        return {key: inner for key, inner in value.items() if key != "until" or inner is not None}
     if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_REPEAT:
-        return value
+        return _times(value)
     until = "{until: {half_width: 2%, of: FIGURE}, at_most: 12}"
     raise ValueError(f"expected 1 to {MAX_REPEAT}, or {until}; found {shown(value)}")
 
 
-class TestbedShape(Shape):
+class TestbedKeys(Shape):
     """What is different on one testbed."""
 
     set: Annotated[
@@ -139,7 +161,7 @@ class TestbedShape(Shape):
     ]
 
 
-class RetryShape(Shape):
+class Retry(Shape):
     """Which runs are made again."""
 
     inconclusive: Annotated[
@@ -148,11 +170,11 @@ class RetryShape(Shape):
     ] = 0
 
 
-CommandItem = Annotated[CommandShape, BeforeValidator(_command)]
+CommandItem = Annotated[Command, BeforeValidator(_command)]
 LabelText = Annotated[str, BeforeValidator(_text), WithJsonSchema(_SCALAR_SCHEMA)]
 
 
-class CampaignShape(Shape):
+class CampaignKeys(Shape):
     """The keys of a campaign."""
 
     name: Annotated[Name, Field(description="name of the campaign; default: the file's name")]
@@ -174,25 +196,31 @@ class CampaignShape(Shape):
         Field(default_factory=list, description="cells that are added, or changed where all named values are theirs"),
     ]
     repeat: Annotated[
-        int | RepeatShape, BeforeValidator(_repeat), Field(description="runs of each cell, or until when")
-    ] = 1
+        Repeat,
+        BeforeValidator(_repeat, json_schema_input_type=Annotated[int, Field(ge=1, le=MAX_REPEAT)] | Repeat),
+        Field(description="runs of each cell, or until when", json_schema_extra={"default": 1}),
+    ] = _times(1)
     seed: Annotated[int, Field(ge=0, le=2**63 - 1, description="shuffles the order within each block")] = 1
-    rest: Annotated[
+    rest_s: Annotated[
         float,
         BeforeValidator(_rest),
         WithJsonSchema(DURATION_SCHEMA),
-        Field(description="pause of a testbed between two runs"),
+        Field(alias="rest", description="pause of a testbed between two runs"),
     ] = 0.0
     before: Annotated[CommandItem | None, Field(description="command before each run")] = None
     after: Annotated[CommandItem | None, Field(description="command after each run")] = None
     before_all: Annotated[CommandItem | None, Field(description="command before the first run")] = None
     after_all: Annotated[CommandItem | None, Field(description="command after the last run")] = None
-    testbeds: Annotated[
-        dict[Name, TestbedShape | None],
-        Field(default_factory=dict, description="places of which each holds one run at a time; default: this machine"),
+    beds: Annotated[
+        dict[Name, TestbedKeys | None],
+        Field(
+            alias="testbeds",
+            default_factory=dict,
+            description="places of which each holds one run at a time; default: this machine",
+        ),
     ]
     testbed: Annotated[Text | None, Field(description="the only one of the testbeds that is used")] = None
-    retry: Annotated[RetryShape, Field(description="which runs are made again")] = RetryShape()
+    retry: Annotated[Retry, Field(description="which runs are made again")] = Retry()
     interrupted: Annotated[
         Literal["repeat", "resume"], Field(description="what becomes of a run whose monitor was killed")
     ] = "repeat"
@@ -202,3 +230,43 @@ class CampaignShape(Shape):
     claims: Annotated[JsonValue, Field(description="what somebody says of the figures, to be proven or refuted")] = None
     limits: Annotated[JsonValue, Field(description="limits of figures")] = None
     compare: Annotated[JsonValue, Field(description="values of an axis against one of them")] = None
+
+    @property
+    def testbeds(self) -> tuple[Testbed, ...]:
+        """The testbeds that are used, in the order of the file; of one without a name the name is ""."""
+        used = [(name, bed) for name, bed in self.beds.items() if self.testbed in {None, name}]
+        return tuple(Testbed(name, {} if bed is None else bed.set) for name, bed in used) or (Testbed(""),)
+
+    @property
+    def retry_inconclusive(self) -> int:
+        """How often a run is made again that was inconclusive for the monitor's or the generator's fault."""
+        return self.retry.inconclusive
+
+
+class Outline(CampaignKeys):
+    """What a campaign's file says by itself: enough to know how a campaign stands, not to run it.
+
+    ``labels`` go to every run, ``cell_labels`` to those of one cell; ``pinned`` cells run on one testbed only.
+    ``seconds`` is how long a run of a cell is planned to last, where that is known. ``file`` is the file that was read.
+    """
+
+    file: Path
+    axes: tuple[Axis, ...]
+    cells: tuple[Cell, ...]
+    cell_labels: Mapping[str, Mapping[str, str]]
+    pinned: Mapping[str, str]
+    seconds: Mapping[str, float] = {}
+
+
+class Campaign(Outline):
+    """A campaign that can be run: every cell's plan was checked.
+
+    ``plans`` are the plans of the cells as YAML, by cell and testbed. ``digest`` is of all that makes runs comparable:
+    two campaigns of one digest are one campaign. ``base_text`` is the file of the base plan, "" where it is inline;
+    ``reference`` the calibration of its plan.
+    """
+
+    plans: Mapping[tuple[str, str], str]
+    digest: str
+    base_text: str
+    reference: Path | None = None

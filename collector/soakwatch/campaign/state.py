@@ -11,8 +11,9 @@ from soakwatch.campaign.attempt import DONE, judged, read_result, worked_on
 from soakwatch.campaign.ledger import LEDGER, Entry, read_ledger
 from soakwatch.campaign.load import CAMPAIGN_COPY, load_campaign, load_outline
 from soakwatch.campaign.locks import held
-from soakwatch.campaign.model import CampaignState, CellRun, Outline
+from soakwatch.campaign.model import CampaignState, CellRun
 from soakwatch.campaign.order import block
+from soakwatch.campaign.shape import Outline
 from soakwatch.core.errors import EXIT_BROKEN
 
 WAITING, RUNNING, ENDED, LOST = "waiting", "running", "ended", "lost"
@@ -57,7 +58,7 @@ def read_all(folder: Path) -> tuple[Outline, CampaignState, History]:
     campaign = load_outline(folder / CAMPAIGN_COPY)
     planned = entries[0].numbers("seconds") if entries else {}
     if planned.keys() >= {cell.id for cell in campaign.cells}:
-        campaign = replace(campaign, seconds=planned)
+        campaign = campaign.model_copy(update={"seconds": planned})
     else:
         campaign = load_campaign(folder / CAMPAIGN_COPY)
     history = _with_workers(folder, entries, history_of(campaign, folder, entries))

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from soakwatch.campaign.ledger import read_ledger
 from soakwatch.campaign.load import CAMPAIGN_COPY, load_outline
-from soakwatch.campaign.model import CampaignState, Outline
+from soakwatch.campaign.model import CampaignState
+from soakwatch.campaign.shape import Outline
 from soakwatch.campaign.state import outline_state
 
 _MOST = 16

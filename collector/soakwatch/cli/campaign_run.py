@@ -13,9 +13,10 @@ from rich.text import Text
 
 from soakwatch.campaign.driver import Driver, Listener, Stopping
 from soakwatch.campaign.ledger import TERMINAL_LOST, Ledger
-from soakwatch.campaign.model import Campaign, CampaignState
+from soakwatch.campaign.model import CampaignState
 from soakwatch.campaign.planned import counted
 from soakwatch.campaign.progress import Progress, progress_of
+from soakwatch.campaign.shape import Campaign
 from soakwatch.campaign.state import WAITING, History
 from soakwatch.cli.display.live_region import Frame, drawable, framed
 from soakwatch.cli.outlet import Terminal

@@ -61,7 +61,7 @@ def plan_schema(registry: Registry = INSTALLED) -> dict[str, Plain]:
     keys["tenants"] = dict(TENANTS_SCHEMA)
     # A key with nothing behind it is a key that is not there.
     for definition in definitions.values():
-        _cut_to_its_head(_dict(definition))
+        cut_to_its_head(_dict(definition))
     phases = _dict(_list(_dict(keys["phases"])["anyOf"])[0])
     phases["items"] = _PHASE
     for key in ("watch", "rules", "events", "hooks", "stop_on_fail", "sinks", "notify", "labels", "tenants"):
@@ -198,7 +198,7 @@ def tidy(value: Plain) -> None:
         tidy(item)
 
 
-def _cut_to_its_head(definition: dict[str, Plain]) -> None:
+def cut_to_its_head(definition: dict[str, Plain]) -> None:
     """Of a class's docstring, the part that is for everybody."""
     text = definition.get("description")
     if isinstance(text, str):

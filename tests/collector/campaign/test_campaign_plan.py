@@ -180,7 +180,7 @@ WRONG = {
     ),
     "value that the plan refuses": (
         BASE + "matrix:\n  n: {set: phases.soak, values: [1s, 1 parsec]}\n",
-        "campaign.yaml:4:38: plan.yaml:2:29: phases: 'parsec' in '1 parsec' is not a unit of time",
+        "campaign.yaml:4:38: soak: 'parsec' in '1 parsec' is not a unit of time",
     ),
     "key that the plan does not know": (
         BASE + "matrix:\n  n:\n    - {name: x, set: {targets.dut.shaerd: true}}\n",

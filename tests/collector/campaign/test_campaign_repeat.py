@@ -13,8 +13,9 @@ from tests.collector.campaign.conftest import PLAN, Entries, Write
 from tests.collector.conftest import Until
 from tests.commands import Command, Started
 
-from soakwatch.campaign.model import Repeat
 from soakwatch.campaign.repeat import precision
+from soakwatch.campaign.shape import Repeat
+from soakwatch.campaign.shape import Until as Known
 from soakwatch.core.errors import RecordError
 from soakwatch.record import RecordView
 from soakwatch_testing.records import small_record
@@ -76,7 +77,10 @@ def test_a_cell_is_repeated_until_its_median_is_known_or_at_most(
 def test_a_run_that_cannot_tell_the_figure_is_named_and_not_counted(tmp_path: Path) -> None:
     """Two runs, one without a record and one without such a figure: the median is not known, and both are named."""
     small_record(tmp_path / "kept", 5).close()
-    known = precision(Repeat(2, 7, 0.02, "load.request.rate"), [tmp_path / "gone", tmp_path / "kept"])
+    known = precision(
+        Repeat(until=Known(half_width=0.02, of="load.request.rate"), at_least=2, at_most=7),
+        [tmp_path / "gone", tmp_path / "kept"],
+    )
     assert known.half_width is None
     assert [sentence.split(":")[0] for sentence in known.without] == ["gone", "kept"]
     assert known.without[1] == "kept: the run has no load.request.rate"
