@@ -11,9 +11,9 @@ from pathlib import Path
 from soakwatch.core.formatting import natural
 from soakwatch.record import RecordView, SeriesKey
 from soakwatch.report.bokeh_embed import Pieces
-from soakwatch.runs.compare.asked import Asked
 from soakwatch.runs.compare.comparison import Compared, compared
 from soakwatch.runs.compare.figures import Side
+from soakwatch.runs.compare.targets import Asked
 from soakwatch.runs.figures import STANDARD
 from soakwatch.web.overlay import Overlaid, Overlay, overlays
 from soakwatch.web.summaries import Stamp, stamp_of

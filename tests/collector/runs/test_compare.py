@@ -15,10 +15,9 @@ from tests.commands import Command
 
 from soakwatch.core.errors import SoakwatchError
 from soakwatch.record import RecordView
+from soakwatch.runs.compare.comparison import differences, matrix, setup_of
 from soakwatch.runs.compare.figures import FigureRow, Side, figures
-from soakwatch.runs.compare.outcomes import matrix
 from soakwatch.runs.compare.phases import parts_of, slots_of
-from soakwatch.runs.compare.set_up import differences, setup_of
 from soakwatch.runs.compare.targets import target_map
 from soakwatch_model.fact import Growth
 from soakwatch_model.finding import Outcome

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from soakwatch.campaign.ledger import LEDGER
 from soakwatch.campaign.model import CampaignState, CellRun
-from soakwatch.campaign.tables.cells import Readings
-from soakwatch.campaign.tables.reading import figures_in
+from soakwatch.campaign.tables.cells import Readings, figures_in
 from soakwatch.campaign.tables.result import CampaignResult, result_of, spec_of
 from soakwatch.campaign.tables.spec import Measured
 from soakwatch.runs.catalog import RECORD

@@ -1,4 +1,4 @@
-"""What the runs of a cell say together: their verdicts, and of each figure the median with its interval."""
+"""What the runs of a campaign say, cell by cell: their verdicts, and of each figure the median with its interval."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from pathlib import Path
 
 from soakwatch.campaign.model import CampaignState, Cell, CellRun
 from soakwatch.campaign.tables.spec import Measured
-from soakwatch.runs.figures import FigureValue
+from soakwatch.core.errors import RecordError
+from soakwatch.record import RecordView
+from soakwatch.runs.figures import STANDARD, FigureSpec, FigureValue, figure_of, standard_figures
 from soakwatch.runs.frame import Level, Row, grouped, level
 from soakwatch_model.finding import Outcome
 from soakwatch_rules.wording.words import counted
 
 NOT_RUN, EXCLUDED, RUNNING, NO_READING = "not run", "excluded", "running", "no reading"
 ENDED, LOST, WAITING = "ended", "lost", "waiting"
+_MOST_STANDARD = 6
 _WORST_FIRST = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.PASS)
 
 Readings = Mapping[Path, Mapping[str, FigureValue]]
@@ -76,6 +79,45 @@ def last_attempts(runs: Iterable[CellRun]) -> dict[str, tuple[CellRun, ...]]:
         cell: tuple({run.repetition: run for run in sorted(own, key=lambda r: (r.repetition, r.attempt))}.values())
         for cell, own in grouped(runs, lambda run: run.cell.id).items()
     }
+
+
+def ended_runs(state: CampaignState) -> tuple[CellRun, ...]:
+    """The runs that tables are made of: the last attempt of each repetition, if it has ended."""
+    runs = (run for runs in last_attempts(state.runs).values() for run in runs)
+    return tuple(run for run in runs if run.state == ENDED and run.folder is not None)
+
+
+def read_figures(runs: Iterable[CellRun], measured: Sequence[Measured]) -> Mapping[Path, Mapping[str, FigureValue]]:
+    """The figures of runs, by folder and name. A record that cannot be read gives its figures the reason."""
+    return {run.folder: figures_in(run.folder, measured) for run in runs if run.folder is not None}
+
+
+def figures_in(folder: Path, measured: Sequence[Measured]) -> Mapping[str, FigureValue]:
+    """The figures of one run by name; of a record that was changed since it was sealed, only that."""
+    if not measured:
+        return {}
+    try:
+        with RecordView.open(folder) as view:
+            if words := view.check().words:
+                return {figure.name: FigureValue(None, "", reason=f"the record was {words}") for figure in measured}
+            return {figure.name: figure_of(view, figure.spec) for figure in measured}
+    except (RecordError, OSError) as error:
+        reason = f"the record cannot be read: {error}".replace(f"{folder}/", "")
+        return {figure.name: FigureValue(None, "", reason=reason) for figure in measured}
+
+
+def usual_figures(runs: Sequence[CellRun], most: int = _MOST_STANDARD) -> tuple[FigureSpec, ...]:
+    """The standard figures that one run of any cell has, most important first."""
+    first = {run.cell.id: run.folder for run in reversed(runs) if run.folder is not None}
+    found: dict[str, FigureSpec] = {}
+    for folder in first.values():
+        try:
+            with RecordView.open(folder) as view:
+                found.update((spec.text, spec) for spec in standard_figures(view))
+        except (RecordError, OSError):
+            continue
+    order = {spec.text: place for place, spec in enumerate(STANDARD)}
+    return tuple(sorted(found.values(), key=lambda spec: order.get(spec.text, len(order)))[:most])
 
 
 def cells_of(state: CampaignState, measured: Sequence[Measured], readings: Readings) -> tuple[CellData, ...]:

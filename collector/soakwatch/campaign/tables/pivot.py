@@ -1,15 +1,20 @@
-"""Tables over the axes of a campaign: rows, columns, and a view for each combination of the other axes."""
+"""Tables over the axes of a campaign: rows, columns, and a view for each combination of the other axes; the best and
+the worst of the cells of a table, where their intervals tell them apart."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeVar
 
 from soakwatch.campaign.model import Axis, Cell
 from soakwatch.campaign.tables.cells import EXCLUDED, NO_READING, CellData, CellFigure, CellVerdict
-from soakwatch.campaign.tables.marks import Mark, apart, marks
 from soakwatch.campaign.tables.spec import FIGURES, VERDICT, TableSpec, takes
 
+Mark = Literal["best", "worst", "tied best", "tied worst", ""]
+K = TypeVar("K", bound=Hashable)
+TRIFLING = 0.01
+"""What two single runs may differ by, as a share of their value, without one being called better."""
 Key = tuple[str, ...]
 """Values of some axes, in their order; the name of a figure where ``figures`` is among them."""
 
@@ -70,14 +75,6 @@ class View:
         return self.entries[row, column]
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    row: Key
-    column: Key
-    name: str
-    data: CellData | None = field(default=None)
-
-
 def views_of(table: TableSpec, axes: Sequence[Axis], cells: Sequence[CellData]) -> tuple[View, ...]:
     """The views of a table: one for each figure, unless rows or columns are figures, and for each combination of the
     axes that stand in neither. Rows and columns without a cell are left out."""
@@ -103,32 +100,26 @@ def _view(
     names: Sequence[str],
     order: Mapping[str, Mapping[str, int]],
 ) -> View:
-    by_key: dict[tuple[Key, Key], _Place] = {}
-    rows: dict[Key, None] = {}
-    columns: dict[Key, None] = {}
-    for data in _sorted(cells, order):
+    placed: dict[tuple[Key, Key], CellData] = {}
+    for data in cells:
         for name in names:
-            row, column = _key(data.cell, table.rows, name), _key(data.cell, table.columns, name)
-            rows[row] = columns[column] = None
-            by_key[row, column] = _Place(row, column, name, data)
-    row_keys = _ordered(rows, table.rows, order, names)
-    column_keys = _ordered(columns, table.columns, order, names)
+            placed[_key(data.cell, table.rows, name), _key(data.cell, table.columns, name)] = data
+    rows = _ordered((row for row, _ in placed), table.rows, order, names)
+    columns = _ordered((column for _, column in placed), table.columns, order, names)
     entries = {}
-    for row in row_keys:
-        for column in column_keys:
+    for row in rows:
+        for column in columns:
             name = figure or _named(row, table.rows) or _named(column, table.columns)
-            place = by_key.get((row, column), _Place(row, column, name))
-            entries[row, column] = _entry(place)
-    marked = _marked(entries)
-    return View(table.title, figure, of, table.rows, table.columns, row_keys, column_keys, marked, table.shows)
+            entries[row, column] = _entry(name, placed.get((row, column)))
+    return View(table.title, figure, of, table.rows, table.columns, rows, columns, _marked(entries), table.shows)
 
 
-def _entry(place: _Place) -> Entry:
-    if place.data is None:
-        return Entry(place.name, None)
-    if place.name == VERDICT:
-        return Entry(place.name, place.data, verdict=place.data.verdict)
-    return Entry(place.name, place.data, place.data.figures.get(place.name))
+def _entry(name: str, data: CellData | None) -> Entry:
+    if data is None:
+        return Entry(name, None)
+    if name == VERDICT:
+        return Entry(name, data, verdict=data.verdict)
+    return Entry(name, data, data.figures.get(name))
 
 
 def _marked(entries: Mapping[tuple[Key, Key], Entry]) -> dict[tuple[Key, Key], Entry]:
@@ -164,11 +155,7 @@ def _named(key: Key, axes: Sequence[str]) -> str:
 
 
 def _combinations(cells: Sequence[CellData], axes: Sequence[str], order: Mapping[str, Mapping[str, int]]) -> list[Key]:
-    return list(_ordered(dict.fromkeys(_key(data.cell, axes) for data in cells), axes, order, ()))
-
-
-def _sorted(cells: Sequence[CellData], order: Mapping[str, Mapping[str, int]]) -> list[CellData]:
-    return sorted(cells, key=lambda data: [order[axis].get(value, 0) for axis, value in data.cell.values.items()])
+    return list(_ordered((_key(data.cell, axes) for data in cells), axes, order, ()))
 
 
 def _ordered(
@@ -180,4 +167,63 @@ def _ordered(
             places.append(names.index(value) if axis == FIGURES else order[axis].get(value, len(order[axis])))
         return places
 
-    return tuple(sorted(keys, key=rank))
+    return tuple(sorted(dict.fromkeys(keys), key=rank))
+
+
+def marks(cells: Mapping[K, CellFigure]) -> dict[K, Mark]:
+    """Which cells of one figure are the best and the worst, by the figure's direction.
+
+    A cell has the mark if its interval (with fewer than six runs: from the lowest to the highest run) overlaps that of
+    no cell behind it; of single runs, if it is more than 1 % of the value away from the next. Cells of exactly the same
+    median are tied and have it together. No mark with fewer than two different values, for a figure without a
+    direction, or where the generator's limit hides which device is better.
+
+    >>> marks({name: CellFigure("", "higher", value) for name, value in {"a": 3.0, "b": 5.0, "c": 5.0}.items()})
+    {'b': 'tied best', 'c': 'tied best', 'a': 'worst'}
+    """
+    known = {key: cell for key, cell in cells.items() if cell.median is not None and cell.better and cell.ranked}
+    if len({cell.median for cell in known.values()}) < 2:
+        return {}
+    made: dict[K, Mark] = {}
+    for word, sign in (("best", 1.0), ("worst", -1.0)):
+        top = _front(known, sign)
+        if word == "best" and any(known[key].note for key in top):
+            continue
+        for key in top:
+            made[key] = "tied best" if word == "best" else "tied worst"
+            if len(top) == 1:
+                made[key] = "best" if word == "best" else "worst"
+    return made
+
+
+def _front(cells: Mapping[K, CellFigure], sign: float) -> list[K]:
+    """The cells of the best (sign 1) or the worst median (-1), if no other's interval reaches theirs."""
+
+    def rank(cell: CellFigure) -> float:
+        assert cell.median is not None
+        return cell.median * sign * (1 if cell.better == "higher" else -1)
+
+    most = max(rank(cell) for cell in cells.values())
+    top = [key for key, cell in cells.items() if rank(cell) == most]
+    others = [cell for key, cell in cells.items() if key not in top]
+    return top if all(apart(cells[key], other) for key in top for other in others) else []
+
+
+def apart(one: CellFigure, other: CellFigure) -> bool:
+    """Whether the bounds of two cells do not overlap; of a single run also whether they are more than ``TRIFLING``
+    apart, as a share of the larger: nobody knows how far its runs lie apart."""
+    (low, high), (least, most) = bounds(one), bounds(other)
+    gap = max(least - high, low - most)
+    if min(one.n, other.n) > 1:
+        return gap > 0
+    return gap > TRIFLING * max(abs(low), abs(high), abs(least), abs(most))
+
+
+def bounds(cell: CellFigure) -> tuple[float, float]:
+    """Where the median lies: its interval, else the range of the runs, else the one number there is."""
+    assert cell.median is not None
+    if cell.low is not None and cell.high is not None:
+        return cell.low, cell.high
+    if cell.least is not None and cell.most is not None:
+        return cell.least, cell.most
+    return cell.median, cell.median

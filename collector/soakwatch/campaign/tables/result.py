@@ -7,14 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from soakwatch.campaign.model import CampaignState, CellRun
-from soakwatch.campaign.tables.asked import filled
-from soakwatch.campaign.tables.cells import CellData, Readings, cells_of
+from soakwatch.campaign.tables.cells import CellData, Readings, cells_of, ended_runs, read_figures, usual_figures
 from soakwatch.campaign.tables.comparisons import Earlier, against, comparisons
 from soakwatch.campaign.tables.derived import with_derived
 from soakwatch.campaign.tables.findings import CampaignFinding, findings_of
-from soakwatch.campaign.tables.parse import tables_of
+from soakwatch.campaign.tables.parse import filled, tables_of
 from soakwatch.campaign.tables.pivot import View, views_of
-from soakwatch.campaign.tables.reading import ended_runs, read_figures, usual_figures
 from soakwatch.campaign.tables.sheet import Sheet, sheets_of
 from soakwatch.campaign.tables.spec import FIGURES, VERDICT, Measured, TablesSpec
 from soakwatch.core.errors import EXIT_FAIL, EXIT_INCONCLUSIVE, EXIT_PASS

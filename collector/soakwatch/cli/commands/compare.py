@@ -45,9 +45,8 @@ def command(
     from soakwatch.cli.display.compare import show_comparison
     from soakwatch.record import RecordView
     from soakwatch.runs.catalog import find_run
-    from soakwatch.runs.compare.asked import Asked, match_of
-    from soakwatch.runs.compare.comparison import MAX_RUNS, compared
-    from soakwatch.runs.compare.data import compared_data
+    from soakwatch.runs.compare.comparison import MAX_RUNS, compared, compared_data
+    from soakwatch.runs.compare.targets import Asked, match_of
 
     targets: dict[str, dict[str, str]] = {}
     for text in matches:

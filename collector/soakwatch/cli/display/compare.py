@@ -7,9 +7,8 @@ import click
 from soakwatch.core.formatting import SYMBOLS, utc
 from soakwatch.core.tables import harmless, show_table
 from soakwatch.core.units import show_seconds
-from soakwatch.runs.compare.comparison import Compared
+from soakwatch.runs.compare.comparison import Cell, Compared
 from soakwatch.runs.compare.figures import Change
-from soakwatch.runs.compare.outcomes import Cell
 from soakwatch_rules.wording.words import counted
 
 _MAX_SETUP, _MAX_CELL = 20, 48

@@ -32,6 +32,7 @@ from soakwatch.runs.figures import (
     figure_text,
     fits,
 )
+from soakwatch.runs.frame import pivot
 from soakwatch_model.fact import Growth
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.window import Window
@@ -243,9 +244,8 @@ def _slopes(sides: Sequence[Side]) -> Iterable[FigureRow]:
                 target = side.targets.shown.get(finding.target, finding.target)
                 slopes[target, finding.metric, finding.object] = (grew.per_hour, f"{finding.unit}/h")
         by_run.append(slopes)
-    keys = sorted({key for each in by_run for key in each if sum(key in other for other in by_run) > 1})
-    for target, metric, name in keys[:_MOST_SLOPES]:
-        found = [each.get((target, metric, name)) for each in by_run]
+    shared = [(key, found) for key, found in sorted(pivot(by_run).items()) if sum(map(bool, found)) > 1]
+    for (target, metric, name), found in shared[:_MOST_SLOPES]:
         cells = tuple("–" if each is None else quantity(*each) for each in found)
         values = tuple(None if each is None else each[0] for each in found)
         unit = next(each[1] for each in found if each is not None)

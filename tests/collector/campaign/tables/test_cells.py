@@ -6,7 +6,7 @@ import pytest
 from tests.collector.campaign.tables.made import Values, result, state_of
 
 from soakwatch.campaign.tables.cells import CellFigure, cell_verdict, last_attempts
-from soakwatch.campaign.tables.marks import marks
+from soakwatch.campaign.tables.pivot import marks
 from soakwatch_model.finding import Outcome
 
 RATE = "figures: [{figure: load.rx.packet.rate, name: rate}]\ntables: [{rows: a, columns: b, figures: [verdict, rate]}]"
