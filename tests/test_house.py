@@ -425,21 +425,21 @@ def test_a_section_is_blocks_and_holds_no_html() -> None:
 
 
 def test_the_command_line_is_light(tmp_path: Path) -> None:
-    """Neither importing the command line nor its help loads numpy, scipy, bokeh or pydantic, or a protocol."""
-    heavy = {"numpy", "scipy", "bokeh", "pydantic", "yaml", *PROTOCOLS}
+    """Neither importing the command line nor its help loads numpy, scipy or pydantic, or a protocol."""
+    heavy = {"numpy", "scipy", "pydantic", "yaml", *PROTOCOLS}
     assert loaded("", heavy, tmp_path, "--help") == set()
 
 
 @pytest.mark.parametrize("word", ["pollers", "loads", "sinks", "profiles", "rules", "metrics"])
 def test_a_list_is_light(word: str, tmp_path: Path) -> None:
     """What is listed is not loaded: no library of a protocol, and no arithmetic."""
-    assert loaded("", {"numpy", "scipy", "bokeh", *PROTOCOLS}, tmp_path, word) == set()
+    assert loaded("", {"numpy", "scipy", *PROTOCOLS}, tmp_path, word) == set()
 
 
 def test_a_running_collector_is_light(tmp_path: Path) -> None:
     """What a run and its live judge import holds no scipy, no plots and no page: those wait for the end. Protocols
     wait for a source that speaks them."""
-    heavy = {"scipy", "bokeh", "jinja2", "tsdownsample", *PROTOCOLS}
+    heavy = {"scipy", "jinja2", "tsdownsample", *PROTOCOLS}
     code = (
         "import soakwatch.cli.commands.run, soakwatch.cli.foreground\n"
         "import soakwatch.engine.start, soakwatch.judge.record_verdict\n"
@@ -451,11 +451,11 @@ def test_a_running_collector_is_light(tmp_path: Path) -> None:
 
 
 def test_a_verdict_on_a_terminal_draws_nothing(tmp_path: Path) -> None:
-    """Bokeh takes as long as all the rest of it."""
+    """Nor does it load what a page is made with."""
     table = tmp_path / "night.csv"
     rows = (f"2026-11-14T20:{minute:02}:00Z,{minute % 3}\n" for minute in range(60))
     table.write_text("time,cpu\n" + "".join(rows), encoding="utf-8")
-    heavy = {"bokeh", *PROTOCOLS}
+    heavy = {"jinja2", *PROTOCOLS}
     assert heavy & loaded("", heavy, tmp_path, "judge", "night.csv") == set()
 
 

@@ -39,7 +39,7 @@ PAINT = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
 CURVES = "performance.getEntriesByName('first curves')[0].startTime"
 SIZE = """() => [document.documentElement.scrollHeight,
   performance.getEntriesByType("resource").reduce((sum, one) => sum + one.encodedBodySize, 0)]"""
-DRAWN = "() => typeof Bokeh !== 'undefined' && soakwatchProbe.models().length > 0"
+DRAWN = "() => soakwatchProbe.models().length > 0"
 ZOOM = """async ([begin, end]) => {
   performance.clearResourceTimings();
   const started = performance.now();

@@ -51,6 +51,7 @@ def look(browser: Browser, name: str, page: Path, rounds: int) -> None:
             tab = context.new_page()
             tab.goto(page.as_uri(), wait_until="commit")
             usable.append(float(tab.evaluate(USABLE)))
+            tab.wait_for_function(f"() => {PAINT.removesuffix('[0].startTime')}.length > 0")
             paints.append(float(tab.evaluate(PAINT)))
             tall = int(tab.evaluate("document.documentElement.scrollHeight"))
             elements = int(tab.evaluate("document.querySelectorAll('*').length"))

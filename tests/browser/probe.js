@@ -1,47 +1,46 @@
 "use strict";
 /* What the tests ask a page: what its plots hold and how they look. Put into every page before its own scripts. */
 globalThis.soakwatchProbe = (() => {
-  const plots = () => Bokeh.documents.flatMap((doc) => doc.all_roots ?? doc.roots()).filter((root) => root.renderers);
-  const element = (root) => Bokeh.index[root.id]?.el?.closest(".plot")?.id ?? "";
+  const plots = () => typeof soakwatchPlots === "undefined" ? [] : soakwatchPlots.figures();
   const list = (column) => Array.from(column ?? [], Number);
-  const colour = (value) => String(value?.value ?? value);
-  const held = (source) => source.data instanceof Map ? Object.fromEntries(source.data) : source.data;
 
-  function canvases(root) {
-    return [...root.querySelectorAll("*")].flatMap((one) => [
-      ...(one.tagName === "CANVAS" && one.width > 99 ? [one] : []), ...(one.shadowRoot ? canvases(one.shadowRoot) : []),
-    ]);
-  }
+  function canvases(root) { return [...root.querySelectorAll("canvas")].filter((one) => one.width > 99); }
 
+  /* What each line and each heat map holds; a line is seen if uPlot shows it. */
   function models() {
     const found = [];
-    for (const root of plots()) {
-      for (const model of root.references()) {
-        const source = model.type === "GlyphRenderer" ? model.data_source : null;
-        if (source === null || !/^(series|heat):/.test(source.name ?? "")) continue;
-        const columns = held(source);
+    for (const figure of plots()) {
+      for (const {points, index, line} of figure.lines) {
         found.push({
-          element: element(root), name: source.name, glyph: model.glyph.type, visible: model.visible,
-          factor: source.tags[0]?.factor ?? NaN, rate: source.tags[0]?.rate ?? false, unit: source.tags[0]?.unit ?? "",
-          time: list(columns.time), value: list(columns.value), rows: Array.from(columns.name ?? [], String),
-          image: Array.from(columns.image ?? [], list), begin: list(columns.x)[0] ?? 0, span: list(columns.dw)[0] ?? 0,
+          element: figure.element.id, name: points.name, glyph: line.steps ? "Step" : "Line",
+          visible: index.every((at) => figure.u.series[at].show), factor: points.factor, rate: points.rate, unit: points.unit,
+          time: list(points.time), value: list(points.value), rows: [], image: [], begin: 0, span: 0,
         });
       }
+      if (figure.cells === null) continue;
+      const {name, names, begin, end} = figure.plot.cells, {values, bins} = figure.cells;
+      found.push({
+        element: figure.element.id, name, glyph: "Image", visible: true, factor: NaN, rate: false, unit: "", time: [], value: [],
+        rows: names, image: names.map((_, row) => list(values.slice(row * bins, (row + 1) * bins))), begin, span: end - begin,
+      });
     }
     return found;
   }
 
+  /* How each plot looks: what uPlot's axis of time shows (of one out of sight: will show), and the colours of its pixels. */
   function figures() {
-    return plots().map((root) => ({
-      element: element(root), axis: root.x_range?.name ?? "",
-      load: root.extra_y_ranges?.load?.end ?? root.extra_y_ranges?.get?.("load")?.end ?? NaN,
-      start: root.x_range?.start ?? NaN, end: root.x_range?.end ?? NaN,
-      ground: colour(root.background_fill_color), border: colour(root.border_fill_color),
-      lines: root.renderers
-        .filter((one) => one.glyph.line_color !== undefined && /^series:/.test(one.data_source.name ?? ""))
-        .map((one) => colour(one.glyph.line_color)),
-      labels: colour(root.below.find((one) => one.major_label_text_color !== undefined)?.major_label_text_color),
-    }));
+    return plots().map((figure) => {
+      const {u, axis} = figure, shown = figure.due ? axis : {start: u.scales.x.min, end: u.scales.x.max};
+      const corner = u.ctx.getImageData(1, 1, 1, 1).data;
+      return {
+        element: figure.element.id, axis: axis.name, load: figure.load(), start: shown.start, end: shown.end,
+        ground: figure.due ? soakwatchTheme.tint("#ffffff") : `#${[...corner].slice(0, 3).map((one) => one.toString(16).padStart(2, "0")).join("")}`, border: soakwatchTheme.tint("#ffffff"),
+        lines: figure.lines.filter(({points}) => /^series:/.test(points.name)).map(({index}) => u.series[index[0]].stroke(u, index[0])),
+        labels: u.axes[0].stroke(u, 0), width: figure.element.clientWidth, card: figure.element.closest("figure")?.clientWidth ?? 0,
+        ticks: figure.ticks().length, names: figure.names, size: u.width,
+        legend: [...figure.element.querySelectorAll(".plot-legend button")].map((one) => one.textContent),
+      };
+    });
   }
 
   /* Each colour of a plot's pixels, the most frequent first. */
@@ -97,11 +96,7 @@ globalThis.soakwatchProbe = (() => {
   }
 
   /* The values of each line on a page that lays the lines of several runs over one another. */
-  function overlaid() {
-    return plots().flatMap((root) => root.renderers)
-      .filter((one) => one.glyph.type === "Line" && held(one.data_source).time !== undefined)
-      .map((one) => list(held(one.data_source).value));
-  }
+  function overlaid() { return plots().flatMap((figure) => figure.lines).map(({points}) => list(points.value)); }
 
   /* Elements that none of our pages makes, and attributes that run something. */
   function foreign() {

@@ -136,7 +136,7 @@ class Tab:
         """Draw every plot of the page, those too that nobody scrolled to."""
         self.page.evaluate("async () => { if (typeof soakwatchPlots !== 'undefined') await soakwatchPlots.drawAll(); }")
         self.page.wait_for_function(
-            "() => [...document.querySelectorAll('.plot')].every((one) => one.querySelector('.bk-Figure') !== null)"
+            "() => [...document.querySelectorAll('.plot')].every((one) => one.querySelector('.uplot') !== null)"
         )
 
     def lines(self) -> list[Line]:

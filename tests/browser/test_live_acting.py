@@ -194,7 +194,7 @@ def ends_without_a_reload(live: Tab, going: Going) -> None:
     frame.locator("a[href='#findings']").first.click()
     frame.locator("body").evaluate("body => body.querySelectorAll('details').forEach((part) => { part.open = true; })")
     frame.locator(".plot").first.scroll_into_view_if_needed()
-    frame.locator(".plot .bk-Figure").first.wait_for()
+    frame.locator(".plot .uplot").first.wait_for()
     assert live.page.locator("#stop-button").is_hidden()
     assert live.page.evaluate("() => window.sameDocument === true")
     with_verdict = json.loads((going.folder / "verdict.json").read_text())["verdict"]
@@ -229,7 +229,7 @@ def test_hostile_names_are_text(tabs: Opens, tmp_path: Path) -> None:
         ]
         going.judge(*bad)
         tab = opened(tabs(), going.link())
-        tab.page.wait_for_function("() => typeof Bokeh !== 'undefined' && soakwatchProbe.models().length > 3")
+        tab.page.wait_for_function("() => soakwatchProbe.models().length > 3")
         for fold in tab.page.locator("#findings details summary").all():
             fold.click()
         words = tab.page.locator("#findings").text_content() or ""

@@ -43,7 +43,7 @@ def once(browser: Browser, going: Going) -> Iterator[Tab]:
     with watched(browser) as opens:
         tab = opens()
         tab.page.goto(going.link(), wait_until="load")
-        tab.page.wait_for_function("() => typeof Bokeh !== 'undefined' && soakwatchProbe.models().length > 3")
+        tab.page.wait_for_function("() => soakwatchProbe.models().length > 3")
         tab.page.evaluate("() => { window.sameDocument = true; }")
         yield tab
 

@@ -213,7 +213,7 @@ def test_a_fleet_has_all_devices_on_the_first_screen(shown: Tab, tmp_path: Path)
         ["fw-12", "rebooted"],
         ["fw-07", "memory of routed has grown by 200 MiB/h"],
     ]
-    assert page.locator(".bk-Figure").count() == 0
+    assert page.locator(".uplot").count() == 0
     page.emulate_media(media="print")
     resized(page, SHEET)
     page.evaluate("() => dispatchEvent(new Event('beforeprint'))")
@@ -224,7 +224,7 @@ def test_a_fleet_has_all_devices_on_the_first_screen(shown: Tab, tmp_path: Path)
     resized(page, TELEPHONE)
     page.locator(".matrix a", has_text="fw-07").click()
     page.locator("details.device[open] details.evidence > summary").first.click()
-    page.wait_for_function("() => document.querySelector('details.evidence[open] .bk-Figure') !== null")
+    page.wait_for_function("() => document.querySelector('details.evidence[open] .uplot') !== null")
     resized(page, TELEPHONE)
     shown.unfold()
     assert shown.barriers() == []

@@ -243,7 +243,7 @@ def test_two_runs_are_compared(page: Tab) -> None:
         page.page.locator("#rows tr", has_text=name).get_by_role("checkbox").check()
     page.page.locator("#compare").click()
     page.page.wait_for_url("**/compare?*")
-    page.page.locator(".plot .bk-Figure").first.wait_for()
+    page.page.locator(".plot .uplot").first.wait_for()
     words = page.page.locator("main").inner_text()
     assert "a-pass" in words
     assert "b-fail" in words

@@ -150,7 +150,7 @@ def test_hostile_names_stay_text(opened: Opened) -> None:
     assert "FAIL: &lt;/script&gt;" in re.findall(r"<title>(.*?)</title>", opened.document, re.DOTALL)[0]
     assert "<img" not in opened.document
     plots = opened.page.count('<script type="application/json" class="plot-piece"')
-    assert opened.page.count("<script") == 4 + plots  # the page's, BokehJS, the plots' and what they share
+    assert opened.page.count("<script") == 4 + plots  # the page's, uPlot, the plots' and what they share
     assert opened.document.count("<script") == 4 + opened.document.count('class="plot-piece"')
     assert "mjx-container" not in opened.document
     assert "\u202e" not in opened.document

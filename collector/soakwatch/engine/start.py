@@ -45,7 +45,6 @@ _PACKAGES = (
     "APScheduler",
     "pcodec",
     "pydantic",
-    "bokeh",
     "gufo-snmp",
     "pysnmp",
     "asyncssh",

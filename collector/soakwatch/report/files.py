@@ -15,7 +15,7 @@ REPORT_FILES = {"html": "report.html", "json": "verdict.json", "junit": "junit.x
 def write_reports(view: RecordView, verdict: Verdict, folder: Path) -> tuple[str, ...]:
     """Write report.html, verdict.json, junit.xml and report.md, each by itself: one that cannot be written keeps no
     other from being written. They are as open as the record. A sentence for each failure: its path and the reason."""
-    # Bokeh and Jinja2 are not for a collector that runs for days, nor for its live judge.
+    # Pages are not for a collector that runs for days, nor for its live judge.
     from soakwatch.report.answer import answer_of
     from soakwatch.report.html import html_of
     from soakwatch.report.json import render_json

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from bokeh.models import ColumnDataSource, HoverTool, Scatter, Segment
-from bokeh.models.annotations import LegendItem
-
-from soakwatch.report.palette import BLACK, GROUND, OUTCOMES
-from soakwatch.report.plot_background import Row, draw_moments, item
-from soakwatch.report.plot_style import plain, put, words
+from soakwatch.core.formatting import printable
+from soakwatch.report.palette import OUTCOMES
+from soakwatch.report.plot import Moment, Moments, Spots
 from soakwatch_model.finding import Outcome
 from soakwatch_model.window import Window
 
@@ -33,45 +29,40 @@ class Flag:
     moment: bool = True
 
 
-def draw_flags(plot: Any, flags: Sequence[Flag], window: Window) -> list[LegendItem]:
+def flagged(flags: Sequence[Flag], window: Window) -> tuple[list[Moments], list[Spots]]:
     """The findings with their numbers at the bottom: verticals at their moments, bars along windows without any."""
-    items: list[LegendItem] = []
+    moments: list[Moments] = []
+    spots: list[Spots] = []
     present = [outcome for outcome in OUTCOMES if any(flag.outcome is outcome for flag in flags)]
     for row, outcome in enumerate(present):
         colour, shape = OUTCOMES[outcome]
         here = [flag for flag in flags if flag.outcome is outcome]
-        height = 0.05 + 0.08 * row
-        moments: list[Row] = [(f.begin_ns, f.end_ns, f"{f.number} {f.text}") for f in here if f.moment]
-        draw_moments(plot, moments, f"finding, {outcome.value}", colour, 0.12, "solid", window)
-        _draw_bars(plot, [flag for flag in here if not flag.moment], window, height, colour)
-        clusters = _clusters(here, window)
+        words = f"finding, {outcome.value}"
+        happened = tuple(moment(f.begin_ns, f.end_ns, f"{f.number} {f.text}", 0.12, window) for f in here if f.moment)
+        if happened:
+            moments.append(Moments("", words, colour, happened))
         edge = window.begin_ns + (window.end_ns - window.begin_ns) // 120  # a mark at the very edge would be cut
-        source = ColumnDataSource(
-            {
-                "x": [max(some[0].begin_ns, edge) // 10**6 for some in clusters],
-                "y": [height] * len(clusters),
-                "number": [_numbers(some) for some in clusters],
-                "text": [_texts(some) for some in clusters],
-            }
+        signs = tuple(
+            (max(some[0].begin_ns, edge) // 10**6, _numbers(some), _texts(some)) for some in _clusters(here, window)
         )
-        mark = Scatter(x="x", y="y", marker=shape, size=9, fill_color=GROUND, line_color=colour, line_width=1.8)
-        drawn = put(plot, source, mark, axis="band", over=True)
-        plot.add_tools(HoverTool(renderers=[drawn], tooltips=[(f"finding, {outcome.value}", "@text")]))
-        style: dict[str, Any] = {"text_baseline": "middle", "text_font_style": "bold", "text_color": BLACK}
-        words(plot, source, "number", on_ground=True, x_offset=7, **style)
-        items.append(item(f"finding: {outcome.value}", drawn))
-    return items
+        bars = _bars([flag for flag in here if not flag.moment], window)
+        spots.append(Spots(f"finding: {outcome.value}", colour, shape, 0.05 + 0.08 * row, signs, bars))
+    return moments, spots
 
 
-def _draw_bars(plot: Any, flags: Sequence[Flag], window: Window, height: float, colour: str) -> None:
-    """A dotted bar along each window that is not all there is; equal windows have one."""
+def moment(begin_ns: int, end_ns: int | None, text: str, alpha: float, window: Window, name: str = "") -> Moment:
+    """A moment in ms; what lasted longer than a twentieth of the window is shaded little: it hides no phase."""
+    end = end_ns if end_ns is not None and end_ns > begin_ns else None
+    long = end is not None and end - begin_ns > (window.end_ns - window.begin_ns) / 20
+    shade = 0.0 if end is None else min(0.07, alpha) if long else alpha
+    return Moment(begin_ns // 10**6, None if end is None else end // 10**6, printable(text), name, shade)
+
+
+def _bars(flags: Sequence[Flag], window: Window) -> tuple[tuple[float, float], ...]:
+    """The windows that are not all there is; equal windows have one bar."""
     spans = {(flag.begin_ns, flag.end_ns or flag.begin_ns) for flag in flags}
     whole = 0.97 * (window.end_ns - window.begin_ns)
-    windows = sorted((begin // 10**6, end // 10**6) for begin, end in spans if end - begin < whole)
-    if windows:
-        ends = {"x0": [begin for begin, _ in windows], "x1": [end for _, end in windows], "y": [height] * len(windows)}
-        bar = Segment(x0="x0", x1="x1", y0="y", y1="y", line_color=colour, line_width=3, line_dash=[2, 3])
-        put(plot, ColumnDataSource(ends), bar, axis="band", over=True)
+    return tuple(sorted((begin // 10**6, end // 10**6) for begin, end in spans if end - begin < whole))
 
 
 def _clusters(flags: Sequence[Flag], window: Window) -> list[list[Flag]]:
@@ -104,4 +95,4 @@ def _numbers(flags: Sequence[Flag]) -> str:
 
 def _texts(flags: Sequence[Flag]) -> str:
     texts = [f"{flag.number} {flag.text}" for flag in flags[:_MAX_NAMED]]
-    return plain("; ".join(texts + [f"and {len(flags) - _MAX_NAMED} more"] * (len(flags) > _MAX_NAMED)))
+    return printable("; ".join(texts + [f"and {len(flags) - _MAX_NAMED} more"] * (len(flags) > _MAX_NAMED)))

@@ -30,10 +30,11 @@ from soakwatch.record.source import ReportSource
 from soakwatch.report.blocks import Block, Curves, Layout, Table, columns_in
 from soakwatch.report.curves import curve_of
 from soakwatch.report.page import POINTS, Page, open_page
-from soakwatch.report.plots import javascript
 from soakwatch.report.section import all_sections
 
 _COMMENT = re.compile(r"^[ ]*/\*.*?\*/\n", re.DOTALL | re.MULTILINE)
+UPLOT = "uplot/uPlot.iife.min.js"
+"""uPlot (MIT, see LICENSE beside it) paints the plots of every page; a report holds it, so that it opens offline."""
 _HEIGHT = 250  # pixels of a plot of a section's curves
 
 
@@ -72,11 +73,11 @@ def html_of(page: Page) -> str:
             verdict=verdict,
             window=verdict.window,
             parts=parts,
-            style=Markup(asset("style.css")),  # noqa: S704 - our own files, and Bokeh's
+            style=Markup(asset("style.css") + (plots_style() if drawn else "")),  # noqa: S704 - our own files, and uPlot's
             script=Markup(script_text("shade.js") + script_text("report.js")),  # noqa: S704
-            bokeh=Markup(javascript() if drawn else ""),  # noqa: S704
+            uplot=Markup(asset(UPLOT) if drawn else ""),  # noqa: S704
             theme=Markup(script_text("theme.js") if drawn else ""),  # noqa: S704
-            plots=Markup(script_text("plots.js") if drawn else ""),  # noqa: S704
+            plots=Markup(script_text("figure.js") + script_text("plots.js") if drawn else ""),  # noqa: S704
             shared=Markup(pieces.shared),  # noqa: S704 - JSON without a single "<"
             pieces=[(piece.element, Markup(piece.text)) for piece in pieces.parts],  # noqa: S704
         )
@@ -123,6 +124,11 @@ def _drawn(block: Block, page: Page) -> tuple[str, Block, object]:
 def asset(name: str) -> str:
     """A file of this room as text: a template, a style, a script."""
     return resources.files("soakwatch.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def plots_style() -> str:
+    """The style of the plots, uPlot's own before ours."""
+    return asset("uplot/uPlot.min.css") + asset("plots.css")
 
 
 def script_text(name: str) -> str:

@@ -8,15 +8,15 @@ from typing import NamedTuple
 import numpy as np
 
 from soakwatch.core.event_kinds import WINDOW
-from soakwatch.core.formatting import natural
+from soakwatch.core.formatting import natural, printable
 from soakwatch.judge.rates import Rate
 from soakwatch.record.source import ReportSource, SeriesKey
 from soakwatch.report.curves import Curve, curve_of
 from soakwatch.report.flags import Flag
 from soakwatch.report.load import generators
 from soakwatch.report.panels import Panel, key_panels, panels_of
-from soakwatch.report.plot_style import plain
-from soakwatch.report.plots import Drawing, Trend
+from soakwatch.report.plot import Trend
+from soakwatch.report.plots import Drawing
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.window import Window
 
@@ -40,10 +40,9 @@ class PanelPlot(NamedTuple):
 
 
 class LiveDocument(NamedTuple):
-    """The overview of a running run: document and items as ``embed_items`` takes them (JSON), and where plots go."""
+    """The overview of a running run: the plots as ``plots.js`` takes them (JSON), and where they go."""
 
-    document: str
-    items: str
+    plots: str
     panels: tuple[PanelPlot, ...]
 
 
@@ -100,12 +99,12 @@ def flags_of(panel: Panel, findings: Sequence[tuple[int, Finding]], window: Wind
     for number, finding in findings:
         if finding.target != panel.target or (finding.metric and finding.metric not in panel.metrics):
             continue
-        text = " ".join(part for part in (finding.outcome.value, finding.rule, finding.object) if part)
+        text = printable(" ".join(part for part in (finding.outcome.value, finding.rule, finding.object) if part))
         spots = [(mark.begin_ns, mark.end_ns) for mark in finding.marks[:_MARKS]]
-        flags += [Flag(number, finding.outcome, plain(text), max(begin, window.begin_ns), end) for begin, end in spots]
+        flags += [Flag(number, finding.outcome, text, max(begin, window.begin_ns), end) for begin, end in spots]
         if not spots:
             begin, end = max(finding.window.begin_ns, window.begin_ns), min(finding.window.end_ns, window.end_ns)
-            flags.append(Flag(number, finding.outcome, plain(text), begin, end, moment=False))
+            flags.append(Flag(number, finding.outcome, text, begin, end, moment=False))
     return tuple(flags)
 
 
@@ -130,7 +129,7 @@ def live_document(
     for place, panel in enumerate(panels):
         rank, trends = ranks.get(place, 0), trends_of(panel, rates, window)
         plots += draw_panel(drawing, panel, flags_of(panel, numbered, window), rank, trends)
-    return LiveDocument(*drawing.payload(), tuple(plots))
+    return LiveDocument(drawing.pieces().text, tuple(plots))
 
 
 def trends_of(panel: Panel, rates: Sequence[Rate], window: Window) -> tuple[Trend, ...]:

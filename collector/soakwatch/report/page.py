@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from soakwatch.core.event_kinds import ACKNOWLEDGED, IDENTITY, LABEL_UNREAD, WINDOW
 from soakwatch.core.formatting import natural, quantity
@@ -16,13 +15,11 @@ from soakwatch.report.acknowledged import Acknowledgement, Subject, acknowledgem
 from soakwatch.report.captures import Capture, captures_of
 from soakwatch.report.curves import Curve, curve_of
 from soakwatch.report.load import Generator, LoadLine, generators, load_lines
+from soakwatch.report.plots import Drawing
 from soakwatch.runs.previous import PreviousRun, previous_run, written_run
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.window import Window
-
-if TYPE_CHECKING:
-    from soakwatch.report.plots import Drawing
 
 POINTS = 2000
 IDENTITIES = frozenset({"system.boot.id"})
@@ -54,8 +51,6 @@ class Page:
     def drawing(self) -> Drawing:
         """All plots of the page, over the phases, the events and the load."""
         if not self._drawings:
-            from soakwatch.report.plots import Drawing  # Bokeh: half of what a verdict on a terminal takes without it
-
             rates = [generator.rate.series for generator in self.load if generator.rate is not None]
             alike = [rate for rate in rates if rate.trait.unit == rates[0].trait.unit][:4]
             phases = self.verdict.phases or self.source.phases()

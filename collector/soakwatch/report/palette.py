@@ -20,7 +20,7 @@ BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PURPLE = (
     "#cc79a7",
 )
 LINES = (BLUE, VERMILION, GREEN, BLACK, PURPLE, ORANGE, SKY)
-DASHES = ("solid", "dashed", "dotted")
+DASHES = 3  # solid, dashed, dotted
 GROUND, GRID, OUTLINE, AXIS, TEXT, GREY, NAME = (
     "#ffffff",
     "#e6e6e6",

@@ -1,58 +1,29 @@
-"""The plots of a report, drawn with Bokeh into documents whose text depends on nothing but its input."""
+"""The plots of a report or of a live page, made of curves: what is in them, and in which colours."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
 
 import numpy as np
-from bokeh.models import (
-    ColumnDataSource,
-    CrosshairTool,
-    DataRange1d,
-    HoverTool,
-    HSpan,
-    Line,
-    Range1d,
-    Scatter,
-    Step,
-)
-from bokeh.models.annotations import Legend, LegendItem, Span
-from bokeh.resources import Resources
 
-from soakwatch.report.bokeh_embed import Pieces, apart, whole
+from soakwatch.core.formatting import printable
 from soakwatch.report.curves import Curve
-from soakwatch.report.flags import Flag, draw_flags
-from soakwatch.report.heat_cells import Heat
-from soakwatch.report.heatmap import blank_heat, draw_heat
-from soakwatch.report.palette import BLACK, DASHES, GREY, LINES, NAME, TEXT
-from soakwatch.report.plot_background import (
-    draw_events,
-    draw_judged,
-    draw_load,
-    draw_marks,
-    draw_phases,
-    literal,
-    phase_rows,
-    phase_strips,
-    touching,
-)
-from soakwatch.report.plot_style import (
-    NARROW_BORDER,
-    blank,
+from soakwatch.report.flags import Flag, flagged, moment
+from soakwatch.report.heat_cells import MAX_ROWS, Heat
+from soakwatch.report.palette import BLACK, DASHES, GREY, HALO, LINES, PHASES, PURPLE, VERMILION
+from soakwatch.report.plot import Band, Cells, Line, Moments, Pieces, Plot, Points, TimeAxis, Trend, pieces_of
+from soakwatch.report.plot_axes import (
     covers,
     decade_ticks,
     decades,
     is_steep,
+    name_of,
     names_of,
     numbered,
-    plain,
-    put,
     reach,
+    shortened,
     source_name,
-    tip_unit,
-    words,
 )
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Mark
@@ -60,30 +31,18 @@ from soakwatch_model.window import Phase, Window
 
 _WIDE = 4.5  # pixels
 _FEW_POINTS = 60  # single readings between holes would be invisible as a line
-
-
-def javascript() -> str:
-    """BokehJS without its widgets, tables and WebGL, so that the report opens without a network."""
-    return "\n".join(Resources(mode="inline", components=["bokeh"], minified=True).js_raw)
-
-
-@dataclass(frozen=True, slots=True)
-class Trend:
-    """A straight line between two points (ms, and the unit of the curves), and its words in the legend."""
-
-    begin_ms: float
-    end_ms: float
-    begin: float
-    end: float
-    words: str
+_MAX_EVENTS = 200
+_MAX_NAMES, _NAMES_APART, _LONGEST_NAME = 12, 25, 22
+_A_DAY = 20 * 3600.0  # from here on a time of day alone would be ambiguous
+_ROW, _LOW_ROW, _FRAME = 15, 9, 110  # pixels of a heat map
+_DECADES = 1e4  # of a logarithmic scale of colours
 
 
 class Drawing:
     """All plots of one report: they share the time axis, the phases, the load and every line that is drawn twice.
 
-    Each source of a series is named ``series:[target,metric,object]`` (JSON) and tagged with the factor and unit of its
-    values and whether they are a counter's rate, so that a page can refill it; the shared time axis is named ``time``.
-    ``prefix`` begins the names of the elements; where the plots of a run are ``growing``, the axes of values follow.
+    The shared time axis is named ``time``. ``prefix`` begins the names of the elements; where the plots of a run are
+    ``growing``, the axes of values follow.
     """
 
     def __init__(
@@ -96,20 +55,14 @@ class Drawing:
         prefix: str = "plot",
         growing: bool = False,
     ) -> None:
-        begin, end = window.begin_ns // 10**6, window.end_ns // 10**6
-        self._x_range = Range1d(start=begin, end=max(end, begin + 1), name="time")
         self._window = window
         self._phases = tuple(phases)
         self._events = tuple(events)
         self._load = tuple(load)
         self._prefix = prefix
         self._growing = growing
-        self._axes: dict[Window, Range1d] = {}
-        self._sources: dict[object, ColumnDataSource] = {}
-        self._pointer = Span(
-            dimension="height", line_color=GREY, line_width=1, level="overlay", name="pointer", location=float("nan")
-        )
-        self._plots: list[tuple[Any, str]] = []
+        self._points: dict[object, Points] = {}
+        self._plots: list[Plot] = []
 
     def draw(
         self,
@@ -139,54 +92,59 @@ class Drawing:
         ``scale_with``. ``trends`` are dashed lines with their own words in the legend.
         """
         steep = limit is None and not small and is_steep(curves)
-        now = decades(curves) if steep else reach(scale_with or curves, limit)
-        y_range = DataRange1d(range_padding=0.02) if self._growing else now
-        unit = curves[0].unit or curves[0].key.metric.rpartition(".")[2] if curves else ""
         shown = window or self._window
-        axis = self._x_range if window is None else self._axis(window)
-        plot = blank(axis, y_range, height, unit, shown.seconds, log=steep, small=small)
-        if steep:
-            plot.yaxis.ticker = decade_ticks(curves)
-        items = self._ground(plot, judged, shown, named=not small)
-        items += self._loaded(plot, axis=not small, fixed=steep) if load else []
+        words = numbered([printable(name) for name in names]) or names_of(curves)
+        happened, spots = flagged(flags, self._window)
         targets = {curve.key.target for curve in curves}
-        events = self._happened(targets, everywhere=everywhere, window=window)
-        items += draw_events(plot, events, self._window)
-        items += draw_marks(plot, marks, marked, self._window, numbered=window is not None)
-        items += draw_flags(plot, flags, self._window)
-        words = numbered([plain(name) for name in names]) or names_of(curves)
-        front = self._lines(plot, curves, words)
-        if isinstance(y_range, DataRange1d):
-            lines = [renderer for item in front for renderer in item.renderers]
-            y_range.renderers = [*lines, _at_least(plot, shown, now)]
-        if limit is not None:
-            stroke = HSpan(y="y", line_color=BLACK, line_dash="dashdot", line_width=1.5)
-            line = put(plot, ColumnDataSource({"y": [limit]}), stroke)
-            front.append(LegendItem(label=literal("limit"), renderers=[line]))
-        for trend in trends:
-            ends = {"x": [trend.begin_ms, trend.end_ms], "y": [trend.begin, trend.end]}
-            straight = Line(x="x", y="y", line_color=BLACK, line_width=1.5, line_dash="dashed")
-            drawn = put(plot, ColumnDataSource(ends), straight)
-            front.append(LegendItem(label=literal(plain(trend.words)), renderers=[drawn]))
-        if not small:
-            _explain(plot, front + items, ncols="auto" if len(curves) == 1 else _columns(words))
-            if not self._load:
-                plot.min_border_right = NARROW_BORDER  # no second axis anywhere
-        return self._placed(plot)
+        moments = [self._happened(targets, everywhere=everywhere, window=window), self._marked(marks, marked, window)]
+        return self._placed(
+            Plot(
+                element=self._next,
+                height=height,
+                time=self._time(shown, own=window is not None),
+                unit=printable((curves[0].unit or curves[0].key.metric.rpartition(".")[2]) if curves else ""),
+                reach=decades(curves) if steep else reach(scale_with or curves, limit),
+                lines=self._lines(curves, words),
+                ticks=decade_ticks(curves) if steep else (),
+                load=self._loaded() if load else (),
+                load_high=self._load_high,
+                load_words="" if small or not load else self._load_words,
+                limit=limit,
+                trends=tuple(trends),
+                phases=self._bands(shown),
+                moments=(*(some for some in moments if some.moments), *happened),
+                spots=tuple(spots),
+                judged=None if judged is None or self._is_whole(judged) else _ms(judged),
+                small=small,
+                growing=self._growing,
+                bordered=bool(self._load) and not small,
+            )
+        )
 
     def draw_heat(self, heat: Heat, *, flags: Sequence[Flag] = (), load: bool = True) -> str:
         """Draw many series as rows of colours over the same time axis; the id of the element that will hold it."""
-        plot = blank_heat(heat, self._x_range, self._window.seconds)
-        items = self._ground(plot, None, self._window, named=False)
-        draw_heat(plot, heat)
-        if load:
-            items += self._loaded(plot, axis=True, over=True)
-        items += draw_events(plot, self._happened({heat.target}), self._window)
-        items += draw_flags(plot, flags, self._window)
-        _explain(plot, items, ncols="auto")
-        if not self._load:
-            plot.min_border_right = NARROW_BORDER
-        return self._placed(plot)
+        happened, spots = flagged(flags, self._window)
+        events = self._happened({heat.target})
+        rows = len(heat.names)
+        row = _ROW if rows <= MAX_ROWS // 2 else _LOW_ROW
+        return self._placed(
+            Plot(
+                element=self._next,
+                height=max(rows * row, 60) + _FRAME,
+                time=self._time(self._window),
+                unit="",
+                reach=(0, rows),
+                load=self._loaded(over=True) if load else (),
+                load_high=self._load_high,
+                load_words=self._load_words if load else "",
+                phases=self._bands(self._window, named=False),
+                moments=(*([events] if events.moments else []), *happened),
+                spots=tuple(spots),
+                cells=_cells(heat),
+                growing=self._growing,
+                bordered=bool(self._load),
+            )
+        )
 
     @property
     def plots(self) -> int:
@@ -196,149 +154,143 @@ class Drawing:
     @property
     def heights(self) -> Mapping[str, int]:
         """How high the plot in each element is, in pixels."""
-        return {element: plot.height for plot, element in self._plots}
-
-    def payload(self) -> tuple[str, str]:
-        """The document of all plots and where they go, as two JSON texts that are safe inside a script element."""
-        return whole(self._plots)
+        return {plot.element: plot.height for plot in self._plots}
 
     def pieces(self) -> Pieces:
-        """The same plots as documents of their own, for a page that draws what is looked at; see ``plots.js``."""
-        return apart(self._plots)
+        """The plots as a page takes them: it draws what is looked at."""
+        return pieces_of(self._plots)
 
-    def _placed(self, plot: Any) -> str:
-        plot.add_tools(CrosshairTool(overlay=self._pointer))
-        element = f"{self._prefix}-{len(self._plots) + 1}"
-        self._plots.append((plot, element))
-        return element
+    @property
+    def _next(self) -> str:
+        return f"{self._prefix}-{len(self._plots) + 1}"
 
-    def _axis(self, window: Window) -> Range1d:
-        """The time axis of a stretch."""
-        if window not in self._axes:
-            begin, end = window.begin_ns // 10**6, window.end_ns // 10**6 + 1
-            self._axes[window] = Range1d(start=begin, end=end, name=f"time:{begin}-{end}")
-        return self._axes[window]
+    def _placed(self, plot: Plot) -> str:
+        self._plots.append(plot)
+        return plot.element
 
-    def _ground(self, plot: Any, judged: Window | None, window: Window, *, named: bool) -> list[LegendItem]:
-        phases = touching(self._phases, window)
-        if ("phases", window) not in self._sources:
-            self._sources["phases", window] = phase_rows(phases, window)
-            self._sources["strips", window] = phase_strips(phases)
-        strips, names = (self._sources[what, window] if phases else None for what in ("strips", "phases"))
-        draw_phases(plot, strips, names if named else None)
-        return [] if judged is None or self._is_whole(judged) else draw_judged(plot, judged)
+    def _time(self, window: Window, *, own: bool = False) -> TimeAxis:
+        begin, end = _ms(window)
+        days = window.seconds > _A_DAY
+        if own:
+            return TimeAxis(f"time:{begin}-{end + 1}", begin, end + 1, days)
+        return TimeAxis("time", begin, max(end, begin + 1), days)
+
+    def _bands(self, window: Window, *, named: bool = True) -> tuple[Band, ...]:
+        """The phases that lie in a window, at least in part."""
+        touching = [p for p in self._phases if p.window.begin_ns < window.end_ns and window.begin_ns < p.window.end_ns]
+        return tuple(
+            Band(
+                *_ms(phase.window),
+                printable(phase.name) if named else "",
+                PHASES.get(phase.name, GREY),
+                0.13 if phase.name in PHASES else 0.0,
+            )
+            for phase in touching
+        )
 
     def _is_whole(self, judged: Window) -> bool:
         """Whether a window is the run but for a hundredth at either end."""
         slack = (self._window.end_ns - self._window.begin_ns) // 100
         return judged.begin_ns <= self._window.begin_ns + slack and judged.end_ns >= self._window.end_ns - slack
 
-    def _loaded(self, plot: Any, *, axis: bool, over: bool = False, fixed: bool = False) -> list[LegendItem]:
-        peak = max((curve.high or 0.0 for curve in self._load), default=0.0)
-        height: Range1d | DataRange1d = Range1d(start=0, end=peak * 1.25 or 1.0)
-        if self._growing and not fixed:  # beside a logarithmic axis it would be taken for one
-            height = DataRange1d(start=0, range_padding=0.25)
-        items = draw_load(plot, self._load, [self._source(each) for each in self._load], height, axis=axis, over=over)
-        if isinstance(height, DataRange1d):  # without names of its own it would reach to the device's lines as well
-            height.renderers = [line for item in items for line in item.renderers]
-        return items
+    @property
+    def _load_high(self) -> float:
+        return max((curve.high or 0.0 for curve in self._load), default=0.0) * 1.25 or 1.0
 
-    def _happened(self, targets: set[str], *, everywhere: bool = False, window: Window | None = None) -> list[Event]:
-        events = [e for e in self._events if everywhere or e.target in {"", *targets}]
-        if window is None:
-            return events
-        return [e for e in events if window.begin_ns <= (e.end_ns or e.begin_ns) and e.begin_ns < window.end_ns]
+    @property
+    def _load_words(self) -> str:
+        return f"load, {printable(self._load[0].unit)}" if self._load else ""
 
-    def _lines(self, plot: Any, curves: Sequence[Curve], names: Sequence[str]) -> list[LegendItem]:
-        """The lines, each with its number at a place of its own, and one tooltip for all."""
-        drawn = [
-            self._line(plot, index, curve, name, wide=any(covers(later, curve) for later in curves[index + 1 :]))
-            for index, (curve, name) in enumerate(zip(curves, names, strict=True))
-        ]
-        if not curves:
-            return []
-        if len(curves) > 1:
-            _number(plot, curves)
-        tips = [("time (UTC)", "@time{%F %T}"), ("value", f"@value{{0,0.[000]}} {tip_unit(curves[0].unit)}".rstrip())]
-        if len(curves) > 1:
-            tips.append(("line", "$name"))
-        plot.add_tools(
-            HoverTool(
-                renderers=drawn,
-                tooltips=tips,
-                formatters={"@time": "datetime"},
-                mode="mouse" if len(curves) > 1 else "vline",
+    def _loaded(self, *, over: bool = False) -> tuple[Line, ...]:
+        """The generators' load in grey; ``over`` a heat map it has a halo and no area."""
+        return tuple(
+            Line(
+                self._points_of(curve),
+                f"load: {name_of(curve)}" if len(self._load) > 1 else "load (right axis)",
+                BLACK if over else GREY,
+                dash=index % DASHES,
+                width=1.0,
+                alpha=0.9 if over else 0.75,
+                area=not over and index == 0 and not bool(np.isnan(curve.value).any()),
+                halo=HALO if over else "",
             )
+            for index, curve in enumerate(self._load)
         )
-        return [LegendItem(label=literal(name), renderers=[line]) for name, line in zip(names, drawn, strict=True)]
 
-    def _line(self, plot: Any, index: int, curve: Curve, name: str, *, wide: bool) -> Any:
-        """One line; a ``wide`` one is seen on both sides of what is drawn over it."""
-        width, alpha = (_WIDE, 0.45) if wide else (1.6 if curve.steps else 1.4, 1.0)
-        source = self._source(curve)
-        colour, dash = LINES[index % len(LINES)], DASHES[index // len(LINES) % len(DASHES)]
-        if curve.time_ms.size < _FEW_POINTS:
-            put(plot, source, Scatter(x="time", y="value", size=4, fill_color=colour, line_color=colour))
-        style: dict[str, Any] = {"line_color": colour, "line_width": width, "line_alpha": alpha}
-        line = (
-            Step(x="time", y="value", mode="after", **style)
-            if curve.steps
-            else Line(x="time", y="value", line_dash=dash, **style)
-        )
-        return put(plot, source, line, name=name)
+    def _happened(self, targets: set[str], *, everywhere: bool = False, window: Window | None = None) -> Moments:
+        """A dashed vertical for each event, a strip where it lasted; the first two hundred. The kind stands along its
+        line; of those too near to one another the first is named."""
+        events = [e for e in self._events if everywhere or e.target in {"", *targets}]
+        if window is not None:
+            events = [e for e in events if window.begin_ns <= (e.end_ns or e.begin_ns) and e.begin_ns < window.end_ns]
+        apart = (self._window.end_ns - self._window.begin_ns) // _NAMES_APART
+        made, named_ns = [], list[int]()
+        for event in sorted(events, key=lambda e: (e.begin_ns, e.kind, e.object))[:_MAX_EVENTS]:
+            named = len(named_ns) < _MAX_NAMES and (not named_ns or event.begin_ns - named_ns[-1] >= apart)
+            named_ns += [event.begin_ns] if named else []
+            name = printable(shortened(event.kind, _LONGEST_NAME)) if named else ""
+            text = f"{event.kind} {event.object}".strip()
+            made.append(moment(event.begin_ns, event.end_ns, text, 0.22, self._window, name))
+        return Moments("event", "event", PURPLE, tuple(made), dashed=True)
 
-    def _source(self, curve: Curve) -> ColumnDataSource:
+    def _marked(self, marks: Sequence[Mark], word: str, window: Window | None) -> Moments:
+        """A solid vertical for each moment of a finding, with its number on an axis of its own."""
+        made = tuple(moment(mark.begin_ns, mark.end_ns, mark.text, 0.3, self._window) for mark in marks[:_MAX_EVENTS])
+        return Moments(word, word, VERMILION if window is None else BLACK, made, numbered=window is not None)
+
+    def _lines(self, curves: Sequence[Curve], names: Sequence[str]) -> tuple[Line, ...]:
+        """The lines, each of several with its number on it, further right for the next line: they are told apart
+        without their colours. A line that another covers is a wide one, seen on both sides of it."""
+        lines = []
+        for index, (curve, name) in enumerate(zip(curves, names, strict=True)):
+            wide = any(covers(later, curve) for later in curves[index + 1 :])
+            width = _WIDE if wide else 1.6 if curve.steps else 1.4
+            lines.append(
+                Line(
+                    self._points_of(curve),
+                    name,
+                    LINES[index % len(LINES)],
+                    dash=0 if curve.steps else index // len(LINES) % DASHES,
+                    width=width,
+                    alpha=0.45 if wide else 1.0,
+                    steps=curve.steps,
+                    dots=curve.time_ms.size < _FEW_POINTS,
+                    mark=_number(curve, index, len(curves)) if len(curves) > 1 else None,
+                )
+            )
+        return tuple(lines)
+
+    def _points_of(self, curve: Curve) -> Points:
         first = float(curve.time_ms[0]) if curve.time_ms.size else 0.0
         key = (curve.key, curve.value.size, curve.scale, curve.rate, first)
-        if key not in self._sources:
-            self._sources[key] = ColumnDataSource(
-                {"time": curve.time_ms, "value": curve.value},
-                name=source_name(curve.key),
-                tags=[{"factor": curve.scale.factor, "unit": curve.unit, "rate": curve.rate}],
-            )
-        return self._sources[key]
+        if key not in self._points:
+            name = source_name(curve.key)
+            self._points[key] = Points(name, curve.time_ms, curve.value, curve.unit, curve.scale.factor, curve.rate)
+        return self._points[key]
 
 
-def _number(plot: Any, curves: Sequence[Curve]) -> None:
-    """Each line's number on it, further right for the next line: they are told apart without their colours."""
-    rows: list[tuple[float, float, str]] = []
-    for number, curve in enumerate(curves):
-        good = np.flatnonzero(np.isfinite(curve.value))
-        if good.size:
-            index = good[min(int((number + 0.5) / len(curves) * good.size), good.size - 1)]
-            rows.append((float(curve.time_ms[index]), float(curve.value[index]), str(number + 1)))
-    source = ColumnDataSource({name: [row[index] for row in rows] for index, name in enumerate(("x", "y", "text"))})
-    style = {"text_font_style": "italic", "text_color": NAME, "text_align": "center", "text_baseline": "bottom"}
-    words(plot, source, "text", axis="default", on_ground=True, **style)
+def _number(curve: Curve, index: int, of: int) -> tuple[float, float, str] | None:
+    """Where a line's number stands."""
+    good = np.flatnonzero(np.isfinite(curve.value))
+    if not good.size:
+        return None
+    place = good[min(int((index + 0.5) / of * good.size), good.size - 1)]
+    return float(curve.time_ms[place]), float(curve.value[place]), str(index + 1)
 
 
-def _at_least(plot: Any, window: Window, reach_now: Range1d) -> Any:
-    """Something that is not seen, from end to end of what the axis shall reach before there is more."""
-    time_ms = window.begin_ns // 10**6
-    ends = ColumnDataSource({"x": [time_ms, time_ms], "y": [reach_now.start, reach_now.end]})
-    return put(plot, ends, Scatter(x="x", y="y", size=1, fill_alpha=0.0, line_alpha=0.0))
+def _cells(heat: Heat) -> Cells:
+    finite = heat.cells[np.isfinite(heat.cells)]
+    high = float(finite.max()) if finite.size else 1.0
+    low = min(float(finite.min()), 0.0) if finite.size else 0.0
+    log = heat.log and high > 0
+    if log:
+        low = max(float(finite[finite > 0].min()), high / _DECADES)
+    if not high > low:
+        high = low * math.e if log else low + 1.0
+    names = tuple(printable(name) for name in heat.names)
+    begin, end = heat.window.begin_ns / 1e6, heat.window.end_ns / 1e6
+    return Cells(f"heat:{heat.key}", names, heat.cells, begin, end, printable(heat.unit), heat.how, low, high, log)
 
 
-def _columns(names: Sequence[str]) -> int:
-    longest = max(len(name) for name in names)
-    return 5 if longest <= 24 else 3 if longest <= 48 else 2
-
-
-def _explain(plot: Any, items: Sequence[LegendItem], ncols: int | Literal["auto"]) -> None:
-    if not items:
-        return
-    legend = Legend(
-        items=list(items),
-        orientation="horizontal",
-        location="top_left",
-        border_line_color=None,
-        margin=4,
-        spacing=14 if ncols == "auto" else 4,
-        label_standoff=4,
-        label_text_font_size="11px",
-        glyph_height=12,
-        label_text_color=TEXT,
-        ncols=ncols,
-        click_policy="hide",
-    )
-    plot.add_layout(legend, "below")
+def _ms(window: Window) -> tuple[int, int]:
+    return window.begin_ns // 10**6, window.end_ns // 10**6

@@ -155,32 +155,6 @@
   addEventListener("beforeprint", () => {
     for (const element of document.querySelectorAll("details:not([open]):not(.bulk), details.device.fail:not([open])")) { element.open = true; opened.push(element); }
   });
-  /* A plot is as wide as the window, and paper is not: what is printed is a picture of it, painted at once since no
-     frame is drawn between here and the paper. Comes after the listener that recolours for paper. */
-  const pictures = [];
-  function picture(view) {
-    const figure = view.el?.closest(".plot");
-    if (figure === null || figure === undefined || typeof view.export !== "function") return;
-    view.repaint?.();
-    const {canvas} = view.export("png", true);
-    canvas.className = "paper";
-    canvas.removeAttribute("style");
-    figure.append(canvas);
-    figure.classList.add("printed");
-    pictures.push([figure, canvas]);
-  }
-  addEventListener("load", () => addEventListener("beforeprint", () => {
-    if (typeof Bokeh === "undefined") return;
-    for (const doc of Bokeh.documents) {
-      for (const root of doc.roots()) {
-        const view = Bokeh.index[root.id];
-        if (view !== undefined && view !== null) picture(view);
-      }
-    }
-  }));
-  addEventListener("afterprint", () => {
-    for (const [figure, canvas] of pictures.splice(0)) { canvas.remove(); figure.classList.remove("printed"); }
-  });
   addEventListener("afterprint", () => { while (opened.length > 0) opened.pop().open = false; });
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", begin); else begin();
 })();

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from soakwatch.core.formatting import natural
 from soakwatch.record import RecordView, SeriesKey
-from soakwatch.report.bokeh_embed import Pieces
+from soakwatch.report.plot import Pieces
 from soakwatch.runs.compare.comparison import Compared, compared
 from soakwatch.runs.compare.figures import Side
 from soakwatch.runs.compare.targets import Asked

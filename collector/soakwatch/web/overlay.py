@@ -8,42 +8,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from bokeh.models import (
-    BasicTicker,
-    ColumnDataSource,
-    HoverTool,
-    Line,
-    LinearAxis,
-    LinearScale,
-    PlainText,
-    PrintfTickFormatter,
-    Range1d,
-    Scatter,
-    VStrip,
-)
-from bokeh.models.annotations import Legend, LegendItem
 from numpy.typing import NDArray
 
-from soakwatch.core.formatting import scale_of
+from soakwatch.core.formatting import printable, scale_of
 from soakwatch.core.plotted import as_plotted
 from soakwatch.record import RecordView, SeriesKey
-from soakwatch.report.bokeh_embed import Pieces, apart
 from soakwatch.report.curves import Curve, curve_of
 from soakwatch.report.load import generators
-from soakwatch.report.palette import BLACK, DASHES, GREY, LINES, PHASES, TEXT
-from soakwatch.report.plot_background import literal, name_phases, phase_names
-from soakwatch.report.plot_style import (
-    NARROW_BORDER,
-    WIDE_BORDER,
-    blank,
-    dress_axis,
-    plain,
-    put,
-    reach,
-    shortened,
-    tip_unit,
-    words,
-)
+from soakwatch.report.palette import DASHES, GREY, LINES, PHASES
+from soakwatch.report.plot import Band, Line, Pieces, Plot, Points, TimeAxis, pieces_of
+from soakwatch.report.plot_axes import reach, shortened
 from soakwatch.runs.compare.phases import Slot
 from soakwatch.runs.compare.targets import TargetMap
 from soakwatch_model.series import Series
@@ -88,11 +62,10 @@ def overlays(
     """
     span_s = sum(slot.seconds for slot in slots)
     _, step_s, unit = next(row for row in _STEPS if span_s >= row[0])
-    x_range = Range1d(start=0, end=max(span_s, 1.0) / step_s, name="time")
     drawn = _Axis(slots, step_s, unit, span_s)
     load = _loads(runs)
-    right = NARROW_BORDER if load.count(None) == len(load) else WIDE_BORDER  # the same for all: times stand in line
-    plots: list[tuple[Any, str]] = []
+    load_lines = _load_lines(load, drawn)
+    plots: list[Plot] = []
     shown_plots: list[Overlay] = []
     for key in keys:
         if len(plots) == MAX_PLOTS:
@@ -102,13 +75,16 @@ def overlays(
         if sum(curve is not None for curve in curves) < 2:
             continue
         element = f"plot-{len(plots) + 1}"
-        own = [] if key.metric.startswith("load.") else load
-        plot = _plot(runs, curves, own, x_range, drawn)
-        plot.min_border_right = right
-        plots.append((plot, element))
+        plot = _plot(element, runs, curves, drawn)
+        if load_lines and not key.metric.startswith("load."):
+            there = [curve for curve in load if curve is not None]
+            high = 1.25 * max(curve.high or 0.0 for curve in there) or 1.0
+            words = f"load, {printable(there[0].unit)}"
+            plot = replace(plot, load=load_lines, load_high=high, load_words=words)
+        plots.append(replace(plot, bordered=bool(load_lines)))
         absent = tuple(run.name for run, curve in zip(runs, curves, strict=True) if curve is None)
         shown_plots.append(Overlay(element, key, absent))
-    return apart(plots), tuple(shown_plots)
+    return pieces_of(plots), tuple(shown_plots)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,111 +150,68 @@ def _loads(runs: Sequence[Overlaid]) -> list[Curve | None]:
     ]
 
 
-def _draw_load(plot: Any, load: Sequence[Curve | None], axis: _Axis) -> list[LegendItem]:
-    """The load of each run in grey with the dashes of the run, on an axis of its own on the right."""
-    there = [(number, curve) for number, curve in enumerate(load) if curve is not None]
-    if not there:
-        return []
-    plot.extra_y_ranges["load"] = Range1d(start=0, end=1.25 * max(curve.high or 0.0 for _, curve in there) or 1.0)
-    plot.extra_y_scales["load"] = LinearScale()
-    scale = LinearAxis(y_range_name="load", axis_label=PlainText(text=f"load, {plain(there[0][1].unit)}"))
-    dress_axis(scale)
-    scale.axis_label_text_color = scale.major_label_text_color = scale.axis_line_color = GREY
-    plot.add_layout(scale, "right")
-    lines = []
-    for number, curve in there:
-        x, y = axis.laid(number, curve)
-        style = Line(
-            x="time", y="value", line_color=GREY, line_alpha=0.75, line_dash=DASHES[number % len(DASHES)], line_width=1
-        )
-        lines.append(put(plot, ColumnDataSource({"time": x, "value": y}, name="load"), style, axis="load"))
-    return [LegendItem(label=literal("load (right axis)"), renderers=lines)]
+def _load_lines(load: Sequence[Curve | None], axis: _Axis) -> tuple[Line, ...]:
+    """The load of each run in grey with the dashes of the run; the legend names it once."""
+    lines: list[Line] = []
+    for number, curve in enumerate(load):
+        if curve is not None:
+            points = Points("load", *_columns(*axis.laid(number, curve)), curve.unit)
+            words = "" if lines else "load (right axis)"
+            lines.append(Line(points, words, GREY, dash=number % DASHES, width=1.0, alpha=0.75))
+    return tuple(lines)
 
 
-def _plot(
-    runs: Sequence[Overlaid],
-    curves: Sequence[Curve | None],
-    load: Sequence[Curve | None],
-    x_range: Range1d,
-    axis: _Axis,
-) -> Any:
+def _plot(element: str, runs: Sequence[Overlaid], curves: Sequence[Curve | None], axis: _Axis) -> Plot:
     there = [curve for curve in curves if curve is not None]
-    plot = blank(x_range, reach(there, None), HEIGHT, there[0].unit, axis.span_s, log=False, small=False)
-    plot.xaxis[0].formatter = PrintfTickFormatter(format=f"%g {axis.unit}")
-    plot.xaxis[0].ticker = BasicTicker(desired_num_ticks=8)
-    _shade(plot, axis)
-    behind = _draw_load(plot, load, axis)
-    items, lines, ends = list[LegendItem](), [], []
+    lines = []
     for index, (run, curve) in enumerate(zip(runs, curves, strict=True)):
         if curve is None:
             continue
-        name = plain(f"{index + 1} {shortened(run.name, 60)}")
         x, y = axis.laid(index, curve)
-        if not np.isfinite(y).any():
-            continue
-        source = ColumnDataSource({"time": x, "value": y}, name=_name(run, curve))
-        colour, dash = LINES[index % len(LINES)], DASHES[index % len(DASHES)]
-        if x.size < _MIN_POINTS_FOR_LINE:
-            put(plot, source, Scatter(x="time", y="value", size=4, fill_color=colour, line_color=colour))
-        style = Line(x="time", y="value", line_color=colour, line_width=1.5, line_dash=dash)
-        lines.append(put(plot, source, style, name=name))
-        items.append(LegendItem(label=literal(name), renderers=[lines[-1]]))
         good = np.flatnonzero(np.isfinite(y))
+        if not good.size:
+            continue
         middle = good[int((index + 0.5) / len(curves) * good.size)]
-        ends.append((float(x[middle]), float(y[middle]), str(index + 1)))
-    numbers = ColumnDataSource({column: [row[n] for row in ends] for n, column in enumerate(("x", "y", "text"))})
-    text_style: dict[str, Any] = {
-        "text_font_style": "bold",
-        "text_color": BLACK,
-        "text_align": "center",
-        "text_baseline": "bottom",
-    }
-    words(plot, numbers, "text", axis="default", on_ground=True, **text_style)
-    tips = [
-        ("time", f"@time{{0,0.[00]}} {axis.unit}"),
-        ("value", f"@value{{0,0.[000]}} {tip_unit(there[0].unit)}".rstrip()),
-        ("run", "$name"),
-    ]
-    plot.add_tools(HoverTool(renderers=lines, tooltips=tips, mode="mouse"))
-    legend = Legend(
-        items=[*items, *behind],
-        orientation="horizontal",
-        location="top_left",
-        border_line_color=None,
-        margin=4,
-        spacing=4,
-        label_standoff=4,
-        label_text_font_size="11px",
-        glyph_height=12,
-        label_text_color=TEXT,
-        ncols=1,
+        lines.append(
+            Line(
+                Points(_name(run, curve), *_columns(x, y), curve.unit),
+                printable(f"{index + 1} {shortened(run.name, 60)}"),
+                LINES[index % len(LINES)],
+                dash=index % DASHES,
+                width=1.5,
+                dots=x.size < _MIN_POINTS_FOR_LINE,
+                mark=(float(x[middle]), float(y[middle]), str(index + 1)),
+            )
+        )
+    return Plot(
+        element,
+        HEIGHT,
+        TimeAxis("time", 0.0, max(axis.span_s, 1.0) / axis.step_s, unit=axis.unit),
+        printable(there[0].unit),
+        reach(there, None),
+        tuple(lines),
+        phases=_bands(axis),
     )
-    plot.add_layout(legend, "below")
-    return plot
 
 
-def _shade(plot: Any, axis: _Axis) -> None:
+def _columns(x: Floats, y: Floats) -> tuple[NDArray[np.float64], NDArray[np.float32]]:
+    return x.astype(np.float64), y.astype(np.float32)
+
+
+def _bands(axis: _Axis) -> tuple[Band, ...]:
     """The phases behind the lines, with their names."""
     edges = np.concatenate([[0.0], np.cumsum([slot.seconds for slot in axis.slots])]) / axis.step_s
-    named = [(slot, edges[n], edges[n + 1]) for n, slot in enumerate(axis.slots) if slot.name]
-    if not named:
-        return
-    strips = ColumnDataSource(
-        {
-            "x0": [begin for _, begin, _ in named],
-            "x1": [end for _, _, end in named],
-            "colour": [PHASES.get(slot.name, GREY) for slot, _, _ in named],
-            "alpha": [0.13 if slot.name in PHASES else 0.0 for slot, _, _ in named],
-        }
+    return tuple(
+        Band(
+            float(edges[place]),
+            float(edges[place + 1]),
+            printable(slot.name),
+            PHASES.get(slot.name, GREY),
+            0.13 if slot.name in PHASES else 0.0,
+        )
+        for place, slot in enumerate(axis.slots)
+        if slot.name
     )
-    style = VStrip(
-        x0="x0", x1="x1", fill_color="colour", fill_alpha="alpha", line_color=GREY, line_alpha=0.35, line_dash="dotted"
-    )
-    put(plot, strips, style).level = "underlay"
-    plot.extra_y_ranges["band"] = Range1d(start=0, end=1)
-    plot.extra_y_scales["band"] = LinearScale()
-    begins, ends = [float(begin) for _, begin, _ in named], [float(end) for _, _, end in named]
-    name_phases(plot, phase_names(begins, ends, [slot.name for slot, _, _ in named], [1.0] * len(named)))
 
 
 def _name(run: Overlaid, curve: Curve) -> str:

@@ -93,7 +93,7 @@ def _drawn(folder: Path, draw: Draw, *, live: bool) -> tuple[dict[str, object], 
 def _sketched(
     view: RecordView, window: Window, findings: Sequence[Finding], rates: Sequence[Rate]
 ) -> tuple[Panels, str]:
-    """The few panels that matter most, in a few strokes; without Bokeh, which takes a second to load."""
+    """The few panels that matter most, in a few strokes."""
     from soakwatch.report.sketch import sketches
 
     drawn = sketches(view, window, findings, rates)
@@ -107,7 +107,6 @@ def _plotted(
     view: RecordView, window: Window, findings: Sequence[Finding], rates: Sequence[Rate]
 ) -> tuple[Panels, str]:
     """All panels, drawn."""
-    # Bokeh is large: a server that is only asked for figures does not load it.
     from soakwatch.report.overview import live_document
 
     drawn = live_document(view, window, findings, rates)
@@ -124,4 +123,4 @@ def _plotted(
         }
         for panel in drawn.panels
     ]
-    return panels, f', "document": {drawn.document}, "items": {drawn.items}'
+    return panels, f', "plots": {drawn.plots}'

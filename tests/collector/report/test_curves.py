@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from soakwatch.core.formatting import extent, number, printable, quantity, share_text
 from soakwatch.report.curves import Curve, curve_of
-from soakwatch.report.plot_style import covers, decade_ticks
+from soakwatch.report.plot_axes import covers, decade_ticks
 from soakwatch_model.series import Series, Trait
 
 GAUGE = Trait("By", "gauge")
@@ -144,8 +144,8 @@ def test_two_readings_at_once_are_no_rate() -> None:
 )
 def test_ticks_of_a_logarithmic_axis_do_not_lie_on_one_another(low: float, high: float, shown: list[float]) -> None:
     """Of 4 to 70 ms it had 10, 20, 30 ... 70, of which the last four were one smear."""
-    ticker = decade_ticks([curve_of(series([low, high]), 10)])
-    assert [float(f"{tick:.3g}") for tick in ticker.ticks if low <= tick <= high] == shown
+    ticks = decade_ticks([curve_of(series([low, high]), 10)])
+    assert [float(f"{tick:.3g}") for tick in ticks if low <= tick <= high] == shown
 
 
 def test_a_line_that_another_hides_is_known() -> None:

@@ -158,7 +158,7 @@ def test_a_crowd_costs_a_bounded_amount_and_hides_no_failure() -> None:
     assert source.read < 0.1 * 10_000 * 4320
     drawing = Drawing(source.window(), (), (), ())
     draw_panel(drawing, panel)
-    assert len(drawing.payload()[0]) < 1_500_000
+    assert len(drawing.pieces().text) < 1_000_000
 
 
 def test_counters_that_never_counted_are_listed_in_words() -> None:
@@ -225,20 +225,6 @@ def test_findings_stand_in_the_panels_of_their_metrics() -> None:
     assert flags_of(replace(panel, target="tg"), numbered, window) == ()
 
 
-def document(live: LiveDocument) -> dict[str, object]:
-    """The document that a page would embed."""
-    values: dict[str, object] = json.loads(live.document)["report"]
-    return values
-
-
-def attributes(node: object, name: str) -> list[object]:
-    """All values of an attribute anywhere in a document."""
-    if isinstance(node, dict):
-        here = [node["attributes"][name]] if name in node.get("attributes", {}) else []
-        return here + [values for value in node.values() for values in attributes(value, name)]
-    return [values for value in node for values in attributes(value, name)] if isinstance(node, list) else []
-
-
 def test_a_page_can_tell_which_series_a_source_holds() -> None:
     """Names are JSON of target, metric and object, whatever these are; tags tell factor, unit and rate."""
     values = np.arange(100.0) * 2**20
@@ -247,21 +233,19 @@ def test_a_page_can_tell_which_series_a_source_holds() -> None:
         series_of("fw", "system.network.io", "interface=e0,direction=receive", values),
     ]
     live = live_document(Wide(data), Window(BEGIN, BEGIN + 100 * SECOND))  # type: ignore[arg-type]
-    assert "<" not in live.document
-    names = [str(name) for name in attributes(document(live), "name")]
-    keys = [json.loads(name.removeprefix("series:")) for name in names if name.startswith("series:")]
+    assert "<" not in live.plots
+    plots = json.loads(live.plots)["plots"]
+    points = [line["points"] for plot in plots.values() for line in plot["lines"]]
+    keys = [json.loads(one["name"].removeprefix("series:")) for one in points]
     assert keys == [[s.target, s.metric, s.object] for s in data]
-    assert "time" in names
-    tags = [tag for tags in attributes(document(live), "tags") for tag in tags]  # type: ignore[attr-defined]
-    assert [dict(tag["entries"]) for tag in tags] == [
-        {"factor": 2.0**-20, "unit": "MiB", "rate": False},
-        {"factor": 2.0**-20, "unit": "MiB/s", "rate": True},
+    assert {plot["time"]["name"] for plot in plots.values()} == {"time"}
+    assert [(one["factor"], one["unit"], one.get("rate", False)) for one in points] == [
+        (2.0**-20, "MiB", False),
+        (2.0**-20, "MiB/s", True),
     ]
     assert [panel.element for panel in live.panels] == ["panel-1", "panel-2"]
-    labels = [label["value"] for label in attributes(document(live), "label") if isinstance(label, dict)]
-    assert labels
-    assert {"value": "event"} not in attributes(document(live), "label"), "a legend names what there is"
-    assert not any("$$" in label for label in labels)
+    assert all(line["words"] for plot in plots.values() for line in plot["lines"])
+    assert not any(plot.get("moments") for plot in plots.values()), "a legend names what there is"
 
 
 def _panels(*series: Series) -> tuple[Panel, ...]:
@@ -304,7 +288,7 @@ def test_a_running_run_with_nothing_yet(tmp_path: Path) -> None:
         lost = Poll(local.id, BEGIN, BEGIN, SECOND, PollOutcome.TIMEOUT, "timed out", Answer((), (), ()))
         record.put([lost])
         with RecordView.open(tmp_path / "run") as view:
-            assert live_document(view, view.window()) == LiveDocument("{}", "[]", ())
+            assert live_document(view, view.window()) == LiveDocument('{"shared":[],"plots":{}}', ())
         sample = Sample("system.memory.usage", "", 2**30, BEGIN + SECOND)
         good = Poll(local.id, BEGIN + SECOND, BEGIN + SECOND, 1, PollOutcome.OK, None, Answer((sample,), (), ()))
         late = [replace(lost, due_ns=BEGIN + n * SECOND, start_ns=BEGIN + n * SECOND) for n in range(2, 1800)]
@@ -339,12 +323,12 @@ def test_every_colour_of_a_plot_has_a_dark_counterpart(night: Night, make_night:
         draw_panel(drawing, panel, flags_of(panel, numbered, verdict.window))
     curve = curve_of(source.series(source.keys()[0]), 100, scale_of("By", 1.0))
     drawing.draw([curve], limit=1.0, judged=Window(BEGIN, BEGIN + SECOND), marks=(Mark(BEGIN, None, "m"),))
-    text = re.sub(r'"palette":\[[^\]]*\]', "", drawing.payload()[0])
+    text = drawing.pieces().text
     assert set(re.findall(r'"(#[0-9a-f]{6})"', text)) <= set(DARK)
 
 
-def test_plots_apart_hold_what_the_whole_document_holds(night: Night) -> None:
-    """Each piece is a document of one figure; what pieces share is kept once, and nothing ends a script element."""
+def test_points_of_several_plots_stand_once(night: Night) -> None:
+    """Each piece is one plot; a number stands for the points that pieces share, and nothing ends a script element."""
     source, verdict = night
     load = [curve_of(source.series(SeriesKey("tg", "load.request.rate", "")), 500)]
     drawing = Drawing(verdict.window, verdict.phases, (), load)
@@ -353,19 +337,13 @@ def test_plots_apart_hold_what_the_whole_document_holds(night: Night) -> None:
     pieces = drawing.pieces()
     assert [piece.element for piece in pieces.parts] == [f"plot-{n + 1}" for n in range(drawing.plots)]
     shared = json.loads(pieces.shared)
-    assert shared
-    used = set()
-    ids: set[str] = set()
-    for piece in pieces.parts:
-        assert "<" not in piece.text
-        plot = json.loads(piece.text)
-        assert len(plot["roots"]) == 1
-        used |= set(re.findall(r'"data":"#(\d+)"', piece.text))
-        here = set(re.findall(r'"id":"(m\d+_\d+)"', piece.text))
-        assert not here & ids
-        ids |= here
-    assert used == {str(index) for index in range(len(shared))}
-    assert sum(len(piece.text) for piece in pieces.parts) + len(pieces.shared) < 1.5 * len(drawing.payload()[0])
+    assert "<" not in pieces.text
+    plots = [json.loads(piece.text) for piece in pieces.parts]
+    held = [line["points"] for plot in plots for line in (*plot.get("lines", ()), *plot.get("load", ()))]
+    used = [points for points in held if isinstance(points, int)]
+    assert set(used) == set(range(len(shared)))
+    assert all(used.count(place) > 1 for place in used)
+    assert [points["name"] for points in shared] == ['series:["tg","load.request.rate",""]']
 
 
 def test_a_heat_map_tells_units_names_and_times() -> None:
@@ -375,9 +353,8 @@ def test_a_heat_map_tells_units_names_and_times() -> None:
     drawing = Drawing(window, (), (), ())
     names = (HOSTILE, "x" * 500)
     drawing.draw_heat(Heat("fw", '["fw","CPU"]', names, cells, window, "%", "mean", log=False))
-    text = drawing.payload()[0]
+    text = drawing.pieces().text
     assert "<" not in text
-    assert "$$" not in text
     assert text.count("x" * 500) == 1
     assert '"heat:[\\"fw\\",\\"CPU\\"]"' in text
     assert drawing.heights["plot-1"] < 300

@@ -73,7 +73,7 @@ def test_the_script_holds_the_same_colours() -> None:
 
 def test_the_scripts_put_no_data_into_markup() -> None:
     """Neither script writes markup or evaluates text."""
-    for name in ("theme.js", "plots.js"):
+    for name in ("theme.js", "figure.js", "plots.js"):
         script = resources.files("soakwatch.report").joinpath(name).read_text(encoding="utf-8")
         assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", script)
         assert "</script" not in script.lower()

@@ -201,8 +201,8 @@ def test_everything_installed_holds_the_convention() -> None:
 
 
 def test_importing_the_command_line_is_light() -> None:
-    """Neither the command line nor a list of its commands imports numpy, scipy, pydantic, bokeh or yaml."""
-    heavy = {"numpy", "scipy", "pydantic", "bokeh", "yaml", "apscheduler", "rich", "psutil"}
+    """Neither the command line nor a list of its commands imports numpy, scipy, pydantic or yaml."""
+    heavy = {"numpy", "scipy", "pydantic", "yaml", "apscheduler", "rich", "psutil"}
     code = (
         "import sys, soakwatch.cli.main as cli\n"
         "code = cli.run(['--help'])\n"

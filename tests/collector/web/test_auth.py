@@ -314,7 +314,7 @@ PIECES = (
     "metrics",
     "static",
     "theme.js",
-    "bokeh.js",
+    "uplot.js",
     "enter",
     "view",
     "compare",

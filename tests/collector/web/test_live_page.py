@@ -300,7 +300,7 @@ def test_the_plots_hold_the_readings(
     answer = page.get("/runs/now/plots")
     document = answer.json()
     assert document["panels"][0]["target"] == "dut"
-    assert "series:" in json.dumps(document["document"])
+    assert "series:" in json.dumps(document["plots"])
     assert document["end"] > document["begin"]
     assert page.get("/runs/now/plots").content == answer.content
     running[0].begin_phase("stress", running[2] + 59 * SECOND)

@@ -10,7 +10,7 @@ import pytest
 from soakwatch_testing.served import ServedRun
 
 
-@pytest.mark.parametrize("name", ["theme.js", "plots.js"])
+@pytest.mark.parametrize("name", ["theme.js", "figure.js", "plots.js"])
 def test_the_live_page_gets_the_scripts_of_the_report(client: httpx.Client, served: ServedRun, name: str) -> None:
     """Byte for byte, as a script, and not again while it is known."""
     answer = client.get(f"{served.url}/static/{name}")

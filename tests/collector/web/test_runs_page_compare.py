@@ -5,14 +5,13 @@ from __future__ import annotations
 import base64
 import json
 import re
-import struct
-import zlib
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import cast
 
 import httpx
+import numpy as np
 import pytest
 from tests.browser.answer_records import process_record
 from tests.collector.runs.compared_runs import SECOND, T0, MakeRun, finding, written_run
@@ -67,38 +66,18 @@ def test_labels_differ_like_the_rest_of_the_set_up(make_run: MakeRun, visitor: h
 
 
 def pieces_of(page: str) -> list[Json]:
-    """The plots of a page: their documents, with what they share put in."""
-    shared = json.loads(re.findall(r'<script type="application/json" id="plots-shared">(.*?)</script>', page)[0])
+    """The plots of a page."""
     pieces = re.findall(r'class="plot-piece" data-element="([\w-]+)">(.*?)</script>', page, re.DOTALL)
     assert all(f'id="{element}"' in page for element, _ in pieces)
-    return [
-        json.loads(re.sub(r'"data":"#(\d+)"', lambda hit: f'"data":"{shared[int(hit[1])]}"', text))
-        for _, text in pieces
-    ]
+    return [json.loads(text) for _, text in pieces]
 
 
-def sources_of(tree: object) -> Iterator[Json]:
-    """The data sources of series in a document."""
-    if isinstance(tree, dict):
-        attributes = tree.get("attributes")
-        if tree.get("name") == "ColumnDataSource" and isinstance(attributes, dict) and "name" in attributes:
-            yield attributes
-        for inner in tree.values():
-            yield from sources_of(inner)
-    elif isinstance(tree, list):
-        for inner in tree:
-            yield from sources_of(inner)
-
-
-def numbers(source: Json, column: str) -> list[float]:
-    """A column of a data source."""
-    entries = cast("list[tuple[str, Json]]", cast("Json", source["data"])["entries"])
-    column_of = dict(entries)[column]
-    data = cast("Json", column_of["array"])["data"] if "array" in column_of else column_of["data"]
-    raw = base64.b64decode(str(data))
-    raw = zlib.decompress(raw, 47) if raw[:2] == b"\x1f\x8b" else raw
-    kind = {"float32": "f", "float64": "d"}[str(column_of["dtype"])]
-    return list(struct.unpack(f"<{len(raw) // struct.calcsize(kind)}{kind}", raw))
+def numbers(points: Json) -> tuple[list[float], list[float]]:
+    """Times and values of a line."""
+    begin, text = cast("tuple[float | None, str]", points["time"])
+    kind = np.dtype("<f8" if begin is None else "<u4")
+    time = np.frombuffer(base64.b64decode(text), kind) + (begin or 0.0)
+    return time.tolist(), np.frombuffer(base64.b64decode(str(points["value"])), "<f4").tolist()
 
 
 def test_the_page_shows_them_side_by_side_with_their_series_overlaid(make_run: MakeRun, visitor: httpx.Client) -> None:
@@ -115,11 +94,11 @@ def test_the_page_shows_them_side_by_side_with_their_series_overlaid(make_run: M
     assert "&lt;img src=x" in page
     assert "soakwatch judge new --rule run_difference --against old" in page
     plots = pieces_of(page)
-    (sources,) = [list(sources_of(plot)) for plot in plots if "system.cpu.utilization" in json.dumps(plot)]
-    series = {str(source["name"]): source for source in sources if str(source.get("name")).startswith("compared:")}
+    (plot,) = [plot for plot in plots if "system.cpu.utilization" in json.dumps(plot)]
+    held = [cast("Json", line["points"]) for line in cast("list[Json]", plot["lines"])]
+    series = {str(points["name"]): points for points in held}
     for run, level in (("old", 20.0), ("new", 30.0)):
-        source = series[f'compared:["{run}","fw","system.cpu.utilization",""]']
-        time, value = numbers(source, "time"), numbers(source, "value")
+        time, value = numbers(series[f'compared:["{run}","fw","system.cpu.utilization",""]'])
         assert (time[0], time[-1]) == (0.0, 119.0)
         assert value[0] == pytest.approx(level)
         assert max(value) == pytest.approx(99.0)
@@ -142,9 +121,8 @@ def test_the_reference_is_chosen_and_targets_of_other_names_are_matched(
     assert "+50 to +50" not in page
     (plot,) = pieces_of(page)
     lengths = {
-        str(source["name"]): numbers(source, "time")[-1]
-        for source in sources_of(plot)
-        if str(source.get("name")).startswith("compared:")
+        str(points["name"]): numbers(points)[0][-1]
+        for points in (cast("Json", line["points"]) for line in cast("list[Json]", plot["lines"]))
     }
     assert set(lengths.values()) == {119.0}
     alone = visitor.get("/compare?run=new&run=old&against=old&target=new:gw%3Dxx")
@@ -212,9 +190,9 @@ def test_the_load_of_each_run_lies_behind_the_lines(tmp_path: Path, visitor: htt
     behind the generator's own."""
     for name, leak in (("one", 0.0), ("two", 52.0)):
         process_record(tmp_path / "runs" / name, leak_mib_h=leak)
-    texts = [json.dumps(piece) for piece in pieces_of(visitor.get("/compare?run=one&run=two").text)]
-    loaded = [text for text in texts if "load (right axis)" in text]
-    assert 1 <= len(loaded) < len(texts)
-    assert all(text.count('"name": "load"') == 2 for text in loaded)
-    assert all('"end": 1182.5' in text for text in loaded)
-    assert not any("load.request.rate" in text for text in loaded)
+    plots = pieces_of(visitor.get("/compare?run=one&run=two").text)
+    loaded = [plot for plot in plots if plot.get("load")]
+    assert 1 <= len(loaded) < len(plots)
+    assert all(len(cast("list[Json]", plot["load"])) == 2 for plot in loaded)
+    assert {plot["load_high"] for plot in loaded} == {1182.5}
+    assert not any("load.request.rate" in json.dumps(plot) for plot in loaded)

@@ -8,6 +8,7 @@ from itertools import groupby
 
 from soakwatch.core.formatting import SYMBOLS
 from soakwatch.report.blocks import Block, Layout
+from soakwatch.report.overview import draw_panel, flags_of, numbered_findings
 from soakwatch.report.page import Page
 from soakwatch.report.panels import panels_of
 
@@ -23,8 +24,6 @@ def blocks(page: Page) -> Sequence[Block]:
 
 def _facts(page: Page) -> Mapping[str, object] | None:
     """The panels of each target in order; nothing where nothing was recorded that could be drawn."""
-    from soakwatch.report.overview import draw_panel, flags_of, numbered_findings  # Bokeh: only where it is drawn
-
     findings = page.verdict.findings
     window = page.verdict.window
     numbered_all = numbered_findings(findings)

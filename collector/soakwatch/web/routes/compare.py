@@ -23,7 +23,7 @@ def _compare(question: Question) -> Response:
     if not isinstance(question.runs, RunFolder):
         raise HTTPException(404, "this server serves one run only: use soakwatch serve to compare the runs of a folder")
     from soakwatch.runs.compare.comparison import MAX_RUNS
-    from soakwatch.web.comparison import COMPARISONS  # loads Bokeh: only if plots are requested
+    from soakwatch.web.comparison import COMPARISONS
 
     names = list(dict.fromkeys(question.words.get("run", ())))
     if not names:

@@ -1,4 +1,4 @@
-"""Scripts and styles of the pages, and BokehJS, all from this package."""
+"""Scripts and styles of the pages, all from this package."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from starlette.responses import Response
 
 from soakwatch.web.endpoint import Endpoint, May, Question
 
-BOKEH = "bokeh.js"
-OF_THE_REPORT = frozenset({"shade.js", "theme.js", "plots.js"})
+OF_THE_REPORT = frozenset({"shade.js", "theme.js", "figure.js", "plots.js"})
 """Scripts that a report holds inline."""
+OF_PLOTS = {"uplot.js": ("uplot/uPlot.iife.min.js",), "plots.css": ("uplot/uPlot.min.css", "plots.css")}
+"""What a page's plots need, with the files of the report that it is made of."""
 OF_CAMPAIGNS = "tables.css"
 _KINDS = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 
@@ -22,10 +23,8 @@ _KINDS = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 @functools.cache
 def _content(name: str) -> tuple[bytes, str] | None:
     """The bytes of a file and their digest; None for an unknown file."""
-    if name == BOKEH:
-        from soakwatch.report.plots import javascript
-
-        content = javascript().encode()
+    if name in OF_PLOTS:
+        content = b"".join(resources.files("soakwatch.report").joinpath(part).read_bytes() for part in OF_PLOTS[name])
     elif name in OF_THE_REPORT:
         content = resources.files("soakwatch.report").joinpath(name).read_bytes()
     elif name == OF_CAMPAIGNS:

@@ -184,7 +184,7 @@ const first = JSON.parse(byId("first-state").textContent);
 apply(first);
 if (zone(Date.parse(first.now)) !== "") put(byId("plots-zone"), `Times are UTC, below them yours (${zone(Date.parse(first.now))}).`);
 const start = () => {
-  ready = typeof Bokeh !== "undefined";
+  ready = typeof soakwatchPlots !== "undefined" && typeof uPlot !== "undefined";
   if (ready) { plots.begin(); plots.tick(first, first.shown.drawn); }
   else put(byId("plots-note"), "The plots cannot be drawn: their script was not loaded. Reload the page.");
 };

@@ -1,6 +1,6 @@
 /* The plots: drawn by the server now and then, filled with new readings in between, in full resolution where somebody
    zooms. At most MAX_POINTS points of a line are kept, however long the page stays open. */
-/* global Bokeh, soakwatchPlots */
+/* global soakwatchFigure, soakwatchPlots */
 import {ask, later} from "./live_talk.js";
 import {byId, clock, keyed, make, name, put, show} from "./live_dom.js";
 
@@ -11,8 +11,7 @@ const MINUTE = 60000, MAX_NAMED = 12;
 const run = document.documentElement.dataset.run;
 const alone = document.documentElement.dataset.single === "yes";
 const base = `/runs/${encodeURIComponent(run)}`;
-let lines = []; // {source, key, text, factor, elements, last, full}
-let views = [];
+let lines = []; // {points, key, text, elements, last, full}
 let whole = [0, 1]; // what the run has so far, ms
 let mode = {span: 0, held: null}; // follow the last span seconds (0: all), or hold a stretch
 let patience = 1; // what is slow to draw is drawn less often
@@ -32,23 +31,6 @@ const sight = new IntersectionObserver((entries) => {
 }, {rootMargin: "200px 0px"});
 
 /* --- drawing --- */
-
-/* Each plot listens to the viewport, and BokehJS does not take that back: what was drawn would stay for ever. */
-const listening = [];
-if (globalThis.visualViewport) {
-  const add = visualViewport.addEventListener;
-  visualViewport.addEventListener = (...given) => { listening.push(given); add.apply(visualViewport, given); };
-}
-
-function clear() {
-  for (const doc of [...Bokeh.documents]) doc.clear();
-  Bokeh.documents.length = 0;
-  for (const view of views) view.clear?.();
-  for (const given of listening.splice(0)) visualViewport.removeEventListener(...given);
-  soakwatchPlots.leave();
-  views = [];
-  lines = [];
-}
 
 /* A long run takes seconds to draw: the few plots that come first are shown before, of few points. */
 async function draw() {
@@ -70,16 +52,11 @@ async function draw() {
   if (plots.panels.length === 0) { put(byId("plots-note"), "Nothing to plot yet."); return true; }
   put(byId("plots-note"), "");
   const focus = document.activeElement?.closest?.(".plot")?.id ?? null;
-  clear();
   placePlots(plots.panels);
-  views = (await Bokeh.embed.embed_items(plots.document, plots.items)).filter((view) => view !== undefined);
   const before = range();
   whole = [plots.begin, Math.max(plots.end, plots.begin + 1)];
-  own = true;
-  soakwatchPlots.join();
-  own = false;
+  soakwatchPlots.put(plots.plots);
   gather(plots.end);
-  for (const panel of plots.panels) soakwatchPlots.focusable(byId(panel.element));
   if (focus !== null) byId(focus)?.focus({preventScroll: true});
   move(...(mode.held === null ? range() : before));
   return true;
@@ -144,7 +121,6 @@ function placeFigures(place, panels, titled) {
         put(note, panel.note);
         show(note, panel.note !== "");
         const plot = figure.lastChild;
-        plot.replaceChildren();
         plot.style.minHeight = `${panel.height + 10}px`;
         plot.removeAttribute("aria-label");
         sight.observe(plot);
@@ -152,30 +128,20 @@ function placeFigures(place, panels, titled) {
 }
 
 function gather(until) {
-  const byModel = new Map();
+  const byPoints = new Map();
   heats = false;
-  for (const doc of Bokeh.documents) {
-    for (const root of doc.all_roots ?? doc.roots()) {
-      const element = Bokeh.index[root.id]?.el?.closest?.(".plot")?.id ?? holder(root);
-      for (const model of root.references()) {
-        if (model.type !== "ColumnDataSource" || typeof model.name !== "string") continue;
-        if (model.name.startsWith("heat:")) heats = true;
-        if (!model.name.startsWith("series:")) continue;
-        const line = byModel.get(model) ?? {source: model, key: JSON.parse(model.name.slice(7)), elements: new Set(),
-          factor: model.tags[0]?.factor ?? 1, last: until, full: null};
-        line.text = JSON.stringify(line.key);
-        line.elements.add(element);
-        byModel.set(model, line);
-      }
+  for (const figure of soakwatchPlots.figures()) {
+    if (figure.cells !== null) heats = true;
+    for (const {points} of figure.lines) {
+      if (!points.name.startsWith("series:")) continue;
+      const line = byPoints.get(points) ?? {points, key: JSON.parse(points.name.slice(7)), elements: new Set(), last: until, full: null};
+      line.text = JSON.stringify(line.key);
+      line.elements.add(figure.element.id);
+      byPoints.set(points, line);
     }
   }
-  lines = [...byModel.values()];
+  lines = [...byPoints.values()];
   seenUntil = until;
-}
-
-function holder(root) {
-  const view = Bokeh.index[root.id];
-  return view === undefined ? "" : [...document.querySelectorAll(".plot")].find((element) => element.contains(view.el))?.id ?? "";
 }
 
 /* --- the stretch that is shown --- */
@@ -262,7 +228,7 @@ async function fillVisible() {
   const near = lines.filter((line) => [...line.elements].some((element) => visible.has(element)));
   const grown = [], missing = [];
   for (const line of near) {
-    if (line.full === null || line.source.data.time.length > MAX_POINTS) missing.push(line);
+    if (line.full === null || line.points.time.length > MAX_POINTS) missing.push(line);
     else if (line.last < seenUntil && shown[1] >= line.last) grown.push(line);
   }
   const pad = mode.held === null ? 0 : (shown[1] - shown[0]) / 4;
@@ -296,21 +262,18 @@ const scaled = (values, factor) => Float64Array.from(values, (value) => value ==
 
 function refill(line, fresh, stretch) {
   line.full = stretch;
-  line.source.data = {time: Float64Array.from(fresh.time), value: scaled(fresh.value, line.factor)};
+  soakwatchFigure.refill(line.points, Float64Array.from(fresh.time), scaled(fresh.value, line.points.factor));
 }
 
 function append(line, fresh) {
-  const {time, value} = line.source.data;
+  const {time, value, factor} = line.points;
   const last = time.length === 0 ? -Infinity : time[time.length - 1];
   const first = fresh.time.findIndex((time) => time > last);
   if (first < 0) return;
   const [from] = range();
   let drop = 0;
   if (mode.held === null && mode.span > 0) while (drop < time.length - 1 && time[drop + 1] < from - MINUTE) drop += 1;
-  line.source.data = {
-    time: joined(time, drop, fresh.time, first),
-    value: joined(value, drop, scaled(fresh.value, line.factor), first),
-  };
+  soakwatchFigure.refill(line.points, joined(time, drop, fresh.time, first), joined(value, drop, scaled(fresh.value, factor), first));
 }
 
 function joined(old, drop, more, first) {
@@ -326,7 +289,7 @@ let ticked = 0, drawing = false;
 
 /* A new state of the run: fetch what is new, draw anew what can only be drawn anew. */
 export async function tick(state, mark) {
-  if (typeof Bokeh === "undefined" || document.hidden) return;
+  if (typeof soakwatchPlots === "undefined" || document.hidden) return;
   const now = performance.now();
   if (over !== (state.state === "ended" || state.state === "broken off")) { over = !over; tell(); }
   if (over && !state.report && drawnAt > 0) return; // its record is being closed: nobody looks into it now
@@ -346,7 +309,6 @@ export async function tick(state, mark) {
 }
 
 export function begin() {
-  Bokeh.set_log_level("warn");
   soakwatchPlots.watch(moved);
   for (const button of document.querySelectorAll("[data-span]")) {
     button.addEventListener("click", () => follow(Number(button.dataset.span)));
