@@ -14,6 +14,8 @@ from pathlib import Path
 from tests.collector.sources.loads import test_iperf3_output as iperf3
 from tests.collector.sources.network_cli.conftest import OUTPUTS
 from tests.collector.sources.snmp.doubles import answer
+from tests.collector.sources.snmp.message import community_message as asked
+from tests.collector.sources.snmp.message import parse_message, request
 
 from soakwatch.core.errors import PlanError
 from soakwatch.importing.build_series import read_table
@@ -38,8 +40,6 @@ from soakwatch.sources.tables.errors import DataError
 from soakwatch.sources.tables.options import Options
 from soakwatch.sources.transport.snmp import ber
 from soakwatch.sources.transport.snmp.datagram import inspect
-from soakwatch.sources.transport.snmp.message import community_message as asked
-from soakwatch.sources.transport.snmp.message import parse_message, request
 from soakwatch_agent.framing import FrameError, frame_of
 from soakwatch_agent.wire import WireError, decode, encode
 from soakwatch_model.event import Event

@@ -37,9 +37,9 @@ from soakwatch.sources.transport.snmp.access import check
 from soakwatch.sources.transport.snmp.config import Config, access_of
 from soakwatch.sources.transport.snmp.errors import Kind, SnmpPollError
 from soakwatch.sources.transport.snmp.fingerprint import snmp_fingerprint
-from soakwatch.sources.transport.snmp.profile_adapter import ProfileAdapter
+from soakwatch.sources.transport.snmp.line import SessionOptions
 from soakwatch.sources.transport.snmp.restarts import ClockSources, Life, engine_event
-from soakwatch.sources.transport.snmp.session import Session, SessionOptions
+from soakwatch.sources.transport.snmp.session import Session, SessionAsker
 from soakwatch_model.event import Event
 from soakwatch_model.metric import BY_NAME, COUNTER
 from soakwatch_model.metric_queries import shown_in
@@ -71,7 +71,7 @@ class SnmpPoller:
     ) -> None:
         self._config, self._site, self._session, self._profiles = config, site, session, profiles
         self._budget_s = timeout_s * _BUDGET
-        self._adapter = ProfileAdapter(session)
+        self._adapter = SessionAsker(session)
         self._life = Life()
         self._was_young = False
         self._told_ns: int | None = None  # when it was said last that requests are lost
@@ -146,7 +146,7 @@ class SnmpPoller:
         identity |= {key: value for key, value in self._system.items() if value}
         if self._profile is not None:
             identity |= {"profile": self._profile.name, "profile chosen by": self._match.why}
-        if engine_id := (self._session.engine_id or (self._life.last.engine_id if self._life.last else b"")):
+        if engine_id := (self._session.line.engine_id or (self._life.last.engine_id if self._life.last else b"")):
             identity["engine id"] = engine_id.hex()
         identity = {**self._reported_facts, **identity}
         survey = self._reader.survey if self._reader else None
@@ -276,10 +276,10 @@ class SnmpPoller:
         before = self._life.last
         change, events = self._life.take(readings)
         self._keep(*events)
-        for old, new in self._session.engine_changes:
+        for old, new in self._session.line.engine_changes:
             if not (change and change.engine_changed):
                 self._keep(engine_event(old, new, before.time_ns if before else now_ns, now_ns))
-        self._session.engine_changes.clear()
+        self._session.line.engine_changes.clear()
         restarted = change is not None and bool(change.kind or change.engine_changed or change.rolled_back)
         # What is not there is not asked for again, until the device began anew: v1 answers it with an error.
         self._clock_oids = None if restarted else self._clock_oids or tuple(values)

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
 from typing import cast
 
+from tests.collector.sources.snmp.message import RESPONSE, Message, Pdu, parse_message
+
 from soakwatch.sources.transport.snmp import ber
-from soakwatch.sources.transport.snmp.message import RESPONSE, Message, Pdu, parse_message
 
 Respond = Callable[[bytes], Iterable[tuple[float, bytes]]]
 """From a datagram to the answers: seconds to wait and bytes."""

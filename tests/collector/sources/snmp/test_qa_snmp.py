@@ -22,8 +22,8 @@ from soakwatch.sources.profiles.loading import load_profiles
 from soakwatch.sources.transport.snmp.access import Access
 from soakwatch.sources.transport.snmp.config import Config
 from soakwatch.sources.transport.snmp.errors import Kind, SnmpPollError
-from soakwatch.sources.transport.snmp.profile_adapter import ProfileAdapter
-from soakwatch.sources.transport.snmp.session import Session, SessionOptions
+from soakwatch.sources.transport.snmp.line import SessionOptions
+from soakwatch.sources.transport.snmp.session import Session, SessionAsker
 from soakwatch_testing.snmp_cells import Cell, name_of
 from soakwatch_testing.snmp_faults import Faults
 from soakwatch_testing.snmp_mib import interfaces, system
@@ -73,7 +73,7 @@ def test_an_agent_that_is_busy_for_a_moment_has_not_lost_its_table() -> None:
     """A table that was there makes the poll fail once; only if it keeps failing is it left out."""
 
     async def use(session: Session) -> list[str]:
-        adapter, seen = ProfileAdapter(session), []
+        adapter, seen = SessionAsker(session), []
         for faults in (Faults(), broken, broken, Faults()):
             device.misbehave(faults)
             asker = adapter.until(time.monotonic() + 20)
@@ -95,7 +95,7 @@ def test_each_asker_keeps_its_own_deadline() -> None:
     """One of a survey and one of a poll in the same task: the second does not shorten the first."""
 
     async def use(session: Session) -> list[str]:
-        adapter = ProfileAdapter(session)
+        adapter = SessionAsker(session)
         survey, poll = adapter.until(time.monotonic() + 5), adapter.until(time.monotonic() - 1)
         seen = []
         for asker in (survey, poll, survey):

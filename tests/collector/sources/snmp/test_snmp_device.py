@@ -15,7 +15,8 @@ from soakwatch.sources.pollers.snmp import SnmpPoller, start
 from soakwatch.sources.transport.snmp.access import Access
 from soakwatch.sources.transport.snmp.config import Config
 from soakwatch.sources.transport.snmp.errors import SnmpPollError
-from soakwatch.sources.transport.snmp.session import Session, SessionOptions
+from soakwatch.sources.transport.snmp.line import SessionOptions
+from soakwatch.sources.transport.snmp.session import Session
 from soakwatch_model.event import Event
 from soakwatch_model.sample import Answer
 from soakwatch_testing.snmp_cells import Cell, Name

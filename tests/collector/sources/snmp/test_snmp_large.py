@@ -15,8 +15,9 @@ from tests.collector.sources.snmp.doubles import agent, answer, relay, v2c
 from soakwatch.sources.transport.snmp import ber
 from soakwatch.sources.transport.snmp.access import Access
 from soakwatch.sources.transport.snmp.errors import Kind, SnmpPollError
-from soakwatch.sources.transport.snmp.session import Session, SessionOptions
-from soakwatch.sources.transport.snmp.sizes import RETRY_S, Amount
+from soakwatch.sources.transport.snmp.limits import RETRY_S, Amount
+from soakwatch.sources.transport.snmp.line import SessionOptions
+from soakwatch.sources.transport.snmp.session import Session
 from soakwatch_testing.snmp_cells import Cell, Name, dotted, integer, name_of, text
 from soakwatch_testing.snmp_faults import Faults
 from soakwatch_testing.snmp_mib import interfaces, system
@@ -284,9 +285,10 @@ class _Days:
 
     def soak(self, hours: int, amount: Amount) -> None:
         for second in range(0, hours * 3600, 10):
-            if amount.whole(float(second)) > self.room:
+            amount = amount.whole(float(second))
+            if amount.now > self.room:
                 self.lost += 1
-                amount.less(amount.now, float(second))
+                amount = amount.less(amount.now, float(second))
 
 
 def test_an_amount_that_was_too_much_is_tried_again_seldom() -> None:
@@ -294,9 +296,7 @@ def test_an_amount_that_was_too_much_is_tried_again_seldom() -> None:
     narrow = _Days(10)
     narrow.soak(72, Amount(40, 40))
     assert 2 <= narrow.lost <= 20
-    amount = Amount(40, 40)
-    amount.less(40, 0.0)
-    amount.less(20, 1.0)
+    amount = Amount(40, 40).less(40, 0.0).less(20, 1.0)
     assert amount.now == 10
-    assert amount.whole(RETRY_S - 1) == 10
-    assert amount.whole(RETRY_S) == 40
+    assert amount.whole(RETRY_S - 1).now == 10
+    assert amount.whole(RETRY_S).now == 40

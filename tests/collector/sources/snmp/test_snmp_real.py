@@ -16,8 +16,9 @@ from tests.collector.sources.snmp.snmpd import USERS, Snmpd
 
 from soakwatch.sources.transport.snmp.access import Access
 from soakwatch.sources.transport.snmp.errors import Kind, SnmpPollError
-from soakwatch.sources.transport.snmp.pysnmp_session import PysnmpConnection
-from soakwatch.sources.transport.snmp.session import Session, SessionOptions
+from soakwatch.sources.transport.snmp.line import SessionOptions
+from soakwatch.sources.transport.snmp.pysnmp_connection import PysnmpConnection
+from soakwatch.sources.transport.snmp.session import Session
 
 SYSTEM = [f"1.3.6.1.2.1.1.{number}.0" for number in (1, 2, 4, 5, 6)]
 TIMEOUTS = "1.3.6.1.6.3.15.1.1.2.0"  # usmStatsNotInTimeWindows
@@ -178,7 +179,7 @@ def test_broken_v3_datagrams_make_no_traceback_and_no_hang(
                     except SnmpPollError:
                         assert time.monotonic() - began < 10  # the test is for hangs
                 broken[0] = False
-                session.manner = replace(session.manner, share_s=3.0, retries=3)
+                session.options = replace(session.options, share_s=3.0, retries=3)
                 assert len(await session.get(SYSTEM, time.monotonic() + 20)) == 5
 
     asyncio.run(main())
@@ -192,8 +193,8 @@ def test_pysnmp_does_not_forget_the_agents_clock(snmpd: Snmpd) -> None:
 
     async def use(session: Session) -> None:
         first = await session.get([TIMEOUTS], time.monotonic() + 20)
-        assert isinstance(session._connection, PysnmpConnection)
-        engine = session._connection._engine
+        assert isinstance(session.line._first, PysnmpConnection)
+        engine = session.line._first._engine
         for _ in range(7200):
             for model in engine.security_models.values():
                 model.receive_timer_tick(engine, 0.0)

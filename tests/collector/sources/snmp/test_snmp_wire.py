@@ -6,30 +6,22 @@ import random
 
 import pytest
 from tests.collector.sources.snmp.doubles import answer
-
-from soakwatch.core.errors import PlanError
-from soakwatch.sources.transport.snmp import ber
-from soakwatch.sources.transport.snmp.access import Access, check
-from soakwatch.sources.transport.snmp.batches import batches, halves, without
-from soakwatch.sources.transport.snmp.datagram import PLAIN, Summary, inspect
-from soakwatch.sources.transport.snmp.errors import Kind, SnmpPollError, refused
-from soakwatch.sources.transport.snmp.message import (
+from tests.collector.sources.snmp.message import (
     Engine,
     community_message,
-    localised_key,
     parse_message,
     request,
     user_message,
 )
 
+from soakwatch.core.errors import PlanError
+from soakwatch.sources.transport.snmp import ber
+from soakwatch.sources.transport.snmp.access import Access, check
+from soakwatch.sources.transport.snmp.datagram import PLAIN, Summary, inspect
+from soakwatch.sources.transport.snmp.errors import Kind, SnmpPollError, refused
+from soakwatch.sources.transport.snmp.limits import batches, halves, without
+
 ASKED = community_message(1, "public", request(("1.3.6.1.2.1.1.3.0",), 77))
-
-
-def test_a_localised_key_is_that_of_the_rfc() -> None:
-    """RFC 3414, appendix A.3: password "maplesyrup", engine 00 .. 02."""
-    engine_id = bytes(11) + b"\x02"
-    assert localised_key("MD5", "maplesyrup", engine_id).hex() == "526f5eed9fcce26f8964c2930787d82b"
-    assert localised_key("SHA", "maplesyrup", engine_id).hex() == "6695febc9288e36282235fc7151f128497b38f3f"
 
 
 def test_numbers_and_object_identifiers_come_back() -> None:

@@ -9,7 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from soakwatch.sources.transport.snmp import ber
-from soakwatch.sources.transport.snmp.message import PRIVATE, REPORT, RESPONSE
+
+RESPONSE, REPORT = 0xA2, 0xA8
+_PRIVATE = 2  # a bit of msgFlags
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ def inspect(data: bytes) -> Summary:
     if version == 3:
         position, flags = _head(data, position)
         position = _security(data, position)
-        if flags & PRIVATE:
+        if flags & _PRIVATE:
             if _enter(data, position, ber.OCTETS)[1] != end:
                 raise ber.MalformedError("parts are missing, or too many")
             return PLAIN

@@ -1,4 +1,4 @@
-"""Why does an agent not answer? A few plain requests of our own, made once when polls begin to fail.
+"""Why does an agent not answer? A few requests on sockets of their own, made once when polls begin to fail.
 
 SNMP agents drop what they do not accept without a word (RFC 1157 section 4.1, RFC 3414 section 3.2), so a lost poll
 says nothing. A closed port, an SNMPv3 discovery and a request without privacy tell the causes apart. They do not tell
@@ -8,198 +8,132 @@ a community that is wrong from one that may not read from this address.
 from __future__ import annotations
 
 import asyncio
-import secrets
 import time
-from typing import cast
+from dataclasses import dataclass, replace
 
-from soakwatch.sources.transport.snmp import ber
 from soakwatch.sources.transport.snmp.access import Access
-from soakwatch.sources.transport.snmp.errors import REPORTS, Kind, SnmpPollError, refused
-from soakwatch.sources.transport.snmp.message import (
-    REPORT,
-    Engine,
-    Message,
-    community_message,
-    localised_key,
-    parse_message,
-    request,
-    user_message,
-)
+from soakwatch.sources.transport.snmp.connection import SYS_UPTIME, Counters
+from soakwatch.sources.transport.snmp.errors import Kind, SnmpPollError
+from soakwatch.sources.transport.snmp.gufo_connection import discover, open_gufo
 
-SYS_UPTIME = "1.3.6.1.2.1.1.3.0"
-_NOBODY = Engine(b"", 0, 0)
+_AGAIN_S = 60.0
+_TIME_S = 5.0
 _AFTER_DISCOVERY_S = 0.15  # an agent that answered a discovery needs no longer than this for a GET, beside its way
-_AFTER_NONSENSE_S = 0.3
-_MAX_WAITING = 64  # datagrams that are kept unread
 
 
-async def discover(access: Access, timeout_s: float) -> Engine | None:
-    """The agent's SNMPv3 engine by an unauthenticated discovery (RFC 3414 section 4); None if nothing answers.
+@dataclass(slots=True)
+class Diagnosis:
+    """The diagnosis of one agent, made beside the polls once a streak of failures, and again once a minute.
 
-    Raises SnmpPollError if the port is closed, or the answer is not SNMP.
+    ``limit_s`` is how long a request of a poll waits: an answer that takes longer is late.
     """
-    async with asyncio.timeout(timeout_s + 1), _Socket.open(access) as endpoint:
-        message = await endpoint.ask(_discovery(endpoint.number), timeout_s)
-    return message.engine if message is not None else None
+
+    limit_s: float
+    _task: asyncio.Task[SnmpPollError] | None = None
+    _begun_s: float = 0.0
+    _count: int = 0  # in this streak
+
+    def due(self, now_s: float) -> bool:
+        """Whether it is to be made, or made again."""
+        return self._task is None or (self._task.done() and now_s - self._begun_s > _AGAIN_S)
+
+    def begin(self, access: Access, now_s: float) -> None:
+        """Makes it in the background."""
+        self._begun_s, self._count = now_s, self._count + 1
+        self._task = asyncio.create_task(diagnose(access, _TIME_S, self.limit_s))
+
+    async def explain(self, failure: SnmpPollError, timeout_s: float, *, well: bool) -> SnmpPollError:
+        """The cause of a failure if it is known by then, else the failure. ``well``: the agent has answered before."""
+        assert self._task is not None
+        await asyncio.wait((self._task,), timeout=max(0.0, timeout_s))
+        if not self._task.done():
+            return failure
+        cause = self._task.result()
+        if cause.kind is Kind.PRIV_KEY and well and self._count < 2:
+            return SnmpPollError(Kind.FLAKY, cause.where)  # the key was right until now: a lost datagram is likelier
+        return cause
+
+    async def cause(self) -> SnmpPollError | None:
+        """What it found; None where nothing was wrong."""
+        if self._task is None:
+            return None
+        await asyncio.wait((self._task,), timeout=_TIME_S + 1)
+        return self._task.result() if self._task.done() else None
+
+    def answered(self) -> None:
+        """The agent answers again: what was found is of the past."""
+        self._count = 0
+        if self._task is not None and self._task.done():
+            self._task = None
+
+    async def close(self) -> None:
+        """Ends it."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
 
 
-async def diagnose(access: Access, timeout_s: float, timeout_limit_s: float) -> SnmpPollError:
-    """What is wrong with this access. ``timeout_limit_s`` is how long a poll's request waits: later is too late."""
+async def diagnose(access: Access, timeout_s: float, limit_s: float) -> SnmpPollError:
+    """What is wrong with this access. ``limit_s`` is how long a poll's request waits: later is too late."""
     try:
         if access.version == "3":
-            return await _diagnose_user(access, timeout_s, timeout_limit_s)
-        return await _diagnose_community(access, timeout_s, timeout_limit_s)
+            return await _diagnose_user(access, timeout_s, limit_s)
+        return await _diagnose_community(access, timeout_s, limit_s)
     except SnmpPollError as failure:
         return failure
 
 
-async def _diagnose_community(access: Access, timeout_s: float, timeout_limit_s: float) -> SnmpPollError:
-    version = 0 if access.version == "1" else 1
+async def _diagnose_community(access: Access, timeout_s: float, limit_s: float) -> SnmpPollError:
+    """An agent that says nothing to the community but answers a discovery does not know the community."""
     began = time.monotonic()
-    async with _Socket.open(access) as endpoint, _Socket.open(access) as other:
-        asked = asyncio.create_task(
-            endpoint.ask(
-                community_message(version, access.community, request((SYS_UPTIME,), endpoint.number)), timeout_s
-            )
-        )
-        seen = asyncio.create_task(other.ask(_discovery(other.number), timeout_s))
+    asked = asyncio.create_task(_asked(access, timeout_s, limit_s))
+    seen = asyncio.create_task(_discovered(access, timeout_s))
+    try:
+        await asyncio.wait((asked, seen), return_when=asyncio.FIRST_COMPLETED)
+        if not asked.done() and seen.result() is None:
+            await asyncio.wait((asked,), timeout=_AFTER_DISCOVERY_S + 2 * (time.monotonic() - began))
+        if (asked.done() or seen.result() is not None) and (await asked).kind is not Kind.NO_ANSWER:
+            return asked.result()
+        failure = await seen
+    finally:
+        for task in (asked, seen):
+            task.cancel()
+        await asyncio.gather(asked, seen, return_exceptions=True)
+    if failure is None:
+        return SnmpPollError(Kind.COMMUNITY, access.where)
+    return SnmpPollError(Kind.SILENT, access.where) if failure.kind is Kind.NO_ANSWER else failure
+
+
+async def _asked(access: Access, timeout_s: float, limit_s: float) -> SnmpPollError:
+    """What comes of a request for the agent's uptime."""
+    try:
+        connection = await open_gufo(access, timeout_s, Counters())
         try:
-            await asyncio.wait((asked, seen), return_when=asyncio.FIRST_COMPLETED)
-            if not asked.done() and seen.exception() is None and seen.result() is not None:
-                await asyncio.wait((asked,), timeout=_AFTER_DISCOVERY_S + 2 * (time.monotonic() - began))
-            if asked.done() or seen.exception() is not None or seen.result() is None:
-                message = await asked
-                if message is not None:
-                    return _answered(access, message, time.monotonic() - began, timeout_limit_s)
-            if await seen is not None:
-                return SnmpPollError(Kind.COMMUNITY, access.where)
+            began = time.monotonic()
+            await connection.get((SYS_UPTIME,), timeout_s)
         finally:
-            for task in (asked, seen):
-                task.cancel()
-            await asyncio.gather(asked, seen, return_exceptions=True)
-    return SnmpPollError(Kind.SILENT, access.where)
-
-
-async def _diagnose_user(access: Access, timeout_s: float, timeout_limit_s: float) -> SnmpPollError:
-    engine = await discover(access, timeout_s)
-    if engine is None:
-        return SnmpPollError(Kind.SILENT, access.where)
-    key = await asyncio.to_thread(_key, access, engine)
-    for _ in range(2):
-        began = time.monotonic()
-        async with _Socket.open(access) as endpoint:
-            pdu = request((SYS_UPTIME,), endpoint.number)
-            message = await endpoint.ask(
-                user_message(endpoint.number, engine, access.user, pdu, key, access.auth_protocol), timeout_s
-            )
-        if message is None or message.pdu is None:
-            return SnmpPollError(Kind.NO_ANSWER, access.where, seconds=timeout_s)
-        if message.pdu.tag != REPORT:
-            if access.priv:
-                return SnmpPollError(Kind.PRIV_KEY, access.where)
-            return _answered(access, message, time.monotonic() - began, timeout_limit_s)
-        kind = REPORTS.get(message.pdu.binds[0][0]) if message.pdu.binds else None
-        if kind is Kind.TIME_WINDOW and message.engine is not None:
-            engine = message.engine  # a discovery need not tell the time: now we know it
-            continue
-        return SnmpPollError(kind or Kind.STATUS, access.where, detail="an unknown report")
-    return SnmpPollError(Kind.TIME_WINDOW, access.where)
-
-
-def _answered(access: Access, message: Message, took_s: float, timeout_limit_s: float) -> SnmpPollError:
-    if message.pdu is not None and message.pdu.status:
-        return refused(access.where, message.pdu.status, message.pdu.index)
-    if took_s > timeout_limit_s:
+            connection.close()
+    except SnmpPollError as failure:
+        return failure
+    took_s = time.monotonic() - began
+    if took_s > limit_s:
         return SnmpPollError(Kind.LATE, access.where, detail=f"{took_s:.2g} s")
     return SnmpPollError(Kind.FLAKY, access.where)
 
 
-def _key(access: Access, engine: Engine) -> bytes:
-    return localised_key(access.auth_protocol, access.auth, engine.engine_id) if access.auth else b""
+async def _discovered(access: Access, timeout_s: float) -> SnmpPollError | None:
+    """Why a discovery of SNMPv3 was not answered; None if it was."""
+    try:
+        await discover(access, timeout_s)
+    except SnmpPollError as failure:
+        return failure
+    return None
 
 
-def _discovery(number: int) -> bytes:
-    return user_message(number, _NOBODY, "", request((), number))
-
-
-class _Socket(asyncio.DatagramProtocol):
-    """One connected UDP socket that waits for the answer to its number."""
-
-    def __init__(self, where: str) -> None:
-        self.number = secrets.randbelow(2**31 - 2) + 1
-        self._where = where
-        self._heard: asyncio.Queue[bytes | OSError] = asyncio.Queue(_MAX_WAITING)
-        self._transport: asyncio.DatagramTransport | None = None
-
-    @classmethod
-    def open(cls, access: Access) -> _Open:
-        """A socket to an agent, for ``async with``."""
-        return _Open(cls(access.where), access)
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keeps the socket's transport."""
-        self._transport = cast("asyncio.DatagramTransport", transport)
-
-    def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:  # noqa: ARG002
-        """Keeps a datagram; too many are dropped."""
-        if not self._heard.full():
-            self._heard.put_nowait(data)
-
-    def error_received(self, exc: Exception) -> None:
-        """The kernel reports that the peer cannot be reached."""
-        if isinstance(exc, OSError) and not self._heard.full():
-            self._heard.put_nowait(exc)
-
-    def close(self) -> None:
-        """Closes the socket."""
-        if self._transport is not None:
-            self._transport.close()
-
-    async def ask(self, datagram: bytes, timeout_s: float) -> Message | None:
-        """Send, and wait for the answer with our number; None if none came."""
-        assert self._transport is not None
-        self._transport.sendto(datagram)
-        loop = asyncio.get_running_loop()
-        bad = ""
-        try:
-            async with asyncio.timeout(timeout_s) as limit:
-                while True:
-                    data = await self._heard.get()
-                    if isinstance(data, ConnectionRefusedError):
-                        raise SnmpPollError(Kind.REFUSED, self._where)
-                    if isinstance(data, OSError):
-                        raise SnmpPollError(Kind.ADDRESS, self._where, detail=data.strerror or "unreachable")
-                    try:
-                        message = parse_message(data)
-                    except ber.MalformedError as error:
-                        if not bad:  # what answers nonsense at once will hardly answer well much later
-                            limit.reschedule(min(limit.when() or 0.0, loop.time() + _AFTER_NONSENSE_S))
-                        bad = str(error)
-                        continue
-                    if message.message_id == self.number:
-                        return message
-        except TimeoutError:
-            if bad:
-                raise SnmpPollError(Kind.MALFORMED, self._where, detail=bad) from None
-            return None
-
-
-class _Open:
-    """Opens and closes the socket of an endpoint."""
-
-    def __init__(self, endpoint: _Socket, access: Access) -> None:
-        self._ear, self._access = endpoint, access
-
-    async def __aenter__(self) -> _Socket:
-        loop = asyncio.get_running_loop()
-        try:
-            await loop.create_datagram_endpoint(
-                lambda: self._ear, remote_addr=(self._access.address, self._access.port)
-            )
-        except OSError as error:
-            detail = error.strerror or "it cannot be reached"
-            raise SnmpPollError(Kind.ADDRESS, self._access.where, detail=detail) from None
-        return self._ear
-
-    async def __aexit__(self, *_: object) -> None:
-        self._ear.close()
+async def _diagnose_user(access: Access, timeout_s: float, limit_s: float) -> SnmpPollError:
+    """What an agent answers to a user without privacy, but not with it, is the fault of the privacy key."""
+    if (failure := await _discovered(access, timeout_s)) is not None:
+        return SnmpPollError(Kind.SILENT, access.where) if failure.kind is Kind.NO_ANSWER else failure
+    said = await _asked(replace(access, priv=""), timeout_s, limit_s)
+    answered = said.status or said.kind in {Kind.LATE, Kind.FLAKY}
+    return SnmpPollError(Kind.PRIV_KEY, access.where) if access.priv and answered else said

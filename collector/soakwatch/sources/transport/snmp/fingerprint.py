@@ -9,8 +9,7 @@ from soakwatch.core.text import one_line
 from soakwatch.sources.profiles.inventory import Inventory, read_inventory
 from soakwatch.sources.profiles.value import Value
 from soakwatch.sources.transport.snmp.errors import SnmpPollError
-from soakwatch.sources.transport.snmp.profile_adapter import SessionAsker
-from soakwatch.sources.transport.snmp.session import Session
+from soakwatch.sources.transport.snmp.session import Session, SessionAsker
 from soakwatch_model.tree import Tree
 
 READ_S = 45.0
@@ -51,7 +50,7 @@ async def snmp_fingerprint(
     as a whole, for half of them would differ from all of them.
     """
     deadline = time.monotonic() + READ_S
-    asker = SessionAsker(session, set(), deadline)
+    asker = SessionAsker(session, deadline_s=deadline)
     notes = ["licences: not read over SNMP"]
     parts, described = Inventory(), system.get("system", "")
     try:

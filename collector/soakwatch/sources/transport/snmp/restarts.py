@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from soakwatch.sources.transport.snmp.abc import Value
 from soakwatch.sources.transport.snmp.clocks import (
     Change,
     ClockReadings,
@@ -16,6 +15,7 @@ from soakwatch.sources.transport.snmp.clocks import (
     compare,
     wraps_at_first,
 )
+from soakwatch.sources.transport.snmp.connection import Value
 from soakwatch_model.event import Event
 from soakwatch_model.sample import Sample
 

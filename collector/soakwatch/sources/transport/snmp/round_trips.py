@@ -17,6 +17,7 @@ _MAX_KEPT = 2000
 _LOSSY = 0.05
 _MIN_LOST = 3  # one or two lost datagrams are no lossy path
 _GONE = 12  # requests in a row without an answer: no path that loses half of them does that
+_MAX_LATE = 10  # answers that came while one request waited for its own
 _MAX_QUICK = 6  # repeats of one request beyond those of the plan
 
 
@@ -41,6 +42,7 @@ class RoundTrips:
     _deviation_s: float = 0.0
     _sent: deque[tuple[float, bool]] = field(default_factory=lambda: deque(maxlen=_MAX_KEPT))  # when, and if lost
     _late: deque[float] = field(default_factory=lambda: deque(maxlen=_MAX_KEPT))
+    _late_total: int = 0
     answered_s: float | None = None
 
     @property
@@ -68,9 +70,10 @@ class RoundTrips:
         """No answer came in time."""
         self._sent.append((now_s, True))
 
-    def late(self, now_s: float) -> None:
-        """An answer came after its time: that request was not lost."""
-        self._late.append(now_s)
+    def late(self, total: int, now_s: float) -> None:
+        """So many answers have come after their time by now: those requests were not lost."""
+        self._late.extend([now_s] * min(_MAX_LATE, total - self._late_total))
+        self._late_total = total
 
     def waits(self, share_s: float, repeats: int) -> Iterator[float]:
         """How long to wait for the answers to a request and its repeats, one after the other.

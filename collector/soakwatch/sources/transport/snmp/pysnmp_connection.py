@@ -35,8 +35,8 @@ from pysnmp.hlapi.v3arch.asyncio import (
 from pysnmp.proto import errind, rfc1902, rfc1905
 from pysnmp.proto.error import ProtocolError
 
-from soakwatch.sources.transport.snmp.abc import Connection, Counters, Row, Value
 from soakwatch.sources.transport.snmp.access import Access
+from soakwatch.sources.transport.snmp.connection import Counters, Row, Value, Walk
 from soakwatch.sources.transport.snmp.engines import engines, key_of
 from soakwatch.sources.transport.snmp.errors import Kind, SnmpPollError, refused
 
@@ -66,7 +66,7 @@ _INDICATIONS: tuple[tuple[type[errind.ErrorIndication], Kind], ...] = (
     (errind.NotInTimeWindow, Kind.TIME_WINDOW),
     (errind.UnknownEngineID, Kind.ENGINE_ID),
 )
-_BUSY_S = 0.01  # as in gufo_session
+_BUSY_S = 0.01  # as in gufo_connection
 _MISSING = (rfc1905.NoSuchObject, rfc1905.NoSuchInstance, rfc1905.EndOfMibView)
 
 
@@ -107,9 +107,16 @@ class PysnmpConnection:
         asked = set(wanted)
         return {oid: value for oid, value in rows if oid in asked and value is not None}
 
-    def column(self, oid: str, repetitions: int) -> PysnmpColumnWalk:
-        """The rows below an object."""
-        return PysnmpColumnWalk(self, oid, repetitions)
+    async def more(self, walk: Walk, timeout_s: float) -> list[Row]:
+        """The next rows."""
+        rows: list[Row] = []
+        for name, value in await self.following(walk.last, walk.repetitions, timeout_s):
+            if value is None or not name.startswith(walk.oid + "."):
+                walk.over = True
+                break
+            rows.append((name, value))
+        walk.over = walk.over or not rows
+        return rows
 
     async def refresh(self, timeout_s: float) -> None:
         """Nothing: pysnmp keeps the agent's clock itself."""
@@ -156,42 +163,6 @@ class PysnmpConnection:
         for kind in (kind for cls, kind in _INDICATIONS if isinstance(failure, cls)):
             return SnmpPollError(kind, self.where)
         return SnmpPollError(Kind.MALFORMED, self.where, detail=str(failure)[:80])
-
-
-class PysnmpColumnWalk:
-    """A walk; a step that failed is asked again from the same place."""
-
-    def __init__(self, connection: PysnmpConnection, oid: str, repetitions: int) -> None:
-        self._connection, self._below, self._last, self._repetitions = connection, oid + ".", oid, repetitions
-        self._over = False
-
-    def go_on(self, connection: Connection) -> bool:
-        """To the same agent, which was not replaced meanwhile."""
-        if not isinstance(connection, PysnmpConnection) or connection.engine_id != self._connection.engine_id:
-            return False
-        self._connection = connection
-        return True
-
-    @property
-    def inconclusive(self) -> bool:
-        """Never: pysnmp tells every error-status."""
-        return False
-
-    async def more(self, timeout_s: float) -> list[Row] | None:
-        """The next rows."""
-        if self._over:
-            return None
-        rows: list[Row] = []
-        for name, value in await self._connection.following(self._last, self._repetitions, timeout_s):
-            if value is None or not name.startswith(self._below):
-                self._over = True
-                break
-            rows.append((name, value))
-        if not rows:
-            self._over = True
-            return None
-        self._last = rows[-1][0]
-        return rows
 
 
 async def _within(timeout_s: float, command: Awaitable[_Answer]) -> _Answer:

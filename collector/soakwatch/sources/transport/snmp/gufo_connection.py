@@ -37,8 +37,8 @@ from gufo.snmp import (
 from gufo.snmp._fast import GetIter, SnmpV1ClientSocket, SnmpV2cClientSocket, SnmpV3ClientSocket
 
 from soakwatch.sources.transport.snmp import ber
-from soakwatch.sources.transport.snmp.abc import Connection, Counters, Row, Value
 from soakwatch.sources.transport.snmp.access import Access
+from soakwatch.sources.transport.snmp.connection import Counters, Row, Value, Walk
 from soakwatch.sources.transport.snmp.datagram import PLAIN, inspect
 from soakwatch.sources.transport.snmp.errors import REPORTS, Kind, SnmpPollError, refused
 
@@ -95,16 +95,17 @@ class GufoConnection:
         answer = await self._ask(lambda: self._sock.send_get_many(wanted), self._sock.recv_get_many, timeout_s)
         return {oid: value for oid in wanted if (value := _value(answer.get(oid))) is not None}
 
-    def column(self, oid: str, repetitions: int) -> GufoColumnWalk:
-        """The rows below an object."""
-        return GufoColumnWalk(self, oid, repetitions)
-
-    async def step(self, iterator: GetIter, timeout_s: float) -> list[tuple[str, ValueType] | None]:
-        """One GETBULK, or GETNEXT in v1; None at the end of what it brings is the end of the column."""
-        sock = self._sock
+    async def more(self, walk: Walk, timeout_s: float) -> list[Row]:
+        """The next rows, by one GETBULK, or GETNEXT in v1; gufo-snmp keeps the place and moves it only by an answer."""
+        sock, place = self._sock, walk.place or GetIter(walk.oid, walk.repetitions)
+        walk.place = place
         if isinstance(sock, SnmpV1ClientSocket):
-            return await self._ask(lambda: sock.send_get_next(iterator), lambda: [_next(sock, iterator)], timeout_s)
-        return await self._ask(lambda: sock.send_get_bulk(iterator), lambda: _bulk(sock, iterator), timeout_s)
+            pairs = await self._ask(lambda: sock.send_get_next(place), lambda: [_next(sock, place)], timeout_s)
+        else:
+            pairs = await self._ask(lambda: sock.send_get_bulk(place), lambda: _bulk(sock, place), timeout_s)
+        walk.over = not pairs or pairs[-1] is None
+        walk.inconclusive = not pairs and self._opaque
+        return [(pair[0], value) for pair in pairs if pair is not None and (value := _value(pair[1])) is not None]
 
     async def refresh(self, timeout_s: float) -> None:
         """Ask for boots and time (v3)."""
@@ -116,13 +117,15 @@ class GufoConnection:
         finally:
             self._learning = False
 
-    def take_keys(self, access: Access) -> None:
-        """Become a user, once the engine ID is known."""
+    async def become(self, access: Access, timeout_s: float) -> None:
+        """Ask as this user from now on, once the engine ID is known (v3)."""
         if isinstance(self._sock, SnmpV3ClientSocket):
             user = _user(access)
             self._sock.set_keys(
                 user.name, user.get_auth_alg(), user.get_auth_key(), user.get_priv_alg(), user.get_priv_key()
             )
+            if access.auth:
+                await self.refresh(timeout_s)
 
     def close(self) -> None:
         """Closes the socket."""
@@ -242,36 +245,6 @@ class GufoConnection:
         return SnmpPollError(Kind.ADDRESS, self.where, detail=error.strerror or type(error).__name__)
 
 
-class GufoColumnWalk:
-    """A walk; gufo-snmp keeps the place in ``GetIter``, and does not move it when a step fails."""
-
-    def __init__(self, connection: GufoConnection, oid: str, repetitions: int) -> None:
-        self._connection, self._iterator = connection, GetIter(oid, repetitions)
-        self._over = self._inconclusive = False
-        self._engine_id = connection.engine_id
-
-    def go_on(self, connection: Connection) -> bool:
-        """To the same agent, which was not replaced meanwhile."""
-        if not isinstance(connection, GufoConnection) or connection.engine_id != self._engine_id:
-            return False
-        self._connection = connection
-        return True
-
-    @property
-    def inconclusive(self) -> bool:
-        """Whether it ended with an answer without any object, whose error-status could not be seen."""
-        return self._inconclusive
-
-    async def more(self, timeout_s: float) -> list[Row] | None:
-        """The next rows."""
-        if self._over:
-            return None
-        pairs = await self._connection.step(self._iterator, timeout_s)
-        self._over = not pairs or pairs[-1] is None
-        self._inconclusive = not pairs and self._connection.opaque
-        return [(pair[0], value) for pair in pairs if pair is not None and (value := _value(pair[1])) is not None]
-
-
 class _Waiting(Generic[_T]):
     """One request under way: how its answer is read, and for whom."""
 
@@ -308,22 +281,28 @@ class _Waiting(Generic[_T]):
 
 
 async def open_gufo(access: Access, timeout_s: float, counters: Counters) -> GufoConnection:
-    """A line, with engine ID, boots and time learnt (v3). Raises SnmpPollError."""
+    """A connection, with engine ID, boots and time learnt (v3). Raises SnmpPollError."""
     try:
         sock = _socket(access)
     except OSError as error:
         raise SnmpPollError(Kind.ADDRESS, access.where, detail=str(error)) from None
     connection = GufoConnection(access, sock, counters)
-    if access.version == "3":
-        try:
-            await connection.refresh(timeout_s)
-            connection.take_keys(access)
-            if access.auth:
-                await connection.refresh(timeout_s)
-        except BaseException:
-            connection.close()
-            raise
+    try:
+        await connection.refresh(timeout_s)
+        if access.user:
+            await connection.become(access, timeout_s)
+    except BaseException:
+        connection.close()
+        raise
     return connection
+
+
+async def discover(access: Access, timeout_s: float) -> bytes:
+    """The agent's engine ID, by a discovery without a user (RFC 3414 section 4). Raises SnmpPollError."""
+    nobody = Access(access.address, access.port, "3")
+    connection = await open_gufo(nobody, timeout_s, Counters())
+    connection.close()
+    return connection.engine_id
 
 
 def _next(sock: SnmpV1ClientSocket, iterator: GetIter) -> tuple[str, ValueType] | None:

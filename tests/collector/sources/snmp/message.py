@@ -1,13 +1,7 @@
-"""SNMP messages as far as a diagnosis needs them: plain requests of all versions, and the heads of all answers.
-
-References: RFC 1157 (v1), RFC 3416 (PDUs), RFC 3412 section 6 (v3 message), RFC 3414 (USM), RFC 7860 (SHA-2).
-Encryption is not made here: a v3 request goes out authenticated at most, which is what tells a wrong privacy key from
-a wrong authentication key.
-"""
+"""Messages of SNMP for tests: plain requests of all versions, and what stands in an answer (RFC 1157, 3412, 3416)."""
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 from dataclasses import dataclass
 
@@ -99,15 +93,6 @@ def user_message(
 
     unsigned = whole(bytes(size))
     return whole(hmac.digest(key, unsigned, DIGESTS[protocol][0])[:size]) if key else unsigned
-
-
-def localised_key(protocol: str, password: str, engine_id: bytes) -> bytes:
-    """The key of a user at one engine (RFC 3414 section 2.6): the hash of a mebibyte of passwords, then of the ID."""
-    name = DIGESTS[protocol][0]
-    raw = password.encode()
-    mebibyte = (raw * (2**20 // len(raw) + 1))[: 2**20]
-    master = hashlib.new(name, mebibyte, usedforsecurity=False).digest()
-    return hashlib.new(name, master + engine_id + master, usedforsecurity=False).digest()
 
 
 def parse_message(data: bytes) -> Message:
