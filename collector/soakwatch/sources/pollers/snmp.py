@@ -10,7 +10,8 @@ import asyncio
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from soakwatch.sources.profiles.loading import FALLBACK, Profiles, load_profiles
 from soakwatch.sources.profiles.matching import Match, match
 from soakwatch.sources.profiles.model import Profile
 from soakwatch.sources.profiles.reader import Reader
-from soakwatch.sources.profiles.survey import Survey
+from soakwatch.sources.profiles.survey import Reading, Survey
 from soakwatch.sources.profiles.value import Asker, Value, text
 from soakwatch.sources.receivers.names import InterfaceNames, share_names
 from soakwatch.sources.transport.snmp.access import check
@@ -38,7 +39,7 @@ from soakwatch.sources.transport.snmp.config import Config, access_of
 from soakwatch.sources.transport.snmp.errors import Kind, SnmpPollError
 from soakwatch.sources.transport.snmp.fingerprint import snmp_fingerprint
 from soakwatch.sources.transport.snmp.line import SessionOptions
-from soakwatch.sources.transport.snmp.restarts import ClockSources, Life, engine_event
+from soakwatch.sources.transport.snmp.restarts import Life, clock_oids, clock_readings, engine_event
 from soakwatch.sources.transport.snmp.session import Session, SessionAsker
 from soakwatch_model.event import Event
 from soakwatch_model.metric import BY_NAME, COUNTER
@@ -63,31 +64,77 @@ _GROWN_S = 70.0  # and averages over a minute (hrProcessorLoad) when it has seen
 _MEMORY = frozenset(shown_in(MEMORY))
 
 
+class Look(Enum):
+    """A survey that is due beside the polls."""
+
+    AFRESH = "once in a while"
+    SETTLED = "the agent has begun and had the time to fill its tables"
+
+
+@dataclass(frozen=True, slots=True)
+class Surveys:
+    """When the device was surveyed, and when it is surveyed again."""
+
+    fresh: bool = False  # a survey that fits the device's present life is there
+    made_ns: int = 0
+    grown_ns: int | None = None  # one more survey then: the agent has just begun, some tables are empty
+    young: bool = False  # net-snmp answers 0 for counters that it has not looked at yet
+
+    def born(self, now_ns: int, agent_s: float | None, *, seen: bool) -> Surveys:
+        """The device or its agent began anew; ``seen``: between two polls, else it was there at the first one."""
+        age_s = 0.0 if seen else _GROWN_S if agent_s is None else agent_s
+        grown_ns = now_ns + round((_GROWN_S - age_s) * 1e9) if age_s < _GROWN_S else None
+        return replace(self, fresh=self.fresh and not seen, grown_ns=grown_ns)
+
+    def aged(self, agent_s: float | None) -> Surveys:
+        """The agent has that uptime. Once it is old enough the device is surveyed afresh beside the polls: counters
+        that all stood at 0 looked like none."""
+        young = agent_s is not None and agent_s < _FILLED_S
+        return replace(self, young=young, made_ns=0 if self.young and not young else self.made_ns)
+
+    def due(self, now_ns: int) -> tuple[Surveys, Look | None]:
+        """What to survey beside the polls now."""
+        if self.grown_ns is not None and now_ns >= self.grown_ns:
+            return replace(self, grown_ns=now_ns + round(_GROWN_S * 1e9)), Look.SETTLED  # again, if this one fails
+        return self, Look.AFRESH if now_ns - self.made_ns > _AFRESH_NS else None
+
+    def made(self, now_ns: int, look: Look | None) -> Surveys:
+        """A survey began then, and has ended."""
+        return replace(self, fresh=True, made_ns=now_ns, grown_ns=None if look is Look.SETTLED else self.grown_ns)
+
+    def too_slow(self, now_ns: int) -> Surveys:
+        """The reader may have been looking for rows that came or went: that takes its own time, beside the polls."""
+        return replace(self, fresh=now_ns - self.made_ns < _SURVEY_INTERVAL_NS)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the first contact found out; ``facts`` are what the device says of itself, read with each survey."""
+
+    match: Match
+    system: Mapping[str, str] = field(default_factory=dict)
+    profile: Profile | None = None
+    warning: str = ""
+    facts: Mapping[str, str] = field(default_factory=dict)
+    survey_s: float = 0.0
+
+
 class SnmpPoller:
-    """One device. What takes longer than a poll (the first survey, a later one) goes on in the background."""
+    """One device: what to ask it, and when. What takes longer than a poll (a survey) goes on in the background."""
 
     def __init__(
         self, config: Config, site: SourceContext, session: Session, profiles: Profiles, timeout_s: float
     ) -> None:
         self._config, self._site, self._session, self._profiles = config, site, session, profiles
         self._budget_s = timeout_s * _BUDGET
-        self._adapter = SessionAsker(session)
+        self._asker = SessionAsker(session)
         self._life = Life()
-        self._was_young = False
-        self._told_ns: int | None = None  # when it was said last that requests are lost
-        self._clock_oids: tuple[str, ...] | None = None
-        self._sources: ClockSources | None = None
+        self._surveys = Surveys()
+        self._found = Found(Match(config.profile, "the plan names it"))
         self._reader: Reader | None = None
-        self._profile: Profile | None = None
-        self._match = Match(config.profile, "the plan names it")
-        self._system: dict[str, str] = {}
-        self._reported_facts: dict[str, str] = {}
-        self._pending: list[Event] = []
         self._background: asyncio.Task[None] | None = None
-        self._surveyed_ns, self._survey_s = 0, 0.0
-        self._profile_warning = ""
-        self._fresh = False  # a survey that fits the device's present life is there
-        self._grown_ns: int | None = None  # one more survey then: the agent has just begun, some tables are empty
+        self._pending: list[Event] = []
+        self._told_ns: int | None = None  # when it was said last that requests are lost
 
     async def poll(self, now_ns: int) -> Answer:
         """One poll. Raises SourceError with the cause, as far as it is known."""
@@ -112,7 +159,7 @@ class SnmpPoller:
 
     async def poll_cpu(self, now_ns: int) -> Answer:
         """See ReadsCpuAlone: no clock is read and nothing is surveyed, so a restart is seen by the next whole poll."""
-        if self._reader is None or not self._fresh or self.surveying:
+        if self._reader is None or not self._surveys.fresh or self.surveying:
             return NOTHING
         deadline = time.monotonic() + self._budget_s
         try:
@@ -133,7 +180,7 @@ class SnmpPoller:
     @property
     def survey(self) -> Survey | None:
         """What the device has, unless it restarted since: then its indexes mean nothing."""
-        return self._reader.survey if self._reader is not None and self._fresh else None
+        return self._reader.survey if self._reader is not None and self._surveys.fresh else None
 
     @property
     def surveying(self) -> bool:
@@ -142,29 +189,30 @@ class SnmpPoller:
 
     def facts(self) -> Facts:
         """Who the device is, and what its profile promises."""
+        found, last = self._found, self._life.last
         identity = {"host": self._session.access.where, "protocol": f"SNMP v{self._config.version}"}
-        identity |= {key: value for key, value in self._system.items() if value}
-        if self._profile is not None:
-            identity |= {"profile": self._profile.name, "profile chosen by": self._match.why}
-        if engine_id := (self._session.line.engine_id or (self._life.last.engine_id if self._life.last else b"")):
+        identity |= {key: value for key, value in found.system.items() if value}
+        if found.profile is not None:
+            identity |= {"profile": found.profile.name, "profile chosen by": found.match.why}
+        if engine_id := (self._session.line.engine_id or (last.engine_id if last else b"")):
             identity["engine id"] = engine_id.hex()
-        identity = {**self._reported_facts, **identity}
         survey = self._reader.survey if self._reader else None
         return Facts(
-            identity,
-            promised(self._profile, survey) if self._profile else (),
-            tuple(self._notes()),
+            {**found.facts, **identity},
+            promised(found.profile, survey) if found.profile else (),
+            tuple(self._notes(survey)),
             survey.cadences(0.0 if self._site.trial else self._site.interval_s) if survey else {},
             survey.renewals(self._site.interval_s) if survey else {},
         )
 
     async def fingerprint(self) -> Mapping[str, Tree]:
         """See Fingerprints: its requests take turns with those of the polls."""
-        name = self._profile.name if self._profile is not None else ""
+        found = self._found
+        name = found.profile.name if found.profile is not None else ""
         up_s = self._life.host_s if self._life.host_s is not None else self._life.agent_s
-        return await snmp_fingerprint(self._session, self._system, self._reported_facts, name, up_s)
+        return await snmp_fingerprint(self._session, found.system, found.facts, name, up_s)
 
-    def _notes(self) -> list[str]:
+    def _notes(self, survey: Survey | None) -> list[str]:
         notes = []
         last = self._life.last
         if last is not None and last.host is None and last.agent is not None:
@@ -172,7 +220,6 @@ class SnmpPoller:
                 "the device reports only its agent's uptime (sysUpTime): "
                 "a restart of the agent alone counts as a reboot"
             )
-        survey = self._reader.survey if self._reader else None
         for table in survey.tables if survey else ():
             every_s = table.group.refresh_s
             if every_s is not None and every_s > self._site.interval_s:
@@ -180,58 +227,61 @@ class SnmpPoller:
                     f"the device renews {table.group.name} every {every_s:g} s, but is polled every "
                     f"{self._site.interval_s:g} s"
                 )
-        if self._session.refusals:
-            oid, why = next(iter(self._session.refusals.items()))
-            notes.append(
-                f"objects that the agent refuses to return: {len(self._session.refusals)}, such as {oid}: {why}"
-            )
-        if self._survey_s > self._budget_s:
-            notes.append(f"the first survey took {self._survey_s:.0f} s: polls before its end have no samples")
-        if self._profile_warning:
-            notes.append(self._profile_warning)
+        if refusals := self._session.refusals:
+            oid, why = next(iter(refusals.items()))
+            notes.append(f"objects that the agent refuses to return: {len(refusals)}, such as {oid}: {why}")
+        if self._found.survey_s > self._budget_s:
+            notes.append(f"the first survey took {self._found.survey_s:.0f} s: polls before its end have no samples")
+        if self._found.warning:
+            notes.append(self._found.warning)
         return notes
 
     async def _poll_once(self, now_ns: int, deadline: float) -> Answer:
         if self._reader is None:
             await self._wait(self._first_contact, deadline, "the device is being surveyed for the first time")
-        first = self._life.last is None
-        restarted = await self._clocks(now_ns, deadline)
-        if first or restarted:
-            self._grown_ns = self._grown(now_ns, first=first)
-        if restarted and self._reader is not None:
-            self._reader.restarted()
-            self._fresh = False
-            await self._stop_background()  # what it has seen so far is of the life before
+        await self._clocks(now_ns, deadline)
         samples = self._life.samples()
-        if not self._fresh:
+        if not self._surveys.fresh:
             try:
                 await self._wait(self._survey, deadline, "the device is being surveyed again")
             except SourceUnreadyError:
                 return Answer(samples, self._events(), ())
-        elif self._background is None and self._grown_ns is not None and now_ns >= self._grown_ns:
-            self._grown_ns = now_ns + round(_GROWN_S * 1e9)  # if this one fails
-            self._background = asyncio.create_task(self._survey(settled=True))
-        elif self._background is None and now_ns - self._surveyed_ns > _AFRESH_NS:
-            self._background = asyncio.create_task(self._survey())
+        elif self._background is None:
+            self._surveys, look = self._surveys.due(now_ns)
+            if look is not None:
+                self._background = asyncio.create_task(self._survey(look))
         assert self._reader is not None
-        young = self._young()
-        try:
-            async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
-                reading = await self._reader.poll(now_ns, deadline)
-        except TimeoutError:
-            raise self._too_slow(now_ns) from None
-        except SnmpPollError as failure:
-            raise self._too_slow(now_ns) if failure.kind is Kind.TOO_SLOW else failure from None
+        before, self._surveys = self._surveys, self._surveys.aged(self._life.agent_s)
+        if before.young and not self._surveys.young:
+            self._reader.forget_changes()  # from 0 on, increases would be those since the boot of the machine
+        young = self._surveys.young
+        reading = await self._read(self._reader, now_ns, deadline)
         self._settle()
         self._report_losses(now_ns)
         survey = self._reader.survey
         if not samples and survey is not None and not survey.tables and not survey.processes:
             raise SnmpPollError(Kind.NOTHING, self._session.access.where)  # an answer without a value proves nothing
         mine = {(sample.metric, sample.object) for sample in samples}
-        theirs = tuple(sample for sample in reading.samples if (sample.metric, sample.object) not in mine)
-        if young:
-            theirs = tuple(sample for sample in theirs if not _unfilled(sample))
+        theirs = tuple(
+            sample
+            for sample in reading.samples
+            if (sample.metric, sample.object) not in mine and not (young and _unfilled(sample))
+        )
         return Answer((*samples, *theirs), (*self._events(), *reading.events), reading.faults)
+
+    async def _read(self, reader: Reader, now_ns: int, deadline: float) -> Reading:
+        """What the profile asks for. Raises SnmpPollError."""
+        slow = SnmpPollError(Kind.TOO_SLOW, self._session.access.where)
+        try:
+            async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
+                return await reader.poll(now_ns, deadline)
+        except TimeoutError:
+            failure = slow
+        except SnmpPollError as error:
+            failure = error
+        if failure.kind is Kind.TOO_SLOW and not self._session.lossy:  # else repeats of lost requests took the time
+            self._surveys = self._surveys.too_slow(now_ns)
+        raise failure
 
     def _report_losses(self, now_ns: int) -> None:
         """An event, once a minute at most, while requests are lost that cost no poll."""
@@ -242,48 +292,24 @@ class SnmpPoller:
             detail = {"share": f"{losses.share:.2f}", "lost": str(losses.lost), "requests": str(losses.sent)}
             self._keep(Event("source.requests.lost", "", object_text(source="snmp"), now_ns, now_ns, detail))
 
-    def _young(self) -> bool:
-        """Whether the agent has just begun: net-snmp answers 0 for counters that it has not looked at yet.
-
-        When it is old enough, increases are counted anew (from 0 they would be those since the boot of the machine),
-        and the device is surveyed afresh beside the polls: counters that all stood at 0 looked like none.
-        """
-        agent_s = self._life.agent_s
-        young = agent_s is not None and agent_s < _FILLED_S
-        if self._was_young and not young and self._reader is not None:
-            self._reader.forget_changes()
-            self._surveyed_ns = 0
-        self._was_young = young
-        return young
-
-    def _grown(self, now_ns: int, *, first: bool) -> int | None:
-        """When the agent will have filled its tables, None if it has; ``first``: it was not seen to begin."""
-        age_s = 0.0 if not first else _GROWN_S if self._life.agent_s is None else self._life.agent_s
-        return now_ns + round((_GROWN_S - age_s) * 1e9) if age_s < _GROWN_S else None
-
-    def _too_slow(self, now_ns: int) -> SnmpPollError:
-        """The reader may have been looking for rows that came or went: that takes its own time, beside the polls."""
-        if not self._session.lossy:  # repeats of lost requests took the time
-            self._fresh = now_ns - self._surveyed_ns < _SURVEY_INTERVAL_NS
-        return SnmpPollError(Kind.TOO_SLOW, self._session.access.where)
-
-    async def _clocks(self, now_ns: int, deadline: float) -> bool:
-        """Reads the clocks; True if device or agent restarted, so that indexes and counters mean nothing any more."""
-        if self._sources is None:
-            return False
-        values = await self._session.get(self._clock_oids or self._sources.oids, deadline)
-        readings = self._sources.readings(now_ns, values)
-        before = self._life.last
-        change, events = self._life.take(readings)
+    async def _clocks(self, now_ns: int, deadline: float) -> None:
+        """Reads the clocks. If device or agent restarted, indexes and counters mean nothing any more."""
+        profile, before = self._found.profile, self._life.last
+        assert profile is not None
+        values = await self._session.get(self._life.oids or clock_oids(profile.clocks), deadline)
+        change, events = self._life.take(clock_readings(profile.clocks, now_ns, values), tuple(values))
         self._keep(*events)
-        for old, new in self._session.line.engine_changes:
+        changes = self._session.line.engine_changes
+        for old, new in changes:
             if not (change and change.engine_changed):
                 self._keep(engine_event(old, new, before.time_ns if before else now_ns, now_ns))
-        self._session.line.engine_changes.clear()
-        restarted = change is not None and bool(change.kind or change.engine_changed or change.rolled_back)
-        # What is not there is not asked for again, until the device began anew: v1 answers it with an error.
-        self._clock_oids = None if restarted else self._clock_oids or tuple(values)
-        return restarted
+        changes.clear()
+        restarted = change is not None and change.restarted
+        if before is None or restarted:
+            self._surveys = self._surveys.born(now_ns, self._life.agent_s, seen=restarted)
+        if restarted and self._reader is not None:
+            self._reader.restarted()
+            await self._stop_background()  # what it has seen so far is of the life before
 
     def _keep(self, *events: Event) -> None:
         self._pending += events
@@ -291,17 +317,18 @@ class SnmpPoller:
 
     def _events(self) -> tuple[Event, ...]:
         """The events since the last answer; a reboot has its reason, if the device gives one."""
-        reason = self._reported_facts.get("reboot_reason") if self._fresh else None
-        events = [
-            Event(e.kind, "", e.object, e.begin_ns, e.end_ns, {**e.detail, "reboot_reason": reason})
-            if reason and e.kind == "reboot"
-            else e
-            for e in self._pending
-        ]
-        if not self._fresh and any(event.kind == "reboot" for event in events):
+        fresh = self._surveys.fresh
+        if not fresh and any(event.kind == "reboot" for event in self._pending):
             return ()  # the reason is read by the survey that is under way
+        reason = self._found.facts.get("reboot_reason") if fresh else None
+        events = tuple(
+            replace(event, detail={**event.detail, "reboot_reason": reason})
+            if reason and event.kind == "reboot"
+            else event
+            for event in self._pending
+        )
         self._pending.clear()
-        return tuple(events)
+        return events
 
     # --- work in the background --------------------------------------------------------------------------
 
@@ -330,49 +357,43 @@ class SnmpPoller:
             raise error
 
     async def _first_contact(self) -> None:
-        """The first contact: what the device is, its profile, its clocks, its survey."""
+        """The first contact: what the device is, its profile, its survey."""
         began = time.monotonic()
-        deadline = began + _SURVEY_S
-        profile = await self._choose(self._adapter.until(deadline))
+        profile = await self._choose(self._asker.until(began + _SURVEY_S))
         excluded = _excluded(self._site.target, self._config, profile)
         asked = tuple(group for group in profile.groups if group.name not in excluded)
-        self._profile = profile = replace(profile, groups=asked)  # what the plan leaves out is not promised
-        reader = Reader(self._adapter, profile, self._site.interfaces, self._site.processes)
-        await self._discover(reader, profile, deadline)
-        self._survey_s = time.monotonic() - began
-        self._sources = ClockSources(
-            profile.clocks.host, profile.clocks.agent, profile.clocks.boots, profile.clocks.engine
-        )
+        profile = replace(profile, groups=asked)  # what the plan leaves out is not promised
+        self._found = replace(self._found, profile=profile)
+        reader = Reader(self._asker, profile, self._site.interfaces, self._site.processes)
+        await self._discover(reader, profile, began + _SURVEY_S)
+        self._found = replace(self._found, survey_s=time.monotonic() - began)
         self._reader = reader
 
-    async def _survey(self, *, settled: bool = False) -> None:
-        """Surveys the same device again; ``settled``: some time after it restarted."""
+    async def _survey(self, look: Look | None = None) -> None:
+        """Surveys the same device again."""
         assert self._reader is not None
-        assert self._profile is not None
-        await self._discover(self._reader, self._profile, time.monotonic() + _SURVEY_S, settled=settled)
-        if settled:
-            self._grown_ns = None
+        assert self._found.profile is not None
+        await self._discover(self._reader, self._found.profile, time.monotonic() + _SURVEY_S, look)
 
-    async def _discover(self, reader: Reader, profile: Profile, deadline: float, *, settled: bool = False) -> None:
+    async def _discover(self, reader: Reader, profile: Profile, deadline: float, look: Look | None = None) -> None:
         """What the device has, and what it says about itself."""
         now_ns = self._site.now_ns()
-        self._reported_facts = await read_facts(self._adapter.until(deadline), profile)
-        await reader.discover(now_ns, deadline, settled=settled)
-        self._surveyed_ns, self._fresh = now_ns, True
+        facts = await read_facts(self._asker.until(deadline), profile)
+        self._found = replace(self._found, facts=facts)
+        await reader.discover(now_ns, deadline, settled=look is Look.SETTLED)
+        self._surveys = self._surveys.made(now_ns, look)
 
     async def _choose(self, asker: Asker) -> Profile:
         values = await asker.get((SYS_DESCR, SYS_OBJECT_ID, SYS_NAME))
         description, object_id = _words(values.get(SYS_DESCR)), _words(values.get(SYS_OBJECT_ID))
-        self._system = {
-            "system": description[:_DESCRIBED],
-            "object id": object_id,
-            "name": _words(values.get(SYS_NAME)),
-        }
+        name = _words(values.get(SYS_NAME))
+        system = {"system": description[:_DESCRIBED], "object id": object_id, "name": name}
+        self._found = replace(self._found, system=system)
         if self._config.profile == "auto":
-            self._match = await self._match_of(asker, object_id, description)
+            self._found = replace(self._found, match=await self._match_of(asker, object_id, description))
         elif self._site.trial:
-            self._profile_warning = await self._check_profile(asker, object_id, description)
-        return await asyncio.to_thread(self._profiles.__getitem__, self._match.name)
+            self._found = replace(self._found, warning=await self._check_profile(asker, object_id, description))
+        return await asyncio.to_thread(self._profiles.__getitem__, self._found.match.name)
 
     async def _match_of(self, asker: Asker, object_id: str, description: str) -> Match:
         heads = await asyncio.to_thread(self._profiles.heads)

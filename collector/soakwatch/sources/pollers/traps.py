@@ -25,8 +25,7 @@ from soakwatch.sources.receivers.sender_filter import SenderFilter
 from soakwatch.sources.receivers.storm import Storm
 from soakwatch.sources.receivers.trap_event import event_of
 from soakwatch.sources.receivers.user import Key, User
-from soakwatch.sources.transport.snmp.access import MIN_KEY_LENGTH
-from soakwatch.sources.transport.snmp.algorithms import AuthProtocol, PrivProtocol
+from soakwatch.sources.transport.snmp.access import MIN_KEY_LENGTH, AuthProtocol, PrivProtocol
 from soakwatch_model.sample import Answer
 
 _ENGINE_ID = r"^(0x)?([0-9A-Fa-f]{2}){5,32}$"

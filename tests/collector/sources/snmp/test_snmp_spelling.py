@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 from pydantic import ValidationError
 
 from soakwatch.sources.pollers.traps import TrapUser
-from soakwatch.sources.transport.snmp.access import AUTH_PROTOCOLS, PRIV_PROTOCOLS
+from soakwatch.sources.transport.snmp.access import AuthName, PrivName
 from soakwatch.sources.transport.snmp.config import Config
 
 AUTH = {
@@ -37,8 +39,8 @@ def spelled(key: str, value: object) -> str:
 
 def test_usual_spellings_mean_the_protocol() -> None:
     """All that are used here, and no other ones."""
-    assert tuple(AUTH) == AUTH_PROTOCOLS
-    assert tuple(PRIV) == PRIV_PROTOCOLS
+    assert tuple(AUTH) == get_args(AuthName)
+    assert tuple(PRIV) == get_args(PrivName)
     for key, table in (("auth_protocol", AUTH), ("priv_protocol", PRIV)):
         for meant, spellings in table.items():
             for spelling in spellings.split():
@@ -57,5 +59,5 @@ def test_other_protocols_are_refused_with_those_that_there_are(key: str, value: 
     with pytest.raises(ValidationError) as refusal:
         spelled(key, value)
     (error,) = refusal.value.errors()
-    for protocol in AUTH_PROTOCOLS if key == "auth_protocol" else PRIV_PROTOCOLS:
+    for protocol in get_args(AuthName if key == "auth_protocol" else PrivName):
         assert f"'{protocol}'" in error["msg"]

@@ -1,19 +1,72 @@
-"""How an agent is spoken to: address, version, credentials. Secrets are in memory only and never shown."""
+"""How an agent is spoken to: address, version, credentials, and all spellings of the algorithms of SNMPv3.
+
+Secrets are in memory only and never shown.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import ipaddress
+import re
 import socket
 from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator
 
 from soakwatch.core.errors import PlanError
 from soakwatch.sources.transport.snmp.errors import Kind, SnmpPollError
 
-AUTH_PROTOCOLS = ("MD5", "SHA", "SHA-224", "SHA-256", "SHA-384", "SHA-512")
-PRIV_PROTOCOLS = ("DES", "AES", "AES-192", "AES-256", "AES-192-C", "AES-256-C")
-"""``-C`` is the key extension of Cisco (Reeder), where the digest is too short for the key."""
 MIN_KEY_LENGTH = 8  # RFC 3414 section 11.2
+_MAX_LENGTH = 64  # characters of a word
+_SHA2 = re.compile(r"(?:HMAC(?:128|192|256|384)?)?SHA2?(224|256|384|512)")
+_OLD = re.compile(r"(?:HMAC(?:96)?)?(MD5|SHA)(?:(?<=SHA)1)?(?:96)?")
+_DES = re.compile(r"(?:CBC(?:56)?)?DES(?:56|CBC)?")
+_AES = re.compile(r"(?:CFB(?:128)?)?AES(?:CFB)?(128|192|256)?(C|CISCO|REEDER)?")
+_AROUND = re.compile(r"^USM|(?:AUTH|PRIV)?(?:PROTOCOL)?$")
+
+
+def auth_protocol(value: object) -> object:
+    """The authentication protocol; anything else is returned as it is.
+
+    >>> [auth_protocol(word) for word in ("sha256", "SHA2-256", "hmac-sha-256", "sha1", "usmHMACMD5AuthProtocol")]
+    ['SHA-256', 'SHA-256', 'SHA-256', 'SHA', 'MD5']
+    """
+    word = _bare(value)
+    if match := _SHA2.fullmatch(word):
+        return f"SHA-{match[1]}"
+    if match := _OLD.fullmatch(word):
+        return match[1]
+    return value
+
+
+def priv_protocol(value: object) -> object:
+    """The privacy protocol; anything else is returned as it is.
+
+    >>> [priv_protocol(word) for word in ("aes", "AES128", "aes-256", "aes256c", "AES256-Cisco", "cbc-des")]
+    ['AES', 'AES', 'AES-256', 'AES-256-C', 'AES-256-C', 'DES']
+    """
+    word = _bare(value)
+    if _DES.fullmatch(word):
+        return "DES"
+    match = _AES.fullmatch(word)
+    if match is None or (match[2] and match[1] not in {"192", "256"}):
+        return value
+    bits = "" if match[1] in {None, "128"} else f"-{match[1]}"
+    return f"AES{bits}{'-C' if match[2] else ''}"
+
+
+def _bare(value: object) -> str:
+    """Letters and digits only, without what the MIBs put around them (``usm...AuthProtocol``)."""
+    word = re.sub(r"[^0-9A-Z]", "", value[:_MAX_LENGTH].upper()) if isinstance(value, str) else ""
+    return _AROUND.sub("", word)
+
+
+AuthName = Literal["MD5", "SHA", "SHA-224", "SHA-256", "SHA-384", "SHA-512"]
+PrivName = Literal["DES", "AES", "AES-192", "AES-256", "AES-192-C", "AES-256-C"]
+"""``-C`` is the key extension of Cisco (Reeder), where the digest is too short for the key."""
+AuthProtocol = Annotated[AuthName, BeforeValidator(auth_protocol)]
+PrivProtocol = Annotated[PrivName, BeforeValidator(priv_protocol)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,6 +78,11 @@ class Change:
     engine_changed: bool
     rolled_back: bool
 
+    @property
+    def restarted(self) -> bool:
+        """Whether indexes and counters from before mean nothing any more."""
+        return bool(self.kind or self.engine_changed or self.rolled_back)
+
 
 def course(before: Reading | None, after: Reading | None, elapsed_s: float) -> Course:
     """How one clock went.

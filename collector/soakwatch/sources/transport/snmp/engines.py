@@ -11,6 +11,8 @@ import contextlib
 import hashlib
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
+from functools import partial
+from weakref import WeakKeyDictionary
 
 from pysnmp.hlapi.v3arch.asyncio import SnmpEngine
 from pysnmp.proto.secmod.rfc3414.service import SnmpUSMSecurityModel
@@ -24,7 +26,6 @@ _PRIVATE = "_SnmpUSMSecurityModel__"
 class Engines:
     """The engines of one event loop, each with the number of its users."""
 
-    loop: asyncio.AbstractEventLoop
     shared: dict[Hashable, tuple[SnmpEngine, int]] = field(default_factory=dict)
 
     def take(self, key: Hashable) -> SnmpEngine:
@@ -42,25 +43,13 @@ class Engines:
             engine.close_dispatcher()
 
 
-class _LoopEngines:
-    """The engines of the running loop: sockets cannot go from one loop to another."""
-
-    def __init__(self) -> None:
-        self._now: Engines | None = None
-
-    def engines(self) -> Engines:
-        loop = asyncio.get_running_loop()
-        if self._now is None or self._now.loop is not loop:
-            self._now = Engines(loop)
-        return self._now
-
-
-_LOOP_ENGINES = _LoopEngines()
+_OF_LOOPS: WeakKeyDictionary[asyncio.AbstractEventLoop, Engines] = WeakKeyDictionary()
+"""Sockets cannot go from one loop to another."""
 
 
 def engines() -> Engines:
     """The engines of this process and loop."""
-    return _LOOP_ENGINES.engines()
+    return _OF_LOOPS.setdefault(asyncio.get_running_loop(), Engines())
 
 
 def key_of(access: Access, engine_id: bytes | None) -> Hashable:
@@ -81,31 +70,22 @@ def _engine() -> SnmpEngine:
     engine = SnmpEngine()
     for model in vars(engine).get("security_models", {}).values():
         if isinstance(model, SnmpUSMSecurityModel):
-            setattr(model, f"{_PRIVATE}expire_timeline_info", _Expiry(model))
-    engine.message_dispatcher.receive_message = _SafeReceiver(engine.message_dispatcher.receive_message)
+            setattr(model, f"{_PRIVATE}expire_timeline_info", partial(_expire, model))
+    dispatcher = engine.message_dispatcher
+    dispatcher.receive_message = partial(_receive_safely, dispatcher.receive_message)
     return engine
 
 
-@dataclass(frozen=True, slots=True)
-class _SafeReceiver:
+def _receive_safely(receive: Callable[..., object], *given: object) -> object:
     """Lets datagrams in; those that break the decoder (it raises whatever it likes) are dropped like all others."""
-
-    receive: Callable[..., object]
-
-    def __call__(self, *given: object) -> object:
-        with contextlib.suppress(Exception):
-            return self.receive(*given)
-        return b""
+    with contextlib.suppress(Exception):
+        return receive(*given)
+    return b""
 
 
-@dataclass(frozen=True, slots=True)
-class _Expiry:
+def _expire(model: SnmpUSMSecurityModel) -> None:
     """Counts the ticks on and drops what was due, without forgetting the peers' clocks."""
-
-    model: SnmpUSMSecurityModel
-
-    def __call__(self) -> None:
-        tick: int = getattr(self.model, f"{_PRIVATE}expirationTimer")
-        due: dict[int, object] = getattr(self.model, f"{_PRIVATE}timelineExpQueue")
-        due.pop(tick, None)
-        setattr(self.model, f"{_PRIVATE}expirationTimer", tick + 1)
+    tick: int = getattr(model, f"{_PRIVATE}expirationTimer")
+    due: dict[int, object] = getattr(model, f"{_PRIVATE}timelineExpQueue")
+    due.pop(tick, None)
+    setattr(model, f"{_PRIVATE}expirationTimer", tick + 1)

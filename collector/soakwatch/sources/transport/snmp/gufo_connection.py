@@ -13,27 +13,10 @@ import os
 import socket
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from gufo.snmp import (
-    Aes128Key,
-    Aes192Key,
-    Aes256Key,
-    BaseAuthKey,
-    BasePrivKey,
-    DesKey,
-    KeyExpansion,
-    Md5Key,
-    Sha1Key,
-    Sha224Key,
-    Sha256Key,
-    Sha384Key,
-    Sha512Key,
-    SnmpAuthError,
-    SnmpError,
-    User,
-    ValueType,
-)
+from gufo import snmp
 from gufo.snmp._fast import GetIter, SnmpV1ClientSocket, SnmpV2cClientSocket, SnmpV3ClientSocket
 
 from soakwatch.sources.transport.snmp import ber
@@ -42,15 +25,20 @@ from soakwatch.sources.transport.snmp.connection import Counters, Row, Value, Wa
 from soakwatch.sources.transport.snmp.datagram import PLAIN, inspect
 from soakwatch.sources.transport.snmp.errors import REPORTS, Kind, SnmpPollError, refused
 
-_AUTH: dict[str, type[BaseAuthKey]] = {
-    "MD5": Md5Key,
-    "SHA": Sha1Key,
-    "SHA-224": Sha224Key,
-    "SHA-256": Sha256Key,
-    "SHA-384": Sha384Key,
-    "SHA-512": Sha512Key,
+_AUTH: dict[str, type[snmp.BaseAuthKey]] = {
+    "MD5": snmp.Md5Key,
+    "SHA": snmp.Sha1Key,
+    "SHA-224": snmp.Sha224Key,
+    "SHA-256": snmp.Sha256Key,
+    "SHA-384": snmp.Sha384Key,
+    "SHA-512": snmp.Sha512Key,
 }
-_PRIV: dict[str, type[BasePrivKey]] = {"DES": DesKey, "AES": Aes128Key, "AES-192": Aes192Key, "AES-256": Aes256Key}
+_PRIV: dict[str, type[snmp.BasePrivKey]] = {
+    "DES": snmp.DesKey,
+    "AES": snmp.Aes128Key,
+    "AES-192": snmp.Aes192Key,
+    "AES-256": snmp.Aes256Key,
+}
 _SEEN = 4096  # bytes of a datagram that are looked at; where one is longer, more from then on
 _TAKES = 4080  # bytes of an answer that the library has room for (in v3 it tells agents 2048)
 _LEARNING = frozenset({Kind.ENGINE_ID, Kind.TIME_WINDOW})  # reports that a refresh asks for
@@ -61,6 +49,16 @@ _BURST = 64  # datagrams that are read in one go
 _T = TypeVar("_T")
 
 _Socket = SnmpV1ClientSocket | SnmpV2cClientSocket | SnmpV3ClientSocket
+
+
+@dataclass(slots=True)
+class _Waiting(Generic[_T]):
+    """One request under way: how its answer is read, and for whom."""
+
+    receive: Callable[[], _T]
+    answer: asyncio.Future[_T]
+    timer: asyncio.TimerHandle | None = None
+    extended: bool = False
 
 
 class GufoConnection:
@@ -146,7 +144,7 @@ class GufoConnection:
             raise SnmpPollError(Kind.REFUSED, self.where) from None
         except OSError as error:
             raise self._broken(error) from None
-        except SnmpError:  # it has no more room for a request than for an answer
+        except snmp.SnmpError:  # it has no more room for a request than for an answer
             raise SnmpPollError(Kind.TOO_LARGE, self.where, detail=f"more than {_TAKES:,}") from None
         self._waiting = waiting = _Waiting(receive, answer)
         waiting.timer = self._loop.call_later(timeout_s, self._give_up, waiting, timeout_s)
@@ -189,11 +187,11 @@ class GufoConnection:
                 return
             waiting = self._waiting
             if waiting is None or waiting.answer.done():
-                self.unasked(size)
+                self._unasked(size)
                 self._drop()
             elif self._worth_reading(size):
                 digest = self._digest(size)
-                if waiting.read(self, size):
+                if self._read(waiting, size):
                     self._accepted.append(digest)
                     return
             else:
@@ -204,7 +202,7 @@ class GufoConnection:
         try:
             seen = inspect(bytes(memoryview(self._head)[:size]))
         except ber.MalformedError as error:
-            self.malformed(str(error))
+            self._malformed(str(error))
             return False
         if seen == PLAIN:
             return True
@@ -218,7 +216,30 @@ class GufoConnection:
         self._fail(refused(self.where, seen.status, seen.index))
         return False
 
-    def unasked(self, size: int) -> None:
+    def _read(self, waiting: _Waiting[Any], size: int) -> bool:
+        """True if what came, so many bytes, was the answer."""
+        try:
+            result = waiting.receive()
+        except BlockingIOError:
+            self._unasked(size)
+            return False  # the answer to an older request
+        except snmp.SnmpAuthError:
+            self._fail(SnmpPollError(Kind.TIME_WINDOW, self.where))
+        except (snmp.SnmpError, TimeoutError, ValueError, RuntimeError) as error:
+            if size <= _TAKES:
+                self._malformed(str(error) or type(error).__name__)
+                return False
+            self._fail(SnmpPollError(Kind.TOO_LARGE, self.where, detail=f"{size:,}"))  # it read but the beginning
+        except BaseException as panic:
+            if type(panic).__name__ != "PanicException":  # a panic of the library is no Exception
+                raise
+            self._malformed("it crashes the decoder")
+            return False
+        else:
+            waiting.answer.set_result(result)
+        return True
+
+    def _unasked(self, size: int) -> None:
         """An answer came that nobody waits for: after its time, or for the second time."""
         if self._digest(size) in self._accepted:
             self._counters.twice += 1
@@ -228,7 +249,7 @@ class GufoConnection:
     def _digest(self, size: int) -> int:
         return hash(bytes(memoryview(self._head)[:size]))
 
-    def malformed(self, why: str) -> None:
+    def _malformed(self, why: str) -> None:
         """Something came that cannot be read; the waiting goes on, for the answer may come yet."""
         self._counters.malformed += 1
         self._bad = why
@@ -243,41 +264,6 @@ class GufoConnection:
 
     def _broken(self, error: OSError) -> SnmpPollError:
         return SnmpPollError(Kind.ADDRESS, self.where, detail=error.strerror or type(error).__name__)
-
-
-class _Waiting(Generic[_T]):
-    """One request under way: how its answer is read, and for whom."""
-
-    __slots__ = ("answer", "extended", "receive", "timer")
-
-    def __init__(self, receive: Callable[[], _T], answer: asyncio.Future[_T]) -> None:
-        self.receive, self.answer = receive, answer
-        self.timer: asyncio.TimerHandle | None = None
-        self.extended = False
-
-    def read(self, connection: GufoConnection, size: int) -> bool:
-        """True if what came, so many bytes, was the answer."""
-        try:
-            result = self.receive()
-        except BlockingIOError:
-            connection.unasked(size)
-            return False  # the answer to an older request
-        except SnmpAuthError:
-            self.answer.set_exception(SnmpPollError(Kind.TIME_WINDOW, connection.where))
-        except (SnmpError, TimeoutError, ValueError, RuntimeError) as error:
-            if size > _TAKES:  # the library read but the beginning of it
-                self.answer.set_exception(SnmpPollError(Kind.TOO_LARGE, connection.where, detail=f"{size:,}"))
-                return True
-            connection.malformed(str(error) or type(error).__name__)
-            return False
-        except BaseException as panic:
-            if type(panic).__name__ != "PanicException":  # a panic of the library is no Exception
-                raise
-            connection.malformed("it crashes the decoder")
-            return False
-        else:
-            self.answer.set_result(result)
-        return True
 
 
 async def open_gufo(access: Access, timeout_s: float, counters: Counters) -> GufoConnection:
@@ -305,14 +291,14 @@ async def discover(access: Access, timeout_s: float) -> bytes:
     return connection.engine_id
 
 
-def _next(sock: SnmpV1ClientSocket, iterator: GetIter) -> tuple[str, ValueType] | None:
+def _next(sock: SnmpV1ClientSocket, iterator: GetIter) -> tuple[str, snmp.ValueType] | None:
     try:
         return sock.recv_get_next(iterator)
     except StopAsyncIteration:
         return None
 
 
-def _bulk(sock: SnmpV2cClientSocket | SnmpV3ClientSocket, iterator: GetIter) -> list[tuple[str, ValueType] | None]:
+def _bulk(sock: SnmpV2cClientSocket | SnmpV3ClientSocket, iterator: GetIter) -> list[tuple[str, snmp.ValueType] | None]:
     try:
         return sock.recv_get_bulk(iterator)
     except StopAsyncIteration:
@@ -328,16 +314,16 @@ def _socket(access: Access) -> _Socket:
     return SnmpV3ClientSocket(address, b"", "", 0, b"", 0, b"", 0, 0, 0, 0)
 
 
-def _user(access: Access) -> User:
+def _user(access: Access) -> snmp.User:
     protocol = access.priv_protocol.removesuffix("-C")
-    return User(
+    return snmp.User(
         access.user,
         auth_key=_AUTH[access.auth_protocol](access.auth.encode()) if access.auth else None,
         priv_key=_PRIV[protocol](access.priv.encode()) if access.priv else None,
-        key_expansion=KeyExpansion.Cisco if access.priv_protocol.endswith("-C") else KeyExpansion.Blumenthal,
+        key_expansion=snmp.KeyExpansion.Cisco if access.priv_protocol.endswith("-C") else snmp.KeyExpansion.Blumenthal,
     )
 
 
-def _value(value: ValueType) -> Value | None:
+def _value(value: snmp.ValueType) -> Value | None:
     """As profiles read it: a single float has 7 digits, not those that its widening makes up."""
     return float(f"{value:.7g}") if isinstance(value, float) else value

@@ -7,31 +7,7 @@ from collections.abc import Awaitable, Callable, Hashable, Sequence
 
 from pyasn1.type import univ
 from pysnmp.error import PySnmpError
-from pysnmp.hlapi.v3arch.asyncio import (
-    USM_AUTH_HMAC96_MD5,
-    USM_AUTH_HMAC96_SHA,
-    USM_AUTH_HMAC128_SHA224,
-    USM_AUTH_HMAC192_SHA256,
-    USM_AUTH_HMAC256_SHA384,
-    USM_AUTH_HMAC384_SHA512,
-    USM_PRIV_CBC56_DES,
-    USM_PRIV_CFB128_AES,
-    USM_PRIV_CFB192_AES,
-    USM_PRIV_CFB192_AES_BLUMENTHAL,
-    USM_PRIV_CFB256_AES,
-    USM_PRIV_CFB256_AES_BLUMENTHAL,
-    CommunityData,
-    ContextData,
-    ObjectIdentity,
-    ObjectType,
-    SnmpEngine,
-    Udp6TransportTarget,
-    UdpTransportTarget,
-    UsmUserData,
-    bulk_cmd,
-    get_cmd,
-    next_cmd,
-)
+from pysnmp.hlapi.v3arch import asyncio as hlapi
 from pysnmp.proto import errind, rfc1902, rfc1905
 from pysnmp.proto.error import ProtocolError
 
@@ -41,20 +17,20 @@ from soakwatch.sources.transport.snmp.engines import engines, key_of
 from soakwatch.sources.transport.snmp.errors import Kind, SnmpPollError, refused
 
 _AUTH = {
-    "MD5": USM_AUTH_HMAC96_MD5,
-    "SHA": USM_AUTH_HMAC96_SHA,
-    "SHA-224": USM_AUTH_HMAC128_SHA224,
-    "SHA-256": USM_AUTH_HMAC192_SHA256,
-    "SHA-384": USM_AUTH_HMAC256_SHA384,
-    "SHA-512": USM_AUTH_HMAC384_SHA512,
+    "MD5": hlapi.USM_AUTH_HMAC96_MD5,
+    "SHA": hlapi.USM_AUTH_HMAC96_SHA,
+    "SHA-224": hlapi.USM_AUTH_HMAC128_SHA224,
+    "SHA-256": hlapi.USM_AUTH_HMAC192_SHA256,
+    "SHA-384": hlapi.USM_AUTH_HMAC256_SHA384,
+    "SHA-512": hlapi.USM_AUTH_HMAC384_SHA512,
 }
 _PRIV = {
-    "DES": USM_PRIV_CBC56_DES,
-    "AES": USM_PRIV_CFB128_AES,
-    "AES-192": USM_PRIV_CFB192_AES_BLUMENTHAL,
-    "AES-256": USM_PRIV_CFB256_AES_BLUMENTHAL,
-    "AES-192-C": USM_PRIV_CFB192_AES,
-    "AES-256-C": USM_PRIV_CFB256_AES,
+    "DES": hlapi.USM_PRIV_CBC56_DES,
+    "AES": hlapi.USM_PRIV_CFB128_AES,
+    "AES-192": hlapi.USM_PRIV_CFB192_AES_BLUMENTHAL,
+    "AES-256": hlapi.USM_PRIV_CFB256_AES_BLUMENTHAL,
+    "AES-192-C": hlapi.USM_PRIV_CFB192_AES,
+    "AES-256-C": hlapi.USM_PRIV_CFB256_AES,
 }
 _INDICATIONS: tuple[tuple[type[errind.ErrorIndication], Kind], ...] = (
     (errind.UnknownUserName, Kind.USER),
@@ -76,7 +52,7 @@ class PysnmpConnection:
     def __init__(
         self,
         access: Access,
-        target: UdpTransportTarget | Udp6TransportTarget,
+        target: hlapi.UdpTransportTarget | hlapi.Udp6TransportTarget,
         key: Hashable,
         counters: Counters,
         engine_id: bytes,
@@ -84,9 +60,9 @@ class PysnmpConnection:
         self.where, self._target, self._key, self._counters = access.where, target, key, counters
         self._v1 = access.version == "1"
         self._as = _credentials(access)
-        self._context = ContextData(contextName=access.context.encode())
+        self._context = hlapi.ContextData(contextName=access.context.encode())
         self._engines = engines()
-        self._engine: SnmpEngine = self._engines.take(key)
+        self._engine = self._engines.take(key)
         self._engine_id = engine_id
         self._closed = False
 
@@ -103,7 +79,7 @@ class PysnmpConnection:
     async def get(self, oids: Sequence[str], timeout_s: float) -> dict[str, Value]:
         """One GET; objects that the agent does not have are absent."""
         wanted = list(oids)
-        rows = await self._ask(lambda: self._command(get_cmd, wanted), timeout_s)
+        rows = await self._ask(lambda: self._command(hlapi.get_cmd, wanted), timeout_s)
         asked = set(wanted)
         return {oid: value for oid, value in rows if oid in asked and value is not None}
 
@@ -133,12 +109,12 @@ class PysnmpConnection:
 
     async def _following(self, oid: str, repetitions: int) -> _Answer:
         if not self._v1:
-            return await self._command(bulk_cmd, [oid], 0, repetitions)
-        failure, status, index, rows = await self._command(next_cmd, [oid])
+            return await self._command(hlapi.bulk_cmd, [oid], 0, repetitions)
+        failure, status, index, rows = await self._command(hlapi.next_cmd, [oid])
         return (failure, 0, 0, []) if status == 2 else (failure, status, index, rows)  # noSuchName ends a v1 table
 
     async def _command(self, command: Callable[..., Awaitable[_Answer]], oids: list[str], *numbers: int) -> _Answer:
-        binds = [ObjectType(ObjectIdentity(oid)) for oid in oids]
+        binds = [hlapi.ObjectType(hlapi.ObjectIdentity(oid)) for oid in oids]
         return await command(self._engine, self._as, self._target, self._context, *numbers, *binds, lookupMib=False)
 
     async def _ask(self, command: Callable[[], Awaitable[_Answer]], timeout_s: float) -> list[tuple[str, Value | None]]:
@@ -189,7 +165,7 @@ async def open_pysnmp(
 
     No request on it waits longer than ``timeout_s``.
     """
-    kind = Udp6TransportTarget if ":" in access.address else UdpTransportTarget
+    kind = hlapi.Udp6TransportTarget if ":" in access.address else hlapi.UdpTransportTarget
     try:
         target = await kind.create((access.address, access.port), timeout=timeout_s, retries=0)
     except PySnmpError:
@@ -197,10 +173,10 @@ async def open_pysnmp(
     return PysnmpConnection(access, target, key_of(access, engine_id if changed else None), counters, engine_id)
 
 
-def _credentials(access: Access) -> CommunityData | UsmUserData:
+def _credentials(access: Access) -> hlapi.CommunityData | hlapi.UsmUserData:
     if access.version != "3":
-        return CommunityData(access.community, mpModel=0 if access.version == "1" else 1)
-    return UsmUserData(
+        return hlapi.CommunityData(access.community, mpModel=0 if access.version == "1" else 1)
+    return hlapi.UsmUserData(
         access.user,
         access.auth or None,
         access.priv or None,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import dataclass
 
+from soakwatch.sources.profiles.model import Clocks, Ticker
 from soakwatch.sources.transport.snmp.clocks import (
     Change,
     ClockReadings,
@@ -22,53 +22,25 @@ from soakwatch_model.sample import Sample
 ENGINE_ID = "1.3.6.1.6.3.10.2.1.1.0"
 
 
-class Ticker(Protocol):
-    """An object that counts time since a start."""
-
-    @property
-    def oid(self) -> str:
-        """The object's identifier."""
-        ...
-
-    @property
-    def unit_s(self) -> float:
-        """One tick in seconds."""
-        ...
-
-    @property
-    def bits(self) -> int:
-        """Number of bits after which it wraps."""
-        ...
+def clock_oids(clocks: Clocks) -> tuple[str, ...]:
+    """The objects of all clocks, for the first poll."""
+    tickers = (*clocks.agent, *clocks.host, *clocks.engine)
+    return tuple(dict.fromkeys((*(ticker.oid for ticker in tickers), *clocks.boots, ENGINE_ID)))
 
 
-@dataclass(frozen=True, slots=True)
-class ClockSources:
-    """Where the clocks are, best first."""
-
-    host: Sequence[Ticker]
-    agent: Sequence[Ticker]
-    boots: Sequence[str]
-    engine: Sequence[Ticker]
-
-    @property
-    def oids(self) -> tuple[str, ...]:
-        """The objects of all clocks, for the first poll."""
-        tickers = (*self.agent, *self.host, *self.engine)
-        return tuple(dict.fromkeys((*(ticker.oid for ticker in tickers), *self.boots, ENGINE_ID)))
-
-    def readings(self, time_ns: int, values: Mapping[str, Value]) -> ClockReadings:
-        """The clocks in an answer; what is not a whole number counts as missing."""
-        boots = next((number for oid in self.boots if (number := _whole(values.get(oid))) is not None), None)
-        engine = _clock(self.engine, values)
-        engine_id = values.get(ENGINE_ID)
-        return ClockReadings(
-            time_ns,
-            _clock(self.host, values),
-            _clock(self.agent, values),
-            boots,
-            None if engine is None else int(engine.seconds),
-            engine_id if isinstance(engine_id, bytes) else b"",
-        )
+def clock_readings(clocks: Clocks, time_ns: int, values: Mapping[str, Value]) -> ClockReadings:
+    """The clocks in an answer; what is not a whole number counts as missing."""
+    boots = next((number for oid in clocks.boots if (number := _whole(values.get(oid))) is not None), None)
+    engine = _clock(clocks.engine, values)
+    engine_id = values.get(ENGINE_ID)
+    return ClockReadings(
+        time_ns,
+        _clock(clocks.host, values),
+        _clock(clocks.agent, values),
+        boots,
+        None if engine is None else int(engine.seconds),
+        engine_id if isinstance(engine_id, bytes) else b"",
+    )
 
 
 @dataclass(slots=True)
@@ -76,18 +48,21 @@ class Life:
     """What is kept from poll to poll."""
 
     last: ClockReadings | None = None
+    oids: tuple[str, ...] = ()  # of the clocks that are there; none: not known, ask for all
     host_wraps: int = 0
     agent_wraps: int = 0
-    engine_id: bytes = field(default=b"")
 
-    def take(self, readings: ClockReadings) -> tuple[Change | None, tuple[Event, ...]]:
-        """Takes the readings of a poll; returns what changed since the previous one, and its events."""
-        if self.last is None:
-            self.last = readings
+    def take(self, readings: ClockReadings, oids: tuple[str, ...] = ()) -> tuple[Change | None, tuple[Event, ...]]:
+        """Takes the readings of a poll, which these objects gave; returns what changed since the previous one, and its
+        events. What is not there is not asked for again, until the device began anew: v1 answers it with an error."""
+        before, self.last = self.last, readings
+        self.oids = self.oids or oids
+        if before is None:
             self.host_wraps, self.agent_wraps = wraps_at_first(readings)
             return None, ()
-        before, change = self.last, compare(self.last, readings)
-        self.last = readings
+        change = compare(before, readings)
+        if change.restarted:
+            self.oids = ()
         self.host_wraps = _wraps(self.host_wraps, change.host)
         self.agent_wraps = _wraps(self.agent_wraps, change.agent)
         return change, _events(before, readings, change)
