@@ -15,7 +15,7 @@ from tests.collector.sources.loads import test_iperf3_output as iperf3
 from tests.collector.sources.network_cli.conftest import OUTPUTS
 from tests.collector.sources.snmp.doubles import answer
 from tests.collector.sources.snmp.message import community_message as asked
-from tests.collector.sources.snmp.message import parse_message, request
+from tests.collector.sources.snmp.message import object_id, parse_message, request
 
 from soakwatch.core.errors import PlanError
 from soakwatch.importing.build_series import read_table
@@ -204,13 +204,13 @@ def _read_events(data: bytes, folder: Path) -> object:
 
 
 def _notifications() -> Sequence[bytes]:
-    uptime = ber.sequence(ber.object_id("1.3.6.1.2.1.1.3.0"), ber.integer(4711, tag=0x43))
-    name = ber.sequence(ber.object_id("1.3.6.1.6.3.1.1.4.1.0"), ber.object_id("1.3.6.1.6.3.1.1.5.3"))
-    port = ber.sequence(ber.object_id("1.3.6.1.2.1.2.2.1.1.7"), ber.integer(7))
+    uptime = ber.sequence(object_id("1.3.6.1.2.1.1.3.0"), ber.integer(4711, tag=0x43))
+    name = ber.sequence(object_id("1.3.6.1.6.3.1.1.4.1.0"), object_id("1.3.6.1.6.3.1.1.5.3"))
+    port = ber.sequence(object_id("1.3.6.1.2.1.2.2.1.1.7"), ber.integer(7))
     binds = ber.sequence(uptime, name, port)
     head = (ber.integer(9), ber.integer(0), ber.integer(0))
     v1 = ber.sequence(
-        ber.object_id("1.3.6.1.4.1.9"),
+        object_id("1.3.6.1.4.1.9"),
         ber.tlv(0x40, bytes((192, 0, 2, 1))),
         *(ber.integer(2), ber.integer(0), ber.integer(4711, tag=0x43), ber.sequence(port)),
         tag=0xA4,

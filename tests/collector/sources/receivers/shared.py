@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 from tests.collector.sources.receivers.gathering import MAX_WAIT_S, Gathered
+from tests.collector.sources.snmp.message import object_id
 
 from soakwatch.sources.abc import Poller, SourceContext
 from soakwatch.sources.receivers.notification import Value
@@ -39,11 +40,11 @@ async def sent_from(address: str, port: int, *datagrams: bytes, to: str = "127.0
 
 def link_down(*binds: tuple[str, Value], community: str = "public") -> bytes:
     """A linkDown of v2c with these bindings."""
-    bindings = [("1.3.6.1.2.1.1.3.0", ber.integer(100, 0x43)), ("1.3.6.1.6.3.1.1.4.1.0", ber.object_id(LINK_DOWN))]
+    bindings = [("1.3.6.1.2.1.1.3.0", ber.integer(100, 0x43)), ("1.3.6.1.6.3.1.1.4.1.0", object_id(LINK_DOWN))]
     bindings += [
         (oid, ber.tlv(4, value) if isinstance(value, bytes) else ber.integer(int(value))) for oid, value in binds
     ]
-    listed = ber.sequence(*(ber.sequence(ber.object_id(oid), value) for oid, value in bindings))
+    listed = ber.sequence(*(ber.sequence(object_id(oid), value) for oid, value in bindings))
     pdu = ber.tlv(0xA7, ber.integer(1) + ber.integer(0) * 2 + listed)
     return ber.sequence(ber.integer(1), ber.tlv(4, community.encode()), pdu)
 

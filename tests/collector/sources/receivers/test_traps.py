@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 from tests.collector.sources.receivers.gathering import Gathered, Sender, gather, site
+from tests.collector.sources.snmp.message import object_id
 
 from soakwatch.core.errors import PlanError
 from soakwatch.sources.pollers.traps import Config, TrapPoller, start
@@ -141,10 +142,10 @@ def trap(index: int, oid: str = LINK_DOWN) -> bytes:
     """A linkDown of v2c as a device sends it."""
     binds = (
         (".1.3.6.1.2.1.1.3.0", ber.integer(100, 0x43)),
-        (".1.3.6.1.6.3.1.1.4.1.0", ber.object_id(oid[1:])),
+        (".1.3.6.1.6.3.1.1.4.1.0", object_id(oid[1:])),
         (f".1.3.6.1.2.1.31.1.1.1.1.{index}", ber.tlv(ber.OCTETS, f"eth{index}".encode())),
     )
-    listed = ber.sequence(*(ber.sequence(ber.object_id(name[1:]), value) for name, value in binds))
+    listed = ber.sequence(*(ber.sequence(object_id(name[1:]), value) for name, value in binds))
     pdu = ber.tlv(0xA7, ber.integer(index) + ber.integer(0) * 2 + listed)
     return ber.sequence(ber.integer(1), ber.tlv(ber.OCTETS, SECRETS["SOAK_C"].encode()), pdu)
 

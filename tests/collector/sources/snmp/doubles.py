@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
 from typing import cast
 
-from tests.collector.sources.snmp.message import RESPONSE, Message, Pdu, parse_message
+from tests.collector.sources.snmp.message import RESPONSE, Message, Pdu, object_id, parse_message
 
 from soakwatch.sources.transport.snmp import ber
 
@@ -69,7 +69,7 @@ def answer(data: bytes, binds: Iterable[Bind], status: int = 0, index: int = 0) 
     """The answer to a request of v1 or v2c."""
     message = parse_message(data)
     assert message.pdu is not None
-    rows = ber.sequence(*(ber.sequence(ber.object_id(oid), value) for oid, value in binds))
+    rows = ber.sequence(*(ber.sequence(object_id(oid), value) for oid, value in binds))
     pdu = ber.sequence(ber.integer(message.pdu.request_id), ber.integer(status), ber.integer(index), rows, tag=RESPONSE)
     community = ber.tlv(ber.OCTETS, ber.open_sequence(data)[1][1])
     return ber.sequence(ber.integer(message.version), community, pdu)

@@ -23,6 +23,22 @@ DIGESTS = {
 """Authentication protocols: hash, and bytes of the digest that are sent."""
 
 
+def object_id(text: str) -> bytes:
+    """An object identifier from its dotted text.
+
+    >>> object_id("1.3.6.1.2.1.1.3.0").hex()
+    '06082b06010201010300'
+    """
+    arcs = [int(arc) for arc in text.split(".")]
+    body = bytearray()
+    for arc in (arcs[0] * 40 + arcs[1], *arcs[2:]):
+        part = [arc & 0x7F]
+        while arc := arc >> 7:
+            part.append(0x80 | arc & 0x7F)
+        body.extend(reversed(part))
+    return ber.tlv(ber.OID, bytes(body))
+
+
 @dataclass(frozen=True, slots=True)
 class Engine:
     """What an agent says of its SNMPv3 engine."""
@@ -55,7 +71,7 @@ class Message:
 
 def request(oids: tuple[str, ...], request_id: int, tag: int = GET) -> bytes:
     """A PDU that asks for some objects."""
-    binds = ber.sequence(*(ber.sequence(ber.object_id(oid), ber.tlv(ber.NULL, b"")) for oid in oids))
+    binds = ber.sequence(*(ber.sequence(object_id(oid), ber.tlv(ber.NULL, b"")) for oid in oids))
     return ber.sequence(ber.integer(request_id), ber.integer(0), ber.integer(0), binds, tag=tag)
 
 

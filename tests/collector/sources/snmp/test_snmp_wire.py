@@ -9,6 +9,7 @@ from tests.collector.sources.snmp.doubles import answer
 from tests.collector.sources.snmp.message import (
     Engine,
     community_message,
+    object_id,
     parse_message,
     request,
     user_message,
@@ -29,7 +30,7 @@ def test_numbers_and_object_identifiers_come_back() -> None:
     for number in (0, 1, -1, 127, 128, -128, -129, 2**31 - 1, 2**32 - 1, 2**64 - 1):
         assert ber.number(ber.items(ber.integer(number))[0][1]) == number
     for oid in ("1.3.6.1", "0.0", "2.999.4294967295", "1.3.6.1.4.1.9.9.109"):
-        assert ber.dotted(ber.items(ber.object_id(oid))[0][1]) == oid
+        assert ber.dotted(ber.items(object_id(oid))[0][1]) == oid
 
 
 def test_a_glance_sees_what_the_library_hides() -> None:

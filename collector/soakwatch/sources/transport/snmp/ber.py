@@ -1,4 +1,4 @@
-"""The few rules of BER (X.690) that SNMP uses: enough to ask for a diagnosis and to read what comes back.
+"""The few rules of BER (X.690) that SNMP uses: enough to read what comes in and to answer an inform.
 
 Values of varbinds stay raw (tag and bytes). Whatever is read is bounded by the datagram: lengths beyond its end,
 indefinite lengths and numbers of more than 8 bytes are refused, nothing recurses.
@@ -42,22 +42,6 @@ def integer(value: int, tag: int = INTEGER) -> bytes:
 def sequence(*parts: bytes, tag: int = SEQUENCE) -> bytes:
     """Parts one after another under one tag."""
     return tlv(tag, b"".join(parts))
-
-
-def object_id(text: str) -> bytes:
-    """An object identifier from its dotted text.
-
-    >>> object_id("1.3.6.1.2.1.1.3.0").hex()
-    '06082b06010201010300'
-    """
-    arcs = [int(arc) for arc in text.split(".")]
-    body = bytearray()
-    for arc in (arcs[0] * 40 + arcs[1], *arcs[2:]):
-        part = [arc & 0x7F]
-        while arc := arc >> 7:
-            part.append(0x80 | arc & 0x7F)
-        body.extend(reversed(part))
-    return tlv(OID, bytes(body))
 
 
 def items(data: bytes) -> list[tuple[int, bytes]]:

@@ -66,7 +66,7 @@ class GufoConnection:
 
     def __init__(self, access: Access, sock: _Socket, counters: Counters) -> None:
         self.where, self._sock, self._counters = access.where, sock, counters
-        self._opaque = access.version == "3" and bool(access.priv)
+        self.opaque = access.version == "3" and bool(access.priv)  # encrypted answers hide their error-status
         self._loop = asyncio.get_running_loop()
         self._peek = socket.socket(fileno=os.dup(sock.get_fd()))
         self._peek.setblocking(False)  # noqa: FBT003 - the call has no names
@@ -81,11 +81,6 @@ class GufoConnection:
     def engine_id(self) -> bytes:
         """The engine ID that was discovered."""
         return self._sock.get_engine_id() if isinstance(self._sock, SnmpV3ClientSocket) else b""
-
-    @property
-    def opaque(self) -> bool:
-        """Encrypted answers hide their error-status."""
-        return self._opaque
 
     async def get(self, oids: Sequence[str], timeout_s: float) -> dict[str, Value]:
         """One GET; objects that the agent does not have are absent."""
@@ -102,7 +97,7 @@ class GufoConnection:
         else:
             pairs = await self._ask(lambda: sock.send_get_bulk(place), lambda: _bulk(sock, place), timeout_s)
         walk.over = not pairs or pairs[-1] is None
-        walk.inconclusive = not pairs and self._opaque
+        walk.inconclusive = not pairs and self.opaque
         return [(pair[0], value) for pair in pairs if pair is not None and (value := _value(pair[1])) is not None]
 
     async def refresh(self, timeout_s: float) -> None:
@@ -306,12 +301,11 @@ def _bulk(sock: SnmpV2cClientSocket | SnmpV3ClientSocket, iterator: GetIter) -> 
 
 
 def _socket(access: Access) -> _Socket:
-    address = f"[{access.address}]:{access.port}" if ":" in access.address else f"{access.address}:{access.port}"
     if access.version == "1":
-        return SnmpV1ClientSocket(address, access.community, 0, 0, 0, 0)
+        return SnmpV1ClientSocket(access.where, access.community, 0, 0, 0, 0)
     if access.version == "2c":
-        return SnmpV2cClientSocket(address, access.community, 0, 0, 0, 0)
-    return SnmpV3ClientSocket(address, b"", "", 0, b"", 0, b"", 0, 0, 0, 0)
+        return SnmpV2cClientSocket(access.where, access.community, 0, 0, 0, 0)
+    return SnmpV3ClientSocket(access.where, b"", "", 0, b"", 0, b"", 0, 0, 0, 0)
 
 
 def _user(access: Access) -> snmp.User:

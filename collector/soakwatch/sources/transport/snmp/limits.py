@@ -74,7 +74,8 @@ class Limits:
     def batches(self, oids: Iterable[str], now_s: float) -> tuple[Limits, list[Batch]]:
         """The requests for some objects; those that make trouble are asked for one by one."""
         objects = self.objects.whole(now_s)
-        return replace(self, objects=objects), batches(oids, objects.now, {*self.refused, *self.beyond})
+        limits = self if objects is self.objects else replace(self, objects=objects)
+        return limits, batches(oids, objects.now, {*self.refused, *self.beyond})
 
     def rows(self, oid: str) -> int:
         """How many rows of a column to ask for."""
@@ -87,7 +88,8 @@ class Limits:
         limits = self
         if len(batch) == 1 and batch[0] in self.beyond and not _long(answer.get(batch[0])):
             limits = replace(limits, beyond=self.beyond - {*batch})
-        return limits.with_refusals({}, batch) if any(oid in self.refused for oid in batch) else limits
+        again = self.refused and any(oid in self.refused for oid in batch)
+        return limits.with_refusals({}, batch) if again else limits
 
     def hidden(self, batch: Batch, now_s: float) -> tuple[Limits, list[Batch]]:
         """An answer without any object, whose error-status encryption hides: what to ask next."""

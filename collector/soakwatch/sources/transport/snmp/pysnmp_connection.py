@@ -63,18 +63,9 @@ class PysnmpConnection:
         self._context = hlapi.ContextData(contextName=access.context.encode())
         self._engines = engines()
         self._engine = self._engines.take(key)
-        self._engine_id = engine_id
+        self.engine_id = engine_id
+        self.opaque = False  # pysnmp tells every error-status
         self._closed = False
-
-    @property
-    def engine_id(self) -> bytes:
-        """The engine ID that an unauthenticated discovery brought."""
-        return self._engine_id
-
-    @property
-    def opaque(self) -> bool:
-        """pysnmp tells every error-status."""
-        return False
 
     async def get(self, oids: Sequence[str], timeout_s: float) -> dict[str, Value]:
         """One GET; objects that the agent does not have are absent."""

@@ -72,8 +72,9 @@ class RoundTrips:
 
     def late(self, total: int, now_s: float) -> None:
         """So many answers have come after their time by now: those requests were not lost."""
-        self._late.extend([now_s] * min(_MAX_LATE, total - self._late_total))
-        self._late_total = total
+        if total > self._late_total:
+            self._late.extend([now_s] * min(_MAX_LATE, total - self._late_total))
+            self._late_total = total
 
     def waits(self, share_s: float, repeats: int) -> Iterator[float]:
         """How long to wait for the answers to a request and its repeats, one after the other.
