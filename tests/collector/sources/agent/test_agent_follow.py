@@ -217,7 +217,7 @@ def test_an_agent_whose_clock_is_wrong_is_put_right(tmp_path: Path, make_agent: 
         async with AsyncExitStack() as stack:
             follower = await follow(config(socket=str(agent.socket)), tmp_path, stack)
             await follower.poll(4)
-            assert follower.poller._offset.steady_ns == pytest.approx(shift_s * 1e9, abs=50e6)
+            assert follower.poller._clock.offset.steady_ns == pytest.approx(shift_s * 1e9, abs=50e6)
         assert follower.failures == []
         for begin, answer in follower.answers:
             # as late as a busy machine is, and not by the hours of the shift

@@ -7,12 +7,10 @@ import random
 import subprocess
 from pathlib import Path
 
-from soakwatch.sources.transport.ssh.linux.corefolders import CoreFolders
-from soakwatch.sources.transport.ssh.linux.cost import Cost
-from soakwatch.sources.transport.ssh.linux.kernellog import KernelLog
+from soakwatch.sources.transport.ssh.linux.cost import Cost, Observer
 from soakwatch.sources.transport.ssh.linux.mirror import Mirror, files_of, sweep
-from soakwatch.sources.transport.ssh.linux.observer import Observer
 from soakwatch.sources.transport.ssh.linux.processes import stat_lines
+from soakwatch.sources.transport.ssh.linux.replica import CoreFolders, KernelLog
 from soakwatch.sources.transport.ssh.linux.survey import survey_of
 from soakwatch.sources.transport.ssh.shell import split
 from soakwatch_agent.context import SECOND, ProbeAnswer

@@ -22,7 +22,7 @@ from soakwatch.core.event_kinds import FindingKey
 from soakwatch.core.secrets import SecretRef
 from soakwatch.core.units import Seconds
 from soakwatch.sources.abc import BackfilledPoll, Facts, HostName, SourceConfig, SourceContext, SourceError, timing
-from soakwatch.sources.pollers.agent.clocks import Exchange, Offset, best_offset, in_our_time, smoothed
+from soakwatch.sources.pollers.agent.clocks import AgentClock, Exchange, Grid, in_our_time
 from soakwatch.sources.pollers.agent.https_transport import HttpsTransport
 from soakwatch.sources.pollers.agent.progress import FetchProgress, run_name, settings_body
 from soakwatch.sources.pollers.agent.stream import Conversation, LinkLostError, Reply
@@ -37,10 +37,8 @@ from soakwatch_model.event import Event
 from soakwatch_model.sample import Answer, Fault, Poll, PollOutcome, Sample, object_text
 from soakwatch_model.tree import Tree
 
-_CLOCK_EVERY_S = 60.0
 _EXCHANGES = 5
 _MAX_WAITING = 500
-_ALIGNMENT_NS = 1_000_000_000  # the grid of longer intervals begins at a whole second
 _SOURCE = object_text(source="agent")
 _FAREWELL_S = 2.0
 _FINGERPRINT_EVERY_S, _FINGERPRINT_S = 0.3, 5.0
@@ -122,22 +120,16 @@ class AgentPoller:
     def __init__(self, transport: Transport, config: Config, site: SourceContext) -> None:
         self._transport, self._config, self._site = transport, config, site
         self._run = run_name(site)
-        self._interval_ns = round(site.interval_s * 1e9)
+        self._grid = Grid(round(site.interval_s * 1e9))
         timeout_s = timing(0, site.interval_s, config.timeout).timeout_s
         self._wait_s = min(0.6 * timeout_s, max(site.interval_s, 1.0), 10.0)
         self._conversation: Conversation | None = None
         self._opened = False
-        self._origin_ns: int | None = None
         self._hello: Object = {}
-        self._offsets: dict[int, Offset] = {}
-        self._epoch = 0
-        self._measured_s, self._clock_news = float("-inf"), False
+        self._clock = AgentClock()
         self._progress = FetchProgress()
         self._waiting: deque[tuple[int, Poll]] = deque()  # fetched, and not yet handed over
-        self._windows, self._failing = Windows(), False
-        self._lost = 0
-        self._agent_id = ""
-        self._notes: list[str] = []
+        self._windows = Windows()
         self._talking = asyncio.Lock()  # one question at a time
 
     async def connect(self) -> None:
@@ -153,9 +145,7 @@ class AgentPoller:
 
     async def poll(self, now_ns: int) -> Answer:
         """The agent's newest poll, with the state of agent and spool. Raises SourceError."""
-        if self._origin_ns is None:
-            self._origin_ns = now_ns - now_ns % min(self._interval_ns, _ALIGNMENT_NS)
-        due_ns = now_ns - (now_ns - self._origin_ns) % self._interval_ns
+        due_ns = self._grid.due_ns(now_ns)
         async with self._talking:
             return await self._poll_in_turn(now_ns, due_ns)
 
@@ -215,7 +205,7 @@ class AgentPoller:
         shown = ("version", "agent", "host", "system", "python", "arch")
         shown_facts = {f"agent {key}" if key == "version" else key: str(self._hello.get(key, "")) for key in shown}
         shown_facts["agent runs as"] = str(self._hello.get("way", ""))
-        return Facts({**shown_facts, **self._transport.identity()}, notes=(*self._transport.notes(), *self._notes))
+        return Facts({**shown_facts, **self._transport.identity()}, notes=tuple(self._transport.notes()))
 
     def capture_moment(self, when_ns: int, why: str, finding: FindingKey | None = None) -> None:
         """See CapturesDetail."""
@@ -249,13 +239,9 @@ class AgentPoller:
                 return await self._poll_once(now_ns, due_ns)
             except LinkLostError:
                 await self._disconnect()
-                return await self._poll_once(
-                    now_ns, due_ns
-                )  # it may have been lost long ago: once more on a new connection
+                return await self._poll_once(now_ns, due_ns)  # it may have been lost long ago: on a new connection
         except BaseException:
-            if not self._failing:
-                self._failing = True
-                self._windows.want(now_ns, "a poll failed")
+            self._windows.poll_failed(now_ns)
             raise
 
     # --- one poll ------------------------------------------------------------------------------------------
@@ -266,20 +252,20 @@ class AgentPoller:
         conversation = self._conversation
         assert conversation is not None
         extra: list[Sample] = []
-        if time.monotonic() - self._measured_s >= _CLOCK_EVERY_S:
+        if self._clock.due(time.monotonic()):
             await self._measure(conversation)
         if not self._opened:
             await self._open(conversation)
-        if self._clock_news:
-            extra.append(Sample("source.clock.offset", _SOURCE, self._offset.wall_ns * 1e-9, now_ns))
-        offset_ns = self._offset.steady_ns
+        offset = self._clock.offset
+        if self._clock.news:
+            extra.append(Sample("source.clock.offset", _SOURCE, offset.wall_ns * 1e-9, now_ns))
         room = max(_MAX_WAITING - len(self._waiting), 1)
         question: Object = {
             "run": self._run,
             "ack": self._progress.settle(time.monotonic(), [number for number, _ in self._waiting]),
             "after": self._progress.after,
             "most": room,
-            "fresh_ns": due_ns + offset_ns - self._offset.error_ns - self._interval_ns // 10,
+            "fresh_ns": due_ns + offset.steady_ns - offset.error_ns - self._grid.interval_ns // 10,
             "wait_s": self._wait_s,
         }
         reply = await conversation.ask("looks", question)
@@ -300,13 +286,10 @@ class AgentPoller:
                 for why in self._windows.take_gone()
             ]
         self._waiting.pop()  # handed over now, not later
-        self._clock_news = self._failing = False
+        self._clock.news = False
+        self._windows.poll_answered()
         samples = (*recorded.answer.samples, *state, *extra, *self._windows.some())
         return Answer(samples, (*recorded.answer.events, *events), (*recorded.answer.faults, *faults))
-
-    @property
-    def _offset(self) -> Offset:
-        return self._offsets[self._epoch]
 
     async def _measure(self, conversation: Conversation) -> None:
         exchanges = []
@@ -318,23 +301,18 @@ class AgentPoller:
             epoch = whole(reply.body, "epoch")
             exchanges.append(Exchange(sent, came, whole(reply.body, "clock_ns"), whole(reply.body, "wall_ns")))
         self._hello = dict(conversation.hello)
-        self._offsets[epoch] = smoothed(self._offsets.get(epoch), best_offset(exchanges))
-        self._epoch = epoch
-        self._measured_s, self._clock_news = time.monotonic(), True
+        self._clock.measured(epoch, exchanges, time.monotonic())
 
     async def _open(self, conversation: Conversation) -> None:
-        assert self._origin_ns is not None
-        phase = (self._origin_ns + self._offset.steady_ns) % self._interval_ns
-        body = settings_body(self._site, self._config.probes, self._config.core_folders, self._interval_ns, phase)
+        assert self._grid.origin_ns is not None
+        interval_ns = self._grid.interval_ns
+        phase = (self._grid.origin_ns + self._clock.offset.steady_ns) % interval_ns
+        body = settings_body(self._site, self._config.probes, self._config.core_folders, interval_ns, phase)
         if self._site.trial:
             await self._leave_alone(conversation)
         reply = await conversation.ask("open", {"run": self._run, **body})
-        if self._agent_id not in ("", str(self._hello.get("agent"))):
-            self._progress = FetchProgress(
-                missing=self._progress.missing
-            )  # it was installed again: its numbers start again
-        self._agent_id = str(self._hello.get("agent"))
-        self._progress.start(whole(reply.body, "acked"), whole(reply.body, "last"))
+        agent_id = str(self._hello.get("agent"))
+        self._progress.start(whole(reply.body, "acked"), whole(reply.body, "last"), agent_id)
         self._opened = True
 
     async def _leave_alone(self, conversation: Conversation) -> None:
@@ -362,11 +340,9 @@ class AgentPoller:
         return last
 
     def _poll_of(self, frame: Frame) -> Poll:
-        offset = self._offsets.get(
-            frame.epoch, self._offset
-        )  # of an earlier boot that we never spoke to: the best guess
-        assert self._origin_ns is not None
-        return in_our_time(decode(frame.poll), offset.steady_ns, self._interval_ns, self._origin_ns)
+        offset_ns = self._clock.offset_in(frame.epoch).steady_ns
+        assert self._grid.origin_ns is not None
+        return in_our_time(decode(frame.poll), offset_ns, self._grid.interval_ns, self._grid.origin_ns)
 
     def _state(self, body: Object, now_ns: int) -> tuple[list[Sample], list[Event]]:
         lost = self._progress.missing  # the agent's own count holds what we fetched and had not acknowledged yet
@@ -376,12 +352,11 @@ class AgentPoller:
             Sample("source.spool.lost", _SOURCE, lost, now_ns),
         ]
         events = []
-        if lost > self._lost:
+        if (news := self._progress.take_news()) > 0:
             ranges = body.get("ranges")
             shown = ", ".join(str(pair) for pair in ranges[-8:]) if isinstance(ranges, list) else ""
-            detail = {"looks": str(lost - self._lost), "numbers": shown, "remedy": "a larger --spool-bytes"}
+            detail = {"looks": str(news), "numbers": shown, "remedy": "a larger --spool-bytes"}
             events.append(Event("source.spool.lost", "", _SOURCE, now_ns, now_ns, detail))
-        self._lost = lost
         return samples, events
 
     @property
@@ -391,7 +366,7 @@ class AgentPoller:
     async def _fetch_window(
         self, conversation: Conversation, wanted: RecorderWindow
     ) -> tuple[list[Event], list[Fault]]:
-        offset_ns, window = self._offset.steady_ns, wanted.window
+        offset_ns, window = self._clock.offset.steady_ns, wanted.window
         try:
             reply = await conversation.ask(
                 "window", {"from_ns": window.begin_ns + offset_ns, "to_ns": window.end_ns + offset_ns}

@@ -7,10 +7,13 @@ shortest round trip counts; its error is at most half of that, which is what a p
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from soakwatch_model.event import Event
 from soakwatch_model.sample import Answer, Poll, Sample
+
+_EVERY_S = 60.0
+_ALIGNMENT_NS = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,48 @@ def smoothed(before: Offset | None, now: Offset) -> Offset:
         best = before if before.error_ns <= 2 * now.error_ns else now
         return Offset(best.steady_ns, best.error_ns, now.wall_ns)
     return now
+
+
+@dataclass(slots=True)
+class Grid:
+    """The due times of a run's polls, in our time; that of longer intervals begins at a whole second."""
+
+    interval_ns: int
+    origin_ns: int | None = None
+
+    def due_ns(self, now_ns: int) -> int:
+        """The last due time; the first call lays the grid."""
+        if self.origin_ns is None:
+            self.origin_ns = now_ns - now_ns % min(self.interval_ns, _ALIGNMENT_NS)
+        return now_ns - (now_ns - self.origin_ns) % self.interval_ns
+
+
+@dataclass(slots=True)
+class AgentClock:
+    """The agent's clock as far as it was measured. An ``epoch`` is a boot of its host: its steady time begins anew."""
+
+    epoch: int = 0
+    news: bool = False  # it was measured since the last poll that was handed over
+    _offsets: dict[int, Offset] = field(default_factory=dict)
+    _measured_s: float = float("-inf")
+
+    @property
+    def offset(self) -> Offset:
+        """The offset now."""
+        return self._offsets[self.epoch]
+
+    def offset_in(self, epoch: int) -> Offset:
+        """The offset in an epoch; of an earlier one that we never spoke to, today's is the best guess."""
+        return self._offsets.get(epoch, self.offset)
+
+    def due(self, now_s: float) -> bool:
+        """Whether it is to be measured."""
+        return now_s - self._measured_s >= _EVERY_S
+
+    def measured(self, epoch: int, exchanges: Sequence[Exchange], now_s: float) -> None:
+        """Takes some questions and answers."""
+        self._offsets[epoch] = smoothed(self._offsets.get(epoch), best_offset(exchanges))
+        self.epoch, self._measured_s, self.news = epoch, now_s, True
 
 
 def in_our_time(poll: Poll, offset_ns: int, interval_ns: int, origin_ns: int) -> Poll:

@@ -25,16 +25,26 @@ class FetchProgress:
     after: int = 0
     acked: int = 0
     missing: int = 0  # numbers that never came: the spool was full, or its disk damaged
+    agent_id: str = ""
+    told: int = 0  # of the missing, by events
     ahead: set[int] = field(default_factory=set)
     _settled: deque[tuple[float, int]] = field(default_factory=deque)
 
-    def start(self, acked: int, last: int) -> None:
-        """Takes the state of the agent's spool. A number beyond its last means that its numbers start again."""
-        if self.after > last or self.after < acked:
+    def start(self, acked: int, last: int, agent_id: str = "") -> None:
+        """Takes the state of the agent's spool. Its numbers start again where one is beyond its last, and where the
+        agent was installed again, so that it has another ``agent_id``."""
+        anew = self.agent_id not in {"", agent_id}
+        self.agent_id = agent_id
+        if anew or self.after > last or self.after < acked:
             self.after = acked
             self.ahead.clear()
             self._settled.clear()
-        self.acked = max(acked, min(self.acked, last))
+        self.acked = acked if anew else max(acked, min(self.acked, last))
+
+    def take_news(self) -> int:
+        """How many went missing since this was asked last."""
+        news, self.told = max(0, self.missing - self.told), self.missing
+        return news
 
     def take(self, number: int, *, ahead: bool) -> bool:
         """Notes a poll that arrived; False if it had arrived before."""

@@ -118,6 +118,17 @@ class Windows:
         self._next_ns = 0
         self._count = 0
         self._samples: deque[Sample] = deque()
+        self._failing = False
+
+    def poll_failed(self, now_ns: int) -> None:
+        """A poll was lost: the first one of a row is worth a window."""
+        if not self._failing:
+            self.want(now_ns, "a poll failed")
+        self._failing = True
+
+    def poll_answered(self) -> None:
+        """A poll was handed over."""
+        self._failing = False
 
     def consider(self, answer: Answer, now_ns: int) -> None:
         """Examines an answer, in our time."""

@@ -14,9 +14,8 @@ from soakwatch.sources.transport.ssh.ask import Wants
 from soakwatch.sources.transport.ssh.asks import Asked, all_asks
 from soakwatch.sources.transport.ssh.connection import SshLine
 from soakwatch.sources.transport.ssh.errors import printable
-from soakwatch.sources.transport.ssh.linux.cost import Cost, clock_s, shell_seconds
+from soakwatch.sources.transport.ssh.linux.cost import Cost, Observer, clock_s, shell_seconds
 from soakwatch.sources.transport.ssh.linux.fingerprint import linux_fingerprint
-from soakwatch.sources.transport.ssh.linux.observer import Observer
 from soakwatch.sources.transport.ssh.linux.processes import MAX_EXAMINED
 from soakwatch.sources.transport.ssh.linux.replica import Replica
 from soakwatch.sources.transport.ssh.linux.script import Need, details_script, faces_script, mounts_script, poll_script
@@ -56,6 +55,15 @@ class _Schedule:
         )
 
 
+@dataclass(slots=True)
+class _Surveyed:
+    """What a survey found, in which shell, and when the next one is due."""
+
+    survey: Survey | None = None
+    generation: int = -1
+    turn: Periodic = field(default_factory=lambda: Periodic(_SURVEY_S))
+
+
 @dataclass(frozen=True, slots=True)
 class Wish:
     """What the plan wants of a Linux device."""
@@ -78,9 +86,7 @@ class LinuxPoller:
         self._replica = Replica(wish.watches, wish.interfaces, wish.core_folders, wish.probes)
         self._notes = ProbeAnswer()
         self._schedule = _Schedule()
-        self._survey_turn = Periodic(_SURVEY_S)
-        self._survey: Survey | None = None
-        self._generation = -1
+        self._surveyed = _Surveyed()
         self._cost = Cost()
         self._observer = Observer(wish.observer_s)
         self._working: asyncio.Future[None] | None = None
@@ -98,7 +104,7 @@ class LinuxPoller:
             return NOTHING
         before = copy.deepcopy(self._schedule)
         try:
-            survey = await self._surveyed(now_ns)
+            survey = await self._survey(now_ns)
             return await self._poll_device(survey, now_ns)
         except BaseException:
             self._schedule = before  # what was due was not read: it is due again, in step with the probes
@@ -106,11 +112,11 @@ class LinuxPoller:
 
     async def open(self) -> None:
         """Surveys the device. Raises SourceError, and NoShell where there is no POSIX shell."""
-        await self._surveyed(self._site.now_ns())
+        await self._survey(self._site.now_ns())
 
     def facts(self) -> Facts:
         """What the device is, and what its probes and programs promise."""
-        survey = self._survey
+        survey = self._surveyed.survey
         identity = dict(survey.facts) if survey is not None else {}
         names = [name for name in probe_names() if self._wish.probes is None or name in self._wish.probes]
         watched = bool(self._site.processes)
@@ -143,7 +149,8 @@ class LinuxPoller:
             self._working.add_done_callback(lambda _: self._replica.close())
 
     def _no_kernel_log(self) -> bool:
-        return self._survey is not None and self._survey.kmsg != "yes"
+        survey = self._surveyed.survey
+        return survey is not None and survey.kmsg != "yes"
 
     # --- the exchange --------------------------------------------------------------------------------------
 
@@ -159,20 +166,22 @@ class LinuxPoller:
         left = self._deadline - time.monotonic()
         return await self._shell.run(script, max(left, 0.05))
 
-    async def _surveyed(self, now_ns: int) -> Survey:
-        again = not self._shell.open or self._shell.opened != self._generation
-        if self._survey is not None and not again and not self._survey_turn.due(now_ns):
-            return self._survey
+    async def _survey(self, now_ns: int) -> Survey:
+        """What the device has, looked for anew in a new shell and when it is due."""
+        known = self._surveyed
+        again = not self._shell.open or self._shell.opened != known.generation
+        if known.survey is not None and not again and not known.turn.due(now_ns):
+            return known.survey
         if again:
             await self._line.connection()
         self._deadline = time.monotonic() + max(self._line.device_timeout_s, _SURVEY_TIMEOUT_S)
         reply = await self._run(survey_script(self._asked))
         self._deadline = time.monotonic() + self._line.device_timeout_s
-        self._generation = self._shell.opened
+        known.generation = self._shell.opened
         if again:
-            self._survey_turn = Periodic(_SURVEY_S)
-            self._survey_turn.due(now_ns)
-        survey = self._survey = survey_of(reply.parts)
+            known.turn = Periodic(_SURVEY_S)
+            known.turn.due(now_ns)
+        survey = known.survey = survey_of(reply.parts)
         if survey.facts.get("version", "").partition(" ")[0] != "Linux":
             kind = survey.facts.get("version") or "a system without a name"
             raise SourceError(
@@ -254,7 +263,7 @@ class LinuxPoller:
 
     def _tell_cost(self, reply: Reply, server_s: float | None) -> None:
         shell_s = shell_seconds(reply.parts.get("times", b"").decode("ascii", "replace"))
-        total = self._cost.take(self._generation, shell_s, server_s)
+        total = self._cost.take(self._surveyed.generation, shell_s, server_s)
         if total is None:
             self._notes.fault("source.device.cpu.time", _SELF, "the device's shell does not report its CPU time")
         else:

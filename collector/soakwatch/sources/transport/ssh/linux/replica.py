@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 
-from soakwatch.sources.transport.ssh.linux.corefolders import CoreFolders
-from soakwatch.sources.transport.ssh.linux.kernellog import KernelLog
 from soakwatch.sources.transport.ssh.linux.mirror import Mirror, files_of
 from soakwatch.sources.transport.ssh.linux.processes import Processes, stat_lines
 from soakwatch.sources.transport.ssh.linux.script import Need
 from soakwatch.sources.transport.ssh.linux.survey import SLOW, Survey
 from soakwatch.sources.transport.ssh.shell import Reply
 from soakwatch_agent.context import SECOND, HostContext, ProbeAnswer, Watch
+from soakwatch_agent.corefiles import CRASH_FOLDERS, locations_of_pattern
 from soakwatch_agent.host import Host
+from soakwatch_agent.kernlog import alarm_of, parse_record
 from soakwatch_agent.probes.filesystem import FilesystemProbe
 from soakwatch_agent.procfs import clean, parse_cpu_stat
 from soakwatch_model.sample import Answer, Fault, Sample, object_text
@@ -32,6 +33,9 @@ _IN_PAGES = {
 }
 """What counts in pages of the device, and which numbers of it: the probes count in this machine's pages."""
 _NEED_PTRACE = "permission denied: PSS and USS need the process's own user or CAP_SYS_PTRACE"
+_REGULAR, _KIND = 0o100000, 0o170000  # of a mode
+_LISTED = re.compile(r"([0-9a-f]{1,8}) (\d{1,19}) (\d{1,12}) (\d{1,20}) (.+)")
+_MAX_FOLDERS = 32
 
 
 class Replica:
@@ -57,7 +61,6 @@ class Replica:
         self.processes = Processes(self._mirror, watches)
         self.cores = CoreFolders(self._mirror, core_folders)
         self.log = KernelLog()
-        self._log_there = False
 
     def close(self) -> None:
         """Closes the probes and removes the mirror."""
@@ -260,3 +263,103 @@ def _spaces(text: bytes) -> bytes:
         if len(numbers) == 5 and all(each.isdigit() and len(each) <= 20 for each in numbers):
             kept.append(line)
     return b"\n".join(kept)
+
+
+class CoreFolders:
+    """Folders where core files come to lie, mirrored as empty files of the same name, size, time and inode.
+
+    It knows which folders are listed, and what of them the mirror shows; ``unseen`` are those that could not be listed.
+    """
+
+    def __init__(self, mirror: Mirror, configured: Sequence[str]) -> None:
+        self._mirror = mirror
+        self._configured = tuple(configured)
+        self._shown: dict[str, dict[str, tuple[int, int, int]]] = {}
+        self.unseen: dict[str, str] = {}
+
+    def wanted(self, watched: Sequence[int]) -> tuple[tuple[str, str], ...]:
+        """Folders with the glob of what is looked at there; ``watched`` are the pids whose working folders count."""
+        wanted: dict[str, str] = dict.fromkeys(self._configured, "*")
+        pattern = os.fsdecode(self._mirror.read("/proc/sys/kernel/core_pattern")).rstrip("\n")
+        uses_pid = self._mirror.read("/proc/sys/kernel/core_uses_pid").strip() not in (b"", b"0")
+        for nest in locations_of_pattern(pattern, uses_pid=uses_pid):
+            if nest.folder is not None:
+                wanted.setdefault(nest.folder, "*")
+                continue
+            begin = shlex.quote(pattern.rpartition("/")[2].partition("%")[0])
+            for pid in watched:
+                try:
+                    cwd = os.readlink(self._mirror.root + f"/proc/{pid}/cwd")
+                except OSError:
+                    continue
+                wanted.setdefault(cwd, f"{begin if begin != chr(39) * 2 else ''}*")
+        for folder in CRASH_FOLDERS:
+            wanted.setdefault(folder, "* */*")
+        return tuple(list(wanted.items())[:_MAX_FOLDERS])
+
+    def take(self, folders: Sequence[tuple[str, str]], parts: Mapping[str, bytes]) -> None:
+        """Takes the listings of a look."""
+        for index, (folder, _) in enumerate(folders):
+            lines = os.fsdecode(parts.get(f"cores {index}", b"")).splitlines()
+            word = lines[0] if lines else "denied"
+            if word == "there" and "many" in lines[1:2]:
+                word = "many"
+            if word in ("there", "absent"):
+                self.unseen.pop(folder, None)
+            else:
+                why = "this account may not list it" if word == "denied" else "it holds more than 500 files"
+                self.unseen[folder] = f"{folder} cannot be listed: {why}"
+            if word == "absent":
+                self._mirror.drop_folder(folder)
+                self._shown.pop(folder, None)
+            elif word == "there":
+                self._mirror.folder(folder)
+                self._show(folder, _listed_files(lines[1:]))
+
+    def _show(self, folder: str, files: Mapping[str, tuple[int, int, int]]) -> None:
+        shown = self._shown.setdefault(folder, {})
+        for name in [each for each in shown if each not in files or files[each] != shown[each]]:
+            if name not in files or files[name][2] != shown[name][2]:
+                self._mirror.unlink(f"{folder}/{name}")  # another inode: another file, here as well
+            del shown[name]
+        for name, (size, mtime_s, inode) in files.items():
+            if name not in shown:
+                self._mirror.sparse(f"{folder}/{name}", size, mtime_s)
+                shown[name] = size, mtime_s, inode
+
+
+class KernelLog:
+    """The kernel log: records that mean trouble are handed on to the agent's probe, each once.
+
+    Remembers the last record that was seen, so that a line that was cut loses none and tells none twice."""
+
+    def __init__(self) -> None:
+        self._last = -1
+        self._boot = ""
+        self.begun = False
+
+    def take(self, text: bytes, boot_id: str) -> bytes:
+        """The new records that mean trouble, one a line; of the first look none: they belong to another run."""
+        first, self.begun = not self.begun, True
+        if boot_id != self._boot:
+            if self._boot:
+                first = False
+            self._boot, self._last = boot_id, -1
+        alarms = []
+        for raw in text.decode("utf-8", "surrogateescape").split("\n"):
+            record = parse_record(raw)
+            if record is None or record.seq <= self._last:
+                continue
+            self._last = record.seq
+            if not first and not record.priority >> 3 and alarm_of(record.text) is not None:
+                alarms.append(raw)
+        return "".join(f"{line}\n" for line in alarms).encode("utf-8", "surrogateescape")
+
+
+def _listed_files(lines: Sequence[str]) -> dict[str, tuple[int, int, int]]:
+    files = {}
+    for line in lines:
+        match = _LISTED.fullmatch(line)
+        if match is not None and int(match[1], 16) & _KIND == _REGULAR:
+            files[match[5]] = int(match[2]), int(match[3]), int(match[4])
+    return files
