@@ -128,6 +128,153 @@ def test_an_address_is_of_either_family_with_its_zone() -> None:
     assert parsed.unknown == ("neighbor of-ours Established",)
 
 
+def read_json(templates: str, output: str, more: str = "") -> Parsed:
+    """What templates of JSON make of an output."""
+    return platform(f"  show_all:\n    run: show all\n{more}    json:\n{templates}").commands[0].parse(output)
+
+
+PEERS = """
+      - at: vrfs.{vrf}.peers.{peer}
+        take: {state: [state, old.state], up: seconds, count: counts.0, idle: reason}
+        match: {idle: 'Admin'}
+        peer: {protocol: bgp, peer: '{peer}', state: admin down, context: '{vrf}'}
+      - at: vrfs.{vrf}.peers.{peer}
+        take: {state: [state, old.state], up: seconds, count: counts.0}
+        peer:
+          protocol: bgp
+          peer: '{peer}'
+          state: '{state}'
+          context: '{vrf}'
+          uptime: '{up} s'
+          prefixes: '{count}'
+          family: ipv4
+"""
+
+
+def test_json_is_taken_by_paths_and_the_first_template_that_holds() -> None:
+    """Keys are words, the first value that is there is taken, and what is not there is not told."""
+    parsed = read_json(
+        PEERS,
+        """Warning: {"vrfs": {"default": {"peers": {
+        "10.0.0.2": {"state": "Established", "seconds": 90.5, "counts": [7, 8]},
+        "10.0.0.3": {"old": {"state": "Active"}, "unheard": {}},
+        "10.0.0.4": {"state": "Idle", "reason": "Admin"}}}, "empty": {}}}""",
+    )
+    bgp = "protocol=bgp,peer=10.0.0"
+    assert results(parsed) == {
+        f"network.session.up {bgp}.2,context=default": 1,
+        f"network.session.uptime {bgp}.2,context=default": 90.5,
+        f"network.session.prefixes {bgp}.2,context=default,family=ipv4 unicast": 7,
+        f"network.session.up {bgp}.3,context=default": 0,
+    }
+    assert list(parsed.unsampled) == [f"{bgp}.4,context=default"]
+    assert (parsed.strange, parsed.faults) == (0, ())
+
+
+def test_json_is_found_anywhere_with_what_stands_above_it_and_a_list_is_each_of_its_objects() -> None:
+    templates = """
+      - at: '**.slot.port'
+        take: {slot: ^name, port: name, sent: sent}
+        values:
+          - {metric: system.sessions, of: '{sent}', labels: {table: '{slot} {port}'}}
+"""
+    one = '{"a": [{"b": {"name": "s1", "slot": {"port": {"name": [{"data": "p1"}], "sent": 1}}}}]}'
+    two = '[{"name": "s1", "slot": [{"port": [{"name": "p1", "sent": "2"}, {"name": "p2"}]}]}]'
+    assert results(read_json(templates, one)) == {"system.sessions table=s1 p1": 1}
+    assert results(read_json(templates, two)) == {"system.sessions table=s1 p1": 2}
+
+
+@pytest.mark.parametrize(
+    ("output", "strange"),
+    [('[{"slot": 1}', 1), ("bgpd is not running", 0), ("no such thing", 1), ("", 0), ('{"vrfs": 1}', 0)],
+)
+def test_what_is_no_json_is_unknown_but_for_an_answer_that_says_that_there_is_nothing(
+    output: str, strange: int
+) -> None:
+    parsed = read_json(PEERS, output, "    nothing: '.*is not running'\n")
+    assert (parsed.strange, parsed.values) == (strange, ())
+
+
+def test_lines_read_what_is_no_json() -> None:
+    """Of an older release, say."""
+    both = (
+        "      - take: {version: version}\n        facts: {version: '{version}'}\n"
+        "    lines:\n      - match: 'Version (?P<version>.*)'\n        facts: {version: '{version}'}\n"
+    )
+    assert [dict(read_json(both, text).facts) for text in ('{"version": "2"}', "Version 1")] == [
+        {"version": "2"},
+        {"version": "1"},
+    ]
+
+
+def test_a_table_is_read_by_its_head() -> None:
+    """Columns stand where the head has them, in each part of an output anew; the last has blanks in it."""
+    parsed = read(
+        """
+      - head: {pid: pid, cpu: 5sec|1min, name: process}
+        optional: pid
+        cells: {cpu: '[\\d.]+%'}
+        process: {name: '{name}', pid: '{pid}', cpu: '{cpu} %'}
+""",
+        "1 2 3\n PID Runtime 5Sec 1Min Process\n 7 1 0.5% 9% IP Input\nn/a\n1Min Process\n2% bgp\nx% ospf",
+        "    whole: true\n",
+    )
+    assert [(each.name, each.pid, each.cpu) for each in parsed.processes] == [
+        ("IP Input", 7, 0.005),
+        ("bgp", None, 0.02),
+    ]
+    assert parsed.unknown == ("1 2 3", "n/a", "x% ospf")
+
+
+def test_a_total_that_stands_behind_its_parts_and_one_in_front_of_them() -> None:
+    """What is written at the end is of the words that were kept, each size with its own unit."""
+    lines = """
+      - match: 'free: (?P<free>.*)'
+        keep: {free: '{free}'}
+      - match: 'total: (?P<total>.*)'
+        keep: {total: '{total}'}
+    end:
+      - values:
+          - {metric: system.memory.limit, of: '{total} B'}
+          - {metric: system.memory.usage, of: '{total} - {free} B'}
+      - when: {free: ''}
+        facts: {model: unknown}
+"""
+    told = {"system.memory.limit": 2 * 1024**3, "system.memory.usage": 2 * 1024**3 - 512 * 1024**2}
+    assert results(read(lines, "free: 512MiB\ntotal: 2GiB")) == told
+    assert results(read(lines, "total: 2GiB\nfree: 512MiB")) == told
+    alone = read(lines, "total: 2GiB")
+    assert (results(alone), alone.faults) == ({"system.memory.limit": 2 * 1024**3}, ())
+    assert alone.facts == {"model": "unknown"}
+    assert [fault.metric for fault in read(lines, "free: 2GiB\ntotal: 1GiB").faults] == ["system.memory.usage"]
+
+
+def test_some_lines_are_enough_and_a_line_is_passed_on() -> None:
+    lines = """
+      - match: '\\d (?P<bundle>\\w+)'
+        keep: {bundle: '{bundle}'}
+        passes: true
+      - each: '(?P<port>\\w+)\\(P\\)'
+        peer: {protocol: lacp, peer: '{port}', state: bundled, context: '{bundle}'}
+    rest: some
+"""
+    parsed = read(lines, "a head\n1 po1 ge1(P) ge2(P)\n      ge3(P)")
+    assert results(parsed) == {f"network.session.up protocol=lacp,peer=ge{n},context=po1": 1 for n in (1, 2, 3)}
+    assert parsed.strange == 0
+    assert (read(lines, "no bundle at all").strange, read(lines, "").strange) == (1, 0)
+
+
+def test_a_command_is_like_another() -> None:
+    known = platform(
+        "  show_x: {run: show x, lines: [{match: x, facts: {model: X}}], reports: system.uptime}\n"
+        "  show_y: {run: show y, like: show_x}\n  show_z: {run: show z, like: frr/show_version}\n"
+    )
+    assert [
+        (command.metrics, dict(command.parse(text).facts))
+        for command, text in zip(known.commands, ("x", "x", "FRRouting 9.1"), strict=True)
+    ] == [(("system.uptime",), {"model": "X"}), (("system.uptime",), {"model": "X"}), ((), {"version": "9.1"})]
+
+
 @pytest.mark.parametrize(
     ("command", "words"),
     [
@@ -142,6 +289,16 @@ def test_an_address_is_of_either_family_with_its_zone() -> None:
         ("{run: show x}", "a command has lines, json, like, or parse"),
         ("{run: show x, parse: tops}", "there is no parser tops; did you mean 'top'"),
         ("{run: show x, lins: []}", "unknown key 'lins'; did you mean 'lines'"),
+        ("{run: show x, like: show_y}", "there is no command 'show_y'"),
+        ("{run: show x, like: cisco_iso/show_version}", "there is no platform 'cisco_iso'; did you mean 'cisco_ios'"),
+        ("{run: show x, json: [{at: a..b}]}", "'a..b' is no path"),
+        ("{run: show x, json: [{take: {peer: ''}}]}", "a value has a path of keys"),
+        (
+            "{run: show x, json: [{take: {peer: a}, facts: {model: '{pear}'}}]}",
+            "show_x: nothing is called {pear} here; did you mean 'peer'",
+        ),
+        ("{run: show x, lines: [{match: x, when: {section: a}}]}", "show_x: nothing is called {section} here"),
+        ("{run: show x, lines: [], end: [{facts: {model: '{free}'}}]}", "show_x: nothing is called {free} here"),
     ],
 )
 def test_a_file_that_is_wrong_is_refused_with_its_place(command: str, words: str) -> None:
