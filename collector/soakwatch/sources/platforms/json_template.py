@@ -63,7 +63,7 @@ def _rows(
     if isinstance(value, list):
         for item in value:
             yield from _rows(item, steps, above, words, depth)
-    if not isinstance(value, Mapping) or not depth:
+    if not isinstance(value, dict) or not depth:
         return
     here = At(value, above, words)
     if not steps or steps[0] == _EVERY:
@@ -121,19 +121,21 @@ def _inner(value: object, keys: Sequence[str]) -> object:
             value = value[at] if at < len(value) else None
             if key.isdecimal():
                 continue
-        value = value.get(key) if isinstance(value, Mapping) else None
+        value = value.get(key) if isinstance(value, dict) else None
     return value
 
 
 def _leaf(value: object) -> str:
     """A plain value as text, or that of a list of one, or its ``data`` as Junos writes it."""
+    if isinstance(value, str):
+        return value.strip()
     if isinstance(value, list):
         return _leaf(value[0]) if value else ""
-    if isinstance(value, Mapping):
-        value = value.get("data")
+    if isinstance(value, dict):
+        return _leaf(value.get("data"))
     if isinstance(value, bool):
-        return str(value).lower()
-    return str(value).strip() if isinstance(value, str | int | float) else ""
+        return "true" if value else "false"
+    return str(value) if isinstance(value, int | float) else ""
 
 
 Steps = Annotated[tuple[Step, ...], PlainValidator(_steps)]
@@ -158,14 +160,16 @@ class Rows(Told):
         """Writes what it says of an object; whether it takes it."""
         words = dict(at.words)
         for name, values in self.take.items():
-            if text := next((text for value in values if (text := value.text(at))), ""):
-                words[name] = text
+            for value in values:
+                if text := value.text(at):
+                    words[name] = text
+                    break
         for name, pattern in self.match.items():
             match = pattern.match(words.get(name, ""))
             if match is None:
                 return False
             words |= {group: found for group, found in match.groupdict().items() if found is not None}
-        self.write(draft, words, str(dict(at.row))[:200])
+        self.write(draft, words, at.row)
         return True
 
 

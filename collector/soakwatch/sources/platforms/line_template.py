@@ -8,7 +8,7 @@ count in it then (``[ ]`` is one). A table whose columns move has a template wit
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 from pydantic import model_validator
@@ -56,7 +56,7 @@ class Line(Told):
 
     def take(self, draft: ParsedBuilder, line: str, kept: dict[str, str]) -> bool:
         """Writes what it says of a line; whether it takes it."""
-        if not _holds(self.when, kept):
+        if not holds(self.when, kept):
             return False
         if self.head is not None and (columns := self._columns(self.head, line)):
             kept[_COLUMNS.format(*self.head)] = columns
@@ -75,19 +75,22 @@ class Line(Told):
             row = _row(line, kept.get(_COLUMNS.format(*self.head), ""))
             if row and all(pattern.match(row.get(name, "")) for name, pattern in self.cells.items()):
                 yield {**kept, **row}
-        for match in self._matches(line):
-            groups = match.groupdict()
-            before = {name: words for name, words in kept.items() if name not in groups}
-            yield before | {name: words for name, words in groups.items() if words is not None}
-
-    def _matches(self, line: str) -> Iterator[re.Match[str]]:
-        if self.each is not None:
-            yield from self.each.finditer(line)
             return
-        found = self.find.search(line) if self.find is not None else None
-        found = self.match.match(line) if self.match is not None else found
-        if found is not None:
-            yield found
+        for match in self._matches(line):
+            scope = dict(kept)
+            for name, words in match.groupdict().items():
+                if words is not None:
+                    scope[name] = words
+                else:
+                    scope.pop(name, None)
+            yield scope
+
+    def _matches(self, line: str) -> Iterable[re.Match[str]]:
+        if self.each is not None:
+            return self.each.finditer(line)
+        found = self.match.match(line) if self.match is not None else None
+        found = self.find.search(line) if self.find is not None else found
+        return () if found is None else (found,)
 
     def _columns(self, head: Mapping[str, re.Pattern[str]], line: str) -> str:
         """The names of the columns that a head has, parted by tabs; nothing for a line that is no head."""
@@ -126,7 +129,7 @@ def read_lines(
     if rest == "some" and not known and text.strip():
         draft.odd(text.strip()[:200])
     for ending in endings:
-        if _holds(ending.when, kept):
+        if holds(ending.when, kept):
             ending.write(draft, kept, "the end")
 
 
@@ -140,5 +143,9 @@ def _taken(draft: ParsedBuilder, line: str, kept: dict[str, str], templates: Seq
     return passed
 
 
-def _holds(when: Mapping[str, Sequence[str]], kept: Scope) -> bool:
-    return all(kept.get(name, "") in words for name, words in when.items())
+def holds(when: Mapping[str, Sequence[str]], kept: Scope) -> bool:
+    """Whether words are what is asked of them; one that is not there is empty."""
+    for name, words in when.items():  # noqa: SIM110 - done for each template of each line, where a generator is slow
+        if kept.get(name, "") not in words:
+            return False
+    return True

@@ -25,6 +25,7 @@ from soakwatch_model.metric import BY_NAME
 
 Scope = Mapping[str, str]
 _FIELD = re.compile(r"\{(\w+)(?::(lower|squash))?(?:\|([^}]*))?\}")
+_ALONE = re.compile(r"\{\w+\}")
 _UNITS = {
     "": (1, 1), "B": (1, 1), "KiB": (1024, 1), "MiB": (1024**2, 1), "GiB": (1024**3, 1),
     "%": (1, 100), "s": (1, 1), "ms": (1, 1000),
@@ -45,6 +46,7 @@ class Words(NamedTuple):
     text: str
     fields: frozenset[str] = frozenset()
     needs: frozenset[str] = frozenset()
+    alone: str = ""
 
     @classmethod
     def of(cls, text: str) -> Words:
@@ -58,10 +60,13 @@ class Words(NamedTuple):
             text,
             frozenset(match[1] for match in found),
             frozenset(match[1] for match in found if match[3] is None),
+            text[1:-1] if _ALONE.fullmatch(text) else "",
         )
 
     def said(self, scope: Scope) -> str:
         """The text with its fields filled in."""
+        if self.alone:  # most are: the same as below, in a tenth of the time
+            return scope.get(self.alone, "")
         return _FIELD.sub(lambda match: _field(match, scope), self.text) if self.fields else self.text
 
 
@@ -229,7 +234,7 @@ class Listed(Shape):
     cpu: Count | None = None
     memory: Count | None = None
 
-    def write(self, draft: ParsedBuilder, scope: Scope, line: str) -> None:
+    def write(self, draft: ParsedBuilder, scope: Scope, shown: object) -> None:
         """Takes it; a number that is none makes the line unknown, memory below zero is left out."""
         try:
             pid, cpu, memory = (
@@ -237,13 +242,13 @@ class Listed(Shape):
                 for each in (self.pid, self.cpu, self.memory)
             )
         except ValueError:
-            draft.odd(line)
+            draft.odd(str(shown)[:200])
             return
         if name := self.name.said(scope):
             holds = int(memory) if memory is not None and memory >= 0 else None
             draft.process(name, None if pid is None else int(pid), cpu, holds)
         else:
-            draft.odd(line)
+            draft.odd(str(shown)[:200])
 
 
 class Once(Shape):
@@ -331,7 +336,7 @@ class Told(Shape):
         others = (self.drop, self.once, self.peer, self.role)
         return (*self.values, *(other for other in others if other is not None))
 
-    def write(self, draft: ParsedBuilder, scope: Scope, shown: str) -> None:
+    def write(self, draft: ParsedBuilder, scope: Scope, shown: object) -> None:
         """Writes it; ``shown`` is what becomes unknown where it cannot be read."""
         for name, words in self.facts.items():
             draft.fact(name, words.said(scope))
