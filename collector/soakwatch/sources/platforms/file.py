@@ -18,6 +18,7 @@ from soakwatch.core.suggest import hint
 from soakwatch.core.units import Seconds
 from soakwatch.core.validation import problems
 from soakwatch.core.yaml import Document, Path, parse, plan_error, read_text
+from soakwatch.sources.platforms.inventory import READERS
 from soakwatch.sources.platforms.json_template import Rows, is_json, read_json
 from soakwatch.sources.platforms.line_template import Ending, Line, Rest, read_lines
 from soakwatch.sources.platforms.parsed import Parsed, ParsedBuilder
@@ -71,13 +72,15 @@ class CommandShape(Shape):
 
 
 class PlatformShape(Shape):
-    """A file. The marks say how the device is known: ``platform.Platform``."""
+    """A file. The marks say how the device is known, ``parts`` by which reader of ``inventory`` the answer to a command
+    is read: ``platform.Platform``."""
 
     title: str
     dialect: DialectShape = DialectShape()
     server: str = ""
     says: str = ""
     introduces: str = ""
+    parts: Mapping[str, str] = {}
     commands: Mapping[str, CommandShape]
 
 
@@ -108,10 +111,14 @@ def read_platform(name: str, document: Document) -> Platform:
             commands.append(_command(key, each, shape))
         except ValueError as error:
             found.append(document.problem(("commands", key), f"{key}: {error}"))
+    for text, reader in shape.parts.items():
+        if reader not in READERS:
+            found.append(document.problem(("parts", text), f"there is no reader {reader}{hint(reader, list(READERS))}"))
     if found:
         raise plan_error(document.origin, found)
+    parts = {text: READERS[reader] for text, reader in shape.parts.items()}
     dialect = _DIALECT.validate_python(shape.dialect.model_dump(exclude_unset=True))
-    return Platform(name, shape.title, dialect, tuple(commands), shape.server, shape.says, shape.introduces)
+    return Platform(name, shape.title, dialect, tuple(commands), shape.server, shape.says, shape.introduces, parts)
 
 
 def _document(name: str) -> Document:
@@ -139,7 +146,17 @@ def _command(name: str, shape: CommandShape, platform: PlatformShape) -> Command
     other = None if how.parse is None else PARSERS[how.parse]
     reports = tuple(shape.reports or how.reports)
     read = other if how.json_ is None and other is not None else Reader(how, other).read
-    return Command(name, tuple(shape.run), read, shape.every, shape.stop, shape.tells_reason, reports)
+    told = {fact for template in (*(how.lines or ()), *how.end, *(how.json_ or ())) for fact in template.facts}
+    return Command(
+        name,
+        tuple(shape.run),
+        read,
+        shape.every,
+        shape.stop,
+        shape.tells_reason,
+        reports,
+        identifies=bool(told & {"version", "model", "serial"}),
+    )
 
 
 def _other(like: str, platform: PlatformShape) -> CommandShape:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from soakwatch.sources.platforms.parsed import Parsed
+from soakwatch_model.tree import Tree
 
 HOST = r"(?P<host>[A-Za-z0-9_](?:[\w.-]{0,62}[\w])?)"
 
@@ -38,7 +39,8 @@ class Command:
     should report.
 
     ``every_s`` is the least time between two of them (0: at each poll). ``stop`` is the key that ends a command which
-    shows a page and waits (an interactive ``top``). ``tells_reason``: it reports why the device restarted.
+    shows a page and waits (an interactive ``top``). ``tells_reason``: it reports why the device restarted;
+    ``identifies``: version, model or serial number.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Command:
     stop: str = ""
     tells_reason: bool = False
     metrics: tuple[str, ...] = ()
+    identifies: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +79,8 @@ class Dialect:
 @dataclass(frozen=True, slots=True)
 class Platform:
     """One system. The marks are regular expressions: of its SSH version string, of what it says to an exec of a shell
-    command or in its banner, and of what it answers to ``show version`` (``introduces``)."""
+    command or in its banner, and of what it answers to ``show version`` (``introduces``). ``parts`` are commands that
+    tell modules, transceivers and licences, and who reads their answers into sections of a fingerprint."""
 
     name: str
     title: str
@@ -85,6 +89,7 @@ class Platform:
     server: str = ""
     says: str = ""
     introduces: str = ""
+    parts: Mapping[str, Callable[[str], dict[str, Tree]]] = field(default_factory=dict)
 
     def command(self, name: str) -> Command | None:
         """The command of a name, ``show_version`` or ``cisco_asa/show_version``."""

@@ -12,9 +12,8 @@ from tests.collector.sources.network_cli.conftest import Clock, output, with_pol
 from tests.commands import MAX_WAIT_S
 
 from soakwatch.sources.abc import Fingerprints, Poller
+from soakwatch.sources.platforms import inventory
 from soakwatch.sources.platforms import registry as platforms
-from soakwatch.sources.transport.network_cli import inventory
-from soakwatch.sources.transport.network_cli.about import QUESTIONS
 from soakwatch.sources.transport.network_cli.guard import refusal
 from soakwatch_model.tree import Tree
 from soakwatch_testing.cli_device import CliDevice
@@ -255,10 +254,9 @@ def test_the_others() -> None:
     assert (panos["serial"], panos["software"], panos["app_version"]) == ("012345678901", "10.1.6", "8550-7333")
 
 
-@pytest.mark.parametrize("name", sorted(QUESTIONS))
+@pytest.mark.parametrize("name", platforms.names())
 def test_only_questions_are_asked_and_nonsense_tells_nothing(name: str) -> None:
-    assert name in platforms.names()
-    for question in QUESTIONS[name]:
-        assert refusal(question.text) is None
+    for question, read in platforms.platform(name).parts.items():
+        assert refusal(question) is None
         for text in ("", "\x00" * 50, "---- ----\n: : :\n", '{"xcvrSlots": [1]}', "x" * 10_000):
-            assert question.read(text) == {}
+            assert read(text) == {}

@@ -33,7 +33,11 @@ def main(file: Path, tried: tuple[tuple[str, Path], ...]) -> None:
         for problem in getattr(error, "problems", (str(error),)):
             click.echo(problem, err=True)
         sys.exit(2)
-    refused = [words for each in platform.commands for text in each.texts if (words := refusal(text)) is not None]
+    refused = [
+        words
+        for text in (*platform.parts, *(text for each in platform.commands for text in each.texts))
+        if (words := refusal(text)) is not None
+    ]
     for line in lines if tried else _commands(platform):
         click.echo(line)
     for words in refused:

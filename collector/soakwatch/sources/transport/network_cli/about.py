@@ -1,69 +1,17 @@
-"""What a device is, asked once at its command line beside the polls: which command tells what, on which system."""
+"""What a device is, asked once at its command line beside the polls."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 
 from soakwatch.sources.abc import SourceError
 from soakwatch.sources.platforms.parsed import Parsed
 from soakwatch.sources.platforms.platform import Platform
-from soakwatch.sources.transport.network_cli import inventory
 from soakwatch.sources.transport.network_cli.session import RefusedError
 from soakwatch_model.tree import Tree
 
-Read = Callable[[str], dict[str, Tree]]
 _NAMES = {"version": "software", "model": "model", "serial": "serial", "failover": "failover"}
-_VERSIONS = frozenset(
-    {
-        "show_version",
-        "display_version",
-        "get_system_status",
-        "show_system_info",
-        "show_system_information",
-        "show_version_all",
-        "show_chassis_routing_engine",
-        "show_sys_version",
-        "system_routerboard_print",
-    }
-)
-"""Commands of the polls that tell version, model or serial number."""
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """One command, and how its answer is read."""
-
-    text: str
-    read: Read
-
-
-_CISCO = (
-    Question("show version", inventory.cisco_version),
-    Question("show inventory", inventory.cisco_inventory),
-)
-QUESTIONS: Mapping[str, tuple[Question, ...]] = {
-    "cisco_ios": (*_CISCO, Question("show license summary", inventory.license_table)),
-    "cisco_xr": _CISCO,
-    "cisco_nxos": (*_CISCO, Question("show license usage", inventory.license_table)),
-    "cisco_asa": _CISCO,
-    "juniper_junos": (
-        Question("show chassis hardware", inventory.junos_hardware),
-        Question("show system license", inventory.license_table),
-    ),
-    "arista_eos": (Question("show inventory | json", inventory.eos_inventory),),
-    "huawei_vrp": (
-        Question("display esn", inventory.vrp_esn),
-        Question("display transceiver", inventory.transceivers),
-    ),
-    "hp_comware": (
-        Question("display device manuinfo", inventory.comware_manuinfo),
-        Question("display transceiver manuinfo", inventory.transceivers),
-    ),
-    "fortinet": (Question("get system status", inventory.fortios_status),),
-    "paloalto_panos": (Question("show system info", inventory.panos_info),),
-}
 _SECTIONS = {"modules_hw": "hardware modules", "transceivers": "transceivers", "licences": "licences"}
 
 
@@ -79,9 +27,9 @@ async def cli_fingerprint(
     """
     tree: dict[str, Tree] = {"device": dict(device)}
     notes: list[str] = []
-    questions = {question.text: [question.read] for question in QUESTIONS.get(platform.name, ())}
+    questions = {text: [read] for text, read in platform.parts.items()}
     for command in platform.commands:
-        if command.name in _VERSIONS:  # of the polls some may not have come yet
+        if command.identifies:  # of the polls some may not have come yet
             questions.setdefault(command.texts[0], []).append(_facts(command.parse))
     for text, readers in questions.items():
         try:
@@ -109,7 +57,7 @@ def _add(tree: dict[str, Tree], sections: Mapping[str, Tree]) -> None:
             tree[name] = {**section, **first}
 
 
-def _facts(parse: Callable[[str], Parsed]) -> Read:
+def _facts(parse: Callable[[str], Parsed]) -> Callable[[str], dict[str, Tree]]:
     def read(text: str) -> dict[str, Tree]:
         return {"device": device_of(parse(text).facts)}
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from soakwatch.core.text import one_line
 from soakwatch_model.tree import Tree
@@ -246,3 +246,13 @@ def _row(**cells: str) -> Row:
 
 def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
+
+
+READERS: Mapping[str, Callable[[str], Sections]] = {
+    read.__name__: read
+    for read in (
+        *(cisco_version, cisco_inventory, eos_inventory, junos_hardware, vrp_esn, transceivers),
+        *(comware_manuinfo, fortios_status, panos_info, license_table),
+    )
+}
+"""By the names that files have for them (``parts``)."""
