@@ -20,7 +20,7 @@ from pydantic import BeforeValidator, PlainValidator
 from soakwatch.sources.platforms.parsed import ParsedBuilder
 from soakwatch.sources.platforms.template import Pattern, Scope, Told, words_or_list
 
-_MAX_DEPTH = 24
+_MAX_DEPTH = 48
 _BEGIN = re.compile(r"[{\[]")
 _STEP = re.compile(r"(?P<anywhere>\*\*(?:\.|$))?(?:\{(?P<word>\w+)\}|(?P<keys>[^.{}*]+))?(?:\.|$)")
 
@@ -60,9 +60,9 @@ def _rows(
     value: object, steps: tuple[Step, ...], above: At | None, words: Scope, depth: int = _MAX_DEPTH
 ) -> Iterator[At]:
     """The objects at the end of a path, in their order."""
-    if isinstance(value, list):
+    if isinstance(value, list) and depth:
         for item in value:
-            yield from _rows(item, steps, above, words, depth)
+            yield from _rows(item, steps, above, words, depth - 1)
     if not isinstance(value, dict) or not depth:
         return
     here = At(value, above, words)
@@ -126,16 +126,14 @@ def _inner(value: object, keys: Sequence[str]) -> object:
 
 
 def _leaf(value: object) -> str:
-    """A plain value as text, or that of a list of one, or its ``data`` as Junos writes it."""
-    if isinstance(value, str):
-        return value.strip()
+    """A plain value as text, or the first of a list, or its ``data`` as Junos writes it."""
     if isinstance(value, list):
-        return _leaf(value[0]) if value else ""
+        value = value[0] if value else None
     if isinstance(value, dict):
-        return _leaf(value.get("data"))
+        value = value.get("data")
     if isinstance(value, bool):
         return "true" if value else "false"
-    return str(value) if isinstance(value, int | float) else ""
+    return str(value).strip() if isinstance(value, str | int | float) else ""
 
 
 Steps = Annotated[tuple[Step, ...], PlainValidator(_steps)]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import ChainMap
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import ParamSpec, TypeVar
 
 from soakwatch.sources.profiles.model import Group, Profile
-from soakwatch.sources.profiles.offload import run_in_thread_if_large
 from soakwatch.sources.profiles.processes import key_columns
 from soakwatch.sources.profiles.rows import Rows, by_column, columns_of, scalars_of
 from soakwatch.sources.profiles.survey import Survey, Table, Want
@@ -15,6 +16,9 @@ from soakwatch.sources.profiles.tables import INTERFACE, Draft, Key, draft, shar
 from soakwatch.sources.profiles.value import Asker, Value
 from soakwatch_model.sample import Fault
 
+P = ParamSpec("P")
+R = TypeVar("R")
+THREAD_FROM = 5000  # values; fewer take less time than what a loop can be late by anyway
 MAX_JOINS_BY_GET = 64
 OTHERWISE = "the device no longer answers all objects that it is computed from, and there is no alternative"
 DOUBTED = (
@@ -22,6 +26,14 @@ DOUBTED = (
     "not change its column"
 )
 MAX_FAULTS = 50  # of series that are gone; more are counted
+
+
+async def run_in_thread_if_large(size: int, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """The result of ``work``, in a thread if ``size`` is large, so that the event loop goes on: 10,000 interfaces take
+    a second or more. Its arguments must not be used elsewhere meanwhile."""
+    if size <= THREAD_FROM:
+        return work(*args, **kwargs)
+    return await asyncio.to_thread(work, *args, **kwargs)
 
 
 async def discover(

@@ -195,6 +195,12 @@ def test_what_is_no_json_is_unknown_but_for_an_answer_that_says_that_there_is_no
     assert (parsed.strange, parsed.values) == (strange, ())
 
 
+@pytest.mark.parametrize("output", ["[" * 700 + "]" * 700, '{"slot":' * 700 + "1" + "}" * 700, "[" * 99_999])
+def test_json_that_is_nested_without_end_is_read_to_a_depth(output: str) -> None:
+    templates = "      - at: '**.slot'\n        take: {n: a.b}\n        facts: {model: '{n}'}\n"
+    assert read_json(templates, output).facts == {}
+
+
 def test_lines_read_what_is_no_json() -> None:
     """Of an older release, say."""
     both = (
