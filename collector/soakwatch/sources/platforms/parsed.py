@@ -174,11 +174,12 @@ class ParsedBuilder:
         family: str = "",
         moment: str | float | None = None,
     ) -> None:
-        """A session with a peer. ``state`` is the device's word, or True, False, and None for administratively down.
+        """Takes a session with a peer. ``state`` is the device's word, or True, False, and None for administratively
+        down.
 
-        ``uptime`` is a text or seconds, taken of a session that is up, or ``moment`` when it came up; ``context`` is
-        the VRF or interface. A session that is told again, for another address family, is up if it is up in one of
-        them; of IS-IS, in every level.
+        ``uptime`` is a text or seconds, or ``moment`` the time when it came up; both count only while it is up.
+        ``context`` is the VRF or interface. A session that is told again (for another address family, or with more
+        about it) is up if it is up in one of them; a session of IS-IS only if it is up in every level.
         """
         labels = _peer(protocol, peer, context)
         if labels is None or len(self.peers) >= MAX_VALUES:
@@ -250,9 +251,11 @@ class ParsedBuilder:
 
 
 def with_gone(known: dict[str, None], parsed: Parsed) -> Parsed:
-    """The answer with a session as down that was listed before and is not any more: many systems strike a neighbour
-    off the list when it is lost. One that was shut down is forgotten; an answer with unknown lines proves nothing.
-    A tunnel that is not listed any more may be a client that went home.
+    """The answer, with sessions as down that were listed before and are missing now: many systems strike a lost
+    neighbour off the list.
+
+    A session that somebody shut down is forgotten. An answer with unknown lines proves nothing, and a tunnel that is
+    missing may be a client that went home.
     """
     listed = {value.object for value in parsed.values if value.metric == SESSION_UP}
     for key in parsed.unsampled:

@@ -1,11 +1,12 @@
-"""What a template says of that which it took of an output: readings, processes, facts, sessions, what is told once.
+"""What a template writes of an output: readings, processes, facts, sessions, and what is told once.
 
-Text is written with ``{name}``, where the name is one of a group, of a column or of what was taken of JSON;
-``{name|words}`` stands for what was not there, ``{name:lower}`` for small letters. A number that was not there is not
-told: where a command ``reports`` its metric, that is a fault of the poll. A number that is none is a fault of itself.
+Text is written with ``{name}``: the name of a group of an expression, of a column, or of what was taken of JSON.
+``{name|words}`` gives words for what was not there, ``{name:lower}`` small letters. A reading whose number was not
+there is left out; where the command ``reports`` its metric, that is a fault of the poll. A number that is none is a
+fault of its own.
 
-TextFSM has the form (states, a template a line, an error for what is unknown); here a template says of which metric,
-labels and unit a number is, so that no code stands between it and a sample.
+TextFSM has the form (states, a template a line, an error for what is unknown). Here a template also says of which
+metric, labels and unit a number is, so that no code stands between it and a sample.
 """
 
 from __future__ import annotations
@@ -314,7 +315,7 @@ class Part(Shape):
 
 
 class Told(Shape):
-    """What a template writes of that which it took."""
+    """What a template writes: the words and numbers that it took, as facts, readings, processes and sessions."""
 
     facts: Mapping[str, Text] = {}
     uptime: Length | None = None

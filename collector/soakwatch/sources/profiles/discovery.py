@@ -87,7 +87,8 @@ async def discover(
 
 
 def _stages(groups: Sequence[Group]) -> list[list[Group]]:
-    """The groups so that each comes after those that it stands back for; those in a circle come last, together."""
+    """The groups in stages. A group is in a stage after all groups that its ``unless`` names; groups that name each
+    other in a circle come last, together."""
     left, stages = list(groups), []
     while left:
         waiting = {group.name for group in left}

@@ -33,10 +33,11 @@ def level(want: Want, values: Mapping[str, Value]) -> Number:
 
 
 def lost(want: Want, values: Mapping[str, Value], last: Number | None) -> Number:
-    """The value of a series that was read as ``last`` and whose device answers now that there is no reading.
+    """The value of a series whose device now says that it has no reading, where it had ``last`` before (the light of an
+    optic that went dark).
 
-    An answer that could be the next reading as well (0 where the last was about 0 dBm) tells nothing. Raises
-    MissingError for that, for what was never read or is not answered, and for series whose line knows no such value.
+    An answer that could also be the next reading (0, where the last one was about 0 dBm) tells nothing. Raises
+    MissingError for that, for a series that was never read or is not answered, and for a line that has no such value.
     """
     if want.line.lost is None or last is None or any(values.get(cell.oid) is None for cell in want.cells):
         raise MissingError(want.line.value.text)

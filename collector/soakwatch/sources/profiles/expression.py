@@ -55,7 +55,8 @@ class Expression:
         return tuple(_pick(first.runs, there) for first in self.firsts)
 
     def fixed(self, picks: tuple[int, ...]) -> Expression:
-        """The same with its choices made: what was chosen and is missing later is missing, and nothing takes its place.
+        """This expression with its choices made. A name that was chosen and is missing later is missing: no other is
+        read in its place.
 
         >>> choice = parse("size - first(free, 0)", {"size", "free"})
         >>> choice.fixed(choice.picks({"size": 9, "free": 2})).names, choice.fixed(choice.picks({"size": 9})).names
@@ -223,7 +224,7 @@ _THRESHOLDS: Mapping[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
 
 
 def _threshold(name: str, arguments: Sequence[Run]) -> Run:
-    """The value of the threshold of the gravest of some severities, out of those that a sensor has."""
+    """The threshold of the gravest severity that a sensor has one for."""
     severities, relations = _THRESHOLDS[name]
     triples = [tuple(arguments[place : place + 3]) for place in range(0, len(arguments), 3)]
 

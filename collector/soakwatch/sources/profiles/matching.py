@@ -50,7 +50,7 @@ async def match(object_id: str, description: str, present: Present, heads: Itera
 
 
 def _under(clause: Clause, object_id: str, description: str) -> str | None:
-    """The object id of a clause that holds, empty if it names none; None if the clause does not hold."""
+    """The object id by which a clause holds, empty if it names none; None if the clause does not hold."""
     if clause.parts == 0:
         return None
     if clause.description is not None and clause.description.search(description) is None:

@@ -237,8 +237,8 @@ class Reader:
         self._state.forget_changes()
 
     async def discover(self, now_ns: int, deadline_s: float = math.inf, *, settled: bool = False) -> Survey:
-        """Finds out what the device has. ``settled``: it began anew so long ago that what is still not there is not
-        waited for any more. ``deadline_s`` is a time of the monotonic clock, by which the requests end."""
+        """Finds out what the device has. ``settled``: it restarted so long ago that what is still missing is given up.
+        ``deadline_s`` is a time of the monotonic clock by which the requests end."""
         before = self.survey.settled() if self.survey is not None and settled else self.survey
         survey = await discover(
             self._asker.until(deadline_s),
@@ -257,8 +257,8 @@ class Reader:
         return survey
 
     async def poll(self, now_ns: int, deadline_s: float = math.inf) -> Reading:
-        """One look, with the deadline of ``discover``. Where rows came or went, they are found out before anything is
-        said of them."""
+        """One poll, with the deadline of ``discover``. Where rows came or went, the device is surveyed again before
+        anything is reported of them."""
         asker = self._asker.until(deadline_s)
         if self.survey is None or self._due(now_ns):
             await self._again(now_ns, deadline_s)
@@ -282,7 +282,7 @@ class Reader:
         )
 
     async def poll_only(self, metrics: Collection[str], now_ns: int, deadline_s: float = math.inf) -> Reading:
-        """One look at some metrics alone, of what was found so far, with the deadline of ``discover``."""
+        """One poll of some metrics alone, of what was found so far, with the deadline of ``discover``."""
         if self.survey is None:
             return Reading((), ())
         narrowed = [table.only(metrics) for table in self.survey.tables]
@@ -290,7 +290,7 @@ class Reader:
         return await read(self._asker.until(deadline_s), survey, self._state, now_ns)
 
     def _twice(self, answers: Answers) -> Answers:
-        """An object without rows that is missing at two polls one after the other is a reason to look what is there."""
+        """Asks for a new survey where a value without rows (a scalar) is missing at two polls in a row."""
         absent, self._absent = self._absent, answers.absent
         return replace(answers, stale=answers.stale or answers.absent) if absent else answers
 

@@ -79,10 +79,10 @@ class Rows:
             self.indexes = [""]
 
     def contradictions(self) -> list[str]:
-        """OIDs that say 0 in a row in which a later alternative of their column is above 0.
+        """The OIDs that say 0 in a row where a later alternative of their column is above 0.
 
-        Some agents serve 64-bit counters that never count beside 32-bit ones that do. Where an earlier survey took the
-        later alternative nothing is left to find out.
+        Some agents have 64-bit counters that never count beside 32-bit counters that do. A column for which an earlier
+        survey took the later alternative is decided already and not listed.
         """
         found: list[str] = []
         for column in self.group.columns:
@@ -113,7 +113,8 @@ class Rows:
         return any(_above_zero(value) for value in self.tree.get(base, {}).values())
 
     def cell(self, name: str, index: str) -> Cell | None:
-        """Where a name is read in a row; None if the device does not have it there, or not so that it is believed."""
+        """Where a name is read in a row; None if the device does not have it there, or has a counter that is not
+        believed."""
         column = self.columns.get(name)
         if column is None:
             return self.places.get(name) or self.joined.get(name, {}).get(index)
@@ -131,7 +132,7 @@ class Rows:
         return Cell(name, f"{best}.{index}", column, self._twin(column, best, index))
 
     def _twin(self, column: Column, base: str, index: str) -> str | None:
-        """The later alternative of a counter that stands at 0 as that does, on a device on which its column never
+        """The 32-bit counter that stands at 0 beside a 64-bit one that does too, on a device whose 64-bit column never
         counts; None where there is none."""
         if not column.per_row or base in self.active or self.tree[base].get(index) != 0:
             return None

@@ -89,7 +89,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A series that an earlier survey found and a later one does not, or only made of something else.
+    """A series that an earlier survey found, and a later one does not find, or could only compute from something else.
 
     ``fewer`` is how many rows of a fold were found instead, since ``since_ns`` of the steady clock; 0 if none were.
     """
@@ -120,7 +120,7 @@ class Survey:
     held: Mapping[tuple[str, str], Held] = field(default_factory=dict)
 
     def settled(self) -> Survey:
-        """The same for a device that began anew a while ago: what it still does not have is not waited for."""
+        """This survey for a device that restarted a while ago: series that it still does not have are given up."""
         return replace(self, wished=self.choices, held={})
 
     @property
@@ -134,10 +134,10 @@ class Survey:
         return len({oid for table in self.tables for oid in table.gets}) + self.expected(self.tables)
 
     def cadences(self, interval_s: float) -> Mapping[str, float]:
-        """Seconds between readings of metrics that come less often than every ``interval_s``.
+        """Seconds between readings of the metrics that come less often than every ``interval_s``.
 
-        That are those of groups that are asked less often, and increases of counters that the device renews less often:
-        a gauge that the device keeps for a while is a reading at every poll all the same.
+        These come from groups that are asked less often, or are increases of counters that the device renews less
+        often. A gauge that the device renews less often is read at every poll all the same.
         """
         cadences: dict[str, float] = {}
         for table in self.tables:

@@ -90,7 +90,8 @@ def _fixed(line: Line) -> str:
 
 
 def _chosen(want: Want, values: Mapping[str, Value], built: dict[tuple[str, tuple[int, ...]], Expression]) -> Want:
-    """A series with the alternatives chosen that the device has: a poll that lacks one of them has no value."""
+    """A series computed from those alternatives that the device has; a poll in which one of them is missing has no
+    value."""
     there: dict[str, Number | None] = {SECONDS: 1}
     for cell in want.cells:
         value = values.get(cell.oid)
@@ -118,7 +119,8 @@ def _standing(want: Want, values: Mapping[str, Value]) -> bool | None:
 
 
 def share_out(drafts: Sequence[Draft], totals: Mapping[str, int]) -> list[Table]:
-    """The tables: of several that bring the same series the first keeps it, those that answered well before others."""
+    """The tables, each series in one of them: of those that bring it in the first that answered well, or else in the
+    first."""
     owner: dict[Key, int] = {}
     for number, each in enumerate(part for d in drafts for part in d.sound):
         owner.setdefault((each.line.metric, each.object), number)
@@ -148,9 +150,11 @@ def _table(each: Draft, kept: Iterable[Want | Fold], totals: Mapping[str, int]) 
 
 
 def with_returning(before: Survey | None, tables: Sequence[Table], totals: Mapping[str, int]) -> list[Table]:
-    """The tables, and in groups whose rows may come back (sessions of routing) the series that an earlier survey had:
-    to a survey that comes while a session is down it is not there, and the next one may be minutes away. So are series
-    that can be lost (light): what a survey does not find of them is the reading that matters."""
+    """The tables, with series of an earlier survey that this one may miss without their being gone.
+
+    These are series of groups whose rows come back (sessions of routing: while one is down its row is not there), and
+    series that can be lost (light: that a survey does not find it is the reading that matters).
+    """
     result = list(tables)
     brought = {(part.line.metric, part.object) for table in tables for part in table.parts}
     for old in before.tables if before is not None else ():

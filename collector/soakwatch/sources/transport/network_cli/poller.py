@@ -137,8 +137,8 @@ class CliPoller:
             return await self._session.run(text, self._end_of_room(loop.time()))
 
     def _end_of_room(self, now_s: float) -> float:
-        """When a command that is sent now must have ended: before the next poll is due, whose session it holds. A poll
-        may be late by as much as its interval: later none comes any more."""
+        """The latest time at which a command that is sent now may end: the next poll needs its session. A poll that is
+        late by more than its interval is not waited for."""
         longest_s = now_s + _ABOUT_S
         if self._due_s is None or self._due_s < now_s - max(1.0, self._site.interval_s):
             return longest_s
@@ -234,8 +234,8 @@ class CliPoller:
         return None
 
     def _put_off(self, turn: Turn, now_ns: int) -> None:
-        """A command that hung is asked once more at the next look (the device may have gone down), then after longer
-        and longer pauses, so that it does not take the others with it."""
+        """When a command that hung is asked again: once more at the next poll (the device may have gone down), then
+        after longer and longer pauses, so that it does not hold up the others."""
         turn.hung += 1
         if turn.hung == 1:
             return
@@ -277,8 +277,8 @@ class CliPoller:
         return tuple(name for name in command.metrics if self._site.processes or not name.startswith("process."))
 
     def _brought(self, turn: Turn) -> tuple[tuple[str, str], ...]:
-        """What is missing where a command is not answered, as metric and object: its metrics, and the state of the
-        sessions with peers that it had listed, by their protocol."""
+        """What is missing when a command is not answered, as metric and object: its own metrics, and the state of the
+        sessions that it had listed, by protocol."""
         promised = tuple((metric, "") for metric in self._promised(turn.command))
         protocols = dict.fromkeys(key.partition(",")[0] for key in turn.sessions)
         return (*promised, *((SESSION_UP, protocol) for protocol in protocols))

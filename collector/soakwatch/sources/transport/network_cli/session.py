@@ -311,7 +311,8 @@ class PromptSession:
 
 
 class _Honest:
-    """Closes a session that anything went wrong in, because it is out of step then, and its line with it."""
+    """Closes a session in which anything went wrong, and its connection: it is out of step then, and its next answer
+    could be that of another command."""
 
     def __init__(self, session: PromptSession) -> None:
         self._session = session

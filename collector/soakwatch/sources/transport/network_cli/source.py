@@ -1,4 +1,4 @@
-"""The plug between the source ``ssh`` and the command lines of network systems (see seam.py)."""
+"""The plug between the source ``ssh`` and the command lines of network systems (``transport.ssh.abc.CliSource``)."""
 
 from __future__ import annotations
 
