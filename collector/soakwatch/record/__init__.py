@@ -7,6 +7,7 @@ names these modules are public, each for one kind of caller:
 * ``queue``: polls, events and files of a run on their way to the writer's thread
 * ``bulk``: readings that are all there already, from tables and copies; ``merge``: pieces of a series made one
 * ``follow``: what is new since the last time, for live judging and sinks; ``backlog``: how far behind a sink is
+* ``minutes``: what a series did in each minute, which compaction rolls up beside the blocks
 * ``inventory``: how much is in a record; ``series_cache``: series for a page that asks again and again
 * ``external_events``: events of others than the run; ``findings``: findings as texts; ``meta``: the keys of texts
 * ``model``, ``source``: the types that are handed out, and what a report reads of a record

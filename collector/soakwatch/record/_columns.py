@@ -9,12 +9,14 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
+from soakwatch.record import _rollups
 from soakwatch.record._blocks import decode, decode_ints
 from soakwatch.record._compaction import layouts_of
 from soakwatch.record._effective_polls import EffectivePolls, PollColumns, effective_polls, in_order
 from soakwatch.record._owners import NEVER, Owner
 from soakwatch.record._recent import POLL_COLUMNS, Recent, typed_runs, unpack
 from soakwatch.record.merge import between, in_time, unified
+from soakwatch.record.minutes import MINUTE_NS, Minutes, merged, rolled_up
 from soakwatch.record.model import Ints, Values
 
 _MAX_CACHED_BYTES = 32 * 2**20  # of decoded times: the axes of about 20 days of one source at 1 s
@@ -71,6 +73,22 @@ class Columns:
         if fresh_times:
             times = np.concatenate([times, *fresh_times])
         return between(*in_time(times, unified(parts)), begin_ns, end_ns)
+
+    def minutes(self, series: int, sources: Sequence[int], begin_ns: int, end_ns: int, *, adds: bool) -> Minutes:
+        """The minutes of a series that have readings in begin <= time < end, and some beside them, in order of time.
+
+        ``adds`` says that it is a gauge. What compaction has not rolled up is rolled up here.
+        """
+        parts = [_rollups.kept(self._sql, series, begin_ns // MINUTE_NS, -(-end_ns // MINUTE_NS))]
+        rows = self._sql.execute(
+            "SELECT block.axis, block.data FROM block JOIN axis ON axis.id = block.axis"
+            " WHERE series=? AND block.id>? AND last_ns>=? AND first_ns<? ORDER BY block.id",
+            (series, _rollups.covered(self._sql, series), begin_ns, end_ns),
+        )
+        parts += [rolled_up(self.axis_times(axis), decode(data), adds=adds) for axis, data in rows]
+        for source in sources:
+            parts += [rolled_up(time_ns, value, adds=adds) for time_ns, value in self.recent_of(source, series)]
+        return merged(parts, adds=adds)
 
     def recent(self, source: int) -> Recent:
         """The polls of a source that are not compacted."""

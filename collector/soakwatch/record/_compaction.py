@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from soakwatch.record import _rollups
 from soakwatch.record._blocks import encode
 from soakwatch.record._digests import update_with_block
 from soakwatch.record._recent import POLL_COLUMNS, Column, PollRow, Recent, typed_runs, unpack
+from soakwatch.record.minutes import rolled_up
 from soakwatch.record.model import Ints
+from soakwatch_model.metric import GAUGE
 
 if TYPE_CHECKING:
     from hashlib import _Hash
@@ -79,6 +82,7 @@ def _oldest(connection: sqlite3.Connection, source: int) -> tuple[list[PollRow],
 
 def _write_blocks(connection: sqlite3.Connection, chunk: int, first_block: int, recent: Recent, digest: _Hash) -> int:
     axes: dict[Axis, int] = {}
+    gauges = {number for (number,) in connection.execute("SELECT id FROM series WHERE kind=?", (GAUGE,))}
     block = first_block
     for series in sorted(recent.pieces):
         column = recent.column(series)
@@ -93,6 +97,8 @@ def _write_blocks(connection: sqlite3.Connection, chunk: int, first_block: int, 
             data = encode(values)
             connection.execute("INSERT INTO block VALUES (?,?,?,?)", (block, series, axis, data))
             update_with_block(digest, block, series, axis, data)
+            adds = series in gauges
+            _rollups.keep(connection, series, block, rolled_up(_times(recent, part), values, adds=adds), adds=adds)
             block += 1
     return block - 1
 
@@ -101,9 +107,7 @@ def _axis(connection: sqlite3.Connection, chunk: int, recent: Recent, column: Co
     key: Axis = _digests(column) if column.alike is None else column.alike
     if key in axes:
         return axes[key]
-    times = recent.start_ns[column.positions]
-    if column.offsets is not None:
-        times = times + column.offsets
+    times = _times(recent, column)
     every = column.positions.size == recent.seq.size and bool((np.diff(column.positions) == 1).all())
     axis = connection.execute(
         "INSERT INTO axis (chunk, first_ns, last_ns, positions, offsets) VALUES (?,?,?,?,?)",
@@ -116,6 +120,11 @@ def _axis(connection: sqlite3.Connection, chunk: int, recent: Recent, column: Co
     assert axis is not None
     axes[key] = axis
     return axis
+
+
+def _times(recent: Recent, column: Column) -> Ints:
+    times: Ints = recent.start_ns[column.positions]
+    return times if column.offsets is None else times + column.offsets
 
 
 def _digests(column: Column) -> tuple[bytes, bytes]:

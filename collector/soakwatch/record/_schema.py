@@ -87,7 +87,15 @@ INSERT OR IGNORE INTO chain VALUES (0, -1, x'', x'');
 """The chain of digests (``_chain``) and the seals (``seal``). A record that was begun without a chain has ``n`` -1: its
 rows have no digests, and nothing can be said of what they were."""
 
-STEPS: tuple[str, ...] = (_V1, _V2, _V3)
+_V4 = """
+CREATE TABLE IF NOT EXISTS rollup (
+  id INTEGER PRIMARY KEY, series INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, size INTEGER NOT NULL,
+  last_block INTEGER NOT NULL, keys BLOB NOT NULL, figures BLOB NOT NULL);
+CREATE INDEX IF NOT EXISTS rollup_series ON rollup (series, last);
+"""
+"""Minutes of the series, a cache (``_rollups``)."""
+
+STEPS: tuple[str, ...] = (_V1, _V2, _V3, _V4)
 """``STEPS[n]`` takes a file from version n to n + 1; a published step is never changed, only followed by another."""
 SCHEMA_VERSION = len(STEPS)
 

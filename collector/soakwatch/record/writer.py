@@ -14,7 +14,7 @@ from typing import Self
 
 from soakwatch.core.errors import RecordError
 from soakwatch.core.private_files import make_private_folder
-from soakwatch.record import _artifacts
+from soakwatch.record import _artifacts, _rollups
 from soakwatch.record._chain import Chain, start_chain
 from soakwatch.record._compaction import COMPACT_POLLS, COMPACT_SAMPLES, compact_oldest, drop_unused_layouts
 from soakwatch.record._files import BUSY_S, connect, record_file, size_of
@@ -316,6 +316,7 @@ class Record:
         self.compact(final=True)
         with self._writing() as sql:
             drop_unused_layouts(sql)
+            _rollups.drop(sql)
             self._state.packer.forget_layouts()
         with self._reading() as sql:
             sql.executescript("PRAGMA incremental_vacuum")  # execute() would free one page

@@ -18,7 +18,6 @@ from soakwatch.engine.polling import PolledSource, SourceSpec
 from soakwatch.engine.recorded_polls import RecordedPolls
 from soakwatch.engine.scheduler import Timers
 from soakwatch.judge.live.changes import Changes
-from soakwatch.judge.live.minutes import Minutes
 from soakwatch.judge.live.recent import Hour
 from soakwatch.judge.live.run_follower import RunFollower
 from soakwatch.record import Record, RecordView, SeriesKey
@@ -275,12 +274,12 @@ def test_whoever_follows_the_run_counts_the_same_polls(tmp_path: Path) -> None:
 
 
 def test_late_readings_are_where_they_belong_in_every_view_of_a_live_judge(tmp_path: Path) -> None:
-    """Hour, minutes and changes take readings that come late: in order of time, none twice, none lost."""
+    """Hour and changes take readings that come late: in order of time, none twice, none lost; so do minutes."""
     record = new_record(tmp_path)
     missing = range(100, 400)
     with record:
         tail = Tail(tmp_path, lambda _: True)
-        hour, minutes, changes = Hour(), Minutes(), Changes()
+        hour, changes = Hour(), Changes()
         batches = [
             [_ok(T0 + second * SECOND, T0 + second * SECOND) for second in range(600) if second not in missing],
             [_ok(T0 + second * SECOND, T0 + second * SECOND) for second in missing if second < 250],
@@ -291,18 +290,17 @@ def test_late_readings_are_where_they_belong_in_every_view_of_a_live_judge(tmp_p
             for news in tail.news().batches:
                 for table in news.tables:
                     hour.add(news.source, table)
-                    minutes.add(table, [True, False])
                     changes.add(news.source, table)
     time_ns, values = hour.read(2, 0, 2**62)
     assert ((time_ns - T0) // SECOND).tolist() == list(range(602))
     assert values.tolist() == [1000 * second for second in range(602)]
-    middles, means = minutes.read(1, 0, 2**62)
-    lasts = minutes.read(2, 0, 2**62)[1]
+    with RecordView.open(tmp_path) as view:
+        lasts, means = (view.minutes(key, 0, 2**62).values for key in sorted(view.keys()))
     expected: dict[int, list[int]] = {}
     for second in range(602):
         expected.setdefault((T0 + second * SECOND) // (60 * SECOND), []).append(second)
     kept = [some for _, some in sorted(expected.items())]
-    assert middles.size == len(kept)
+    assert means.size == lasts.size == len(kept)
     assert means.tolist() == pytest.approx([sum(second % 100 for second in some) / len(some) for some in kept])
     assert all(value / 1000 in some for value, some in zip(lasts.tolist(), kept, strict=True))
     changed_ns, _ = changes.read(2)

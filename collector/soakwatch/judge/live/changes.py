@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch.judge.live.minutes import MINUTE_NS
 from soakwatch.judge.live.packed_rows import Part
 from soakwatch.judge.live.raw_values import typed
 from soakwatch.judge.live.recent import joined
 from soakwatch.record.follow import Table, Words
+from soakwatch.record.minutes import MINUTE_NS
 from soakwatch.record.model import Ints
 
 _MAX_KEPT_WHOLE = 4  # changes in one batch (a minute, mostly) that are all kept

@@ -151,7 +151,9 @@ class LiveEvaluator:
             rest_s = min(subject.took_s, took_s) / (_MAX_SHARE_OF_SUBJECT * share_s) * 60  # the first look also imports
             subject.rests_ns = now_ns + min(REJUDGE_AFTER_NS, round(rest_s * 1e9)) - SLACK_NS
             subject.took_s = took_s
-        return self._news(case_builder)
+        news = self._news(case_builder)
+        self._following.rest()
+        return news
 
     def _name_subjects(self, case_builder: CaseBuilder, now_ns: int) -> None:
         """Update the subjects; those known before keep their findings."""

@@ -20,9 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from contextlib import ExitStack
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 
@@ -66,24 +64,26 @@ class GrowthRates:
             self.rates, self._met = (), frozenset()
             return
         rates = []
-        with _Opened(following.path) as record:  # once for all series, and only where one needs it
-            for key, known in following.known.items():
-                if key.metric not in rule.metrics or case_builder.roles.get(key.target) != DUT:
-                    continue
-                begin_ns = _life_begins(case_builder.events, key, stretch)
-                time_ns, values = following.minutes.read(known.number, begin_ns, stretch.end_ns)
-                if _may_be_early(values) and (
-                    rate := _early(case_builder, record, key, known.unit, begin_ns, tolerance, horizon_s)
-                ):
-                    rates.append(rate)
-                    continue
-                if key not in before and time_ns.size < max(
-                    MIN_MINUTES, _RETRY_GROWTH * self._seen.get((key, begin_ns), 0)
-                ):
-                    continue
-                self._seen[key, begin_ns] = int(time_ns.size)
-                rate = _rate(case_builder, key, known.unit, begin_ns, time_ns, values, tolerance, horizon_s, MIN_RISE)
-                rates += [] if rate is None else [rate]
+        for key, known in following.known.items():
+            if key.metric not in rule.metrics or case_builder.roles.get(key.target) != DUT:
+                continue
+            begin_ns = _life_begins(case_builder.events, key, stretch)
+            seen = self._seen.get((key, begin_ns), 0)
+            needed = max(MIN_MINUTES, _RETRY_GROWTH * seen)
+            if key not in before and seen >= _EARLY_MINUTES and stretch.end_ns - begin_ns < needed * following.bin_ns:
+                continue  # it cannot have so many minutes yet: nothing is read
+            minutes = following.record.minutes(key, begin_ns, stretch.end_ns, following.bin_ns)
+            if _may_be_early(minutes.values) and (
+                rate := _early(case_builder, following.record, key, known.unit, begin_ns, tolerance, horizon_s)
+            ):
+                rates.append(rate)
+                continue
+            if key not in before and len(minutes) < needed:
+                continue
+            self._seen[key, begin_ns] = len(minutes)
+            shown = minutes.time_ns, minutes.values
+            rate = _rate(case_builder, key, known.unit, begin_ns, *shown, tolerance, horizon_s, MIN_RISE)
+            rates += [] if rate is None else [rate]
         self._met = met = frozenset(map(_key, rates))
         rates = [rate for rate in rates if _key(rate) in before and not (rate.metric in _PARTS and _whole(rate) in met)]
         rates.sort(key=lambda rate: (rate.limit_s if rate.limit_s is not None else math.inf, rate.target, rate.metric))
@@ -170,21 +170,6 @@ def _rate(
     )
 
 
-class _Opened(ExitStack):
-    """A record that is opened when it is first asked for."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__()
-        self._path = path
-        self._view: RecordView | None = None
-
-    def view(self) -> RecordView:
-        """The record."""
-        if self._view is None:
-            self._view = self.enter_context(RecordView.open(self._path))
-        return self._view
-
-
 def _may_be_early(minutes: Floats) -> bool:
     """Whether single readings are worth a look: there are few minutes yet, and what they show is no level."""
     good = minutes[np.isfinite(minutes)]
@@ -195,7 +180,7 @@ def _may_be_early(minutes: Floats) -> bool:
 
 def _early(
     case_builder: CaseBuilder,
-    record: _Opened,
+    record: RecordView,
     key: SeriesKey,
     unit: str,
     begin_ns: int,
@@ -203,7 +188,7 @@ def _early(
     horizon_s: float,
 ) -> Rate | None:
     """The rate of what has risen by much within its first minutes, by the readings in the record."""
-    series = record.view().series(key, begin_ns, case_builder.window.end_ns).finite()
+    series = record.series(key, begin_ns, case_builder.window.end_ns).finite()
     if len(series) < EARLY_READINGS:
         return None
     time_ns, values = series.time_ns, series.values

@@ -13,9 +13,8 @@ from soakwatch.core.errors import RecordError
 from soakwatch.core.event_kinds import matters
 from soakwatch.judge.live.changes import Changes
 from soakwatch.judge.live.coverage import Accounts
-from soakwatch.judge.live.minutes import Minutes
 from soakwatch.judge.live.recent import HOUR_NS, Hour, joined
-from soakwatch.record import SeriesKey, Source, StoredEvent, StoredFault
+from soakwatch.record import RecordView, SeriesKey, Source, StoredEvent, StoredFault
 from soakwatch.record.follow import (
     Batch,
     News,
@@ -28,9 +27,10 @@ from soakwatch.record.follow import (
     ledger_of,
     silence_ns,
 )
+from soakwatch.record.minutes import MINUTE_NS
 from soakwatch.record.model import OUTCOME_NUMBERS, source_label
 from soakwatch_model.case import Ledger
-from soakwatch_model.metric import BY_NAME, GAUGE, STATE
+from soakwatch_model.metric import BY_NAME, STATE
 from soakwatch_model.metric_load import WHOLE_LOAD
 from soakwatch_model.sample import PollOutcome
 from soakwatch_model.series import Series, trait_of
@@ -40,6 +40,7 @@ from soakwatch_rules.rule import Rule
 Manner = Literal["recent", "minutes", "whole"]
 
 _FOREVER = 2**62
+_MAX_MINUTES = 4320  # of a series that rules are shown: 72 h; of a longer run they are minutes of two, of four
 _TAIL = 64  # newest readings that the whole view shows of a series beside its changes
 _STATES = frozenset(
     {metric.name for metric in BY_NAME.values() if metric.kind == STATE}
@@ -68,35 +69,57 @@ class RunFollower:
         self.metas = metas
         named = {
             manner: frozenset(metric for rule in rules if rule.spec.live == manner for metric in rule.metrics)
-            for manner in ("recent", "minutes", "whole")
+            for manner in ("recent", "whole")
         }
         needed = frozenset[str]() if not any(rule.spec.live != "end" for rule in rules) else _STATES | WHOLE_LOAD
-        self._in_minutes = named["minutes"] | WHOLE_LOAD
         self._in_changes = named["whole"] | needed
         self._in_hour = named["recent"] | self._in_changes
-        self._tail = Tail(path, lambda key: key.metric in self._in_hour or key.metric in self._in_minutes)
+        self._tail = Tail(path, lambda key: key.metric in self._in_hour)
         self.roles: Mapping[str, str] = {}
         self.sources: tuple[Source, ...] = ()
         self.known: dict[SeriesKey, NewSeries] = {}
         self.errors: dict[int, str] = {}
-        self.hour, self.minutes, self.changes, self.accounts = Hour(), Minutes(), Changes(), Accounts()
+        self.hour, self.changes, self.accounts = Hour(), Changes(), Accounts()
+        self._record: RecordView | None = None
         self.polls: dict[int, list[PollColumns]] = {}  # of the last hour
         self.events: dict[int, StoredEvent] = {}
         self.faults: list[StoredFault] = []
         self._numbers: dict[int, SeriesKey] = {}
         self._spans: tuple[tuple[str, int, int | None], ...] = ()
-        self._columns: dict[tuple[tuple[int, ...], str], tuple[tuple[list[int], list[bool]], ...]] = {}
+        self._columns: dict[tuple[tuple[int, ...], str], tuple[list[int], ...]] = {}
         self.first_ns: int | None = None  # when the first poll was due
         self._last_ns: int | None = None
 
     def read(self) -> Fresh:
         """Take in everything that was written since. Raises RecordError."""
+        self.rest()
         fresh = Fresh()
         while True:
             news = self._tail.news()
             self._take(news, fresh)
             if not news.more:
                 return fresh
+
+    @property
+    def record(self) -> RecordView:
+        """The record, opened when it is first asked for after a ``read``. Raises RecordError."""
+        if self._record is None:
+            self._record = RecordView.open(self.path)
+        return self._record
+
+    def rest(self) -> None:
+        """Let the record go until it is asked for again: while it is open its write-ahead log cannot shrink."""
+        if self._record is not None:
+            self._record.close()
+            self._record = None
+
+    @property
+    def bin_ns(self) -> int:
+        """How long the minutes are that rules see: so long that a series has at most 4320 of them."""
+        window, bin_ns = self.window, MINUTE_NS
+        while window.end_ns // bin_ns - window.begin_ns // bin_ns >= _MAX_MINUTES:
+            bin_ns *= 2
+        return bin_ns
 
     @property
     def path(self) -> Path:
@@ -122,7 +145,7 @@ class RunFollower:
     def nbytes(self) -> int:
         """Bytes of readings that are held in memory."""
         polls = sum(part.due_ns.nbytes * 4 for parts in self.polls.values() for part in parts)
-        return self.hour.nbytes + self.minutes.nbytes + self.changes.nbytes + polls
+        return self.hour.nbytes + self.changes.nbytes + polls
 
     def through(self, manner: Manner) -> View:
         """The record as rules of one manner see it."""
@@ -182,24 +205,21 @@ class RunFollower:
         if bool((batch.polls.outcome != OUTCOME_NUMBERS[PollOutcome.OK]).any()):
             fresh.targets.add(source.target)
         for table in batch.tables:
-            in_hour, in_minutes, in_changes = self._cut(table)
-            beyond = self.hour.add(source.id, _only(table, in_hour[0]), baseline) if in_hour[0] else set()
-            if in_minutes[0]:
-                self.minutes.add(_only(table, in_minutes[0]), in_minutes[1])
-            changed = self.changes.add(source.id, _only(table, in_changes[0])) if in_changes[0] else set()
+            in_hour, in_changes = self._cut(table)
+            beyond = self.hour.add(source.id, _only(table, in_hour), baseline) if in_hour else set()
+            changed = self.changes.add(source.id, _only(table, in_changes)) if in_changes else set()
             fresh.series.update(self._numbers[number] for number in beyond | changed)
 
-    def _cut(self, table: Table) -> tuple[tuple[list[int], list[bool]], ...]:
-        """Which columns of a table go where, and of which of them the mean counts."""
+    def _cut(self, table: Table) -> tuple[list[int], ...]:
+        """Which columns of a table go where."""
         key = table.series, table.kinds
         known = self._columns.get(key)
         if known is None:
             names = [self._numbers[number].metric for number in table.series]
-            gauges = [(BY_NAME[name].kind if name in BY_NAME else GAUGE) == GAUGE for name in names]
-            cuts = []
-            for wanted in (self._in_hour, self._in_minutes, self._in_changes):
-                columns = [column for column, name in enumerate(names) if name in wanted]
-                cuts.append((columns, [gauges[column] for column in columns]))
+            cuts = [
+                [column for column, name in enumerate(names) if name in wanted]
+                for wanted in (self._in_hour, self._in_changes)
+            ]
             if len(self._columns) > 256:  # polls that never look alike
                 self._columns.clear()
             known = self._columns[key] = tuple(cuts)
@@ -246,14 +266,12 @@ class View:
                 np.empty(0, np.int64),
                 np.empty(0),
             )
+        if self._manner == "minutes":
+            return self._of.record.minutes(key, begin, end, self._of.bin_ns)
         trait = trait_of(key.metric, known.unit, known.kind)
         source = next((s for s in self._of.sources if s.id == known.source), None)
         cadence_s = None if source is None else source.cadence_s(key.metric)
         owner = None if source is None else Owner(source.id, silence_ns(source, key.metric))
-        if self._manner == "minutes":
-            time_ns, values = self._of.minutes.read(known.number, begin, end)
-            bin_s = self._of.minutes.bin_ns * 1e-9
-            return Series(key.target, key.metric, key.object, trait, time_ns, values, max(bin_s, cadence_s or 0.0))
         if self._manner == "recent":
             time_ns, some = self._of.hour.read(known.number, begin, end, owner=owner)
             return Series(key.target, key.metric, key.object, trait, time_ns, some, cadence_s)

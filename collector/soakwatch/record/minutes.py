@@ -1,0 +1,109 @@
+"""Roll-ups: what a series did in each minute, for whoever looks at days and need not see every second.
+
+A minute in which there are readings is a row: how many they are, and one figure. Of a gauge the figure is their sum, so
+that rows of successive stretches add up and give the mean. Of a counter or a state it is the last reading, for the mean
+of a counter that restarted says nothing. A minute without readings has no row: missing is never zero.
+
+What it gets wrong: of a reading that comes late and is the last of its minute after all, the minute of a counter keeps
+the reading that came in time; and where two sources brought the same moment, the minute of a gauge holds both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from soakwatch.record.model import Ints, Values
+
+MINUTE_NS = 60_000_000_000
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Minutes:
+    """Rows in order of time, shape (n,) each: the number of the minute (0 began in 1970, UTC), how many readings it
+    has, and their sum or the last of them."""
+
+    number: Ints
+    count: Ints
+    figure: Floats
+
+    def __len__(self) -> int:
+        return int(self.number.size)
+
+
+NO_MINUTES = Minutes(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+
+
+def starts_of(time_ns: Ints, begin_ns: int = 0) -> tuple[Ints, Ints]:
+    """The minutes since ``begin_ns`` that have readings, and the position of the first reading of each.
+
+    The times must be in order.
+
+    >>> [part.tolist() for part in starts_of(np.array([0, 59, 60, 200], np.int64) * 10**9)]
+    [[0, 1, 3], [0, 2, 3]]
+    """
+    number = (time_ns - begin_ns) // MINUTE_NS
+    starts = np.flatnonzero(np.append(True, number[1:] != number[:-1])[: number.size])
+    return number[starts], starts
+
+
+def rolled_up(time_ns: Ints, values: Values, *, adds: bool) -> Minutes:
+    """The minutes of some readings, which may be in any order; ``adds`` says that they are of a gauge.
+
+    What is no number is left out.
+    """
+    if values.dtype.kind == "f" and not (good := np.isfinite(values)).all():
+        time_ns, values = time_ns[good], values[good]
+    if not time_ns.size:
+        return NO_MINUTES
+    if not bool((time_ns[1:] >= time_ns[:-1]).all()):  # polls came late
+        order = np.argsort(time_ns, kind="stable")
+        time_ns, values = time_ns[order], values[order]
+    number, starts = starts_of(time_ns)
+    ends = np.append(starts[1:], time_ns.size)
+    if not adds:
+        return Minutes(number, ends - starts, values[ends - 1].astype(np.float64))
+    with np.errstate(over="ignore", invalid="ignore"):
+        return Minutes(number, ends - starts, np.add.reduceat(values.astype(np.float64, copy=False), starts))
+
+
+def merged(parts: Sequence[Minutes], *, adds: bool) -> Minutes:
+    """The rows of several stretches as one, given in the order in which the stretches came.
+
+    Of a minute that is in several, sums add up, and the last reading is that of the stretch that came last, unless that
+    one came late (it begins before the end of those before it).
+    """
+    parts = [part for part in parts if len(part)]
+    if len(parts) < 2:
+        return parts[0] if parts else NO_MINUTES
+    number, count, figure = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("number", "count", "figure")
+    )
+    if bool((number[1:] > number[:-1]).all()):
+        return Minutes(number, count, figure)
+    newest = np.maximum.accumulate([part.number[-1] for part in parts])
+    in_time = [True, *(part.number[0] >= before for part, before in zip(parts[1:], newest[:-1], strict=True))]
+    order = np.lexsort((np.repeat(in_time, [len(part) for part in parts]), number))  # stable: as they came
+    return _folded(number[order], count[order], figure[order], adds=adds)
+
+
+def coarser(minutes: Minutes, times: int, *, adds: bool) -> Minutes:
+    """Rows of so many minutes each; their numbers count such stretches since 1970."""
+    if times == 1 or not len(minutes):
+        return minutes
+    return _folded(minutes.number // times, minutes.count, minutes.figure, adds=adds)
+
+
+def _folded(number: Ints, count: Ints, figure: Floats, *, adds: bool) -> Minutes:
+    """Rows that have the same number made one; the numbers must be in order."""
+    starts = np.flatnonzero(np.append(True, number[1:] != number[:-1]))
+    counts = np.add.reduceat(count, starts)
+    if not adds:
+        return Minutes(number[starts], counts, figure[np.append(starts[1:], number.size) - 1])
+    with np.errstate(over="ignore", invalid="ignore"):
+        return Minutes(number[starts], counts, np.add.reduceat(figure, starts))
