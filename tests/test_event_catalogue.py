@@ -23,7 +23,7 @@ from soakwatch_rules.traits import traits_of
 ROOT = Path(__file__).parents[1]
 SOURCES = tuple(
     file
-    for folder in ("agent/soakwatch_agent", "collector/soakwatch")
+    for folder in ("agent/soakwatch_agent", "collector/soakwatch", "collector/plugins")
     for file in sorted((ROOT / folder).rglob("*.py"))
     if "testing" not in file.parts
 )
