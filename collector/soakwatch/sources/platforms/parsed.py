@@ -165,30 +165,29 @@ class ParsedBuilder:
         self,
         protocol: str,
         peer: str,
-        state: str | bool | None,  # noqa: FBT001 - the word of a device, or what is known without one
+        state: str,
         context: str = "",
         *,
         uptime: str | float | None = None,
-        flaps: str | float | None = None,
-        prefixes: str | float | None = None,
+        moment: float | None = None,
+        flaps: str = "",
+        prefixes: str = "",
         family: str = "",
-        moment: str | float | None = None,
     ) -> None:
-        """Takes a session with a peer. ``state`` is the device's word, or True, False, and None for administratively
-        down.
+        """Takes a session with a peer. ``state`` is the device's word, ``context`` the VRF or interface.
 
-        ``uptime`` is a text or seconds, or ``moment`` the time when it came up; both count only while it is up.
-        ``context`` is the VRF or interface. A session that is told again (for another address family, or with more
-        about it) is up if it is up in one of them; a session of IS-IS only if it is up in every level.
+        ``uptime`` is a text or seconds, or ``moment`` the time when it came up; both count only while it is up. A
+        session that is told again (for another address family, or with more about it) is up if it is up in one of
+        them; a session of IS-IS only if it is up in every level.
         """
         labels = _peer(protocol, peer, context)
         if labels is None or len(self.peers) >= MAX_VALUES:
             self.odd(f"{protocol} {peer} {state}")
             return
         key = object_text(**labels)
-        up = state_of(protocol, state) if isinstance(state, str) else state
+        up = state_of(protocol, state)
         if up is None:
-            self.unsampled.setdefault(key, why_unsampled(str(state)))
+            self.unsampled.setdefault(key, why_unsampled(state))
             return
         before = self.peers.get(key, up)
         self.peers[key] = (before and up) if protocol == "isis" else (before or up)
@@ -197,11 +196,11 @@ class ParsedBuilder:
             seconds = told.seconds if told is not None else uptime
             if not isinstance(seconds, str):
                 self.value(_UPTIME, seconds, 1, None, **labels)
-        if up and isinstance(moment, int | float) and moment > 0 and (_UPTIME, key) not in self.values:
+        if up and moment is not None and moment > 0 and (_UPTIME, key) not in self.values:
             self.values[_UPTIME, key] = Value(_UPTIME, key, moment, None, moment=True)
-        if flaps is not None and ("network.session.flaps", key) not in self.values:
+        if flaps and ("network.session.flaps", key) not in self.values:
             self.value("network.session.flaps", flaps, 1, None, **labels)
-        if up and prefixes is not None:
+        if up and prefixes:
             self.value("network.session.prefixes", prefixes, 1, None, **labels, family=family_of(family))
 
     def role(self, protocol: str, group: str, state: str, interface: str) -> None:

@@ -288,8 +288,8 @@ class Peer(Shape):
             self.state.said(scope),
             self.context.said(scope),
             uptime=self.uptime and self.uptime.told(scope),
-            flaps=self.flaps.said(scope) or None,
-            prefixes=self.prefixes.said(scope) or None,
+            flaps=self.flaps.said(scope),
+            prefixes=self.prefixes.said(scope),
             family=self.family.said(scope),
             moment=self._moment(scope),
         )
