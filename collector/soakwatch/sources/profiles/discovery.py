@@ -54,6 +54,7 @@ async def discover(
     the steady clock; after a restart rows may be ``renumbered``. Raises what the asker raises.
     """
     groups = [group for group in profile.groups if group.name not in without]
+    # What an earlier survey took decides what this one may take: a series does not change its source for a worse one.
     past = await run_in_thread_if_large(
         sum(len(table.wants) for table in before.tables) if before is not None else 0, past_of, before
     )
@@ -62,11 +63,13 @@ async def discover(
     )
     drafts: dict[str, Draft] = {}
     usable: set[str] = set()
+    # In stages, for a group is not asked where another that it stands in for (``unless``) answers.
     for stage in _stages([group for group in groups if group.watch != "process"]):
         drafted = await finder.drafts([group for group in stage if not usable & set(group.unless)])
         drafts |= drafted
         usable |= {name for name, each in drafted.items() if each.sound or each.faulty}
     running = await _processes(asker, groups, usable) if processes else ()
+    # In the profile's order, not that of the stages: of groups that bring the same series the first keeps it.
     found_series = [drafts[group.name] for group in groups if group.name in drafts]
     size = sum(len(each.sound) for each in found_series)
     sifted = await run_in_thread_if_large(size, sift, found_series, past, profile, now_ns)

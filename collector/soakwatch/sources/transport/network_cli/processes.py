@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from soakwatch.sources.abc import WatchedProcess
 from soakwatch.sources.platforms.parsed import Process
@@ -34,15 +34,10 @@ class WatchedProcesses:
         if not self._watches or not listed:
             return samples, events, faults
         processes = dict(_indexed(listed))
-        rows = {index: row for index, (row, _) in processes.items()}
         self._command = self._command or command
         decides = self._command == command
         if decides:
-            known = rows if whole else {**self._previous, **rows}
-            for watched in self._watches:
-                events += [Event(c.kind, "", c.slot.label, time_ns, None, c.detail) for c in watched.update(known)]
-            running = [owner.row for watched in self._watches for _, owner in watched.slots.occupied]
-            self._previous = {} if whole else {row.index: row for row in running}
+            events = self._starts_and_exits({index: row for index, (row, _) in processes.items()}, time_ns, whole=whole)
         for watched in self._watches:
             label = object_text(process=watched.watch.name)
             if watched.watch.how == "pidfile":
@@ -51,21 +46,35 @@ class WatchedProcesses:
             if decides and whole:
                 samples.append(Sample("process.count", label, watched.count, time_ns))
             for slot in watched.slots.slots:
-                match = processes.get(slot.owner.row.index) if slot.owner else None
-                if decides and (whole or match):
-                    samples.append(Sample("process.up", slot.label, int(match is not None), time_ns))
-                if match is None:
-                    if not whole and decides:
-                        faults.append(Fault("process.up", slot.label, CUT_LIST))
-                    continue
-                process = match[1]
-                if process.pid is not None and decides:
-                    samples.append(Sample("process.pid", slot.label, process.pid, time_ns))
-                if process.cpu is not None:
-                    samples.append(Sample("process.cpu.utilization", slot.label, process.cpu, time_ns))
-                if process.memory is not None:
-                    samples.append(Sample("process.memory.usage", slot.label, process.memory, time_ns))
+                _, process = processes.get(slot.owner.row.index, (None, None)) if slot.owner else (None, None)
+                if decides and (whole or process is not None):
+                    samples.append(Sample("process.up", slot.label, int(process is not None), time_ns))
+                elif decides:
+                    faults.append(Fault("process.up", slot.label, CUT_LIST))
+                if process is not None:
+                    samples += _readings(process, slot.label, time_ns, with_pid=decides)
         return samples, events, faults
+
+    def _starts_and_exits(self, rows: Mapping[str, ProcessRow], time_ns: int, *, whole: bool) -> list[Event]:
+        """What started and exited. Of a list of the busiest alone a process that is missing goes on."""
+        known = rows if whole else {**self._previous, **rows}
+        events = [
+            Event(each.kind, "", each.slot.label, time_ns, None, each.detail)
+            for watched in self._watches
+            for each in watched.update(known)
+        ]
+        running = [owner.row for watched in self._watches for _, owner in watched.slots.occupied]
+        self._previous = {} if whole else {row.index: row for row in running}
+        return events
+
+
+def _readings(process: Process, label: str, time_ns: int, *, with_pid: bool) -> Iterator[Sample]:
+    if process.pid is not None and with_pid:
+        yield Sample("process.pid", label, process.pid, time_ns)
+    if process.cpu is not None:
+        yield Sample("process.cpu.utilization", label, process.cpu, time_ns)
+    if process.memory is not None:
+        yield Sample("process.memory.usage", label, process.memory, time_ns)
 
 
 def _indexed(listed: Sequence[Process]) -> Iterable[tuple[str, tuple[ProcessRow, Process]]]:
