@@ -6,7 +6,8 @@ of a number that a device chooses.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from importlib import resources
 from pathlib import Path as FilePath
@@ -17,7 +18,7 @@ from pydantic import Field, TypeAdapter, ValidationError, model_validator
 from soakwatch.core.suggest import hint
 from soakwatch.core.units import Seconds
 from soakwatch.core.validation import problems
-from soakwatch.core.yaml import Document, Path, parse, plan_error, read_text
+from soakwatch.core.yaml import Document, Path, Problem, parse, plan_error, read_text
 from soakwatch.sources.platforms.inventory import READERS
 from soakwatch.sources.platforms.json_template import Rows, is_json, read_json
 from soakwatch.sources.platforms.line_template import Ending, Line, Rest, read_lines
@@ -130,7 +131,17 @@ def _shape(document: Document) -> PlatformShape:
     try:
         return PlatformShape.model_validate(document.data)
     except ValidationError as error:
-        raise plan_error(document.origin, problems(document, (), PlatformShape, error)) from None
+        raise plan_error(document.origin, _named(problems(document, (), PlatformShape, error), error)) from None
+
+
+def _named(found: Iterable[Problem], error: ValidationError) -> list[Problem]:
+    """The problems, those of a command with its name before them."""
+    named = []
+    for problem, detail in zip(found, error.errors(include_url=False), strict=True):
+        place = detail["loc"]
+        within = place[:1] == ("commands",) and len(place) > 2
+        named.append(replace(problem, text=f"{place[1]}: {problem.text}") if within else problem)
+    return named
 
 
 @cache

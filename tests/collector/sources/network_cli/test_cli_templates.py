@@ -310,6 +310,7 @@ def test_a_command_is_like_another() -> None:
 def test_a_file_that_is_wrong_is_refused_with_its_place(command: str, words: str) -> None:
     with pytest.raises(PlanError, match=r"myos\.yaml:\d+:\d+: ") as refused:
         platform(f"  show_x: {command}\n")
+    assert "show_x: " in str(refused.value)
     assert words in str(refused.value)
 
 
