@@ -370,26 +370,7 @@ class Growth(Parameters):
         trend, trait, life = judged_life.trend, series.trait, judged_life.life
         sign = -1 if trait.growth == "down" else 1
         low, high = sorted((per_hour(sign * trend.rate_low), per_hour(sign * trend.rate_high)))
-        numbers = {
-            "probability": trend.probability,
-            "shape_weight": trend.weight,
-            "level": abs(trend.level),
-            "allowed_per_hour": per_hour(sign * trend.allowed),
-            "blocks": float(trend.blocks),
-            "missing_blocks": trend.missing,
-            "correlation": trend.correlation,
-            "cycles": float(trend.cycles),
-            "straight_line": float(trend.guard),
-            "lives": float(len(lifetimes)),
-            "lives_judged": float(len(judged)),
-        }
-        doubts = list(doubts_of(trend, life.window.seconds))
-        if judged_life.lowest:
-            doubts.append(
-                f"judged by the lowest sample of each of {judged_life.lowest}: means cannot distinguish it from jobs"
-            )
-        if judged_life.cut:
-            doubts.append("a longer lifetime reached the same level and passed: a restart cut a sawtooth or a warm-up")
+        numbers = _numbers(judged_life, sign) | {"lives": float(len(lifetimes)), "lives_judged": float(len(judged))}
         reason = sentence(
             name_of(series),
             trend,
@@ -401,16 +382,10 @@ class Growth(Parameters):
         if judged_life.follows is not None:
             numbers |= load_numbers(judged_life.follows, judged_life.raw, sign)
             reason = with_load(reason, judged_life.follows, judged_life.raw, trait)
-        if len(lifetimes) > len(judged):
-            doubts.append(f"{counted(len(lifetimes) - len(judged), 'lifetime')} between restarts too short to judge")
         known = trend.mode != "none"
         smallest = None
         if trend.smallest_detectable is not None:
             smallest = per_hour(trend.allowed + 2 * trend.smallest_detectable)
-        marks = [Mark(life.window.begin_ns, life.window.end_ns, "the decisive lifetime")] if len(lifetimes) > 1 else []
-        if trend.bend_s is not None:
-            bend_ns = life.window.begin_ns + round(trend.bend_s * 1e9)
-            marks.append(Mark(bend_ns, None, f"change of slope ({trend.shape})"))
         return replace(
             finding,
             outcome=outcome,
@@ -423,10 +398,10 @@ class Growth(Parameters):
             unit=f"{trait.unit}/h",
             smallest_detectable=smallest,
             detectable_unit=f"{trait.unit}/h",
-            marks=tuple(marks),
+            marks=tuple(_marks(trend, life, several=len(lifetimes) > 1)),
             numbers={name: number for name, number in numbers.items() if math.isfinite(number)},
             facts=tuple(self._facts(trend, outcome, life)),
-            doubts=tuple(doubts),
+            doubts=tuple(_doubts(judged_life, len(lifetimes) - len(judged))),
             forecast=self._forecast(trend, trait, life)
             if outcome is Outcome.FAIL and judged_life.follows is None
             else None,
@@ -452,6 +427,39 @@ class Growth(Parameters):
             return None
         what = f"its {'minimum' if down else 'limit'} ({quantity(end, trait.unit)})"
         return Forecast(what, after, max(0.0, soon), late)
+
+
+def _numbers(judged_life: GrowthOfLife, sign: int) -> dict[str, float]:
+    trend = judged_life.trend
+    return {
+        "probability": trend.probability,
+        "shape_weight": trend.weight,
+        "level": abs(trend.level),
+        "allowed_per_hour": per_hour(sign * trend.allowed),
+        "blocks": float(trend.blocks),
+        "missing_blocks": trend.missing,
+        "correlation": trend.correlation,
+        "cycles": float(trend.cycles),
+        "straight_line": float(trend.guard),
+    }
+
+
+def _marks(trend: Trend, life: Life, *, several: bool) -> Iterator[Mark]:
+    """The judged life if there are ``several``, and where its slope changed."""
+    if several:
+        yield Mark(life.window.begin_ns, life.window.end_ns, "the decisive lifetime")
+    if trend.bend_s is not None:
+        yield Mark(life.window.begin_ns + round(trend.bend_s * 1e9), None, f"change of slope ({trend.shape})")
+
+
+def _doubts(judged_life: GrowthOfLife, unjudged: int) -> Iterator[str]:
+    yield from doubts_of(judged_life.trend, judged_life.life.window.seconds)
+    if judged_life.lowest:
+        yield f"judged by the lowest sample of each of {judged_life.lowest}: means cannot distinguish it from jobs"
+    if judged_life.cut:
+        yield "a longer lifetime reached the same level and passed: a restart cut a sawtooth or a warm-up"
+    if unjudged:
+        yield f"{counted(unjudged, 'lifetime')} between restarts too short to judge"
 
 
 TRAITS: Final = Traits(

@@ -288,14 +288,7 @@ class Latency(Parameters):
         name, level = name_of(series), math.exp(slow.level)
         seen = grid.judged & np.isfinite(slow.off)
         judged_s = float(seen.sum()) * grid.block_s
-        failing = [s for s in stretches if s.gross and s.times >= DOUBLED / 2 * self.gross] or [
-            s
-            for s in stretches
-            if not (s.gradual or s.above)
-            and (s.times >= min(DOUBLED, self.factor**1.25) or (s.steep and s.to_end))
-            and s.seconds >= (self.ending if s.to_end else self.share) * judged_s
-            and s.seconds >= 2 * grid.block_s
-        ]
+        failing = self._failing(stretches, judged_s, grid.block_s)
         late = [
             s for s in stretches if s.gradual and s.to_end and s.times >= _TWICE and s.seconds >= self.ending * judged_s
         ]
@@ -325,36 +318,14 @@ class Latency(Parameters):
             doubts=(baseline_doubt(case),) if imported_baseline(case, series) is not None else (),
         )
         if failing or late:
-            s = max(
-                failing or late,
-                key=lambda stretch: (stretch.gross, stretch.seconds * math.log(max(stretch.times, 1.01))),
-            )
-            over = s.window.end_ns >= case.window.end_ns - round(2e9 * grid.block_s)
-            end = "to the end of the run" if over else "to the end of the judged time"
-            ends = f" {end}" if s.to_end else f" for {duration(s.seconds)}"
-            reason = (
-                f"{name} was {ratio_words(s.times)} the usual value from {moment(s.window.begin_ns)}{ends}: "
-                f"{duration(s.value)} "
-                f"instead of {duration(s.usual)} ({self._usual(case, series)})"
-            )
-            if s.to_end:
-                reason += f", for {duration(s.seconds)}"
+            reason = self._lasting_words(case, series, failing or late, grid.block_s)
             if failing:
                 return finding.fails(reason)
             reason += "; it rose gradually and the load is not known: a load cycle, or a device that slows down"
             settle = "record the offered load (load.offered.rate, load.tx.packets), or run for two whole cycles"
             return finding.undecided(reason, InconclusiveReason.CYCLE, settle)
         if reported:
-            texts = first_few(
-                [f"{moment(s.window.begin_ns)} for {duration(s.seconds)}: {duration(s.value)}" for s in reported]
-            )
-            reason = (
-                f"{name} temporarily exceeded {ratio_words(min(s.times for s in reported))} the usual "
-                f"{duration(level)}: {texts}"
-            )
-            if any(s.above for s in reported):
-                reason += "; the load was higher than ever before"
-            return finding.warns(reason)
+            return finding.warns(_temporary_words(name, level, reported))
         if math.exp(least) > _PASS and finding.outcome is not Outcome.PASS:
             reason = (
                 f"{name} is so noisy that a rise to {math.exp(least):.2g} times the usual {duration(level)} cannot be "
@@ -367,10 +338,40 @@ class Latency(Parameters):
         reason = f"{name} stayed near its usual {duration(level)} ({self._usual(case, series)}); {highest}"
         return finding.passes(reason)
 
+    def _failing(self, stretches: list[SlowStretch], judged_s: float, block_s: float) -> list[SlowStretch]:
+        """The grossly slow stretches; without any, the slow ones that last and that a load does not explain."""
+        return [s for s in stretches if s.gross and s.times >= DOUBLED / 2 * self.gross] or [
+            s
+            for s in stretches
+            if not (s.gradual or s.above)
+            and (s.times >= min(DOUBLED, self.factor**1.25) or (s.steep and s.to_end))
+            and s.seconds >= (self.ending if s.to_end else self.share) * judged_s
+            and s.seconds >= 2 * block_s
+        ]
+
+    def _lasting_words(self, case: Case, series: Series, lasting: list[SlowStretch], block_s: float) -> str:
+        """The worst of these stretches in words: how slow, from when, how long."""
+        s = max(lasting, key=lambda stretch: (stretch.gross, stretch.seconds * math.log(max(stretch.times, 1.01))))
+        over = s.window.end_ns >= case.window.end_ns - round(2e9 * block_s)
+        end = "to the end of the run" if over else "to the end of the judged time"
+        ends = f" {end}" if s.to_end else f" for {duration(s.seconds)}"
+        lasted = f", for {duration(s.seconds)}" if s.to_end else ""
+        return (
+            f"{name_of(series)} was {ratio_words(s.times)} the usual value from {moment(s.window.begin_ns)}{ends}: "
+            f"{duration(s.value)} instead of {duration(s.usual)} ({self._usual(case, series)}){lasted}"
+        )
+
     def _usual(self, case: Case, series: Series) -> str:
         if imported_baseline(case, series) is not None:
             return which_baseline(case)
         return "the baseline" if baselines(case) else "the early run"
+
+
+def _temporary_words(name: str, level: float, reported: list[SlowStretch]) -> str:
+    texts = first_few([f"{moment(s.window.begin_ns)} for {duration(s.seconds)}: {duration(s.value)}" for s in reported])
+    least = ratio_words(min(s.times for s in reported))
+    above = "; the load was higher than ever before" if any(s.above for s in reported) else ""
+    return f"{name} temporarily exceeded {least} the usual {duration(level)}: {texts}{above}"
 
 
 TRAITS: Final = Traits(

@@ -164,15 +164,7 @@ class ObserverCost(Parameters):
             return finding.undecided(reason, InconclusiveReason.TOO_FEW, settle)
         share, half = found.difference, found.half_width
         low, high = share - half, share + half
-        outcome = (
-            Outcome.FAIL
-            if self.fail and low > self.fail
-            else Outcome.WARN
-            if low > self.limit
-            else Outcome.PASS
-            if high <= self.limit
-            else Outcome.INCONCLUSIVE
-        )
+        outcome = self._by_interval(low, high)
         limit = self.fail if outcome is Outcome.FAIL else self.limit
         pairs = int(found.polled.size)
         reason = (
@@ -204,6 +196,13 @@ class ObserverCost(Parameters):
             settle=_more_pairs(pairs, half, abs(share - self.limit)) if doubtful else "",
             doubts=_doubts(pauses, found),
         )
+
+    def _by_interval(self, low: float, high: float) -> Outcome:
+        if self.fail and low > self.fail:
+            return Outcome.FAIL
+        if low > self.limit:
+            return Outcome.WARN
+        return Outcome.PASS if high <= self.limit else Outcome.INCONCLUSIVE
 
     def _judged(
         self,

@@ -139,15 +139,7 @@ class PerformanceDecline(Parameters):
         shown, stopped = _without_stops(relative or plain, flow)
         n, span = shown.rate.size, case.window.seconds
         if n < _MIN_SAMPLES or span < self.shortest:
-            more = max(self.shortest - span, 0.0)
-            reason = (
-                f"{counted(n, 'sample')} of throughput in {duration(max(span, 0.0))}; {_MIN_SAMPLES} samples in "
-                f"{duration(self.shortest)} needed"
-            )
-            settle = f"needs {duration(more)} more" if more > 0 else f"needs {_MIN_SAMPLES} samples"
-            return finding.undecided(
-                reason, InconclusiveReason.TOO_SHORT if more > 0 else InconclusiveReason.TOO_FEW, settle
-            )
+            return self._too_little(finding, n, span)
         seconds, value = _scaled(case, shown)
         level = float(np.median(value))
         if level <= 0:
@@ -181,15 +173,17 @@ class PerformanceDecline(Parameters):
             reason = f"{result.reason}; but this may be a daily cycle, and the offered load is not known"
             settle = "record the offered load, or run for two days"
             return result.undecided(reason, InconclusiveReason.CYCLE, settle)
-        if result.outcome is Outcome.FAIL:
-            since_s = onset_s(seconds, value)
-            begin = case.window.begin_ns + round((since_s or 0.0) * 1e9)
-            begin = min(max(begin, case.window.begin_ns), case.window.end_ns)
-            since = () if since_s is None else (Onset(begin, from_first=bool(since_s <= seconds[0])),)
-            marks = (Mark(begin, case.window.end_ns, "throughput declines"),)
-            result = replace(result, marks=marks, facts=(*result.facts, *since))
-            return replace(result, outcome=Outcome.WARN) if case.devices > 1 else result
-        return result
+        return _with_onset(case, result, seconds, value) if result.outcome is Outcome.FAIL else result
+
+    def _too_little(self, finding: Finding, n: int, span: float) -> Finding:
+        more = max(self.shortest - span, 0.0)
+        reason = (
+            f"{counted(n, 'sample')} of throughput in {duration(max(span, 0.0))}; {_MIN_SAMPLES} samples in "
+            f"{duration(self.shortest)} needed"
+        )
+        if more > 0:
+            return finding.undecided(reason, InconclusiveReason.TOO_SHORT, f"needs {duration(more)} more")
+        return finding.undecided(reason, InconclusiveReason.TOO_FEW, f"needs {_MIN_SAMPLES} samples")
 
     def _measured(self, finding: Finding, trend: Trend, fell: Fall | None, level: float, span: float) -> Finding:
         scale = span / level
@@ -285,6 +279,17 @@ def _scaled(case: Case, shown: Curve) -> tuple[NDArray[np.float64], NDArray[np.f
 
 def _cut(number: float) -> float:
     return float(np.clip(number, -_MAX_VALUE, _MAX_VALUE)) if not math.isnan(number) else 0.0
+
+
+def _with_onset(case: Case, failed: Finding, seconds: NDArray[np.float64], value: NDArray[np.float64]) -> Finding:
+    """The failure with the moment from which throughput declines; a warning if several devices share the load."""
+    since_s = onset_s(seconds, value)
+    begin = case.window.begin_ns + round((since_s or 0.0) * 1e9)
+    begin = min(max(begin, case.window.begin_ns), case.window.end_ns)
+    since = () if since_s is None else (Onset(begin, from_first=bool(since_s <= seconds[0])),)
+    marks = (Mark(begin, case.window.end_ns, "throughput declines"),)
+    result = replace(failed, marks=marks, facts=(*failed.facts, *since))
+    return replace(result, outcome=Outcome.WARN) if case.devices > 1 else result
 
 
 TRAITS: Final = Traits(

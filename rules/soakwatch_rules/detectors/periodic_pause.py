@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final, Literal, NamedTuple
 
@@ -350,21 +351,9 @@ class PeriodicPause(Parameters):
                 "period_high_s": beat.high_s,
                 "spread": beat.spread,
             }
-        marks = tuple(
-            Mark(
-                p.begin_ns, p.end_ns, f"{duration(p.lost_s)} lost{' (planned)' if p.planned else ''}", planned=p.planned
-            )
-            for p in pauses
-        )
-        doubts = list(finding.doubts)
-        if beat is not None and beat.period_s < 4 * apart:
-            doubts.append(
-                f"the period is shorter than four samples ({duration(apart)} apart): the true one may be shorter"
-            )
-        unsure = sum(not p.sure for p in counting)
-        if unsure:
-            doubts.append(f"in {counted(unsure, 'pause')} some still came back, so the load itself may have dipped")
-        finding = replace(finding, measured=worst, marks=marks[:_MARKS], numbers=numbers, doubts=tuple(doubts))
+        marks = tuple(_mark(pause) for pause in pauses[:_MARKS])
+        doubts = (*finding.doubts, *_doubts(counting, beat, apart))
+        finding = replace(finding, measured=worst, marks=marks, numbers=numbers, doubts=doubts)
         if not counting:
             small = numbers["tolerated_pauses"]
             more = f"; {counted(int(small), 'pause')} of up to {duration(worst)} tolerated" if small else ""
@@ -422,6 +411,18 @@ def _planned(planned: list[Event], begin_ns: int, end_ns: int) -> bool:
         if event.begin_ns <= end_ns and begin_ns <= next(end for end in ends if end is not None):
             return True
     return False
+
+
+def _mark(pause: Pause) -> Mark:
+    text = f"{duration(pause.lost_s)} lost{' (planned)' if pause.planned else ''}"
+    return Mark(pause.begin_ns, pause.end_ns, text, planned=pause.planned)
+
+
+def _doubts(counting: list[Pause], beat: Rhythm | None, apart: float) -> Iterator[str]:
+    if beat is not None and beat.period_s < 4 * apart:
+        yield f"the period is shorter than four samples ({duration(apart)} apart): the true one may be shorter"
+    if unsure := sum(not p.sure for p in counting):
+        yield f"in {counted(unsure, 'pause')} some still came back, so the load itself may have dipped"
 
 
 def _planned_events(case: Case) -> list[Event]:

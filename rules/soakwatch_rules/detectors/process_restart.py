@@ -18,7 +18,7 @@ from soakwatch_model.label import label
 from soakwatch_model.series import Series
 from soakwatch_rules.draft import draft, faults
 from soakwatch_rules.events.incidents import Incident, incidents
-from soakwatch_rules.events.intents import Intent, assign_incidents, intents
+from soakwatch_rules.events.intents import Intent, Reckoning, assign_incidents, intents
 from soakwatch_rules.events.process_life import (
     START_TIME,
     down_windows,
@@ -134,15 +134,8 @@ class ProcessRestart(Parameters):
     ) -> Finding:
         apart_s = min((a for s in (up, starts) if s is not None and (a := spacing(s)) is not None), default=1.0)
         slack_ns = round(2e9 * apart_s)
-        # What happened: restarts, without those of children (sessions, workers) and without clock steps.
-        own = [e for e in case.events if e.object == case.object and not e.expect]
-        every = incidents((*start_changes(starts), *down_windows(up), *reported_restarts(own)), slack_ns)
-        children = [i for i in every if is_child_replaced(i, child)]
-        seen = [i for i in every if i not in children]
-        clock_ns = sorted(e.begin_ns for e in case.events if e.kind == "clock.step")
-        stepped = [i for i in seen if _clock_step(i, clock_ns, slack_ns)]
-        gone_ns = None if child is not None and len(child) and child.values[-1] > 0 else gone_at(up, starts, own)
-        back = [i for i in seen if i not in stepped and not _last_exit(i, gone_ns, slack_ns)]
+        happened = _happened(case, up, starts, child, slack_ns)
+        back, children, gone_ns = happened.back, happened.children, happened.gone_ns
         # What of it was announced, for this process or any.
         others = [e.begin_ns for e in case.events if _elsewhere(e, case)] + [i.end_ns for i in children]
         announced = _announced(case)
@@ -157,32 +150,17 @@ class ProcessRestart(Parameters):
             facts=tuple(_facts(case, reckoned.unplanned, gone_ns)),
             doubts=tuple(
                 f"the start time changed at {moment(i.end_ns)} together with the clock: taken for a clock step"
-                for i in stepped
+                for i in happened.stepped
             ),
             numbers={"restarts": float(len(back)), "planned": float(len(reckoned.planned))},
         )
-        # What is wrong: gone and not waited for, too many restarts, announcements that were not kept.
         waited = gone_ns is not None and any(
             i.begin_ns - slack_ns <= gone_ns and i.end_ns >= case.window.end_ns for i in announced
         )
-        faulty = [f"exited at {moment(gone_ns)} and has not come back"] if gone_ns is not None and not waited else []
-        if number > self.allowed:
-            times = first_few([f"{moment(i.end_ns)} {restart_words(i)}" for i in reckoned.unplanned])
-            faulty.insert(0, f"restarted at {times}" if number == 1 else f"restarted {number} times: {times}")
-        faulty += reckoned.broken
         late_s = (first_ns - case.window.begin_ns) * 1e-9
-        if faulty:
-            if number <= self.allowed:
-                finding = replace(finding, measured=None, limit=None)  # what failed is not a number of restarts
-            own_words = len(faulty) > len(reckoned.broken)
-            reason = f"{_name(case)}{' ' if own_words else ': '}{'; '.join(faulty)}"
-            visitor = label(case.object, "instance") != "0" and late_s > 3 * apart_s
-            if visitor and not reckoned.broken:
-                reason += (
-                    "; it appeared after the start beside others of that name: whether it should stay is not known"
-                )
-                return finding.warns(reason)
-            return finding.fails(reason)
+        failed = self._failed(case, finding, reckoned, None if waited else gone_ns, late=late_s > 3 * apart_s)
+        if failed is not None:
+            return failed
         if reckoned.open or waited:
             reason = next(iter(reckoned.open), "it is down while a planned event is in progress")
             return finding.undecided(
@@ -206,6 +184,56 @@ class ProcessRestart(Parameters):
         )
         visits = f"; {counted(len(children), 'change')} of child processes (sessions, workers)" if children else ""
         return finding.passes(f"{_name(case)}: {calm}{visits}{late}")
+
+    def _failed(
+        self, case: Case, finding: Finding, reckoned: Reckoning, gone_ns: int | None, *, late: bool
+    ) -> Finding | None:
+        """The failed finding if it is gone, restarted too often, or an announcement was not kept; else None.
+
+        A further instance that appeared ``late`` only warns.
+        """
+        number = len(reckoned.unplanned)
+        faulty = [] if gone_ns is None else [f"exited at {moment(gone_ns)} and has not come back"]
+        if number > self.allowed:
+            times = first_few([f"{moment(i.end_ns)} {restart_words(i)}" for i in reckoned.unplanned])
+            faulty.insert(0, f"restarted at {times}" if number == 1 else f"restarted {number} times: {times}")
+        own_words = bool(faulty)
+        faulty += reckoned.broken
+        if not faulty:
+            return None
+        if number <= self.allowed:
+            finding = replace(finding, measured=None, limit=None)  # what failed is not a number of restarts
+        reason = f"{_name(case)}{' ' if own_words else ': '}{'; '.join(faulty)}"
+        if late and label(case.object, "instance") != "0" and not reckoned.broken:
+            return finding.warns(
+                f"{reason}; it appeared after the start beside others of that name: whether it should stay is not known"
+            )
+        return finding.fails(reason)
+
+
+@dataclass(frozen=True, slots=True)
+class _Happened:
+    """The restarts that a process came back from (``back``), and when it went for good (None: it lives).
+
+    Not among them: replaced ``children`` (sessions, workers), and clock steps that moved a start time (``stepped``).
+    """
+
+    back: list[Incident]
+    children: list[Incident]
+    stepped: list[Incident]
+    gone_ns: int | None
+
+
+def _happened(case: Case, up: Series | None, starts: Series | None, child: Series | None, slack_ns: int) -> _Happened:
+    own = [e for e in case.events if e.object == case.object and not e.expect]
+    every = incidents((*start_changes(starts), *down_windows(up), *reported_restarts(own)), slack_ns)
+    children = [i for i in every if is_child_replaced(i, child)]
+    seen = [i for i in every if i not in children]
+    clock_ns = sorted(e.begin_ns for e in case.events if e.kind == "clock.step")
+    stepped = [i for i in seen if _clock_step(i, clock_ns, slack_ns)]
+    gone_ns = None if child is not None and len(child) and child.values[-1] > 0 else gone_at(up, starts, own)
+    back = [i for i in seen if i not in stepped and not _last_exit(i, gone_ns, slack_ns)]
+    return _Happened(back, children, stepped, gone_ns)
 
 
 def _times(*some_series: Series | None) -> NDArray[np.int64]:

@@ -258,33 +258,9 @@ class Recovery(Parameters):
         judged = replace(judged, seconds=seconds, window_s=window_s, limit_s=limit_s)
         rest = plus_minus(back.residue, back.residue_half, unit)
         aside = back.outside or _outside(back, judged.band)
-        if aside and self._harmless(series, back):
-            reason = f"stayed {rest} from the level before, in the harmless direction"
-            return replace(judged, outcome=Outcome.WARN, reason=reason)
-        if aside and episode.after.seconds < self.within:
-            return replace(
-                judged,
-                outcome=Outcome.INCONCLUSIVE,
-                why=InconclusiveReason.PENDING,
-                seconds=None,
-                reason=f"not recovered {duration(episode.after.seconds)} after the {episode.name}: off by {rest}",
-                settle=f"needs {duration(self.within - episode.after.seconds)} more",
-            )
-        lately = None if back.since is None else (len(after) - back.since) * apart
-        if back.outside and lately is not None and back.since and lately < _LATELY * episode.after.seconds:
-            return replace(
-                judged,
-                outcome=Outcome.INCONCLUSIVE,
-                why=InconclusiveReason.PENDING,
-                seconds=None,
-                reason=f"recovered, and left the band again {duration(lately)} before the end",
-                settle=f"needs {duration(lately + 2 * window_s)} more of recovery",
-            )
-        if back.outside:
-            reason = f"did not recover in {duration(episode.after.seconds)}: off by {rest}"
-            return replace(judged, outcome=Outcome.FAIL, reason=reason, seconds=None)
         if aside:
-            return replace(judged, outcome=Outcome.FAIL, reason=f"a residue of {rest} remains", seconds=None)
+            lately = None if back.since is None else (len(after) - back.since) * apart
+            return self._not_back(judged, back, rest, lately, harmless=self._harmless(series, back))
         if seconds is None and back.swing:
             return replace(
                 judged,
@@ -316,6 +292,37 @@ class Recovery(Parameters):
         if seconds > limit_s:
             return replace(judged, outcome=Outcome.FAIL, reason=f"{text}; allowed {duration(limit_s)}")
         return replace(judged, reason=text)
+
+    def _not_back(
+        self, judged: JudgedEpisode, back: Return, rest: str, lately: float | None, *, harmless: bool
+    ) -> JudgedEpisode:
+        """The episode after which the level is outside of the band; ``lately`` is for how many seconds, if known."""
+        after_s, name = judged.episode.after.seconds, judged.episode.name
+        if harmless:
+            reason = f"stayed {rest} from the level before, in the harmless direction"
+            return replace(judged, outcome=Outcome.WARN, reason=reason)
+        judged = replace(judged, seconds=None)
+        if after_s < self.within:
+            return replace(
+                judged,
+                outcome=Outcome.INCONCLUSIVE,
+                why=InconclusiveReason.PENDING,
+                reason=f"not recovered {duration(after_s)} after the {name}: off by {rest}",
+                settle=f"needs {duration(self.within - after_s)} more",
+            )
+        if back.outside and lately is not None and back.since and lately < _LATELY * after_s:
+            return replace(
+                judged,
+                outcome=Outcome.INCONCLUSIVE,
+                why=InconclusiveReason.PENDING,
+                reason=f"recovered, and left the band again {duration(lately)} before the end",
+                settle=f"needs {duration(lately + 2 * judged.window_s)} more of recovery",
+            )
+        if back.outside:
+            return replace(
+                judged, outcome=Outcome.FAIL, reason=f"did not recover in {duration(after_s)}: off by {rest}"
+            )
+        return replace(judged, outcome=Outcome.FAIL, reason=f"a residue of {rest} remains")
 
     def _since(self, after: Series, back: Return, episode: Episode) -> float:
         """Seconds from the end of the stress to the first reading of the recovered window."""

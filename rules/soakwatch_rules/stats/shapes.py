@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -108,76 +109,96 @@ def edge(n: int) -> int:
     return max(2, int(0.03 * n))
 
 
-def _shapes(n: int) -> list[tuple[str, list[Floats], list[float], float]]:
-    """(family, columns, end slope of each column, place) for all shapes; time runs from 0 to 1."""
+_Shape = tuple[str, list[Floats], list[float], float]
+"""(family, columns, end slope of each column, place); time ``u`` runs from 0 to 1."""
+
+
+def _shapes(n: int) -> list[_Shape]:
     u = (np.arange(n) + 0.5) / n
     rim = edge(n)
-    cuts = (np.arange(rim, n - rim + 1) / n).tolist()
     taus = np.geomspace(0.02, 0.33, 9).tolist()
-    bends = np.linspace(0.1, 0.9, 17).tolist()
-    result: list[tuple[str, list[Floats], list[float], float]] = [("constant", [], [], 0.0), ("leak", [u], [1.0], 0.0)]
+    return [
+        ("constant", [], [], 0.0),
+        ("leak", [u], [1.0], 0.0),
+        *_steps(u, (np.arange(rim, n - rim + 1) / n).tolist()),
+        *_warm_ups(u, taus),
+        *_plateaus(u),
+        *_bends(u),
+        *_bumps(u),
+        *_slow_warm_ups(u, taus),
+        *_waves(u),
+    ]
+
+
+def _steps(u: Floats, cuts: list[float]) -> Iterator[_Shape]:
     for c in cuts:
         step = (u >= c).astype(np.float64)
-        result += [("step", [step], [0.0], c), ("step and leak", [step, u], [0.0, 1.0], c)]
+        yield "step", [step], [0.0], c
+        yield "step and leak", [step, u], [0.0, 1.0], c
+
+
+def _warm_ups(u: Floats, taus: list[float]) -> Iterator[_Shape]:
+    """Exponential ones; a second, quick one is over within a few blocks."""
+    quick = -np.exp(-u / _QUICK)
     for tau in taus:
         rise, end = -np.exp(-u / tau), math.exp(-1 / tau) / tau
-        result += [("warm-up", [rise], [end], tau), ("warm-up and leak", [rise, u], [end, 1.0], tau)]
-        if tau > 2 * _QUICK:  # after a quick warm-up that is over within a few blocks
-            result.append(("two warm-ups", [-np.exp(-u / _QUICK), rise], [0.0, end], tau))
-            result.append(("two warm-ups and leak", [-np.exp(-u / _QUICK), rise, u], [0.0, end, 1.0], tau))
-    # a plateau counts only if it fills the last quarter
-    result += [("plateau", [np.minimum(u, c)], [0.0], c) for c in np.linspace(0.1, 0.75, 14).tolist()]
+        yield "warm-up", [rise], [end], tau
+        yield "warm-up and leak", [rise, u], [end, 1.0], tau
+        if tau > 2 * _QUICK:
+            yield "two warm-ups", [quick, rise], [0.0, end], tau
+            yield "two warm-ups and leak", [quick, rise, u], [0.0, end, 1.0], tau
+
+
+def _plateaus(u: Floats) -> Iterator[_Shape]:
+    """A plateau counts only if it fills the last quarter."""
+    for c in np.linspace(0.1, 0.75, 14).tolist():
+        yield "plateau", [np.minimum(u, c)], [0.0], c
     for begin in np.arange(0.05, 0.65, 0.05).tolist():
-        result += [
-            ("ramp between plateaus", [np.clip(u - begin, 0, end - begin)], [0.0], begin)
-            for end in np.arange(0.1, 0.76, 0.05).tolist()
-            if end - begin >= 0.049
-        ]
-    for c in bends:
-        late = np.maximum(u - c, 0)
-        result += [("late leak", [late], [1.0], c), ("two slopes", [np.minimum(u, c), u], [0.0, 1.0], c)]
+        for end in np.arange(0.1, 0.76, 0.05).tolist():
+            if end - begin >= 0.049:
+                yield "ramp between plateaus", [np.clip(u - begin, 0, end - begin)], [0.0], begin
+
+
+def _bends(u: Floats) -> Iterator[_Shape]:
+    for c in np.linspace(0.1, 0.9, 17).tolist():
+        yield "late leak", [np.maximum(u - c, 0)], [1.0], c
+        yield "two slopes", [np.minimum(u, c), u], [0.0, 1.0], c
+
+
+def _bumps(u: Floats) -> Iterator[_Shape]:
     for width in (0.05, 0.1, 0.2):
         for c in np.arange(0.05, 0.95 - width, width / 2).tolist():
             bump = ((u >= c) & (u < c + width)).astype(np.float64)
             if bump.sum() >= 2:
-                result += [("bump", [bump], [0.0], c), ("bump and leak", [bump, u], [0.0, 1.0], c)]
+                yield "bump", [bump], [0.0], c
+                yield "bump and leak", [bump, u], [0.0, 1.0], c
+
+
+def _slow_warm_ups(u: Floats, taus: list[float]) -> Iterator[_Shape]:
+    """Those that slow down with the root of time, and two exponential ones together."""
     for tau in np.geomspace(0.01, 0.15, 9).tolist():
-        result.append(
-            ("warm-up", [-np.exp(-np.sqrt(u / tau))], [math.exp(-math.sqrt(1 / tau)) / (2 * math.sqrt(tau))], tau)
-        )
+        end = math.exp(-math.sqrt(1 / tau)) / (2 * math.sqrt(tau))
+        yield "warm-up", [-np.exp(-np.sqrt(u / tau))], [end], tau
     for slow in taus:
-        result += [
-            (
-                "two warm-ups",
-                [-np.exp(-u / fast), -np.exp(-u / slow)],
-                [math.exp(-1 / fast) / fast, math.exp(-1 / slow) / slow],
-                slow,
-            )
-            for fast in taus
-            if slow > 2 * fast
-        ]
-    # the rise of a wave from trough to peak that fills most of the run; its fall may follow
+        for fast in taus:
+            if slow > 2 * fast:
+                ends = [math.exp(-1 / fast) / fast, math.exp(-1 / slow) / slow]
+                yield "two warm-ups", [-np.exp(-u / fast), -np.exp(-u / slow)], ends, slow
+
+
+def _waves(u: Floats) -> Iterator[_Shape]:
+    """The rise of a wave that fills most of the run (its fall may follow), leaks that accelerate, and cycles."""
     for begin in (0.0, 0.1):
-        result += [
-            ("half wave", [-np.cos(np.pi * np.clip((u - begin) / (end - begin), 0, 1))], [0.0], 2 * (end - begin))
-            for end in (0.9, 1.0)
-        ]
+        for end in (0.9, 1.0):
+            wave = -np.cos(np.pi * np.clip((u - begin) / (end - begin), 0, 1))
+            yield "half wave", [wave], [0.0], 2 * (end - begin)
     for pace in (1.0, 2.0, 4.0):
-        result.append(
-            (
-                "accelerating leak",
-                [np.expm1(pace * u) / math.expm1(pace)],
-                [pace * math.exp(pace) / math.expm1(pace)],
-                pace,
-            )
-        )
+        end = pace * math.exp(pace) / math.expm1(pace)
+        yield "accelerating leak", [np.expm1(pace * u) / math.expm1(pace)], [end], pace
     for period in PERIODS:
         sine, cosine = np.sin(2 * np.pi * u / period), np.cos(2 * np.pi * u / period)
-        result += [
-            ("cycle", [sine, cosine], [0.0, 0.0], period),
-            ("cycle and leak", [sine, cosine, u], [0.0, 0.0, 1.0], period),
-        ]
-    return result
+        yield "cycle", [sine, cosine], [0.0, 0.0], period
+        yield "cycle and leak", [sine, cosine, u], [0.0, 0.0, 1.0], period
 
 
 class _Tables:
