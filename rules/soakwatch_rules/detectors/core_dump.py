@@ -107,8 +107,8 @@ class CoreDump(Parameters):
         announced += tuple(
             i for key in sorted(_CRASH_KINDS) for i in intents(case.events, key, case.window, binding=False)
         )
-        reckoned = assign_incidents(incidents, announced, case.window, "core dump", slack_ns)
-        number, planned = len(reckoned.unplanned), len(reckoned.planned)
+        assigned = assign_incidents(incidents, announced, case.window, "core dump", slack_ns)
+        number, planned = len(assigned.unplanned), len(assigned.planned)
         finding = replace(
             finding,
             measured=float(number),
@@ -117,15 +117,15 @@ class CoreDump(Parameters):
             numbers={"new": float(len(incidents)), "planned": float(planned), "before": float(old)},
         )
         before = f" ({counted(old, 'older core file')} from before the run)" if old else ""
-        faulty = list(reckoned.broken)
+        faulty = list(assigned.broken)
         if number > self.allowed:
-            files = first_few([f"{i.text} at {moment(i.end_ns)}" for i in reckoned.unplanned])
+            files = first_few([f"{i.text} at {moment(i.end_ns)}" for i in assigned.unplanned])
             what = "new core file" if not reported else "crash"
             faulty.insert(0, f"{counted(number, what)}: {files}{before}")
         if faulty:
             return (finding.fails("; ".join(faulty)),)
         blind = _blind(folders, case)
-        unclear = blind or next(iter(reckoned.open), "")
+        unclear = blind or next(iter(assigned.open), "")
         if unclear:
             return (
                 finding.undecided(

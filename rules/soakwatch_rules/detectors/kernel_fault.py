@@ -119,14 +119,14 @@ class KernelFault(Parameters):
         planned = 0
         for kind in KERNEL:
             incidents = _incidents(kind, reported, logs, slack_ns)
-            reckoned = assign_incidents(incidents, _announced(kind, case), window, KERNEL[kind].words, slack_ns)
-            broken += reckoned.broken
-            pending += reckoned.open
-            planned += len(reckoned.planned)
+            assigned = assign_incidents(incidents, _announced(kind, case), window, KERNEL[kind].words, slack_ns)
+            broken += assigned.broken
+            pending += assigned.open
+            planned += len(assigned.planned)
             of = MarkKind.DEVICE if KERNEL[kind].outcome is Outcome.FAIL else MarkKind.MOMENT
-            marks += [Mark(*i.when, i.text, of, victim=i.victim) for i in incidents if i not in reckoned.planned]
-            marks += [Mark(*i.when, f"{i.text} (planned)", of, planned=True, victim=i.victim) for i in reckoned.planned]
-            for incident in reckoned.unplanned:
+            marks += [Mark(*i.when, i.text, of, victim=i.victim) for i in incidents if i not in assigned.planned]
+            marks += [Mark(*i.when, f"{i.text} (planned)", of, planned=True, victim=i.victim) for i in assigned.planned]
+            for incident in assigned.unplanned:
                 held = not _alone(incident) and (kind, incident.victim) in own
                 fails = KERNEL[kind].outcome is Outcome.FAIL or held
                 (grave if fails else minor).append((incident, kind))

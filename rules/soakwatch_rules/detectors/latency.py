@@ -327,12 +327,10 @@ class Latency(Parameters):
         if reported:
             return finding.warns(_temporary_words(name, level, reported))
         if math.exp(least) > _PASS and finding.outcome is not Outcome.PASS:
-            reason = (
-                f"{name} is so noisy that a rise to {math.exp(least):.2g} times the usual {duration(level)} cannot be "
-                "detected"
-            )
+            rise = f"a rise to {math.exp(least):.2g} times the usual {duration(level)}"
+            settle = "needs more requests per sample, or longer phases"
             return finding.undecided(
-                reason, InconclusiveReason.NOISE, "needs more requests per sample, or longer phases"
+                f"{name} is so noisy that {rise} cannot be detected", InconclusiveReason.NOISE, settle
             )
         highest = f"the slowest {duration(grid.block_s)} had {duration(level * math.exp(worst))}"
         reason = f"{name} stayed near its usual {duration(level)} ({self._usual(case, series)}); {highest}"

@@ -89,10 +89,10 @@ class OomKill(Parameters):
         ]
         witnesses += [witness_of(e, "event", _text(e), _victim(e), _kind(e)) for e in deduplicated(events)]
         matches = incidents(witnesses, slack_ns)
-        reckoned = assign_incidents(
+        assigned = assign_incidents(
             matches, intents(case.events, "kernel.oom", case.window), case.window, "OOM kill", slack_ns
         )
-        number, planned = len(reckoned.unplanned), len(reckoned.planned)
+        number, planned = len(assigned.unplanned), len(assigned.planned)
         finding = replace(
             draft(self, case, about),
             measured=float(number),
@@ -102,9 +102,9 @@ class OomKill(Parameters):
             marks=tuple(_mark(i) for i in matches),
             numbers={"kills": float(len(matches)), "planned": float(planned)},
         )
-        faulty = list(reckoned.broken)
+        faulty = list(assigned.broken)
         if number > self.allowed:
-            faulty.insert(0, f"{counted(number, 'OOM kill')}: {first_few([_described(i) for i in reckoned.unplanned])}")
+            faulty.insert(0, f"{counted(number, 'OOM kill')}: {first_few([_described(i) for i in assigned.unplanned])}")
         if faulty:
             return (finding.fails("; ".join(faulty)),)
         blind = min(
@@ -112,7 +112,7 @@ class OomKill(Parameters):
         )
         if blind and case.faults:
             blind += f": {faults(case.faults)}"
-        unclear = blind or next(iter(reckoned.open), "")
+        unclear = blind or next(iter(assigned.open), "")
         if unclear:
             settle = "needs the kernel's counter or log from start to end of the run"
             return (

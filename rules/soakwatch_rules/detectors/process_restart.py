@@ -18,7 +18,7 @@ from soakwatch_model.label import label
 from soakwatch_model.series import Series
 from soakwatch_rules.draft import draft, faults
 from soakwatch_rules.events.incidents import Incident, incidents
-from soakwatch_rules.events.intents import Intent, Reckoning, assign_incidents, intents
+from soakwatch_rules.events.intents import AssignedIncidents, Intent, assign_incidents, intents
 from soakwatch_rules.events.process_life import (
     START_TIME,
     down_windows,
@@ -139,30 +139,30 @@ class ProcessRestart(Parameters):
         # What of it was announced, for this process or any.
         others = [e.begin_ns for e in case.events if _elsewhere(e, case)] + [i.end_ns for i in children]
         announced = _announced(case)
-        reckoned = assign_incidents(back, announced, case.window, "restart", slack_ns, others)
-        number = len(reckoned.unplanned)
+        assigned = assign_incidents(back, announced, case.window, "restart", slack_ns, others)
+        number = len(assigned.unplanned)
         marks = [Mark(i.begin_ns, i.end_ns, f"restarted {restart_words(i)}") for i in back]
         marks += [Mark(gone_ns, None, "exited and has not come back")] if gone_ns is not None else []
         finding = replace(
             finding,
             measured=float(number),
             marks=tuple(marks),
-            facts=tuple(_facts(case, reckoned.unplanned, gone_ns)),
+            facts=tuple(_facts(case, assigned.unplanned, gone_ns)),
             doubts=tuple(
                 f"the start time changed at {moment(i.end_ns)} together with the clock: taken for a clock step"
                 for i in happened.stepped
             ),
-            numbers={"restarts": float(len(back)), "planned": float(len(reckoned.planned))},
+            numbers={"restarts": float(len(back)), "planned": float(len(assigned.planned))},
         )
         waited = gone_ns is not None and any(
             i.begin_ns - slack_ns <= gone_ns and i.end_ns >= case.window.end_ns for i in announced
         )
         late_s = (first_ns - case.window.begin_ns) * 1e-9
-        failed = self._failed(case, finding, reckoned, None if waited else gone_ns, late=late_s > 3 * apart_s)
+        failed = self._failed(case, finding, assigned, None if waited else gone_ns, late=late_s > 3 * apart_s)
         if failed is not None:
             return failed
-        if reckoned.open or waited:
-            reason = next(iter(reckoned.open), "it is down while a planned event is in progress")
+        if assigned.open or waited:
+            reason = next(iter(assigned.open), "it is down while a planned event is in progress")
             return finding.undecided(
                 f"{_name(case)}: {reason}", InconclusiveReason.PENDING, "judge again after the deadline"
             )
@@ -175,10 +175,8 @@ class ProcessRestart(Parameters):
             )
         replaced = assign_incidents(children, announced, case.window, "restart", slack_ns).unplanned
         if len(replaced) == 1 and late_s <= 3 * apart_s and up is not None and up.values[-1] > 0:
-            reason = f"{_name(case)}: a worker was replaced by another at {moment(replaced[0].end_ns)}"
-            marks = [Mark(replaced[0].begin_ns, replaced[0].end_ns, "worker replaced")]
-            return replace(finding, outcome=Outcome.WARN, reason=reason, marks=tuple(marks))
-        calm = f"{counted(number, 'restart')}, {len(reckoned.planned)} planned" if back else "no restart"
+            return _worker_replaced(case, finding, replaced[0])
+        calm = f"{counted(number, 'restart')}, {len(assigned.planned)} planned" if back else "no restart"
         late = (
             f"; it appeared at {moment(first_ns)}, {duration(late_s)} after the start" if late_s > 3 * apart_s else ""
         )
@@ -186,25 +184,25 @@ class ProcessRestart(Parameters):
         return finding.passes(f"{_name(case)}: {calm}{visits}{late}")
 
     def _failed(
-        self, case: Case, finding: Finding, reckoned: Reckoning, gone_ns: int | None, *, late: bool
+        self, case: Case, finding: Finding, assigned: AssignedIncidents, gone_ns: int | None, *, late: bool
     ) -> Finding | None:
         """The failed finding if it is gone, restarted too often, or an announcement was not kept; else None.
 
         A further instance that appeared ``late`` only warns.
         """
-        number = len(reckoned.unplanned)
+        number = len(assigned.unplanned)
         faulty = [] if gone_ns is None else [f"exited at {moment(gone_ns)} and has not come back"]
         if number > self.allowed:
-            times = first_few([f"{moment(i.end_ns)} {restart_words(i)}" for i in reckoned.unplanned])
+            times = first_few([f"{moment(i.end_ns)} {restart_words(i)}" for i in assigned.unplanned])
             faulty.insert(0, f"restarted at {times}" if number == 1 else f"restarted {number} times: {times}")
         own_words = bool(faulty)
-        faulty += reckoned.broken
+        faulty += assigned.broken
         if not faulty:
             return None
         if number <= self.allowed:
             finding = replace(finding, measured=None, limit=None)  # what failed is not a number of restarts
         reason = f"{_name(case)}{' ' if own_words else ': '}{'; '.join(faulty)}"
-        if late and label(case.object, "instance") != "0" and not reckoned.broken:
+        if late and label(case.object, "instance") != "0" and not assigned.broken:
             return finding.warns(
                 f"{reason}; it appeared after the start beside others of that name: whether it should stay is not known"
             )
@@ -253,6 +251,12 @@ def _facts(case: Case, unplanned: Sequence[Incident], gone_ns: int | None) -> It
         yield Gone(gone_ns)
     elif len(unplanned) == 1 and unplanned[0].end_ns > unplanned[0].begin_ns:
         yield Happened(_name(case), "exited")
+
+
+def _worker_replaced(case: Case, finding: Finding, child: Incident) -> Finding:
+    reason = f"{_name(case)}: a worker was replaced by another at {moment(child.end_ns)}"
+    mark = Mark(child.begin_ns, child.end_ns, "worker replaced")
+    return replace(finding, outcome=Outcome.WARN, reason=reason, marks=(mark,))
 
 
 def _name(case: Case) -> str:

@@ -94,9 +94,9 @@ class Reboot(Parameters):
         matches = incidents((*seen, *witnesses), slack_ns)
         back = [i for i in matches if not _contradicted(i, boot_id)]
         doubts += ["an event reported a reboot, but the boot id stayed the same"] * (len(back) < len(matches))
-        reckoned = assign_incidents(back, announced, case.window, "reboot", slack_ns)
-        number, planned = len(reckoned.unplanned), len(reckoned.planned)
-        if any(i.cause for i in announced) and any(not i.cause for i in reckoned.planned):
+        assigned = assign_incidents(back, announced, case.window, "reboot", slack_ns)
+        number, planned = len(assigned.unplanned), len(assigned.planned)
+        if any(i.cause for i in announced) and any(not i.cause for i in assigned.planned):
             doubts.append("no reason for the reboot was reported: whether it had the planned cause is not known")
         finding = replace(
             draft(self, case, about),
@@ -107,18 +107,18 @@ class Reboot(Parameters):
             marks=tuple(Mark(i.begin_ns, i.end_ns, f"reboot: {_described(i)}") for i in back),
             numbers={"reboots": float(len(back)), "planned": float(planned)},
         )
-        faulty = list(reckoned.broken)
+        faulty = list(assigned.broken)
         if number > self.allowed:
-            times = first_few([f"before {moment(i.end_ns)} ({_described(i)})" for i in reckoned.unplanned])
+            times = first_few([f"before {moment(i.end_ns)} ({_described(i)})" for i in assigned.unplanned])
             faulty.insert(0, f"{counted(number, 'reboot')}: {times}")
         if faulty:
             return (finding.fails("; ".join(faulty)),)
-        unclear = unsure or next(iter(reckoned.open), "") or _blind(about, uptime, case.window)
+        unclear = unsure or next(iter(assigned.open), "") or _blind(about, uptime, case.window)
         if unclear:
             settle = "needs uptime or boot id from start to end of the run, and until planned events are over"
             return (
                 finding.undecided(
-                    unclear, InconclusiveReason.PENDING if reckoned.open else InconclusiveReason.GAP, settle
+                    unclear, InconclusiveReason.PENDING if assigned.open else InconclusiveReason.GAP, settle
                 ),
             )
         calm = f"{counted(len(back), 'reboot')}, {planned} planned" if back else "no reboot"

@@ -34,7 +34,7 @@ class Intent:
 
 
 @dataclass(frozen=True, slots=True)
-class Reckoning:
+class AssignedIncidents:
     """``unplanned`` and ``planned`` incidents; sentences on announcements that are ``broken``, or ``open``
     (pending)."""
 
@@ -68,7 +68,7 @@ def assign_incidents(
     noun: str,
     slack_ns: int,
     others: Sequence[int] = (),
-) -> Reckoning:
+) -> AssignedIncidents:
     """Assigns each incident to the announcement that ends first and has room for it; the rest are unplanned.
 
     ``slack_ns`` (the distance of readings) extends announcements at both ends, since a change is seen only at the next
@@ -98,7 +98,7 @@ def assign_incidents(
             pending.append(f"{text}, {seen} so far; the deadline has not passed yet")
         else:
             broken.append(f"{text} until {moment(intent.end_ns)}, but {seen}")
-    return Reckoning(tuple(unplanned), tuple(planned), tuple(broken), tuple(pending))
+    return AssignedIncidents(tuple(unplanned), tuple(planned), tuple(broken), tuple(pending))
 
 
 def _within(incident: Incident, intent: Intent, slack_ns: int) -> bool:
