@@ -99,11 +99,13 @@ class CoreDump(Parameters):
         witnesses = [
             Witness(f"event {_file(e)}", _when(e, case), _when(e, case), _file(e), victim=_victim(e)) for e in new
         ]
+        # A growing number of files without an event, and reported crashes without a file, count too.
         silent = [w for folder in folders for w in _uncovered(folder, events, slack_ns)]
         signs = sorted([*witnesses, *silent], key=lambda w: (w.begin_ns, w.text))
         signs += _crashes(reported, signs)
         incidents = [Incident((w,)) for w in sorted(signs, key=lambda w: (w.begin_ns, w.text))]
         announced = intents(case.events, "core.dump", case.window)
+        # An announced crash excuses its core file; if it leaves none, no announcement is broken.
         announced += tuple(
             i for key in sorted(_CRASH_KINDS) for i in intents(case.events, key, case.window, binding=False)
         )

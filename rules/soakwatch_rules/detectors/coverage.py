@@ -94,6 +94,7 @@ class Coverage(Parameters):
         long = beyond_s > max(self.gap * case.window.seconds, _ONE_POLL * ledger.interval_s)
         lost = lost_polls(ledger.lost)
         polls = f"{ledger.got:,} of {counted(ledger.due, 'poll')}"
+        # A share just below 100 % is not shown as 100 %.
         told = share if share >= 1 else min(share, _ALMOST)
         text = f"{ledger.source}: {polls} answered ({quantity(told, '1')})"
         text += f", {ledger.recovered:,} of them delivered late" if ledger.recovered else ""

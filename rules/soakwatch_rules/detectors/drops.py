@@ -165,6 +165,7 @@ class Drops(Parameters):
         )
         of_others = why_not_test_traffic(case, taken, ~overloaded) if self.ratio == 0 and dropped > 0 else ""
         result = self._conclude(case, finding, series, judged, (dropped, offered, seconds), of_others)
+        # A generator whose calibrated loss is at least as large explains broken packets.
         own = own_loss(case.load) or 0.0
         unexplained = series.metric not in _BROKEN or any(p.dropped > own * p.offered for p in judged)
         if result.outcome is not Outcome.FAIL or own <= 0 or unexplained:
@@ -196,6 +197,7 @@ class Drops(Parameters):
         much = f"{whole(dropped)} {_noun(series)} in {duration(seconds)}"
         much += f", {whole(offered)} packets offered" if known else ""
         over = [p for p in judged if p.dropped > self.ratio * p.offered and (self.ratio == 0 or p.offered >= least)]
+        # With no drop allowed, drops fail unless idle generators see as many, or they were not traffic of the test.
         if self.ratio == 0 and dropped > 0:
             text = first_few([f"{moment(m.begin_ns)}: {m.text}" for m in finding.marks if not m.planned])
             if background := _background(judged):
@@ -213,6 +215,7 @@ class Drops(Parameters):
                 f"{quantity(share, '1')} of what was offered was dropped in phase {name}; allowed {allowed}: {much}"
             )
             return finding.fails(reason)
+        # A pass needs readings near both ends and, for a ratio, enough packets known to be offered.
         if blind := unseen(series.time_ns, case.window):
             return finding.undecided(blind, InconclusiveReason.GAP, "poll the counter near both ends of the window")
         if self.ratio > 0 and not known and dropped > 0:

@@ -221,6 +221,7 @@ class EventImpact(Parameters):
             return _Assessment(event_impact, Outcome.FAIL, tuple(faults))
         if (pending := self._pending(case, event_impact, limit_s, broken)) is not None:
             return pending
+        # Not measured: undecided only if the plan limits it, or announced what nothing could observe.
         if event_impact.seconds is None:
             limits = self.outage or self.loss or self.within
             blind = next((u.text for u in broken if u.blind), "")
@@ -237,6 +238,7 @@ class EventImpact(Parameters):
             return _Assessment(
                 event_impact, Outcome.INCONCLUSIVE, (Fault(blind),), InconclusiveReason.NO_REFERENCE, settle
             )
+        # Measured, but too coarsely to hold the limits.
         blind_s = 0.0 if event_impact.traffic is None or event_impact.spans else event_impact.traffic.blind_s
         if blind_s > (self.outage or event_impact.seen_s):
             reason = f"received traffic is so noisy that an outage under {duration(blind_s)} cannot be detected"
@@ -263,6 +265,7 @@ class EventImpact(Parameters):
                 InconclusiveReason.NO_REFERENCE,
                 "record packets sent and received",
             )
+        # No limit is broken; what did not return in time still warns.
         if not event_impact.over:
             return _Assessment(event_impact, Outcome.WARN, (Fault("traffic did not come back"),))
         if limit_s and (names := _late(event_impact.back, limit_s, event_impact.seen_s)):

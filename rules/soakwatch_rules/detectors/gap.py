@@ -126,6 +126,7 @@ class Gap(Parameters):
         numbers = {"silences": float(len(gaps)), "unseen_s": unseen, "longest_s": longest}
         numbers |= {f"{name}_s": sum(g.window.seconds for g in gaps if g.cause == name) for name in named}
         in_order = list(gaps)
+        # The reason names first what the device may be to blame for, then the longest.
         gaps.sort(key=lambda g: (g.cause not in BLAMED, -g.window.seconds, g.window.begin_ns))
         finding = replace(
             finding,

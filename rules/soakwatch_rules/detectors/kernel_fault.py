@@ -108,6 +108,7 @@ class KernelFault(Parameters):
             unread = faults(text for text in case.faults if "kernel log" in text)
             reason = unread or "this target reports no kernel log"
             return (finding.not_applicable(reason),)
+        # Log lines and counters report one fault up to two readings apart.
         slack_ns = max(2 * 10**9, *(round(2e9 * (spacing(s) or 0.0)) for s in logs), 0)
         seen = _Watched.of(case)
         own = {(e.kind, _victim(e)) for e in reported if seen.holds(e)}
@@ -127,6 +128,7 @@ class KernelFault(Parameters):
             marks += [Mark(*i.when, i.text, of, victim=i.victim) for i in incidents if i not in assigned.planned]
             marks += [Mark(*i.when, f"{i.text} (planned)", of, planned=True, victim=i.victim) for i in assigned.planned]
             for incident in assigned.unplanned:
+                # A kind that only warns fails if the log names a watched process.
                 held = not _alone(incident) and (kind, incident.victim) in own
                 fails = KERNEL[kind].outcome is Outcome.FAIL or held
                 (grave if fails else minor).append((incident, kind))

@@ -226,6 +226,7 @@ class Latency(Parameters):
             return finding.undecided(f"too few samples of {name}", InconclusiveReason.TOO_FEW, settle)
         finding = replace(finding, outcome=Outcome.PASS)
         reason = f"{name} stayed below the limit of {duration(limit)}; highest median {duration(highest)}"
+        # Below the plan's limit, a slowdown against the usual value only warns.
         compared = self._compared(case, finding, series, block_s)
         if compared.outcome in {Outcome.FAIL, Outcome.WARN}:
             return replace(
@@ -288,6 +289,7 @@ class Latency(Parameters):
         name, level = name_of(series), math.exp(slow.level)
         seen = grid.judged & np.isfinite(slow.off)
         judged_s = float(seen.sum()) * grid.block_s
+        # What lasts fails; what rose gradually to the end is undecided; what passed again only warns.
         failing = self._failing(stretches, judged_s, grid.block_s)
         late = [
             s for s in stretches if s.gradual and s.to_end and s.times >= _TWICE and s.seconds >= self.ending * judged_s

@@ -217,6 +217,7 @@ class Level(Parameters):
             )
         spans: list[Mark] = []
         number, above_s, highest = 0, 0.0, float(series.values.max())
+        # Readings before and after a restart do not count together.
         for life in lives(series, case.window, case.events):
             reading, positions = life.series.values, life.series.time_ns
             for first, _, close in n_of_last_m(reading, limit, self.leave * limit, needed, of):

@@ -443,6 +443,7 @@ class ManagementIsolation(Parameters):
                 f"(allowed {quantity(self.loss, '1')})"
             )
             return finding.fails(reason)
+        # Silences that the path may have caused need low load to compare with.
         open_s = sum(gap.window.seconds for gap in alone)
         if open_s > self.loss * length and not under.low:
             reason = (

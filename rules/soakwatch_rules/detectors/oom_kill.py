@@ -88,6 +88,7 @@ class OomKill(Parameters):
             w for s in counters for w in counter_witnesses(s, "counter" if s.metric == _COUNTER else "kernel log")
         ]
         witnesses += [witness_of(e, "event", _text(e), _victim(e), _kind(e)) for e in deduplicated(events)]
+        # The counter, the kernel log and events report one kill up to two readings apart.
         matches = incidents(witnesses, slack_ns)
         assigned = assign_incidents(
             matches, intents(case.events, "kernel.oom", case.window), case.window, "OOM kill", slack_ns

@@ -134,6 +134,7 @@ class PerformanceDecline(Parameters):
             draft(self, case, flow.series), object=flow.label, unit="1", limit=self.tolerance, detectable_unit="1"
         )
         plain = curve(flow.series)
+        # Throughput per unit of load, so that a smaller load is no decline.
         by = (*flow.commanded, *flow.sent)[:1]
         relative = plain.per(by[0]) if by else None
         shown, stopped = _without_stops(relative or plain, flow)
@@ -156,6 +157,7 @@ class PerformanceDecline(Parameters):
             doubts.append(f"{case.devices} devices share the load: which of them declined is not known")
         finding = replace(self._measured(finding, trend, fell, level, span), doubts=tuple(doubts))
         result = self._conclude(finding, trend, fell, level)
+        # A fall shortly before the end is too short for the line and the quarters.
         late = late_fall(parts.value, self.tolerance)
         if result.outcome is not Outcome.FAIL and late is not None and late.probability >= _LATE:
             reason = (
@@ -226,6 +228,7 @@ class PerformanceDecline(Parameters):
             )
             reason = "; ".join(x for x in (f"whether throughput falls at the end ({hourly}) is undecided", change) if x)
             return finding.undecided(reason, trend.why or InconclusiveReason.NOISE, more)
+        # Lower in the last quarter, but not with certainty.
         if fell is not None and fell.share > self.tolerance:
             longer = (_TIMES * fell.error / (fell.share - self.tolerance)) ** 2 - 1
             hours = min(max(longer, 0.1) * finding.window.seconds / _HOUR_S, _MAX_HOURS)

@@ -338,8 +338,10 @@ class PeriodicPause(Parameters):
             "tolerated_pauses": float(len(pauses) - planned - len(counting)),
             "lost_s": sum(p.lost_s for p in counting),
         }
+        # A lost time is uncertain by the noise, so pauses slightly below the limit count as long.
         slack = min(_SLACK * numbers.get("sigma", 0.0) * apart, _MOST_SLACK * self.repeated)
         long = [p for p in counting if p.lost_s >= self.repeated - slack]
+        # Short pauses between periodic long ones hide the period: then the long ones alone are tried.
         beat = rhythm_of(counting, apart)
         steady = beat if len(long) == len(counting) else rhythm_of(long, apart)
         which = "" if beat else f", {counted(len(long), 'pause')} of {duration(self.repeated)} or longer"
@@ -363,6 +365,7 @@ class PeriodicPause(Parameters):
         if beat is not None:
             reason += f"{which}, {rhythm_text(beat)}"
         reason += moments(counting)
+        # One long pause fails, or many shorter ones; logged pauses only by length.
         said = max((p.lost_s for p in counting if p.sure), default=0.0) >= self.longest
         if said:
             reason += f"; one of {duration(self.longest)} or longer fails"

@@ -92,6 +92,7 @@ class Reboot(Parameters):
             witness_of(e, "event", "reported reboot") for e in case.events if e.kind == "reboot" and not e.expect
         ]
         matches = incidents((*seen, *witnesses), slack_ns)
+        # A boot id that stayed the same disproves a reported reboot.
         back = [i for i in matches if not _contradicted(i, boot_id)]
         doubts += ["an event reported a reboot, but the boot id stayed the same"] * (len(back) < len(matches))
         assigned = assign_incidents(back, announced, case.window, "reboot", slack_ns)

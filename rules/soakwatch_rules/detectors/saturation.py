@@ -211,6 +211,7 @@ class Saturation(Parameters):
         if stretches:
             return self._conclude(finding, series, limit, stretches)
         most = f"{name}: at most {_percent(highest)} of {_amount(limit, series)}"
+        # With few of the expected readings, a maximum proves nothing.
         if not _steady(series, case.window):
             full = int(np.count_nonzero(used >= self.enter))
             how = (

@@ -233,6 +233,7 @@ class Trend(Parameters):
             return JudgedLife(Outcome.INCONCLUSIVE, rise, life, cut, 0.0, "")
         if rise.height < _SCREEN * self._least(series, rise.first):
             return JudgedLife(Outcome.PASS, rise, life, cut, 0.0, "")
+        # A rise that follows a load is judged without the load's part, unless both rise in straight lines.
         load = tuple(of for of in case.load if of.target != series.target or of.metric != series.metric)
         value, straight = _sign(series) * life.series.values, ""
         if (found := load_followed(_seconds(life), value, life, load, _FOLLOWS)) is not None:
@@ -241,6 +242,7 @@ class Trend(Parameters):
                 cut = _cut(life, rest)
             elif follows.share >= _EXPLAINS:
                 straight = f"{words_of(follows.metric)} rises too, and would explain it"
+        # A share cannot rise for ever; what jobs add to it for a while is taken out.
         if _bounded(series):
             cut = replace(cut, value=without_jobs(cut.value, _SCREEN * self.points))
         rise = rise_of(cut.value)
@@ -251,6 +253,7 @@ class Trend(Parameters):
         steady = rise.steady and not (stayed_s and rise.late < _UNBROKEN)
         if rise.height < least or not (steady or hot):
             return JudgedLife(Outcome.PASS, rise, life, read, 0.0, "")
+        # The shape must confirm the rise, unless it is so large and so steady that its shape does not matter.
         risk = each * (_OTHER if stayed_s else _WHOLE)
         wanted = Thresholds(fail=1 - risk, guard=risk, fail_short=1 - risk)
         answer = judge_trend(
@@ -300,6 +303,7 @@ class Trend(Parameters):
             numbers={"first": sign * rise.first, "last": sign * rise.last, "probability": judged.probability},
         )
         went = "fell" if sign < 0 else "rose"
+        # The words say why it passes: too little, a doubtful shape, unsteady, or explained by the load.
         if judged.outcome is Outcome.PASS:
             fell = "fall" if sign < 0 else "rise"
             if rise.height < _SCREEN * least:

@@ -38,6 +38,7 @@ def blamed(case: Case, finding: Finding, seen: LossEvidence, over: Sequence[Shar
     windows = [s.window for s in seen.stops if not s.unsure]
     windows += [x.phase.window for x in over]
     crossings = [c for w in windows if (c := _crossing_in(ports, bins, w)) is not None]
+    # Blaming needs the ports in every stretch with losses.
     if not crossings or len(crossings) < len(windows):
         where = "" if ports.names else " (by the device or the path: the device's interfaces are not polled)"
         return replace(finding, reason=f"{finding.reason}{where}")
@@ -56,6 +57,7 @@ def blamed(case: Case, finding: Finding, seen: LossEvidence, over: Sequence[Shar
             f"{worst.text}"
         )
         return replace(finding, reason=reason)
+    # The device sent it all on, so it does not fail.
     if all(c.behind for c in crossings):
         how = BEHIND.get(worst.stage or Stage.BEHIND, "by the path or the generator's receiver")
         reason = f"{finding.reason}; lost after leaving the device, {how}: {worst.text}"
@@ -67,6 +69,7 @@ def blamed(case: Case, finding: Finding, seen: LossEvidence, over: Sequence[Shar
         reason = f"{finding.reason}; counted as sent, but lost before it left the generator: {worst.text}"
         settle = "fix the generator's sender, or send less, then run again"
         return finding.undecided(reason, InconclusiveReason.GENERATOR, settle)
+    # Lost before the device counted it as received.
     how = ", on the path to it" if worst.stage is Stage.WAY_IN else ""
     if worst.dropped is None:
         how = ", or at its own ports, whose drops are not polled"

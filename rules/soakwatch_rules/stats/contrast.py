@@ -99,6 +99,7 @@ def contrast(value: Floats, raised: Mask, calm: Mask) -> Contrast | None:
     factor, variance = _memory(value, sides)
     effects, befores, afters, calms, highs = [], [], [], [], []
     spread = 0.0
+    # Each stretch is compared with the calm values beside it.
     for before, part, after in sides:
         level = float(value[part].mean())
         near = [group for group in (before, after) if group.size >= min(_LEAST, before.size + after.size)]
@@ -113,6 +114,7 @@ def contrast(value: Floats, raised: Mask, calm: Mask) -> Contrast | None:
     error = math.sqrt(factor * spread) / count
     total = sum(part.size for parts in sides for part in parts)
     freedom = max(total / factor - 3 * count, 2.0)
+    # The stretches may differ by more than the noise within them.
     if count >= _BETWEEN and (between := float(np.std(effects, ddof=1)) / math.sqrt(count)) > error:
         error, freedom = between, float(count - 1)
     return Contrast(

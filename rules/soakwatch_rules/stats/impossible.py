@@ -233,9 +233,11 @@ def _judge_fall(sifted: _Counter, place: int) -> None:
     if sifted.bad[place] or sifted.bad[place - 1]:
         return
     value = sifted.value
+    # All bits set at the last reading.
     if place == value.size - 1 and float(value[place]) in _ONES:
         _set_aside(sifted, place, place + 1, Way.DOWN_AT_END, float(value[place]), sure=False)
         return
+    # Up and back: up to three readings before the fall were too high.
     for length in range(1, _LONGEST + 1):
         first, base = place - length, place - length - 1
         if base < 0 or sifted.begun_anew(base, place) or bool(sifted.bad[base:place].any()):
@@ -254,6 +256,7 @@ def _judge_fall(sifted: _Counter, place: int) -> None:
         if too_much or (back and (far or went_on or value[place] == value[base] > 0)):
             _set_aside(sifted, first, place, Way.UP, rise, sure=too_much or went_on)
             return
+    # Down and back: up to three readings from the fall on were too low.
     for length in range(1, _LONGEST + 1):
         close = place + length
         if close >= value.size or sifted.begun_anew(place - 1, close):
@@ -266,6 +269,7 @@ def _judge_fall(sifted: _Counter, place: int) -> None:
         if back and (same or went_on):
             _set_aside(sifted, place, close, Way.DOWN, float(value[place]), sure=went_on)
             return
+    # Left are the ends, which have no reading beside them, and steps by a power of two that stay.
     lost = float(value[place - 1] - value[place])
     if sifted.clock and place == value.size - 1 and value[place] == 0 and not sifted.begun_anew(place - 1, place):
         _set_aside(sifted, place, place + 1, Way.DOWN_AT_END, 0.0, sure=False)
