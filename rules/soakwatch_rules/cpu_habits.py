@@ -9,7 +9,7 @@ import numpy as np
 
 from soakwatch_model.case import Case
 from soakwatch_model.series import Series
-from soakwatch_rules.stats.habit import ALIKE, Habit, habit
+from soakwatch_rules.stats.habit import ALIKE, Habit, habit_of
 from soakwatch_rules.stats.spikes import Floats, Plateaus
 
 PLANNED: Final = frozenset({"spike", "stress"})
@@ -41,7 +41,7 @@ class CpuHabits:
         return self._known[step]
 
     def _search(self, above_s: float) -> Habit | None:
-        match = habit(self._begin_s, self._above_s, above_s, self._whole_s)
+        match = habit_of(self._begin_s, self._above_s, above_s, self._whole_s)
         if match is None:
             return None
         alike = self._begin_s[self._above_s >= ALIKE * above_s]

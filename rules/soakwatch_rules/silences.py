@@ -56,7 +56,9 @@ def silent_all(ledgers: Sequence[Ledger], up: Sequence[Series] = ()) -> tuple[Wi
     return spans
 
 
-def to_the_end(ledgers: Sequence[Ledger], silent: Sequence[Window], window: Window, least_s: float) -> Window | None:
+def silence_to_end(
+    ledgers: Sequence[Ledger], silent: Sequence[Window], window: Window, least_s: float
+) -> Window | None:
     """The silence of all sources (from ``silent_all``) that lasts to the end of a window in which they had answered
     before; None if there is none of at least ``least_s`` and five polls of the fastest source."""
     polled = [ledger.interval_s for ledger in ledgers if ledger.due and _kind(ledger) not in _LISTENING]
@@ -75,7 +77,7 @@ def only_probed(ledgers: Sequence[Ledger]) -> bool:
     return bool(polled) and all(_kind(ledger) in _TRYING for ledger in polled)
 
 
-def unheard(ledger: Ledger, up: Sequence[Series]) -> tuple[Window, ...]:
+def not_heard_times(ledger: Ledger, up: Sequence[Series]) -> tuple[Window, ...]:
     """The times in which a source heard nothing of its device: its silences, and, for one that probes peers (icmp, tcp,
     http), also when none of its peers answered by the readings ``up`` (``reach.up``)."""
     spans = joined(silence.window for silence in ledger.silences)

@@ -28,7 +28,7 @@ from soakwatch_model.set_aside import SetAside
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules.stats.flow import amounts
 from soakwatch_rules.stats.impossible import LEAST_S, ImpossibleReadings, PlausibleSeries, is_clock, without_impossible
-from soakwatch_rules.wording.words import whole
+from soakwatch_rules.wording.words import digits
 
 Floats = NDArray[np.float64]
 
@@ -156,7 +156,7 @@ class Plausible:
             undecided = f"that is {share_text(count / readings)} of them"
         elif self._decides(key, left) and not all(o.sure for o in odd):
             undecided = "what was counted then is not known"
-        why = tuple(dict.fromkeys(f"it {o.way.format(whole(o.amount))}" for o in odd))[:_WAYS]
+        why = tuple(dict.fromkeys(f"it {o.way.format(digits(o.amount))}" for o in odd))[:_WAYS]
         return SetAside(
             key.target, key.metric, key.object, count, readings, odd[0].begin_ns, odd[-1].end_ns, why, undecided
         )

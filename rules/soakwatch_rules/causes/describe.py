@@ -72,10 +72,10 @@ def describe(context: CauseContext, group: Group) -> Cause:
     deciding = [f for f in own if f.outcome is outcome]
     since = None if loose else since_of([*deciding, *_same_growth(deciding[0], own)])
     if not line and since is not None:  # no marks, but an onset is known: show that
-        told = _Entry(
+        entry = _Entry(
             Mark(since, deciding[0].window.end_ns, "goes on since then", outcome=outcome), "", deciding[0].rule, ""
         )
-        line = (told.worded([_object(deciding[0])]),)
+        line = (entry.worded([_object(deciding[0])]),)
     return Cause(
         kind=group.kind,
         target=targets.pop() if len(targets) == 1 else "",

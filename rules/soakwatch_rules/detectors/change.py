@@ -27,7 +27,7 @@ from soakwatch_rules.rule import Input, RuleSpec
 from soakwatch_rules.sampling import cadence, unseen
 from soakwatch_rules.spans import overlap_s
 from soakwatch_rules.stats.hysteresis import stretches
-from soakwatch_rules.stats.stretched import Paced, block_length, paced, runs_of
+from soakwatch_rules.stats.stretched import PacedBlocks, block_length, paced_blocks, runs_of
 from soakwatch_rules.traits import Guide, Traits, Words
 from soakwatch_rules.wording.names import name_of, thing_of
 from soakwatch_rules.wording.words import counted, duration, first_few, moment, quantity
@@ -249,7 +249,9 @@ class Change(Parameters):
         apart = cadence(series)
         if apart is None:
             return _too_few(finding, f"{counted(len(series), 'sample')}: too few to know what is usual")
-        cut = paced(series, case.window.begin_ns, case.window.end_ns, block_length(case.window.seconds, apart, 300.0))
+        cut = paced_blocks(
+            series, case.window.begin_ns, case.window.end_ns, block_length(case.window.seconds, apart, 300.0)
+        )
         edges = np.append(cut.begins_ns, cut.begin_ns + cut.block_ns * cut.value.size)
         known = np.isfinite(cut.value) & judged_blocks(case, series, edges)
         usual, _ = usual_blocks(case, edges, known)
@@ -267,7 +269,7 @@ class Change(Parameters):
         return self._said(finding, series, sign, faults, f"{_name(series)} {calm}")
 
     def stopped(
-        self, case: Case, series: Series, cut: Paced, known: Flags, usual: Flags
+        self, case: Case, series: Series, cut: PacedBlocks, known: Flags, usual: Flags
     ) -> tuple[list[_Fault], float | None, str]:
         """Each time that a port or flow which always carried traffic fell silent."""
         pace = float(np.median(cut.value[usual])) if usual.any() else 0.0
@@ -307,7 +309,7 @@ class Change(Parameters):
         return found, _SILENT * pace, calm
 
     def surged(
-        self, case: Case, series: Series, cut: Paced, known: Flags, usual: Flags
+        self, case: Case, series: Series, cut: PacedBlocks, known: Flags, usual: Flags
     ) -> tuple[list[_Fault], float | None, str]:
         """Each time that a rate or level rose to ``factor`` times its highest usual level."""
         counter = series.trait.kind == "counter"
@@ -420,11 +422,13 @@ def _too_few(finding: Finding, reason: str) -> Finding:
     )
 
 
-def _load_of(case: Case, cut: Paced) -> Floats:
+def _load_of(case: Case, cut: PacedBlocks) -> Floats:
     """What was asked of the device in each block, all generators together; NaN where nobody says."""
     total = np.full(cut.value.size, np.nan)
     for series in LoadAccount.of(case.load).demand():
-        own = paced(series.finite(), cut.begin_ns, cut.begin_ns + cut.block_ns * cut.value.size, cut.block_s).value
+        own = paced_blocks(
+            series.finite(), cut.begin_ns, cut.begin_ns + cut.block_ns * cut.value.size, cut.block_s
+        ).value
         total = np.where(np.isfinite(own), np.nan_to_num(total) + own, total)
     return total
 

@@ -95,8 +95,8 @@ class Coverage(Parameters):
         lost = lost_polls(ledger.lost)
         polls = f"{ledger.got:,} of {counted(ledger.due, 'poll')}"
         # A share just below 100 % is not shown as 100 %.
-        told = share if share >= 1 else min(share, _ALMOST)
-        text = f"{ledger.source}: {polls} answered ({quantity(told, '1')})"
+        shown = share if share >= 1 else min(share, _ALMOST)
+        text = f"{ledger.source}: {polls} answered ({quantity(shown, '1')})"
         text += f", {ledger.recovered:,} of them delivered late" if ledger.recovered else ""
         text += f"; {lost}" if lost else ""
         if silence is not None and beyond_s > 0.5 * ledger.interval_s:

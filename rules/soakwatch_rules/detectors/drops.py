@@ -24,7 +24,7 @@ from soakwatch_rules.sampling import spacing, unseen
 from soakwatch_rules.stats.distributions import binomial_above, gamma_quantile
 from soakwatch_rules.stats.flow import Steps, amounts, restarts, steps
 from soakwatch_rules.traits import Family, Guide, Marks, Traits, Words
-from soakwatch_rules.wording.words import counted, duration, first_few, moment, plural, quantity, whole
+from soakwatch_rules.wording.words import counted, digits, duration, first_few, moment, plural, quantity
 
 _SLACK_NS = 5 * 10**9  # added to both ends of a planned phase
 _MARKS = 20
@@ -194,8 +194,8 @@ class Drops(Parameters):
     ) -> Finding:
         dropped, offered, seconds = sums
         known, least = finding.unit == "1", 1 / self.ratio if self.ratio > 0 else 0.0
-        much = f"{whole(dropped)} {_noun(series)} in {duration(seconds)}"
-        much += f", {whole(offered)} packets offered" if known else ""
+        much = f"{digits(dropped)} {_noun(series)} in {duration(seconds)}"
+        much += f", {digits(offered)} packets offered" if known else ""
         over = [p for p in judged if p.dropped > self.ratio * p.offered and (self.ratio == 0 or p.offered >= least)]
         # With no drop allowed, drops fail unless idle generators see as many, or they were not traffic of the test.
         if self.ratio == 0 and dropped > 0:
@@ -227,15 +227,15 @@ class Drops(Parameters):
             return finding.undecided(reason, InconclusiveReason.NO_REFERENCE, settle)
         if self.ratio > 0 and known and offered < least:
             reason = f"{much}: too few packets to verify a ratio of {self.ratio:g}"
-            settle = f"offer {whole(least - offered)} more packets"
+            settle = f"offer {digits(least - offered)} more packets"
             return finding.undecided(reason, InconclusiveReason.TOO_SHORT, settle)
         if seconds <= 0:
             reason = "the whole window is stress or spike: judged by overload_loss"
             return finding.not_applicable(reason)
         if dropped > 0:
             return finding.passes(f"{much}; allowed {self.ratio:g}")
-        text = f"; {whole(finding.numbers['planned'])} in planned overload" if finding.numbers["planned"] > 0 else ""
-        within = f" and {whole(offered)} packets offered" if known else ""
+        text = f"; {digits(finding.numbers['planned'])} in planned overload" if finding.numbers["planned"] > 0 else ""
+        within = f" and {digits(offered)} packets offered" if known else ""
         return finding.passes(f"none dropped in {duration(seconds)}{within}{text}")
 
 
@@ -315,7 +315,7 @@ def _marks(taken: Steps, overloaded: np.ndarray[tuple[int], np.dtype[np.bool_]])
     for begin, end in list(zip(begins.tolist(), ends.tolist(), strict=True))[:_MARKS]:
         planned = bool(overloaded[begin:end].any())
         how = " (planned overload)" if planned else ""
-        text = f"{whole(float(taken.count[begin:end].sum()))} lost{how}"
+        text = f"{digits(float(taken.count[begin:end].sum()))} lost{how}"
         result.append(Mark(int(taken.begin_ns[begin]), int(taken.end_ns[end - 1]), text, planned=planned))
     return tuple(result)
 
@@ -325,7 +325,7 @@ def _doubts(taken: Steps, again: int, planned: float, series: Series, load: tupl
     if again:
         doubts.append(f"the counter was reset {counted(again, 'time')}: what it counted just before is not known")
     if planned > 0:
-        doubts.append(f"{whole(planned)} {_noun(series)} in stress or spike phases were not counted")
+        doubts.append(f"{digits(planned)} {_noun(series)} in stress or spike phases were not counted")
     if not load:
         doubts.append("the number of packets offered is not known: drops are given per second, not as a ratio")
     apart = spacing(series)

@@ -24,7 +24,7 @@ from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import Input, RuleSpec
 from soakwatch_rules.sampling import spacing
 from soakwatch_rules.traits import Guide, Inconclusive, Traits, Words
-from soakwatch_rules.wording.words import counted, duration, plural, plus_minus, quantity, whole
+from soakwatch_rules.wording.words import counted, digits, duration, plural, plus_minus, quantity
 
 _MAX_EVENTS = 300  # events of one kind: a log may report thousands
 _MAX_NUMBERED_EVENTS = 50  # events whose own figures are listed
@@ -286,8 +286,8 @@ class EventImpact(Parameters):
         ):
             matches.append(Fault(f"{outage_words(event_impact.seconds)}, limit {duration(self.outage)}", "outage"))
         if self.loss and event_impact.traffic is not None and event_impact.traffic.lost > self.loss:
-            lost = f"{whole(event_impact.traffic.lost)} {plural(unit)} lost"
-            matches.append(Fault(f"{lost}, limit {whole(self.loss)}"))
+            lost = f"{digits(event_impact.traffic.lost)} {plural(unit)} lost"
+            matches.append(Fault(f"{lost}, limit {digits(self.loss)}"))
         if not limit_s:
             return matches
         seen_s = event_impact.seen_s

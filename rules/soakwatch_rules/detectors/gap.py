@@ -14,7 +14,7 @@ from soakwatch_rules.events.boots import BOOT_METRICS
 from soakwatch_rules.management.gap_cause import BLAMED, PATH, PLANNED, TOTAL, UP, ExplainedSilence, silence_causes
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
-from soakwatch_rules.silences import to_the_end
+from soakwatch_rules.silences import silence_to_end
 from soakwatch_rules.traits import Family, Guide, Inconclusive, Judges, Marks, Traits, Words
 from soakwatch_rules.wording.words import duration, moment
 
@@ -151,7 +151,7 @@ class Gap(Parameters):
             for g in gaps[:_SHOWN]
         )
         more = f"; and {len(gaps) - _SHOWN} more" if len(gaps) > _SHOWN else ""
-        ended = to_the_end([ledger], [g.window for g in in_order if g.cause == PATH], case.window, _DEAD_S)
+        ended = silence_to_end([ledger], [g.window for g in in_order if g.cause == PATH], case.window, _DEAD_S)
         outcome = Outcome.WARN if BLAMED.intersection(named) or ended is not None else Outcome.PASS
         many = "" if len(gaps) == 1 else f"{len(gaps)} silences, {duration(unseen)} in total: "
         reason = f"{many}{text}{more}"

@@ -46,7 +46,7 @@ from soakwatch_rules.sampling import cadence
 from soakwatch_rules.stats.commanded import Shortfall, shortfall
 from soakwatch_rules.stats.saturation import Means, covered_seconds
 from soakwatch_rules.traits import Guide, Inconclusive, Judges, Traits, Words
-from soakwatch_rules.wording.words import counted, duration, moment, quantity, whole
+from soakwatch_rules.wording.words import counted, digits, duration, moment, quantity
 
 _COUNTED = tuple(name for side in (SENT, BACK, FAILED) for name in flows(side, PACKETS, REQUESTS, kind=COUNTER))
 _QUEUE_FULL = "load.queue_full"
@@ -413,7 +413,7 @@ def _queue(own: dict[str, Series]) -> Iterator[_Part]:
         yield _Part("queue", fault=False, text="its queue was never full")
         return
     time_ns = int(steps.time_ns[np.argmax(steps.values > 0)])
-    text = f"its queue was full {whole(number)} times, first before {moment(time_ns)}"
+    text = f"its queue was full {digits(number)} times, first before {moment(time_ns)}"
     yield _Part("queue", fault=True, text=text, mark=Mark(time_ns, None, text))
 
 
@@ -461,7 +461,7 @@ def _drained(own: dict[str, Series]) -> Iterator[_Part]:
     settled = bool(back.value[-1] == back.value[-2])
     missing = min(max(missing, -1e300), 1e300)
     ending = "and none arrived any more" if settled else "and more were still arriving"
-    yield _Part("drained", fault=not settled, text=f"{whole(missing)} packets had not come back at the end, {ending}")
+    yield _Part("drained", fault=not settled, text=f"{digits(missing)} packets had not come back at the end, {ending}")
 
 
 def _lost(case: Case, kept: list[Series]) -> Iterator[str]:

@@ -17,7 +17,7 @@ from soakwatch_model.series import Series, Trait
 from soakwatch_rules.draft import absent, draft, half_unread
 from soakwatch_rules.growth.lifetimes import (
     GrowthOfLife,
-    excess,
+    excess_growth,
     explained_by_longer_life,
     memory_warning,
     reached_before,
@@ -248,7 +248,7 @@ class Growth(Parameters):
         ]
         failed = [j for j in judged if j.trend.outcome is Outcome.FAIL]
         if failed:
-            worst = max(failed, key=excess)
+            worst = max(failed, key=excess_growth)
             result = self._conclude(finding, worst, Outcome.FAIL, series, lifetimes, judged)
             seen = series if worst.left is None else worst.left  # without the load's part, whose wave is no own wave
             return part_of_a_wave(result, worst.trend, worst.life, seen, case.window.seconds)
@@ -266,7 +266,7 @@ class Growth(Parameters):
         read = sum(len(j.life.series) for j in judged)
         if unread := half_unread(finding, read, within=" in lifetimes that are long enough"):
             return unread
-        result = self._conclude(finding, max(big, key=excess), Outcome.PASS, series, lifetimes, judged)
+        result = self._conclude(finding, max(big, key=excess_growth), Outcome.PASS, series, lifetimes, judged)
         warned = memory_warning(series, case, judged)
         return result if warned is None else result.warns(f"{warned}; {result.reason}")
 

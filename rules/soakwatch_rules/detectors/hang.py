@@ -20,7 +20,7 @@ from soakwatch_rules.load.forwarding import Forwarding, comes_back
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence
-from soakwatch_rules.silences import only_probed, silent_all, to_the_end
+from soakwatch_rules.silences import only_probed, silence_to_end, silent_all
 from soakwatch_rules.spans import common, joined, overlap_s
 from soakwatch_rules.stats.hysteresis import stretches
 from soakwatch_rules.stats.saturation import covered_seconds
@@ -196,7 +196,7 @@ class Hang(Parameters):
         """``stops`` and the silences that mean death: to the end of the run, or of a device watched only from
         outside."""
         window, outside = case.window, only_probed(case.ledgers)
-        end = to_the_end(case.ledgers, silent, window, self.seconds if outside else self.dead)
+        end = silence_to_end(case.ledgers, silent, window, self.seconds if outside else self.dead)
         windows = [] if end is None else [end]
         if outside:
             spans = (Window(s.begin_ns, min(s.end_ns, window.end_ns)) for s in silent if s.begin_ns > window.begin_ns)

@@ -41,7 +41,7 @@ from soakwatch_rules.sampling import cadence
 from soakwatch_rules.silences import monitor_did_not_poll, silent_all
 from soakwatch_rules.spans import common, overlap_s, without
 from soakwatch_rules.traits import Family, Guide, Traits, Words
-from soakwatch_rules.wording.words import counted, duration, first_few, moment, quantity, whole
+from soakwatch_rules.wording.words import counted, digits, duration, first_few, moment, quantity
 
 _DEAD_S = 300.0  # as in ``hang``
 _MIN_PROBES = 16  # round trips, or requests, under high and under low load each
@@ -287,7 +287,7 @@ class ManagementIsolation(Parameters):
         if sent >= _MIN_PROBES and low > beyond:
             return replace(finding, reason=text, why=InconclusiveReason.NO_REFERENCE, settle=_REST, marks=marks)
         if sent >= _MIN_PROBES and lost / sent > beyond:
-            settle = f"needs about {whole(4 * max(sent, _MIN_PROBES))} requests under high load"
+            settle = f"needs about {digits(4 * max(sent, _MIN_PROBES))} requests under high load"
             reason = f"{text}; over the limit of {quantity(self.loss, '1')}, but too few requests to be certain"
             return replace(finding, reason=reason, why=InconclusiveReason.TOO_FEW, settle=settle, marks=marks)
         if late is not None and calm is not None and late > self.times * calm and late > 0.01:

@@ -298,8 +298,10 @@ def _with_pauses(counted: Finding, paused: Finding) -> Finding:
     numbers = {**counted.numbers, **{f"paused_{name}": value for name, value in paused.numbers.items()}}
     if paused.measured is None:
         return replace(counted, numbers=numbers)
-    told = f"; by pauses of its polls {quantity(paused.measured, '1')}"
-    return replace(counted, reason=counted.reason + told, numbers={**numbers, "paused_difference": paused.measured})
+    by_pauses = f"; by pauses of its polls {quantity(paused.measured, '1')}"
+    return replace(
+        counted, reason=counted.reason + by_pauses, numbers={**numbers, "paused_difference": paused.measured}
+    )
 
 
 def _not_counted(finding: Finding, case: Case, inside: Iterable[Series]) -> Finding:

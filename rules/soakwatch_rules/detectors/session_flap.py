@@ -32,7 +32,7 @@ from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import spacing, unseen
 from soakwatch_rules.traits import Family, Guide, Traits, Words
-from soakwatch_rules.wording.words import counted, duration, first_few, moment, whole
+from soakwatch_rules.wording.words import counted, digits, duration, first_few, moment
 
 _UP = "network.session.up"
 _UPTIME = "network.session.uptime"
@@ -157,7 +157,7 @@ class SessionFlap(Parameters):
         findings += [self._about(case, None).fails(t) for t, o in account.broken() if not o]
         unread = [(each, found) for each in judged if (found := unread_list(each.series, case, others)) is not None]
         findings += self._unread(case, unread)
-        told = {f.object for f in findings} | {each.series.object for each, _ in unread}
+        reported = {f.object for f in findings} | {each.series.object for each, _ in unread}
         bad = [f for f in findings if f.outcome is Outcome.FAIL]
         if len(bad) > _MOST:
             rest = bad[_MOST:]
@@ -167,7 +167,7 @@ class SessionFlap(Parameters):
                 rest[0], object="", reason=f"{len(rest)} more: {first_few(texts)}", marks=marks, measured=None
             )
             findings = [f for f in findings if f not in rest] + [replace(together, limit=None)]
-        return (*findings, *self._calm(case, judged, roles, account, told))
+        return (*findings, *self._calm(case, judged, roles, account, reported))
 
     def _about(self, case: Case, series: Series | None) -> Finding:
         return replace(draft(self, case, series), unit="{flap}")
@@ -235,7 +235,7 @@ class SessionFlap(Parameters):
                 unit="{prefix}",
                 measured=low,
                 limit=self.prefixes * usual,
-                reason=f"{session_name(session)}: of {whole(usual)} accepted prefixes ({family}) {whole(low)} were "
+                reason=f"{session_name(session)}: of {digits(usual)} accepted prefixes ({family}) {digits(low)} were "
                 f"left from {moment(begin_ns)} on, {until}, though the session stood",
                 marks=(Mark(begin_ns, end_ns, f"{session_name(session)} lost its prefixes"),),
             )
@@ -295,11 +295,11 @@ class SessionFlap(Parameters):
             )
 
     def _calm(
-        self, case: Case, judged: list[Judged], roles: list[Series], account: Account, told: set[str]
+        self, case: Case, judged: list[Judged], roles: list[Series], account: Account, reported: set[str]
     ) -> tuple[Finding, ...]:
         """The finding on all sessions that have none of their own."""
-        rest = [each for each in judged if each.series.object not in told and bool(np.any(each.series.values > 0))]
-        if not rest and (judged or not roles or any(series.object in told for series in roles)):
+        rest = [each for each in judged if each.series.object not in reported and bool(np.any(each.series.values > 0))]
+        if not rest and (judged or not roles or any(series.object in reported for series in roles)):
             return ()
         about = max((each.series for each in rest), key=len, default=roles[0] if roles else None)
         finding = replace(self._about(case, about), object="" if len(rest) != 1 else rest[0].series.object)

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from soakwatch_rules.events.impact import Impact, Probed
 from soakwatch_rules.load.traffic import Traffic
-from soakwatch_rules.wording.words import counted, duration, moment, plural, quantity, whole
+from soakwatch_rules.wording.words import counted, digits, duration, moment, plural, quantity
 
 _WHOLE = 0.9  # share lost in an outage that stops all traffic
 _PROBES = 3
@@ -23,21 +23,21 @@ class Fault(NamedTuple):
 
 def summary(event_impact: Impact, load: Traffic | None, faults: Sequence[Fault] = ()) -> str:
     """One event in one sentence: its ``faults``, the outage, the peaks, and when everything was back."""
-    event, told, said = event_impact.event, [fault.text for fault in faults], {fault.says for fault in faults}
+    event, clauses, said = event_impact.event, [fault.text for fault in faults], {fault.says for fault in faults}
     length, evidence = _outage(event_impact, load)
-    told.append(evidence if "outage" in said or not length else f"{length} ({evidence})")
+    clauses.append(evidence if "outage" in said or not length else f"{length} ({evidence})")
     probes = sorted(event_impact.probes, key=lambda p: -p.time_s)
     if event_impact.traffic is not None:
-        told += [f"{p.name} {_probe(p)}" for p in probes[:_PROBES]]
-    told += [
+        clauses += [f"{p.name} {_probe(p)}" for p in probes[:_PROBES]]
+    clauses += [
         f"{what} peaked at {quantity(p.highest, p.unit)} ({quantity(p.before, p.unit)} before)"
         for what, p in (("latency", event_impact.latency), ("CPU", event_impact.cpu))
         if p is not None and p.highest > p.before
     ]
     if event_impact.restored_s is not None:
-        told.append(f"all traffic back {duration(event_impact.restored_s)} after the start")
-    told += list(_levels(event_impact)) if "levels" not in said else []
-    return f"{event.kind} at {moment(event.begin_ns)}: {'; '.join(told)}"
+        clauses.append(f"all traffic back {duration(event_impact.restored_s)} after the start")
+    clauses += list(_levels(event_impact)) if "levels" not in said else []
+    return f"{event.kind} at {moment(event.begin_ns)}: {'; '.join(clauses)}"
 
 
 def outage_words(seconds: float) -> str:
@@ -74,8 +74,8 @@ def _outage(event_impact: Impact, load: Traffic | None) -> tuple[str, str]:
         number, most = round(outage.lost), max(outage.loss_error_s * outage.rate, outage.lost)
         if not number:
             return "", f"no {plural(unit)} lost"
-        return "", f"{counted(number, unit)} lost, within the error of {whole(most)}"
-    evidence = f"{whole(outage.lost)} {plural(unit)} lost at {quantity(outage.rate, f'{{{unit}}}/s')}"
+        return "", f"{counted(number, unit)} lost, within the error of {digits(most)}"
+    evidence = f"{digits(outage.lost)} {plural(unit)} lost at {quantity(outage.rate, f'{{{unit}}}/s')}"
     if not outage.spans:
         return outage_words(outage.loss_s), f"{evidence}, all between two samples"
     pieces = f" in {len(outage.spans)} parts" if len(outage.spans) > 1 else ""

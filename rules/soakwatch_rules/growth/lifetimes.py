@@ -12,7 +12,7 @@ from soakwatch_model.case import Case
 from soakwatch_model.finding import InconclusiveReason, Outcome
 from soakwatch_model.series import Series
 from soakwatch_rules.lives import Life
-from soakwatch_rules.stats.following import Following
+from soakwatch_rules.stats.following import LoadDependence
 from soakwatch_rules.stats.trend_answer import Trend
 from soakwatch_rules.wording.growth import near_limit, released_words
 
@@ -31,7 +31,7 @@ class GrowthOfLife:
     life: Life
     trend: Trend
     raw: Trend
-    follows: Following | None = None
+    follows: LoadDependence | None = None
     lowest: str = ""
     cut: bool = False
     left: Series | None = None
@@ -58,7 +58,7 @@ def explained_by_longer_life(judged_life: GrowthOfLife) -> GrowthOfLife:
     )
 
 
-def excess(judged_life: GrowthOfLife) -> float:
+def excess_growth(judged_life: GrowthOfLife) -> float:
     """Growth per second above what is allowed."""
     return judged_life.trend.rate - judged_life.trend.allowed
 

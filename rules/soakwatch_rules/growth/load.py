@@ -14,7 +14,7 @@ from soakwatch_model.series import Series, Trait
 from soakwatch_rules.lives import Life
 from soakwatch_rules.stats.blocks import blocks, how_many
 from soakwatch_rules.stats.daily import DAY_S, is_daily_sine
-from soakwatch_rules.stats.following import Following, explaining_load, holds_throughout
+from soakwatch_rules.stats.following import LoadDependence, explaining_load, holds_throughout
 from soakwatch_rules.stats.trend_answer import Trend
 from soakwatch_rules.wording.growth import hourly, per_hour
 from soakwatch_rules.wording.words import duration, percent, quantity
@@ -29,7 +29,7 @@ _DAYS = (0.25, 2.0)  # days: runs in between see much of a daily cycle but canno
 
 def load_followed(
     time_s: Floats, value: Floats, life: Life, loads: Iterable[Series], share: float
-) -> tuple[Following, Floats] | None:
+) -> tuple[LoadDependence, Floats] | None:
     """The load that explains ``share`` of a life, and the readings without the load's part (but with its mean).
 
     The life must follow the load in each of its parts; a warm-up that ends at the highest load does not fall with it.
@@ -51,7 +51,7 @@ def load_followed(
     return follows, rest
 
 
-def load_numbers(follows: Following, raw: Trend, sign: int) -> dict[str, float]:
+def load_numbers(follows: LoadDependence, raw: Trend, sign: int) -> dict[str, float]:
     """Numbers of what the load explains, and of the ``raw`` trend including the load's part."""
     return {
         "load_share": follows.share,
@@ -62,7 +62,7 @@ def load_numbers(follows: Following, raw: Trend, sign: int) -> dict[str, float]:
     }
 
 
-def with_load(reason: str, follows: Following, raw: Trend, trait: Trait) -> str:
+def with_load(reason: str, follows: LoadDependence, raw: Trend, trait: Trait) -> str:
     """The reason extended by the load that the life follows, and its change including the load's part."""
     if follows.straight:
         return f"{reason}; but {follows.metric} also rises steadily and would explain {100 * follows.share:.0f} %"

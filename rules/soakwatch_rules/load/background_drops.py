@@ -13,7 +13,7 @@ from soakwatch_rules.load.account import LoadAccount
 from soakwatch_rules.load.offers import offers
 from soakwatch_rules.stats.flow import Steps
 from soakwatch_rules.stats.outage import Bins, lost_for_good
-from soakwatch_rules.wording.words import duration, whole
+from soakwatch_rules.wording.words import digits, duration
 
 _WARM_UP_S = 60.0  # after the first packet of the load: addresses are resolved, tables filled
 _SHORT, _SHORTEST_S = 0.05, 5.0  # warm-up of a short run: this share of it, at least these seconds
@@ -86,7 +86,7 @@ def why_not_test_traffic(case: Case, taken: Steps, counted: np.ndarray[tuple[int
     if sent is None:
         return ""
     when = f"in the first {duration(warm_up_s)} of the load" if early else "steadily, with or without load"
-    return f"{when}, and all {whole(sent)} packets sent then came back: none was of the test (ARP, LLDP, warm-up)"
+    return f"{when}, and all {digits(sent)} packets sent then came back: none was of the test (ARP, LLDP, warm-up)"
 
 
 def _steady(taken: Steps, counted: np.ndarray[tuple[int], np.dtype[np.bool_]], window: Window) -> bool:

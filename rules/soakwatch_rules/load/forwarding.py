@@ -11,7 +11,7 @@ from soakwatch_model.case import Case
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.load.account import LoadAccount
-from soakwatch_rules.silences import to_the_end
+from soakwatch_rules.silences import silence_to_end
 from soakwatch_rules.spans import joined
 from soakwatch_rules.stats.flow import binned
 from soakwatch_rules.stats.tally import Tally
@@ -77,11 +77,11 @@ def comes_back(case: Case, window: Window) -> bool | None:
 
 
 def alive_without_management(case: Case, silent: Sequence[Window], least_s: float) -> Window | None:
-    """The silence of all management to the end of the run (see ``to_the_end``) in which the load still comes back.
+    """The silence of all management to the end of the run (see ``silence_to_end``) in which the load still comes back.
 
     None if there is none, or an announced event covers it.
     """
-    gone = to_the_end(case.ledgers, silent, case.window, least_s)
+    gone = silence_to_end(case.ledgers, silent, case.window, least_s)
     planned = (e.deadline_ns if e.deadline_ns is not None else e.end_ns for e in case.events if e.expect)
     if gone is None or not comes_back(case, gone):
         return None

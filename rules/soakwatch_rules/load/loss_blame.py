@@ -46,8 +46,8 @@ def blamed(case: Case, finding: Finding, seen: LossEvidence, over: Sequence[Shar
     stops = sum(not s.unsure for s in seen.stops)
     numbers = dict(finding.numbers) | {k: v for k, v in worst.numbers.items() if math.isfinite(v)}
     known_lost = finding.fact(Lost) or Lost()
-    told = replace(known_lost, stops=stops, by_ports=True, stage=worst.stage)
-    finding = replace(finding, numbers=numbers, facts=(told,))
+    blamed_loss = replace(known_lost, stops=stops, by_ports=True, stage=worst.stage)
+    finding = replace(finding, numbers=numbers, facts=(blamed_loss,))
     if not worst.clear:
         where = "" if worst.stage is None else f"lost {WORDS[worst.stage]}: "
         return replace(finding, reason=f"{finding.reason}; {where}{worst.text}")

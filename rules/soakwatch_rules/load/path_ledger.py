@@ -13,7 +13,7 @@ from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.sampling import spacing
 from soakwatch_rules.stats.tally import Tally
-from soakwatch_rules.wording.words import whole
+from soakwatch_rules.wording.words import digits
 
 PORTS = "system.network.packets"
 DROPPED = ("system.network.packet.dropped", "queue.dropped", "system.softnet.dropped", "system.forwarding.dropped")
@@ -131,11 +131,11 @@ class PathLedger:
             ("reached the generator", self.arrived),
             ("received", self.back),
         ]
-        text = " → ".join(f"{name} {whole(value)}" for name, value in stages if value is not None)
+        text = " → ".join(f"{name} {digits(value)}" for name, value in stages if value is not None)
         if self.dropped is None:
             return text
         where = f" ({', '.join(self.dropped_by)})" if self.dropped_by else ""
-        return f"{text}; the device dropped {whole(self.dropped)}{where}"
+        return f"{text}; the device dropped {digits(self.dropped)}{where}"
 
 
 class Ports:

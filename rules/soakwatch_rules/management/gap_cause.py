@@ -15,7 +15,7 @@ from soakwatch_model.window import Window
 from soakwatch_rules.events.boots import BOOT_METRICS, reboots_in
 from soakwatch_rules.load.forwarding import Forwarding, lost_share
 from soakwatch_rules.sampling import cadence
-from soakwatch_rules.silences import answered_during, monitor_did_not_poll, silent_all, unheard
+from soakwatch_rules.silences import answered_during, monitor_did_not_poll, not_heard_times, silent_all
 from soakwatch_rules.wording.words import quantity
 
 TOTAL: Final = "system.cpu.utilization"
@@ -65,7 +65,7 @@ def silence_causes(case: Case, busy: float, hit: float) -> Callable[[Ledger, Sil
     sides = None if flow is None else flow.tallies()
     planned = [e for e in case.events if e.expect]
     up = [s for s in cut if s.metric == UP]
-    silent = [(x, unheard(x, up)) for x in case.ledgers]
+    silent = [(x, not_heard_times(x, up)) for x in case.ledgers]
 
     def cause(ledger: Ledger, silence: Silence) -> ExplainedSilence:
         window = silence.window

@@ -25,7 +25,7 @@ _LOADS: Final = frozenset(("load.connections", *flows(OFFERED), *flows(SENT), *f
 
 
 @dataclass(frozen=True, slots=True)
-class Following:
+class LoadDependence:
     """``metric`` explains ``share`` of the variance (both without their straight lines), at ``each`` per unit of load.
 
     ``unit`` and ``mean`` are those of the load; ``straight``: the load itself rises steadily, so that its share cannot
@@ -42,13 +42,13 @@ class Following:
 
 def explaining_load(
     centres_ns: NDArray[np.int64], value: Floats, loads: Iterable[Series]
-) -> tuple[Following, Floats] | None:
+) -> tuple[LoadDependence, Floats] | None:
     """The load that explains most of the blocks, and its values there; None if no load varies.
 
     Least squares of the value on time and load together: only what moves with the load beside a straight line is
     attributed to it, so that a rising load does not explain a leak away.
     """
-    best: tuple[Following, Floats] | None = None
+    best: tuple[LoadDependence, Floats] | None = None
     for series in loads:
         if series.metric not in _LOADS:
             continue
@@ -105,7 +105,7 @@ def _on(centres_ns: NDArray[np.int64], series: Series) -> Floats | None:
     return np.interp(centres_ns.astype(np.float64), middle[good], result[good])
 
 
-def _explains(value: Floats, load: Floats, series: Series) -> Following | None:
+def _explains(value: Floats, load: Floats, series: Series) -> LoadDependence | None:
     size = float(np.max(np.abs(load)))
     if not 0 < size < 1e150:
         return None
@@ -122,7 +122,7 @@ def _explains(value: Floats, load: Floats, series: Series) -> Following | None:
         share = max(together, 0.0) ** 2
         # what follows a load is base + each·load with a base of at least 0, up to noise in the slope
         possible = each * mean <= _BASELESS * abs(float(value.mean()))
-        return Following(series.metric, unit, share if possible else 0.0, each / size, mean * size, straight=True)
+        return LoadDependence(series.metric, unit, share if possible else 0.0, each / size, mean * size, straight=True)
     each = float(own @ rest) / float(own @ own)
     total = float(rest @ rest)
     share = each**2 * float(own @ own) / total if total > 0 and each > 0 else 0.0
@@ -130,7 +130,7 @@ def _explains(value: Floats, load: Floats, series: Series) -> Following | None:
         # noise hides how much of the movement beside a line the load explains, not that it follows: count all movement
         left = value - value.mean() - each * (load - mean)
         share = max(share, 1 - float(left @ left) / float(np.sum((value - value.mean()) ** 2)))
-    return Following(series.metric, unit, min(share, 1.0), each / size, mean * size)
+    return LoadDependence(series.metric, unit, min(share, 1.0), each / size, mean * size)
 
 
 def _error(own: Floats, left: Floats) -> float:

@@ -31,7 +31,7 @@ class Habit:
     sure: bool
 
 
-def habit(begin_s: Floats, above_s: Floats, lasting_s: float, whole_s: float) -> Habit | None:
+def habit_of(begin_s: Floats, above_s: Floats, lasting_s: float, whole_s: float) -> Habit | None:
     """Whether plateaus of at least half of ``lasting_s`` occur in each quarter of the run.
 
     ``begin_s`` (from the start of the run) and ``above_s`` are those of all stretches at the maximum. It takes eight,
@@ -39,9 +39,9 @@ def habit(begin_s: Floats, above_s: Floats, lasting_s: float, whole_s: float) ->
     such, even of a quarter of the length, are a recurrence that is not sure.
 
     >>> hourly = 1800 + 3600 * np.arange(24.0)
-    >>> habit(hourly, np.full(24, 15.0), 15.0, 86400.0)
+    >>> habit_of(hourly, np.full(24, 15.0), 15.0, 86400.0)
     Habit(number=24, every_s=3600.0, sure=True)
-    >>> habit(hourly, np.full(24, 15.0), 40.0, 86400.0) is None
+    >>> habit_of(hourly, np.full(24, 15.0), 40.0, 86400.0) is None
     True
     """
     begin = begin_s[above_s >= ALIKE * lasting_s]

@@ -20,7 +20,7 @@ _READINGS: Final = 3  # readings that a block should hold
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Paced:
+class PacedBlocks:
     """Blocks of equal length from ``begin_ns`` on: the counts per second of a counter, or the median of a gauge; NaN if
     too little was read."""
 
@@ -44,7 +44,7 @@ def block_length(seconds: float, apart_s: float, least_s: float) -> float:
     return max(least_s, _READINGS * apart_s, seconds / _MOST)
 
 
-def paced(series: Series, begin_ns: int, end_ns: int, block_s: float) -> Paced:
+def paced_blocks(series: Series, begin_ns: int, end_ns: int, block_s: float) -> PacedBlocks:
     """A series in blocks; for a counter its pace, to which a restart adds nothing.
 
     A block needs readings over half of it. A counter's block runs from its first reading to the first of the next
@@ -52,7 +52,7 @@ def paced(series: Series, begin_ns: int, end_ns: int, block_s: float) -> Paced:
 
     >>> from soakwatch_rules.signals import readings
     >>> counted = readings("system.tcp.retransmits", np.arange(12.0) * 10, 10.0)
-    >>> paced(counted, 0, 120 * 10**9, 40.0).value.round(9).tolist()
+    >>> paced_blocks(counted, 0, 120 * 10**9, 40.0).value.round(9).tolist()
     [1.0, 1.0, 1.0]
     """
     block_ns = max(round(block_s * 1e9), 1)
@@ -60,19 +60,19 @@ def paced(series: Series, begin_ns: int, end_ns: int, block_s: float) -> Paced:
     edges = begin_ns + block_ns * np.arange(number + 1, dtype=np.int64)
     result = np.full(number, np.nan)
     if len(series) < 2:
-        return Paced(begin_ns, block_ns, result)
+        return PacedBlocks(begin_ns, block_ns, result)
     places = np.searchsorted(series.time_ns, edges)
     if series.trait.kind != "counter":
         part = slice(int(places[0]), int(places[-1]))
         indices = (series.time_ns[part] - begin_ns) // block_ns
-        return Paced(begin_ns, block_ns, block_medians(indices, series.values[part], number, 1))
+        return PacedBlocks(begin_ns, block_ns, block_medians(indices, series.values[part], number, 1))
     steps = series.increments().values
     total = np.concatenate([[0.0], np.cumsum(np.nan_to_num(steps))])
     at = np.minimum(places, len(series) - 1)
     seconds = np.diff(series.time_ns[at]) * 1e-9
     seen = seconds >= 0.5 * block_s
     result[seen] = np.diff(total[at])[seen] / seconds[seen]
-    return Paced(begin_ns, block_ns, result)
+    return PacedBlocks(begin_ns, block_ns, result)
 
 
 def runs_of(value: Floats, known: Flags, enter: float, leave: float) -> list[tuple[int, int]]:

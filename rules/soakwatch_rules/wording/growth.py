@@ -8,7 +8,7 @@ import numpy as np
 
 from soakwatch_model.finding import InconclusiveReason, Outcome
 from soakwatch_model.series import Series, Trait
-from soakwatch_rules.stats.following import Following
+from soakwatch_rules.stats.following import LoadDependence
 from soakwatch_rules.stats.trend_answer import Trend
 from soakwatch_rules.wording.names import name_of
 from soakwatch_rules.wording.words import counted, duration, moment, quantity
@@ -68,7 +68,7 @@ def rate_of(trend: Trend, trait: Trait) -> str:
     return f"{hourly(rate, trait)} ({hourly(low, trait)} to {hourly(high, trait)})"
 
 
-def sentence(name: str, trend: Trend, trait: Trait, span_s: float, follows: Following | None) -> str:
+def sentence(name: str, trend: Trend, trait: Trait, span_s: float, follows: LoadDependence | None) -> str:
     """The reason of a finding on the series called ``name``."""
     allowed = hourly(trend.allowed, trait)
     what = f"{name}{' corrected for load' if follows is not None else ''}"

@@ -31,8 +31,8 @@ def thing_in(object_: str, but: Collection[str] = ()) -> str:
     ('web', 'web #2')
     """
     keyed = [part.partition("=")[::2] for part in object_.split(",")]
-    told = ((key, "" if value == "0" else f"#{value}") if key == "instance" else (key, value) for key, value in keyed)
-    return " ".join(value for key, value in told if value and key not in but)
+    labels = ((key, "" if value == "0" else f"#{value}") if key == "instance" else (key, value) for key, value in keyed)
+    return " ".join(value for key, value in labels if value and key not in but)
 
 
 def name_of(series: Series) -> str:

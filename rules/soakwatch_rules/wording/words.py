@@ -99,10 +99,10 @@ def three_digits(value: float) -> str:
     return f"{float(f'{value:.3g}'):,.0f}"
 
 
-def whole(number: float) -> str:
+def digits(number: float) -> str:
     """A count with all digits, in groups of three, below 10¹².
 
-    >>> whole(1234567.0), whole(2.5e15)
+    >>> digits(1234567.0), digits(2.5e15)
     ('1,234,567', '2.5e+15')
     """
     return f"{number:,.0f}" if abs(number) < 1e12 else f"{number:.3g}"
