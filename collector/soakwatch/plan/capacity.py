@@ -16,7 +16,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from soakwatch.core.units import plan_seconds, share
 from soakwatch.core.yaml import Plain
-from soakwatch.plan.parts import Duration, Moment, Shape
+from soakwatch.plan.parts import Duration, Offset, Shape
 
 NAME = "capacity"
 """The phase in which the capacity is searched for."""
@@ -77,16 +77,16 @@ class CapacityPlan(Shape):
     at_most_s: Annotated[Duration, Field(alias="at_most", description="longest time of the search")]
     exceed: Annotated[Exceed, Field(description="share of a load's trials that may lose more; default: 50%")] = 0.5
     width: Annotated[Width, Field(description="how far the bounds may lie apart, of the upper one; default: 1%")] = 0.01
-    trial_s: Annotated[Moment, Field(alias="trial", description="longest trial; default: 10s")] = TRIAL_S
+    trial_s: Annotated[Offset, Field(alias="trial", description="longest trial; default: 10s")] = TRIAL_S
     first_trial_s: Annotated[
-        Moment,
+        Offset,
         Field(
             alias="first_trial",
             description="shortest trial; default: 2s",
         ),
     ] = Field(default_factory=lambda given: min(FIRST_TRIAL_S, given.get("trial_s", TRIAL_S)))
     sum_s: Annotated[
-        Moment,
+        Offset,
         Field(
             alias="sum",
             description="time of all trials that decide on a load; default: three trials",
@@ -98,7 +98,7 @@ class CapacityPlan(Shape):
     highest: Annotated[
         Level, Field(alias="max", description="highest load, of the generators' full rate; default: 100%")
     ] = 1.0
-    settle_s: Annotated[Moment, Field(alias="settle", description="rest before counters are read; default: 2s")] = 2.0
+    settle_s: Annotated[Offset, Field(alias="settle", description="rest before counters are read; default: 2s")] = 2.0
 
     @model_validator(mode="after")
     def _can_be_done(self) -> CapacityPlan:

@@ -12,7 +12,7 @@ from soakwatch.core.units import plan_seconds
 from soakwatch.core.validation import Wrong, refused
 from soakwatch.plan.capacity import NAME as CAPACITY
 from soakwatch.plan.expected import slip
-from soakwatch.plan.parts import Duration, Kind, Moment, Shape, Text, Words, reading, unknown_target
+from soakwatch.plan.parts import Duration, Kind, Offset, Shape, Text, Words, reading, unknown_target
 from soakwatch.plan.phase import PHASES, PhasePlan
 
 TIMEOUT_S = 60.0
@@ -27,7 +27,7 @@ class EventPlan(Shape):
     """
 
     kind: Kind
-    at_s: Annotated[Moment, Field(alias="at", ge=0, description="time from the start of the run, or of the phase")]
+    at_s: Annotated[Offset, Field(alias="at", ge=0, description="time from the start of the run, or of the phase")]
     every_s: Annotated[
         Duration | None,
         Field(alias="every", ge=MIN_EVERY_S, description="happens again after this, to the end of run or phase"),

@@ -84,7 +84,7 @@ Url = Annotated[str, BeforeValidator(_url), WithJsonSchema({"type": "string", "p
 class WebhookPlan(Shape):
     """Where a finding is posted as JSON."""
 
-    url: Annotated[Url, Field(description="address, or env:NAME or file:PATH where it holds a token")]
+    url: Annotated[Url, Field(description="address, or env:NAME or file:PATH where it holds a token", repr=False)]
     headers: Annotated[
         dict[str, SecretRef],
         Field(default_factory=dict, description="headers with secret values: {Authorization: env:X}"),

@@ -13,12 +13,12 @@ from datetime import UTC, datetime
 from pathlib import Path as FilePath
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field, ValidationError, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, Field, ValidationError, WithJsonSchema
 
 from soakwatch.core.errors import PlanError
 from soakwatch.core.registry import INSTALLED, Registry
 from soakwatch.core.units import plan_seconds, seconds
-from soakwatch.core.validation import Wrong, problems, refused, shown
+from soakwatch.core.validation import problems, shown
 from soakwatch.core.yaml import Document, Path, Plain, Problem, dump, parse, placeless, plan_error
 from soakwatch.plan.event import Events
 from soakwatch.plan.fleet import unfolded
@@ -27,7 +27,7 @@ from soakwatch.plan.labels import Labels
 from soakwatch.plan.notify import Notify
 from soakwatch.plan.observer import Observer
 from soakwatch.plan.parts import NO, YES, Duration, Name, Reading, Shape, Text
-from soakwatch.plan.phase import WHOLE_RUN, Phases, phase_data
+from soakwatch.plan.phase import NO_DURATION, WHOLE_RUN, Phases, phase_data
 from soakwatch.plan.rules import Rules
 from soakwatch.plan.sink import Sinks
 from soakwatch.plan.target import Targets, WatchPlan
@@ -94,12 +94,6 @@ class PlanKeys(Shape):
     ] = None
     labels: Annotated[Labels, Field(description="by what runs are found and compared: texts by name")] = ()
 
-    @model_validator(mode="after")
-    def _lasts(self) -> PlanKeys:
-        if not self.phases:
-            raise refused(Wrong((), "the plan has no duration: add duration: 24h, or phases"))
-        return self
-
 
 class Plan(PlanKeys):
     """A plan that can be run. Its phases fill its duration exactly; ``rules`` holds only what the plan says of them
@@ -110,7 +104,7 @@ class Plan(PlanKeys):
     """
 
     origin: str
-    text: str
+    text: Annotated[str, Field(repr=False)]  # it has what somebody wrote in clear text
 
     def __eq__(self, other: object) -> bool:
         """Whether both plan the same run."""
@@ -190,6 +184,8 @@ def read_plan(document: Document, registry: Registry) -> Plan:
         keys = PlanKeys.model_validate_json(json.dumps(data), context=context, by_name=False)
     except ValidationError as error:
         raise plan_error(document.origin, [*wrong, *problems(document, (), PlanKeys, error)]) from None
+    if not keys.phases:
+        wrong.append(document.problem((), NO_DURATION))
     if wrong:
         raise plan_error(document.origin, wrong)
     return Plan.model_construct(keys.model_fields_set, **dict(keys), origin=document.origin, text=dump(data))

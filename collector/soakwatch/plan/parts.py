@@ -1,4 +1,8 @@
-"""What every part of a plan's shape is made of: the settings of its models, texts, durations, and how errors show."""
+"""What every part of a plan is made of: the settings of its models, texts and durations, and how a part is read.
+
+A part is read by its model. What that needs to know beside its value (the places in the file, what is installed) is the
+context of the validation, a ``Reading``; what is wrong is collected from all parts and told together.
+"""
 
 from __future__ import annotations
 
@@ -40,15 +44,15 @@ NO: dict[str, JsonValue] = {"default": False}
 """What the schema says of a default that a plan would write so."""
 
 
-def _moment(value: object, info: ValidationInfo) -> float:
-    """Seconds of a text with a unit; a program, other than a plan, may give them as a number."""
+def _offset(value: object, info: ValidationInfo) -> float:
+    """Seconds of a text with its unit. A plan is read as JSON; a program that makes the model itself gives seconds."""
     if info.mode == "python" and isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
     return seconds(value)
 
 
 def _duration(value: object, info: ValidationInfo) -> float:
-    length = _moment(value, info)
+    length = _offset(value, info)
     if not 0 < length <= MAX_DURATION_S:
         raise ValueError(f"{value!r} is not a valid duration: write more than 0s and at most 366d")
     return length
@@ -88,8 +92,8 @@ _WORDS_SCHEMA = {
 
 Duration = Annotated[float, BeforeValidator(_duration), WithJsonSchema(DURATION_SCHEMA)]
 """More than 0 s, at most 366 days."""
-Moment = Annotated[float, BeforeValidator(_moment), WithJsonSchema(DURATION_SCHEMA)]
-"""Seconds from the begin of something, or a length that may be 0."""
+Offset = Annotated[float, BeforeValidator(_offset), WithJsonSchema(DURATION_SCHEMA)]
+"""A time since the begin of something, or a length that may be 0 s."""
 Kind = Annotated[str, BeforeValidator(_kind), WithJsonSchema({"type": "string", "pattern": f"^{EVENT_KIND.pattern}$"})]
 Text = Annotated[str, Field(min_length=1)]
 Words = Annotated[tuple[str, ...], BeforeValidator(command_words), WithJsonSchema(_WORDS_SCHEMA)]
@@ -136,17 +140,22 @@ class Reading:
         return self.document.where(self.at, key=True)
 
     @property
+    def keys(self) -> Mapping[str, Plain]:
+        """The keys of the plan, as they are written."""
+        return self.document.data if isinstance(self.document.data, dict) else {}
+
+    @property
     def targets(self) -> tuple[str, ...]:
         """The names of the plan's targets, whatever is wrong with them."""
-        targets = self.document.data.get("targets") if isinstance(self.document.data, dict) else None
+        targets = self.keys.get("targets")
         return tuple(targets) if isinstance(targets, dict) else ()
 
 
 def reading(info: ValidationInfo) -> Reading:
     """The context of a validator of a plan."""
-    context = info.context
-    assert isinstance(context, Reading)
-    return context
+    if not isinstance(info.context, Reading):  # no assert: pydantic would take it for a mistake in the plan
+        raise TypeError("a part of a plan is read with a Reading as its context")
+    return info.context
 
 
 def unknown_target(name: str | None, targets: Sequence[str], *place: str | int) -> list[Wrong]:
@@ -209,10 +218,11 @@ def part_of(
     document: Document, registry: Registry, key: str, make: Callable[[dict[str, JsonValue], Reading], tuple[R, ...]]
 ) -> tuple[R, ...]:
     """What a plan has under one key, of which nothing else is read. Raises PlanError with all that is wrong with it."""
-    given = document.data.get(key) if isinstance(document.data, dict) else None
+    context = Reading(document, registry)
+    given = context.keys.get(key)
     if not isinstance(given, dict):
         return ()
     try:
-        return make(given, Reading(document, registry))
+        return make(given, context)
     except ValidationError as error:
         raise plan_error(document.origin, problems(document, (key,), Shape, error)) from None

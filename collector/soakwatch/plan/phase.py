@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from pydantic import Field, JsonValue, PlainValidator, ValidationError, ValidationInfo, WithJsonSchema
 
-from soakwatch.core.suggest import hint
+from soakwatch.core.suggest import hint, nearest
 from soakwatch.core.units import plan_seconds, share
 from soakwatch.core.validation import Wrong, every, read_part, refused, shown, wrongs
 from soakwatch.core.yaml import Plain
 from soakwatch.plan.capacity import NAME as CAPACITY
 from soakwatch.plan.capacity import CapacityPlan, CapacityShare, capacity_data, capacity_share, loss_words
-from soakwatch.plan.parts import EVENT_KIND, Duration, Shape, keys_of, one_key, said
+from soakwatch.plan.parts import EVENT_KIND, Duration, Reading, Shape, keys_of, one_key, reading, said
 from soakwatch_model.roles import GENERATOR
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ PHASES = ("baseline", "ramp", "soak", "stress", "spike", "recovery", "cooldown",
 """The stretches of a run that rules know, and the search for the capacity, which most of them leave out."""
 WHOLE_RUN = "soak"
 """The one phase of a plan that names none."""
+NO_DURATION = "the plan has no duration: add duration: 24h, or phases"
 MAX_LOAD = 100.0
 
 UNTIL_LOAD, UNTIL_SETTLED, UNTIL_EVENT, UNTIL_FOUND = "load", "settled", "event ", "found"
@@ -138,6 +139,8 @@ def _phases(given: object, info: ValidationInfo) -> tuple[PhasePlan, ...]:
     """The phases of a plan, held against its duration and its generators; without any, the whole run is one."""
     duration = info.data.get("duration")
     if given is None or given == ():
+        if "duration" in info.data and duration is None and not _is_misspelt(reading(info)):
+            raise refused(Wrong((), NO_DURATION, top=True))
         return () if duration is None else (PhasePlan.model_construct(name=WHOLE_RUN, seconds=duration),)
     if not isinstance(given, list):
         raise ValueError(f"expected a list, found {shown(given)}")
@@ -159,6 +162,11 @@ def _phases(given: object, info: ValidationInfo) -> tuple[PhasePlan, ...]:
     if wrong:
         raise refused(*wrong)
     return phases
+
+
+def _is_misspelt(context: Reading) -> bool:
+    """Whether one of the plan's keys is meant to be ``duration`` or ``phases``: that is told as an unknown key."""
+    return any(nearest(key, ("duration", "phases")) for key in context.keys)
 
 
 def _unloaded(phases: Sequence[PhasePlan], index: int, generators: Sequence[TargetPlan]) -> Iterator[str]:

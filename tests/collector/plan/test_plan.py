@@ -405,3 +405,34 @@ def test_a_share_above_one_wants_its_sign(tmp_path: Path, written: str, message:
     file.write_text(f"{HOUR}targets: {{fw: {{sources: [local]}}}}\n{rules}", encoding="utf-8")
     with pytest.raises(PlanError, match=message):
         load_plan(file)
+
+
+def test_what_is_wrong_anywhere_is_told_together() -> None:
+    """A source and a rule that are refused hide nothing of what stands elsewhere, each at its own key."""
+    text = """\
+duration: 1h
+targets:
+  dut: {sources: [{snmp: {hst: 198.18.0.1}}, {local: {interval: 1 parsec}}]}
+  tg: {role: generater, sources: [local]}
+rules: {growht: false, loss: {packts: 1%}}
+phases: [{baseline: {for: 30m, until: never}}, {capacity: {at_most: 20m, trial: 0}}]
+events: [{kind: failover, at: 5m, target: dat, expect: {reboott: 1}}]
+hooks: [{run: ls, rule: growht}]
+labels: {release: 7.10}
+tenants: {red: {prt: 0}}
+web: {listen: "8720"}
+"""
+    with pytest.raises(PlanError) as refused:
+        plan_from_text(text, "p.yaml")
+    places = [problem.split(": ")[0].removeprefix("p.yaml:") for problem in refused.value.problems]
+    assert places == [
+        *("3:20", "3:27", "3:65", "4:14", "5:9", "5:31", "6:39", "6:81"),
+        *("7:43", "7:57", "8:25", "9:19", "10:10", "10:17", "11:6"),
+    ]
+
+
+@pytest.mark.parametrize("key", ["", "durations:\n", "phase:\n"])
+def test_a_plan_without_a_duration_is_refused(key: str) -> None:
+    """Also where a key that was meant to be one has nothing behind it, which is a key that is not there."""
+    with pytest.raises(PlanError, match="the plan has no duration"):
+        plan_from_text("targets: {dut: {sources: [local]}}\n" + key, "p.yaml")

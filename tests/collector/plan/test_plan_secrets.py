@@ -52,3 +52,17 @@ def test_a_list_of_secrets_is_asked_for_by_its_form() -> None:
     """One community without brackets is the likeliest mistake."""
     with pytest.raises(PlanError, match=r"communities: expected a list of secrets, each as env:NAME or file:PATH"):
         plan_from_text("duration: 1h\ntargets: {dut: {sources: [traps: {communities: env:C}]}}", "plan.yaml")
+
+
+def test_what_a_plan_says_of_itself_holds_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A token in the address of a webhook is shown by no repr; of all other secrets there are only references."""
+    monkeypatch.setenv("TOKEN_OF_TEST", WORD)
+    plan = plan_from_text(
+        "duration: 1h\n"
+        "targets: {dut: {sources: [snmp: {host: h, version: 2c, community: env:TOKEN_OF_TEST}]}}\n"
+        f"hooks: [{{webhook: {{url: 'https://h/{WORD}', headers: {{A: env:TOKEN_OF_TEST}}}}}}]\n"
+        "web: {token: env:TOKEN_OF_TEST}\n"
+        "notify: [env:TOKEN_OF_TEST]\n",
+        "plan.yaml",
+    )
+    assert WORD not in repr(plan)
