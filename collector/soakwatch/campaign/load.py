@@ -1,4 +1,4 @@
-"""A campaign's file to a campaign: every cell has its plan, every plan was checked as a whole, or one error tells all.
+"""Reads a campaign's file: makes and checks the plan of every cell, and tells all that is wrong in one error.
 
 Problems name the campaign's file where it is at fault, and the plan's where that is; the same problem of many cells is
 told once.
@@ -142,7 +142,7 @@ def _label_problems(document: Document, keys: CampaignKeys) -> list[Problem]:
 
 
 def _command_problems(document: Document, keys: CampaignKeys, matrix: Matrix) -> list[Problem]:
-    """Names in braces that are nothing."""
+    """Words of commands such as ``{size}`` that name no axis and no label."""
     labels = {name for cell in matrix.cells for name in cell.labels}
     of_runs = {*RUN_FACTS, *keys.labels, *labels, *(axis.name for axis in matrix.axes)}
     of_all = {"campaign", *keys.labels}
@@ -161,7 +161,7 @@ def _command_problems(document: Document, keys: CampaignKeys, matrix: Matrix) ->
 
 
 def _testbed_problems(document: Document, keys: CampaignKeys, matrix: Matrix) -> list[Problem]:
-    """Names of testbeds that are none."""
+    """Testbeds that are named and not listed under ``testbeds``."""
     problems = []
     if keys.testbed is not None and keys.testbed not in keys.beds:
         known = hint(keys.testbed, keys.beds)
@@ -181,7 +181,7 @@ def _plan_file(given: str, campaign: Path) -> Path:
 
 
 def _base(document: Document, outline: Outline) -> Document:
-    """The base plan with places: of its own file, or of the campaign's."""
+    """The base plan with the places of its file; of an inline plan, with those of the campaign's file."""
     if isinstance(outline.plan, str):
         file = _plan_file(outline.plan, outline.file)
         try:

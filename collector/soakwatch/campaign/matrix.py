@@ -29,7 +29,7 @@ _SET, _VALUES, _VALUE, _NAME = "set", "values", "value", "name"
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A value of an axis as the file has it. ``plain`` says that it changes the plan in no way, on purpose."""
+    """A value of an axis as the file has it. ``plain``: it leaves the plan as it is, and says so (``set: {}``)."""
 
     name: str
     place: Path
@@ -39,7 +39,7 @@ class Value:
 
 @dataclass(slots=True)
 class AxisDraft:
-    """An axis as it is read. ``paths`` is where its values go, empty where each value says it itself."""
+    """An axis while it is read. Its values are put at ``paths``; without any, each value says itself what it sets."""
 
     name: str
     values: list[Value]
@@ -50,7 +50,7 @@ class AxisDraft:
         return next((value for value in self.values if value.name == name), None)
 
     def axis(self) -> Axis:
-        """The axis of the model."""
+        """The axis with its patches, without places."""
         return Axis(
             self.name,
             tuple(AxisValue(v.name, {change.path: change.value for change in v.changes}) for v in self.values),
@@ -59,7 +59,7 @@ class AxisDraft:
 
 @dataclass(frozen=True, slots=True)
 class CellDraft:
-    """A cell with what it changes, in order; ``place`` is where the file asks for it."""
+    """A cell while it is read, with its changes in order; ``place`` is where the file asks for it."""
 
     values: Mapping[str, str]
     place: Path
@@ -78,7 +78,7 @@ class Matrix:
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """An entry of include or exclude, of which a list was unfolded."""
+    """An entry of include or exclude with one value a key: one with a list of values becomes as many of these."""
 
     names: Mapping[str, str]
     values: Mapping[str, Plain]
@@ -359,7 +359,7 @@ def _included(
 def _own_cell(
     document: Document, entry: _Entry, axes: Mapping[str, AxisDraft], problems: list[Problem]
 ) -> CellDraft | None:
-    """The cell that an entry is by itself; its values may be new to their axes."""
+    """The cell that an entry adds by itself; its values may be new to their axes."""
     missing = [name for name in axes if name not in entry.values]
     if missing:
         message = (

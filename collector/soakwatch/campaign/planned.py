@@ -47,7 +47,7 @@ def spread_s(campaign: Outline, runs: list[tuple[str, float]], busy_s: dict[str,
 
 
 def counted(number: int, word: str) -> str:
-    """A number of things.
+    """A number with its word, in the singular or the plural.
 
     >>> counted(1, "cell"), counted(12, "cell")
     ('1 cell', '12 cells')
@@ -65,7 +65,7 @@ def cell_of(campaign: Campaign, text: str) -> Cell:
 
 
 def plan_data(campaign: Campaign) -> dict[str, Plain]:
-    """The same for programs."""
+    """What the campaign is going to do, as JSON for programs."""
     repeat: dict[str, Plain] = {"at_least": campaign.repeat.at_least, "at_most": campaign.repeat.at_most}
     if campaign.repeat.half_width is not None:
         repeat |= {"half_width": campaign.repeat.half_width, "of": campaign.repeat.of}

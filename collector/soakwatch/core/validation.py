@@ -51,8 +51,8 @@ _BOUNDS = {
 
 
 class Wrong(NamedTuple):
-    """What is wrong at a place, counted from what is read, or from the ``top`` of its file; ``key`` says that it is the
-    key and not its value."""
+    """A mistake and its place: the path within what a validator reads, or, with ``top``, within the whole file. ``key``
+    says that the key is at fault and not its value."""
 
     place: Path
     text: str
@@ -72,7 +72,7 @@ def problems(document: Document, path: Path, model: type[BaseModel], error: Vali
 
 
 def refused(*wrong: Wrong) -> ValidationError:
-    """The error that a validator raises for one or more wrong things; pydantic adds the place where it was called."""
+    """The error that a validator raises for its mistakes; pydantic puts the path of what it reads before theirs."""
     details: list[InitErrorDetails] = [
         {
             "type": PydanticCustomError(_TOLD, "{text}", {"text": each.text, "wrong": each}),
@@ -85,9 +85,9 @@ def refused(*wrong: Wrong) -> ValidationError:
 
 
 def every(items: Iterable[tuple[K, V]], read: Callable[[K, V], R], *also: Wrong) -> list[R]:
-    """What ``read`` makes of the items of a mapping or list, by their keys or positions (None: of one thing alone).
+    """What ``read`` makes of each item of a mapping or list, by its key or position (None: it has none).
 
-    Raises ValidationError with all that is wrong with any of them, each at its place, and with what is wrong ``also``.
+    Raises ValidationError with the mistakes of all items, each at its place, and with those in ``also``.
     """
     made: list[R] = []
     wrong = list(also)
@@ -96,7 +96,7 @@ def every(items: Iterable[tuple[K, V]], read: Callable[[K, V], R], *also: Wrong)
         try:
             made.append(read(key, value))
         except ValidationError as error:
-            wrong += [each._replace(place=(*place, *each.place)) if not each.top else each for each in wrongs(error)]
+            wrong += [each if each.top else each._replace(place=(*place, *each.place)) for each in wrongs(error)]
         except ValueError as error:
             wrong.append(Wrong(place, str(error)))
     if wrong:
@@ -105,9 +105,10 @@ def every(items: Iterable[tuple[K, V]], read: Callable[[K, V], R], *also: Wrong)
 
 
 def read_part(model: type[M], value: JsonValue, name: str, context: object = None) -> M:
-    """A part of a file as its model, read within a validator. ``name`` is what sentences call all of it.
+    """Read a part of a file by a model of its own, within a validator of the model around it. ``name`` is
+    what sentences call the part as a whole.
 
-    Raises ValidationError, whose sentences are made already, for the model around it does not know its keys.
+    Raises ValidationError whose sentences are made here, because the model around does not know the part's keys.
     """
     try:
         return model.model_validate_json(json.dumps(value), strict=True, context=context, by_name=False)
@@ -116,13 +117,13 @@ def read_part(model: type[M], value: JsonValue, name: str, context: object = Non
 
 
 def wrongs(error: ValidationError) -> list[Wrong]:
-    """What an error of ``refused`` holds, each with the place at which it is by now."""
-    return [
-        detail["ctx"]["wrong"]._replace(
-            place=detail["ctx"]["wrong"].place if detail["ctx"]["wrong"].top else detail["loc"]
-        )
-        for detail in error.errors(include_url=False)
-    ]
+    """The mistakes of an error of ``refused``, each with the place that it has by now."""
+    return [_told(detail) for detail in error.errors(include_url=False)]
+
+
+def _told(detail: ErrorDetails) -> Wrong:
+    wrong: Wrong = detail["ctx"]["wrong"]
+    return wrong if wrong.top else wrong._replace(place=detail["loc"])
 
 
 def _all_wrong(
@@ -135,9 +136,8 @@ def _all_wrong(
 
 def _wrong(places: Container[Path], base: Path, model: type[BaseModel], detail: ErrorDetails, whole: str) -> Wrong:
     kind = detail["type"]
-    told: Wrong | None = detail["ctx"]["wrong"] if kind == _TOLD else None
-    if told is not None:  # pydantic adds nothing of its own to a place that was told
-        return told if told.top else told._replace(place=detail["loc"])
+    if kind == _TOLD:  # to such a place pydantic adds nothing that is not in the file
+        return _told(detail)
     loc = _real(places, base, detail["loc"], whole=kind == "missing")
     name = next((str(part) for part in reversed((*base, *loc)) if isinstance(part, str)), whole)
     if kind == "extra_forbidden":

@@ -74,7 +74,7 @@ class EventPlan(Shape):
 
 
 def _fitting(events: tuple[EventPlan, ...], info: ValidationInfo) -> tuple[EventPlan, ...]:
-    """The events, held against the phases and targets of the plan."""
+    """The events, checked against the phases and targets of the plan."""
     own = {event.kind for event in events}
     phases = info.data.get("phases")
     wrong: list[Wrong] = []

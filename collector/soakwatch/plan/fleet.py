@@ -32,7 +32,7 @@ class _RangeError(ValueError):
 
 @dataclass(slots=True)
 class _Draft:
-    """The plan as it is written out, with its places, and what is wrong."""
+    """The plan while it is written out, with its places, and what is wrong with it."""
 
     origin: Document
     values: dict[Path, tuple[int, int]] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class _Draft:
     problems: list[Problem] = field(default_factory=list)
 
     def take(self, here: Path, there: Path) -> None:
-        """What is at ``here`` in the file is at ``there`` in the plan: so are its places, but for those known."""
+        """Give what is at ``there`` in the plan the places of ``here`` in the file, where it has none yet."""
         size = len(here)
         self._take(self.origin.values, self.values, here, there, size)
         self._take(self.origin.keys, self.keys, here, there, size)

@@ -165,7 +165,7 @@ class HookPlan(Shape):
 
 
 def _fitting(hooks: tuple[HookPlan, ...], info: ValidationInfo) -> tuple[HookPlan, ...]:
-    """The hooks, held against the rules that there are and the targets of the plan."""
+    """The hooks, checked against the rules that are installed and the targets of the plan."""
     known = rules(reading(info).registry)
     wrong: list[Wrong] = []
     for index, hook in enumerate(hooks):

@@ -1,7 +1,7 @@
 """A plan: its keys with their types and bounds, of which the JSON Schema is made, and what is read from them.
 
-A class called ``…Keys`` is what a file gives; the ``…Plan`` made from it has what the place in the file adds, such as a
-name. A part that is held against the rest of the plan is declared after what it is held against.
+A class called ``…Keys`` has the keys that a file gives; ``…Plan`` is made of it, and adds what follows from its place
+in the file, such as a name. A part that is checked against another (events against phases) is declared after it.
 """
 
 from __future__ import annotations

@@ -49,8 +49,8 @@ class ObserverKeys(Shape):
 
 
 class ObserverPlan(ObserverKeys):
-    """The same in a plan: in the first phase called ``phase``, behind one window with polls. ``targets`` are the
-    devices that can be left alone."""
+    """The comparison in the first phase called ``phase``, after one window with polls. ``targets`` are the devices
+    that can be left alone."""
 
     phase: str
     targets: tuple[str, ...]
@@ -62,7 +62,7 @@ class ObserverPlan(ObserverKeys):
 
 
 def _read(given: Plain, info: ValidationInfo) -> ObserverPlan | None:
-    """What a plan asks for, held against its phases and devices."""
+    """What a plan asks for, checked against its phases and devices."""
     if given is None:
         return None
     keys = read_part(ObserverKeys, said(ObserverKeys, given), "observer")

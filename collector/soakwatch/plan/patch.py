@@ -23,8 +23,11 @@ SET = "--set"
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A value that is put into the plan: ``place`` is where what changes it has it (a campaign's file, a command line),
-    ``whose`` what asked for it."""
+    """A value that is put into the plan at ``path``.
+
+    ``place`` is where it stands in what changes the plan: a campaign's file, or a command line. ``whose`` names what
+    asked for it, such as ``size=64``.
+    """
 
     path: str
     value: Plain
@@ -87,7 +90,7 @@ def with_values(plan: Document, words: Sequence[str]) -> Document:
 
 
 def found(data: Plain, text: str) -> Path | None:
-    """Where a path leads in a plan as it is, with positions for names; None where there is nothing yet.
+    """The path that a text names in a plan, with positions instead of names; None where nothing stands there yet.
 
     >>> found({"phases": [{"ramp": "1m"}, {"soak": {"for": "1h"}}]}, "phases.soak.for")
     ('phases', 1, 'soak', 'for')
@@ -113,7 +116,7 @@ def value_at(data: Plain, path: Path) -> Plain:
 
 
 def _made(draft: _Plan, text: str, origin: str) -> Path:
-    """The path that ``text`` means; what may be made on the way is made. Raises ValueError with the remedy."""
+    """The path that ``text`` names. Keys that a plan may leave out are made on the way. Raises ValueError."""
     parts = text.split(".")
     if not all(parts):
         raise ValueError(f"{text!r} is not a path: write keys and positions with dots, such as phases.soak.load")
@@ -162,14 +165,14 @@ def _made(draft: _Plan, text: str, origin: str) -> Path:
 
 
 def _as_word(data: Plain, path: Path, value: Plain, written: str | None) -> Plain:
-    """What is put there: a number in place of a word of a command (a text in a list) becomes the word, as written."""
+    """The value to be put there: a number that replaces a word of a command becomes that word, as it was written."""
     if isinstance(path[-1], int) and isinstance(value_at(data, path), str) and isinstance(value, int | float):
         return written or value_name(value)
     return copy.deepcopy(value)
 
 
 def _item(items: Sequence[Plain], part: str, path: Path, origin: str) -> tuple[int, str | None]:
-    """Which item of a list a part of a path means, and its name where it was named."""
+    """The position of the item that a part of a path names, and its name where the part was no position."""
     if part.isdecimal():
         index = int(part)
         if index >= len(items):
@@ -207,7 +210,7 @@ def _put(data: Plain, path: Path, value: Plain) -> None:
 
 
 def _forget(draft: _Plan, path: Path) -> None:
-    """The places of all that was at a path."""
+    """Remove the places of what was at a path, and of all that was in it."""
     tables: tuple[dict[Path, tuple[int, int]] | dict[Path, str], ...] = (draft.values, draft.keys, draft.origins)
     for table in tables:
         for inner in [inner for inner in table if inner[: len(path)] == path]:

@@ -122,7 +122,7 @@ def _search(name: str, given: JsonValue) -> PhasePlan:
 
 
 def _keys(model: type[M], name: str, given: JsonValue, length: str, lacks: str) -> M:
-    """The keys of a phase, or its ``length`` alone."""
+    """The keys of a phase; of one that is a duration alone, that key (``length``). ``lacks`` says what to write."""
     keys = said(model, given if isinstance(given, dict) else {length: given})
     if isinstance(keys, dict) and length not in keys and keys.keys() <= keys_of(model):
         raise ValueError(f"the phase {name!r} has no {lacks}")
@@ -136,7 +136,7 @@ def _keys(model: type[M], name: str, given: JsonValue, length: str, lacks: str) 
 
 
 def _phases(given: object, info: ValidationInfo) -> tuple[PhasePlan, ...]:
-    """The phases of a plan, held against its duration and its generators; without any, the whole run is one."""
+    """The phases of a plan, checked against its duration and generators; without any, the whole run is one."""
     duration = info.data.get("duration")
     if given is None or given == ():
         if "duration" in info.data and duration is None and not _is_misspelt(reading(info)):

@@ -83,7 +83,7 @@ Rules = Annotated[tuple[RulePlan, ...], made_of(dict[str, JsonValue], _rules)]
 
 
 def rule_plan(name: str, values: Mapping[str, object]) -> RulePlan:
-    """What is given of a rule outside of a plan, as a plan writes it. Raises PlanError.
+    """A rule whose parameters are given on a command line, written as a plan writes them. Raises PlanError.
 
     >>> rule_plan("memory_growth", {"method": "stages"}).parameters
     {'method': 1.0}
@@ -96,7 +96,7 @@ def rule_plan(name: str, values: Mapping[str, object]) -> RulePlan:
 
 
 def with_parameters(plans: Sequence[RulePlan], given: Sequence[RulePlan]) -> tuple[RulePlan, ...]:
-    """The plans of rules with what is given beside them, which goes before; a rule that is given is on."""
+    """The plans of rules, overridden by what is given beside them; a rule that is given is switched on."""
     by_name = {plan.name: plan for plan in plans}
     for more in given:
         plan = by_name.get(more.name, more)

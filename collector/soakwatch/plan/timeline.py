@@ -22,7 +22,7 @@ class PlannedPhase:
 
 
 def stretches(phases: Iterable[PhasePlan], start_ns: int) -> tuple[PlannedPhase, ...]:
-    """The phases of a plan with their times, each as long as it can be."""
+    """The phases on the clock of a run that starts at ``start_ns``, each with its longest time."""
     begin_ns, intervals = start_ns, []
     for phase in phases:
         end_ns = begin_ns + round(phase.seconds * 1e9)
@@ -32,7 +32,7 @@ def stretches(phases: Iterable[PhasePlan], start_ns: int) -> tuple[PlannedPhase,
 
 
 def shifted(planned: Sequence[PlannedPhase], begun_ns: Sequence[int]) -> tuple[PlannedPhase, ...]:
-    """The phases where those that began did so at these times, and the others follow without a break."""
+    """The phases once some of them began at ``begun_ns``; the others follow them without a break."""
     times: list[Window] = []
     for index, phase in enumerate(planned):
         window = phase.window
