@@ -30,6 +30,10 @@ SYMBOLS = {
 """A sign for each outcome, so that nobody depends on a colour."""
 
 
+_FORMULA = "=+-@\t\r"
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?%?")
+
+
 @dataclass(frozen=True, slots=True)
 class Scale:
     """How a unit is shown: shown value = value * factor, with ``label`` behind it."""
@@ -209,6 +213,15 @@ def iso(time_ns: int) -> str:
     """
     moment = datetime.fromtimestamp(time_ns // 10**9, UTC).strftime("%Y-%m-%dT%H:%M:%S")
     return f"{moment}.{time_ns % 10**9 // 10**6:03d}Z"
+
+
+def no_formula(text: str) -> str:
+    """Text that a spreadsheet takes for no formula: with an apostrophe before it, as OWASP advises ("CSV injection").
+
+    >>> no_formula("=1+1"), no_formula("-5"), no_formula("-5%"), no_formula("eth0")
+    ("'=1+1", '-5', '-5%', 'eth0')
+    """
+    return f"'{text}" if text[:1] in _FORMULA and text and _NUMBER.fullmatch(text) is None else text
 
 
 def subject(metric: str, obj: str) -> str:

@@ -7,13 +7,13 @@ control characters are written out; numbers stay numbers. Integers are exact how
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from typing import IO
 
 import numpy as np
 from pydantic_core import to_json
 
+from soakwatch.core.formatting import no_formula
 from soakwatch.core.tables import harmless
 from soakwatch.export.readings import Columns, Run, wide_names, wide_parts
 from soakwatch.export.tables import Cell, SmallTable, Type
@@ -22,8 +22,6 @@ from soakwatch.record.frames import Selection, chosen_keys, run_labels, tables
 from soakwatch.record.model import Ints, Values
 from soakwatch_model.sample import object_labels
 
-_FORMULA = re.compile(r"[=+\-@]")
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _PIECE = 20_000  # rows that are made at once
 _FIXED = ("time", "run", "target", "metric", "object", "value", "unit", "phase")
 
@@ -34,9 +32,7 @@ def cell(text: str) -> str:
     >>> cell("eth0"), cell("=1+1"), cell("-5"), cell("a,b"), cell("@x\n")
     ('eth0', "'=1+1", '-5', '"a,b"', "'@x\\n")
     """
-    safe = harmless(text)
-    if _FORMULA.match(safe) and not _NUMBER.fullmatch(safe):
-        safe = f"'{safe}"
+    safe = no_formula(harmless(text))
     if any(sign in safe for sign in ',"') or safe != safe.strip():
         quoted = safe.replace('"', '""')
         return f'"{quoted}"'

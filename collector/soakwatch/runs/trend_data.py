@@ -7,26 +7,12 @@ import io
 import math
 from collections.abc import Mapping
 
-from soakwatch.core.formatting import iso
+from soakwatch.core.formatting import iso, no_formula
 from soakwatch.runs.figures import FigureValue, figure_text
 from soakwatch.runs.trend import FigureTrend, Group, GroupFigure, PlanTrend, Trend, Turn
 from soakwatch.runs.trend_runs import TrendRun
 
-COLUMNS = (
-    "plan",
-    "cell",
-    "group",
-    "run",
-    "begin",
-    "verdict",
-    "figure",
-    "name",
-    "value",
-    "unit",
-    "better",
-    "change_point",
-    "reason",
-)
+COLUMNS = "plan,cell,group,run,begin,verdict,figure,name,value,unit,better,change_point,reason"
 """The columns of the CSV: a line a run and figure, in the order of the groups and of time within."""
 
 
@@ -49,7 +35,7 @@ def trend_csv(trend: Trend) -> str:
     """The single values as CSV with ``COLUMNS``; a value that is missing is empty, with its reason."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    writer.writerow(COLUMNS.split(","))
     for plan in trend.plans:
         group_of = {run.folder: group.name for group in plan.groups for run in group.runs}
         for figure in plan.figures:
@@ -57,9 +43,9 @@ def trend_csv(trend: Trend) -> str:
             for run, value in zip(plan.runs, figure.values, strict=True):
                 writer.writerow(
                     [
-                        _inert(plan.plan),
-                        _inert(plan.cell),
-                        _inert(group_of[run.folder]),
+                        no_formula(plan.plan),
+                        no_formula(plan.cell),
+                        no_formula(group_of[run.folder]),
                         run.folder.name,
                         iso(run.begin_ns),
                         run.verdict,
@@ -73,11 +59,6 @@ def trend_csv(trend: Trend) -> str:
                     ]
                 )
     return text.getvalue()
-
-
-def _inert(text: str) -> str:
-    """Text that a spreadsheet does not take for a formula."""
-    return f"'{text}" if text[:1] in {"=", "+", "-", "@"} else text
 
 
 def _plan(plan: PlanTrend, by: str) -> dict[str, object]:

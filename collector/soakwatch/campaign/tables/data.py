@@ -6,29 +6,15 @@ import csv
 import io
 import json
 from collections.abc import Iterator
+from dataclasses import asdict
 
 from soakwatch.campaign.model import CellRun
 from soakwatch.campaign.tables.cells import CellData, CellFigure
-from soakwatch.campaign.tables.findings import CampaignFinding
 from soakwatch.campaign.tables.result import DEFINITION, CampaignResult
-from soakwatch.core.formatting import iso
+from soakwatch.core.formatting import iso, no_formula
 from soakwatch.core.yaml import Plain
 
-CSV_COLUMNS = (
-    "figure",
-    "unit",
-    "better",
-    "n",
-    "median",
-    "low",
-    "high",
-    "min",
-    "max",
-    "verdict",
-    "runs",
-    "passed",
-    "reason",
-)
+CSV_COLUMNS = "figure,unit,better,n,median,low,high,min,max,verdict,runs,passed,reason"
 """What follows the axes; ``low`` and ``high`` are the 95 % interval of the median."""
 JSON_VERSION = 1
 
@@ -38,9 +24,9 @@ def render_csv(result: CampaignResult) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     axes = [axis.name for axis in result.state.axes]
-    writer.writerow([*axes, *CSV_COLUMNS])
+    writer.writerow([*axes, *CSV_COLUMNS.split(",")])
     for data in result.cells:
-        values = [_harmless(data.cell.values[axis]) for axis in axes]
+        values = [no_formula(data.cell.values[axis]) for axis in axes]
         verdict = "" if data.verdict.outcome is None else data.verdict.outcome.value
         passed = sum(n for outcome, n in data.verdict.counts.items() if outcome.value == "pass")
         for name, figure in _figures(result, data):
@@ -48,7 +34,7 @@ def render_csv(result: CampaignResult) -> str:
             writer.writerow(
                 [
                     *values,
-                    _harmless(name),
+                    no_formula(name),
                     figure.unit,
                     figure.better,
                     figure.n,
@@ -56,23 +42,10 @@ def render_csv(result: CampaignResult) -> str:
                     verdict,
                     len(data.runs),
                     passed,
-                    _harmless("; ".join(part for part in (figure.reason, figure.note) if part)),
+                    no_formula("; ".join(part for part in (figure.reason, figure.note) if part)),
                 ]
             )
     return text.getvalue()
-
-
-def _harmless(text: str) -> str:
-    """Text that no spreadsheet takes for a formula."""
-    return f"'{text}" if text[:1] in {"=", "+", "-", "@", "\t", "\r"} and not _is_number(text) else text
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text.rstrip("%"))
-    except ValueError:
-        return False
-    return True
 
 
 def render_json(result: CampaignResult) -> str:
@@ -96,7 +69,7 @@ def result_data(result: CampaignResult) -> dict[str, Plain]:
         "made_again": result.again,
         "against": result.earlier or None,
         "doubts": list(result.doubts),
-        "findings": [_finding(finding) for finding in result.findings],
+        "findings": [{**asdict(finding), "outcome": finding.outcome.value} for finding in result.findings],
         "cells": [_cell(result, data) for data in result.cells],
     }
 
@@ -141,22 +114,6 @@ def _run(run: CellRun) -> dict[str, Plain]:
         "testbed": run.testbed or None,
         "begin": None if run.begin_ns is None else iso(run.begin_ns),
         "end": None if run.end_ns is None else iso(run.end_ns),
-    }
-
-
-def _finding(finding: CampaignFinding) -> dict[str, Plain]:
-    return {
-        "kind": finding.kind,
-        "asked": finding.asked,
-        "outcome": finding.outcome.value,
-        "subject": finding.subject,
-        "figure": finding.figure,
-        "reason": finding.reason,
-        "measured": finding.measured,
-        "limit": finding.limit,
-        "unit": finding.unit,
-        "low": finding.low,
-        "high": finding.high,
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from urllib.parse import quote
@@ -14,7 +15,7 @@ from markupsafe import Markup
 from soakwatch.campaign.model import CellRun
 from soakwatch.campaign.tables.cells import CellData
 from soakwatch.campaign.tables.result import DEFINITION, CampaignResult, extent_words, verdict_words
-from soakwatch.campaign.tables.sheet import Sheet, Words
+from soakwatch.campaign.tables.sheet import Words
 from soakwatch.campaign.tables.spec import ExpectedLoss, Figure, Measured, Per, ScaleUp, Share
 from soakwatch.core.formatting import utc
 from soakwatch.core.units import show_seconds
@@ -45,11 +46,6 @@ def campaign_body(result: CampaignResult, link: Link) -> Markup:
     return Markup(_environment().get_template("body.html.jinja").render(_facts(result, link)))  # noqa: S704
 
 
-def campaign_style() -> str:
-    """The styles of the tables."""
-    return _own("tables.css")
-
-
 def beside(file: Path) -> Link:
     """Links from a page to the reports of runs, as paths relative to the page."""
 
@@ -64,13 +60,16 @@ def beside(file: Path) -> Link:
 
 def _facts(result: CampaignResult, link: Link) -> Mapping[str, object]:
     index = {data.cell.id: number for number, data in enumerate(result.cells, 1)}
+    sheets = [sheet for table in result.tables for sheet in table.sheets]
     return {
         "result": result,
         "definition": DEFINITION,
         "extent": extent_words(result),
         "facts": _numbers(result),
-        "sheets": [_sheet(sheet, link, index) for table in result.tables for sheet in table.sheets],
-        "contents": _contents([sheet.title for table in result.tables for sheet in table.sheets]),
+        "sheets": sheets,
+        "contents": _contents([sheet.title for sheet in sheets]),
+        "href": partial(_href, link=link, index=index),
+        "step": lambda shade: round(_STEPS * shade),
         "open_findings": [finding for finding in result.findings if finding.outcome is not Outcome.PASS],
         "passed": [finding for finding in result.findings if finding.outcome is Outcome.PASS],
         "standing": verdict_words(result),
@@ -101,35 +100,10 @@ def _numbers(result: CampaignResult) -> list[tuple[str, str]]:
     return facts + ([("compared with", result.earlier)] if result.earlier else [])
 
 
-def _sheet(sheet: Sheet, link: Link, index: Mapping[str, int]) -> dict[str, object]:
-    rows = [(heads, [_cell(words, link, index) for words in cells]) for heads, cells in sheet.rows]
-    return {
-        "title": sheet.title,
-        "head": sheet.head,
-        "across": sheet.across,
-        "columns": sheet.columns,
-        "rows": rows,
-        "legend": sheet.legend,
-        "notes": sheet.notes,
-        "shaded": any(words.shade is not None for _, cells in sheet.rows for words in cells),
-    }
-
-
-def _cell(words: Words, link: Link, index: Mapping[str, int]) -> dict[str, object]:
-    """A cell: one run is linked at once, several by the line where they all are."""
+def _href(words: Words, link: Link, index: Mapping[str, int]) -> str:
+    """Where a cell leads: to its run if it is one, to the line with all of them if there are several."""
     began = [run for run in words.runs if run.folder is not None]
-    href = link(began[0]) if len(began) == 1 else f"#cell-{index[began[0].cell.id]}" if began else ""
-    return {
-        "main": words.main,
-        "beside": words.beside,
-        "mark": words.mark,
-        "note": words.note,
-        "why": words.why,
-        "absent": words.absent,
-        "outcome": words.outcome,
-        "href": href,
-        "step": None if words.shade is None else round(_STEPS * words.shade),
-    }
+    return link(began[0]) if len(began) == 1 else f"#cell-{index[began[0].cell.id]}" if began else ""
 
 
 def _row(data: CellData, link: Link) -> dict[str, object]:

@@ -53,6 +53,11 @@ class Sheet:
     legend: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
+    @property
+    def shaded(self) -> bool:
+        """Whether cells have a place from the worst to the best."""
+        return any(words.shade is not None for _, cells in self.rows for words in cells)
+
 
 def sheets_of(views: Sequence[View], spec: TablesSpec) -> tuple[Sheet, ...]:
     """The views of one table in words; a figure has one unit and scale in all of them."""
