@@ -1,7 +1,7 @@
-"""The three figures of each device that a display has room for: memory, CPU, and loss or latency, with their change.
+"""The figures of each device that a display has room for: memory, CPU, and loss or latency, with their change.
 
-Which metrics these are the catalogue says (their topics); of several processes it is the one that grew most since the
-begin of the run. What was not read lately is left out: the last known value would look like how it is.
+The topics of the catalogue say which metrics these are. Of several processes the one that grew most since the begin of
+the run is shown. A figure that was not read lately is left out: its last value would look like the present one.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _ROWS: Mapping[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """What a series read at the begin of the run and last, in the metric's unit."""
+    """The first and the newest value of a series, in the metric's unit."""
 
     key: SeriesKey
     first: float
@@ -53,7 +53,7 @@ class _Reading:
 
 
 class DeviceFigures:
-    """Reads them from a record that may still be written. ``now_ns`` is any clock that goes on evenly."""
+    """Reads the figures from a record that may still be written. ``now_ns`` is any monotonic clock."""
 
     def __init__(self, folder: Path, now_ns: Callable[[], int]) -> None:
         self._folder, self._now_ns = folder, now_ns
@@ -62,7 +62,8 @@ class DeviceFigures:
         self._read_ns: int | None = None
 
     def lines(self) -> tuple[str, ...]:
-        """One line a target, devices first, those whose memory grew most in front; as last read if it cannot be."""
+        """One line a target: devices first, those whose memory grew most before the others. If the record cannot be
+        read, the lines of the last time."""
         now_ns = self._now_ns()
         if self._read_ns is None or now_ns - self._read_ns >= EVERY_NS:
             self._read_ns = now_ns
@@ -95,7 +96,7 @@ class DeviceFigures:
     def _chosen(
         self, view: RecordView, keys: Sequence[SeriesKey], topics: Iterable[str], since_ns: int
     ) -> _Reading | None:
-        """Of the first metric of the topics that was read lately, the series that grew most."""
+        """The series that grew most, of the first metric of these topics that was read lately."""
         for metric in (name for topic in topics for name in shown_in(topic) if BY_NAME[name].kind == GAUGE):
             own = [key for key in keys if key.metric == metric][:_MAX_SERIES]
             tails = [key for key in own if "quantile=p99" in key.object] or own
@@ -118,7 +119,7 @@ class DeviceFigures:
 
 
 def _together(chosen: Sequence[tuple[str, _Reading]]) -> str:
-    """The figures in a line; a process is named once."""
+    """The figures in a line. A process is named once."""
     parts: list[str] = []
     named = ""
     for word, reading in chosen:
@@ -130,7 +131,7 @@ def _together(chosen: Sequence[tuple[str, _Reading]]) -> str:
 
 
 def _words(word: str, reading: _Reading, of_whom: bool) -> str:  # noqa: FBT001
-    """A figure with its change, and whose it is where it is that of a process.
+    """A figure with its change, and the process that it is of.
 
     >>> _words("memory", _Reading(SeriesKey("fw", "process.memory.usage", "process=bgpd"), 2**20, 3 * 2**20), True)
     'memory of bgpd 3 MiB (+2 MiB)'

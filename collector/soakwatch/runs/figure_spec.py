@@ -54,8 +54,8 @@ _EXAMPLE = 'max(load.latency{quantile="p99"})'
 
 @dataclass(frozen=True, slots=True)
 class FigureSpec:
-    """Which number: ``statistic`` of the series of ``metric`` that carry ``labels`` (``target``, ``phase``, ``role``
-    and ``object`` among them). ``text`` is the expression, ``name`` the words for people."""
+    """Which number: ``statistic`` of the series of ``metric`` that have ``labels`` (``target``, ``phase``, ``role`` and
+    ``object`` are labels too). ``text`` is the expression, ``name`` the same in words."""
 
     text: str
     statistic: str
@@ -68,7 +68,7 @@ class FigureSpec:
 
 @dataclass(frozen=True, slots=True)
 class FigureValue:
-    """The number, in ``unit``; None with the ``reason`` where the run does not have it. ``better`` is the direction."""
+    """The number in ``unit``, or None with the ``reason`` why the run has none. ``better`` is the good direction."""
 
     value: float | None
     unit: str
@@ -125,7 +125,8 @@ def parse_figure(text: str) -> FigureSpec:
 
 
 def _divided(text: str) -> tuple[str, str]:
-    """The parts of a ratio: what stands before and behind its first ``/`` between blanks; else all, and nothing."""
+    """The two parts of a ratio, split at the first ``/`` between blanks; the whole text and an empty one where there is
+    no such ``/``."""
     depth, quoted = 0, ""
     for place, letter in enumerate(text):
         if quoted:
@@ -164,7 +165,7 @@ def ratio_unit(over: str, under: str) -> str:
 
 
 def default_statistic(entry: Metric) -> str:
-    """What is asked of a metric that stands alone.
+    """The statistic of a metric that stands without one.
 
     >>> [default_statistic(BY_NAME[name]) for name in ("load.rx.bytes", "queue.dropped", "load.loss", "process.up")]
     ['rate', 'total', 'mean', 'last']
@@ -175,8 +176,8 @@ def default_statistic(entry: Metric) -> str:
 
 
 def better_of(metric: str, statistic: str, unit: str = "", growth: str | None = None) -> Better:
-    """Which way is better of a figure; ``unit`` and ``growth`` are those of the record, for metrics outside of the
-    catalogue.
+    """Which direction is better for a figure. ``unit`` and ``growth`` are those of the record, for metrics outside of
+    the catalogue.
 
     >>> better_of("load.rx.packets", "rate"), better_of("load.latency", "max"), better_of("load.tx.packets", "rate")
     ('higher', 'lower', '')
@@ -221,7 +222,7 @@ def name_of(statistic: str, metric: str, labels: Mapping[str, str]) -> str:
 
 
 def _labels(text: str, shown: str, entry: Metric | None) -> dict[str, str]:
-    """The labels between the braces. Raises SoakwatchError."""
+    """Reads the labels between the braces. Raises SoakwatchError."""
     labels: dict[str, str] = {}
     position = 0
     while text[position:].strip():

@@ -98,7 +98,7 @@ STANDARD: tuple[FigureSpec, ...] = tuple(
 
 @dataclass(frozen=True, slots=True)
 class RunParts:
-    """The parts of a run that a figure is of, and what they are called in a sentence."""
+    """The parts of a run that a figure is taken from, and their name in a sentence."""
 
     windows: tuple[Window, ...]
     words: str
@@ -110,8 +110,8 @@ class NoFigureError(Exception):
 
 
 def standard_figures(view: ReportSource) -> tuple[FigureSpec, ...]:
-    """The usual figures of which this run has a series, most important first; watts of own metrics last. Of several
-    with the same words, as of a rate that was counted and one that the generator says, the first."""
+    """The usual figures of which this run has a series, most important first, then the watts of metrics of the user's
+    own. Of several with the same words (a rate that was counted, and one that the generator reports) the first."""
     present = view.keys({spec.metric for spec in STANDARD})
     roles = view.roles()
     counted_loss = {_LOSS} if {key.metric for key in present} >= set(_SENT_AND_BACK) else set()
@@ -146,7 +146,7 @@ def figure_of(view: ReportSource, spec: FigureSpec) -> FigureValue:
 
 
 def _ratio(over: FigureValue, under: FigureValue) -> FigureValue:
-    """One figure over another; its direction is that of the one above the line."""
+    """One figure divided by another. The good direction is that of the numerator."""
     unit = ratio_unit(over.unit, under.unit)
     if over.value is None or under.value is None:
         return FigureValue(None, unit, over.better, over.reason or under.reason)
@@ -156,8 +156,9 @@ def _ratio(over: FigureValue, under: FigureValue) -> FigureValue:
 
 
 def _loss_of_counters(view: ReportSource, spec: FigureSpec) -> FigureValue | None:
-    """The mean of load.loss of a generator that counts packets but names no loss (TRex, Pktgen): those that did not
-    come back, as a share of those sent. Packets under way at the edges of the stretch count as lost or as come back."""
+    """The mean of load.loss for a generator that counts packets but reports no loss (TRex, Pktgen): packets that did
+    not come back, as a share of those sent. Packets under way at the edges of the stretch count as lost or as come
+    back."""
     if spec.metric != _LOSS or spec.statistic != "mean":
         return None
     counts = [replace(spec, metric=metric, statistic="total") for metric in _SENT_AND_BACK]
@@ -176,7 +177,7 @@ def _loss_of_counters(view: ReportSource, spec: FigureSpec) -> FigureValue | Non
 
 
 def figure_of_series(view: ReportSource, spec: FigureSpec, keys: Sequence[SeriesKey]) -> FigureValue:
-    """The figure of some series of the spec's metric, at least one, taken together; otherwise as ``figure_of``."""
+    """The figure of some series (at least one) of the spec's metric, taken together; otherwise as ``figure_of``."""
     trait = view.series(keys[0], 0, 0).trait
     unit = _unit(spec, trait.unit, trait)
     better = better_of(spec.metric, spec.statistic, trait.unit, trait.growth)
@@ -191,8 +192,8 @@ def figure_of_series(view: ReportSource, spec: FigureSpec, keys: Sequence[Series
 
 
 def figure_over(view: ReportSource, spec: FigureSpec, window: Window) -> float | None:
-    """The figure over a part of the run instead of the phases that its expression means; None where that part does not
-    have it. Raises RecordError for a damaged record."""
+    """The figure over one window of the run, whatever phases its expression names; None where the window does not have
+    it. Raises RecordError for a damaged record."""
     if spec.per is not None:
         over, under = figure_over(view, replace(spec, per=None), window), figure_over(view, spec.per, window)
         return over / under if over is not None and under else None
@@ -206,7 +207,7 @@ def figure_over(view: ReportSource, spec: FigureSpec, window: Window) -> float |
 def figure_in_parts(
     view: ReportSource, spec: FigureSpec, key: SeriesKey, windows: Sequence[Window]
 ) -> list[float | None]:
-    """The figure of one series over each of some parts of a run; the record is read once."""
+    """The figure of one series over each of several windows of a run. The record is read once."""
     read = _ReadOnce(view, key)
     values: list[float | None] = []
     for window in windows:
@@ -220,7 +221,7 @@ def figure_in_parts(
 
 
 def figure_text(spec: FigureSpec, value: FigureValue) -> str:
-    """A figure as a person reads it: a loss is 0 % for nothing only, counts are whole; "–" where there is none.
+    """A figure in words: a loss is "0 %" only where nothing was lost, counts are whole; "–" where there is no figure.
 
     >>> figure_text(parse_figure("load.loss"), FigureValue(1e-6, "1"))
     'under 0.01 %'
@@ -235,8 +236,7 @@ def figure_text(spec: FigureSpec, value: FigureValue) -> str:
 
 
 def stretch_of(view: ReportSource, phase: str = "") -> RunParts:
-    """The parts of the run that a figure with this label ``phase`` ("" where it has none) is of. Raises
-    NoFigureError."""
+    """The parts of the run that the label ``phase`` of a figure means ("" where it has none). Raises NoFigureError."""
     try:
         whole = view.window()
     except RecordError as error:
@@ -256,8 +256,8 @@ def stretch_of(view: ReportSource, phase: str = "") -> RunParts:
 
 
 def keys_of(view: ReportSource, spec: FigureSpec) -> tuple[SeriesKey, ...]:
-    """The series that a figure is of, at least one. Raises NoFigureError where there is none, or where those that fit
-    tell the same thing in several ways (quantiles)."""
+    """The series of a figure, at least one. Raises NoFigureError where there is none, or where several tell the same
+    thing in different ways (quantiles)."""
     available, roles = view.keys({spec.metric}), view.roles()
     keys = tuple(key for key in available if fits(spec, key, roles))
     if spec.metric in _POWER and not {"sensor", "object"} & spec.labels.keys():
@@ -278,7 +278,8 @@ def object_labels_of(key: SeriesKey) -> Mapping[str, str]:
 
 
 def fits(spec: FigureSpec, key: SeriesKey, roles: Mapping[str, str]) -> bool:
-    """Whether a figure is of this series: without role and target, those of devices, the load's and the monitor's."""
+    """Whether a series belongs to a figure. Without role and target, a figure is of the devices, the load and the
+    monitor."""
     if key.metric != spec.metric:
         return False
     role, target = spec.labels.get("role"), spec.labels.get("target")
@@ -310,7 +311,7 @@ def _why_none(spec: FigureSpec, available: Sequence[SeriesKey], roles: Mapping[s
 
 
 def _fits_labels(spec: FigureSpec, key: SeriesKey) -> bool:
-    """Whether a series has the labels of an expression; one that is asked for as "" is one that it does not have."""
+    """Whether a series has the labels of an expression. A label that is asked for as "" has to be missing."""
     labels = object_labels_of(key)
     return all(labels.get(name, "") == value for name, value in spec.labels.items() if name not in CHOOSERS)
 
@@ -393,15 +394,15 @@ Part = tuple[Floats, Floats]
 
 
 def _read(view: _Readings, key: SeriesKey, stretch: RunParts) -> Series:
-    """The readings of the stretch, with a few on both sides of it, which counters need at its edges."""
+    """The readings of the stretch, and a few before and after it: counters need them at the edges."""
     first = view.series(key, 0, 0)
     margin = round(_MARGIN_INTERVALS * (first.cadence_s or 60.0) * 1e9)
     return view.series(key, stretch.windows[0].begin_ns - margin, stretch.windows[-1].end_ns + margin).finite()
 
 
 def _check_answered(view: _Readings, key: SeriesKey, series: Series, stretch: RunParts) -> None:
-    """Raises NoFigureError where less than half of the polls of a series' source were answered, and it has less than
-    half of the readings that are due. Readings of another source of the target may have filled the gap."""
+    """Raises NoFigureError where less than half of the polls of the series' source were answered, unless the series has
+    half of its due readings: another source of the target may have filled the gap."""
     source = view.source_of(key)
     if source is None:
         return
@@ -420,7 +421,7 @@ def _check_answered(view: _Readings, key: SeriesKey, series: Series, stretch: Ru
 
 
 def _readings(series: Series, stretch: RunParts) -> list[Part]:
-    """The readings of each window, counters as rates, without those that tell of the time before it."""
+    """The readings of each window, counters as rates, without readings that tell of the time before the window."""
     rates = series.spaced().rate().finite() if series.trait.kind == "counter" else series
     early = round(_EARLY * (series.cadence_s or 0.0) * 1e9)
     parts = []
@@ -436,7 +437,7 @@ def _readings(series: Series, stretch: RunParts) -> list[Part]:
 
 
 def _counted(series: Sequence[Series], stretch: RunParts, *, total: bool) -> float:
-    """What counters counted, added up: in all, or per second of the time that each of them was seen."""
+    """What counters counted, added up: the total, or the rate over the time that each of them was read."""
     amounts = [[amount([each], w.begin_ns, w.end_ns) for w in stretch.windows] for each in series]
     known = [(sum(count for count, _ in parts), sum(seconds for _, seconds in parts)) for parts in amounts]
     if not any(seconds > 0 for _, seconds in known):
@@ -461,7 +462,7 @@ def _is_added(metric: str, trait: Trait) -> bool:
 
 
 def _joined(spec: FigureSpec, trait: Trait, values: Sequence[float]) -> float:
-    """The figures of several series as one."""
+    """Combines the figures of several series into one."""
     if _is_added(spec.metric, trait):
         return sum(values)
     if spec.statistic == "min":
@@ -470,9 +471,9 @@ def _joined(spec: FigureSpec, trait: Trait, values: Sequence[float]) -> float:
 
 
 def _added(series: Sequence[Series], parts: Sequence[list[Part]], stretch: RunParts) -> list[Part]:
-    """Several series as one: their means in common intervals, where all of them have a reading.
+    """The sum of several series over a common grid of time, where all of them have a reading.
 
-    Raises NoFigureError where they share less than half of the intervals.
+    Raises NoFigureError where they share less than half of the grid.
     """
     width = max(each.cadence_s or 0.0 for each in series)
     if not width:
@@ -506,7 +507,7 @@ _PERCENTILES = {"median": 50, "p50": 50, "p90": 90, "p95": 95, "p99": 99}
 
 
 def _taken(statistic: str, parts: Iterable[Part]) -> float:
-    """The statistic of the readings of all windows."""
+    """The statistic of the readings of all windows together."""
     windows = list(parts)
     if statistic == "slope":
         return _slope(windows)
@@ -518,7 +519,7 @@ def _taken(statistic: str, parts: Iterable[Part]) -> float:
 
 
 def _slope(windows: Sequence[Part]) -> float:
-    """Per hour; over several windows the mean of theirs, each by its length."""
+    """The slope per hour; of several windows the mean of their slopes, weighted by their lengths."""
     slopes = [(robust_slope(time - time[0], value), float(time[-1] - time[0])) for time, value in windows]
     known = [(slope, length) for slope, length in slopes if slope is not None]
     if not known:

@@ -66,7 +66,7 @@ class RunSummary:
 
 
 def summary_of(folder: Path, *, drawn: bool = True) -> RunSummary:
-    """Read one run; with the reason if it cannot be read. Without ``drawn`` no series is read."""
+    """The summary of a run; where it cannot be read, the reason. Without ``drawn`` no series is read."""
     try:
         with RecordView.open(folder) as view:
             return summary_in(view, folder, drawn=drawn)
@@ -105,8 +105,8 @@ def _sealed(view: RecordView) -> str:
 
 
 def worst_of(findings: Iterable[Finding], *, passed: bool) -> Finding | None:
-    """The first of the worst findings of a run; None without fail, warning or undecided. What is undecided in a run
-    that ``passed`` was not required for it, and is none."""
+    """The first of the worst findings of a run; None without a fail, a warning or an inconclusive one. In a run that
+    ``passed``, inconclusive findings were not required, so none of them is the worst."""
     ordered = list(findings)
     order = (Outcome.FAIL, Outcome.WARN) if passed else _OBJECTIONS
     return next((f for outcome in order for f in ordered if f.outcome is outcome), None)
@@ -134,10 +134,10 @@ def _coverage(view: RecordView) -> tuple[float | None, str]:
 def _spark(
     view: RecordView, findings: Sequence[Finding], roles: Mapping[str, str], so_far: LiveSnapshot | None
 ) -> Sparkline | None:
-    """The series that the worst finding is of, or that grows most so far; of a run that is well, of a device, the one
-    nearest to its limit. What the monitor itself does is of no run the worst.
+    """The series to draw beside a run: that of the worst finding, or the one that grows most so far; of a healthy run,
+    the series of a device that is nearest to its limit. The monitor's own series are never the worst.
 
-    One of a few readings, or one that never moved, only where there is no other.
+    A series of few readings, or one that never moved, is drawn only where there is no other.
     """
     known = frozenset(view.keys())
     dull: Sparkline | None = None
@@ -176,7 +176,8 @@ def _candidates(
 
 
 def _shown_by(finding: Finding) -> Iterable[SeriesKey]:
-    """Its series; of a process that died its memory, for a line between up and down tells nothing."""
+    """The series to draw for a finding. For a process that crashed this is its memory: a line between up and down says
+    nothing."""
     if traits_of(finding.rule).crash is not None:
         yield from (SeriesKey(finding.target, metric, finding.object) for metric in shown_in(PROCESS_MEMORY))
     yield _key(finding)

@@ -44,11 +44,11 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class GroupFigure:
-    """A figure of a group: its level, and how many runs are ``missing`` to it; ``reason`` is why the first of them is.
+    """A figure of a group: its level, how many runs are ``missing``, and the ``reason`` why the first of them is.
 
     ``change`` is relative to the median of ``against``, the nearest group before that has the figure (None without one,
-    or from 0); ``outcome`` is what an exact rank test says of both (better, worse, different, equivalent within 2 %,
-    undecided), "" without one.
+    or from 0). ``outcome`` is the answer of an exact rank test of both (better, worse, different, equivalent within
+    2 %, undecided), "" without one.
     """
 
     group: str
@@ -75,7 +75,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class FigureTrend:
-    """One figure over all runs of a plan, in the order of the groups. ``note`` says why no change point was sought."""
+    """One figure over all runs of a plan, in the order of the groups. ``note`` says why no change was looked for."""
 
     spec: FigureSpec
     unit: str
@@ -114,8 +114,7 @@ class Trend:
 def trend_of(
     runs: Iterable[TrendRun | LeftOut], by: str = RELEASE_BY, wanted: Sequence[FigureSpec] = (), plan: str = ""
 ) -> Trend:
-    """The trends of some runs, plan by plan. Raises SoakwatchError for an unknown plan, and for a label that no run
-    has."""
+    """The trends of some runs, plan by plan. Raises SoakwatchError for an unknown plan, or a label that no run has."""
     given = list(runs)
     counted = [run for run in given if isinstance(run, TrendRun)]
     plans = {run.plan for run in counted}
@@ -131,7 +130,7 @@ def trend_of(
 
 
 def cell_without(cell: str, by: str) -> str:
-    """A cell of a campaign without the axis that the runs are grouped by.
+    """A cell of a campaign without the axis by which runs are grouped.
 
     >>> cell_without("release=7.2,size=64", "release"), cell_without("release=7.2,size=64", CELL)
     ('size=64', '')
@@ -149,7 +148,8 @@ def _plan(name: str, cell: str, runs: Sequence[TrendRun], by: str, wanted: Seque
 
 
 def _groups(runs: Sequence[TrendRun], by: str) -> tuple[Group, ...]:
-    """In the order of versions where all names are versions, else by their first runs; runs without the label last."""
+    """The groups in the order of versions where all names are versions, otherwise in the order of their first runs.
+    Runs without the label come last."""
     members = grouped(sorted(runs, key=lambda run: (run.begin_ns, run.folder)), lambda run: run.group(by))
     names = [name for name in members if name]
     if by not in BY_TIME and are_versions(names):
@@ -163,7 +163,7 @@ def _groups(runs: Sequence[TrendRun], by: str) -> tuple[Group, ...]:
 
 
 def _usual(runs: Sequence[TrendRun]) -> tuple[FigureSpec, ...]:
-    """Of each metric the first of the usual figures, without what was sent, and without totals that were always 0."""
+    """The first of the usual figures of each metric, without what was sent and without totals that were always 0."""
     seen: dict[str, FigureSpec] = {}
     ranked = sorted(
         {spec.text: (index, spec) for run in runs for index, spec in enumerate(run.specs)}.values(),

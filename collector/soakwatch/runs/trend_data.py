@@ -17,8 +17,8 @@ COLUMNS = "plan,cell,group,run,begin,verdict,figure,name,value,unit,better,chang
 
 
 def trend_data(trend: Trend) -> dict[str, object]:
-    """The trend as JSON: numbers in their UCUM units, null with a reason where there is none; change points name the
-    first run of the new level, their change is null where the level before was 0."""
+    """The trend as JSON. Numbers are in their UCUM units, null with a reason where there is none. A change point names
+    the first run of the new level; its change is null where the level before was 0."""
     return {
         "by": trend.by,
         "plans": [_plan(plan, trend.by) for plan in trend.plans],
@@ -32,7 +32,7 @@ def figure_data(value: FigureValue) -> dict[str, object]:
 
 
 def trend_csv(trend: Trend) -> str:
-    """The single values as CSV with ``COLUMNS``; a value that is missing is empty, with its reason."""
+    """The single values as CSV with ``COLUMNS``. A missing value is empty and has its reason."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS.split(","))

@@ -23,8 +23,8 @@ _BELOW = "runs"  # where a campaign's folder holds its runs
 
 @dataclass(frozen=True, slots=True)
 class TrendRun:
-    """One run that was judged. ``labels`` hold its release: the label, else what the devices said. ``values`` are its
-    figures by their expressions."""
+    """One run that was judged. ``labels`` include its release: the label, otherwise what the devices reported.
+    ``values`` are its figures by their expressions."""
 
     folder: Path
     plan: str
@@ -40,8 +40,8 @@ class TrendRun:
         return self.labels.get(CELL, "")
 
     def group(self, by: str) -> str:
-        """What it belongs to: the text of a label, or the day, week (ISO 8601) or month of its begin (UTC); "" where it
-        has no such label."""
+        """The group of the run: the text of a label, or the day, week (ISO 8601) or month of its begin (UTC). "" where
+        it has no such label."""
         moment = datetime.fromtimestamp(self.begin_ns * 1e-9, UTC)
         if by == "week":
             year, week, _ = moment.isocalendar()
@@ -65,8 +65,8 @@ def trend_folders(runs: Path) -> list[Path]:
 
 
 def read_trend_run(folder: Path, wanted: Sequence[FigureSpec] = ()) -> TrendRun | LeftOut:
-    """One run with the figures that are wanted, or with the usual ones that it has; or why it does not count: it is not
-    over, was not judged, or cannot be read."""
+    """Reads a run with the figures in ``wanted``, or with the usual ones that it has. LeftOut with the reason where it
+    is not over, was not judged, or cannot be read."""
     try:
         with RecordView.open(folder) as view:
             metas = view.metas()

@@ -50,7 +50,7 @@ def median_text(figure: FigureTrend, line: GroupFigure) -> str:
 
 
 def interval_text(figure: FigureTrend, line: GroupFigure) -> str:
-    """The interval of the median, or how many runs there have to be for one."""
+    """The interval of the median, or how many runs an interval needs."""
     if line.level.median is None:
         return ""
     if line.level.low is None or line.level.high is None:
@@ -59,7 +59,7 @@ def interval_text(figure: FigureTrend, line: GroupFigure) -> str:
 
 
 def runs_text(line: GroupFigure) -> str:
-    """How many runs the median is of, and how many do not have the figure."""
+    """How many runs the median is of, and how many lack the figure."""
     return f"{line.level.n} ({line.missing} without)" if line.missing else str(line.level.n)
 
 
@@ -77,14 +77,14 @@ def turn_text(figure: FigureTrend, turn: Turn) -> str:
 
 
 def missing_text(figure: FigureTrend) -> str:
-    """How many runs do not have the figure, and why the first of them does not; empty where all have it."""
+    """How many runs lack the figure, and why the first of them does; empty where all have it."""
     reasons = [value.reason for value in figure.values if value.value is None]
     return f"{counted(len(reasons), 'run')} without it: {reasons[0]}" if reasons else ""
 
 
 def spark(values: Sequence[float | None]) -> str:
-    """A sign a run, from the lowest to the highest value; a blank for a run that has none. What differs by less than
-    4 % in all is not drawn larger than that, so that noise does not look like a change.
+    """One sign a run, from the lowest to the highest value, blank where a run has no value. Values within 4 % of one
+    another are drawn as close as that, so that noise does not look like a change.
 
     >>> spark([8.0, 8.1, None, 7.4]), spark([100.0, 100.1, 100.0])
     ('▇█ ▁', '▄▄▄')
@@ -98,7 +98,7 @@ def spark(values: Sequence[float | None]) -> str:
 
 
 def reach(values: Sequence[float]) -> tuple[float, float]:
-    """From where to where values are drawn, at least one: 4 % of their middle at the least, never nothing.
+    """The range in which values (at least one) are drawn: at least 4 % of their middle, and never empty.
 
     >>> reach([100.0, 100.0]), reach([0.0]), reach([1.0, 2.0])
     ((98.0, 102.0), (-0.5, 0.5), (1.0, 2.0))

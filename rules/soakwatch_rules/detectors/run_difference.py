@@ -28,6 +28,8 @@ _MIN_SAMPLES = 16
 _LOST = frozenset((*flows(LOST), *flows(FAILED)))
 """What is lost now and then: its mean counts, for its median is 0 as long as most readings lost nothing."""
 _HARMLESS = 1e-4  # of what is offered: a loss that grows by less is nothing to compare runs by
+_NEEDS = "needs two earlier runs, better five"
+_UNKNOWN = "the variation between runs is not known"
 _LENGTHS = 1.25  # runs whose lengths differ by more are compared with a doubt
 
 
@@ -142,8 +144,7 @@ class RunDifference(Parameters):
             f"the median after the first {100 * self.settle:g} % of the run differs from those of earlier runs if the "
             f"change exceeds {100 * self.tolerance:g} % and the one-sided t prediction p is below {self.alpha:g} (fail "
             f"below {self.sure:g}, in the bad direction); a pass could have detected {100 * self.worth:g} %; runs "
-            "repeat "
-            f"within ±{100 * self.band:g} % of their median"
+            f"repeat within ±{100 * self.band:g} % of their median"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
@@ -167,7 +168,7 @@ class RunDifference(Parameters):
         series = replace(series, trait=replace(series.trait, unit=_unit(series), worse=_worse(series)))
         if not earlier:
             reason = f"{counted(len(case.before.earlier), 'earlier run')} without {_MIN_SAMPLES} samples after settling"
-            return finding.undecided(reason, InconclusiveReason.NO_REFERENCE, "needs two earlier runs, better five")
+            return finding.undecided(reason, InconclusiveReason.NO_REFERENCE, _NEEDS)
         finding = replace(finding, doubts=tuple(self._doubts(now, earlier, len(case.before.earlier))))
         old = [m.median for m in earlier]
         quantum = series.trait.quantum or 0.0
@@ -176,9 +177,8 @@ class RunDifference(Parameters):
         compared = by_t([now.median], old, self._tolerance(least, old), alpha, quantum)
         if compared is None or compared.change is None:
             return self._from_zero(finding, series, old, now, least)
-        return self._decided(
-            self._numbers(finding, compared, compared.change, earlier, now), series, compared, compared.change
-        )
+        change = compared.change
+        return self._decided(self._numbers(finding, compared, change, earlier, now), series, compared, change)
 
     def _measure(self, series: Series) -> Measure | None:
         with np.errstate(all="ignore"):
@@ -202,11 +202,7 @@ class RunDifference(Parameters):
         if abs(now.median) <= least:
             return finding.passes(f"{text}; negligible")
         if len(old) < 2:
-            return finding.undecided(
-                f"{text}; the variation between runs is not known",
-                InconclusiveReason.NO_REFERENCE,
-                "needs two earlier runs, better five",
-            )
+            return finding.undecided(f"{text}; {_UNKNOWN}", InconclusiveReason.NO_REFERENCE, _NEEDS)
         worse = series.metric in _LOST and now.median > least
         return replace(finding, outcome=Outcome.FAIL if worse else Outcome.WARN, reason=text)
 
@@ -248,17 +244,12 @@ class RunDifference(Parameters):
 
     def _decided(self, finding: Finding, series: Series, d: Difference, change: float) -> Finding:
         unit, worse = series.trait.unit, series.trait.worse
-        runs = counted(d.n_old, "earlier run")
-        old = f"{quantity(d.old, unit)} in {runs}"
+        old = f"{quantity(d.old, unit)} in {counted(d.n_old, 'earlier run')}"
         text = f"{_what(series)}: {quantity(d.new, unit)}, {percent(change, sign=True)} compared with {old}"
         if d.spread is None or d.smallest is None:
             if d.n_old > 1 or d.old == d.new == 0:
                 return finding.passes(f"{text}: zero in all runs")
-            return finding.undecided(
-                f"{text}; the variation between runs is not known",
-                InconclusiveReason.NO_REFERENCE,
-                "needs two earlier runs, better five",
-            )
+            return finding.undecided(f"{text}; {_UNKNOWN}", InconclusiveReason.NO_REFERENCE, _NEEDS)
         text += f", which vary by {percent(d.spread)} (sd)"
         bad = worse is None or (worse == "up") == d.rose
         if d.outcome == "different" and bad:
@@ -273,22 +264,21 @@ class RunDifference(Parameters):
         if not seems and d.smallest <= max(self.worth, d.margin):
             seen = f"a change of {percent(d.smallest)} would have been detected"
             return finding.passes(f"{text}: no difference; {seen}")
+        settle = "repeat the new run and one of the earlier runs"
         needed = runs_needed(d.spread, max(self.worth, d.margin), 1, d.alpha)
-        settle = f"needs {needed} earlier runs at this variation" if needed is not None and needed > d.n_old else ""
-        if not settle:
-            settle = "repeat the new run and one of the earlier runs"
-        above = f"above the tolerance of {quantity(d.margin, '1')}, but runs vary as much"
-        why = above if seems else "runs vary too much to decide"
+        if needed is not None and needed > d.n_old:
+            settle = f"needs {needed} earlier runs at this variation"
+        why = "runs vary too much to decide"
+        if seems:
+            why = f"above the tolerance of {quantity(d.margin, '1')}, but runs vary as much"
         return finding.undecided(f"{text}: {why}", InconclusiveReason.NOISE, settle)
 
     def _doubts(self, now: Measure, earlier: Sequence[Measure], named: int) -> list[str]:
         doubts = []
         lengths = [m.seconds for m in earlier] + [now.seconds]
         if max(lengths) > _LENGTHS * min(lengths):
-            doubts.append(
-                f"the runs lasted {duration(min(lengths))} to {duration(max(lengths))}: a warm-up has a different "
-                "weight"
-            )
+            span = f"{duration(min(lengths))} to {duration(max(lengths))}"
+            doubts.append(f"the runs lasted {span}: a warm-up has a different weight")
         if len(earlier) < named:
             doubts.append(f"{counted(named - len(earlier), 'earlier run')} had too few samples")
         medians = [m.median for m in earlier] + [now.median]

@@ -39,7 +39,7 @@ class CampaignResults:
         self._lock = threading.Lock()
 
     def of(self, folder: Path, now_ns: int) -> CampaignResult:
-        """The campaign in a folder as it is now, or was at most three seconds ago. Raises SoakwatchError."""
+        """The result of the campaign in a folder, at most three seconds old. Raises SoakwatchError."""
         with self._lock:
             known = self._known.setdefault(folder, _Known())
             self._known.move_to_end(folder)
@@ -57,7 +57,7 @@ class CampaignResults:
             return known.result
 
     def read(self, runs: Sequence[CellRun], measured: Sequence[Measured]) -> Readings:
-        """The figures of runs; those of a record that did not change since are not read again."""
+        """Reads the figures of runs; a record that did not change since is not read again."""
         readings = {}
         for run in runs:
             if run.folder is None:

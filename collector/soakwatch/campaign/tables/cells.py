@@ -27,10 +27,10 @@ Readings = Mapping[Path, Mapping[str, FigureValue]]
 
 @dataclass(frozen=True, slots=True)
 class CellFigure(Level):
-    """A figure of a cell; derived ones have no numbers of runs.
+    """A figure of a cell. Derived figures have no numbers of single runs.
 
-    ``short`` says in a word or two why there is no number, or what is missing to it; ``note`` what else a reader must
-    know. One that is not ``ranked`` is no rival of the others, such as the generator by itself.
+    ``short`` says in a word or two why the number, or a part of its runs, is missing; ``note`` is what else a reader
+    must know. A figure that is not ``ranked`` competes with no other: the generator measured alone, for example.
     """
 
     note: str = ""
@@ -40,8 +40,11 @@ class CellFigure(Level):
 
 @dataclass(frozen=True, slots=True)
 class CellVerdict:
-    """The worst verdict of a cell's runs, and how many runs have which. ``outcome`` is None where none has ended;
-    ``reason`` says why, ``short`` in a word or two; or what the worst run says."""
+    """The worst verdict of a cell's runs, and how many runs have which.
+
+    ``outcome`` is None where no run has ended; then ``reason`` says why, and ``short`` in a word or two. Otherwise
+    ``reason`` is that of the worst run.
+    """
 
     outcome: Outcome | None
     counts: Mapping[Outcome, int]
@@ -65,7 +68,7 @@ class CellVerdict:
 
 @dataclass(frozen=True, slots=True)
 class CellData:
-    """A cell with the last attempt of each repetition, and what they say."""
+    """A cell with the last attempt of each repetition, their verdict and their figures."""
 
     cell: Cell
     runs: tuple[CellRun, ...]
@@ -93,7 +96,7 @@ def read_figures(runs: Iterable[CellRun], measured: Sequence[Measured]) -> Mappi
 
 
 def figures_in(folder: Path, measured: Sequence[Measured]) -> Mapping[str, FigureValue]:
-    """The figures of one run by name; of a record that was changed since it was sealed, only that."""
+    """The figures of one run, by name. A record changed after it was sealed gives no figure, only that reason."""
     if not measured:
         return {}
     try:
@@ -107,7 +110,7 @@ def figures_in(folder: Path, measured: Sequence[Measured]) -> Mapping[str, Figur
 
 
 def usual_figures(runs: Sequence[CellRun], most: int = _MOST_STANDARD) -> tuple[FigureSpec, ...]:
-    """The standard figures that one run of any cell has, most important first."""
+    """The standard figures of a campaign, most important first. One run of each cell is looked at."""
     first = {run.cell.id: run.folder for run in reversed(runs) if run.folder is not None}
     found: dict[str, FigureSpec] = {}
     for folder in first.values():
@@ -121,7 +124,7 @@ def usual_figures(runs: Sequence[CellRun], most: int = _MOST_STANDARD) -> tuple[
 
 
 def cells_of(state: CampaignState, measured: Sequence[Measured], readings: Readings) -> tuple[CellData, ...]:
-    """All cells of a campaign with what was read of their runs, in the order of the matrix."""
+    """All cells of a campaign in the order of the matrix, each with the figures of its runs."""
     runs_of = last_attempts(state.runs)
     data = []
     for cell in state.cells:
@@ -144,7 +147,7 @@ def cell_verdict(runs: Sequence[CellRun]) -> CellVerdict:
 
 
 def cell_figure(figure: Measured, runs: Sequence[CellRun], readings: Readings) -> CellFigure:
-    """A figure of some repetitions: the median of those that have it, and what the others lack."""
+    """A figure of a cell: the median of the repetitions that have it, and what the others lack."""
     found, lacking = level([_row(figure, run, readings) for run in runs])
     reasons = [row.value.reason for row in lacking]
     each = list(dict.fromkeys(reasons))
@@ -169,7 +172,7 @@ def _row(figure: Measured, run: CellRun, readings: Readings) -> Row:
 
 
 def _absence(runs: Sequence[CellRun]) -> tuple[str, str]:
-    """Why runs have no numbers, in a word or two, and whole; by the one that says most."""
+    """Why runs have no numbers, in a word or two and in full. The first that holds: running, lost, not judged."""
     lost = next((run for run in runs if run.state == LOST), None)
     if any(run.state == RUNNING for run in runs):
         return RUNNING, RUNNING

@@ -44,8 +44,8 @@ _OUTCOMES = {
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """A campaign to compare with; ``names`` are what the new and the earlier one are called, ``margin`` is the change
-    that counts as none."""
+    """A campaign to compare with. ``names`` are what the new and the earlier campaign are called; a change of up to
+    ``margin`` counts as none."""
 
     state: CampaignState
     names: tuple[str, str]
@@ -77,7 +77,7 @@ def campaign_names(new: CampaignState, earlier: CampaignState) -> tuple[str, str
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """A figure of two cells, by what these are called; ``names`` of the new and the old side."""
+    """A figure of two cells that are compared. ``names`` are those of the new and of the old side."""
 
     subject: str
     figure: str
@@ -114,8 +114,7 @@ def _comparison(comparison: Comparison, spec: TablesSpec, cells: Sequence[CellDa
 def against(
     spec: TablesSpec, cells: Sequence[CellData], earlier: Earlier, readings: Readings
 ) -> tuple[CampaignFinding, ...]:
-    """Every figure that both campaigns have in cells of the same values. Cells that only one of them has are not
-    compared.
+    """Compares every figure that both campaigns have in cells of the same values, over the whole run and by phase time.
 
     Raises CampaignError if they have no cell in common.
     """
@@ -161,7 +160,7 @@ def _compared(pairs: Sequence[_Pair], margin: float, spec: TablesSpec, asked: st
 def _finding(
     kind: str, asked: str, outcome: Outcome, subject: str, words: str, reason: str, tested: Difference
 ) -> CampaignFinding:
-    """What it measures is the ratio of new to old, against 1."""
+    """The finding of a comparison: it measures the ratio of new to old, against 1."""
     ratio, low, high = (None if change is None else 1 + change for change in (tested.change, tested.low, tested.high))
     return CampaignFinding(kind, asked, outcome, subject, words, reason, ratio, 1.0, "1", low, high)
 

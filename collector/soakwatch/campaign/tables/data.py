@@ -54,7 +54,7 @@ def render_json(result: CampaignResult) -> str:
 
 
 def result_data(result: CampaignResult) -> dict[str, Plain]:
-    """The same as data."""
+    """Everything as plain data, for JSON."""
     state = result.state
     return {
         "version": JSON_VERSION,
@@ -118,6 +118,6 @@ def _run(run: CellRun) -> dict[str, Plain]:
 
 
 def _figures(result: CampaignResult, data: CellData) -> Iterator[tuple[str, CellFigure]]:
-    """All figures of a cell in the order of the file; those that stand in no list behind them."""
+    """All figures of a cell: those that the file lists, in its order, then those that others are made of."""
     names = [*result.spec.named, *(f.name for f in result.spec.figures if f.name not in result.spec.named)]
     yield from ((name, data.figures[name]) for name in names)

@@ -29,7 +29,7 @@ AT_CEILING, ABOVE = "at the generator's limit", "above expected"
 
 
 def with_derived(cells: Sequence[CellData], figures: Sequence[Figure]) -> tuple[CellData, ...]:
-    """The cells with all derived figures, and with notes where a figure is the generator's own limit."""
+    """Adds the derived figures to the cells, and a note where a figure is the generator's own limit."""
     known = {data.cell.id: dict(data.figures) for data in cells}
     every = [data.cell for data in cells]
     for figure in figures:
@@ -60,8 +60,9 @@ def _derived(figure: Derived, cell: Cell, every: Sequence[Cell], known: Known) -
 def combined(parts: Sequence[CellFigure], function: Callable[..., float], unit: str) -> CellFigure:
     """A function of the medians of several cells, monotone in each of them.
 
-    Its interval is that of the function over all corners of the medians' intervals, each as sure as it takes for all
-    of them to hold together with 95 % (Bonferroni): too wide rather than too narrow. Two cells need seven runs each.
+    The interval is the range of the function over all corners of the medians' intervals. Each of these is wide enough
+    for all of them to hold together with 95 % (Bonferroni), so the interval is too wide rather than too narrow. Two
+    cells need seven runs each.
     """
     lacking = next((part for part in parts if part.median is None), None)
     if lacking is not None:
@@ -77,7 +78,7 @@ def combined(parts: Sequence[CellFigure], function: Callable[..., float], unit: 
 
 
 def _lacks(parts: Sequence[CellFigure]) -> tuple[str, str]:
-    """What is missing to a figure that is made of others, and the first of it in a word or two."""
+    """What the parts of a derived figure lack, in full and (of the first) in a word or two."""
     lacking = [part for part in parts if part.reason]
     return "; ".join(dict.fromkeys(part.reason for part in lacking)), lacking[0].short if lacking else ""
 

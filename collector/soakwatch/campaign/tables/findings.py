@@ -17,8 +17,8 @@ from soakwatch_rules.wording.words import counted
 
 @dataclass(frozen=True, slots=True)
 class CampaignFinding:
-    """What is found of one cell, or of a group of cells. ``kind`` is limit, expected loss, claim, comparison or phase
-    time; ``asked`` is what was asked in words, ``subject`` the cell, ``reason`` the sentence with the numbers."""
+    """One answer about a cell, or about a group of cells. ``kind`` is limit, expected loss, claim, comparison or phase
+    time; ``asked`` is the question in words, ``subject`` the cell, ``reason`` the answer with its numbers."""
 
     kind: str
     asked: str
@@ -33,13 +33,13 @@ class CampaignFinding:
     high: float | None = None
 
     def of(self, figure: CellFigure, limit: float) -> CampaignFinding:
-        """The same with the numbers of a figure, and what it was held against."""
+        """The same with the numbers of a figure and the limit that it was compared with."""
         low, high = figure.low, figure.high
         return replace(self, measured=figure.median, limit=limit, unit=figure.unit, low=low, high=high)
 
 
 def findings_of(spec: TablesSpec, cells: Sequence[CellData]) -> tuple[CampaignFinding, ...]:
-    """Everything that the limits and claims of the file say, in their order."""
+    """The answers to all limits and claims of the file, in their order."""
     found: list[CampaignFinding] = []
     for limit in spec.limits:
         found += _loss(limit, spec, cells) if isinstance(limit, LossLimit) else _limit(limit, spec, cells)
@@ -54,7 +54,7 @@ def cell_words(cell: Cell, but: Iterable[str] = ()) -> str:
 
 
 def no_cell(kind: str, figure: str, where: Where) -> CampaignFinding:
-    """What is found where the matrix excludes every cell that is meant."""
+    """The answer where the matrix excludes every cell that the question is about."""
     words = where_words(where) or "all"
     reason = f"no cell is meant: the matrix excludes {words}"
     return CampaignFinding(kind, figure, Outcome.INCONCLUSIVE, words, figure, reason)
@@ -192,5 +192,5 @@ def _proof(claim: Claim, figure: CellFigure) -> tuple[Outcome, str]:
 
 
 def _unit(name: str, cells: Sequence[CellData]) -> str:
-    """The unit of a figure, of any cell that knows it."""
+    """The unit of a figure: that of the first cell that has it."""
     return next((data.figures[name].unit for data in cells if data.figures[name].unit), "")

@@ -42,7 +42,8 @@ def render_html(result: CampaignResult, link: Link) -> str:
 
 
 def campaign_body(result: CampaignResult, link: Link) -> Markup:
-    """What stands below the head of such a page, for a page that has the styles of reports and ``tables.css``."""
+    """The body of the page without its head, for a page of the server that has the styles of reports and
+    ``tables.css``."""
     return Markup(_environment().get_template("body.html.jinja").render(_facts(result, link)))  # noqa: S704
 
 
@@ -80,7 +81,7 @@ def _facts(result: CampaignResult, link: Link) -> Mapping[str, object]:
 
 
 def _contents(titles: Sequence[str]) -> list[tuple[int, str]]:
-    """The tables to go to, by number: of several views of one figure the first."""
+    """The table of contents: number and title of each table; of several views of one figure the first."""
     first: dict[str, int] = {}
     for number, title in enumerate(titles, 1):
         first.setdefault(title.partition(": ")[0].partition(" (")[0], number)
@@ -101,7 +102,7 @@ def _numbers(result: CampaignResult) -> list[tuple[str, str]]:
 
 
 def _href(words: Words, link: Link, index: Mapping[str, int]) -> str:
-    """Where a cell leads: to its run if it is one, to the line with all of them if there are several."""
+    """The link of a cell: to its run where it has one, to the line that lists them where it has several."""
     began = [run for run in words.runs if run.folder is not None]
     return link(began[0]) if len(began) == 1 else f"#cell-{index[began[0].cell.id]}" if began else ""
 

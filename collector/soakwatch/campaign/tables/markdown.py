@@ -45,7 +45,7 @@ def _note(words: Words) -> str:
 
 
 def render_markdown(result: CampaignResult) -> str:
-    """The campaign as Markdown: nothing is left out, for tables are what it is for."""
+    """The campaign as Markdown. Nothing is left out."""
     outcome = result.outcome
     name = markdown_text(result.state.name)
     lines = [

@@ -74,9 +74,9 @@ def tables_and_problems(document: Document, axes: Sequence[Axis]) -> tuple[Table
 def _tables_with(
     spec: TablesSpec, rows: Sequence[str], columns: Sequence[str], figures: Sequence[str], axes: Sequence[Axis]
 ) -> TablesSpec:
-    """The same with one table instead of its own. ``figures`` are names of its figures, or expressions.
+    """The spec with one table instead of its own. ``figures`` are names of its figures, or expressions.
 
-    Raises PlanError for an axis that the matrix does not have, or a figure that nobody knows.
+    Raises PlanError for an axis that the matrix does not have, or an unknown figure.
     """
     table: dict[str, Plain] = {"rows": list(rows), "columns": list(columns)}
     data: Plain = {"tables": [{**table, "figures": list(figures)} if figures else table]}
@@ -89,10 +89,10 @@ def _tables_with(
 
 
 def filled(spec: TablesSpec, axes: Sequence[Axis], cells: Sequence[Cell], usual: Iterable[FigureSpec]) -> TablesSpec:
-    """The same with figures and tables where it names none.
+    """The spec with the usual figures and tables where the file names none.
 
-    The tables are a list of all cells where there is one axis or most combinations are excluded; else the verdict and
-    each figure over the first two axes, with a view for each combination of the others.
+    The usual table is a list of all cells where there is one axis, or where most combinations are excluded. Otherwise
+    it has the first two axes, with a view for each combination of the others, for the verdict and for each figure.
     """
     if not spec.named:
         measured = {known.spec.text: known.name for known in spec.measured}
@@ -127,10 +127,10 @@ def asked_table(
     columns: str | None = None,
     figures: Sequence[str] = (),
 ) -> TablesSpec:
-    """The same with the one table that options ask for; unchanged where they ask for none.
+    """The spec with the one table that the options ask for; unchanged where they ask for none.
 
-    ``table`` is ROWSxCOLUMNS, each one axis or several with commas. Raises SoakwatchError for an axis or a figure that
-    nobody knows.
+    ``table`` is ROWSxCOLUMNS, each one axis or several with commas. Raises SoakwatchError for an unknown axis or
+    figure.
     """
     if table is None and rows is None and columns is None and not figures:
         return spec
@@ -214,7 +214,7 @@ class _Reader:
         return self.document.changed.get(path, value)
 
     def _figure(self, path: Path, value: Plain) -> tuple[str, ...]:
-        """The names under which a figure of the list is known; none where it is wrong."""
+        """Reads one item of ``figures`` and returns the names of what it makes; none where it is wrong."""
         if isinstance(value, str):
             return (self._measured(path, value, value),)
         kind = next((key for key in _SHAPES if isinstance(value, dict) and key in value), None)
@@ -301,7 +301,7 @@ class _Reader:
         return _with(shape, figures=names) if self._value(path, shape.axis, "axis", shape.to, "to") else None
 
     def _overload(self, path: Path, shape: Overload) -> Overload | None:
-        """The same with the names of its figures."""
+        """The overload with its figures by their names."""
         loss = self._refer((*path, "expected_loss"), shape.loss)
         offered = self._refer((*path, "offered"), shape.offered)
         received = self._refer((*path, "received"), shape.received)
@@ -310,7 +310,8 @@ class _Reader:
         return _with(shape.overload, loss=loss, offered=offered, received=received)
 
     def _losses(self, overload: Overload, most: float | None = None) -> tuple[str, ...]:
-        """The two figures that an overload has beside its loss; more excess than ``most`` is noted."""
+        """Adds the two figures that an overload has beside its loss: expected and excess loss. An excess above ``most``
+        gets a note."""
         made = []
         for words, excess in (("expected loss", False), ("excess loss", True)):
             known = self.figures.get(words)

@@ -21,8 +21,8 @@ Key = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What stands at a row and a column. ``data`` is None for what the matrix excludes; ``verdict`` or ``figure`` is
-    what is shown of it. ``shade`` is its place from the worst (0) to the best (1) of its table, where there is one."""
+    """What stands at a row and a column: ``verdict`` or ``figure`` of the cell ``data``. ``data`` is None where the
+    matrix excludes the cell. ``shade`` is the place between the worst (0) and the best (1) of the table."""
 
     name: str
     data: CellData | None
@@ -54,9 +54,9 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Two axes (or lists of axes) of a table: ``entries`` by the values of rows and columns.
+    """Two axes (or lists of axes) of a table, with the ``entries`` by the values of rows and columns.
 
-    ``of`` are the values of the other axes. ``figure`` is the one that is shown, empty where rows or columns are
+    ``of`` are the values of the other axes. ``figure`` is the figure that is shown, empty where rows or columns are
     figures.
     """
 
@@ -71,13 +71,13 @@ class View:
     shows: tuple[str, ...] = ("interval",)
 
     def entry(self, row: Key, column: Key) -> Entry:
-        """What stands there."""
+        """The entry at a row and a column."""
         return self.entries[row, column]
 
 
 def views_of(table: TableSpec, axes: Sequence[Axis], cells: Sequence[CellData]) -> tuple[View, ...]:
-    """The views of a table: one for each figure, unless rows or columns are figures, and for each combination of the
-    axes that stand in neither. Rows and columns without a cell are left out."""
+    """The views of a table: one for each figure (unless rows or columns are figures) and for each combination of the
+    axes that are neither in rows nor in columns. Rows and columns without a cell are left out."""
     kept = [data for data in cells if takes(table.where, data.cell)]
     order = {axis.name: {value.name: place for place, value in enumerate(axis.values)} for axis in axes}
     used = {*table.rows, *table.columns}
@@ -123,7 +123,7 @@ def _entry(name: str, data: CellData | None) -> Entry:
 
 
 def _marked(entries: Mapping[tuple[Key, Key], Entry]) -> dict[tuple[Key, Key], Entry]:
-    """The entries with their marks and shades: of each figure among its own kind."""
+    """The entries with their marks and shades, each figure compared with itself alone."""
     made = dict(entries)
     for name in {entry.name for entry in entries.values()}:
         figures = {key: e.figure for key, e in entries.items() if e.name == name and e.figure is not None}

@@ -41,10 +41,12 @@ class ShownTable:
 
 @dataclass(frozen=True, slots=True)
 class CampaignResult:
-    """What is said of a campaign. ``outcome`` is fail, inconclusive or pass; ``reason`` says why in one sentence.
+    """A campaign with its verdict, findings, doubts and tables. ``outcome`` is fail, inconclusive or pass; ``reason``
+    says why in one sentence.
 
-    ``doubts`` are what a reader must know before believing a table. ``states`` counts the last attempts by state,
-    ``again`` are attempts that were made again. ``earlier`` is the name of the campaign that it was compared with.
+    ``doubts`` are what a reader must know before believing a table. ``states`` counts the last attempts by state;
+    ``again`` is how many attempts were repeated. ``earlier`` is the name of the campaign that this one was compared
+    with.
     """
 
     state: CampaignState
@@ -71,14 +73,14 @@ class CampaignResult:
 
 
 def verdict_words(result: CampaignResult) -> str:
-    """The verdict in a word, or how it stands while runs wait."""
+    """The verdict in a word; while runs wait, how it stands so far."""
     if not result.goes_on:
         return result.outcome.value
     return "fails so far" if result.outcome is Outcome.FAIL else "goes on"
 
 
 def extent_words(result: CampaignResult) -> str:
-    """How large the campaign is, and how far it is."""
+    """How large the campaign is, and how many runs are in which state."""
     axes = " × ".join(f"{len(axis.values)} {axis.name}" for axis in result.state.axes)
     counts = sorted({len(data.runs) for data in result.cells})
     each = "" if not counts else f" of {counts[0]}" + (f" to {counts[-1]}" if len(counts) > 1 else "")
@@ -100,9 +102,9 @@ def result_of(
     read: Reader = read_figures,
     earlier: Earlier | None = None,
 ) -> CampaignResult:
-    """Reads the figures of all runs that have ended and says what they say.
+    """Reads the figures of all runs that have ended, and judges the campaign.
 
-    Raises CampaignError if ``earlier`` has no cell of this campaign.
+    Raises CampaignError if ``earlier`` has no cell in common with it.
     """
     runs = ended_runs(state)
     asks_usual = not spec.named and not any(table.figures for table in spec.tables)
@@ -165,7 +167,7 @@ def _verdict(cells: Sequence[CellData], findings: Sequence[CampaignFinding]) -> 
 
 
 def _doubts(spec: TablesSpec, cells: Sequence[CellData], again: int) -> tuple[str, ...]:
-    """What keeps a reader from believing a table at once, most important first."""
+    """What a reader must know before believing a table, most important first."""
     doubts = []
     for state, words in (("lost", "lost"), ("running", "going on"), ("waiting", "not run yet")):
         of = {data.cell.id: sum(run.state == state for run in data.runs) for data in cells}

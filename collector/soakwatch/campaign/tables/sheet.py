@@ -20,9 +20,9 @@ _MOST_SHOWN = 100_000  # a number that is longer is shown in a larger unit
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """A cell in words. ``main`` is the number or verdict, ``beside`` what is known of its spread, ``mark`` best or
-    worst, ``note`` what else matters. ``absent`` says that ``main`` is why there is nothing, in a word or two. ``why``
-    is the whole reason of that, or of what is missing to the number; it stands below the table."""
+    """A cell in words. ``main`` is the number or the verdict, ``beside`` its interval or range, ``mark`` best or worst,
+    ``note`` what else matters. ``absent``: there is no number, and ``main`` says why in a word or two. ``why`` is the
+    full reason of what is missing; it stands below the table."""
 
     main: str
     beside: str = ""
@@ -42,7 +42,7 @@ class Words:
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """A view in words. ``head`` are the names of the row axes, ``columns`` the heads of the others; ``across`` names
+    """A view in words. ``head`` are the names of the row axes, ``columns`` the heads of the columns; ``across`` names
     the axes of the columns, empty where they are figures. ``notes`` are the reasons of what is missing, each once."""
 
     title: str
@@ -60,7 +60,7 @@ class Sheet:
 
 
 def sheets_of(views: Sequence[View], spec: TablesSpec) -> tuple[Sheet, ...]:
-    """The views of one table in words; a figure has one unit and scale in all of them."""
+    """The views of one table in words. A figure has the same unit and scale in all of them."""
     scales = _scales(views)
     return tuple(_sheet(view, spec, scales) for view in views)
 
@@ -84,7 +84,7 @@ def _own_decimals(value: float) -> int:
 
 
 def _needed(values: Iterable[float]) -> int:
-    """The decimals that the numbers of a table need at four digits, without zeros at the end of all."""
+    """How many decimals a table needs to show four digits of each number, without zeros that end all of them."""
     most = 0
     for value in values:
         if value and abs(value) >= 10.0**-_MOST_DECIMALS:
@@ -114,7 +114,7 @@ def _scales(views: Sequence[View]) -> dict[str, _Shown]:
 
 
 def _scale(unit: str, values: Sequence[float]) -> Scale:
-    """The scale of the largest, or that of the smallest where its numbers would begin with 0 otherwise."""
+    """The scale of the largest number, or that of the smallest where its numbers would otherwise begin with 0."""
     sizes = [abs(value) for value in values if value]
     large, small = scale_of(unit, max(sizes, default=0.0)), scale_of(unit, min(sizes, default=0.0))
     fits = sizes and max(sizes) * small.factor < _MOST_SHOWN
@@ -182,7 +182,7 @@ def _words(entry: Entry, view: View, scales: Mapping[str, _Shown]) -> Words:
 
 
 def _notes(cells: Sequence[tuple[Entry, Words]]) -> tuple[str, ...]:
-    """The reasons of what is missing in a table, each once, with the cells that it is about."""
+    """The reasons of what is missing in a table, each once, with the cells that lack it."""
     about: dict[str, dict[str, None]] = {}
     for entry, words in cells:
         if words.why and entry.data is not None:
@@ -195,7 +195,7 @@ def _notes(cells: Sequence[tuple[Entry, Words]]) -> tuple[str, ...]:
 
 
 def _cut(note: str) -> str:
-    """A note that leaves the table readable; the whole of it stands below, in CSV and in JSON.
+    """A note short enough for a table. The whole of it stands below the table, in CSV and in JSON.
 
     >>> len(_cut("lost: " + 300 * "x"))
     60
@@ -204,7 +204,7 @@ def _cut(note: str) -> str:
 
 
 def _legend(view: View) -> tuple[str, ...]:
-    """What numbers and signs of the view mean: only what occurs in it."""
+    """What the numbers and signs of the view mean, as far as they occur in it."""
     entries = [entry for entry in view.entries.values() if not entry.absent and entry.figure is not None]
     figures = [entry.figure for entry in entries if entry.figure is not None]
     lines = []

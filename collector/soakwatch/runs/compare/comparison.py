@@ -30,9 +30,7 @@ _OBJECTIONS = {Outcome.FAIL, Outcome.WARN}
 @dataclass(frozen=True, slots=True)
 class Cell:
     """What a rule said of a target in one run: its worst outcome, how many findings had it, of how many, and why.
-
-    ``outcome`` is None where the rule was not asked.
-    """
+    ``outcome`` is None where the rule did not judge the target."""
 
     outcome: Outcome | None
     count: int = 0
@@ -50,15 +48,15 @@ class OutcomeRow:
 
     @property
     def differs(self) -> bool:
-        """Whether the outcomes are not all the same; where a rule was not asked only what speaks against another run
-        differs from that."""
+        """Whether the outcomes differ. Where a rule did not judge in one run, only a fail or a warning in another
+        counts as a difference."""
         outcomes = {cell.outcome for cell in self.cells}
         return len(outcomes - {None}) > 1 or (None in outcomes and bool(outcomes & _OBJECTIONS))
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of a table of runs: its head, and a cell a run. ``differs`` where runs that have it do not agree."""
+    """One line of a table of runs: its head, and a cell a run. ``differs``: all runs have it, and they do not agree."""
 
     head: str
     of: str
@@ -119,7 +117,7 @@ def compared(folders: Sequence[Path], views: Sequence[RecordView], asked: Asked 
 
 
 def renamed(findings: Sequence[Finding], names: Mapping[str, str]) -> tuple[Finding, ...]:
-    """The findings with each target called as ``names`` says."""
+    """The findings with the targets renamed as ``names`` says."""
     return tuple(replace(each, target=names.get(each.target, each.target)) for each in findings)
 
 

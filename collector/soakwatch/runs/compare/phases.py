@@ -15,8 +15,8 @@ PARTS = 24
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One phase of a comparison: its name, its window in each run (None where a run does not have it), and how many
-    seconds of it are shown: of a phase that one run alone has for longer, what the others have too."""
+    """One phase of a comparison: its name, its window in each run (None where a run lacks it), and how many seconds of
+    it are shown. What only one run has is cut to the longest of the others."""
 
     name: str
     windows: tuple[Window | None, ...]
@@ -29,8 +29,9 @@ class Slot:
 
 
 def slots_of(runs: Sequence[tuple[Window, Sequence[Phase]]], *, by_phase: bool = True) -> tuple[Slot, ...]:
-    """The phases of some runs, each given as its window and its phases, in the order of the first run; the second soak
-    of a run lies over the second soak of another. Not ``by_phase``, and where no phase is shared, each run is one."""
+    """The phases of some runs, each given as its window and its phases, in the order of the first run. The second soak
+    of a run is aligned with the second soak of another. Not ``by_phase``, and where no phase is shared, each run is one
+    slot."""
     named = [_numbered(phases) for _, phases in runs] if by_phase else []
     order: list[tuple[str, int]] = []
     for windows in named:
@@ -62,8 +63,8 @@ def _slot(name: str, windows: Sequence[Window | None]) -> Slot:
 
 
 def parts_of(slots: Sequence[Slot], one: int, other: int) -> tuple[tuple[tuple[Window, Window], ...], str]:
-    """About ``PARTS`` pairs of windows of equal length, at the same phase time of two runs (by their numbers), and the
-    names of the phases that they are of: those under load, else all that both have. Empty where none is shared."""
+    """About ``PARTS`` pairs of windows of equal length at the same phase time of two runs (by their numbers), and the
+    names of their phases: those under load, otherwise all that both have. Empty where they share none."""
     both = [(slot.name, a, b) for slot in slots if (a := slot.windows[one]) and (b := slot.windows[other])]
     loaded = [each for each in both if each[0] in UNDER_LOAD] or both
     lengths = [min(a.end_ns - a.begin_ns, b.end_ns - b.begin_ns) for _, a, b in loaded]

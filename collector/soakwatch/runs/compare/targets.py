@@ -12,22 +12,22 @@ from soakwatch.core.suggest import hint
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """How runs are to be compared: ``by_phase`` lays the same phases over one another, else their begins; ``targets``
-    says of a run (by the name of its folder) which of its targets stands for which of the reference's."""
+    """How runs are to be compared. ``by_phase`` aligns runs by their phases, otherwise by their begins. ``targets``
+    says for a run (by the name of its folder) which of its targets stands for which of the reference's."""
 
     by_phase: bool = True
     targets: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
     def key(self) -> tuple[object, ...]:
-        """The same for what asks for the same."""
+        """Equal for equal questions."""
         pairs = sorted((run, own, theirs) for run, names in self.targets.items() for own, theirs in names.items())
         return self.by_phase, tuple(pairs)
 
 
 def match_of(text: str) -> tuple[str, str, str] | None:
-    """``RUN:ITS_TARGET=TARGET``: a run, its target, and the one of the reference for which it stands; None where the
-    last is empty (as the roles say). Raises SoakwatchError.
+    """Reads ``RUN:ITS_TARGET=TARGET``: a run, its target, and the target of the reference that it stands for. None
+    where the last is empty (then the roles decide). Raises SoakwatchError.
 
     >>> match_of("new:fw-b=fw-a"), match_of("new:fw-b=")
     (('new', 'fw-b', 'fw-a'), None)
@@ -41,16 +41,15 @@ def match_of(text: str) -> tuple[str, str, str] | None:
 
 @dataclass(frozen=True, slots=True)
 class TargetMap:
-    """The targets of a run beside those of a reference run. ``shown`` is what each target of the run is called in the
-    comparison, ``paired`` those that stand for one of another name (theirs, the reference's), ``alone`` those without
-    a counterpart."""
+    """The targets of a run beside those of a reference run. ``shown`` is the name of each target in the comparison,
+    ``paired`` are those with a counterpart of another name (theirs, the reference's), ``alone`` those without one."""
 
     shown: Mapping[str, str]
     paired: tuple[tuple[str, str], ...] = ()
     alone: tuple[str, ...] = ()
 
     def own(self, name: str) -> str:
-        """What the run itself calls the target that is shown under a name."""
+        """The run's own name of the target that is shown under ``name``."""
         return next((own for own, shown in self.shown.items() if shown == name), "")
 
 
