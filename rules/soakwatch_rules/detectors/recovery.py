@@ -25,7 +25,7 @@ from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import Input, RuleSpec
 from soakwatch_rules.sampling import cadence, expected
 from soakwatch_rules.stats.distributions import student_quantile
-from soakwatch_rules.stats.equivalence import MIN_WINDOW, OUT, Reference, Return, reference, returned, trend
+from soakwatch_rules.stats.return_to_level import MIN_WINDOW, OUT, Reference, Return, reference, returned, trend
 from soakwatch_rules.traits import Guide, Inconclusive, Traits, Words
 from soakwatch_rules.wording.names import name_of
 from soakwatch_rules.wording.words import counted, duration, first_few, moment, plus_minus, quantity
@@ -52,8 +52,8 @@ class Recovery(Parameters):
     (TOST), and *outside* if |mean - level| - t(.995)·error > band and farther off than any window before the stress;
     correlated readings count as fewer. It recovered at the first near window after the last one outside, so a relapse
     is seen and the first crossing of an oscillating level does not count, nor do means over whole swings wider than the
-    band (``stats.equivalence.returned``). The *residue* (mean from there on minus level) must be proven inside the band
-    too.
+    band (``stats.return_to_level.returned``). The *residue* (mean from there on minus level) must be proven inside the
+    band too.
 
     pass: recovered within ``within`` (0: the recovery phase, else ``look`` s) and residue inside the band.
     fail: the last window or the residue is proven outside, or it returned too late.

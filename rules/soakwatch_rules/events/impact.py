@@ -17,9 +17,9 @@ from soakwatch_model.window import Window
 from soakwatch_rules.load.offered import OVERLOADS, phases_joined
 from soakwatch_rules.load.traffic import Traffic
 from soakwatch_rules.sampling import cadence
-from soakwatch_rules.stats.equivalence import MIN_WINDOW, Reference, reference, returned
 from soakwatch_rules.stats.flow import steps
 from soakwatch_rules.stats.outage import DownTime, Outage, outage, unanswered
+from soakwatch_rules.stats.return_to_level import MIN_WINDOW, Reference, reference, returned
 from soakwatch_rules.wording.names import name_of
 
 _MIN_SAMPLES_BEFORE = 16
@@ -330,7 +330,7 @@ def _reference(calm: Floats, after: Floats) -> Reference | None:
 
 
 def _back(level: _Level, tolerance: float, stretch: EventScope) -> ReturnTime:
-    """When the level is proven to be back (``stats.equivalence.returned``), in seconds from the event's start."""
+    """When the level is proven to be back (``stats.return_to_level.returned``), in seconds from the event's start."""
     back = returned(level.after, level.before, max(tolerance * abs(level.before.mean), level.least))
     away = back is not None and back.outside and back.residue > 0
     if back is None or back.index is None:

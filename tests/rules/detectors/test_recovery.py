@@ -19,7 +19,7 @@ from soakwatch_model.window import Phase, Window
 from soakwatch_rules.detectors.recovery import Recovery
 from soakwatch_rules.episodes import episodes
 from soakwatch_rules.signals import noise, readings
-from soakwatch_rules.stats.equivalence import correlation_time, reference, returned, trend
+from soakwatch_rules.stats.return_to_level import correlation_time, reference, returned, trend
 
 S = 10**9
 APART = 10

@@ -22,10 +22,10 @@ from soakwatch.core.errors import RecordError
 from soakwatch.core.formatting import quantity
 from soakwatch.core.units import show_seconds
 from soakwatch.record import RecordView
+from soakwatch.runs.compare.phases import split
 from soakwatch.runs.figures import UNDER_LOAD, figure_over
 from soakwatch.runs.frame import diff
 from soakwatch_model.finding import Outcome
-from soakwatch_model.window import Window
 from soakwatch_rules.stats.difference import Better, Difference, by_ranks, corrected
 from soakwatch_rules.wording.words import counted, percent
 
@@ -281,7 +281,7 @@ def _course(folder: Path, figures: Sequence[Measured]) -> _Course:
             named = [(phase.name, phase.window) for phase in view.phases() if phase.name in UNDER_LOAD]
             named = [(name, window) for name, window in named if window.seconds > 0] or [("the run", view.window())]
             for number, (_, window) in enumerate(named):
-                for part, piece in enumerate(_pieces(window)):
+                for part, piece in enumerate(split(window, PARTS)):
                     for figure in figures:
                         value = figure_over(view, figure.spec, piece)
                         if value is not None:
@@ -289,11 +289,6 @@ def _course(folder: Path, figures: Sequence[Measured]) -> _Course:
     except (RecordError, OSError):
         return _Course((), {})
     return _Course(tuple((name, window.seconds) for name, window in named), values)
-
-
-def _pieces(window: Window) -> list[Window]:
-    edges = [window.begin_ns + (window.end_ns - window.begin_ns) * part // PARTS for part in range(PARTS + 1)]
-    return [Window(edges[part], edges[part + 1]) for part in range(PARTS)]
 
 
 def _alike(courses: Sequence[_Course]) -> bool:

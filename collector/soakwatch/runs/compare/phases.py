@@ -71,9 +71,17 @@ def parts_of(slots: Sequence[Slot], one: int, other: int) -> tuple[tuple[tuple[W
     parts: list[tuple[Window, Window]] = []
     for (_, a, b), length in zip(loaded, lengths, strict=True):
         number = max(1, round(PARTS * length / sum(lengths)))
-        edges = [length * part // number for part in range(number + 1)]
-        parts += [
-            (Window(a.begin_ns + low, a.begin_ns + high), Window(b.begin_ns + low, b.begin_ns + high))
-            for low, high in pairwise(edges)
-        ]
+        same = (Window(window.begin_ns, window.begin_ns + length) for window in (a, b))
+        parts += zip(*(split(window, number) for window in same), strict=True)
     return tuple(parts), ", ".join(dict.fromkeys(name for name, _, _ in loaded if name)) or "the whole run"
+
+
+def split(window: Window, number: int) -> tuple[Window, ...]:
+    """The window in so many parts of equal length.
+
+    >>> [(part.begin_ns, part.end_ns) for part in split(Window(0, 10), 3)]
+    [(0, 3), (3, 6), (6, 10)]
+    """
+    length = window.end_ns - window.begin_ns
+    edges = [window.begin_ns + length * part // number for part in range(number + 1)]
+    return tuple(Window(low, high) for low, high in pairwise(edges))
