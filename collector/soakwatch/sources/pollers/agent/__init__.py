@@ -150,7 +150,7 @@ class AgentPoller:
             return await self._poll_in_turn(now_ns, due_ns)
 
     async def fingerprint(self) -> Mapping[str, Tree]:
-        """See Fingerprints: the agent reads in the background, and is asked between two polls whether it has."""
+        """See Fingerprints. The agent reads in the background; between two polls it is asked if it is done."""
         globs = self._site.interfaces
         question: Object = {"interfaces": None if globs is None else [*globs]}
         while True:
@@ -316,7 +316,7 @@ class AgentPoller:
         self._opened = True
 
     async def _leave_alone(self, conversation: Conversation) -> None:
-        """A trial must not take what another run has not fetched yet. Raises SourceError if there is such."""
+        """A trial must not take polls that another run has not fetched yet. Raises SourceError if there are any."""
         held = (await conversation.ask("status")).body
         waiting = whole(held, "last") - whole(held, "acked")
         if held.get("run") not in ("", self._run) and waiting > 0 and held.get("interval_s") is not None:

@@ -35,7 +35,7 @@ class Psutil:
 
 
 def installed_psutil() -> Psutil:
-    """psutil as it is installed here, for machines of this kind. Raises SoakwatchError if it serves one Python only."""
+    """The psutil installed here, for machines of this kind. Raises SoakwatchError if it is for one Python only."""
     distribution = metadata.distribution("psutil")
     names = [str(path) for path in distribution.files or () if _is_wanted(str(path))]
     files = {name: Path(str(distribution.locate_file(name))).read_bytes() for name in names}
@@ -43,7 +43,7 @@ def installed_psutil() -> Psutil:
 
 
 def psutil_of_wheel(path: Path) -> Psutil:
-    """psutil of a wheel file, for machines of another kind. Raises SoakwatchError, in one sentence."""
+    """The psutil in a wheel file, for machines of another kind. Raises SoakwatchError."""
     try:
         with zipfile.ZipFile(path) as wheel:
             if sum(info.file_size for info in wheel.infolist()) > _MAX_WHEEL_BYTES:
@@ -85,7 +85,7 @@ def _psutil(version: str, about: str, files: Mapping[str, bytes]) -> Psutil:
 
 
 def bundle(psutil: Psutil) -> bytes:
-    """The zipapp: runs with any CPython from 3.9 on, on machines of psutil's kind."""
+    """The zipapp. It runs with any CPython from 3.9 on, on the kind of machine that its psutil was built for."""
     folders = (Path(soakwatch_agent.__file__).parent, Path(soakwatch_model.__file__).parent)
     files = {
         path.relative_to(folder.parent).as_posix(): path.read_bytes()

@@ -61,7 +61,7 @@ class FetchProgress:
         return True
 
     def _pass(self, number: int) -> None:
-        """A poll arrived in order: those between it and the last one will never arrive."""
+        """A poll arrived in order, so polls with a lower number that have not arrived never will."""
         early = sum(self.after < each < number for each in self.ahead)
         self.missing += number - self.after - 1 - early
         self._advance(number)
@@ -73,7 +73,7 @@ class FetchProgress:
         self.ahead = {early for early in self.ahead if early > self.after}
 
     def settle(self, now_s: float, waiting: Iterable[int]) -> int:
-        """The number that may be acknowledged now; ``waiting`` are those fetched and not yet handed over."""
+        """The highest number that may be acknowledged now; ``waiting`` are polls that are not handed over yet."""
         done = min(min(waiting, default=self.after + 1) - 1, self.after)
         if not self._settled or self._settled[-1][1] < done:
             self._settled.append((now_s, done))

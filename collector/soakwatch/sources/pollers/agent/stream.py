@@ -71,7 +71,8 @@ class Conversation(Protocol):
     hello: Object
 
     async def ask(self, word: str, body: Object | None = None) -> Reply:
-        """Asks and waits for the answer. Raises SourceError; the talk must then be closed, for it is out of step."""
+        """Asks and waits for the answer. Raises SourceError; the connection must then be closed, because a late answer
+        would be taken for the next one."""
         ...
 
     async def close(self) -> None:
@@ -80,7 +81,7 @@ class Conversation(Protocol):
 
 
 async def lines_of(stream: ByteStream) -> AsyncIterator[bytes]:
-    """The lines of a stream, with their ends. Raises SourceError for one that is longer than an agent makes any."""
+    """The lines of a stream, with line ends. Raises SourceError for a line longer than any that an agent sends."""
     buffer = bytearray()
     while True:
         start = 0
@@ -174,7 +175,7 @@ async def greet(stream: ByteStream, what: str, timeout_s: float = GREETING_TIMEO
 
 
 async def _greeting_line(lines: AsyncIterator[bytes]) -> bytes | None:
-    """The line that greets; if none of the first does, the last of them; None if there is none at all."""
+    """The line with the greeting; without one, the last of the lines read; None if no line came."""
     last = None
     for _ in range(_MAX_LINES_BEFORE_GREETING):
         line = await anext(lines, None)

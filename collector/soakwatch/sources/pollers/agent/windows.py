@@ -42,7 +42,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class RecorderWindow:
-    """A window of our time that is worth fetching; ``moments`` say when and why, ``more`` how many are not named."""
+    """A window (in our time) worth fetching; ``moments`` say when and why, ``more`` counts those not named."""
 
     window: Window
     moments: tuple[Moment, ...]
@@ -143,7 +143,7 @@ class Windows:
                 self._consider_core(sample, now_ns)
 
     def want(self, when_ns: int, why: str, finding: FindingKey | None = None) -> None:
-        """Something happened at that time: a window around it is fetched once it is whole."""
+        """Something happened at that time: the window around it is fetched when the window is over."""
         moment = Moment(when_ns, why, finding)
         now_ns = when_ns if self._now_ns is None else self._now_ns
         far = when_ns + REACH_NS <= now_ns - RING_NS or when_ns > now_ns + RING_NS
@@ -169,7 +169,7 @@ class Windows:
         return self._took(wanted.cut_to(now_ns - RING_NS, wanted.end_ns))
 
     def last(self, end_ns: int) -> RecorderWindow | None:
-        """At the end of a run: the next window as far as it goes, whatever it waits for; None when there is none."""
+        """At the end of a run: the next window, cut there and without the quiet time; None when there is none."""
         while self._waits:
             cut = self._waits.popleft().cut_to(end_ns - RING_NS, end_ns)
             if cut.window.begin_ns < cut.window.end_ns:
@@ -177,7 +177,7 @@ class Windows:
         return None
 
     def give_back(self, fetched: RecorderWindow) -> None:
-        """The connection was lost while this was fetched: once more, when it is there again."""
+        """The connection was lost during the fetch of this window: it is fetched again when the connection is back."""
         window = fetched.window
         if fetched.tries < _TRIES - 1 and window in self._taken:
             self._taken.remove(window)
@@ -187,7 +187,7 @@ class Windows:
             self._next_ns = 0
 
     def take_gone(self) -> tuple[str, ...]:
-        """What was wanted and is no longer in the ring, since the last call: the link was dead for too long."""
+        """The reasons of windows that left the recorder's ring before they could be fetched, since the last call."""
         gone, self._gone = tuple(self._gone), []
         return gone
 
@@ -246,7 +246,7 @@ class Windows:
             self.want(level.since_ns, f"jump of the CPU: core {core}")
 
     def _lengthened(self, when_ns: int) -> _PendingWindow | None:
-        """The last window, where another cut it short and what comes soon after it has room in it."""
+        """The last window, if it was cut short by its predecessor and can be lengthened to hold this time."""
         last = self._waits[-1] if self._waits else None
         if last is None or not last.end_ns <= when_ns < min(last.end_ns + REACH_NS, last.begin_ns + 2 * REACH_NS):
             return None

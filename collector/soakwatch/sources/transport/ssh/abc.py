@@ -30,11 +30,11 @@ class Line(Protocol):
 
     @property
     def device_timeout_s(self) -> float:
-        """How long a command on the device may take, so that its end is seen before the poll is given up."""
+        """How long a command on the device may take: less than a poll, so that a slow command is reported as such."""
         ...
 
     async def connection(self) -> asyncssh.SSHClientConnection:
-        """The open connection, made anew if it was lost. Raises SourceError with the sentence why it cannot be.
+        """The open connection, opened again if it was lost. Raises SourceError with the reason if it cannot be opened.
 
         At most one connection is open at a time; open at most four channels on it, better one: devices allow few.
         """
@@ -45,11 +45,11 @@ class Line(Protocol):
         ...
 
     def drop(self) -> None:
-        """Cuts the connection off at once: it is out of step, or does not answer. The next look opens another."""
+        """Cuts the connection at once, because it is out of step or does not answer. The next poll opens another."""
         ...
 
     def identity(self) -> Mapping[str, str]:
-        """What is known of the other end, for ``Facts.identity``: host key and how it was verified, SSH version."""
+        """What is known of the device, for ``Facts.identity``: host key, how it was verified, SSH version."""
         ...
 
     def notes(self) -> tuple[str, ...]:

@@ -47,7 +47,7 @@ class Ask(Protocol):
 
     @property
     def present(self) -> str:
-        """A shell test that says whether this device has it and lets this account ask."""
+        """A shell command that succeeds if the device has the program and this account may use it."""
         ...
 
     def command(self) -> str:
@@ -71,7 +71,7 @@ def parsed(text: str) -> Tree:
 
 
 def lines(text: str) -> list[str]:
-    """The lines of an output, less those that are longer than any line that means something."""
+    """The lines of an output without those that are too long to be meant."""
     return [line for line in text.splitlines() if len(line) <= _MAX_LINE_LENGTH]
 
 

@@ -74,7 +74,7 @@ class SshLine:
             await asyncio.wait(self._leaving, timeout=_FAREWELL_S + 1)
 
     async def connection(self) -> asyncssh.SSHClientConnection:
-        """The open connection, made anew if it was lost. Raises SourceError (PlanError for keys and files)."""
+        """The open connection, opened again if it was lost. Raises SourceError (PlanError for keys and files)."""
         async with self._lock:
             if self._open and not self._open[-1].is_closed():
                 return self._open[-1]

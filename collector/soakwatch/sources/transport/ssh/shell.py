@@ -135,13 +135,13 @@ def part(name: str, command: str) -> str:
 
 
 def _wrapped(script: str, mark: str) -> str:
-    """The whole is read before it runs, so that no command can eat the rest of it from the shell's input."""
+    """The shell reads the whole script before it runs it, so that no command can read the rest of it as its input."""
     body = script.replace("'@@ ", f"'{mark} ")
     return f"{{\n{body}\necho; echo '{mark} end'; echo >&2; echo '{mark} end' >&2\n}} </dev/null\n"
 
 
 def split(out: bytes, mark: str) -> dict[str, bytes]:
-    r"""The parts of an output; what stands before the first mark (a greeting) is left out.
+    r"""The parts of an output, without what stands before the first mark (a greeting).
 
     >>> split(b"hello\n\n@m a\n1\n2\n\n@m b\n", "@m")
     {'a': b'1\n2\n', 'b': b''}

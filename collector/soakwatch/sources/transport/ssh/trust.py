@@ -68,7 +68,7 @@ def match(files: tuple[KnownFile, ...], host: str, port: int) -> Matched:
 
 
 def _passable(text: str) -> str:
-    """The text with an empty line for each that cannot be read, which are passed over as OpenSSH does."""
+    """The text with unreadable lines replaced by empty ones: OpenSSH skips them as well."""
     if _readable(text):
         return text
     return "\n".join(line if _readable(line) else "" for line in text.splitlines())
@@ -84,7 +84,7 @@ def _readable(text: str) -> bool:
 
 @dataclass
 class HostKeyVerifier:
-    """Decides on the host key of one server; afterwards ``how`` says how it was verified, or ``refusal`` why not."""
+    """Verifies the host key of one server; afterwards ``how`` says how it was verified, or ``refusal`` why not."""
 
     login: Login
     files: tuple[KnownFile, ...]
@@ -94,7 +94,7 @@ class HostKeyVerifier:
     note: str = ""
 
     def trusted(self, host: str, _addr: str, port: int | None) -> Matched:
-        """What asyncssh may accept by itself; with a pinned key nothing, so that it asks ``accepts``."""
+        """The keys that asyncssh may accept by itself; none with a pinned key, so that it asks ``accepts``."""
         if self.login.host_key is not None:
             return [], [], []
         return match(self.files, host, port or 22)

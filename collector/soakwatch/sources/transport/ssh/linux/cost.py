@@ -13,7 +13,7 @@ _TIME = re.compile(r"(\d+)m(\d+(?:[.,]\d+)?)s")
 
 
 def shell_seconds(text: str) -> float | None:
-    """CPU time of a shell and its children from the builtin ``times``; None if it says nothing.
+    """CPU time in seconds of a shell and its children, from the builtin ``times``; None if that prints nothing.
 
     >>> shell_seconds("0m0.01s 0m0.02s\\n1m0.10s 0m0.20s\\n")
     60.33
@@ -84,7 +84,7 @@ class Observer:
 
     @property
     def measuring(self) -> bool:
-        """Whether the device is left alone, or only polled, for the measurement: nothing else may be asked of it."""
+        """Whether the measurement goes on: until it ends nothing but polls may be asked of the device."""
         return self._for_ns is not None and not self._reported
 
     def seen(self, now_ns: int, cpu: Ticks | None, notes: ProbeAnswer) -> None:

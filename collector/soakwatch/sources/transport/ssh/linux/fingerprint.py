@@ -199,7 +199,7 @@ async def _by_python(line: Line, interfaces: list[str] | None) -> Mapping[str, T
 
 
 class _Beside:
-    """A line whose connection is the polls': one that is too slow here is not cut off for them."""
+    """The connection of the polls, which is not cut here if a fingerprint takes too long."""
 
     def __init__(self, line: Line) -> None:
         self._line = line

@@ -17,7 +17,7 @@ MAX_BYTES = 64 << 20
 
 
 def files_of(text: bytes) -> dict[str, bytes]:
-    r"""The files in the output of ``tail -n +1 FILE FILE ...``; one that could not be read is not there.
+    r"""The files in the output of ``tail -n +1 FILE FILE ...``, without those that could not be read.
 
     >>> files_of(b"==> /dev/null <==\n\n==> /proc/a <==\n1\n\n==> /proc/b <==\n2 3\n")
     {'/proc/a': b'1\n', '/proc/b': b'2 3\n'}
@@ -33,7 +33,7 @@ def files_of(text: bytes) -> dict[str, bytes]:
 
 
 def sweep(parent: str) -> None:
-    """Removes what collectors left in a folder that were killed: trees of this user whose process is gone."""
+    """Removes the trees that killed collectors of this user left in a folder: their process is gone."""
     with os.scandir(parent) as entries:
         for entry in entries:
             pid = entry.name.removeprefix(_PREFIX).partition("-")[0]
@@ -69,7 +69,7 @@ class Mirror:
         shutil.rmtree(self.root, ignore_errors=True)
 
     def put(self, path: str, data: bytes) -> None:
-        """Writes a file. Raises OSError; what would make the tree larger than 64 MiB is left out."""
+        """Writes a file, unless it would make the tree larger than 64 MiB. Raises OSError."""
         if self._held.get(path) == data:
             return
         size = self._size + len(data) - len(self._held.get(path, b""))
@@ -146,7 +146,7 @@ class Mirror:
             os.unlink(self.root + path)  # noqa: PTH108
 
     def sparse(self, path: str, size: int, mtime_s: int) -> None:
-        """Makes an empty file that shows a size and a time of change, as a core file on the device has them."""
+        """Makes an empty file with the size and the modification time of a core file on the device."""
         if not _sound(path):
             return
         self.folder(path.rpartition("/")[0])

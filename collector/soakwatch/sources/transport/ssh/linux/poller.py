@@ -77,7 +77,7 @@ class Wish:
 
 
 class LinuxPoller:
-    """One look is one script (a second one where a process is new or filesystems are due)."""
+    """Each poll runs one script on the device, and a second one where a process is new or filesystems are due."""
 
     def __init__(self, line: SshLine, shell: Shell, wish: Wish, site: SourceContext) -> None:
         self._line, self._shell, self._wish, self._site = line, shell, wish, site
@@ -135,7 +135,7 @@ class LinuxPoller:
         return Facts({**identity, **self._line.identity()}, tuple(dict.fromkeys(promised)), tuple(notes))
 
     async def fingerprint(self) -> Mapping[str, Tree]:
-        """See Fingerprints: read by the agent's own code in a channel of its own, beside the polls."""
+        """See Fingerprints. The agent's own code reads it, in a channel of its own beside the polls."""
         if self._observer.measuring:
             raise SourceUnreadyError("the cost of its polls is still being measured")
         return await linux_fingerprint(self._line, self._wish.interfaces)
@@ -155,7 +155,7 @@ class LinuxPoller:
     # --- the exchange --------------------------------------------------------------------------------------
 
     async def _in_thread(self, work: Callable[[], _T]) -> _T:
-        """Work on the mirror. If the waiting is given up it goes on, and the next look sees that it does."""
+        """Works on the mirror in a thread. It goes on if the poll is given up; the next poll sees that."""
         ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         working = asyncio.ensure_future(asyncio.to_thread(work))
         working.add_done_callback(lambda _: ended.cancel())

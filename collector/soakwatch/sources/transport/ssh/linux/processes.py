@@ -174,7 +174,7 @@ class Processes:
                 self._mirror.link(match[1], match[2])
 
     def named(self) -> set[int]:
-        """Pids that a watch names itself, by number or by a pidfile, and that are news."""
+        """The new pids among those that a watch names by number or by a pidfile."""
         pids = set()
         for watch in self._watches:
             pid = int(watch.what) if watch.how == "pid" else None

@@ -1,4 +1,4 @@
-"""The mirror of one device with the agent's probes on it. Everything here blocks a little: it belongs in a thread."""
+"""The mirror of one device, read by the agent's probes. Everything here blocks for a moment: call it in a thread."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ class Replica:
             self._notes.recovered(metric, object_label)
 
     def _true(self, survey: Survey, fault: Fault) -> Fault | None:
-        """What the probes say of files that the mirror lacks, said of the device: there they may be denied."""
+        """A fault of a file that the mirror lacks, reworded: the account may not read that file of the device."""
         if fault.metric in ("process.memory.pss", "process.memory.uss"):
             denied = {self._context.shared.watched.get(pid) for pid in self._maps_denied}
             return Fault(fault.metric, fault.object, _NEED_PTRACE) if fault.object in denied else fault
@@ -208,7 +208,7 @@ class Replica:
         return not survey.root and _HIDDEN.search(self._mirror.read("/proc/self/mounts")) is not None
 
     def _seen(self, sample: Sample) -> bool:
-        """False for a count of core files in a folder that was not seen: missing is never zero."""
+        """False for a count of core files in a folder that could not be listed: missing is never zero."""
         if sample.metric != "system.core.files":
             return True
         return not any(sample.object == object_text(folder=clean(folder)) for folder in self.cores.unseen)
@@ -236,13 +236,13 @@ class Replica:
 
 
 def _in_pages_of_here(data: bytes, numbers: re.Pattern[bytes], page: int) -> bytes:
-    """The text of a device with pages of another size, as this machine's kernel would write it."""
+    """The text of a device whose pages have another size, with its numbers converted to pages of this machine."""
     here = os.sysconf("SC_PAGE_SIZE")
     return data if page == here else numbers.sub(lambda number: b"%d" % (int(number[0]) * page // here), data)
 
 
 def _denied(survey: Survey, path: str) -> bool:
-    """Whether the mirror lacks a file of the device because its account may not read it."""
+    """Whether a file is missing in the mirror because the account may not read it on the device."""
     return path in survey.denied or (not survey.root and _WORKING_FOLDER.fullmatch(path) is not None)
 
 
@@ -278,7 +278,7 @@ class CoreFolders:
         self.unseen: dict[str, str] = {}
 
     def wanted(self, watched: Sequence[int]) -> tuple[tuple[str, str], ...]:
-        """Folders with the glob of what is looked at there; ``watched`` are the pids whose working folders count."""
+        """The folders to list, each with the glob of its files; ``watched`` are pids whose working folders count."""
         wanted: dict[str, str] = dict.fromkeys(self._configured, "*")
         pattern = os.fsdecode(self._mirror.read("/proc/sys/kernel/core_pattern")).rstrip("\n")
         uses_pid = self._mirror.read("/proc/sys/kernel/core_uses_pid").strip() not in (b"", b"0")
@@ -339,7 +339,7 @@ class KernelLog:
         self.begun = False
 
     def take(self, text: bytes, boot_id: str) -> bytes:
-        """The new records that mean trouble, one a line; of the first look none: they belong to another run."""
+        """The new records that mean trouble, one per line; none at the first poll: those are from before."""
         first, self.begun = not self.begun, True
         if boot_id != self._boot:
             if self._boot:

@@ -59,7 +59,7 @@ def tail(files: Iterable[str]) -> str:
 
 
 def descriptors(pids: Iterable[int]) -> str:
-    """Open descriptors of each process, counted by the shell itself; ``-`` where it may not look."""
+    """The number of open descriptors of each process, counted by the shell; ``-`` where it may not see them."""
     return (
         f"for p in {' '.join(map(str, pids))}; do set -- /proc/$p/fd/*; "
         'if [ -L "$1" ]; then echo "$p $#"; elif [ -r /proc/$p/fd ]; then echo "$p 0"; '
@@ -68,7 +68,7 @@ def descriptors(pids: Iterable[int]) -> str:
 
 
 def faces_script(pids: Sequence[int], *, everyone: bool, guard: bool) -> str:
-    """Lines, command lines and programs of processes, by globs where it is everyone's."""
+    """Prints the stat line, command line and program of processes; for all processes by globs."""
     names = ["[0-9]*"] if everyone else [str(pid) for pid in pids]
     limit = _GUARD if guard else ""
     lines = " ".join(f"/proc/{name}/cmdline" for name in names)

@@ -62,7 +62,7 @@ _NUMBER = re.compile(r"\d{1,9}")
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What was found. ``denied`` are files that are there and may not be read; ``asks`` names of those that answer."""
+    """What was found. ``denied`` are files that exist but may not be read; ``asks`` are the programs that answered."""
 
     files: frozenset[str]
     denied: frozenset[str]
@@ -90,7 +90,7 @@ class Survey:
 
 
 def survey_script(asked: tuple[Asked, ...]) -> str:
-    """The script of the survey; every test is bounded by ``timeout`` where the device has it, else left out."""
+    """The script of the survey. Programs are tried under ``timeout``; on a device without it they are not tried."""
     files = " ".join(EVERY_LOOK + SLOW)
     limit = "timeout -k 1 2 true >/dev/null 2>&1"
     tests = "; ".join(
