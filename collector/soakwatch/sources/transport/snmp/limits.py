@@ -122,10 +122,8 @@ class Limits:
         raise failure
 
     def _lone(self, oid: str, why: str, *, there: bool = False) -> tuple[Limits, list[Batch]]:
-        """One object that cannot be had: by the other library, perhaps, or it is refused.
-
-        The other one is asked once, or whenever a value is known to be ``there``.
-        """
+        """One object that gufo-snmp cannot read: pysnmp is asked for it, once or whenever a value is known to be
+        ``there``; if that fails as well, the object is refused."""
         known, limits = oid in self.refused, self
         if not known:  # it was one object, not the amount
             limits = replace(self, objects=Amount(self.objects.max_amount, self.objects.max_amount))
@@ -139,7 +137,7 @@ class Limits:
         return replace(self, refused={oid: why for oid, why in kept.items() if oid not in allowed} | dict(refused))
 
     def switched(self, oid: str) -> Limits | None:
-        """An object or a column is left to pysnmp; None if that was tried or cannot be."""
+        """An object or a column is left to pysnmp; None if it is already, or may not be."""
         if not self.switches or oid in self.beyond or len(self.beyond) >= _MAX_OVERSIZED:
             return None
         columns = {other: rows for other, rows in self.columns.items() if other != oid}

@@ -103,8 +103,7 @@ class Session:
         return values
 
     def refuse(self, column: str, failure: SnmpPollError) -> bool:
-        """Takes note of a column whose walk failed for a reason of its own; False if all other requests would fail
-        for that reason too."""
+        """Refuses a column if its walk failed for a reason of its own; False if other requests would fail as well."""
         why = status_name(failure.status) if failure.status else _OF_ONE_TABLE.get(failure.kind)
         if why is None or failure.kind is Kind.DENIED:
             return False
@@ -117,7 +116,7 @@ class Session:
             self._limits = self._limits.with_refusals({}, (column,))
 
     async def explain(self, failure: SnmpPollError, deadline: float) -> SnmpPollError:
-        """The failure with its cause, if that can be told: the agent is asked once a streak, beside the polls."""
+        """The cause of a failure, else the failure: the agent is asked for it once per streak, beside the polls."""
         if failure.kind is Kind.NO_ANSWER and self.lossy:
             return self.lost()
         if failure.kind not in _AGAIN:
@@ -151,10 +150,10 @@ class Session:
     async def _exchange(
         self, use: Callable[[Connection, float], Awaitable[_T]], deadline: float, *, second: bool = False
     ) -> _T:
-        """One request with its repeats: each gets its share of what is left. ``second`` asks the other library.
+        """Sends one request and its repeats, each with a share of the time left. ``second``: pysnmp beside gufo-snmp.
 
-        Where requests get lost between others that are answered, all that is tried some times more: what a loss costs
-        is one request, and not the walk that it belongs to.
+        On a path that loses requests, this is done up to ``_ROUNDS`` times: a loss then costs one request, not the
+        whole walk that it belongs to.
         """
         failure = SnmpPollError(Kind.TOO_SLOW, self.access.where)
         for _ in range(_ROUNDS):
@@ -177,7 +176,7 @@ class Session:
         raise failure
 
     async def _attempt(self, use: Callable[[Connection, float], Awaitable[_T]], share_s: float, *, second: bool) -> _T:
-        """One request; what becomes of it is remembered."""
+        """Sends one request, and notes for later ones whether and how fast it was answered."""
         began = self.clock()
         try:
             connection = await self.line.ready(share_s, began, second=second)
@@ -200,7 +199,7 @@ class Session:
             self.trips.late(self.counters.late, self.clock())
 
     async def _column(self, oid: str, most: int, deadline: float) -> dict[str, Value]:
-        """All rows of one column. It is begun anew where less is to be asked for at once, or of the other library."""
+        """All rows of one column, begun anew whenever it has to be read in smaller parts or by pysnmp."""
         walk = Walk(oid, self._limits.rows(oid))
         while not walk.over:
             began = self.clock()
@@ -230,9 +229,10 @@ class Session:
         return walk.rows
 
     async def _ended(self, walk: Walk, deadline: float) -> bool:
-        """Did a walk end, or fail? Where encryption hides it from the library, pysnmp is asked, seldom.
+        """Whether a walk has ended that brought no row in its last answer. Raises the failure where it failed instead.
 
-        False if it goes on with what is too large for gufo-snmp. Raises the failure.
+        Under encryption gufo-snmp cannot tell an end from an error, so pysnmp asks for the row after the last one, at
+        most once in ``SURE_S``. False if there is one, which is then too large for gufo-snmp: pysnmp reads the column.
         """
         oid, now = walk.oid, self.clock()
         ended_s, failure = self._endings.get(oid, (-SURE_S, None))
