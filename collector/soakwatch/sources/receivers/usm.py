@@ -21,24 +21,8 @@ from soakwatch.core.errors import PlanError
 from soakwatch.sources.receivers.notification import Notification, Value, of_binds
 from soakwatch.sources.receivers.user import Key, User
 from soakwatch.sources.transport.snmp import ber
-from soakwatch.sources.transport.snmp.engines import engines
+from soakwatch.sources.transport.snmp.engines import AUTH, PRIV, engines
 
-_AUTH = {
-    "MD5": config.USM_AUTH_HMAC96_MD5,
-    "SHA": config.USM_AUTH_HMAC96_SHA,
-    "SHA-224": config.USM_AUTH_HMAC128_SHA224,
-    "SHA-256": config.USM_AUTH_HMAC192_SHA256,
-    "SHA-384": config.USM_AUTH_HMAC256_SHA384,
-    "SHA-512": config.USM_AUTH_HMAC384_SHA512,
-}
-_PRIV = {
-    "DES": config.USM_PRIV_CBC56_DES,
-    "AES": config.USM_PRIV_CFB128_AES,
-    "AES-192": config.USM_PRIV_CFB192_AES_BLUMENTHAL,
-    "AES-256": config.USM_PRIV_CFB256_AES_BLUMENTHAL,
-    "AES-192-C": config.USM_PRIV_CFB192_AES,
-    "AES-256-C": config.USM_PRIV_CFB256_AES,
-}
 _REFUSALS = (
     "usmStatsUnknownUserNames",
     "usmStatsWrongDigests",
@@ -157,9 +141,9 @@ def _admit(engine: SnmpEngine, user: User) -> None:
     config.add_v3_user(
         engine,
         user.name,
-        _AUTH[user.auth_protocol] if user.auth else config.USM_AUTH_NONE,
+        AUTH[user.auth_protocol] if user.auth else config.USM_AUTH_NONE,
         user.auth or None,
-        _PRIV[user.priv_protocol] if user.priv else config.USM_PRIV_NONE,
+        PRIV[user.priv_protocol] if user.priv else config.USM_PRIV_NONE,
         user.priv or None,
         securityEngineId=_engine_id(user),
     )

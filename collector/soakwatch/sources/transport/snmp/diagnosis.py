@@ -17,7 +17,7 @@ from soakwatch.sources.transport.snmp.errors import Kind, SnmpPollError
 from soakwatch.sources.transport.snmp.gufo_connection import discover, open_gufo
 
 _AGAIN_S = 60.0
-_TIME_S = 5.0
+_TIME_S = 5.0  # for an answer: more than a poll gives
 _AFTER_DISCOVERY_S = 0.15  # an agent that answered a discovery needs no longer than this for a GET, beside its way
 
 
@@ -40,7 +40,7 @@ class Diagnosis:
     def begin(self, access: Access, now_s: float) -> None:
         """Makes it in the background."""
         self._begun_s, self._count = now_s, self._count + 1
-        self._task = asyncio.create_task(diagnose(access, _TIME_S, self.limit_s))
+        self._task = asyncio.create_task(diagnose(access, self.limit_s))
 
     async def explain(self, failure: SnmpPollError, timeout_s: float, *, well: bool) -> SnmpPollError:
         """The cause of a failure if it is known by then, else the failure. ``well``: the agent has answered before."""
@@ -73,44 +73,43 @@ class Diagnosis:
             await asyncio.gather(self._task, return_exceptions=True)
 
 
-async def diagnose(access: Access, timeout_s: float, limit_s: float) -> SnmpPollError:
+async def diagnose(access: Access, limit_s: float) -> SnmpPollError:
     """What is wrong with this access. ``limit_s`` is how long a poll's request waits: later is too late."""
-    try:
-        if access.version == "3":
-            return await _diagnose_user(access, timeout_s, limit_s)
-        return await _diagnose_community(access, timeout_s, limit_s)
-    except SnmpPollError as failure:
+    if access.version != "3":
+        return await _diagnose_community(access, limit_s)
+    if (failure := await _discovered(access)) is not None:
         return failure
+    said = await _asked(replace(access, priv=""), limit_s)
+    answered = said.status or said.kind in {Kind.LATE, Kind.FLAKY}
+    # An agent that answers the user without privacy, but not with it, does not know the privacy key.
+    return SnmpPollError(Kind.PRIV_KEY, access.where) if access.priv and answered else said
 
 
-async def _diagnose_community(access: Access, timeout_s: float, limit_s: float) -> SnmpPollError:
+async def _diagnose_community(access: Access, limit_s: float) -> SnmpPollError:
     """An agent that says nothing to the community but answers a discovery does not know the community."""
     began = time.monotonic()
-    asked = asyncio.create_task(_asked(access, timeout_s, limit_s))
-    seen = asyncio.create_task(_discovered(access, timeout_s))
+    asked = asyncio.create_task(_asked(access, limit_s))
+    seen = asyncio.create_task(_discovered(access))
     try:
         await asyncio.wait((asked, seen), return_when=asyncio.FIRST_COMPLETED)
         if not asked.done() and seen.result() is None:
             await asyncio.wait((asked,), timeout=_AFTER_DISCOVERY_S + 2 * (time.monotonic() - began))
         if (asked.done() or seen.result() is not None) and (await asked).kind is not Kind.NO_ANSWER:
             return asked.result()
-        failure = await seen
+        return await seen or SnmpPollError(Kind.COMMUNITY, access.where)
     finally:
         for task in (asked, seen):
             task.cancel()
         await asyncio.gather(asked, seen, return_exceptions=True)
-    if failure is None:
-        return SnmpPollError(Kind.COMMUNITY, access.where)
-    return SnmpPollError(Kind.SILENT, access.where) if failure.kind is Kind.NO_ANSWER else failure
 
 
-async def _asked(access: Access, timeout_s: float, limit_s: float) -> SnmpPollError:
+async def _asked(access: Access, limit_s: float) -> SnmpPollError:
     """What comes of a request for the agent's uptime."""
     try:
-        connection = await open_gufo(access, timeout_s, Counters())
+        connection = await open_gufo(access, _TIME_S, Counters())
         try:
             began = time.monotonic()
-            await connection.get((SYS_UPTIME,), timeout_s)
+            await connection.get((SYS_UPTIME,), _TIME_S)
         finally:
             connection.close()
     except SnmpPollError as failure:
@@ -121,19 +120,10 @@ async def _asked(access: Access, timeout_s: float, limit_s: float) -> SnmpPollEr
     return SnmpPollError(Kind.FLAKY, access.where)
 
 
-async def _discovered(access: Access, timeout_s: float) -> SnmpPollError | None:
+async def _discovered(access: Access) -> SnmpPollError | None:
     """Why a discovery of SNMPv3 was not answered; None if it was."""
     try:
-        await discover(access, timeout_s)
+        await discover(access, _TIME_S)
     except SnmpPollError as failure:
-        return failure
-    return None
-
-
-async def _diagnose_user(access: Access, timeout_s: float, limit_s: float) -> SnmpPollError:
-    """What an agent answers to a user without privacy, but not with it, is the fault of the privacy key."""
-    if (failure := await _discovered(access, timeout_s)) is not None:
         return SnmpPollError(Kind.SILENT, access.where) if failure.kind is Kind.NO_ANSWER else failure
-    said = await _asked(replace(access, priv=""), timeout_s, limit_s)
-    answered = said.status or said.kind in {Kind.LATE, Kind.FLAKY}
-    return SnmpPollError(Kind.PRIV_KEY, access.where) if access.priv and answered else said
+    return None

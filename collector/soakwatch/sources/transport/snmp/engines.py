@@ -14,11 +14,29 @@ from dataclasses import dataclass, field
 from functools import partial
 from weakref import WeakKeyDictionary
 
+from pysnmp.entity import config
 from pysnmp.hlapi.v3arch.asyncio import SnmpEngine
 from pysnmp.proto.secmod.rfc3414.service import SnmpUSMSecurityModel
 
 from soakwatch.sources.transport.snmp.access import Access
 
+AUTH = {
+    "MD5": config.USM_AUTH_HMAC96_MD5,
+    "SHA": config.USM_AUTH_HMAC96_SHA,
+    "SHA-224": config.USM_AUTH_HMAC128_SHA224,
+    "SHA-256": config.USM_AUTH_HMAC192_SHA256,
+    "SHA-384": config.USM_AUTH_HMAC256_SHA384,
+    "SHA-512": config.USM_AUTH_HMAC384_SHA512,
+}
+PRIV = {
+    "DES": config.USM_PRIV_CBC56_DES,
+    "AES": config.USM_PRIV_CFB128_AES,
+    "AES-192": config.USM_PRIV_CFB192_AES_BLUMENTHAL,
+    "AES-256": config.USM_PRIV_CFB256_AES_BLUMENTHAL,
+    "AES-192-C": config.USM_PRIV_CFB192_AES,
+    "AES-256-C": config.USM_PRIV_CFB256_AES,
+}
+"""pysnmp's names of the algorithms of a plan (``AuthName``, ``PrivName``)."""
 _PRIVATE = "_SnmpUSMSecurityModel__"
 
 

@@ -13,25 +13,9 @@ from pysnmp.proto.error import ProtocolError
 
 from soakwatch.sources.transport.snmp.access import Access
 from soakwatch.sources.transport.snmp.connection import Counters, Row, Value, Walk
-from soakwatch.sources.transport.snmp.engines import engines, key_of
+from soakwatch.sources.transport.snmp.engines import AUTH, PRIV, engines, key_of
 from soakwatch.sources.transport.snmp.errors import Kind, SnmpPollError, refused
 
-_AUTH = {
-    "MD5": hlapi.USM_AUTH_HMAC96_MD5,
-    "SHA": hlapi.USM_AUTH_HMAC96_SHA,
-    "SHA-224": hlapi.USM_AUTH_HMAC128_SHA224,
-    "SHA-256": hlapi.USM_AUTH_HMAC192_SHA256,
-    "SHA-384": hlapi.USM_AUTH_HMAC256_SHA384,
-    "SHA-512": hlapi.USM_AUTH_HMAC384_SHA512,
-}
-_PRIV = {
-    "DES": hlapi.USM_PRIV_CBC56_DES,
-    "AES": hlapi.USM_PRIV_CFB128_AES,
-    "AES-192": hlapi.USM_PRIV_CFB192_AES_BLUMENTHAL,
-    "AES-256": hlapi.USM_PRIV_CFB256_AES_BLUMENTHAL,
-    "AES-192-C": hlapi.USM_PRIV_CFB192_AES,
-    "AES-256-C": hlapi.USM_PRIV_CFB256_AES,
-}
 _INDICATIONS: tuple[tuple[type[errind.ErrorIndication], Kind], ...] = (
     (errind.UnknownUserName, Kind.USER),
     (errind.UnknownSecurityName, Kind.USER),
@@ -171,8 +155,8 @@ def _credentials(access: Access) -> hlapi.CommunityData | hlapi.UsmUserData:
         access.user,
         access.auth or None,
         access.priv or None,
-        authProtocol=_AUTH[access.auth_protocol] if access.auth else None,
-        privProtocol=_PRIV[access.priv_protocol] if access.priv else None,
+        authProtocol=AUTH[access.auth_protocol] if access.auth else None,
+        privProtocol=PRIV[access.priv_protocol] if access.priv else None,
     )
 
 
