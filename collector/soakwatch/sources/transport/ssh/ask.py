@@ -1,15 +1,16 @@
 """The seam of a program that is asked on a Linux device: when it is there, what is run, what its output means.
 
-A module ``asks/NAME.py`` holds its docstring and ``open_ask(wants) -> Ask``.
+A module ``asks/NAME.py`` holds its docstring and one class that is an ``Ask``.
 """
 
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Protocol
+from typing import ClassVar
 
 from soakwatch_agent.context import ProbeAnswer
 from soakwatch_model.tree import Tree
@@ -31,32 +32,25 @@ class Wants:
         return self.interfaces is None or any(fnmatchcase(name, glob) for glob in self.interfaces)
 
 
-class Ask(Protocol):
-    """One program. It is run with nothing on its input, at most 1 s, in a look that is due ``every_s`` seconds after
-    the last; its complaints are not kept."""
+class Ask(ABC):
+    """One program, run with an empty input for at most 1 s, in a poll that is due ``every_s`` seconds after the last;
+    what it writes to stderr is not kept. ``metrics`` are those that it may answer, ``present`` a shell command that
+    succeeds if the device has the program and this account may use it."""
 
-    @property
-    def metrics(self) -> tuple[str, ...]:
-        """What it may answer."""
-        ...
+    metrics: ClassVar[tuple[str, ...]] = ()
+    every_s: ClassVar[float]
+    present: ClassVar[str]
 
-    @property
-    def every_s(self) -> float:
-        """At most this often, in seconds."""
-        ...
+    def __init__(self, wants: Wants) -> None:
+        self._wants = wants
 
-    @property
-    def present(self) -> str:
-        """A shell command that succeeds if the device has the program and this account may use it."""
-        ...
-
+    @abstractmethod
     def command(self) -> str:
         """What is run this time, for a POSIX shell; it only reads."""
-        ...
 
+    @abstractmethod
     def read(self, text: str, notes: ProbeAnswer) -> None:
         """Notes what an output means. Raises ValueError for one that means nothing."""
-        ...
 
 
 def parsed(text: str) -> Tree:

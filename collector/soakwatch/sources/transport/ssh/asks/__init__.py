@@ -22,5 +22,10 @@ def all_asks(wants: Wants) -> tuple[Asked, ...]:
     asks = []
     for name in sorted(module.name for module in pkgutil.iter_modules(__path__)):
         module = importlib.import_module(f"{__name__}.{name}")
-        asks.append(Asked(name, module.open_ask(wants)))
+        (kind,) = (
+            each
+            for each in vars(module).values()
+            if isinstance(each, type) and issubclass(each, Ask) and each is not Ask
+        )
+        asks.append(Asked(name, kind(wants)))
     return tuple(asks)

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-from soakwatch.sources.transport.ssh.ask import Wants, parsed, rows, whole
+from soakwatch.sources.transport.ssh.ask import Ask, parsed, rows, whole
 from soakwatch_agent.context import ProbeAnswer
 from soakwatch_agent.procfs import clean
 
 _MAX_DUMPS = 50
 
 
-class Coredumpctl:
+class Coredumpctl(Ask):
     """A dump whose file is there is told by the core folders (probe ``core``), so it is left out here. The journal of
     a device that lost power may tell old dumps late; what was listed at the first sight belongs to another run."""
 
-    metrics: ClassVar[tuple[str, ...]] = ()
     every_s = 10.0
     present = "coredumpctl --version && coredumpctl --help | grep -q json"
-
-    def __init__(self) -> None:
-        self._known: set[tuple[int, int]] | None = None
+    _known: set[tuple[int, int]] | None = None
 
     def command(self) -> str:
         """Those of the last day: a list without bounds takes longer with each crash."""
@@ -51,8 +46,3 @@ class Coredumpctl:
                     file=f"{row.get('corefile')}: systemd-coredump did not keep it",
                 )
         self._known = seen
-
-
-def open_ask(_wants: Wants) -> Coredumpctl:
-    """The ask of a device."""
-    return Coredumpctl()

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from typing import ClassVar
 
-from soakwatch.sources.transport.ssh.ask import Wants, parsed, rows, whole
+from soakwatch.sources.transport.ssh.ask import Ask, parsed, rows, whole
 from soakwatch_agent.context import ProbeAnswer
 from soakwatch_agent.procfs import clean
 from soakwatch_model.sample import object_text
@@ -32,10 +31,10 @@ for path in glob.glob("/var/run/dpdk/*/dpdk_telemetry.v2")[:8]:
 """
 
 
-class Dpdk:
+class Dpdk(Ask):
     """One line of JSON a port. Reading the socket needs the account of the application, or root."""
 
-    metrics: ClassVar[tuple[str, ...]] = ("system.forwarding.dropped",)
+    metrics = ("system.forwarding.dropped",)
     every_s = 10.0
     present = "command -v python3 && ls /var/run/dpdk/*/dpdk_telemetry.v2"
 
@@ -52,8 +51,3 @@ class Dpdk:
                 if value is not None:
                     port = clean(f"dpdk {row.get('app')} port {row.get('port')}")
                     notes.sample("system.forwarding.dropped", object_text(place=port, reason=reason), value)
-
-
-def open_ask(_wants: Wants) -> Dpdk:
-    """The ask of a device."""
-    return Dpdk()

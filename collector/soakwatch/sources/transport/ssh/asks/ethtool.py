@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from typing import ClassVar
 
-from soakwatch.sources.transport.ssh.ask import Wants, lines, whole
+from soakwatch.sources.transport.ssh.ask import Ask, lines, whole
 from soakwatch_agent.context import ProbeAnswer
 from soakwatch_agent.procfs import clean
 from soakwatch_model.sample import object_text
@@ -20,16 +19,13 @@ _NONE = re.compile(r"pause|prio\d*_pause|napi|xdp_(?!drop)|cache|page_pool|times
 _MAX_INTERFACES = 200
 
 
-class Ethtool:
+class Ethtool(Ask):
     """Counters whose names mean loss; of the others there are thousands. A counter that is 0 is told too, so that
     its first loss is seen, but at most 200 a card, those with losses first."""
 
-    metrics: ClassVar[tuple[str, ...]] = ("system.forwarding.dropped",)
+    metrics = ("system.forwarding.dropped",)
     every_s = 10.0
     present = "ethtool --version"
-
-    def __init__(self, wants: Wants) -> None:
-        self._wants = wants
 
     def command(self) -> str:
         """One call a card that has a device behind it; bridges, tunnels and the like have no such counters."""
@@ -68,8 +64,3 @@ def is_loss(name: str) -> bool:
 def _case(glob: str) -> str:
     """A glob of the plan as a pattern of ``case``: only its wildcards keep their meaning."""
     return "".join(char if char in "*?" else shlex.quote(char) for char in glob)
-
-
-def open_ask(wants: Wants) -> Ethtool:
-    """The ask of a device."""
-    return Ethtool(wants)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import ClassVar
 
-from soakwatch.sources.transport.ssh.ask import Wants, lines, parsed, whole
+from soakwatch.sources.transport.ssh.ask import Ask, lines, parsed, whole
 from soakwatch_agent.context import ProbeAnswer
 from soakwatch_agent.procfs import clean
 from soakwatch_model.sample import object_text
@@ -24,12 +23,12 @@ _FAMILIES = {
 }
 
 
-class Frr:
+class Frr(Ask):
     """The heap is glibc's own account as ``show memory`` rounds it (to KiB, above 10 MiB to MiB): a small leak of a
     large daemon is seen sooner in its resident memory. Established peers of each address family are sessions, and each
     peer of the default VRF is one; a peer that is shut down on purpose is not sampled."""
 
-    metrics: ClassVar[tuple[str, ...]] = (
+    metrics = (
         "system.memory.pool.usage",
         "system.memory.pool.limit",
         "system.sessions",
@@ -96,8 +95,3 @@ def _read_peers(family: str, peers: Mapping[str, object], known: set[str], notes
         if stands and accepted is not None:
             text = object_text(**session, family=_FAMILIES.get(family, clean(family)))
             notes.sample("network.session.prefixes", text, accepted)
-
-
-def open_ask(_wants: Wants) -> Frr:
-    """The ask of a device."""
-    return Frr()

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from soakwatch.sources.platforms.file import platform_of
 from soakwatch.sources.platforms.parsed import with_gone
 from soakwatch.sources.platforms.platform import Command
-from soakwatch.sources.transport.ssh.ask import Wants
+from soakwatch.sources.transport.ssh.ask import Ask, Wants
 from soakwatch_agent.context import ProbeAnswer
 
 _MARK = "%%%% "
 
 
-class FrrSessions:
+class FrrSessions(Ask):
     """What the platform ``frr`` asks as well. A neighbour that is lost disappears from most lists: one that was listed
     before and is not now is down. One that was shut down is not sampled."""
 
-    metrics: ClassVar[tuple[str, ...]] = (
+    metrics = (
         "network.session.up",
         "network.session.uptime",
         "network.session.flaps",
@@ -27,7 +25,8 @@ class FrrSessions:
     every_s = 20.0
     present = "vtysh -c 'show version'"
 
-    def __init__(self) -> None:
+    def __init__(self, wants: Wants) -> None:
+        super().__init__(wants)
         questions = [command for command in platform_of("frr").commands if command.name != "show_version"]
         self._asked: list[tuple[Command, dict[str, None]]] = [(command, {}) for command in questions]
 
@@ -44,8 +43,3 @@ class FrrSessions:
             if command.texts[0] in parts:
                 for value in with_gone(known, command.parse(parts[command.texts[0]])).values:
                     notes.sample(value.metric, value.object, value.value)
-
-
-def open_ask(_wants: Wants) -> FrrSessions:
-    """The ask of a device."""
-    return FrrSessions()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-from soakwatch.sources.transport.ssh.ask import Wants, parsed, rows, whole
+from soakwatch.sources.transport.ssh.ask import Ask, parsed, rows, whole
 from soakwatch_agent.context import ProbeAnswer
 from soakwatch_agent.procfs import clean
 from soakwatch_model.sample import object_text
@@ -16,15 +14,12 @@ _REASONS = {
 }
 
 
-class Ip:
+class Ip(Ask):
     """An interface whose state the kernel does not know (loopback, tunnels) is up if it is meant to be."""
 
-    metrics: ClassVar[tuple[str, ...]] = ("system.network.up", "system.network.admin_up", "system.forwarding.dropped")
+    metrics = ("system.network.up", "system.network.admin_up", "system.forwarding.dropped")
     every_s = 5.0
     present = "ip -s -s -j link show dev lo"
-
-    def __init__(self, wants: Wants) -> None:
-        self._wants = wants
 
     def command(self) -> str:
         """One call for all interfaces."""
@@ -48,8 +43,3 @@ class Ip:
                     if value is not None:
                         drop_label = object_text(place=clean(name), reason=f"{side}_{reason}")
                         notes.sample("system.forwarding.dropped", drop_label, value)
-
-
-def open_ask(wants: Wants) -> Ip:
-    """The ask of a device."""
-    return Ip(wants)

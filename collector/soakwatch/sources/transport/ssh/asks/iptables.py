@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import ClassVar
 
-from soakwatch.sources.transport.ssh.ask import Wants, lines
+from soakwatch.sources.transport.ssh.ask import Ask, lines
 from soakwatch_agent.context import ProbeAnswer
 from soakwatch_agent.procfs import clean
 from soakwatch_model.sample import object_text
@@ -16,11 +15,11 @@ _RULE = re.compile(r"\[(\d{1,20}):\d+\] -A (\S+) (.*?)-j (DROP|REJECT)\b")
 _MAX_RULES = 500
 
 
-class Iptables:
+class Iptables(Ask):
     """Of ``iptables-save -c`` and ``ip6tables-save -c``: exact, and a rule goes by its own text, not by its number.
     Where iptables only fronts nftables and ``nft`` is there, that is asked instead: the same rules are counted once."""
 
-    metrics: ClassVar[tuple[str, ...]] = ("system.forwarding.denied",)
+    metrics = ("system.forwarding.denied",)
     every_s = 10.0
     present = "iptables-save -c && { ! command -v nft || ! iptables -V | grep -q nf_tables; }"
 
@@ -46,8 +45,3 @@ class Iptables:
                 drops[object_label] = drops.get(object_label, 0) + int(match[1])
         for object_label, packets in drops.items():
             notes.sample("system.forwarding.denied", object_label, packets)
-
-
-def open_ask(_wants: Wants) -> Iptables:
-    """The ask of a device."""
-    return Iptables()

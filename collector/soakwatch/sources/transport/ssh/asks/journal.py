@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from typing import ClassVar
 
-from soakwatch.sources.transport.ssh.ask import Wants, parsed
+from soakwatch.sources.transport.ssh.ask import Ask, parsed
 from soakwatch_agent.context import ProbeAnswer
 from soakwatch_agent.kernlog import alarm_of
 from soakwatch_agent.procfs import clean
@@ -30,17 +29,13 @@ _LINES = (
 )
 
 
-class Journal:
+class Journal(Ask):
     """Nothing that was logged before the first look, and no line twice: the cursor is the journal's own. A kernel line
     is told by the kernel's log (probe ``kernel``) where that may be read; here only what the kernel log lacks is."""
 
-    metrics: ClassVar[tuple[str, ...]] = ()
     every_s = 5.0
     present = "journalctl -q -n 0 --show-cursor | grep -q cursor"
-
-    def __init__(self, wants: Wants) -> None:
-        self._kernel = wants.kernel_from_journal
-        self._cursor = ""
+    _cursor = ""
 
     def command(self) -> str:
         """At most 500 lines of warnings and worse since the cursor."""
@@ -66,7 +61,7 @@ class Journal:
             return False  # a message that is no text comes as a list of bytes
         text = clean(message)[:500]
         if entry.get("_TRANSPORT") == "kernel":
-            alarm = alarm_of(text) if self._kernel() else None
+            alarm = alarm_of(text) if self._wants.kernel_from_journal() else None
             if alarm is not None:
                 notes.event(f"kernel.{alarm.kind}", "", line=text, **alarm.owner)
             return alarm is not None
@@ -80,8 +75,3 @@ class Journal:
                 notes.event(kind, "", line=text, **owner)
                 return True
         return False
-
-
-def open_ask(wants: Wants) -> Journal:
-    """The ask of a device."""
-    return Journal(wants)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
 
-from soakwatch.sources.transport.ssh.ask import Wants, parsed, rows, whole
+from soakwatch.sources.transport.ssh.ask import Ask, parsed, rows, whole
 from soakwatch_agent.context import ProbeAnswer
 from soakwatch_agent.procfs import clean
 from soakwatch_model.sample import object_text
@@ -15,11 +14,11 @@ _LOSS = ("drop", "reject", "deny", "denied", "block")
 _MAX_RULES = 500
 
 
-class Nft:
+class Nft(Ask):
     """Of ``nft -j -t list ruleset``. A rule goes by its comment, else by its handle, which lasts until the rules are
     loaded anew; a rule without ``counter`` cannot be told."""
 
-    metrics: ClassVar[tuple[str, ...]] = ("system.forwarding.denied",)
+    metrics = ("system.forwarding.denied",)
     every_s = 10.0
     present = "nft -j -t list ruleset"
 
@@ -59,8 +58,3 @@ def _of_rule(rule: Mapping[str, Tree]) -> tuple[int | None, str]:
     packets = whole(counters[0].get("packets")) if counters and isinstance(counters[0], dict) else None
     comment = rule.get("comment")
     return packets, comment if isinstance(comment, str) and comment else f"rule {rule.get('handle')}"
-
-
-def open_ask(_wants: Wants) -> Nft:
-    """The ask of a device."""
-    return Nft()

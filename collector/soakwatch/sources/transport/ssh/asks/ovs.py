@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import ClassVar
 
-from soakwatch.sources.transport.ssh.ask import Wants, lines
+from soakwatch.sources.transport.ssh.ask import Ask, Wants, lines
 from soakwatch_agent.context import ProbeAnswer
 from soakwatch_agent.procfs import clean
 from soakwatch_model.sample import object_text
@@ -20,11 +19,11 @@ _CYCLES = re.compile(r"\s+(processing|idle) cycles: (\d{1,20})")
 _MARKS = ("%%%% coverage", "%%%% datapath", "%%%% pmd")
 
 
-class Ovs:
+class Ovs(Ask):
     """A polling thread's CPU is always busy; what counts is the share of its cycles that handled packets, since the
     look before."""
 
-    metrics: ClassVar[tuple[str, ...]] = (
+    metrics = (
         "system.forwarding.dropped",
         "system.forwarding.denied",
         "system.sessions",
@@ -33,7 +32,8 @@ class Ovs:
     every_s = 5.0
     present = "ovs-appctl version"
 
-    def __init__(self) -> None:
+    def __init__(self, wants: Wants) -> None:
+        super().__init__(wants)
         self._cycles: dict[str, dict[str, int]] = {}
 
     def command(self) -> str:
@@ -78,8 +78,3 @@ class Ovs:
         if busy >= 0 and idle >= 0 and busy + idle > 0:
             object_label = object_text(module=f"ovs {name}")
             notes.sample("system.cpu.module.utilization", object_label, busy / (busy + idle))
-
-
-def open_ask(_wants: Wants) -> Ovs:
-    """The ask of a device."""
-    return Ovs()

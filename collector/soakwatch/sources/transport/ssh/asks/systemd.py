@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from typing import ClassVar
 
-from soakwatch.sources.transport.ssh.ask import Wants, whole
+from soakwatch.sources.transport.ssh.ask import Ask, Wants, whole
 from soakwatch_agent.context import ProbeAnswer
 from soakwatch_agent.procfs import clean
 from soakwatch_model.sample import object_text
@@ -14,21 +13,21 @@ from soakwatch_model.sample import object_text
 _MAX_UNITS = 300
 
 
-class Systemd:
+class Systemd(Ask):
     """``NRestarts`` counts since the unit was loaded; systemd sets it back to 0 when somebody starts the unit by hand.
     Without services in the plan, all that systemd would restart are asked."""
 
-    metrics: ClassVar[tuple[str, ...]] = ("system.service.restarts",)
+    metrics = ("system.service.restarts",)
     every_s = 10.0
     present = "systemctl show -p NRestarts init.scope"
 
     def __init__(self, wants: Wants) -> None:
-        self._services = wants.services
+        super().__init__(wants)
         self._states: dict[str, str] = {}
 
     def command(self) -> str:
         """One call."""
-        names = [name if "." in name else f"{name}.service" for name in self._services] or ["*.service"]
+        names = [name if "." in name else f"{name}.service" for name in self._wants.services] or ["*.service"]
         units = " ".join(shlex.quote(name) for name in names)
         return f"systemctl --no-pager show -p Id,NRestarts,Restart,ActiveState,Result -- {units}"
 
@@ -37,7 +36,7 @@ class Systemd:
         for block in text.split("\n\n")[:_MAX_UNITS]:
             unit = dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
             name, restarts = unit.get("Id", ""), whole(unit.get("NRestarts"))
-            if not name or restarts is None or (not self._services and unit.get("Restart") in (None, "no")):
+            if not name or restarts is None or (not self._wants.services and unit.get("Restart") in (None, "no")):
                 continue
             object_label = object_text(service=clean(name))
             notes.sample("system.service.restarts", object_label, restarts)
@@ -48,8 +47,3 @@ class Systemd:
         if state == "failed" and self._states.get(name, state) != "failed":
             notes.event("service.failed", object_label, result=clean(unit.get("Result", "")), service=clean(name))
         self._states[name] = state
-
-
-def open_ask(wants: Wants) -> Systemd:
-    """The ask of a device."""
-    return Systemd(wants)

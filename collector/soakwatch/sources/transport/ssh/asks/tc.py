@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
 
-from soakwatch.sources.transport.ssh.ask import Wants, parsed, rows, whole
+from soakwatch.sources.transport.ssh.ask import Ask, parsed, rows, whole
 from soakwatch_agent.context import ProbeAnswer
 from soakwatch_agent.procfs import clean
 from soakwatch_model.sample import object_text
 from soakwatch_model.tree import Tree
 
 
-class Tc:
+class Tc(Ask):
     """Each discipline is the queue ``INTERFACE KIND HANDLE`` (``eth0 fq_codel 8001:``); one that never held a packet
     since it was made is told as well, 0 is its reading. ``limit`` is in packets for disciplines that count packets
     (fq, fq_codel, pfifo, netem ...); where it is in bytes (bfifo, tbf) it is left out."""
 
-    metrics: ClassVar[tuple[str, ...]] = ("queue.depth", "queue.usage", "queue.limit", "queue.dropped", "queue.packets")
+    metrics = ("queue.depth", "queue.usage", "queue.limit", "queue.dropped", "queue.packets")
     every_s = 1.0
     present = "tc -s -j qdisc show dev lo"
-
-    def __init__(self, wants: Wants) -> None:
-        self._wants = wants
 
     def command(self) -> str:
         """One call for all interfaces."""
@@ -60,8 +56,3 @@ def queue_name(row: Mapping[str, Tree], device: str, kind: str) -> str:
     if not isinstance(where, str):
         where = "root" if row.get("root") else ""
     return clean(f"{device} {kind} {where}".strip())
-
-
-def open_ask(wants: Wants) -> Tc:
-    """The ask of a device."""
-    return Tc(wants)

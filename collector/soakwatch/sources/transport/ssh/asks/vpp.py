@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import ClassVar
 
 from soakwatch.sources.drop_reasons import refused_on_purpose
-from soakwatch.sources.transport.ssh.ask import Wants, lines, whole
+from soakwatch.sources.transport.ssh.ask import Ask, lines, whole
 from soakwatch_agent.context import ProbeAnswer
 from soakwatch_agent.procfs import clean
 from soakwatch_model.sample import object_text
@@ -19,13 +18,13 @@ _UNIT = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _MARKS = ("%%%% errors", "%%%% memory", "%%%% runtime")
 
 
-class Vpp:
+class Vpp(Ask):
     """What an access list refused is told apart from losses. A node's line with severity ``info`` is left out; versions
     before 20.05 give no severity, and every line counts. Heap sizes are rounded by VPP to three or four digits. ``show
     errors`` may be set back to 0 by ``clear errors``. The vector rate of each thread (packets a call) is kept as a
     gauge of an exporter."""
 
-    metrics: ClassVar[tuple[str, ...]] = (
+    metrics = (
         "system.forwarding.dropped",
         "system.forwarding.denied",
         "system.memory.pool.usage",
@@ -87,8 +86,3 @@ def _error(line: str) -> tuple[str, int]:
 
 def _bytes(number: str, unit: str) -> int:
     return round(float(number) * _UNIT[unit])
-
-
-def open_ask(_wants: Wants) -> Vpp:
-    """The ask of a device."""
-    return Vpp()
