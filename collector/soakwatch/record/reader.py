@@ -26,7 +26,6 @@ from soakwatch.record._snapshot import open_snapshot
 from soakwatch.record._sqlite_errors import as_record_error, damaged
 from soakwatch.record.findings import finding_from_json
 from soakwatch.record.meta import GROWTH_KEY, IMPORTED_KEY
-from soakwatch.record.minutes import MINUTE_NS, coarser
 from soakwatch.record.model import (
     OUTCOME_NUMBERS,
     OUTCOMES,
@@ -43,7 +42,6 @@ from soakwatch.record.model import (
 from soakwatch.record.seal import Checked, Seal, check, seals_in
 from soakwatch_model.case import Ledger
 from soakwatch_model.finding import Finding
-from soakwatch_model.metric import GAUGE
 from soakwatch_model.sample import Poll, PollOutcome
 from soakwatch_model.series import GROWTHS, Growth, Series, trait_of
 from soakwatch_model.window import Phase, Window
@@ -186,27 +184,6 @@ class RecordView:
             sources = [s.id for s in self.sources() if s.target == key.target]
         with self._reading():
             time_ns, value = self._columns.series(number, sources, begin_ns, end_ns, owner)
-        return Series(key.target, key.metric, key.object, trait, time_ns, value, cadence_s)
-
-    def minutes(self, key: SeriesKey, begin_ns: int, end_ns: int, bin_ns: int = MINUTE_NS) -> Series:
-        """A series by the minute, or by another number of whole minutes: those wholly inside begin <= time < end that
-        have readings, each at its middle, float64.
-
-        Of a gauge the mean, of a counter or a state the last reading. The series must be known to the record.
-        """
-        number, source, unit, kind = self._series()[key]
-        first = next((s for s in self.sources() if s.id == source), None)
-        trait = trait_of(key.metric, unit, kind, self._growths().get(key.metric))
-        sources, adds = [s.id for s in self.sources() if s.target == key.target], trait.kind == GAUGE
-        with self._reading():
-            of = coarser(
-                self._columns.minutes(number, sources, begin_ns, end_ns, adds=adds), bin_ns // MINUTE_NS, adds=adds
-            )
-        inside = slice(*np.searchsorted(of.number, [-(-begin_ns // bin_ns), end_ns // bin_ns]))
-        with np.errstate(over="ignore", invalid="ignore"):
-            value = of.figure[inside] / of.count[inside] if adds else of.figure[inside]
-        cadence_s = max(bin_ns * 1e-9, 0.0 if first is None else first.cadence_s(key.metric))
-        time_ns = of.number[inside] * bin_ns + bin_ns // 2
         return Series(key.target, key.metric, key.object, trait, time_ns, value, cadence_s)
 
     def source_of(self, key: SeriesKey) -> Source | None:

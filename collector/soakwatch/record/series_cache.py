@@ -26,7 +26,9 @@ from soakwatch.record._snapshot import open_snapshot
 from soakwatch.record._sqlite_errors import as_record_error, damaged
 from soakwatch.record.merge import between, in_time, unified
 from soakwatch.record.meta import IMPORTED_KEY
+from soakwatch.record.minutes import MINUTE_NS, coarser
 from soakwatch.record.model import Ints, SeriesKey, Source, Values
+from soakwatch_model.metric import GAUGE
 from soakwatch_model.series import Series, trait_of
 
 __all__ = ["BlockCache", "CachedView", "Known", "cached_view"]
@@ -108,6 +110,24 @@ class CachedView:
         trait = trait_of(key.metric, known.unit, known.kind)
         cut = between(time_ns, value, begin_ns, end_ns)
         return Series(key.target, key.metric, key.object, trait, *cut, known.cadence_s)
+
+    def minutes(self, key: SeriesKey, known: Known, begin_ns: int, end_ns: int, bin_ns: int = MINUTE_NS) -> Series:
+        """The series by the minute, or by another number of whole minutes: those wholly inside begin <= time < end that
+        have readings, each at its middle, float64.
+
+        Of a gauge the mean, of a counter or a state the last reading.
+        """
+        trait = trait_of(key.metric, known.unit, known.kind)
+        sources, adds = [s.id for s in self._sources.values() if s.target == key.target], trait.kind == GAUGE
+        with self._reading():
+            every = self._columns.minutes(known.number, sources, begin_ns, end_ns, adds=adds)
+        of = coarser(every, bin_ns // MINUTE_NS, adds=adds)
+        inside = slice(*np.searchsorted(of.number, [-(-begin_ns // bin_ns), end_ns // bin_ns]))
+        with np.errstate(over="ignore", invalid="ignore"):
+            value = of.figure[inside] / of.count[inside] if adds else of.figure[inside]
+        cadence_s = max(bin_ns * 1e-9, known.cadence_s or 0.0)
+        time_ns = of.number[inside] * bin_ns + bin_ns // 2
+        return Series(key.target, key.metric, key.object, trait, time_ns, value, cadence_s)
 
     def readings(self) -> Mapping[int, int]:
         """How many readings were kept of each series, by its number; those that two sources brought count twice.

@@ -18,7 +18,6 @@ from soakwatch.engine.polling import PolledSource, SourceSpec
 from soakwatch.engine.recorded_polls import RecordedPolls
 from soakwatch.engine.scheduler import Timers
 from soakwatch.judge.live.changes import Changes
-from soakwatch.judge.live.recent import Hour
 from soakwatch.judge.live.run_follower import RunFollower
 from soakwatch.record import Record, RecordView, SeriesKey
 from soakwatch.record.follow import Tail
@@ -274,12 +273,11 @@ def test_whoever_follows_the_run_counts_the_same_polls(tmp_path: Path) -> None:
 
 
 def test_late_readings_are_where_they_belong_in_every_view_of_a_live_judge(tmp_path: Path) -> None:
-    """Hour and changes take readings that come late: in order of time, none twice, none lost; so do minutes."""
+    """The last hour, minutes and changes have readings that come late: in order of time, none twice, none lost."""
     record = new_record(tmp_path)
     missing = range(100, 400)
     with record:
-        tail = Tail(tmp_path, lambda _: True)
-        hour, changes = Hour(), Changes()
+        following, changes, tail = RunFollower(tmp_path, (Coverage(),), {}), Changes(), Tail(tmp_path, lambda _: True)
         batches = [
             [_ok(T0 + second * SECOND, T0 + second * SECOND) for second in range(600) if second not in missing],
             [_ok(T0 + second * SECOND, T0 + second * SECOND) for second in missing if second < 250],
@@ -287,15 +285,15 @@ def test_late_readings_are_where_they_belong_in_every_view_of_a_live_judge(tmp_p
         ]
         for batch in batches:
             record.put(batch)
+            following.read()
             for news in tail.news().batches:
                 for table in news.tables:
-                    hour.add(news.source, table)
                     changes.add(news.source, table)
-    time_ns, values = hour.read(2, 0, 2**62)
-    assert ((time_ns - T0) // SECOND).tolist() == list(range(602))
-    assert values.tolist() == [1000 * second for second in range(602)]
-    with RecordView.open(tmp_path) as view:
-        lasts, means = (view.minutes(key, 0, 2**62).values for key in sorted(view.keys()))
+    counter, gauge = sorted(following.known)
+    readings = following.through("recent").series(counter)
+    assert ((readings.time_ns - T0) // SECOND).tolist() == list(range(602))
+    assert readings.value.tolist() == [1000 * second for second in range(602)]
+    lasts, means = (following.through("minutes").series(key, 0, 2**62).values for key in (counter, gauge))
     expected: dict[int, list[int]] = {}
     for second in range(602):
         expected.setdefault((T0 + second * SECOND) // (60 * SECOND), []).append(second)

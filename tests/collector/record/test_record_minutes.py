@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from soakwatch.record import Record, RecordView, SeriesKey
 from soakwatch.record.minutes import MINUTE_NS, merged, rolled_up
+from soakwatch.record.series_cache import BlockCache, cached_view
 from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
 from soakwatch_testing.records import SECOND, T0
 
@@ -42,13 +43,15 @@ def expected(view: RecordView, key: SeriesKey, begin_ns: int, end_ns: int, bin_n
 def check(folder: Path, dice: random.Random, *, late: bool) -> int:
     """Compare both series with their readings, over all of the record and a stretch of it; how many bins those were."""
     bins = 0
-    with RecordView.open(folder) as view:
+    with RecordView.open(folder) as view, cached_view(folder, BlockCache()) as cached:
         last_ns = view.last_ns or T0
         stretch = sorted((T0 + dice.randrange(-HOUR, HOUR), last_ns - dice.randrange(-HOUR, 2 * HOUR)))
         for begin_ns, end_ns in ((T0 - HOUR, last_ns + HOUR), (stretch[0], stretch[1])):
             bin_ns = MINUTE_NS * dice.choice([1, 1, 2, 4])
             for key in (LEVEL, COUNTER):
-                minutes = view.minutes(key, begin_ns, end_ns, bin_ns)
+                known = cached.known(key)
+                assert known is not None
+                minutes = cached.minutes(key, known, begin_ns, end_ns, bin_ns)
                 due = expected(view, key, begin_ns, end_ns, bin_ns)
                 assert minutes.time_ns.tolist() == list(due)
                 if key == LEVEL:

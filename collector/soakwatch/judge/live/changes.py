@@ -6,15 +6,18 @@ changes all the time, the last sample of each minute stays.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch.judge.live.packed_rows import Part
 from soakwatch.judge.live.raw_values import typed
-from soakwatch.judge.live.recent import joined
 from soakwatch.record.follow import Table, Words
+from soakwatch.record.merge import in_time, unified
 from soakwatch.record.minutes import MINUTE_NS
-from soakwatch.record.model import Ints
+from soakwatch.record.model import Ints, Values
+
+Part = tuple[Ints, Values]
 
 _MAX_KEPT_WHOLE = 4  # changes in one batch (a minute, mostly) that are all kept
 _GAP = 3  # distances of readings
@@ -28,6 +31,7 @@ class Changes:
     def __init__(self) -> None:
         self._kept: dict[int, list[Part]] = {}
         self._last: dict[tuple[int, tuple[int, ...], str], tuple[int, int, Words]] = {}
+        self._newest: dict[int, tuple[int, tuple[int, ...], str]] = {}  # of each source the set that came last
 
     def add(self, source: int, table: Table) -> set[int]:
         """Take the readings of a table; returns the series that changed, were away, or are new."""
@@ -35,6 +39,7 @@ class Changes:
         if not n:
             return set()
         key = source, table.series, table.kinds
+        switched = self._switched(key, table)
         before = self._last.get(key)
         if before is not None and int(table.time_ns[0]) <= before[0]:
             late = int(np.searchsorted(table.time_ns, before[0], side="right"))
@@ -68,7 +73,24 @@ class Changes:
             series = table.series[column]
             self._keep(series, time_ns[keep], table.kinds[column], words[keep, column])
             changed.add(series)
-        return changed if before is not None else set(table.series)
+        return changed | switched if before is not None else set(table.series)
+
+    def _switched(self, key: tuple[int, tuple[int, ...], str], table: Table) -> set[int]:
+        """Keep both sides of what changed as the source began to bring another set of series; returns those series."""
+        before = self._newest.get(key[0])
+        self._newest[key[0]] = key
+        if before is None or before == key:
+            return set()
+        (_, series, kinds), (last_ns, _, last) = before, self._last[before]
+        places = {number: place for place, number in enumerate(series)}
+        changed = set()
+        for column, number in enumerate(table.series):
+            place = places.get(number)
+            if place is not None and (last[place] != table.words[0, column] or kinds[place] != table.kinds[column]):
+                self._keep(number, np.array([last_ns]), kinds[place], last[place : place + 1])
+                self._keep(number, table.time_ns[:1], table.kinds[column], table.words[:1, column])
+                changed.add(number)
+        return changed
 
     def _add_late(self, table: Table) -> None:
         """Take readings from between others: both sides of every change, the first and the last."""
@@ -112,3 +134,10 @@ def _ordered(part: Part) -> Part:
 def _last_of_minutes(time_ns: Ints) -> NDArray[np.int64]:
     minute = time_ns // MINUTE_NS
     return np.append(np.flatnonzero(minute[1:] != minute[:-1]), time_ns.size - 1)
+
+
+def joined(parts: Collection[Part]) -> Part:
+    """Several pieces of a series as one, in order of time, each time once."""
+    if not parts:
+        return np.empty(0, np.int64), np.empty(0, np.float64)
+    return in_time(np.concatenate([time for time, _ in parts]), unified([value for _, value in parts]))

@@ -18,8 +18,7 @@ from soakwatch.judge.adjudicate.order import adjudicate
 from soakwatch.judge.cases import CaseBuilder
 from soakwatch.judge.live.growth_rates import GrowthRates
 from soakwatch.judge.live.live_policy import advanced, earliest_s, lasting, lasts
-from soakwatch.judge.live.recent import HOUR_NS
-from soakwatch.judge.live.run_follower import Fresh, RunFollower
+from soakwatch.judge.live.run_follower import HOUR_NS, Fresh, RunFollower
 from soakwatch.judge.rates import Rate
 from soakwatch.record import SeriesKey
 from soakwatch.record.findings import identity_of

@@ -28,7 +28,7 @@ from soakwatch.judge.cases import CaseBuilder
 from soakwatch.judge.live.raw_values import Floats
 from soakwatch.judge.live.run_follower import RunFollower
 from soakwatch.judge.rates import STRONG, Rate
-from soakwatch.record import RecordView, SeriesKey
+from soakwatch.record import SeriesKey
 from soakwatch.record.model import Ints
 from soakwatch_model.event import Event
 from soakwatch_model.metric import BY_NAME
@@ -72,9 +72,9 @@ class GrowthRates:
             needed = max(MIN_MINUTES, _RETRY_GROWTH * seen)
             if key not in before and seen >= _EARLY_MINUTES and stretch.end_ns - begin_ns < needed * following.bin_ns:
                 continue  # it cannot have so many minutes yet: nothing is read
-            minutes = following.record.minutes(key, begin_ns, stretch.end_ns, following.bin_ns)
+            minutes = following.minutes(key, begin_ns, stretch.end_ns)
             if _may_be_early(minutes.values) and (
-                rate := _early(case_builder, following.record, key, known.unit, begin_ns, tolerance, horizon_s)
+                rate := _early(case_builder, following, key, known.unit, begin_ns, tolerance, horizon_s)
             ):
                 rates.append(rate)
                 continue
@@ -180,7 +180,7 @@ def _may_be_early(minutes: Floats) -> bool:
 
 def _early(
     case_builder: CaseBuilder,
-    record: RecordView,
+    following: RunFollower,
     key: SeriesKey,
     unit: str,
     begin_ns: int,
@@ -188,7 +188,7 @@ def _early(
     horizon_s: float,
 ) -> Rate | None:
     """The rate of what has risen by much within its first minutes, by the readings in the record."""
-    series = record.series(key, begin_ns, case_builder.window.end_ns).finite()
+    series = following.readings(key, begin_ns, case_builder.window.end_ns).finite()
     if len(series) < EARLY_READINGS:
         return None
     time_ns, values = series.time_ns, series.values

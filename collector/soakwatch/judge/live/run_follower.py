@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -11,24 +12,23 @@ import numpy as np
 
 from soakwatch.core.errors import RecordError
 from soakwatch.core.event_kinds import matters
-from soakwatch.judge.live.changes import Changes
+from soakwatch.judge.live.changes import Changes, joined
 from soakwatch.judge.live.coverage import Accounts
-from soakwatch.judge.live.recent import HOUR_NS, Hour, joined
-from soakwatch.record import RecordView, SeriesKey, Source, StoredEvent, StoredFault
+from soakwatch.judge.live.extremes import Extremes
+from soakwatch.record import SeriesKey, Source, StoredEvent, StoredFault
 from soakwatch.record.follow import (
     Batch,
     News,
     NewSeries,
-    Owner,
     PollColumns,
     Table,
     Tail,
     effective_polls,
     ledger_of,
-    silence_ns,
 )
 from soakwatch.record.minutes import MINUTE_NS
 from soakwatch.record.model import OUTCOME_NUMBERS, source_label
+from soakwatch.record.series_cache import BlockCache, CachedView, Known, cached_view
 from soakwatch_model.case import Ledger
 from soakwatch_model.metric import BY_NAME, STATE
 from soakwatch_model.metric_load import WHOLE_LOAD
@@ -39,7 +39,9 @@ from soakwatch_rules.rule import Rule
 
 Manner = Literal["recent", "minutes", "whole"]
 
+HOUR_NS = 3_600_000_000_000
 _FOREVER = 2**62
+_CACHE_BYTES = 8 * 2**20  # of blocks that were decoded: most of the last hour is asked for again within it
 _MAX_MINUTES = 4320  # of a series that rules are shown: 72 h; of a longer run they are minutes of two, of four
 _TAIL = 64  # newest readings that the whole view shows of a series beside its changes
 _STATES = frozenset(
@@ -79,8 +81,11 @@ class RunFollower:
         self.sources: tuple[Source, ...] = ()
         self.known: dict[SeriesKey, NewSeries] = {}
         self.errors: dict[int, str] = {}
-        self.hour, self.changes, self.accounts = Hour(), Changes(), Accounts()
-        self._record: RecordView | None = None
+        self.extremes, self.changes, self.accounts = Extremes(), Changes(), Accounts()
+        self._blocks, self._opened = BlockCache(_CACHE_BYTES), ExitStack()
+        self._record: CachedView | None = None
+        self._known: dict[SeriesKey, Known] = {}
+        self._latest: dict[SeriesKey, Series] = {}
         self.polls: dict[int, list[PollColumns]] = {}  # of the last hour
         self.events: dict[int, StoredEvent] = {}
         self.faults: list[StoredFault] = []
@@ -101,17 +106,55 @@ class RunFollower:
                 return fresh
 
     @property
-    def record(self) -> RecordView:
+    def record(self) -> CachedView:
         """The record, opened when it is first asked for after a ``read``. Raises RecordError."""
         if self._record is None:
-            self._record = RecordView.open(self.path)
+            self._record = self._opened.enter_context(cached_view(self.path, self._blocks))
         return self._record
 
     def rest(self) -> None:
         """Let the record go until it is asked for again: while it is open its write-ahead log cannot shrink."""
-        if self._record is not None:
-            self._record.close()
-            self._record = None
+        self._opened.close()
+        self._record = None
+        self._latest.clear()
+
+    def readings(self, key: SeriesKey, begin_ns: int, end_ns: int) -> Series:
+        """The readings of a series, begin <= time < end, as the record has them. Raises RecordError."""
+        return self.record.series(key, self._known_as(key), begin_ns, end_ns)
+
+    def minutes(self, key: SeriesKey, begin_ns: int, end_ns: int) -> Series:
+        """Its minutes; each is so long that no series has more than 4320 of them. Raises RecordError."""
+        return self.record.minutes(key, self._known_as(key), begin_ns, end_ns, self.bin_ns)
+
+    @property
+    def baseline_end_ns(self) -> int:
+        """When the last baseline ended, or ends so far; 0 where the run has none."""
+        return max((phase.window.end_ns for phase in self.phases if phase.name == "baseline"), default=0)
+
+    def latest(self, key: SeriesKey) -> Series:
+        """Its last hour of readings, if the last of them is at most an hour old; read once until the next ``rest``."""
+        if key not in self._latest:
+            end_ns = self.window.end_ns
+            hour = self._last_of(key, end_ns, HOUR_NS, _FOREVER)
+            self._latest[key] = hour if len(hour) else self._last_of(key, end_ns - HOUR_NS, HOUR_NS, _FOREVER)
+        return self._latest[key]
+
+    def baseline(self, key: SeriesKey) -> Series:
+        """Its last two hours of readings in the baseline."""
+        return self._last_of(key, self.baseline_end_ns, 2 * HOUR_NS, self.baseline_end_ns)
+
+    def _last_of(self, key: SeriesKey, end_ns: int, length_ns: int, until_ns: int) -> Series:
+        """The readings before ``until_ns``, of so long until the last of them, which is about as old as ``end_ns``."""
+        more_ns = round(2e9 * (self._known_as(key).cadence_s or 0.0))
+        some = self.readings(key, end_ns - length_ns - more_ns, until_ns)
+        return some.between(int(some.time_ns[-1]) - length_ns, until_ns) if len(some) else some
+
+    def _known_as(self, key: SeriesKey) -> Known:
+        known = self._known.get(key)
+        if known is None:
+            self._known = dict(self.record.every())
+            known = self._known[key]
+        return known
 
     @property
     def bin_ns(self) -> int:
@@ -145,7 +188,7 @@ class RunFollower:
     def nbytes(self) -> int:
         """Bytes of readings that are held in memory."""
         polls = sum(part.due_ns.nbytes * 4 for parts in self.polls.values() for part in parts)
-        return self.hour.nbytes + self.changes.nbytes + polls
+        return self._blocks.size + self.changes.nbytes + polls
 
     def through(self, manner: Manner) -> View:
         """The record as rules of one manner see it."""
@@ -175,9 +218,6 @@ class RunFollower:
             fresh.targets.add(fault.target)
         edges = sorted({time for _, begin, end in self._spans for time in (begin, end) if time is not None})
         self.accounts.begin(edges)
-        baseline: list[Window] = [
-            Window(begin, _FOREVER if end is None else end) for name, begin, end in self._spans if name == "baseline"
-        ]
         by_number = {source.id: source for source in news.sources}
         late: set[int] = set()
         for batch in news.batches:
@@ -186,16 +226,14 @@ class RunFollower:
                 late.add(batch.source)
             else:
                 self.accounts.take(source, batch.polls)
-            self._take_batch(source, batch, baseline, fresh)
+            self._take_batch(source, batch, fresh)
         for number in late:
             self.accounts.retake(by_number[number], self._tail.polls(number))
             fresh.targets.add(by_number[number].target)
         times = [*edges, *([] if news.span_ns is None else [news.span_ns]), *(batch.last_ns for batch in news.batches)]
         self._last_ns = max([*times, *([] if self._last_ns is None else [self._last_ns])], default=None)
-        if self._last_ns is not None:
-            self.hour.forget(self._last_ns - 2 * HOUR_NS)
 
-    def _take_batch(self, source: Source, batch: Batch, baseline: Sequence[Window], fresh: Fresh) -> None:
+    def _take_batch(self, source: Source, batch: Batch, fresh: Fresh) -> None:
         first_ns = int(batch.polls.due_ns.min())
         self.first_ns = first_ns if self.first_ns is None else min(first_ns, self.first_ns)
         hour = self.polls.setdefault(source.id, [])
@@ -206,7 +244,7 @@ class RunFollower:
             fresh.targets.add(source.target)
         for table in batch.tables:
             in_hour, in_changes = self._cut(table)
-            beyond = self.hour.add(source.id, _only(table, in_hour), baseline) if in_hour else set()
+            beyond = self.extremes.add(source.id, _only(table, in_hour)) if in_hour else set()
             changed = self.changes.add(source.id, _only(table, in_changes)) if in_changes else set()
             fresh.series.update(self._numbers[number] for number in beyond | changed)
 
@@ -255,31 +293,27 @@ class View:
 
     def series(self, key: SeriesKey, begin_ns: int | None = None, end_ns: int | None = None) -> Series:
         """One of them, as this manner keeps it: as it was read, in means of minutes, or its changes."""
-        begin, end = -_FOREVER if begin_ns is None else begin_ns, _FOREVER if end_ns is None else end_ns
+        begin, end = 0 if begin_ns is None else begin_ns, _FOREVER if end_ns is None else end_ns
         known = self._of.known.get(key)
         if known is None:
-            return Series(
-                key.target,
-                key.metric,
-                key.object,
-                trait_of(key.metric, "1", "gauge"),
-                np.empty(0, np.int64),
-                np.empty(0),
-            )
+            trait = trait_of(key.metric, "1", "gauge")
+            return Series(key.target, key.metric, key.object, trait, np.empty(0, np.int64), np.empty(0))
         if self._manner == "minutes":
-            return self._of.record.minutes(key, begin, end, self._of.bin_ns)
-        trait = trait_of(key.metric, known.unit, known.kind)
-        source = next((s for s in self._of.sources if s.id == known.source), None)
-        cadence_s = None if source is None else source.cadence_s(key.metric)
-        owner = None if source is None else Owner(source.id, silence_ns(source, key.metric))
-        if self._manner == "recent":
-            time_ns, some = self._of.hour.read(known.number, begin, end, owner=owner)
-            return Series(key.target, key.metric, key.object, trait, time_ns, some, cadence_s)
-        kept = self._of.changes.read(known.number)
-        newest = self._of.hour.read(known.number, -_FOREVER, _FOREVER, max(_TAIL, kept[0].size), owner)
-        time_ns, some = joined([part for part in (kept, newest) if part[0].size])
+            return self._of.minutes(key, begin, end)
+        latest = self._of.latest(key)
+        if self._manner == "whole":  # its changes, and as many of the newest readings, at least 64
+            kept = self._of.changes.read(known.number)
+            most = max(_TAIL, kept[0].size)
+            parts = [kept, (latest.time_ns[-most:], latest.value[-most:])]
+        else:  # the last hour, and what rules compare it with
+            hour_ns = int(latest.time_ns[0]) if len(latest) else _FOREVER
+            if begin >= min(hour_ns, self._of.baseline_end_ns):
+                return latest.between(begin, end)
+            baseline = self._of.baseline(key).between(begin, hour_ns)
+            parts = [(baseline.time_ns, baseline.value), (latest.time_ns, latest.value)]
+        time_ns, value = joined([part for part in parts if part[0].size])
         low, high = np.searchsorted(time_ns, [begin, end])
-        return Series(key.target, key.metric, key.object, trait, time_ns[low:high], some[low:high], cadence_s)
+        return replace(latest, time_ns=time_ns[low:high], value=value[low:high])
 
     def events(self) -> tuple[StoredEvent, ...]:
         """What happened."""

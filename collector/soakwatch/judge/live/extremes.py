@@ -1,0 +1,50 @@
+"""Which series went beyond everything that their last half-hour had seen: those are worth judging before their turn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from soakwatch.judge.live.raw_values import Floats, floats
+from soakwatch.record.follow import Table
+
+_HALF_HOUR_NS = 1_800_000_000_000
+_MAX_SETS = 1000  # sets of series that came together; more mean that polls never look alike
+
+
+@dataclass(slots=True)
+class _Bounds:
+    """Least and most of each series of a set: in the half-hour of the newest reading, and in the one before."""
+
+    half: int
+    least: Floats
+    most: Floats
+
+
+class Extremes:
+    """Least and most of every series in this half-hour and in the one before, by the polls that bring them together."""
+
+    def __init__(self) -> None:
+        self._bounds: dict[tuple[int, tuple[int, ...], str], _Bounds] = {}
+
+    def add(self, source: int, table: Table) -> set[int]:
+        """Take readings in order of time; returns the series that went beyond, or that are new."""
+        if not table.time_ns.size:
+            return set()
+        values = floats(table.kinds, table.words)
+        least, most = np.fmin.reduce(values, axis=0), np.fmax.reduce(values, axis=0)
+        half, key = int(table.time_ns[-1]) // _HALF_HOUR_NS, (source, table.series, table.kinds)
+        if len(self._bounds) > _MAX_SETS:
+            self._bounds.clear()
+        nothing = np.full((2, len(table.series)), np.nan)
+        known = self._bounds.setdefault(key, _Bounds(half, nothing, nothing.copy()))
+        if half > known.half:
+            known.least, known.most = (np.roll(some, 1, axis=0) for some in (known.least, known.most))
+            known.least[0] = known.most[0] = np.nan
+            known.half = half
+        low, high = np.fmin.reduce(known.least, axis=0), np.fmax.reduce(known.most, axis=0)
+        beyond: NDArray[np.bool_] = (least < low) | (most > high) | np.isnan(low)
+        known.least[0], known.most[0] = np.fmin(known.least[0], least), np.fmax(known.most[0], most)
+        return {table.series[column] for column in np.flatnonzero(beyond).tolist()}
