@@ -112,33 +112,37 @@ def _at(cell: Cell, axis: str, value: str, every: Sequence[Cell]) -> Cell | None
 def _scale_up(figure: ScaleUp, cell: Cell, every: Sequence[Cell], known: Known) -> CellFigure:
     base = min(neighbours(cell, figure.along, every), key=lambda other: _number(other, figure.along))
     here, one = _number(cell, figure.along), _number(base, figure.along)
-    of = known[cell.id][figure.of]
+    of, start = known[cell.id][figure.of], known[base.id][figure.of]
     if base.id == cell.id:
-        return CellFigure("", "", 1.0 if of.n else None, n=of.n, reason=of.reason, short=of.short)
-    start = known[base.id][figure.of]
-    made = combined((of, start), lambda now, then: now / (here / one * then), "")
-    if start.median is None:
-        at = f"{figure.along} {base.values[figure.along]}"
-        made = replace(made, reason=f"nothing to compare with at {at}: {start.reason}", short=_NO_BASE)
-    return replace(made, better="higher", ranked=of.ranked)
+        return _fixed("", 1.0 if of.n else None, of)
+    at = f"{figure.along} {base.values[figure.along]}"
+    return replace(_relative((of, start), lambda now, then: now / (here / one * then), "", at), better="higher")
 
 
 def _share(figure: Share, cell: Cell, every: Sequence[Cell], known: Known) -> CellFigure:
-    base = _at(cell, figure.along, figure.to, every)
+    base, at = _at(cell, figure.along, figure.to, every), f"{figure.along} {figure.to}"
     of = known[cell.id][figure.of]
-    better = _OPPOSITE[of.better] if figure.cost else of.better
     if base is None:
-        return CellFigure("1", reason=f"{figure.along} {figure.to} is excluded here", short=EXCLUDED)
+        return CellFigure("1", reason=f"{at} is excluded here", short=EXCLUDED)
     if base.id == cell.id:
-        share = None if of.median is None else 1.0 - figure.cost
-        return CellFigure("1", "", share, n=of.n, reason=of.reason, short=of.short)
-    then = known[base.id][figure.of]
-    made = combined((of, then), (lambda a, b: 1 - a / b) if figure.cost else (lambda a, b: a / b), "1")
-    if then.median is None:
-        made = replace(
-            made, reason=f"nothing to compare with at {figure.along} {figure.to}: {then.reason}", short=_NO_BASE
-        )
-    return replace(made, better=better, ranked=of.ranked)
+        return _fixed("1", None if of.median is None else 1.0 - figure.cost, of)
+    share = (lambda a, b: 1 - a / b) if figure.cost else (lambda a, b: a / b)
+    made = _relative((of, known[base.id][figure.of]), share, "1", at)
+    return replace(made, better=_OPPOSITE[of.better] if figure.cost else of.better)
+
+
+def _fixed(unit: str, value: float | None, of: CellFigure) -> CellFigure:
+    """A number that needs no measurement, for as many runs as the figure has that it is made of."""
+    return CellFigure(unit, "", value, n=of.n, reason=of.reason, short=of.short)
+
+
+def _relative(parts: tuple[CellFigure, CellFigure], function: Callable[..., float], unit: str, at: str) -> CellFigure:
+    """A figure relative to what it is in the cell ``at`` a value of an axis."""
+    of, start = parts
+    made = replace(combined(parts, function, unit), ranked=of.ranked)
+    if start.median is not None:
+        return made
+    return replace(made, reason=f"nothing to compare with at {at}: {start.reason}", short=_NO_BASE)
 
 
 def _per(of: CellFigure, per: CellFigure, figure: Per) -> CellFigure:
@@ -182,8 +186,9 @@ def _expected(figure: ExpectedLoss, cell: Cell, every: Sequence[Cell], known: Kn
     offered, capacity = here[overload.offered], known[base.id][overload.received]
     below = offered.median is not None and capacity.median is not None and offered.median <= capacity.median
     if base.id == cell.id or below:
-        expected = CellFigure("1", "", 0.0, n=offered.n, reason=offered.reason, short=offered.short)
-        return _noted(replace(here[overload.loss], better=""), figure.most) if figure.excess else expected
+        return (
+            _noted(replace(here[overload.loss], better=""), figure.most) if figure.excess else _fixed("1", 0.0, offered)
+        )
     if not figure.excess:
         return combined((offered, capacity), lambda sent, most: 1 - most / sent, "1")
     parts = (here[overload.loss], offered, capacity)

@@ -107,7 +107,6 @@ class Side:
 @dataclass(frozen=True, slots=True)
 class _Row:
     spec: FigureSpec
-    head: str
     of: str
     keys: tuple[SeriesKey | None, ...]
     values: tuple[FigureValue, ...]
@@ -131,10 +130,11 @@ def figures(sides: Sequence[Side], slots: Sequence[Slot], most: int = 60) -> tup
                 tests[line, number] = found
     proven = dict(zip(tests, corrected(list(tests.values())), strict=True))
     shown = []
-    twice = Counter((row.head, row.of) for row in rows)
+    twice = Counter((row.spec.name, row.of) for row in rows)
     for line, row in enumerate(rows):
         # Two metrics may have one name for people, as a count and a rate of requests have.
-        head = f"{row.head} ({row.spec.metric})" if twice[row.head, row.of] > 1 else row.head
+        name = row.spec.name
+        head = f"{name} ({row.spec.metric})" if twice[name, row.of] > 1 else name
         alike = [abs(seconds - whole[0]) <= _AS_LONG * max(whole[0], 1.0) for seconds in whole]
         changes = [
             _change(row, number, proven.get((line, number)), as_long=alike[number]) for number in range(1, len(sides))
@@ -161,7 +161,7 @@ def _rows(sides: Sequence[Side], most: int) -> list[_Row]:
         if spec.per is not None:
             whole = tuple(figure_of(side.view, spec) for side in sides)
             if sum(value.value is not None for value in whole) > 1:
-                rows.append(_Row(spec, spec.name, "", (None,) * len(sides), whole))
+                rows.append(_Row(spec, "", (None,) * len(sides), whole))
             continue
         keys = {key for available in known for key in available if fits(spec, key, roles)}
         for key in sorted(keys, key=lambda k: (natural(k.target), natural(k.object))):
@@ -176,7 +176,7 @@ def _rows(sides: Sequence[Side], most: int) -> list[_Row]:
             )
             if spec.statistic == "total" and not any(value.value for value in values):
                 continue  # nobody asks for what was never dropped
-            rows.append(_Row(spec, spec.name, f"{key.target} {key.object}".rstrip(), own, values))
+            rows.append(_Row(spec, f"{key.target} {key.object}".rstrip(), own, values))
     return rows
 
 
@@ -211,10 +211,6 @@ def _change(row: _Row, number: int, tested: Difference | None, *, as_long: bool)
         return Change(tested.change, tested.low, tested.high, result)
     if before is None or after is None or (row.spec.statistic == "total" and not as_long):
         return None
-    return _plain(before, after)
-
-
-def _plain(before: float, after: float) -> Change:
     if before == after:
         return Change(0.0)
     return Change((after - before) / abs(before) if before else None)
