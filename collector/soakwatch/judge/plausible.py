@@ -54,7 +54,7 @@ class Plausible:
 
     def __init__(self, record: JudgeableRecord) -> None:
         self._of = record
-        self._odd: dict[SeriesKey, tuple[int, tuple[ImpossibleReadings, ...]]] = {}
+        self._impossible: dict[SeriesKey, tuple[int, tuple[ImpossibleReadings, ...]]] = {}
         self._left: dict[SeriesKey, Series] = {}  # of those that had any
         self._whole: dict[SeriesKey, Series] = {}  # of others, as far as there is room
         self._room = _KEPT_BYTES
@@ -86,12 +86,12 @@ class Plausible:
     def series(self, key: SeriesKey, begin_ns: int | None = None, end_ns: int | None = None) -> Series:
         """One of them, without what cannot be."""
         read: Series | None = None
-        if key not in self._odd:
+        if key not in self._impossible:
             read = self._of.series(key)
-            self._odd[key] = len(read), ()  # while its neighbours are asked
+            self._impossible[key] = len(read), ()  # while its neighbours are asked
             sifted = self._sifted(key, read)
-            self._odd[key] = len(read), sifted.odd
-            if sifted.odd:
+            self._impossible[key] = len(read), sifted.impossible
+            if sifted.impossible:
                 self._left[key] = sifted.series
             elif read.value.nbytes <= self._room:
                 self._room -= read.value.nbytes
@@ -144,21 +144,29 @@ class Plausible:
         return tuple(found)
 
     def _set_aside(self, key: SeriesKey, window: Window | None = None) -> SetAside | None:
-        readings, every = self._odd.get(key, (0, ()))
-        odd = [o for o in every if window is None or (window.begin_ns <= o.end_ns and o.begin_ns < window.end_ns)]
-        if not odd:
+        readings, every = self._impossible.get(key, (0, ()))
+        within = [o for o in every if window is None or (window.begin_ns <= o.end_ns and o.begin_ns < window.end_ns)]
+        if not within:
             return None
-        count, left = sum(o.count for o in odd), self._left[key]
+        count, left = sum(o.count for o in within), self._left[key]
         if window is not None:
             readings = count + len(left.between(window.begin_ns, window.end_ns))
         undecided = ""
         if count > _ENOUGH * readings:
             undecided = f"that is {share_text(count / readings)} of them"
-        elif self._decides(key, left) and not all(o.sure for o in odd):
+        elif self._decides(key, left) and not all(o.sure for o in within):
             undecided = "what was counted then is not known"
-        why = tuple(dict.fromkeys(f"it {o.way.format(digits(o.amount))}" for o in odd))[:_WAYS]
+        why = tuple(dict.fromkeys(f"it {o.way.format(digits(o.amount))}" for o in within))[:_WAYS]
         return SetAside(
-            key.target, key.metric, key.object, count, readings, odd[0].begin_ns, odd[-1].end_ns, why, undecided
+            key.target,
+            key.metric,
+            key.object,
+            count,
+            readings,
+            within[0].begin_ns,
+            within[-1].end_ns,
+            why,
+            undecided,
         )
 
     @staticmethod

@@ -64,7 +64,7 @@ class PlausibleSeries:
     """A series without its impossible readings, and these in time order."""
 
     series: Series
-    odd: tuple[ImpossibleReadings, ...] = ()
+    impossible: tuple[ImpossibleReadings, ...] = ()
 
 
 def is_clock(metric: str) -> bool:
@@ -106,10 +106,11 @@ def without_impossible(series: Series, most: Floats | None = None, restarts: Seq
     >>> drops = counter("queue.dropped", np.zeros(9, dtype=np.int64), 60.0, start=100)
     >>> drops.value[4] += 2**32
     >>> found = without_impossible(drops)
-    >>> len(drops) - len(found.series), found.odd[0].count, found.odd[0].way.format(found.odd[0].amount)
+    >>> first = found.impossible[0]
+    >>> len(drops) - len(found.series), first.count, first.way.format(first.amount)
     (1, 1, 'jumped by 4294967296.0 and was back at the next reading')
     >>> drops.value[4:] = 5000
-    >>> without_impossible(drops).odd
+    >>> without_impossible(drops).impossible
     ()
     """
     if len(series) < 2:
@@ -134,7 +135,7 @@ class _Counter:
     again: NDArray[np.bool_]  # at the later reading of a step during which the device restarted
     pace: float
     bad: NDArray[np.bool_]
-    odd: list[ImpossibleReadings]
+    impossible: list[ImpossibleReadings]
     shift: Floats
     time_ns: NDArray[np.int64]
 
@@ -192,14 +193,14 @@ def _of_counter(series: Series, most: Floats | None, restarts: Sequence[Window])
     if clock:
         _judge_start(sifted)
     _judge_rises(sifted)
-    if not sifted.odd:
+    if not sifted.impossible:
         return PlausibleSeries(series)
     kept = np.flatnonzero(good)[~sifted.bad]
     readings = series.value[kept]
     if sifted.shift.any():
         readings = _shifted(readings, sifted.shift[~sifted.bad])
-    odd = tuple(sorted(sifted.odd, key=lambda each: each.begin_ns))
-    return PlausibleSeries(replace(series, time_ns=series.time_ns[kept], value=readings), odd)
+    impossible = tuple(sorted(sifted.impossible, key=lambda each: each.begin_ns))
+    return PlausibleSeries(replace(series, time_ns=series.time_ns[kept], value=readings), impossible)
 
 
 def _most_per_s(series: Series) -> float:
@@ -340,14 +341,14 @@ def _mark_of(rise: float, allowed: float) -> float | None:
 def _set_aside(sifted: _Counter, first: int, close: int, way: Way, amount: float, *, sure: bool) -> None:
     sifted.bad[first:close] = True
     begin_ns, end_ns = int(sifted.time_ns[first]), int(sifted.time_ns[close - 1])
-    sifted.odd.append(ImpossibleReadings(begin_ns, end_ns, close - first, way, amount, sure))
+    sifted.impossible.append(ImpossibleReadings(begin_ns, end_ns, close - first, way, amount, sure))
 
 
 def _take_out(sifted: _Counter, place: int, amount: float, way: Way, *, sure: bool) -> None:
     """Subtracts a step that stays: moves all later readings by ``amount``."""
     sifted.shift[place:] += amount
     at_ns = int(sifted.time_ns[place])
-    sifted.odd.append(ImpossibleReadings(at_ns, at_ns, 1, way, abs(amount), sure))
+    sifted.impossible.append(ImpossibleReadings(at_ns, at_ns, 1, way, abs(amount), sure))
 
 
 def _shifted(
@@ -378,15 +379,15 @@ def _of_gauge(series: Series) -> PlausibleSeries:
         big = finite & (np.abs(value) >= _BIG - 1)
     if not bool(outside.any()) and not bool(big.any()):
         return PlausibleSeries(series)
-    odd = [*_stretches(series, outside), *_marked(series, big & ~outside)]
-    if not odd:
+    impossible = [*_stretches(series, outside), *_marked(series, big & ~outside)]
+    if not impossible:
         return PlausibleSeries(series)
     taken = np.zeros(len(series), np.bool_)
-    for found in odd:
+    for found in impossible:
         first, close = np.searchsorted(series.time_ns, [found.begin_ns, found.end_ns + 1])
         taken[first:close] = True
     kept = replace(series, time_ns=series.time_ns[~taken], value=series.value[~taken])
-    return PlausibleSeries(kept, tuple(sorted(odd, key=lambda each: each.begin_ns)))
+    return PlausibleSeries(kept, tuple(sorted(impossible, key=lambda each: each.begin_ns)))
 
 
 def _stretches(series: Series, outside: NDArray[np.bool_]) -> Iterator[ImpossibleReadings]:

@@ -48,10 +48,10 @@ def test_one_reading_that_is_taken_back_counts_nothing(to: int, place: int) -> N
     value = np.full(60, 100, dtype=np.int64)
     value[place] = to
     found = without_impossible(series("queue.dropped", value))
-    assert (len(found.series), [odd.count for odd in found.odd]) == (59, [1])
+    assert (len(found.series), [odd.count for odd in found.impossible]) == (59, [1])
     assert counted(found.series) == 0
-    assert found.odd[0].begin_ns == place * 60 * S
-    assert found.odd[0].sure
+    assert found.impossible[0].begin_ns == place * 60 * S
+    assert found.impossible[0].sure
 
 
 @pytest.mark.parametrize("to", [2**32 + 100, 2**64 - 1])
@@ -60,7 +60,7 @@ def test_the_first_and_the_last_reading_count_nothing_either(to: int) -> None:
         value = np.full(60, 100, dtype=np.uint64)
         value[place] = to
         found = without_impossible(series("queue.dropped", value))
-        assert found.odd
+        assert found.impossible
         assert counted(found.series) == 0
 
 
@@ -72,7 +72,7 @@ def test_all_bits_set_at_an_end_is_no_wrap_and_no_count(start: int) -> None:
             value = traffic(start).astype(np.uint64)
             value[place] = to
             found = without_impossible(series("load.rx.packets", value))
-            assert [odd.count for odd in found.odd] == [1]
+            assert [odd.count for odd in found.impossible] == [1]
             assert counted(found.series) == 98 * 60_000
 
 
@@ -82,12 +82,12 @@ def test_what_is_read_twice_at_one_moment_was_counted_before_it() -> None:
     times[3] += 1
     value = np.array([0, 0, 0, 787, 787, 787], dtype=np.int64)
     lost = Series("tg", "load.lost.packets", "", trait_of("load.lost.packets"), times, value)
-    assert without_impossible(lost).odd == ()
+    assert without_impossible(lost).impossible == ()
 
 
 def test_a_wrap_beside_all_bits_set_stays_a_wrap() -> None:
     value = (traffic(2**32 - 30 * 60_000) % 2**32).astype(np.int64)
-    assert without_impossible(series("load.rx.packets", value)).odd == ()
+    assert without_impossible(series("load.rx.packets", value)).impossible == ()
 
 
 def test_a_burst_that_stays_is_never_set_aside_whatever_its_size() -> None:
@@ -98,32 +98,32 @@ def test_a_burst_that_stays_is_never_set_aside_whatever_its_size() -> None:
         value = np.full(60, start, dtype=np.int64)
         value[int(rng.integers(1, 60)) :] += size
         found = without_impossible(series("queue.dropped", value))
-        assert found.odd == ()
+        assert found.impossible == ()
         assert counted(found.series) == size
 
 
 def test_a_burst_before_a_reset_is_a_burst() -> None:
-    assert without_impossible(drops(0, 0, 0, 1000, 0, 0, 0)).odd == ()
+    assert without_impossible(drops(0, 0, 0, 1000, 0, 0, 0)).impossible == ()
     assert counted(without_impossible(drops(0, 0, 5, 1000, 700, 700, 700)).series) >= 1000
 
 
 def test_a_burst_beside_a_garbled_reading_still_counts() -> None:
     garbled = without_impossible(drops(0, 0, 2**32, 0, 0, 40, 40, 40))
-    assert (counted(garbled.series), len(garbled.odd)) == (40, 1)
+    assert (counted(garbled.series), len(garbled.impossible)) == (40, 1)
     at_once = without_impossible(drops(0, 0, 0, 2**32 + 16_288, 16_288, 16_288, 16_288))
-    assert (counted(at_once.series), len(at_once.odd)) == (16_288, 1)
+    assert (counted(at_once.series), len(at_once.impossible)) == (16_288, 1)
 
 
 def test_a_low_counter_that_is_back_at_once_is_set_aside_but_not_surely() -> None:
     found = without_impossible(drops(2, 2, 2, 0, 2, 2, 2))
-    assert (counted(found.series), [odd.sure for odd in found.odd]) == (0, [False])
+    assert (counted(found.series), [odd.sure for odd in found.impossible]) == (0, [False])
 
 
 def test_a_counter_that_was_reset_with_its_device_was_not_misread() -> None:
     value = np.array([100, 100, 100, 0, 100, 100], dtype=np.int64)
     boot = (Window(2 * 60 * S + 1, 3 * 60 * S),)
-    assert without_impossible(series("queue.dropped", value)).odd != ()
-    assert without_impossible(series("queue.dropped", value), restarts=boot).odd == ()
+    assert without_impossible(series("queue.dropped", value)).impossible != ()
+    assert without_impossible(series("queue.dropped", value), restarts=boot).impossible == ()
 
 
 @pytest.mark.parametrize("lasts", [1, 2, 3])
@@ -131,7 +131,7 @@ def test_traffic_read_as_0_and_back_loses_nothing(lasts: int) -> None:
     value = traffic()
     value[40 : 40 + lasts] = 0
     found = without_impossible(series("system.network.packets", value))
-    assert sum(odd.count for odd in found.odd) == lasts
+    assert sum(odd.count for odd in found.impossible) == lasts
     assert counted(found.series) == 99 * 60_000
 
 
@@ -140,8 +140,8 @@ def test_a_step_of_two_to_the_32_that_stays_is_taken_out_of_what_follows() -> No
     value[40:] += 2**32
     found = without_impossible(series("load.tx.packets", value))
     assert counted(found.series) == 99 * 60_000
-    assert found.odd[0].amount == 2**32
-    assert found.odd[0].sure
+    assert found.impossible[0].amount == 2**32
+    assert found.impossible[0].sure
     value = traffic(2**32 + 10**7)
     value[40:] -= 2**32
     assert counted(without_impossible(series("load.tx.packets", value)).series) == 99 * 60_000
@@ -152,24 +152,24 @@ def test_a_step_beyond_what_can_have_come_counts_nothing_and_is_not_sure() -> No
     value[20:] += 5_000_000
     most = np.full(60, 1_000_000.0)
     found = without_impossible(series("system.network.packet.dropped", value), most)
-    assert (counted(found.series), found.odd[0].sure) == (0, False)
-    assert without_impossible(series("system.network.packet.dropped", value), 10 * most).odd == ()
+    assert (counted(found.series), found.impossible[0].sure) == (0, False)
+    assert without_impossible(series("system.network.packet.dropped", value), 10 * most).impossible == ()
 
 
 def test_a_source_that_counts_faster_than_its_link_states_is_believed() -> None:
     """Virtual interfaces state less than they carry; bits over 2**31 a minute are nothing odd."""
     value = np.cumsum(np.full(100, 15_283_009_024, dtype=np.int64))
-    assert without_impossible(series("system.network.io", value), np.full(100, 15e9)).odd == ()
+    assert without_impossible(series("system.network.io", value), np.full(100, 15e9)).impossible == ()
     once = np.arange(100, dtype=np.int64) * 10**8
     once[50:] += 20 * 10**9
-    assert len(without_impossible(series("system.network.io", once), np.full(100, 15e9)).odd) == 1
+    assert len(without_impossible(series("system.network.io", once), np.full(100, 15e9)).impossible) == 1
 
 
 def test_wraps_at_any_pace_are_no_misreadings() -> None:
     for pace in (60_000, 10**8, 10**9, 2 * 10**9):
         value = (np.arange(300, dtype=np.int64) * pace + 4 * 10**9) % 2**32
         found = without_impossible(series("system.network.io", value))
-        assert found.odd == ()
+        assert found.impossible == ()
         assert counted(found.series) == 299 * pace
 
 
@@ -187,25 +187,25 @@ def test_a_first_uptime_of_0_of_a_device_that_ran_for_days_is_no_start(days: int
     value = floats(86400.0 * days + 60.0 * np.arange(30))
     value[0] = 0.0
     found = without_impossible(series("system.uptime", value))
-    assert [odd.begin_ns for odd in found.odd] == [0]
+    assert [odd.begin_ns for odd in found.impossible] == [0]
     assert len(found.series) == 29
     assert found.series.values[0] == value[1]
-    assert not without_impossible(series("system.uptime", floats(60.0 * np.arange(30)))).odd
+    assert not without_impossible(series("system.uptime", floats(60.0 * np.arange(30)))).impossible
 
 
 def test_an_uptime_of_0_that_is_back_is_no_restart_and_a_real_one_stays() -> None:
     value = floats(50_000.0 + 60.0 * np.arange(60))
     read = series("system.uptime", value)
     again = replace(read, value=floats(np.where(np.arange(60) < 30, value, 20.0 + 60.0 * (np.arange(60) - 30))))
-    assert without_impossible(read).odd == ()
-    assert without_impossible(again).odd == ()
+    assert without_impossible(read).impossible == ()
+    assert without_impossible(again).impossible == ()
     for to in (0.0, value[20] + 2**32 / 100):
         wrong = value.copy()
         wrong[20] = to
         assert len(without_impossible(replace(read, value=wrong)).series) == 59
     wrong = value.copy()
     wrong[-1] = 0.0
-    assert [odd.sure for odd in without_impossible(replace(read, value=wrong)).odd] == [False]
+    assert [odd.sure for odd in without_impossible(replace(read, value=wrong)).impossible] == [False]
 
 
 @pytest.mark.parametrize(
@@ -236,4 +236,4 @@ def test_gauges_may_do_what_they_do() -> None:
     ):
         value = np.full(60, usual)
         value[20] = to
-        assert without_impossible(series(metric, value)).odd == ()
+        assert without_impossible(series(metric, value)).impossible == ()
