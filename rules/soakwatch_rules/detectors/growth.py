@@ -73,13 +73,13 @@ class Growth(Parameters):
     5. Decision. Fail at P >= 1 - (1 - ``fail``)/m for m series judged in the run (Bonferroni, likewise for the bound in
        4: the expected number of false failures per run stays below 1 - ``fail``). Fail also if 4 holds and shapes that
        can still grow at the end hold a share of P of at least ``guarded``; a straight line alone cannot tell a leak
-       from an unfinished warm-up. Without 4 it does not fail for growth that begins in the last 18 % (after a step
-       there, unless the shapes before it agree on growth), nor for a leak under a cycle of less than twice what is
-       allowed (or in less than 6 h) that the other shapes do not see. Pass at P <= ``clear`` without 4, if P among the
-       shapes that can still grow is <= ``free`` or the readings exclude those (P <= a tenth of ``clear``). Below 6 h,
-       ``fail`` is at least .98 and ``free`` at most .05. Everything else is inconclusive, as are growth since a release
-       whose peak has not been reached again, readings too coarse to resolve what is allowed, and a cycle as long as the
-       run.
+       from an unfinished warm-up. Without 4, two kinds of growth do not fail: growth that begins in the last 18 % (or
+       after a step there, unless the shapes before it agree on growth); and a leak under a cycle that the other shapes
+       do not see, if it is less than twice what is allowed or the run is below 6 h. Pass at P <= ``clear`` without 4,
+       if P among the shapes that can still grow is <= ``free`` or the readings exclude those (P <= a tenth of
+       ``clear``). Below 6 h, ``fail`` is at least .98 and ``free`` at most .05. Everything else is inconclusive, as are
+       growth since a release whose peak has not been reached again, readings too coarse to resolve what is allowed, and
+       a cycle as long as the run.
     6. Doubts about small effects do not block a pass; it is noted. That is so if P < .5 and the means of sixteenths of
        the run differ by no more than is allowed in the run (with P <= ``free`` over at least half a ``horizon``: per
        horizon). A wave that swings by at most twice that is not judged as growth; one that was seen whole passes if it

@@ -66,10 +66,10 @@ class _Stop:
 class Hang(Parameters):
     """Fails if the device hung: it stopped forwarding and answering but did not reboot.
 
-    A hang is at least ``seconds`` in which forwarding stopped (under 1 % of what the generators sent came back, or no
-    request was answered, while they kept sending) while no management source answered or the CPU was at ``pinned`` or
-    above, and no boot id, boot time or uptime restarted. Stretches less than ``seconds`` apart are one hang; the
-    evidence is listed with its times.
+    A hang lasts at least ``seconds``: the device does not forward (under 1 % of what the generators keep sending comes
+    back, or no request is answered); no management source answers, or the CPU is at ``pinned`` or above; and no boot
+    id, boot time or uptime restarts. Stretches less than ``seconds`` apart are one hang; the evidence is listed with
+    its times.
 
     Dead: if all management is silent to the end of the run, for ``dead`` and five polls at least, after it had
     answered, the device is dead, unless the load still comes back (``management_isolation``). A device that is only
@@ -84,12 +84,12 @@ class Hang(Parameters):
     reboot: inconclusive, unless the device never came back. A source that pings or connects (icmp, tcp, http) answers
     if its peer did; one that only listens (syslog, traps) is no management source.
 
-    How often wrong: in 300 seeded hours each (10 s polls of two sources, 1 % of them lost, load each second) there was
-    no false hang in silence while forwarding went on or lost 20 %, in one silent source while forwarding stood, in
-    silence and stopped forwarding 5 min apart, in reboots, and in a CPU at 100 % with 5 % loss. Hangs of 40 s and more
-    were all found, of 30 s in 2 %. Known weaknesses: a cut of all paths at once (management and traffic) looks the
-    same; if several devices share a load, it cannot tell which of them stood; a hang shorter than three polls is no
-    silence; a CPU that is busy from the start (poll mode) is no evidence.
+    How often wrong: measured on 300 seeded hours of each case (10 s polls of two sources, 1 % of them lost, load each
+    second). No false hang: silence while forwarding goes on or loses 20 %; one silent source while forwarding stands;
+    silence and stopped forwarding 5 min apart; reboots; a CPU at 100 % with 5 % loss. Hangs of 40 s and more were all
+    found, of 30 s in 2 %. Known weaknesses: a cut of all paths at once (management and traffic) looks the same; if
+    several devices share a load, it cannot tell which of them stood; a hang shorter than three polls is no silence; a
+    CPU that is busy from the start (poll mode) is no evidence.
 
     Neighbours: ``reboot``; ``gap`` judges every silence, ``management_isolation`` silence while traffic still passes,
     ``event_impact`` an announced stop; ``drops``, ``cpu_saturation``.

@@ -68,12 +68,12 @@ class Latency(Parameters):
     is what the generators were commanded to send, else what they sent, else what was answered.
 
     Fails: over ``gross`` times the usual level, and 6 robust sigmas of a block, for ``lasting``; or over ``factor``
-    times, 4 sigmas of longer blocks (up to 2 % of the run) and about double by its median, for ``share`` of the judged
-    time, or for ``ending`` of it up to the end (there a steep rise by ``factor`` is enough). Anything shorter or less
-    warns. Differences below ``floor`` do not count (a tenth of it for latencies of the load, and no floor if they are
-    tenfold). Up to four times the level only warns under a load higher than any before, or after a gradual rise that
-    came back (a wave); a gradual rise to the end with unknown load is inconclusive. Not reported: what earlier blocks
-    at the same load had too, and cold caches (slow answers that end early).
+    times and 4 sigmas of longer blocks (up to 2 % of the run), with a median about double, for ``share`` of the judged
+    time. Up to the end, ``ending`` of it is enough, and a steep rise by ``factor`` instead of double. Anything shorter
+    or less warns. Differences below ``floor`` do not count (a tenth of it for latencies of the load, and no floor if
+    they are tenfold). Up to four times the level only warns under a load higher than any before, or after a gradual
+    rise that came back (a wave); a gradual rise to the end with unknown load is inconclusive. Not reported: what
+    earlier blocks at the same load had too, and cold caches (slow answers that end early).
 
     A limit of a percentile in the plan (``p99: 50ms``; ``round_trip`` for peers) decides instead: ``lasting`` above it
     fails, and slower answers below it only warn. Not judged: phases named stress and spike, ramps, ``recovery`` after a

@@ -69,10 +69,10 @@ class MemoryGrowth(Parameters):
     Its result is always shown, and decides if ``growth`` did not judge the series or could not (a window shorter than
     its ``shortest``, too few samples). If ``growth`` found no growth, or is undecided, this is a warning that states
     both (the rulings on memory). Sums of a machine are judged together with the processes that were read
-    (``memory_sums``). A life too short for ``growth`` only warns if its last third does not rise itself (the program is
-    warm by then), unless the last third holds 1.8 times the first, more than any start-up leaves (2.5 times if it rose
-    from the first reading on), and no phase, event or change of the load began then. If memory is released at the end
-    of a life, it is judged up to the release.
+    (``memory_sums``). A life too short for ``growth`` only warns if its last third does not rise (the program is warm
+    by then). It fails all the same if the last third holds 1.8 times the first (2.5 times if it rose from the first
+    reading on), more than any start-up leaves, and no phase, event or change of the load began then. If memory is
+    released at the end of a life, it is judged up to the release.
 
     With ``method: stages`` it decides alone, by the literal wording: committed and available memory (downwards) each by
     itself, half of ``least`` samples a third (24 hourly polls decide even if one is lost), the tolerance for the whole

@@ -78,19 +78,19 @@ class PeriodicPause(Parameters):
     of a pause is the time that it lost: sum of (1 - throughput / level) x seconds.
 
     Not counted: phases named stress and spike (and ramp and cooldown without a commanded rate), 2 readings around a
-    change of the commanded rate, planned events, and dips that touch the start of a phase, did not fall within 5
-    readings, or did not come back (a step is no pause; a standstill ends when a quarter of the level is back). Events
-    of kind pause (a garbage collector's log) are judged likewise for each object; silences of a source only if they
-    are periodic, which warns.
+    change of the commanded rate, and planned events; nor a dip that touches the start of a phase, takes more than 5
+    readings to fall, or does not come back (that is a step; a standstill ends when a quarter of the level is back).
+    Events of kind pause (a garbage collector's log) are judged likewise for each object; silences of a source only if
+    they are periodic, which warns.
 
     Load (``load.demand``): a dip is no pause if the generator was set to send less meanwhile, in whatever unit it
     reports that (rates, bits, level, users), or if it sent fewer packets that wait for no answer and all of them came
     back. If neither is known only a stop can fail, since a daily load dips by itself: a depth of at least 80 %, or one
     or two dips of 45 % in the whole run with all else at most a third as deep (half a minute in readings of a minute).
 
-    Period: the median interval of all pauses, else of those of ``repeated`` or longer, if at least 8 intervals have an
-    interquartile range below 0.6 medians and chance makes them as even in less than 1 %, or at least 4 that chance
-    makes in less than 0.01 % (``stats.pauses.rhythm``).
+    Period: the median interval of all pauses, else of those of ``repeated`` or longer. It takes 8 intervals with an
+    interquartile range below 0.6 medians that chance makes as even in less than 1 % of cases, or 4 that chance makes as
+    even in less than 0.01 % (``stats.pauses.rhythm``).
 
     fail: a pause of ``longest`` or more, since from ten seconds on a service counts as unavailable; pauses of
     ``repeated`` or more that keep a period; more than 8 of them that take over 1 % of the time. warn: any other pause

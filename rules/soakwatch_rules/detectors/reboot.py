@@ -24,11 +24,11 @@ from soakwatch_rules.wording.words import counted, duration, first_few, moment
 class Reboot(Parameters):
     """Fails if the device rebooted more often than announced.
 
-    A reboot is a change of the boot id. If no boot id can be compared, it is an uptime that falls, or is shorter than
-    the time since the previous sample, while the boot time (time of the sample - uptime, and ``system.boot.time`` if it
-    is read) moved by more than 60 s. Planned events with ``reboot: N`` allow N between their start and their deadline,
-    and fail if fewer come. A planned event with a ``cause`` allows only reboots whose reported reason contains that
-    word (``upgrade|reload``: one of them); if no reason is reported the finding says so.
+    A reboot is a change of the boot id. Without a boot id to compare, two things must show it: an uptime that falls, or
+    is shorter than the time since the previous sample; and a boot time (time of the sample - uptime, and
+    ``system.boot.time`` if it is read) that moved by more than 60 s. Planned events with ``reboot: N`` allow N between
+    their start and their deadline, and fail if fewer come. A planned event with a ``cause`` allows only reboots whose
+    reported reason contains that word (``upgrade|reload``: one of them); if no reason is reported the finding says so.
 
     Not a reboot: the wrap of a 32-bit uptime in hundredths of a second (every 497 days, the uptime continues where it
     must after a wrap); a step of the device's clock, which moves only the boot time; the restart of an agent that

@@ -59,9 +59,9 @@ class Setup(Parameters):
     machine is not judged. A sound set-up proves nothing about the device: it alone lets no run pass.
 
     How often wrong: it reads settings and does not estimate; ``spread`` is silent at an even load of any level. Known
-    weaknesses: a link that trained to a lower speed with all its lanes is not found, since it looks the same when idle
-    (the set-up in the report shows the speed), nor is a slow slot if the system does not report the slot's speed (read
-    with Python on the host only); a card with more lanes than its ports need is warned of in a slot that suffices (the
+    weaknesses: a link that trained to a lower speed with all its lanes looks like an idle one and is not found (the
+    set-up in the report shows the speed); a slow slot is not found if the system does not report its speed (read with
+    Python on the host only); a card with more lanes than its ports need is warned of in a slot that suffices (the
     sentence has both figures); an RSS table may leave out queues on purpose; idle states matter little to cores that
     never rest.
 

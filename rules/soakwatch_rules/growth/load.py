@@ -73,9 +73,11 @@ def with_load(reason: str, follows: LoadDependence, raw: Trend, trait: Trait) ->
 
 
 def part_of_a_wave(finding: Finding, trend: Trend, life: Life, series: Series, run_s: float) -> Finding:
-    """The failed finding, inconclusive if it may be part of a daily cycle: a life below half a day rose by less than 2
-    % in total (below six hours 3 %, or, if restarts cut it out of a longer run, less than a daily wave of 5 % would
-    lift it), or one sine of a day explains a run of up to two days.
+    """The failed finding, inconclusive if the rise may be part of a daily cycle.
+
+    It may be if a life below half a day rose by less than 2 % in total (below six hours: 3 %, or, if restarts cut it
+    out of a longer run, less than a daily wave of 5 % lifts it), or if one sine of a day explains a run of up to two
+    days.
 
     A daily wave of 5 % moves by up to 1.3 % an hour, and looks like steady growth for a quarter of a day.
     """

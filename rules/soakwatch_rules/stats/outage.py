@@ -116,9 +116,9 @@ class Outage:
 def outage(calm: Bins, observed: Bins, least_share: float = _SHARE) -> Outage | None:
     """The outage in ``observed``; ``calm`` shows what is lost without it. None if nothing is known to be sent.
 
-    A bin lost something if its loss beyond the usual share exceeds 5 sigma of the calm (by its MAD, and the loss of one
-    calm bin in fifty), ``least_share`` of what was sent, and two packets, and was not merely late, that is back within
-    a second or one reading. Bins in a row that lost nine tenths are compared with the scatter together.
+    A bin lost something if its loss beyond the usual share exceeds each of these: 5 sigma of the calm (by its MAD), the
+    loss of one calm bin in fifty, ``least_share`` of what was sent, and two packets. What is back within a second or
+    one reading was late and not lost. Bins in a row that lost nine tenths are compared with the scatter together.
 
     Neighbouring such bins are one span. It began in the first and ended in the last, so by time stamps it lasts at
     least from the end of the first to the begin of the last. Of these two the share counts that they lost relative to

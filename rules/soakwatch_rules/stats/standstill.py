@@ -45,10 +45,10 @@ class Stop:
 def stops(bins: Bins, seconds: float, longest_s: float, *, exact: bool = True, whole: bool = False) -> tuple[Stop, ...]:
     """Stretches of at least ``seconds`` in which almost nothing of what was sent came back.
 
-    They are runs of bins that lose over 5 % (and five robust sigmas, unless the counts are ``exact``), whose loss makes
-    ``seconds`` at the rate sent (RFC 2544 section 26.5, RFC 6201), and that lost nine tenths between the first and the
-    last bin, or (unless only ``whole`` stops are wanted) are too few to show that. Bins longer than ``longest_s`` are
-    ignored.
+    A stop is a run of bins that lose over 5 % each (and five robust sigmas, unless the counts are ``exact``). Its loss
+    is at least what is sent in ``seconds`` (RFC 2544 section 26.5, RFC 6201). Between its first and last bin nine
+    tenths are lost; of few bins, one lost that much, or (unless only ``whole`` stops are wanted) all are too long to
+    show it. Bins longer than ``longest_s`` are ignored.
 
     >>> sent, lost = np.full(60, 100.0), np.zeros(60)
     >>> lost[20:32], lost[32] = 100.0, 50.0

@@ -40,10 +40,11 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """``steps`` in time order. ``sigma`` is the usual difference of two neighbouring windows, ``least`` the least
-    height of a step at the typical level, ``smallest`` the height found with 80 % power, ``blocks`` the number of
-    compared positions, ``holes`` that of gaps that no window crosses, ``switches`` that of steps back and forth between
-    the same levels.
+    """``steps`` in time order, and what they were judged by.
+
+    ``sigma``: the usual difference of two neighbouring windows. ``least``: the least height of a step at the typical
+    level. ``smallest``: the height found with 80 % power. ``blocks``: the positions compared. ``holes``: gaps that no
+    window crosses. ``switches``: steps back and forth between the same levels.
     """
 
     steps: tuple[Step, ...]
