@@ -35,10 +35,10 @@ from soakwatch.sources.profiles.survey import Reading, Survey
 from soakwatch.sources.profiles.value import Asker, Value, text
 from soakwatch.sources.receivers.names import InterfaceNames, share_names
 from soakwatch.sources.transport.snmp.access import check
+from soakwatch.sources.transport.snmp.agent_link import SessionOptions
 from soakwatch.sources.transport.snmp.config import Config, access_of
 from soakwatch.sources.transport.snmp.errors import Kind, SnmpPollError
 from soakwatch.sources.transport.snmp.fingerprint import snmp_fingerprint
-from soakwatch.sources.transport.snmp.line import SessionOptions
 from soakwatch.sources.transport.snmp.restarts import Life, clock_oids, clock_readings, engine_event
 from soakwatch.sources.transport.snmp.session import Session, SessionAsker
 from soakwatch_model.event import Event
@@ -194,7 +194,7 @@ class SnmpPoller:
         identity |= {key: value for key, value in found.system.items() if value}
         if found.profile is not None:
             identity |= {"profile": found.profile.name, "profile chosen by": found.match.why}
-        if engine_id := (self._session.line.engine_id or (last.engine_id if last else b"")):
+        if engine_id := (self._session.link.engine_id or (last.engine_id if last else b"")):
             identity["engine id"] = engine_id.hex()
         survey = self._reader.survey if self._reader else None
         return Facts(
@@ -299,7 +299,7 @@ class SnmpPoller:
         values = await self._session.get(self._life.oids or clock_oids(profile.clocks), deadline)
         change, events = self._life.take(clock_readings(profile.clocks, now_ns, values), tuple(values))
         self._keep(*events)
-        changes = self._session.line.engine_changes
+        changes = self._session.link.engine_changes
         for old, new in changes:
             if not (change and change.engine_changed):
                 self._keep(engine_event(old, new, before.time_ns if before else now_ns, now_ns))

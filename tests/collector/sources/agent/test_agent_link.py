@@ -12,7 +12,7 @@ import pytest
 
 from soakwatch.core.errors import SoakwatchError
 from soakwatch.sources.pollers.agent.bundle import bundle, fits, installed_psutil, psutil_of_wheel, write_bundle
-from soakwatch.sources.pollers.agent.clocks import AgentClock, Exchange, Grid, best_offset, in_our_time, smoothed
+from soakwatch.sources.pollers.agent.clocks import Exchange, MeasuredClock, PollGrid, best_offset, in_our_time, smoothed
 from soakwatch.sources.pollers.agent.progress import ACK_AFTER_S, FetchProgress
 from soakwatch_agent.framing import FrameError, frame_of, poll_line
 from soakwatch_agent.version import VERSION
@@ -178,7 +178,7 @@ def test_a_wheel_for_another_machine_is_taken_and_a_wrong_one_refused(tmp_path: 
 
 def test_due_times_lie_on_the_grid_of_the_first_poll() -> None:
     """Of 5 s from a whole second on; a poll that is late has the due time before it."""
-    grid = Grid(5 * SECOND)
+    grid = PollGrid(5 * SECOND)
     assert [grid.due_ns(now_ns) for now_ns in (3 * SECOND + 7, 8 * SECOND, 12 * SECOND)] == [
         3 * SECOND,
         8 * SECOND,
@@ -188,7 +188,7 @@ def test_due_times_lie_on_the_grid_of_the_first_poll() -> None:
 
 def test_each_boot_of_a_host_has_its_own_offset() -> None:
     """Polls of the boot before are converted with the offset of then; those of an unknown one with today's."""
-    clock = AgentClock()
+    clock = MeasuredClock()
     assert clock.due(0.0)
     for epoch, agent_ns in ((1, 1000), (2, 50)):
         clock.measured(epoch, [Exchange(0, 2, agent_ns, 0)], 100.0)

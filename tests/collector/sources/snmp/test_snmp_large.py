@@ -14,9 +14,9 @@ from tests.collector.sources.snmp.doubles import agent, answer, relay, v2c
 
 from soakwatch.sources.transport.snmp import ber
 from soakwatch.sources.transport.snmp.access import Access
+from soakwatch.sources.transport.snmp.agent_link import SessionOptions
 from soakwatch.sources.transport.snmp.errors import Kind, SnmpPollError
 from soakwatch.sources.transport.snmp.limits import RETRY_S, Amount
-from soakwatch.sources.transport.snmp.line import SessionOptions
 from soakwatch.sources.transport.snmp.session import Session
 from soakwatch_testing.snmp_cells import Cell, Name, dotted, integer, name_of, text
 from soakwatch_testing.snmp_faults import Faults

@@ -15,8 +15,8 @@ from tests.collector.sources.snmp.doubles import relay
 from tests.collector.sources.snmp.snmpd import USERS, Snmpd
 
 from soakwatch.sources.transport.snmp.access import Access
+from soakwatch.sources.transport.snmp.agent_link import SessionOptions
 from soakwatch.sources.transport.snmp.errors import Kind, SnmpPollError
-from soakwatch.sources.transport.snmp.line import SessionOptions
 from soakwatch.sources.transport.snmp.pysnmp_connection import PysnmpConnection
 from soakwatch.sources.transport.snmp.session import Session
 
@@ -193,8 +193,8 @@ def test_pysnmp_does_not_forget_the_agents_clock(snmpd: Snmpd) -> None:
 
     async def use(session: Session) -> None:
         first = await session.get([TIMEOUTS], time.monotonic() + 20)
-        assert isinstance(session.line._first, PysnmpConnection)
-        engine = session.line._first._engine
+        assert isinstance(session.link._first, PysnmpConnection)
+        engine = session.link._first._engine
         for _ in range(7200):
             for model in engine.security_models.values():
                 model.receive_timer_tick(engine, 0.0)

@@ -15,8 +15,8 @@ from tests.collector.sources.snmp.doubles import Agent, Bind, Respond, agent, an
 
 from soakwatch.sources.transport.snmp import ber
 from soakwatch.sources.transport.snmp.access import Access
+from soakwatch.sources.transport.snmp.agent_link import SessionOptions
 from soakwatch.sources.transport.snmp.errors import Kind, SnmpPollError
-from soakwatch.sources.transport.snmp.line import SessionOptions
 from soakwatch.sources.transport.snmp.session import Session
 from soakwatch_testing.ports import free_port
 
@@ -321,7 +321,7 @@ def test_the_engines_clock_is_refreshed_before_it_is_stale() -> None:
     async def soak(gap_s: float) -> int:
         refreshed.clear()
         session = Session(Access("127.0.0.1", 161, "3", user="u"), SessionOptions(), clock=lambda: now[0])
-        session.line._first = Connection()  # type: ignore[assignment]
+        session.link._first = Connection()  # type: ignore[assignment]
         for _ in range(round(72 * 3600 / gap_s)):
             now[0] += gap_s
             assert await session.get(["1.3"], now[0] + 1) == {"1.3": 1}

@@ -22,7 +22,7 @@ from soakwatch.core.event_kinds import FindingKey
 from soakwatch.core.secrets import SecretRef
 from soakwatch.core.units import Seconds
 from soakwatch.sources.abc import BackfilledPoll, Facts, HostName, SourceConfig, SourceContext, SourceError, timing
-from soakwatch.sources.pollers.agent.clocks import AgentClock, Exchange, Grid, in_our_time
+from soakwatch.sources.pollers.agent.clocks import Exchange, MeasuredClock, PollGrid, in_our_time
 from soakwatch.sources.pollers.agent.https_transport import HttpsTransport
 from soakwatch.sources.pollers.agent.progress import FetchProgress, run_name, settings_body
 from soakwatch.sources.pollers.agent.stream import Conversation, LinkLostError, Reply
@@ -120,13 +120,13 @@ class AgentPoller:
     def __init__(self, transport: Transport, config: Config, site: SourceContext) -> None:
         self._transport, self._config, self._site = transport, config, site
         self._run = run_name(site)
-        self._grid = Grid(round(site.interval_s * 1e9))
+        self._grid = PollGrid(round(site.interval_s * 1e9))
         timeout_s = timing(0, site.interval_s, config.timeout).timeout_s
         self._wait_s = min(0.6 * timeout_s, max(site.interval_s, 1.0), 10.0)
         self._conversation: Conversation | None = None
         self._opened = False
         self._hello: Object = {}
-        self._clock = AgentClock()
+        self._clock = MeasuredClock()
         self._progress = FetchProgress()
         self._waiting: deque[tuple[int, Poll]] = deque()  # fetched, and not yet handed over
         self._windows = Windows()

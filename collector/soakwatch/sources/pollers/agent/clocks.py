@@ -69,7 +69,7 @@ def smoothed(before: Offset | None, now: Offset) -> Offset:
 
 
 @dataclass(slots=True)
-class Grid:
+class PollGrid:
     """The due times of a run's polls, in our time; that of longer intervals begins at a whole second."""
 
     interval_ns: int
@@ -83,7 +83,7 @@ class Grid:
 
 
 @dataclass(slots=True)
-class AgentClock:
+class MeasuredClock:
     """The agent's clock as far as it was measured. An ``epoch`` is a boot of its host: its steady time begins anew."""
 
     epoch: int = 0

@@ -14,11 +14,11 @@ from functools import partial
 from typing import TypeVar
 
 from soakwatch.sources.transport.snmp.access import Access
+from soakwatch.sources.transport.snmp.agent_link import AgentLink, SessionOptions
 from soakwatch.sources.transport.snmp.connection import Connection, Counters, Value, Walk, get
 from soakwatch.sources.transport.snmp.diagnosis import Diagnosis
 from soakwatch.sources.transport.snmp.errors import NO_SUCH_NAME, Kind, SnmpPollError, status_name
 from soakwatch.sources.transport.snmp.limits import Limits, limits_at_first
-from soakwatch.sources.transport.snmp.line import Line, SessionOptions
 from soakwatch.sources.transport.snmp.round_trips import RoundTrips
 
 MAX_ROWS = 200_000  # of one column
@@ -50,7 +50,7 @@ class Session:
     options: SessionOptions
     clock: Callable[[], float] = time.monotonic
     trips: RoundTrips = field(default_factory=RoundTrips)
-    line: Line = field(init=False)
+    link: AgentLink = field(init=False)
     _limits: Limits = field(init=False)
     _diagnosis: Diagnosis = field(init=False)
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -58,14 +58,14 @@ class Session:
 
     def __post_init__(self) -> None:
         options = self.options
-        self.line = Line(self.access, options)
+        self.link = AgentLink(self.access, options)
         self._limits = limits_at_first(options.objects, options.repetitions, switches=options.engine == "gufo")
         self._diagnosis = Diagnosis(options.share_s)
 
     @property
     def counters(self) -> Counters:
         """What was sent and what became of it."""
-        return self.line.counters
+        return self.link.counters
 
     @property
     def refusals(self) -> Mapping[str, str]:
@@ -83,7 +83,7 @@ class Session:
                 answer, sure = await self._exchange(partial(get, batch), deadline, second=second)
             except SnmpPollError as failure:
                 now = self.clock()
-                alive = self.line.answered_at is not None and now < deadline
+                alive = self.link.answered_at is not None and now < deadline
                 self._limits, again = self._limits.failed(batch, failure, now, alive=alive)
                 left = again + left
                 continue
@@ -122,8 +122,8 @@ class Session:
         if failure.kind not in _AGAIN:
             return failure
         if self._diagnosis.due(now := self.clock()):
-            self._diagnosis.begin(await self.line.numeric(self.options.share_s), now)
-        return await self._diagnosis.explain(failure, deadline - self.clock(), well=self.line.answered_at is not None)
+            self._diagnosis.begin(await self.link.numeric(self.options.share_s), now)
+        return await self._diagnosis.explain(failure, deadline - self.clock(), well=self.link.answered_at is not None)
 
     async def cause(self) -> SnmpPollError | None:
         """What the agent answers when it is given more time than a poll has; None where nothing was wrong."""
@@ -143,7 +143,7 @@ class Session:
     async def close(self) -> None:
         """End it: nothing of it is under way any more."""
         await self._diagnosis.close()
-        self.line.drop()
+        self.link.drop()
 
     # --- requests -----------------------------------------------------------------------------------------
 
@@ -171,15 +171,15 @@ class Session:
                             raise
             if failure.kind is not Kind.NO_ANSWER or not self.trips.lossy(self.clock(), least=1):
                 break
-        if failure.kind is Kind.NO_ANSWER and self.line.streak > 1 and not self.lossy:
-            self.line.drop()
+        if failure.kind is Kind.NO_ANSWER and self.link.streak > 1 and not self.lossy:
+            self.link.drop()
         raise failure
 
     async def _attempt(self, use: Callable[[Connection, float], Awaitable[_T]], share_s: float, *, second: bool) -> _T:
         """Sends one request, and notes for later ones whether and how fast it was answered."""
         began = self.clock()
         try:
-            connection = await self.line.ready(share_s, began, second=second)
+            connection = await self.link.ready(share_s, began, second=second)
             began = self.clock()
             result = await use(connection, share_s)
         except SnmpPollError as error:
@@ -187,12 +187,12 @@ class Session:
                 self.trips.lost(self.clock())
             elif error.status:
                 self.trips.answered(self.clock(), self.clock() - began)
-            self.line.failed(error)
+            self.link.failed(error)
             raise
         else:
             now = self.clock()
             self.trips.answered(now, now - began)
-            self.line.answered(now)
+            self.link.answered(now)
             self._diagnosis.answered()
             return result
         finally:
@@ -211,7 +211,7 @@ class Session:
                 now = self.clock()
                 if now > deadline:
                     raise
-                alive = self.line.answered_at is not None
+                alive = self.link.answered_at is not None
                 self._limits = self._limits.lighter(oid, walk.repetitions, failure, now, alive=alive)
                 walk = Walk(oid, self._limits.rows(oid))
                 continue
@@ -240,7 +240,7 @@ class Session:
             share_s = min(self.options.share_s, max(_ENOUGH_S, deadline - now))
             try:
                 async with self._lock:
-                    connection = await self.line.second(share_s)
+                    connection = await self.link.second(share_s)
                     rows = await connection.following(walk.last, 1, share_s)
             except SnmpPollError as error:
                 failure = error if error.status else None

@@ -39,7 +39,7 @@ class SessionOptions:
 
 
 @dataclass(slots=True)
-class Line:
+class AgentLink:
     """The connections, opened when they are needed, and whether the agent answers on them."""
 
     access: Access
