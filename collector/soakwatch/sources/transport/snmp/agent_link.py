@@ -72,7 +72,6 @@ class AgentLink:
 
     async def _open(self, share_s: float) -> Connection:
         access = await self.numeric(share_s)
-        self.counters.rebuilt += 1
         if self.options.engine == "gufo":
             connection = await open_gufo(access, share_s, self.counters)
             self._seen(connection.engine_id)

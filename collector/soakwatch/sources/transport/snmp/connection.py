@@ -19,15 +19,12 @@ Row = tuple[str, Value]
 
 @dataclass(slots=True)
 class Counters:
-    """What a session did so far: requests sent, those without an answer, answers after their time, answers
-    that came again, bad datagrams, connections opened."""
+    """What a session did so far: requests sent, those without an answer, answers after their time, bad datagrams."""
 
     requests: int = 0
     unanswered: int = 0
     late: int = 0
-    twice: int = 0
     malformed: int = 0
-    rebuilt: int = 0
 
 
 class Connection(Protocol):

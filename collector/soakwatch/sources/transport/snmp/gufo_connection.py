@@ -235,11 +235,8 @@ class GufoConnection:
         return True
 
     def _unasked(self, size: int) -> None:
-        """An answer came that nobody waits for: after its time, or for the second time."""
-        if self._digest(size) in self._accepted:
-            self._counters.twice += 1
-        else:
-            self._counters.late += 1
+        """An answer came that nobody waits for: after its time, unless it is a copy."""
+        self._counters.late += self._digest(size) not in self._accepted
 
     def _digest(self, size: int) -> int:
         return hash(bytes(memoryview(self._head)[:size]))
