@@ -1,14 +1,9 @@
-"""The one plot that proves a verdict, as lines and boxes of a drawing that needs no script: it paints with the text and
-prints as it is. Phases, load, limit, the thirds or the slope that was found, silences, and the moment.
-
-Coordinates are pixels of the drawing. Names stand where there is room for them: none covers another.
-"""
+"""The one plot that proves a verdict: phases, load, limit, the thirds or the slope that was found, silences, and the
+moment."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import numpy as np
@@ -18,6 +13,18 @@ from soakwatch.record.source import SeriesKey
 from soakwatch.report.curves import Curve
 from soakwatch.report.page import Page
 from soakwatch.report.proof_subject import Line, subject_of
+from soakwatch.report.svg import (
+    LETTER,
+    ROW,
+    Box,
+    Canvas,
+    Drawn,
+    Label,
+    Stroke,
+    path_of,
+    tick_texts,
+    ticks_between,
+)
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
@@ -28,115 +35,12 @@ _POINTS, _MAX_LOADS, _MAX_EVENTS, _MAX_MOMENTS = 600, 3, 40, 40
 _DAYS_S = 20 * 3600.0  # from here on a time of day alone would be ambiguous
 _ROOM = 1.15  # above the highest load
 _LEAST_SPAN = 0.1  # of a level: less of it is noise, which shall not fill the plot
-_LETTER, _ROW = 6.8, 14  # pixels that a letter and a line of text take
 _STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800)
-
-
-@dataclass(frozen=True, slots=True)
-class Box:
-    """A filled stretch: of a phase, a silence, the spread of a third."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-    kind: str
-    title: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Stroke:
-    """A line or path by its SVG path data."""
-
-    path: str
-    kind: str
-    title: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Label:
-    """A text; ``anchor`` is start, middle or end. ``time_ms`` is what a time on the axis stands for (UTC)."""
-
-    x: float
-    y: float
-    text: str
-    kind: str
-    anchor: str = "start"
-    time_ms: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ProofPlot:
-    """A drawing, the words that stand for it, and the names of its lines: each with the kind that colours it."""
-
-    width: int
-    height: int
-    boxes: tuple[Box, ...]
-    strokes: tuple[Stroke, ...]
-    labels: tuple[Label, ...]
-    legend: tuple[tuple[str, str], ...]
-    words: str
-    title: str
-
-
-@dataclass
-class _Canvas:
-    """What is drawn so far, and where."""
-
-    width: int
-    height: int
-    window: Window
-    low: float
-    high: float
-    left: float
-    right: float
-    top: float
-    bottom: float
-    days: bool  # the run has several, so that times need their day
-    boxes: list[Box] = field(default_factory=list)
-    strokes: list[Stroke] = field(default_factory=list)
-    labels: list[Label] = field(default_factory=list)
-    legend: dict[str, str] = field(default_factory=dict)
-    taken: list[tuple[float, float]] = field(default_factory=list)  # points of lines: no name is written over them
-
-    def x(self, time_ns: float) -> float:
-        """Where a time is, within the drawing."""
-        share = (time_ns - self.window.begin_ns) / max(self.window.end_ns - self.window.begin_ns, 1)
-        return round(self.left + min(max(share, 0.0), 1.0) * (self.right - self.left), 1)
-
-    def y(self, value: float) -> float:
-        """Where a value is, within the drawing."""
-        share = (value - self.low) / ((self.high - self.low) or 1.0)
-        return round(self.bottom - min(max(share, 0.0), 1.0) * (self.bottom - self.top), 1)
-
-    def fits(self, label: Label) -> bool:
-        """Whether a label lies inside and touches no other."""
-        mine = _extent(label)
-        if mine[0] < 0 or mine[1] > self.width:
-            return False
-        return all(
-            mine[1] + 4 < other[0] or other[1] + 4 < mine[0] or abs(label.y - one.y) >= _ROW - 1
-            for one in self.labels
-            for other in (_extent(one),)
-        )
-
-    def clear(self, label: Label) -> bool:
-        """Whether no line runs through a label."""
-        begin, end = _extent(label)
-        return not any(begin - 2 < x < end + 2 and label.y - _ROW + 2 < y < label.y + 4 for x, y in self.taken)
-
-    def put(self, *choices: Label) -> None:
-        """Write the first of the labels that fits and is clear of lines, else the first that fits; none where all of
-        them would cover another."""
-        fitting = [label for label in choices if self.fits(label)]
-        label = next((label for label in fitting if self.clear(label)), fitting[0] if fitting else None)
-        if label is not None:
-            self.labels.append(label)
 
 
 def proof_plot(
     page: Page, finding: Finding | None, width: int, height: int, failed_ns: int | None = None
-) -> ProofPlot | None:
+) -> Drawn | None:
     """The plot of the finding that decides; of a run without one, of what came nearest to its limit.
 
     ``failed_ns`` is the moment of its cause. None where the record holds neither what failed nor a load.
@@ -156,17 +60,19 @@ def proof_plot(
     load_ticks = ticks_between(0.0, load_top, max(2, height // 70)) if load_top else ()
     days = page.verdict.window.seconds > _DAYS_S
     left, right = (10.0 + _room_for(each) for each in (ticks, load_ticks))
-    canvas = _Canvas(width, height, subject.window, low, high, left, width - right, 2.0 * _ROW + 8, height - 22.0, days)
+    window = subject.window
+    ends = window.begin_ns, window.end_ns, low, high
+    canvas = Canvas(width, height, *ends, left, width - right, 2.0 * ROW + 8, height - 22.0)
     canvas.strokes += [
         stroke for load in loads for stroke in _load_strokes(canvas, load, _top_of(load_top, load_scale))
     ]
-    paths = [Stroke(_path(canvas, curve), f"line{number}") for number, curve in enumerate(curves)]
-    _grid(canvas, ticks)
+    paths = [Stroke(path_of(canvas, curve), f"line{number}") for number, curve in enumerate(curves)]
+    _grid(canvas, ticks, days=days)
     if load_scale is not None:
         _load_axis(canvas, load_ticks, load_top, load_scale.label, loads)
     _phases(canvas, page)
-    _silences(canvas, page, finding)
-    _moments(canvas, page, finding, failed_ns)
+    _silences(canvas, page, finding, window)
+    _moments(canvas, page, finding, failed_ns, days=days)
     canvas.strokes += paths
     if len(curves) > 1:
         canvas.legend |= {f"line{number}": line.name for number, line in enumerate(subject.lines)}
@@ -176,16 +82,7 @@ def proof_plot(
         _thirds(canvas, finding, curves[0])
         _slope(canvas, finding, curves[0])
     title = subject.title or _title_without_lines(loads, silent=silent)
-    return ProofPlot(
-        width,
-        height,
-        tuple(canvas.boxes),
-        tuple(canvas.strokes),
-        tuple(canvas.labels),
-        tuple(canvas.legend.items()),
-        _words(title, subject.lines, canvas),
-        title,
-    )
+    return canvas.drawn(title, _words(title, subject.lines, canvas))
 
 
 def _title_without_lines(loads: Sequence[Series], *, silent: bool) -> str:
@@ -194,7 +91,7 @@ def _title_without_lines(loads: Sequence[Series], *, silent: bool) -> str:
 
 def _room_for(ticks: Sequence[float]) -> float:
     widest = max((len(text) for text in tick_texts(ticks)), default=0)
-    return widest * _LETTER + 6 if widest else 0.0
+    return widest * LETTER + 6 if widest else 0.0
 
 
 def _limit(finding: Finding | None, curves: Sequence[Curve]) -> float | None:
@@ -229,41 +126,17 @@ def _reach(curves: Sequence[Curve], limit: float | None) -> tuple[float, float]:
     return low - pad, high + pad
 
 
-def ticks_between(low: float, high: float, most: int) -> tuple[float, ...]:
-    """Round values between the ends."""
-    raw = (high - low) / most
-    power = 10.0 ** math.floor(math.log10(raw)) if raw > 0 else 1.0
-    step = next((power * n for n in (1, 2, 2.5, 5, 10) if power * n >= raw), power * 10)
-    first = math.ceil(low / step - 1e-9)
-    return tuple(round(n * step, 10) for n in range(first, math.floor(high / step + 1e-9) + 1))
-
-
-def tick_texts(ticks: Sequence[float]) -> list[str]:
-    """The ticks in words, with as many decimals as tell them apart.
-
-    >>> tick_texts((20.75, 20.8, 20.85)), tick_texts((0.0, 500.0, 1000.0))
-    (['20.75', '20.80', '20.85'], ['0', '500', '1,000'])
-    """
-    for decimals in range(10):
-        texts = [f"{tick:,.{decimals}f}" for tick in ticks]
-        if all(abs(float(text.replace(",", "")) - tick) < 1e-9 for text, tick in zip(texts, ticks, strict=True)):
-            break
-    else:
-        texts = [f"{tick:.3g}" for tick in ticks]
-    return ["0" if not tick else text for tick, text in zip(ticks, texts, strict=True)]
-
-
-def _grid(canvas: _Canvas, ticks: Sequence[float]) -> None:
+def _grid(canvas: Canvas, ticks: Sequence[float], *, days: bool) -> None:
     for tick, text in zip(ticks, tick_texts(ticks), strict=True):
         y = canvas.y(tick)
         canvas.strokes.append(Stroke(f"M{canvas.left} {y}H{canvas.right}", "grid"))
         canvas.put(Label(canvas.left - 6, y + 4, text, "tick", "end"))
-    window = canvas.window
-    room = (canvas.right - canvas.left) / ((12 if canvas.days else 8) * _LETTER + 14)
-    raw = window.seconds / max(room, 1)
+    begin_ns, end_ns = int(canvas.begin), int(canvas.end)
+    room = (canvas.right - canvas.left) / ((12 if days else 8) * LETTER + 14)
+    raw = (end_ns - begin_ns) * 1e-9 / max(room, 1)
     step = next((step for step in _STEPS_S if step >= raw), 604800) * 10**9
-    form = "%d %b %H:%M" if canvas.days else "%H:%M:%S" if step < 60 * 10**9 else "%H:%M"
-    for time_ns in range(-(-window.begin_ns // step) * step, window.end_ns + 1, step):
+    form = "%d %b %H:%M" if days else "%H:%M:%S" if step < 60 * 10**9 else "%H:%M"
+    for time_ns in range(-(-begin_ns // step) * step, end_ns + 1, step):
         x = canvas.x(time_ns)
         canvas.strokes.append(Stroke(f"M{x} {canvas.bottom}v4", "axis"))
         text = datetime.fromtimestamp(time_ns // 10**9, UTC).strftime(form)
@@ -271,17 +144,17 @@ def _grid(canvas: _Canvas, ticks: Sequence[float]) -> None:
     canvas.strokes.append(Stroke(f"M{canvas.left} {canvas.bottom}H{canvas.right}", "axis"))
 
 
-def _phases(canvas: _Canvas, page: Page) -> None:
+def _phases(canvas: Canvas, page: Page) -> None:
     """Shaded in turn; a name that would cover another moves to the second row, or is left to the shade's title."""
     phases = page.verdict.phases or page.source.phases()
     for number, phase in enumerate(phases):
-        if phase.window.end_ns <= canvas.window.begin_ns or canvas.window.end_ns <= phase.window.begin_ns:
+        if phase.window.end_ns <= canvas.begin or canvas.end <= phase.window.begin_ns:
             continue
         x0, x1 = canvas.x(phase.window.begin_ns), canvas.x(phase.window.end_ns)
         canvas.boxes.append(
             Box(x0, canvas.top, round(x1 - x0, 1), canvas.bottom - canvas.top, f"phase{number % 2}", phase.name)
         )
-        places = ((x0 + 2, 11, "start"), (x0 + 2, 11 + _ROW, "start"), (x1 - 1, 11 + _ROW, "end"))
+        places = ((x0 + 2, 11, "start"), (x0 + 2, 11 + ROW, "start"), (x1 - 1, 11 + ROW, "end"))
         canvas.put(*(Label(x, y, phase.name, "phase", side) for x, y, side in places))
 
 
@@ -304,7 +177,7 @@ def _top_of(shown: float, scale: Scale | None) -> float:
     return shown / scale.factor if scale else 1.0
 
 
-def _load_strokes(canvas: _Canvas, load: Series, top: float) -> list[Stroke]:
+def _load_strokes(canvas: Canvas, load: Series, top: float) -> list[Stroke]:
     """A load as a grey line over a light area, from zero to ``top`` at the height of the plot."""
     step = max(len(load) // _POINTS, 1)
     high = canvas.bottom - canvas.top
@@ -317,7 +190,7 @@ def _load_strokes(canvas: _Canvas, load: Series, top: float) -> list[Stroke]:
     return [Stroke(area, "load-area"), Stroke(f"M{'L'.join(points)}", "load", f"load of {load.target}")]
 
 
-def _load_axis(canvas: _Canvas, ticks: Sequence[float], top: float, unit: str, loads: Sequence[Series]) -> None:
+def _load_axis(canvas: Canvas, ticks: Sequence[float], top: float, unit: str, loads: Sequence[Series]) -> None:
     """The axis of the load on the right, with its unit; its name in the legend."""
     high = canvas.bottom - canvas.top
     canvas.put(Label(canvas.width - 4, canvas.top - 6, f"load, {unit}", "load", "end"))
@@ -340,22 +213,22 @@ def _silent(page: Page, finding: Finding | None, window: Window) -> Iterator[tup
                 yield silence.window, source_name(ledger)
 
 
-def _silences(canvas: _Canvas, page: Page, finding: Finding | None) -> None:
-    for window, name in _silent(page, finding, canvas.window):
+def _silences(canvas: Canvas, page: Page, finding: Finding | None, shown: Window) -> None:
+    for window, name in _silent(page, finding, shown):
         x0, x1 = canvas.x(window.begin_ns), canvas.x(window.end_ns)
         height, title = canvas.bottom - canvas.top, f"{name} did not answer"
         canvas.boxes.append(Box(x0, canvas.top, max(round(x1 - x0, 1), 1.5), height, "silence", title))
         canvas.legend["silence"] = "no answer"
 
 
-def _moments(canvas: _Canvas, page: Page, finding: Finding | None, failed_ns: int | None) -> None:
+def _moments(canvas: Canvas, page: Page, finding: Finding | None, failed_ns: int | None, *, days: bool) -> None:
     """Where the finding points, and what else happened to the target; only ``failed_ns`` has its time written."""
     if finding is None:
         return
     pointed = [] if traits_of(finding.rule).marks is Marks.WHOLE else list(finding.marks)
-    pointed = [mark for mark in pointed if canvas.window.begin_ns <= mark.begin_ns <= canvas.window.end_ns]
+    pointed = [mark for mark in pointed if canvas.begin <= mark.begin_ns <= canvas.end]
     first_ns = failed_ns if failed_ns is not None and pointed else min((m.begin_ns for m in pointed), default=None)
-    for event in page.events_in(finding.target, canvas.window)[:_MAX_EVENTS]:
+    for event in page.events_in(finding.target, Window(int(canvas.begin), int(canvas.end)))[:_MAX_EVENTS]:
         x = canvas.x(event.begin_ns)
         title = f"{event.kind} {event.object} {utc(event.begin_ns)}"
         canvas.strokes.append(Stroke(f"M{x} {canvas.top}V{canvas.bottom}", "event", title))
@@ -370,7 +243,7 @@ def _moments(canvas: _Canvas, page: Page, finding: Finding | None, failed_ns: in
         canvas.strokes.append(Stroke(f"M{x} {canvas.top}V{canvas.bottom}", "moment", text))
         canvas.legend["moment"] = _moment_words(finding)
         if begin_ns == first_ns:
-            form, y = "%d %b %H:%M:%S" if canvas.days else "%H:%M:%S", canvas.bottom - 6
+            form, y = "%d %b %H:%M:%S" if days else "%H:%M:%S", canvas.bottom - 6
             at = datetime.fromtimestamp(begin_ns // 10**9, UTC).strftime(form)
             rows = (y, canvas.top + 26, canvas.top + 40)
             sides = ((3, "start"), (-3, "end"))
@@ -384,37 +257,7 @@ def _moment_words(finding: Finding) -> str:
     return traits_of(finding.rule).words.plain or "what failed"
 
 
-def _path(canvas: _Canvas, curve: Curve) -> str:
-    """A line that breaks where samples are missing."""
-    time, value = curve.time_ms * 1e6, curve.value.astype(np.float64)
-    parts: list[str] = []
-    down, before = False, 0.0
-    for time_ns, number in zip(time.tolist(), value.tolist(), strict=True):
-        if math.isnan(number):
-            down = False
-            continue
-        x, y = canvas.x(time_ns), canvas.y(number)
-        canvas.taken += _between(canvas.taken[-1], (x, y)) if down else [(x, y)]
-        if not down:
-            parts.append(f"M{x} {y}")
-        elif curve.steps and y != before:
-            parts.append(f"H{x}V{y}")
-        else:
-            parts.append(f"L{x} {y}")
-        down, before = True, y
-    return "".join(parts)
-
-
-def _between(one: tuple[float, float], other: tuple[float, float]) -> list[tuple[float, float]]:
-    """Points of a straight line, close enough that no letter fits between two of them; the last is ``other``."""
-    steps = max(int(math.dist(one, other) // _LETTER), 1)
-    return [
-        (one[0] + (other[0] - one[0]) * n / steps, one[1] + (other[1] - one[1]) * n / steps)
-        for n in range(1, steps + 1)
-    ]
-
-
-def _thirds(canvas: _Canvas, finding: Finding, curve: Curve) -> None:
+def _thirds(canvas: Canvas, finding: Finding, curve: Curve) -> None:
     """The means of the first and the last third of the decisive lifetime with their spread."""
     numbers = finding.numbers
     if traits_of(finding.rule).growth is not GrowthMethod.STAGES or not {"mean_first", "mean_last"} <= numbers.keys():
@@ -446,7 +289,7 @@ def _thirds(canvas: _Canvas, finding: Finding, curve: Curve) -> None:
         )
 
 
-def _slope(canvas: _Canvas, finding: Finding, curve: Curve) -> None:
+def _slope(canvas: Canvas, finding: Finding, curve: Curve) -> None:
     """The slope at the end of the run as a straight line through its last readings."""
     if traits_of(finding.rule).growth is not GrowthMethod.SHAPE or finding.measured is None or not curve.value.size:
         return
@@ -457,7 +300,7 @@ def _slope(canvas: _Canvas, finding: Finding, curve: Curve) -> None:
     unit = finding.unit.removesuffix("/h")
     rate = finding.measured * (curve.scale.factor if unit == curve.source_unit else level)
     begin, end = (
-        max(finding.window.begin_ns, at - (canvas.window.end_ns - canvas.window.begin_ns) / 2),
+        max(finding.window.begin_ns, at - (canvas.end - canvas.begin) / 2),
         finding.window.end_ns,
     )
     ends = [(t, level + rate * (t - at) / 3.6e12) for t in (begin, end)]
@@ -466,7 +309,7 @@ def _slope(canvas: _Canvas, finding: Finding, curve: Curve) -> None:
     canvas.legend["third"] = f"slope at the end, {quantity(finding.measured, finding.unit)}"
 
 
-def _limit_line(canvas: _Canvas, limit: float, unit: str) -> None:
+def _limit_line(canvas: Canvas, limit: float, unit: str) -> None:
     y = canvas.y(limit)
     canvas.strokes.append(Stroke(f"M{canvas.left} {y}H{canvas.right}", "limit"))
     text = f"limit {three_digits(limit)} {unit}".rstrip()
@@ -480,13 +323,7 @@ def _limit_line(canvas: _Canvas, limit: float, unit: str) -> None:
     canvas.taken += [(canvas.left + 6 * step, y) for step in range(steps)]
 
 
-def _extent(label: Label) -> tuple[float, float]:
-    width = len(label.text) * _LETTER
-    before = {"start": 0.0, "middle": width / 2, "end": width}[label.anchor]
-    return label.x - before, label.x - before + width
-
-
-def _words(title: str, lines: Sequence[Line], canvas: _Canvas) -> str:
+def _words(title: str, lines: Sequence[Line], canvas: Canvas) -> str:
     """What the plot shows, for who cannot see it."""
     texts = [
         f"{line.name} from {three_digits(line.curve.low or 0.0)} to {three_digits(line.curve.high or 0.0)} "

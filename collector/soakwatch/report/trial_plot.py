@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from soakwatch.judge.capacity import CapacitySearch, Trial
 from soakwatch.plan.capacity import loss_words
+from soakwatch.report.svg import Canvas, Dot, Drawn, Label, Stroke
 from soakwatch_rules.wording.words import percent
 
 WIDTH, HEIGHT = 760, 300
@@ -15,44 +15,7 @@ _TICKS = 5
 _LEAST_LOSS = 0.01  # the axis of loss reaches so far at least
 
 
-@dataclass(frozen=True, slots=True)
-class Dot:
-    """One trial at its place in pixels; ``words`` says what it was, ``bad`` that it lost more than the lowest goal."""
-
-    x: float
-    y: float
-    size: float
-    bad: bool
-    warmup: bool
-    words: str
-
-
-@dataclass(frozen=True, slots=True)
-class Edge:
-    """A bound at its place in pixels."""
-
-    x: float
-    upper: bool
-    words: str
-
-
-@dataclass(frozen=True, slots=True)
-class TrialPlot:
-    """What is drawn; ticks are places in pixels with their words."""
-
-    dots: tuple[Dot, ...]
-    edges: tuple[Edge, ...]
-    across: tuple[tuple[float, str], ...]
-    upwards: tuple[tuple[float, str], ...]
-    width: int = WIDTH
-    height: int = HEIGHT
-    left: int = _LEFT
-    right: int = WIDTH - _RIGHT
-    top: int = _TOP
-    bottom: int = HEIGHT - _BOTTOM
-
-
-def trial_plot(search: CapacitySearch) -> TrialPlot | None:
+def trial_plot(search: CapacitySearch) -> Drawn | None:
     """The drawing of a search; None of one without a trial."""
     trials = search.trials
     if not trials:
@@ -61,33 +24,30 @@ def trial_plot(search: CapacitySearch) -> TrialPlot | None:
     most = max(_LEAST_LOSS, 1.08 * max(trial.loss for trial in trials))
     longest = max(trial.sent_s for trial in trials)
     goal = min((goal.loss for goal in search.goals), default=0.0)
+    canvas = Canvas(WIDTH, HEIGHT, low, high, 0.0, most, _LEFT, WIDTH - _RIGHT, _TOP, HEIGHT - _BOTTOM)
+    _grid(canvas)
+    for each in search.goals:
+        for level, side in ((each.lower, "lower"), (each.upper, "upper")):
+            if level is not None:
+                words = f"{side} bound at loss {loss_words(each.loss)}: {100 * level:.2f} %"
+                canvas.strokes.append(Stroke(f"M{canvas.x(level)} {canvas.top}V{canvas.bottom}", side, words))
+    for trial in trials:
+        kind = "warmup" if trial.warmup else "lossy" if trial.loss > goal else "lossless"
+        size = round(3.0 + 3.0 * trial.sent_s / longest, 1)
+        canvas.dots.append(Dot(canvas.x(trial.level), canvas.y(trial.loss), size, kind, _words(trial)))
+    words = f"Loss of {len(trials)} trials by their load; the table has the same figures"
+    return canvas.drawn("Loss of each trial by its load", words)
 
-    def x(level: float) -> float:
-        return round(_LEFT + (level - low) / (high - low) * (WIDTH - _LEFT - _RIGHT), 1)
 
-    def y(loss: float) -> float:
-        return round(HEIGHT - _BOTTOM - loss / most * (HEIGHT - _TOP - _BOTTOM), 1)
-
-    dots = tuple(
-        Dot(
-            x(trial.level),
-            y(trial.loss),
-            round(3.0 + 3.0 * trial.sent_s / longest, 1),
-            trial.loss > goal,
-            trial.warmup,
-            _words(trial),
-        )
-        for trial in trials
-    )
-    edges = tuple(
-        Edge(x(level), upper, f"{word} bound at loss {loss_words(each.loss)}: {100 * level:.2f} %")
-        for each in search.goals
-        for level, upper, word in ((each.lower, False, "lower"), (each.upper, True, "upper"))
-        if level is not None
-    )
-    across = tuple((x(tick), percent(tick)) for tick in _ticks(low, high))
-    upwards = tuple((y(tick), percent(tick)) for tick in _ticks(0.0, most))
-    return TrialPlot(dots, edges, across, upwards)
+def _grid(canvas: Canvas) -> None:
+    for tick in _ticks(canvas.begin, canvas.end):
+        canvas.strokes.append(Stroke(f"M{canvas.x(tick)} {canvas.top}V{canvas.bottom}", "grid"))
+        canvas.labels.append(Label(canvas.x(tick), canvas.bottom + 17, percent(tick), "tick", "middle"))
+    for tick in _ticks(canvas.low, canvas.high):
+        canvas.strokes.append(Stroke(f"M{canvas.left} {canvas.y(tick)}H{canvas.right}", "grid"))
+        canvas.labels.append(Label(canvas.left - 6, canvas.y(tick) + 4, percent(tick), "tick", "end"))
+    middle = (canvas.left + canvas.right) / 2
+    canvas.labels.append(Label(middle, canvas.height - 6, "load, of the generators' full rate", "unit", "middle"))
 
 
 def _words(trial: Trial) -> str:

@@ -29,7 +29,8 @@ from soakwatch.report.json import render_json
 from soakwatch.report.markdown import render_markdown
 from soakwatch.report.matrix import Matrix, live_matrix, matrix_of
 from soakwatch.report.page import open_page
-from soakwatch.report.proof_plot import ProofPlot, proof_plot, tick_texts, ticks_between
+from soakwatch.report.proof_plot import proof_plot
+from soakwatch.report.svg import Drawn, tick_texts, ticks_between
 from soakwatch_model.finding import Outcome
 
 HOUR = 3600 * SECOND
@@ -45,7 +46,7 @@ def answered(folder: Path) -> Answered:
         return answer_of(open_page(view, verdict)), verdict
 
 
-def plotted(folder: Path, width: int = 760, height: int = 300) -> ProofPlot:
+def plotted(folder: Path, width: int = 760, height: int = 300) -> Drawn:
     """The proof plot of a record."""
     with RecordView.open(folder) as view:
         page = open_page(view, judge_record(view))
@@ -321,7 +322,7 @@ def test_a_fleet_opens_what_failed_and_folds_the_rest(tmp_path: Path) -> None:
     assert page.count("<summary>Definitions of the rules that passed</summary>") == 1
 
 
-def drawn_of(folder: Path, rule: str, obj: str | None = None) -> ProofPlot | None:
+def drawn_of(folder: Path, rule: str, obj: str | None = None) -> Drawn | None:
     """The plot of the first finding of a rule (of one object), at its first mark."""
     with RecordView.open(folder) as view:
         page = open_page(view, judge_record(view))
@@ -329,7 +330,7 @@ def drawn_of(folder: Path, rule: str, obj: str | None = None) -> ProofPlot | Non
         return proof_plot(page, own[0], 760, 300, min((mark.begin_ns for mark in own[0].marks), default=None))
 
 
-def moments_of(plot: ProofPlot) -> list[float]:
+def moments_of(plot: Drawn) -> list[float]:
     """Where lines stand at moments, as shares of the width between the axes."""
     axis = next(stroke.path for stroke in plot.strokes if stroke.kind == "axis" and "H" in stroke.path)
     left, right = float(axis[1:].split(" ")[0]), float(axis.rpartition("H")[2])

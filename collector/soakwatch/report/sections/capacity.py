@@ -59,7 +59,7 @@ def _blocks(search: CapacitySearch) -> list[Block]:
     if search.trials:
         drawn.append(Table("Trials", _TRIALS, _trials(search), brief=8, folded_after=30))
     if plot := trial_plot(search):
-        drawn.append(Layout("trial_plot", lambda: {"p": plot}))
+        drawn.append(Layout("trial_plot", lambda: {"plot": plot}))
     return drawn
 
 

@@ -1,0 +1,208 @@
+"""Drawings that need no script: they paint with the text and print as they are. svg.html.jinja paints all of them.
+
+Coordinates are pixels of the drawing. Names stand where there is room for them: none covers another.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from soakwatch.report.curves import Curve
+
+LETTER, ROW = 6.8, 14
+"""Pixels that a letter and a line of text take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A filled stretch: of a phase, a silence, the spread of a third."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    kind: str
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Stroke:
+    """A line or path by its SVG path data."""
+
+    path: str
+    kind: str
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """A point; its ``kind`` colours it."""
+
+    x: float
+    y: float
+    size: float
+    kind: str
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A text; ``anchor`` is start, middle or end. ``time_ms`` is what a time on the axis stands for (UTC)."""
+
+    x: float
+    y: float
+    text: str
+    kind: str
+    anchor: str = "start"
+    time_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A drawing, the words that stand for it, and the names of its lines: each with the kind that colours it."""
+
+    width: int
+    height: int
+    boxes: tuple[Box, ...]
+    strokes: tuple[Stroke, ...]
+    dots: tuple[Dot, ...]
+    labels: tuple[Label, ...]
+    legend: tuple[tuple[str, str], ...]
+    words: str
+    title: str
+
+
+@dataclass
+class Canvas:
+    """What is drawn so far, and where: from ``begin`` to ``end`` (mostly ns) between left and right, from ``low`` to
+    ``high`` between bottom and top."""
+
+    width: int
+    height: int
+    begin: float
+    end: float
+    low: float
+    high: float
+    left: float
+    right: float
+    top: float
+    bottom: float
+    boxes: list[Box] = field(default_factory=list)
+    strokes: list[Stroke] = field(default_factory=list)
+    dots: list[Dot] = field(default_factory=list)
+    labels: list[Label] = field(default_factory=list)
+    legend: dict[str, str] = field(default_factory=dict)
+    taken: list[tuple[float, float]] = field(default_factory=list)  # points of lines: no name is written over them
+
+    def x(self, at: float) -> float:
+        """Where a time is, within the drawing."""
+        share = (at - self.begin) / ((self.end - self.begin) or 1)
+        return round(self.left + min(max(share, 0.0), 1.0) * (self.right - self.left), 1)
+
+    def y(self, value: float) -> float:
+        """Where a value is, within the drawing."""
+        share = (value - self.low) / ((self.high - self.low) or 1.0)
+        return round(self.bottom - min(max(share, 0.0), 1.0) * (self.bottom - self.top), 1)
+
+    def fits(self, label: Label) -> bool:
+        """Whether a label lies inside and touches no other."""
+        mine = extent(label)
+        if mine[0] < 0 or mine[1] > self.width:
+            return False
+        return all(
+            mine[1] + 4 < other[0] or other[1] + 4 < mine[0] or abs(label.y - one.y) >= ROW - 1
+            for one in self.labels
+            for other in (extent(one),)
+        )
+
+    def clear(self, label: Label) -> bool:
+        """Whether no line runs through a label."""
+        begin, end = extent(label)
+        return not any(begin - 2 < x < end + 2 and label.y - ROW + 2 < y < label.y + 4 for x, y in self.taken)
+
+    def put(self, *choices: Label) -> None:
+        """Write the first of the labels that fits and is clear of lines, else the first that fits; none where all of
+        them would cover another."""
+        fitting = [label for label in choices if self.fits(label)]
+        label = next((label for label in fitting if self.clear(label)), fitting[0] if fitting else None)
+        if label is not None:
+            self.labels.append(label)
+
+    def drawn(self, title: str, words: str) -> Drawn:
+        """The drawing as it is; ``words`` stand for it."""
+        return Drawn(
+            self.width,
+            self.height,
+            tuple(self.boxes),
+            tuple(self.strokes),
+            tuple(self.dots),
+            tuple(self.labels),
+            tuple(self.legend.items()),
+            words,
+            title,
+        )
+
+
+def ticks_between(low: float, high: float, most: int) -> tuple[float, ...]:
+    """Round values between the ends."""
+    raw = (high - low) / most
+    power = 10.0 ** math.floor(math.log10(raw)) if raw > 0 else 1.0
+    step = next((power * n for n in (1, 2, 2.5, 5, 10) if power * n >= raw), power * 10)
+    first = math.ceil(low / step - 1e-9)
+    return tuple(round(n * step, 10) for n in range(first, math.floor(high / step + 1e-9) + 1))
+
+
+def tick_texts(ticks: Sequence[float]) -> list[str]:
+    """The ticks in words, with as many decimals as tell them apart.
+
+    >>> tick_texts((20.75, 20.8, 20.85)), tick_texts((0.0, 500.0, 1000.0))
+    (['20.75', '20.80', '20.85'], ['0', '500', '1,000'])
+    """
+    for decimals in range(10):
+        texts = [f"{tick:,.{decimals}f}" for tick in ticks]
+        if all(abs(float(text.replace(",", "")) - tick) < 1e-9 for text, tick in zip(texts, ticks, strict=True)):
+            break
+    else:
+        texts = [f"{tick:.3g}" for tick in ticks]
+    return ["0" if not tick else text for tick, text in zip(ticks, texts, strict=True)]
+
+
+def path_of(canvas: Canvas, curve: Curve) -> str:
+    """A line that breaks where samples are missing."""
+    time, value = curve.time_ms * 1e6, curve.value.astype(np.float64)
+    parts: list[str] = []
+    down, before = False, 0.0
+    for time_ns, number in zip(time.tolist(), value.tolist(), strict=True):
+        if math.isnan(number):
+            down = False
+            continue
+        x, y = canvas.x(time_ns), canvas.y(number)
+        canvas.taken += _between(canvas.taken[-1], (x, y)) if down else [(x, y)]
+        if not down:
+            parts.append(f"M{x} {y}")
+        elif curve.steps and y != before:
+            parts.append(f"H{x}V{y}")
+        else:
+            parts.append(f"L{x} {y}")
+        down, before = True, y
+    return "".join(parts)
+
+
+def _between(one: tuple[float, float], other: tuple[float, float]) -> list[tuple[float, float]]:
+    """Points of a straight line, close enough that no letter fits between two of them; the last is ``other``."""
+    steps = max(int(math.dist(one, other) // LETTER), 1)
+    return [
+        (one[0] + (other[0] - one[0]) * n / steps, one[1] + (other[1] - one[1]) * n / steps)
+        for n in range(1, steps + 1)
+    ]
+
+
+def extent(label: Label) -> tuple[float, float]:
+    """From where to where a label reaches."""
+    width = len(label.text) * LETTER
+    before = {"start": 0.0, "middle": width / 2, "end": width}[label.anchor]
+    return label.x - before, label.x - before + width
