@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ from soakwatch.record.source import ReportSource, SeriesKey
 from soakwatch.report.curves import Curve, curve_of
 from soakwatch.report.flags import Flag
 from soakwatch.report.load import generators
-from soakwatch.report.panels import Panel, key_panels, panels_of
+from soakwatch.report.panels import Panel, first_panels, key_panels, panels_of
 from soakwatch.report.plot import Trend
 from soakwatch.report.plots import Drawing
 from soakwatch_model.finding import Finding, Outcome
@@ -113,19 +113,26 @@ def live_document(
     window: Window,
     findings: Sequence[Finding] = (),
     rates: Sequence[Rate] = (),
+    *,
+    first: bool = False,
 ) -> LiveDocument:
     """The overview of a run that goes on, in ``window``; of a run without a reading there is no panel.
 
-    ``rates`` are what grows so far: drawn as trends. Elements are named ``panel-1`` and so on; axes of values follow
-    what a page adds to the sources.
+    ``rates`` are what grows so far: drawn as trends. With ``first`` only the few panels that matter most, of few points
+    and soon made. Elements are named ``panel-1`` (or ``first-1``) and so on; axes of values follow what a page adds.
     """
     load = _load(source, window)
     events = tuple(stored.event for stored in source.events() if stored.event.kind != WINDOW)
-    drawing = Drawing(window, source.phases(), events, load, prefix="panel", growing=True)
+    drawing = Drawing(window, source.phases(), events, load, prefix="first" if first else "panel", growing=True)
     numbered = numbered_findings(findings)
     plots: list[PanelPlot] = []
-    panels = panels_of(source, window, findings, LIVE_POINTS)
-    ranks = key_panels(panels, findings, rates)
+    ranks: Mapping[int, int]
+    if first:
+        panels = first_panels(source, window, findings, rates)
+        ranks = {place: place + 1 for place in range(len(panels))}
+    else:
+        panels = panels_of(source, window, findings, LIVE_POINTS)
+        ranks = key_panels(panels, findings, rates)
     for place, panel in enumerate(panels):
         rank, trends = ranks.get(place, 0), trends_of(panel, rates, window)
         plots += draw_panel(drawing, panel, flags_of(panel, numbered, window), rank, trends)

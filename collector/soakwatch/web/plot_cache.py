@@ -8,6 +8,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from soakwatch.core.errors import RecordError
@@ -65,7 +66,7 @@ class PlotCache:
         try:
             if not cached.is_good(mark, time.monotonic()):
                 begin_s = time.thread_time()
-                facts, rest = _drawn(folder, _sketched if first else _plotted, live=live)
+                facts, rest = _drawn(folder, partial(_plotted, first=first), live=live)
                 cached.cost_s, cached.drawn_s, cached.mark = time.thread_time() - begin_s, time.monotonic(), mark
                 text = json.dumps({"drawn": mark, "cost_s": round(cached.cost_s, 3)} | facts)
                 cached.text = f"{text[:-1]}{rest}}}"
@@ -90,26 +91,13 @@ def _drawn(folder: Path, draw: Draw, *, live: bool) -> tuple[dict[str, object], 
     return {"begin": window.begin_ns // 10**6, "end": window.end_ns // 10**6, "panels": panels}, rest
 
 
-def _sketched(
-    view: RecordView, window: Window, findings: Sequence[Finding], rates: Sequence[Rate]
-) -> tuple[Panels, str]:
-    """The few panels that matter most, in a few strokes."""
-    from soakwatch.report.sketch import sketches
-
-    drawn = sketches(view, window, findings, rates)
-    return [
-        {"target": one.target, "title": one.title, "paths": one.paths, "reach": one.reach, "rank": rank}
-        for rank, one in enumerate(drawn, 1)
-    ], ""
-
-
 def _plotted(
-    view: RecordView, window: Window, findings: Sequence[Finding], rates: Sequence[Rate]
+    view: RecordView, window: Window, findings: Sequence[Finding], rates: Sequence[Rate], *, first: bool
 ) -> tuple[Panels, str]:
-    """All panels, drawn."""
+    """All panels, drawn, or the few that matter most."""
     from soakwatch.report.overview import live_document
 
-    drawn = live_document(view, window, findings, rates)
+    drawn = live_document(view, window, findings, rates, first=first)
     panels: Panels = [
         {
             "target": panel.target,

@@ -37,7 +37,12 @@ async function draw() {
   if (drawnAt === 0) {
     put(byId("plots-note"), "Drawing the plots…");
     const first = await ask(`${base}/plots?part=first`, {timeout: 60000});
-    if (first.ok && first.status !== 202 && first.data.panels.length > 0) await sketch(first.data.panels);
+    if (first.ok && first.status !== 202 && first.data.panels.length > 0) {
+      placePlots(first.data.panels);
+      soakwatchPlots.put(first.data.plots);
+      await new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)));
+      performance.mark("first curves");
+    }
   }
   const answer = await ask(`${base}/plots`, {timeout: 60000});
   if (answer.status === 202) return false; // another request is drawing them
@@ -60,28 +65,6 @@ async function draw() {
   if (focus !== null) byId(focus)?.focus({preventScroll: true});
   move(...(mode.held === null ? range() : before));
   return true;
-}
-
-/* The plots that come first in a few strokes, until the plots themselves are there. */
-async function sketch(panels) {
-  const SVG = "http://www.w3.org/2000/svg";
-  const several = new Set(panels.map((panel) => panel.target)).size > 2;
-  const figures = panels.map((panel) => {
-    const svg = document.createElementNS(SVG, "svg");
-    for (const [key, value] of [["viewBox", "0 0 1000 200"], ["preserveAspectRatio", "none"], ["role", "img"],
-      ["aria-label", `${panel.title}, ${panel.reach}`]]) svg.setAttribute(key, value);
-    for (const d of panel.paths) {
-      const path = document.createElementNS(SVG, "path");
-      path.setAttribute("d", d);
-      svg.append(path);
-    }
-    return make("figure", {class: "card", "data-key": `sketch ${panel.rank}`},
-      make("figcaption", {}, make("h4", {}, several ? `${panel.target}: ${panel.title}` : panel.title)),
-      make("div", {class: "sketch"}, make("span", {class: "soft"}, panel.reach), svg));
-  });
-  byId("key-plots").replaceChildren(...figures);
-  await new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)));
-  performance.mark("first curves");
 }
 
 /* The places of the plots; one that was there stays where it is. */
