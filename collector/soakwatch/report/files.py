@@ -1,13 +1,14 @@
-"""The files that a finished run gets: its verdict and its reports."""
+"""The files of a run on the disk: its verdict and reports, and what scripts and hooks left in its record."""
 
 from __future__ import annotations
 
 from contextlib import suppress
 from pathlib import Path
 
+from soakwatch.core.errors import RecordError
 from soakwatch.core.private_files import shared_mode, write_private
 from soakwatch.judge.verdict import Verdict
-from soakwatch.record import RECORD_NAME, RecordView
+from soakwatch.record import RECORD_NAME, RecordView, artifact_name
 
 REPORT_FILES = {"html": "report.html", "json": "verdict.json", "junit": "junit.xml", "md": "report.md"}
 
@@ -40,6 +41,24 @@ def write_reports(view: RecordView, verdict: Verdict, folder: Path) -> tuple[str
         except OSError as error:
             failures.append(f"{path} cannot be written: {error.strerror or type(error).__name__}")
     return tuple(failures)
+
+
+def write_files(view: RecordView, folder: Path) -> list[Path]:
+    """Write every file of a record below a folder, under its name; what lies there under such a name is replaced.
+
+    Raises RecordError if the folder cannot be written.
+    """
+    written = []
+    for entry in view.artifact_entries():
+        # Whoever made the record may have given any name: nothing is written outside of the folder.
+        path = folder / artifact_name(*entry.name.split("/"))
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(view.artifact(entry.name).data)
+        except OSError as error:
+            raise RecordError(f"{path} cannot be written ({error.strerror}): name another folder") from None
+        written.append(path)
+    return written
 
 
 def _write(path: Path, text: str, mode: int) -> None:

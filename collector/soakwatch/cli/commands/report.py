@@ -58,8 +58,7 @@ def command(
     from soakwatch.judge.record_verdict import judge_record
     from soakwatch.record import RecordView
     from soakwatch.report.answer import answer_of
-    from soakwatch.report.artifacts import write_files
-    from soakwatch.report.files import REPORT_FILES
+    from soakwatch.report.files import REPORT_FILES, write_files
     from soakwatch.report.html import render_html
     from soakwatch.report.json import render_json
     from soakwatch.report.junit import render_junit
