@@ -116,7 +116,7 @@ class ConsoleWriter:
 
 
 def _breaks(plain: str, room: int) -> list[int]:
-    """Where lines of so many cells begin but the first: only before words, so that a path or an address stays whole.
+    """Where the second and each further line of ``room`` cells begins: only before a word, so that a path stays whole.
 
     >>> _breaks("see /srv/runs/night for more", 10)
     [4, 20]

@@ -108,8 +108,8 @@ def _judged(finding: Finding) -> Room | None:
 
 
 def _left(finding: Finding, measured: float, limit: float) -> float:
-    """The share of the room that is left: of a growth of what it may grow, for its limit lies so near to its level that
-    any flat process would look as if it had little left."""
+    """The share of the headroom that is left. Growth is held against what it may grow by, not against its level: the
+    limit lies so near to the level that even a flat process would seem to have little left."""
     grew = finding.fact(Growth)
     if grew is not None and grew.change is not None and grew.tolerance:
         return 1 - abs(grew.change) / grew.tolerance if (grew.change > 0) == (limit > 0) else 1.0

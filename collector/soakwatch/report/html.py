@@ -42,7 +42,7 @@ def render_html(source: ReportSource, verdict: Verdict, earlier: ReportSource | 
     """The report as one HTML document. Equal records and verdicts give equal bytes.
 
     Nothing is fetched: styles, scripts and data are inside, and the document's own security policy forbids the rest.
-    Each plot is a document of its own behind the text, so that a browser shows the text at once and draws what is
+    Each plot is a piece of JSON behind the text, so that a browser shows the text at once and draws what is
     scrolled into view. ``earlier`` is a run that this one is compared with.
     """
     return html_of(open_page(source, verdict, earlier))

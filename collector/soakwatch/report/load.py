@@ -76,9 +76,9 @@ class Generator:
         return self.offered or to_send or self.rate
 
     def rate_at(self, time_ns: int) -> float | None:
-        """The load at a moment: what was to be sent where about as much went through then or at the reading before (in
-        the one of a failure little did), else what did, for a generator that ended may still say what it was to send.
-        None where it is not known."""
+        """The load at a moment. It is the rate that was to be sent, if about as much went through at that reading or at
+        the one before (in the reading of a failure little does). Otherwise it is what went through, for a generator
+        that has ended may still report the rate that it was to send. None where it is not known."""
         if self.rate is None or self.asked is None:
             return None if self.rate is None else value_at(self.rate.series, time_ns)
         real, wanted = value_at(self.rate.series, time_ns), value_at(self.asked.series, time_ns)
@@ -148,9 +148,9 @@ def figure_of(trace: Trace, window: Window) -> Figure:
 
 
 def value_at(series: Series, time_ns: int) -> float | None:
-    """What describes a moment: the mean of the readings of the half minute before it, for at it the load may have
-    failed already, and one reading of few requests is noise; not across a change of more than 40 %. None where
-    there is none, or the last is older than three and a half times the cadence."""
+    """The mean of the readings in the half minute before a moment. At the moment itself the load may already have
+    failed, and a single reading of few requests is noise. Readings before a change of more than 40 % do not count.
+    None where there is no reading, or the last one is older than three and a half times the cadence."""
     part = series.finite()
     index = int(part.time_ns.searchsorted(time_ns, side="right")) - 1
     if index < 0 or time_ns - int(part.time_ns[index]) > _STALE * 1e9 * (series.cadence_s or 60.0):
@@ -164,7 +164,7 @@ def value_at(series: Series, time_ns: int) -> float | None:
 def failures_in(generator: Generator, window: Window) -> float | None:
     """How many requests failed in the window; None if they were not counted, or nothing was read.
 
-    Too small where the generator's counter began anew: what it counted between two readings is then not known.
+    Too low where the generator's counter restarted: what it had counted since the reading before is not known.
     """
     if generator.failures is None:
         return None

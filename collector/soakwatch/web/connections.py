@@ -1,7 +1,8 @@
-"""The connections of a server: few idle strangers neither lock those out who are let in, nor hold what they take.
+"""The connections of a server: a few idle strangers cannot lock out those who have a token.
 
-A connection has a place until it ends. When all are taken, a new one gets that of the one that has waited longest
-without showing a token, of the address that holds the most of those; one that showed a token keeps its place.
+A connection has a place until it ends. When all places are taken, a new connection gets the place of one that has not
+shown a token: of the address that holds most of such connections, the one that has waited longest. A connection that
+showed a token keeps its place.
 """
 
 from __future__ import annotations
