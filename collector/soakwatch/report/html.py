@@ -34,7 +34,7 @@ from soakwatch.report.section import all_sections
 
 _COMMENT = re.compile(r"^[ ]*/\*.*?\*/\n", re.DOTALL | re.MULTILINE)
 UPLOT = "uplot/uPlot.iife.min.js"
-"""uPlot (MIT, see LICENSE beside it) paints the plots of every page; a report holds it, so that it opens offline."""
+"""uPlot (MIT, its licence is in the file) paints the plots of every page; a report holds it and opens offline."""
 _HEIGHT = 250  # pixels of a plot of a section's curves
 
 
