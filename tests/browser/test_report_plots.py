@@ -214,6 +214,62 @@ def test_keys_move_and_zoom_a_plot_that_has_the_focus(drawn: Tab) -> None:
     assert windows(drawn.figures()) == {(BEGIN_MS, BEGIN_MS + LENGTH * 1000)}
 
 
+def test_a_line_is_hidden_by_its_number_and_by_the_legend(drawn: Tab) -> None:
+    """What hides others can be put away and comes back; the legend says which it is."""
+    plot = drawn.page.locator(".plot:visible").first
+    element = str(plot.get_attribute("id"))
+    item = plot.locator(".plot-legend button").first
+
+    def seen() -> bool:
+        return next(line for line in drawn.lines() if line.element == element and line.key[0] == DUT).visible
+
+    def press() -> None:
+        drawn.page.keyboard.press("1")
+
+    def click() -> None:
+        item.click()
+
+    plot.focus()
+    for hide in (press, click):
+        assert (seen(), item.get_attribute("aria-pressed")) == (True, "true")
+        hide()
+        assert (seen(), item.get_attribute("aria-pressed")) == (False, "false")
+        hide()
+
+
+def test_a_stretch_is_chosen_by_drawing_over_it(drawn: Tab) -> None:
+    """With Shift, or by the tool: all plots show what lies below the hand."""
+    plot = drawn.page.locator(".plot:visible").first
+    plot.scroll_into_view_if_needed()
+    box = plot.locator(".u-over").bounding_box()
+    assert box is not None
+    mouse, keyboard = drawn.page.mouse, drawn.page.keyboard
+    for by_tool in (False, True):
+        if by_tool:
+            plot.hover()
+            plot.get_by_title("Zoom to a stretch", exact=False).click()
+        else:
+            keyboard.down("Shift")
+        mouse.move(box["x"] + box["width"] / 4, box["y"] + 50)
+        mouse.down()
+        mouse.move(box["x"] + box["width"] / 3, box["y"] + 50)
+        mouse.move(box["x"] + box["width"] / 2, box["y"] + 50)
+        mouse.up()
+        keyboard.up("Shift")
+        ((start, end),) = windows(drawn.figures())
+        assert (start - BEGIN_MS, end - BEGIN_MS) == pytest.approx((LENGTH * 250, LENGTH * 500), abs=LENGTH * 10)
+        drawn.page.evaluate("() => soakwatchPlots.reset()")
+
+
+def test_a_plot_is_saved_as_a_picture(drawn: Tab) -> None:
+    """A PNG of what is seen."""
+    plot = drawn.page.locator(".plot:visible").first
+    plot.hover()
+    with drawn.page.expect_download() as download:
+        plot.get_by_title("Save as a picture").click()
+    assert download.value.path().read_bytes().startswith(b"\x89PNG")
+
+
 def test_a_zoom_holds_for_plots_that_are_drawn_later(offline: Tab, small_report: Path) -> None:
     """Who follows a link before all is drawn finds the other plots at the same time."""
     offline.page.goto(small_report.as_uri(), wait_until="domcontentloaded")
