@@ -26,9 +26,6 @@ def campaign_schema() -> dict[str, Plain]:
         "anyOf": [{"type": "string", "minLength": 1}, {"$ref": "#/$defs/plan"}],
         "description": "file of the base plan, relative to this file, or the plan itself",
     }
-    command = _dict(definitions["Command"])
-    words = _dict(_dict(command["properties"])["run"])
-    definitions["Command"] = {"anyOf": [{key: words[key] for key in ("anyOf",)}, command]}
     for definition in definitions.values():
         cut_to_its_head(_dict(definition))
     for key in _OPTIONAL:

@@ -170,7 +170,7 @@ class Retry(Shape):
     ] = 0
 
 
-CommandItem = Annotated[Command, BeforeValidator(_command)]
+CommandItem = Annotated[Command, BeforeValidator(_command, json_schema_input_type=Words | Command)]
 LabelText = Annotated[str, BeforeValidator(_text), WithJsonSchema(_SCALAR_SCHEMA)]
 
 

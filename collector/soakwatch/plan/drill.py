@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
 
 from soakwatch.core.units import Share, show_bytes, size
 from soakwatch.core.validation import shown
-from soakwatch.plan.parts import NO, Shape, Text
+from soakwatch.plan.parts import NO, Shape, Text, short
 
 _PROCESS = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@:+-]{0,62}")
 _INTERFACE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@-]{0,14}")
@@ -64,11 +64,7 @@ class VictimPlan(Shape):
     start: Annotated[Text | None, Field(description="shell command that starts it again; default: none")] = None
 
 
-def _victim(value: object) -> object:
-    return {"name": value} if isinstance(value, str) else value
-
-
-Victim = Annotated[VictimPlan, BeforeValidator(_victim)]
+Victim = Annotated[VictimPlan, short("name", Process | VictimPlan)]
 
 
 class DrillPlan(Shape):

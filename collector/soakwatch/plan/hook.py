@@ -15,7 +15,7 @@ from soakwatch.core.secrets import SecretRef, reference
 from soakwatch.core.suggest import hint
 from soakwatch.core.units import seconds
 from soakwatch.core.validation import Wrong, refused, shown
-from soakwatch.plan.parts import Duration, Reading, Shape, Text, Words, made_of, reading, unknown_target
+from soakwatch.plan.parts import Duration, Reading, Shape, Text, Words, listed, made_of, reading, short, unknown_target
 from soakwatch.sources.transport.ssh.access import Access
 
 FINDINGS = ("fail", "warn", "any")
@@ -55,14 +55,6 @@ def is_web_address(text: str) -> bool:
     return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.username is None and text.isprintable()
 
 
-def _webhook(value: object) -> object:
-    return {"url": value} if isinstance(value, str) else value
-
-
-def _several(value: object) -> object:
-    return [value] if isinstance(value, str) else value
-
-
 def _failing() -> list[str]:
     return ["fail"]
 
@@ -75,7 +67,7 @@ _ON_SCHEMA = {
     ]
 }
 On = Annotated[
-    list[Literal["fail", "warn", "any", "end", "start"]], BeforeValidator(_several), WithJsonSchema(_ON_SCHEMA)
+    list[Literal["fail", "warn", "any", "end", "start"]], BeforeValidator(listed), WithJsonSchema(_ON_SCHEMA)
 ]
 Limit = Annotated[tuple[int, float], BeforeValidator(_limit), WithJsonSchema(_LIMIT_SCHEMA)]
 Url = Annotated[str, BeforeValidator(_url), WithJsonSchema({"type": "string", "pattern": "^(https?://|env:|file:)"})]
@@ -122,7 +114,7 @@ class CapturePlan(Shape):
         return self
 
 
-Webhook = Annotated[WebhookPlan, BeforeValidator(_webhook)]
+Webhook = Annotated[WebhookPlan, short("url", Url | WebhookPlan)]
 
 
 class HookPlan(Shape):

@@ -8,11 +8,10 @@ from typing import Annotated
 
 from pydantic import Field, JsonValue, ValidationError, model_validator
 
-from soakwatch.core.labels import MAX_LABELS, MAX_TEXT, label_name, label_text
+from soakwatch.core.labels import LABEL_NAME, MAX_LABELS, MAX_TEXT, label_name, label_text
 from soakwatch.core.regex import user_regex
 from soakwatch.core.suggest import hint
 from soakwatch.core.validation import Wrong, every, read_part, refused, shown, wrongs
-from soakwatch.core.yaml import Plain
 from soakwatch.plan.parts import Duration, Reading, Shape, Text, Words, made_of
 
 _PACKAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_~:-]{0,199}")
@@ -60,22 +59,6 @@ class LabelPlan:
     text: str = ""
     source: LabelSource | None = None
     location: str = field(default="", compare=False)
-
-
-LABELS_SCHEMA: dict[str, Plain] = {
-    "type": "object",
-    "propertyNames": {"pattern": "^[a-z][a-z0-9_-]{0,39}$"},
-    "maxProperties": MAX_LABELS,
-    "additionalProperties": {
-        "anyOf": [
-            {"type": "string", "minLength": 1, "maxLength": MAX_TEXT},
-            {"type": "integer"},
-            {"$ref": "#/$defs/LabelSource"},
-        ]
-    },
-    "examples": [{"release": "7.2", "testbed": "rack-3"}],
-    "description": "by what runs are found and compared: a text, or where it is read at the start",
-}
 
 
 def _labels(given: JsonValue, context: Reading) -> tuple[LabelPlan, ...]:
@@ -133,4 +116,15 @@ def _source(name: str, value: JsonValue, context: Reading) -> LabelSource:
     return source
 
 
-Labels = Annotated[tuple[LabelPlan, ...], made_of(JsonValue, _labels)]
+_NAMED = Annotated[
+    dict[
+        Annotated[str, Field(pattern=f"^{LABEL_NAME.pattern}$")],
+        Annotated[str, Field(min_length=1, max_length=MAX_TEXT)] | int | LabelSource,
+    ],
+    Field(
+        max_length=MAX_LABELS,
+        examples=[{"release": "7.2", "testbed": "rack-3"}],
+        json_schema_extra={"additionalProperties": False},
+    ),
+]
+Labels = Annotated[tuple[LabelPlan, ...], made_of(JsonValue, _labels, _NAMED)]

@@ -88,11 +88,15 @@ class PlanKeys(Shape):
         Web, Field(description="page and API of the run while it is running; false: none", json_schema_extra=YES)
     ] = DEFAULT_WEB
     sinks: Annotated[Sinks, Field(description="databases that the record is copied to")] = ()
-    tenants: Annotated[Tenants, Field(description="those who share the device: by name what is theirs")] = ()
+    tenants: Annotated[
+        Tenants, Field(description="those who share the device: by name what is theirs, by target and labels")
+    ] = ()
     observer: Annotated[
         Observer, Field(description="pauses of polls, by which is found what they cost the devices")
     ] = None
-    labels: Annotated[Labels, Field(description="by what runs are found and compared: texts by name")] = ()
+    labels: Annotated[
+        Labels, Field(description="by what runs are found and compared: a text, or where it is read at the start")
+    ] = ()
 
 
 class Plan(PlanKeys):

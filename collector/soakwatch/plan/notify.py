@@ -7,17 +7,9 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from soakwatch.core.secrets import SecretRef
-from soakwatch.plan.parts import Shape
+from soakwatch.plan.parts import Shape, listed, short
 
 START, FAILURE, END = "start", "failure", "end"
-
-
-def _several(value: object) -> object:
-    return [value] if isinstance(value, str) else value
-
-
-def _whole(value: object) -> object:
-    return {"to": value} if isinstance(value, str) else value
 
 
 def _usual() -> list[str]:
@@ -27,7 +19,7 @@ def _usual() -> list[str]:
 _WORDS = {"enum": [START, FAILURE, END]}
 NotifyOn = Annotated[
     list[Literal["start", "failure", "end"]],
-    BeforeValidator(_several),
+    BeforeValidator(listed),
     WithJsonSchema({"anyOf": [_WORDS, {"type": "array", "minItems": 1, "items": _WORDS}]}),
 ]
 
@@ -53,4 +45,4 @@ class NotifyPlan(Shape):
     ] = "report"
 
 
-Notify = Annotated[NotifyPlan, BeforeValidator(_whole)]
+Notify = Annotated[NotifyPlan, short("to", SecretRef | NotifyPlan)]

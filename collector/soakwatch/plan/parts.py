@@ -158,6 +158,20 @@ def reading(info: ValidationInfo) -> Reading:
     return info.context
 
 
+def short(key: str, kind: Any) -> BeforeValidator:
+    """A part that is written as a text alone has that text under ``key``; ``kind`` is for the schema, of both forms."""
+
+    def whole(value: object) -> object:
+        return {key: value} if isinstance(value, str) else value
+
+    return BeforeValidator(whole, json_schema_input_type=kind)
+
+
+def listed(value: object) -> object:
+    """A word alone is a list of one word."""
+    return [value] if isinstance(value, str) else value
+
+
 def unknown_target(name: str | None, targets: Sequence[str], *place: str | int) -> list[Wrong]:
     """What is wrong with the key ``target`` of a thing at a place."""
     if name is None or name in targets:
@@ -203,15 +217,15 @@ def named_part(
     return name, config, context.inside(name)
 
 
-def made_of(kind: Any, make: Callable[..., object]) -> PlainValidator:
-    """A validator that reads a value as ``kind``, whose schema it has, and makes of it what the plan holds with
-    ``make(value, context)``."""
+def made_of(kind: Any, make: Callable[..., object], schema: Any = None) -> PlainValidator:
+    """A validator that reads a value as ``kind`` and makes of it what the plan holds with ``make(value, context)``. Its
+    JSON Schema is that of ``schema`` where this says more than ``kind``."""
     adapter: TypeAdapter[object] = TypeAdapter(kind)
 
     def made(value: object, info: ValidationInfo) -> object:
         return make(adapter.validate_python(value, strict=True), reading(info))
 
-    return PlainValidator(made, json_schema_input_type=kind)
+    return PlainValidator(made, json_schema_input_type=schema or kind)
 
 
 def part_of(

@@ -11,13 +11,11 @@ from soakwatch.core.units import DURATION_PATTERN, plan_seconds
 from soakwatch.core.yaml import Plain
 from soakwatch.plan.capacity import NAME as CAPACITY
 from soakwatch.plan.capacity import CapacityPlan
-from soakwatch.plan.labels import LABELS_SCHEMA, LabelSource
 from soakwatch.plan.model import PlanKeys
 from soakwatch.plan.parts import DURATION_SCHEMA
 from soakwatch.plan.phase import PHASES, PhaseKeys
 from soakwatch.plan.rules import REQUIRED
 from soakwatch.plan.sink import sink_config
-from soakwatch.plan.tenants import TENANT_SCHEMA, TENANTS_SCHEMA
 from soakwatch.sources.registry import poller_module
 from soakwatch_rules.parameter import Parameter, parameters
 
@@ -55,10 +53,6 @@ def plan_schema(registry: Registry = INSTALLED) -> dict[str, Plain]:
     _write_short_forms(keys, definitions, sources)
     _dict(keys["sinks"])["items"] = {"$ref": "#/$defs/sink"}
     keys["rules"] = {"$ref": "#/$defs/rules"}
-    definitions["tenant"] = dict(TENANT_SCHEMA)
-    definitions["LabelSource"] = LabelSource.model_json_schema()
-    keys["labels"] = dict(LABELS_SCHEMA)
-    keys["tenants"] = dict(TENANTS_SCHEMA)
     # A key with nothing behind it is a key that is not there.
     for definition in definitions.values():
         cut_to_its_head(_dict(definition))
@@ -66,10 +60,6 @@ def plan_schema(registry: Registry = INSTALLED) -> dict[str, Plain]:
     phases["items"] = _PHASE
     for key in ("watch", "rules", "events", "hooks", "stop_on_fail", "sinks", "notify", "labels", "tenants"):
         keys[key] = {"anyOf": [keys[key], _NULL]}
-    process = _dict(definitions["ProcessPlan"])
-    definitions["ProcessPlan"] = {"anyOf": [{"type": "string", "minLength": 1}, process]}
-    notify = _dict(definitions["NotifyPlan"])
-    definitions["NotifyPlan"] = {"anyOf": [_dict(notify["properties"])["to"], notify]}
     # A plan's name comes from its file where it gives none; one of duration and phases must be there.
     schema["required"] = ["targets"]
     schema["patternProperties"] = {"^x-": {}}

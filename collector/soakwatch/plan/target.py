@@ -109,7 +109,7 @@ def _distinct(processes: tuple[ProcessPlan, ...] | None) -> tuple[ProcessPlan, .
     return processes
 
 
-Process = Annotated[ProcessPlan, BeforeValidator(_process)]
+Process = Annotated[ProcessPlan, BeforeValidator(_process, json_schema_input_type=Text | ProcessPlan)]
 Processes = Annotated[tuple[Process, ...] | None, AfterValidator(_distinct)]
 Interfaces = Annotated[
     tuple[str, ...],

@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
-from pydantic import JsonValue
+from pydantic import Field, JsonValue
 
 from soakwatch.core.registry import Registry
 from soakwatch.core.suggest import hint
 from soakwatch.core.validation import Wrong, every, refused, shown
-from soakwatch.core.yaml import Document, Plain
+from soakwatch.core.yaml import Document
 from soakwatch.plan.parts import Reading, made_of, part_of
 from soakwatch_model.label import label
 from soakwatch_model.metric import BY_NAME
@@ -27,25 +27,20 @@ _EXAMPLE = "{target: tg, port: 0}"
 LABELS: Final = tuple(sorted({name for metric in BY_NAME.values() for name in metric.labels}))
 """The labels of the catalogue, by which objects are chosen."""
 
-TENANTS_SCHEMA: Final[dict[str, Plain]] = {
-    "type": "object",
-    "minProperties": _LEAST,
-    "maxProperties": MAX_TENANTS,
-    "propertyNames": {"pattern": f"^{_NAME.pattern}$"},
-    "additionalProperties": {
-        "anyOf": [{"$ref": "#/$defs/tenant"}, {"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/tenant"}}]
-    },
-    "description": "those who share the device: by name what is theirs, by target and labels",
-    "examples": [{"red": {"flow": "red-*"}, "blue": [{"target": "tg", "port": 1}, {"interface": "eth2"}]}],
-}
-"""What an editor holds the tenants of a plan against; ``TENANT_SCHEMA`` is one item of them."""
-_PATTERN_SCHEMA: Final[dict[str, Plain]] = {"type": ["string", "integer"]}
-TENANT_SCHEMA: Final[dict[str, Plain]] = {
-    "type": "object",
-    "minProperties": 1,
-    "propertyNames": {"enum": [TARGET, *LABELS]},
-    "additionalProperties": {"anyOf": [_PATTERN_SCHEMA, {"type": "array", "minItems": 1, "items": _PATTERN_SCHEMA}]},
-}
+_PATTERN = str | int
+_THING = Annotated[
+    dict[Literal[(TARGET, *LABELS)], _PATTERN | Annotated[list[_PATTERN], Field(min_length=1)]],  # type: ignore[valid-type]
+    Field(min_length=1),
+]
+_NAMED = Annotated[
+    dict[Annotated[str, Field(pattern=f"^{_NAME.pattern}$")], _THING | Annotated[list[_THING], Field(min_length=1)]],
+    Field(
+        min_length=_LEAST,
+        max_length=MAX_TENANTS,
+        examples=[{"red": {"flow": "red-*"}, "blue": [{"target": "tg", "port": 1}, {"interface": "eth2"}]}],
+        json_schema_extra={"additionalProperties": False},
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,4 +144,4 @@ def _globs(value: JsonValue) -> Iterator[str]:
         yield str(one) if isinstance(one, str) or (isinstance(one, int) and not isinstance(one, bool)) else ""
 
 
-Tenants = Annotated[tuple[TenantPlan, ...], made_of(JsonValue, _tenants)]
+Tenants = Annotated[tuple[TenantPlan, ...], made_of(JsonValue, _tenants, _NAMED)]
