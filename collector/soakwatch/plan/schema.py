@@ -43,23 +43,20 @@ def plan_schema(registry: Registry = INSTALLED) -> dict[str, Plain]:
         "properties": {name: _rule(name, registry) for name in rules(registry)},
         "additionalProperties": False,
     }
-    _dict(_dict(definitions["TargetKeys"])["properties"])["sources"] = {
-        "type": "array",
-        "minItems": 1,
-        "items": {"$ref": "#/$defs/source"},
-        "description": "where its samples come from",
-    }
+    of_target = _dict(_dict(definitions["TargetKeys"])["properties"])
+    _dict(of_target["sources"])["items"] = {"$ref": "#/$defs/source"}
     keys = _dict(schema["properties"])
     _write_short_forms(keys, definitions, sources)
     _dict(keys["sinks"])["items"] = {"$ref": "#/$defs/sink"}
     keys["rules"] = {"$ref": "#/$defs/rules"}
-    # A key with nothing behind it is a key that is not there.
     for definition in definitions.values():
         cut_to_its_head(_dict(definition))
     phases = _dict(_list(_dict(keys["phases"])["anyOf"])[0])
     phases["items"] = _PHASE
-    for key in ("watch", "rules", "events", "hooks", "stop_on_fail", "sinks", "notify", "labels", "tenants"):
-        keys[key] = {"anyOf": [keys[key], _NULL]}
+    # A key with nothing behind it is a key that is not there.
+    for key in keys.keys() - {"targets"}:
+        if _NULL not in _list(_dict(keys[key]).get("anyOf")):
+            keys[key] = {"anyOf": [keys[key], _NULL]}
     # A plan's name comes from its file where it gives none; one of duration and phases must be there.
     schema["required"] = ["targets"]
     schema["patternProperties"] = {"^x-": {}}
