@@ -10,6 +10,7 @@ import copy
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from soakwatch.core.errors import SoakwatchError
 from soakwatch.core.registry import Registry, not_installed
@@ -18,6 +19,7 @@ from soakwatch.core.yaml import Document, Path, Plain, Problem, plan_error
 from soakwatch.plan.target import TargetKeys
 from soakwatch.sources.registry import poller_module
 
+V = TypeVar("V")
 MAX_TARGETS = 1000
 OWN = "{target}"
 """Stands for the name of the target in the texts of its sources."""
@@ -43,21 +45,18 @@ class _Draft:
 
     def take(self, here: Path, there: Path) -> None:
         """Give what is at ``there`` in the plan the places of ``here`` in the file, where it has none yet."""
-        size = len(here)
-        self._take(self.origin.values, self.values, here, there, size)
-        self._take(self.origin.keys, self.keys, here, there, size)
-        for before, after in ((self.origin.changed, self.changed), (self.origin.origins, self.origins)):
-            for path, text in before.items():
-                if path[:size] == here:
-                    after.setdefault((*there, *path[size:]), text)
+        origin = self.origin
+        _take(origin.values, self.values, here, there)
+        _take(origin.keys, self.keys, here, there)
+        _take(origin.changed, self.changed, here, there)
+        _take(origin.origins, self.origins, here, there)
 
-    @staticmethod
-    def _take(
-        before: Mapping[Path, tuple[int, int]], after: dict[Path, tuple[int, int]], here: Path, there: Path, size: int
-    ) -> None:
-        for path, place in before.items():
-            if path[:size] == here:
-                after.setdefault((*there, *path[size:]), place)
+
+def _take(before: Mapping[Path, V], after: dict[Path, V], here: Path, there: Path) -> None:
+    size = len(here)
+    for path, value in before.items():
+        if path[:size] == here:
+            after.setdefault((*there, *path[size:]), value)
 
 
 def unfolded(document: Document, registry: Registry) -> Document:

@@ -122,6 +122,11 @@ class Plan(PlanKeys):
         """How long it lasts, at most."""
         return sum(phase.seconds for phase in self.phases)
 
+    def _data(self) -> dict[str, Plain]:
+        data = parse(self.text, self.origin).data
+        assert isinstance(data, dict)
+        return data
+
     def lasting(self, duration: str | float, registry: Registry = INSTALLED) -> Plan:
         """The same plan with another length: its last soak (without one, its longest phase) is cut or stretched.
 
@@ -139,8 +144,7 @@ class Plan(PlanKeys):
         if left <= 0:
             others = plan_seconds(self.duration_s - phase.seconds)
             raise PlanError(f"--duration: {duration} leaves no time for {phase.name}: the other phases take {others}")
-        data = parse(self.text, self.origin).data
-        assert isinstance(data, dict)
+        data = self._data()
         if "phases" in data:
             lengths[chosen] = left
             data["phases"] = [
@@ -154,8 +158,7 @@ class Plan(PlanKeys):
     def bare(self, duration_s: float, registry: Registry = INSTALLED) -> Plan:
         """The same targets and rules in one phase of this length, which starts at once: without events, hooks,
         notifications, references and what else belongs to the planned run."""
-        data = parse(self.text, self.origin).data
-        assert isinstance(data, dict)
+        data = self._data()
         kept = {key: value for key, value in data.items() if key not in _OF_THE_RUN}
         kept |= {"name": f"{self.name}-drill", "duration": seconds_text(duration_s)}
         return read_plan(placeless(kept, self.origin), registry)
@@ -164,8 +167,7 @@ class Plan(PlanKeys):
         """The same plan with these labels, which replace those of the same name. Raises PlanError for too many."""
         if not given:
             return self
-        data = parse(self.text, self.origin).data
-        assert isinstance(data, dict)
+        data = self._data()
         before = data.get("labels")
         data["labels"] = {**(before if isinstance(before, dict) else {}), **given}
         labelled = read_plan(placeless(data, self.origin), registry)
