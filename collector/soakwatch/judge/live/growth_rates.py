@@ -64,14 +64,16 @@ class GrowthRates:
             self.rates, self._met = (), frozenset()
             return
         rates = []
+        bin_ns = following.bin_ns
         for key, known in following.known.items():
             if key.metric not in rule.metrics or case_builder.roles.get(key.target) != DUT:
                 continue
             begin_ns = _life_begins(case_builder.events, key, stretch)
             seen = self._seen.get((key, begin_ns), 0)
             needed = max(MIN_MINUTES, _RETRY_GROWTH * seen)
-            if key not in before and seen >= _EARLY_MINUTES and stretch.end_ns - begin_ns < needed * following.bin_ns:
-                continue  # it cannot have so many minutes yet: nothing is read
+            most = stretch.end_ns // bin_ns + -begin_ns // bin_ns  # minutes that lie wholly inside
+            if key not in before and seen >= _EARLY_MINUTES and most < needed:
+                continue  # nothing is read
             minutes = following.minutes(key, begin_ns, stretch.end_ns)
             if _may_be_early(minutes.values) and (
                 rate := _early(case_builder, following, key, known.unit, begin_ns, tolerance, horizon_s)

@@ -85,7 +85,7 @@ class RunFollower:
         self._blocks, self._opened = BlockCache(_CACHE_BYTES), ExitStack()
         self._record: CachedView | None = None
         self._known: dict[SeriesKey, Known] = {}
-        self._latest: dict[SeriesKey, Series] = {}
+        self._latest, self._baseline = dict[SeriesKey, Series](), dict[SeriesKey, Series]()
         self.polls: dict[int, list[PollColumns]] = {}  # of the last hour
         self.events: dict[int, StoredEvent] = {}
         self.faults: list[StoredFault] = []
@@ -117,6 +117,7 @@ class RunFollower:
         self._opened.close()
         self._record = None
         self._latest.clear()
+        self._baseline.clear()
 
     def readings(self, key: SeriesKey, begin_ns: int, end_ns: int) -> Series:
         """The readings of a series, begin <= time < end, as the record has them. Raises RecordError."""
@@ -140,8 +141,10 @@ class RunFollower:
         return self._latest[key]
 
     def baseline(self, key: SeriesKey) -> Series:
-        """Its last two hours of readings in the baseline."""
-        return self._last_of(key, self.baseline_end_ns, 2 * HOUR_NS, self.baseline_end_ns)
+        """Its last two hours of readings in the baseline; read once until the next ``rest``."""
+        if key not in self._baseline:
+            self._baseline[key] = self._last_of(key, self.baseline_end_ns, 2 * HOUR_NS, self.baseline_end_ns)
+        return self._baseline[key]
 
     def _last_of(self, key: SeriesKey, end_ns: int, length_ns: int, until_ns: int) -> Series:
         """The readings before ``until_ns``, of so long until the last of them, which is about as old as ``end_ns``."""
