@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch.record import RecordView
+from soakwatch.record.minutes import MINUTE_NS, starts_of
 from soakwatch.record.model import Ints
 from soakwatch.sinks.lines import decimals, key
 from soakwatch.sinks.load import APART_NS, LOADS, apart, loads_of
@@ -26,7 +27,6 @@ from soakwatch_model.window import Phase
 MEASUREMENT = "soakwatch_aligned"
 ZERO_NS = 4_102_444_800_000_000_000
 """2100-01-01T00:00:00Z."""
-MINUTE_NS = 60_000_000_000
 METRICS = frozenset(metric.name for metric in CATALOGUE if metric.aligned)
 """What two releases or two nights are held against each other by; counters as their rate per second."""
 
@@ -121,8 +121,8 @@ def _lines(
         if begin == end:
             continue
         head = key(MEASUREMENT, {**tags, "since": clock.since}, labels)
-        elapsed_ns, values, weight = (part[begin:end] for part in (readings.time_ns, readings.value, readings.weight))
-        minutes, starts = np.unique((elapsed_ns - clock.begin_ns) // MINUTE_NS, return_index=True)
+        values, weight = (part[begin:end] for part in (readings.value, readings.weight))
+        minutes, starts = starts_of(readings.time_ns[begin:end], clock.begin_ns)
         with np.errstate(over="ignore", invalid="ignore"):
             means = np.add.reduceat(values * weight, starts) / np.add.reduceat(weight, starts)
             highest = np.maximum.reduceat(values, starts)

@@ -9,7 +9,8 @@ import pytest
 from tests.collector.sinks.memory_sink import MemorySink, feed_of
 
 from soakwatch.record import Record
-from soakwatch.sinks.aligned import MINUTE_NS, ZERO_NS
+from soakwatch.record.minutes import MINUTE_NS
+from soakwatch.sinks.aligned import ZERO_NS
 from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
 from soakwatch_testing.records import SECOND, T0
 

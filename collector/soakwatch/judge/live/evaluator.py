@@ -22,6 +22,7 @@ from soakwatch.judge.live.run_follower import HOUR_NS, Fresh, RunFollower
 from soakwatch.judge.rates import Rate
 from soakwatch.record import SeriesKey
 from soakwatch.record.findings import identity_of
+from soakwatch.record.minutes import MINUTE_NS
 from soakwatch_model.case import Case
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.window import Window
@@ -30,7 +31,6 @@ from soakwatch_rules.traits import GrowthMethod, traits_of
 
 SHARE_S = 0.016  # CPU seconds a minute per 100 series; the rest of 20 ms is for what cannot be deferred
 REJUDGE_AFTER_NS = 600_000_000_000  # a subject without news is judged again after this long
-MINUTE_NS = 60_000_000_000
 SLACK_NS = MINUTE_NS // 2
 _MAX_SHARE_OF_SUBJECT = 0.25  # of one subject; one that costs more is judged less often
 _SAVED_MINUTES = 10.0  # of its budget that a quiet run can save up
