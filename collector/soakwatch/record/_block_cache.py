@@ -16,11 +16,13 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from soakwatch.record._recent import Recent
 from soakwatch.record.model import Ints, Values
 
 MAX_BYTES = 64 * 2**20
 """Bytes of decoded blocks that are kept: those of about 25 series of 72 h at 1 s."""
 _MAX_FILES, _MAX_INDEXES = 8, 500
+_MAX_UNPACKED_BYTES = 16 * 2**20  # of the readings of polls that are not compacted, of each file
 _NO_INDEX: Ints = np.zeros((2, 0), dtype=np.int64)
 
 File = tuple[str, int, int, str]
@@ -76,6 +78,7 @@ class BlockCache:
         self._counts: OrderedDict[File, Counted] = OrderedDict()
         self._axes: OrderedDict[File, Axes] = OrderedDict()
         self._indexes: OrderedDict[tuple[File, int], Ints] = OrderedDict()
+        self._unpacked: OrderedDict[File, Mapping[int, Recent]] = OrderedDict()
         self._lock = threading.Lock()
 
     @property
@@ -100,6 +103,21 @@ class BlockCache:
             self._keep(file, kind, decoded)
             arrays |= decoded
         return [arrays[number] for number in numbers]
+
+    def unpacked(self, file: File) -> Mapping[int, Recent]:
+        """The polls of sources that were not compacted when a view of the file was last closed."""
+        with self._lock:
+            return self._unpacked.get(file, {})
+
+    def keep_unpacked(self, file: File, recent: Mapping[int, Recent]) -> None:
+        """Remember such polls for the next view, as far as there is room."""
+        kept, left = dict[int, Recent](), _MAX_UNPACKED_BYTES
+        for source, polls in {**self.unpacked(file), **recent}.items():
+            left -= sum(group.words.nbytes for group in polls.groups.values())
+            if left >= 0:
+                kept[source] = polls
+        with self._lock:
+            _put(self._unpacked, file, kept, _MAX_FILES)
 
     def counted(self, file: File) -> Counted:
         """What was counted of a file so far."""

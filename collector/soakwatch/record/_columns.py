@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -14,7 +15,7 @@ from soakwatch.record._blocks import decode, decode_ints
 from soakwatch.record._compaction import layouts_of
 from soakwatch.record._effective_polls import EffectivePolls, PollColumns, effective_polls, in_order
 from soakwatch.record._owners import NEVER, Owner
-from soakwatch.record._recent import POLL_COLUMNS, Recent, typed_runs, unpack
+from soakwatch.record._recent import POLL_COLUMNS, Recent, followed, typed_runs, unpack
 from soakwatch.record.merge import between, in_time, unified
 from soakwatch.record.minutes import MINUTE_NS, Minutes, merged, rolled_up
 from soakwatch.record.model import Ints, Values
@@ -45,10 +46,13 @@ class _ArrayCache(Generic[K]):
 
 
 class Columns:
-    """What a snapshot holds, by series or by source. Raises sqlite3.Error, and ValueError for damaged blocks."""
+    """What a snapshot holds, by series or by source. Raises sqlite3.Error, and ValueError for damaged blocks.
 
-    def __init__(self, sql: sqlite3.Connection) -> None:
-        self._sql = sql
+    ``unpacked`` has the polls of sources that were not compacted at another snapshot of the same record.
+    """
+
+    def __init__(self, sql: sqlite3.Connection, unpacked: Mapping[int, Recent] = MappingProxyType({})) -> None:
+        self._sql, self._unpacked = sql, unpacked
         self._starts: _ArrayCache[int] = _ArrayCache(_MAX_CACHED_BYTES // 4)
         self._axes: _ArrayCache[int] = _ArrayCache(_MAX_CACHED_BYTES // 2)
         self._joined: _ArrayCache[tuple[int, ...]] = _ArrayCache(_MAX_CACHED_BYTES // 4)
@@ -95,12 +99,22 @@ class Columns:
         if source not in self._recent:
             if self._layouts is None:
                 self._layouts = layouts_of(self._sql)
+            first, last = self._sql.execute("SELECT min(seq), max(seq) FROM poll WHERE source=?", (source,)).fetchone()
+            before = self._unpacked.get(source)
+            if before is not None and (first is None or not first <= before.seq[-1] <= last):
+                before = None  # all of it was compacted, or the other snapshot is the later one
             rows = self._sql.execute(
-                f"SELECT {POLL_COLUMNS} FROM poll WHERE source=? ORDER BY seq",  # noqa: S608
-                (source,),
+                f"SELECT {POLL_COLUMNS} FROM poll WHERE source=? AND seq>? ORDER BY seq",  # noqa: S608
+                (source, 0 if before is None else int(before.seq[-1])),
             )
-            self._recent[source] = unpack(rows, self._layouts)
+            recent = unpack(rows, self._layouts)
+            self._recent[source] = recent if before is None else followed(before, recent, first)
         return self._recent[source]
+
+    @property
+    def unpacked(self) -> Mapping[int, Recent]:
+        """The polls that are not compacted, of the sources that were asked for and have some."""
+        return {source: recent for source, recent in self._recent.items() if recent.seq.size}
 
     def polls(self, source: int, interval_ns: int, begin_ns: int, end_ns: int) -> EffectivePolls:
         """The polls of a source that were due in begin <= time < end, one for each due time, sorted by it."""

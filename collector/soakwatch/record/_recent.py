@@ -103,6 +103,42 @@ def unpack(rows: Iterable[PollRow], layouts: Mapping[int, tuple[Sequence[int], s
     return Recent(polls[0], polls[1], polls[2], polls[3], polls[4], polls[5], groups, pieces)
 
 
+def followed(before: Recent, later: Recent, first_seq: int) -> Recent:
+    """Polls that were unpacked earlier, from the number ``first_seq`` on, and those behind them."""
+    cut = int(np.searchsorted(before.seq, first_seq))
+    kept = before.seq.size - cut
+    columns = [
+        np.concatenate([getattr(before, name)[cut:], getattr(later, name)])
+        for name in ("seq", "due_ns", "start_ns", "duration_ns", "outcome", "error")
+    ]
+    groups: dict[int, Group] = {}
+    for number, group in before.groups.items():
+        low = int(np.searchsorted(group.positions, cut))
+        if low < group.positions.size:
+            offsets = None if group.offsets is None else group.offsets[low:]
+            groups[number] = Group(group.positions[low:] - cut, group.words[low:], offsets, group.alike)
+    old = frozenset(groups)  # the number of a layout that is no longer used may mean another one later
+    for number, group in later.groups.items():
+        moved = Group(group.positions + kept, group.words, group.offsets, group.alike)
+        groups[number] = _joined(groups[number], moved) if number in old else moved
+    pieces: dict[int, list[tuple[int, int, str]]] = {}
+    for of, wanted in ((before, old), (later, groups.keys() - old)):
+        for series, places in of.pieces.items():
+            some = [place for place in places if place[0] in wanted]
+            if some:
+                pieces.setdefault(series, []).extend(some)
+    return Recent(columns[0], columns[1], columns[2], columns[3], columns[4], columns[5], groups, pieces)
+
+
+def _joined(group: Group, later: Group) -> Group:
+    offsets = None
+    if group.offsets is not None or later.offsets is not None:
+        parts = (np.zeros(of.words.shape, np.int64) if of.offsets is None else of.offsets for of in (group, later))
+        offsets = np.concatenate(list(parts))
+    positions = np.concatenate([group.positions, later.positions])
+    return Group(positions, np.concatenate([group.words, later.words]), offsets, group.alike and later.alike)
+
+
 def typed_runs(column: Column) -> list[tuple[slice, Values]]:
     """The readings as arrays of their own type, in as few runs as keep every bit.
 

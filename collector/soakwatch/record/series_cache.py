@@ -60,7 +60,6 @@ class CachedView:
     def __init__(self, path: Path, sql: sqlite3.Connection, blocks: BlockCache) -> None:
         self.path = path
         self._sql, self._blocks = sql, blocks
-        self._columns = Columns(sql)
         with self._reading():
             sql.execute(f"PRAGMA cache_size={-_PAGES_KIB:d}")  # each page of blocks is wanted twice
             self._sources = {source.id: source for source in sources_of(sql)}
@@ -68,6 +67,11 @@ class CachedView:
             status = path.stat()
         self._imported = IMPORTED_KEY in metas
         self._file: File = str(path), status.st_dev, status.st_ino, metas.get("start_ns", "")
+        self._columns = Columns(sql, blocks.unpacked(self._file))
+
+    def keep_unpacked(self) -> None:
+        """Let later views of the record go on from the polls that this one has unpacked."""
+        self._blocks.keep_unpacked(self._file, self._columns.unpacked)
 
     @property
     def last_ns(self) -> int | None:
@@ -280,4 +284,6 @@ def cached_view(folder_or_file: Path, blocks: BlockCache) -> Iterator[CachedView
     """A record as it is now, for one question. Raises RecordError."""
     path = record_file(folder_or_file)
     with ExitStack() as stack:
-        yield CachedView(path, open_snapshot(path, stack), blocks)
+        view = CachedView(path, open_snapshot(path, stack), blocks)
+        yield view
+        view.keep_unpacked()

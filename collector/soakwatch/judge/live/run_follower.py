@@ -140,6 +140,16 @@ class RunFollower:
             self._latest[key] = hour if len(hour) else self._last_of(key, end_ns - HOUR_NS, HOUR_NS, _FOREVER)
         return self._latest[key]
 
+    def newest(self, key: SeriesKey, most: int) -> Series:
+        """So many of its latest readings at least, or all of them; mostly without a look at blocks."""
+        if key not in self._latest:
+            length_ns = round(1.5e9 * most * (self._known_as(key).cadence_s or 0.0))
+            if length_ns < HOUR_NS:
+                some = self.readings(key, self.window.end_ns - length_ns, _FOREVER)
+                if len(some) >= most:
+                    return some
+        return self.latest(key)
+
     def baseline(self, key: SeriesKey) -> Series:
         """Its last two hours of readings in the baseline; read once until the next ``rest``."""
         if key not in self._baseline:
@@ -303,12 +313,13 @@ class View:
             return Series(key.target, key.metric, key.object, trait, np.empty(0, np.int64), np.empty(0))
         if self._manner == "minutes":
             return self._of.minutes(key, begin, end)
-        latest = self._of.latest(key)
         if self._manner == "whole":  # its changes, and as many of the newest readings, at least 64
             kept = self._of.changes.read(known.number)
             most = max(_TAIL, kept[0].size)
+            latest = self._of.newest(key, most)
             parts = [kept, (latest.time_ns[-most:], latest.value[-most:])]
         else:  # the last hour, and what rules compare it with
+            latest = self._of.latest(key)
             hour_ns = int(latest.time_ns[0]) if len(latest) else _FOREVER
             if begin >= min(hour_ns, self._of.baseline_end_ns):
                 return latest.between(begin, end)
