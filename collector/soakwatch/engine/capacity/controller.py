@@ -70,7 +70,7 @@ def step(goal: CapacityPlan, trials: Sequence[Trial]) -> Step:
 
     Raises RuntimeError if the library finds a contradiction in them.
 
-    >>> step(CapacityPlan(), []).wanted
+    >>> step(CapacityPlan.model_validate({"at_most": "1h"}), []).wanted
     Wanted(level=1.0, seconds=2.0, warmup=True)
     """
     goals = [
