@@ -54,7 +54,7 @@ class Axes:
         return int(self.columns[2, axis])
 
     def blocks(self, some: NDArray[np.bool_]) -> tuple[int, int]:
-        """The first and the last number of a block that can be on some of them; there must be one."""
+        """The lowest and the highest number of the blocks on the chosen axes, of which there must be one."""
         return int(self.columns[3][some].min()), int(self.columns[4][some].max())
 
 
@@ -89,7 +89,7 @@ class BlockCache:
     def get(
         self, file: File, kind: str, numbers: Sequence[int], make: Callable[[list[int]], Iterable[tuple[int, Values]]]
     ) -> list[Values]:
-        """The arrays of these numbers, in their order; those that are not there are made."""
+        """The arrays of these numbers, in their order; missing ones are made and kept."""
         arrays: dict[int, Values] = {}
         with self._lock:
             for number in numbers:

@@ -171,7 +171,7 @@ class Chain:
     # --- polls -------------------------------------------------------------------------------------------------
 
     def linked(self, rows: Sequence[NewPoll]) -> Sequence[LinkedPoll]:
-        """New rows of polls, each with the digest over all rows that its source has up to it."""
+        """New rows of polls, each with the digest over all rows of its source up to it."""
         if not self.on:
             return [(*row, None) for row in rows]
         pack, known = POLL_HEAD.pack, self._running
@@ -224,7 +224,7 @@ class Chain:
         return self._blocks
 
     def _of_file(self, source: int) -> _Hash | None:
-        """The running digest of the rows that a source has: of a monitor that went on with a run."""
+        """The running digest over the rows of a source, worked out from the file when a run is resumed."""
         running: _Hash | None = None
         rows = self._sql.execute(f"{POLL_ROWS} WHERE source=? ORDER BY seq", (source,))
         for row in rows:
@@ -355,7 +355,7 @@ def _root(roots: Mapping[str, bytes]) -> bytes:
 
 
 def _triggers() -> Iterable[str]:
-    """What tells of every row that is written; the parts that change with every poll are left out."""
+    """The triggers that report every row that is written, except in the parts that change with every poll."""
     yield ("CREATE TEMP TRIGGER soakwatch_chunk AFTER INSERT ON main.chunk BEGIN SELECT soakwatch_chunk(NEW.id); END")
     for part in PARTS:
         if part.live:

@@ -113,7 +113,7 @@ class Columns:
 
     @property
     def unpacked(self) -> Mapping[int, Recent]:
-        """The polls that are not compacted, of the sources that were asked for and have some."""
+        """The polls that are not compacted, of each source that was asked for and has some."""
         return {source: recent for source, recent in self._recent.items() if recent.seq.size}
 
     def polls(self, source: int, interval_ns: int, begin_ns: int, end_ns: int) -> EffectivePolls:
@@ -137,7 +137,7 @@ class Columns:
         return PollColumns(due, start, outcome, error).of((due >= begin_ns) & (due < end_ns))
 
     def due_times(self, source: int) -> int:
-        """How many due times the polls of a source account for; costs no more than it must where none came late."""
+        """How many different due times the polls of a source have; quick where no poll came late."""
         rows = self._sql.execute("SELECT due FROM chunk WHERE source=? ORDER BY first_seq", (source,))
         due_ns = np.concatenate([*(decode_ints(due) for (due,) in rows), self.recent(source).due_ns])
         return int(due_ns.size) if in_order(due_ns) else int(self.polls(source, 0, 0, 2**63 - 1).late.size)
@@ -202,7 +202,7 @@ class Columns:
         return owner.merged(parts)
 
     def recent_of(self, source: int, series: int) -> list[tuple[Ints, Values]]:
-        """The times and values of a series that are in no block yet, each stretch of one type by itself."""
+        """Times and values of a series that are not compacted yet, one part for each stretch of one type."""
         recent = self.recent(source)
         if series not in recent.pieces:
             return []

@@ -136,7 +136,7 @@ def _digest(numbers: Ints) -> bytes:
 
 
 def drop_unused_layouts(connection: sqlite3.Connection) -> None:
-    """Remove the layouts that no recent poll has any more; the caller's memory of them is void afterwards."""
+    """Remove the layouts that no recent poll uses; what the caller remembers of layouts is void then."""
     connection.execute("DELETE FROM layout WHERE id NOT IN (SELECT layout FROM poll)")
 
 

@@ -144,7 +144,7 @@ def update_with_block(digest: _Hash, number: int, series: int, axis: int, data: 
 
 
 def update_with_polls(digest: _Hash, rows: Iterable[PollBytes]) -> None:
-    """Add to a running digest what stands for polls that are rows of their own."""
+    """Add polls that are not compacted to a running digest."""
     pack, update = POLL_HEAD.pack, digest.update
     for seq, due, start, duration, outcome, error, layout, offsets, data in rows:
         if offsets is None:
@@ -156,7 +156,7 @@ def update_with_polls(digest: _Hash, rows: Iterable[PollBytes]) -> None:
 
 
 def stretch_seed(source: int, first_seq: int) -> bytes:
-    """What the digest over the polls of a source begins with that are rows of their own."""
+    """The first bytes of the digest over the polls of a source that are not compacted."""
     return b"soakwatch polls %d %d;" % (source, first_seq)
 
 

@@ -32,7 +32,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Choices:
-    """A shape of which readings may be left out: the series of all, and the layout of each choice that was seen."""
+    """A shape of polls of which some readings may be left out: all its series, and a layout for each choice so far."""
 
     series: Ints
     layouts: dict[bytes, Layout | None] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class Reading:
 
 
 def bounds(reading: Reading) -> tuple[float, float]:
-    """The least and the largest reading that the catalogue lets this series have, and its kind of word can hold."""
+    """The lowest and the highest reading that the catalogue allows and a word of this kind can hold."""
     metric = BY_NAME[reading.metric]
     low = -_MAX_FLOAT if metric.low is None else metric.low
     high = _MAX_FLOAT if metric.high is None else metric.high

@@ -34,7 +34,7 @@ Part = tuple[Ints, Values]
 
 
 def silence_ns(owner: Source, metric: str) -> int:
-    """How long the owner must not have brought a series before another source may take over, in ns."""
+    """How long (ns) the owner of a series must be silent before another source may bring it."""
     return max(GRACE_NS, round(INTERVALS * owner.cadence_s(metric) * 1e9))
 
 
@@ -114,7 +114,7 @@ class Owners:
         return "another source" if owner is None else source_label(owner, self._sources.values())
 
     def takes(self, source: int, series: Ints, times: Ints, *, late: bool) -> Mask:
-        """Which readings of a source are taken: of its own series all, of others those that no other source brings.
+        """Which readings of a source are recorded: all of its own series, of others only what nobody else brings.
 
         ``times`` are one for all or one each. Readings of a ``late`` poll may also fill silences of the past.
         """

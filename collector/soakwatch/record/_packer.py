@@ -162,7 +162,7 @@ class PollPacker:
     def _remember(
         self, source: Source, shape: Shape, layout: Layout | None, readings: Sequence[Reading], left: Mapping[int, int]
     ) -> None:
-        """What was worked out for a poll, for those of the same shape."""
+        """Keep what was worked out for a poll for the next polls of the same shape."""
         count = len(readings) + len(left)
         series, taken = np.zeros(count, dtype=np.int64), np.ones(count, dtype=np.bool_)
         for index, number in left.items():

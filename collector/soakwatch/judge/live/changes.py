@@ -76,7 +76,9 @@ class Changes:
         return changed | switched if before is not None else set(table.series)
 
     def _switched(self, key: tuple[int, tuple[int, ...], str], table: Table) -> set[int]:
-        """Keep both sides of what changed as the source began to bring another set of series; returns those series."""
+        """Keep both sides of each change that came just as the source began to send another set of series.
+
+        Returns the series that changed."""
         before = self._newest.get(key[0])
         self._newest[key[0]] = key
         if before is None or before == key:
@@ -93,7 +95,7 @@ class Changes:
         return changed
 
     def _add_late(self, table: Table) -> None:
-        """Take readings from between others: both sides of every change, the first and the last."""
+        """Take readings that belong between earlier ones: keep the first, the last, and both sides of every change."""
         differs = table.words[1:] != table.words[:-1]
         ends = np.array([0, table.time_ns.size - 1])
         for column, series in enumerate(table.series):
@@ -122,7 +124,7 @@ class Changes:
 
 
 def _ordered(part: Part) -> Part:
-    """The same, bounded: the first reading and the newest stay, of the others every second pair."""
+    """At most some 20,000 readings: the first and the newest quarter stay, of the others every second pair."""
     time_ns, values = part
     if time_ns.size <= _MAX_CHANGES:
         return part

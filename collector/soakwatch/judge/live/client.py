@@ -46,7 +46,7 @@ class AsksJudge(Protocol):
 
 
 class JudgeProcess:
-    """The judge of a run in a process of its own, which is started when it is asked and again when it has died."""
+    """Runs the live judge as a process of its own: starts it at the first question, and again after it died."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -124,7 +124,7 @@ class LiveJudge:
 
     @property
     def unrecorded(self) -> bool:
-        """Whether the findings should be recorded: they changed, or were not recorded for long."""
+        """Whether to record the findings: they changed, or it is long since they were recorded."""
         if self.judged_ns is None:
             return False
         identities, recorded_ns = self._recorded
@@ -140,7 +140,7 @@ class LiveJudge:
         return None if self.judged_ns is None else LiveSnapshot(self.judged_ns, self.rates)
 
     def wake(self) -> None:
-        """Something important is in the record: judge now instead of at the end of the minute.
+        """Judge now, not at the end of the minute: something important is in the record.
 
         A judge that has just finished pauses first, and one that fails is not woken.
         """

@@ -159,13 +159,13 @@ class Accounts:
         self._last_ns: dict[int, int] = {}  # the last due time of each source
 
     def begin(self, edges: Sequence[int]) -> None:
-        """Edges of phases, sorted; an edge that is new lies after every poll that was taken, or near enough."""
+        """Take note of the edges of phases, sorted. A new edge should lie after every poll that was taken."""
         for edge in edges:
             if edge not in self._edges:
                 self._edges = sorted([*self._edges, edge])
 
     def fits(self, source: Source, polls: PollColumns) -> bool:
-        """Whether all polls are due later than those before them; if not, ``retake`` must work the account out."""
+        """Whether every poll was due later than all before it. If not, the account needs ``retake``."""
         return in_order(polls.due_ns, self._last_ns.get(source.id))
 
     def take(self, source: Source, polls: PollColumns) -> None:
@@ -173,7 +173,7 @@ class Accounts:
         self._take(source, effective_polls(polls))
 
     def retake(self, source: Source, whole: EffectivePolls) -> None:
-        """Forget a source, and count all its polls again: polls arrived late and replace some that had been lost."""
+        """Count all polls of a source anew: some arrived late and take the place of polls that had been lost."""
         self._accounts.pop(source.id, None)
         self._take(source, whole)
 

@@ -26,7 +26,7 @@ _Key = tuple[int, str, str]
 
 
 class EarlyTriggers:
-    """Watches every poll; ``take`` says whether one since the last call calls for a judgement at once."""
+    """Watches every poll for what should be judged at once; ``take`` says whether one came since the last call."""
 
     def __init__(self) -> None:
         self._last: dict[_Key, tuple[int, float]] = {}

@@ -1,4 +1,4 @@
-"""Which series went beyond everything that their last half-hour had seen: those are worth judging before their turn."""
+"""Which series went beyond all that they showed for half an hour: these are judged before their turn."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MAX_SETS = 1000  # sets of series that came together; more mean that polls neve
 
 @dataclass(slots=True)
 class _Bounds:
-    """Least and most of each series of a set: in the half-hour of the newest reading, and in the one before."""
+    """The lowest and the highest reading of each series in this half-hour (row 0) and in the one before (row 1)."""
 
     half: int
     least: Floats
@@ -24,7 +24,7 @@ class _Bounds:
 
 
 class Extremes:
-    """Least and most of every series in this half-hour and in the one before, by the polls that bring them together."""
+    """Remembers the lowest and the highest reading of every series in this half-hour and in the one before."""
 
     def __init__(self) -> None:
         self._bounds: dict[tuple[int, tuple[int, ...], str], _Bounds] = {}

@@ -173,7 +173,7 @@ def _rate(
 
 
 def _may_be_early(minutes: Floats) -> bool:
-    """Whether single readings are worth a look: there are few minutes yet, and what they show is no level."""
+    """Whether to look at single readings: there are less than eight minutes, and they do not stay level."""
     good = minutes[np.isfinite(minutes)]
     if minutes.size >= _EARLY_MINUTES:
         return False
@@ -189,7 +189,7 @@ def _early(
     tolerance: float,
     horizon_s: float,
 ) -> Rate | None:
-    """The rate of what has risen by much within its first minutes, by the readings in the record."""
+    """The rate of a series that rose by a fifth within its first minutes, from its single readings."""
     series = following.readings(key, begin_ns, case_builder.window.end_ns).finite()
     if len(series) < EARLY_READINGS:
         return None

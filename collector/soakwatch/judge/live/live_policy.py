@@ -44,12 +44,12 @@ def advanced(streak: Streak, finding: Finding) -> Streak:
 
 
 def lasts(finding: Finding) -> bool:
-    """Whether what was found in an hour stays found: a failure, a warning, and that a generator was at fault then."""
+    """Whether a finding outlives the hour that it is about: a failure, a warning, or a generator that was at fault."""
     return finding.outcome in ALARMS or finding.why is InconclusiveReason.GENERATOR
 
 
 def lasting(before: tuple[Finding, Stand], now: tuple[Finding, Stand]) -> tuple[Finding, Stand]:
-    """What was found in an hour that has gone stays found: both findings as one, with the marks of both.
+    """An earlier and a new finding as one, with the marks of both: what was found in an hour that is over stays found.
 
     What is still seen, whole, and is no longer sure stands as it is seen now: more of it has come.
     """
@@ -69,7 +69,7 @@ def lasting(before: tuple[Finding, Stand], now: tuple[Finding, Stand]) -> tuple[
 
 
 def _seen_again(old: Finding, new: Finding) -> bool:
-    """Whether each moment of a finding is, in part at least, one of a later finding."""
+    """Whether each marked moment of a finding overlaps a moment that a later finding marks."""
     seen = [(mark.begin_ns, mark.end_ns or mark.begin_ns) for mark in new.marks]
     return bool(old.marks) and all(
         any(begin_ns <= (mark.end_ns or mark.begin_ns) and mark.begin_ns <= end_ns for begin_ns, end_ns in seen)

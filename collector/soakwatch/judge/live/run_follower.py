@@ -52,7 +52,7 @@ _STATES = frozenset(
 
 @dataclass(slots=True)
 class Fresh:
-    """What one read of the record brought: series that changed or got samples, and targets with other news."""
+    """What one look at the record brought: series that moved, and targets to which something happened."""
 
     series: set[SeriesKey] = field(default_factory=set)
     targets: set[str] = field(default_factory=set)
@@ -133,7 +133,7 @@ class RunFollower:
         return max((phase.window.end_ns for phase in self.phases if phase.name == "baseline"), default=0)
 
     def latest(self, key: SeriesKey) -> Series:
-        """Its last hour of readings, if the last of them is at most an hour old; read once until the next ``rest``."""
+        """The last hour of readings of a series that was read within the last hour; cached until the next ``rest``."""
         if key not in self._latest:
             end_ns = self.window.end_ns
             hour = self._last_of(key, end_ns, HOUR_NS, _FOREVER)
@@ -141,7 +141,7 @@ class RunFollower:
         return self._latest[key]
 
     def newest(self, key: SeriesKey, most: int) -> Series:
-        """So many of its latest readings at least, or all of them; mostly without a look at blocks."""
+        """At least the ``most`` newest readings, or all of the last hour; mostly no block has to be decoded for it."""
         if key not in self._latest:
             length_ns = round(1.5e9 * most * (self._known_as(key).cadence_s or 0.0))
             if length_ns < HOUR_NS:
@@ -151,13 +151,13 @@ class RunFollower:
         return self.latest(key)
 
     def baseline(self, key: SeriesKey) -> Series:
-        """Its last two hours of readings in the baseline; read once until the next ``rest``."""
+        """The last two hours of readings of a series in the baseline; cached until the next ``rest``."""
         if key not in self._baseline:
             self._baseline[key] = self._last_of(key, self.baseline_end_ns, 2 * HOUR_NS, self.baseline_end_ns)
         return self._baseline[key]
 
     def _last_of(self, key: SeriesKey, end_ns: int, length_ns: int, until_ns: int) -> Series:
-        """The readings before ``until_ns``, of so long until the last of them, which is about as old as ``end_ns``."""
+        """The readings of the last ``length_ns`` before the newest one, which is due at about ``end_ns``."""
         more_ns = round(2e9 * (self._known_as(key).cadence_s or 0.0))
         some = self.readings(key, end_ns - length_ns - more_ns, until_ns)
         return some.between(int(some.time_ns[-1]) - length_ns, until_ns) if len(some) else some
@@ -171,7 +171,7 @@ class RunFollower:
 
     @property
     def bin_ns(self) -> int:
-        """How long the minutes are that rules see: so long that a series has at most 4320 of them."""
+        """The length of the minutes that rules see: one, in runs above 72 h two, then four, so at most 4320 of them."""
         window, bin_ns = self.window, MINUTE_NS
         while window.end_ns // bin_ns - window.begin_ns // bin_ns >= _MAX_MINUTES:
             bin_ns *= 2
