@@ -215,6 +215,8 @@ class RunFollower:
 
     def _take(self, news: News, fresh: Fresh) -> None:
         fresh.layout |= bool(news.series) or news.roles != self.roles or news.phases != self._spans
+        if news.sources != self.sources:
+            self._known.clear()  # how often a source brings a metric may have changed
         self.roles, self.sources, self._spans = news.roles, news.sources, news.phases
         for series in news.series:
             self.known[series.key] = series
