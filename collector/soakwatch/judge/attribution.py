@@ -1,4 +1,5 @@
-"""Attributes what a generator receives over a device: its values are the device's performance."""
+"""Which target a generator's series is judged for: what it receives over the only device is that device's
+performance."""
 
 from __future__ import annotations
 
@@ -14,9 +15,9 @@ from soakwatch_rules.rule import Rule
 
 
 def judged_target(rule: Rule, key: SeriesKey, roles: Mapping[str, str]) -> str:
-    """The target that a series is judged for: its own, except for what came back over the only device.
+    """The target for which a series is judged: its own, but the only device for what a generator received over it.
 
-    With several devices it is unknown which one caused it. Rules that judge whole targets get the load as well.
+    With several devices it is unknown which one caused it. Rules that judge whole targets get the load anyway.
     """
     if rule.scope == "target" or key.metric not in RETURNED or roles.get(key.target) != GENERATOR:
         return key.target
@@ -25,7 +26,8 @@ def judged_target(rule: Rule, key: SeriesKey, roles: Mapping[str, str]) -> str:
 
 
 def labelled(series: Series, target: str, roles: Mapping[str, str]) -> Series:
-    """A generator's series in the case of a device: with several generators its object names the one reporting it."""
+    """A generator's series in the case of a device; with several generators its object is prefixed with the reporting
+    one."""
     if series.target == target or sum(role == GENERATOR for role in roles.values()) < 2:
         return series
     name = object_text(generator=series.target)
@@ -33,8 +35,8 @@ def labelled(series: Series, target: str, roles: Mapping[str, str]) -> Series:
 
 
 def unlabelled(metric: str, name: str, generators: Mapping[str, str]) -> tuple[SeriesKey, ...]:
-    """The series that a finding on a device may mean by a metric and an object: those of the generators (``generators``
-    holds the roles of all targets) that ``labelled`` would call so."""
+    """The series of the generators that ``labelled`` would give this object name, for a finding on a device.
+    ``generators`` holds the roles of all targets."""
     if metric not in RETURNED:
         return ()
     names = [target for target, role in sorted(generators.items()) if role == GENERATOR]

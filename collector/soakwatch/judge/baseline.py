@@ -1,7 +1,7 @@
 """The frozen baseline of a run: level, noise and period of each series, and samples imported from an earlier run.
 
-Rules use the samples of the baseline phase (``Before.baseline``). The snapshot frozen at the end of that phase shows
-people, and anyone who audits the record, what the baseline was.
+Rules use the samples of the baseline phase (``Before.baseline``). The snapshot, frozen at the end of that phase, is for
+people and audits.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from soakwatch_rules.rule import Input, Rule, metrics_read
 from soakwatch_rules.stats.blocks import MAD
 
 META = "baseline"
-"""The meta of a record that holds the frozen baseline, as JSON with its hash."""
+"""Record meta: the frozen baseline as JSON with its hash."""
 PHASE = "baseline"
 MAX_SERIES = 2000
 _MIN_SAMPLES = 8
 _QUANTILES = (0.05, 0.25, 0.75, 0.95)
 _BINS, _MIN_BINS, _MIN_CYCLES = 512, 48, 3
-_CHANCE = 1e-4  # that noise alone has such a period
+_CHANCE = 1e-4  # chance that noise alone shows such a period
 _FLOATS = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """One series in the baseline: counters as rates. ``sd`` is 1.4826 times the median absolute deviation,
-    ``quantiles`` are those at 5, 25, 75 and 95 %, ``period_s`` is None where it does not swing."""
+    """One series in the baseline; counters as rates. ``sd`` is 1.4826 times the median absolute deviation,
+    ``quantiles`` are at 5, 25, 75 and 95 %, ``period_s`` is None where it does not swing."""
 
     target: str
     metric: str
@@ -51,9 +51,8 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class BaselineSnapshot:
-    """A frozen baseline: ``run`` is the earlier run that it was imported from, "" for the run's own; ``left_out``
-    counts series beyond ``MAX_SERIES``.
-    """
+    """A frozen baseline. ``run`` is the earlier run that it was imported from ("" for the run's own), ``left_out`` the
+    number of series beyond ``MAX_SERIES``."""
 
     run: str
     window: Window
@@ -61,7 +60,7 @@ class BaselineSnapshot:
     left_out: int = 0
 
     def text(self) -> str:
-        """How the record keeps it, with a hash over everything else."""
+        """As JSON for the record, with a hash over all of it."""
         document: dict[str, object] = {
             "run": self.run,
             "begin_ns": self.window.begin_ns,
@@ -73,18 +72,18 @@ class BaselineSnapshot:
 
 
 class Kept(Protocol):
-    """The parts of a record that a baseline is made of."""
+    """What making a baseline reads of a record."""
 
     def phases(self) -> tuple[Phase, ...]:
         """The phases so far."""
         ...
 
     def keys(self, metrics: Sequence[str] | None = None) -> tuple[SeriesKey, ...]:
-        """The series."""
+        """The keys of its series."""
         ...
 
     def series(self, key: SeriesKey, begin_ns: int | None = None, end_ns: int | None = None) -> Series:
-        """One of them."""
+        """One series."""
         ...
 
 
@@ -99,7 +98,7 @@ def baseline_of(phases: Iterable[Phase]) -> Window | None:
 
 
 def metrics_of(rules: Iterable[Rule]) -> tuple[str, ...]:
-    """The metrics that rules compare with the baseline."""
+    """The metrics that these rules compare with the baseline."""
     return tuple(
         sorted({metric for rule in rules if Input.BASELINE in rule.spec.inputs for metric in metrics_read(rule)})
     )
@@ -130,7 +129,7 @@ def frozen_in(text: str | None) -> BaselineSnapshot | None:
 
 
 def levels_of(series: Iterable[Series]) -> tuple[Level, ...]:
-    """The level of each series that has enough readings to have one."""
+    """The level of each series that has at least 8 finite readings."""
     levels = map(_level, series)
     return tuple(level for level in levels if level is not None)
 
@@ -158,11 +157,11 @@ def _level(series: Series) -> Level | None:
 
 
 def period(time_s: _FLOATS, value: _FLOATS) -> float | None:
-    """The period of a swing, in seconds, or None: the highest line of the spectrum of what the reading before does not
-    tell, where noise alone would show one so high once in 10 000 (R. Fisher, Proc. Roy. Soc. A 125, 1929).
+    """The period of a swing in seconds, or None.
 
-    At least three swings and 48 readings. Misses a swing that is no part of the noise's size, and one shorter than two
-    of 512 equal stretches.
+    The highest line of the spectrum of the residuals of an AR(1) fit, if noise alone would show one so high once in
+    10,000 (R. Fisher, Proc. Roy. Soc. A 125, 1929). Needs three swings and 48 readings. Misses a swing much smaller
+    than the noise, and one shorter than two of 512 equal stretches.
 
     >>> at = np.arange(600.0)
     >>> period(at, 5 + np.sin(at * 2 * np.pi / 50) + np.random.default_rng(1).normal(size=600))

@@ -1,7 +1,7 @@
-"""The reference of a plan: what its generators could send, looped back without the device, and its file.
+"""The reference of a plan: what its generators could send when looped back without the device, and its file.
 
-``soakwatch calibrate`` writes it next to the plan. It holds for generators whose sources are the same: each carries a
-fingerprint of its sources' keys, and one that no longer matches is not used.
+``soakwatch calibrate`` writes it next to the plan. Each generator in it has a fingerprint of the keys of its sources;
+one whose fingerprint no longer matches is not used.
 """
 
 from __future__ import annotations
@@ -32,13 +32,14 @@ from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
 VERSION = 1
 SUFFIX = ".reference.yaml"
 META = "reference"
-"""The meta of a record that holds, as JSON, the reference that its run was held against, with its hash."""
+"""Record meta: the reference that the run was compared with, as JSON with its hash."""
 SOURCE = "reference"
-"""The source under which the ceilings stand in a record."""
+"""The record's source of the ceilings."""
 OWN_LOSS = "load.ceiling.loss"
 STALE_S = 30 * 86400.0
-"""An older reference is still used; that it is old is said."""
-_PACE = frozenset(SourceConfig.model_fields) | {"drive"}  # how often it is looked at, and by whom it is driven
+"""An older reference is used, with a warning about its age."""
+# keys that change how often a source is polled and who drives it, not what it can send
+_PACE = frozenset(SourceConfig.model_fields) | {"drive"}
 _HEAD = """\
 # Written by soakwatch calibrate: what the generators of a plan could send without the device.
 # A run of the plan beside this file is compared with it. Calibrate again whenever a generator changes.
@@ -53,7 +54,7 @@ class _Shape(BaseModel):
 
 
 class CeilingShape(_Shape):
-    """One ceiling: ``rate`` per second, held for ``held_s``; a missing value was not reported by the generator."""
+    """One ceiling: ``rate`` per second, held for ``held_s``; a field is missing if the generator did not report it."""
 
     rate: Annotated[float, Field(gt=0, allow_inf_nan=False)]
     held_s: Amount
@@ -64,7 +65,7 @@ class CeilingShape(_Shape):
 
 
 class GeneratorShape(_Shape):
-    """What one generator could do; ``sources`` is the fingerprint of its sources."""
+    """The ceilings of one generator; ``sources`` is the fingerprint of its sources."""
 
     sources: Annotated[str, Field(pattern="^sha256:[0-9a-f]{64}$")]
     packets: CeilingShape | None = None
@@ -73,7 +74,7 @@ class GeneratorShape(_Shape):
 
 
 class ReferenceShape(_Shape):
-    """A reference as its file holds it."""
+    """The content of a reference file."""
 
     version: Literal[1]
     made: AwareDatetime
@@ -90,14 +91,14 @@ class Reference:
     shape: ReferenceShape
 
     def age(self, now_s: float) -> str:
-        """How old it is, for people; a clock that was set back gives no negative age."""
+        """The age in words; zero if the clock was set back."""
         age_s = max(0.0, now_s - self.shape.made.timestamp())
         return show_seconds(age_s // 60 * 60 or age_s // 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What a plan is compared with: the ceilings by target and metric, and sentences about what is not used."""
+    """The ceilings by target and metric that a plan is compared with, and warnings about what is not used."""
 
     reference: Reference | None
     ceilings: Mapping[str, Mapping[str, float]]
@@ -108,7 +109,7 @@ NONE = Chosen(None, {})
 
 
 def fingerprint(target: TargetPlan) -> str:
-    """Of the keys of a target's sources, less how often they are polled; of secrets a plan holds only the names."""
+    """Hash over the keys of a target's sources without their polling; secrets enter by name only."""
     lines = sorted(
         json.dumps([source.poller, source.config.model_dump(mode="json", exclude=set(_PACE))], sort_keys=True)
         for source in target.sources
@@ -117,7 +118,7 @@ def fingerprint(target: TargetPlan) -> str:
 
 
 def reference_path(plan: Path) -> Path:
-    """Where the reference of a plan lies, if the plan does not say.
+    """The default file for the reference of a plan.
 
     >>> reference_path(Path("lab/fw.yaml")).name
     'fw.reference.yaml'
@@ -126,7 +127,7 @@ def reference_path(plan: Path) -> Path:
 
 
 def read_reference(file: Path) -> Reference:
-    """The reference in a file. Raises PlanError, one sentence with the remedy, for one that cannot be used."""
+    """Read a reference file. Raises PlanError, one sentence with the remedy, if it cannot be used."""
     document = parse(read_text(file), str(file))
     data = document.data
     if isinstance(data, dict) and data.get("version") != VERSION:
@@ -142,11 +143,11 @@ def read_reference(file: Path) -> Reference:
 
 
 def chosen(plan: Plan, named: Path | None, now_s: float) -> Chosen:
-    """The reference that a plan is compared with: ``named`` on the command line, else by the plan's key ``reference``,
-    else the one next to the plan.
+    """The reference that a plan is compared with: ``named`` on the command line, else the plan's key ``reference``,
+    else the file next to the plan.
 
-    One that was named must exist and be a reference (PlanError); one that is only next to the plan is left out with a
-    warning. A generator whose sources have changed is not compared with it, with a warning.
+    A named one must exist and be valid (PlanError); an invalid one next to the plan is left out with a warning, as is a
+    generator whose sources have changed.
     """
     origin = Path(plan.origin)
     file = named or (origin.parent / plan.reference if plan.reference else None)
@@ -186,7 +187,7 @@ def _fitting(plan: Plan, reference: Reference, now_s: float) -> Chosen:
 
 
 def _ceilings(shape: GeneratorShape) -> Mapping[str, float]:
-    """The rates by metric, and the share that the generator lost by itself at one of them at worst, where it tells."""
+    """Rates by metric, plus the worst share that the generator lost by itself at any of them, where it reports it."""
     shapes = {kind.metric: getattr(shape, kind.name) for kind in KINDS}
     known = {metric: ceiling for metric, ceiling in shapes.items() if isinstance(ceiling, CeilingShape)}
     losses = [ceiling.loss for ceiling in known.values() if ceiling.loss is not None]
@@ -195,9 +196,8 @@ def _ceilings(shape: GeneratorShape) -> Mapping[str, float]:
 
 
 def keep(record: Record, choice: Chosen, plan: Plan, start_ns: int) -> None:
-    """Freeze a reference in the record of a run that starts: its content, with its hash, and the ceilings as samples
-    of each generator at the start. Raises RecordError.
-    """
+    """Freeze a reference in the record of a starting run: its content with its hash, and the ceilings as samples of
+    each generator at the start. Raises RecordError."""
     if choice.reference is None:
         return
     shape = choice.reference.shape.model_dump(mode="json", exclude_none=True)
@@ -214,7 +214,7 @@ def keep(record: Record, choice: Chosen, plan: Plan, start_ns: int) -> None:
         if not ceilings:
             continue
         record.target(target.name, target.role)
-        # Told once: the next time would be behind the end.
+        # Polled once: the next poll would be due after the end.
         source = record.source(target.name, SOURCE, SOURCE, max(10**9, round(plan.duration_s * 1e9)), required=False)
         samples = tuple(Sample(metric, "", rate, start_ns) for metric, rate in sorted(ceilings.items()))
         record.put([Poll(source.id, start_ns, start_ns, 0, PollOutcome.OK, None, Answer(samples, (), ()))])
@@ -231,7 +231,7 @@ def recorded_ceilings(record: JudgeableRecord) -> Mapping[str, Mapping[str, floa
 
 
 def together(plan: Plan, ceilings: Mapping[str, Mapping[str, float]]) -> Mapping[str, float]:
-    """What all driven generators of a plan can send together, by metric: known where it is known of each."""
+    """What all driven generators of a plan can send together, by metric; only metrics known of each of them."""
     driven = [
         target.name
         for target in plan.targets
@@ -252,7 +252,7 @@ def write_reference(
     version: str,
     ceilings_by_target: Mapping[str, tuple[str, Iterable[Ceiling]]],
 ) -> None:
-    """Write the reference: of each generator the fingerprint and its ceilings. Raises RecordError."""
+    """Write a reference file: per generator its fingerprint and ceilings. Raises RecordError."""
     generators = {
         name: {"sources": sources, **{ceiling.kind.name: _shape_of(ceiling) for ceiling in ceilings}}
         for name, (sources, ceilings) in ceilings_by_target.items()
@@ -286,7 +286,7 @@ def _shape_of(ceiling: Ceiling) -> Mapping[str, float]:
 
 
 def _rounded(value: float) -> float:
-    """Six digits that count: more of them a calibration does not know.
+    """Round to six significant digits, which is what a calibration can know.
 
     >>> _rounded(1234567.89), _rounded(0.00012345678)
     (1234570.0, 0.000123457)

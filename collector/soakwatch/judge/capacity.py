@@ -1,7 +1,7 @@
-"""What a search for the capacity found, as a record keeps it: its trials, its bounds, and what limited it.
+"""What a capacity search found, as the record keeps it: its trials, its bounds, and what limited it.
 
-The words are those of RFC 9971 (MLRsearch). Loads are levels: 1 is the full rate of the driven generators. The record
-holds all searches of a run as JSON in the meta ``capacity``; it is written again after each trial.
+The terms are those of RFC 9971 (MLRsearch). Loads are levels: 1 is the full rate of the driven generators. The record
+holds all searches of a run as JSON in the meta ``capacity``, rewritten after each trial.
 """
 
 from __future__ import annotations
@@ -25,30 +25,28 @@ from soakwatch_rules.rule import Rule
 from soakwatch_rules.wording.words import percent, quantity
 
 META = "capacity"
-"""The meta of a record that holds the searches, as JSON."""
+"""Record meta: the searches as JSON."""
 SOURCE = "capacity"
-"""The source under which the capacities stand in a record."""
+"""The record's source of the capacities."""
 LEVEL = "load.capacity.level"
 _UNITS = {"packet": PACKETS, "request": REQUESTS}
 RATES = {unit: flows(CAPACITY, what)[0] for unit, what in _UNITS.items()}
-"""The metric of a capacity, by what is counted."""
+"""The metric of a capacity, by unit."""
 CEILINGS = {unit: flows(CEILING, what)[0] for unit, what in _UNITS.items()}
-"""The metric of the generator's own ceiling, by what is counted."""
+"""The metric of the generator's ceiling, by unit."""
 FOUND, AT_LEAST = "found", "at least"
-"""The label ``bound`` of a capacity: found between two bounds, or only that it is no lower."""
+"""Label ``bound`` of a capacity: found between two bounds, or only a lower bound."""
 TRIAL, REPEATED, RESULT, LOAD = "capacity.trial", "capacity.repeated", "capacity.result", "capacity.load"
-"""Kinds of events: a trial, one that is repeated, the result of a search, and the load of a phase that follows."""
+"""Kinds of events: a trial, a repeated trial, the result of a search, and the load of a phase that uses the result."""
 NEAR_CEILING = 0.98
-"""From this share of the generator's ceiling on it is not known whose limit it is."""
+"""From this share of the generator's ceiling on, the limit may be the generator's."""
 ATTAINED = 0.97
-"""A generator that sends less of what it is asked for is at its own limit."""
+"""A generator that sends less than this share of what was commanded is at its own limit."""
 RULE = "capacity"
 _DEFINITION = "a search for the capacity that the plan asks for ends with its bounds as close as the plan wants them"
 
 
 class SearchState(StrEnum):
-    """How a search stands."""
-
     RUNNING = "running"
     FOUND = "found"
     CUT = "not finished"
@@ -56,10 +54,10 @@ class SearchState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One trial, from rest to rest. ``asked_s`` is the trial duration that the search asked for, ``sent_s`` how long
-    was sent. ``offered`` and ``lost`` are counts; ``rate`` is what was sent per second, ``wanted_rate`` what the
-    generator said that it was set to, None where it does not say. ``warmup``: not counted. ``repeats``: how often it
-    had to be repeated."""
+    """One trial, from idle to idle. ``asked_s`` is the trial duration of the search, ``sent_s`` how long the generator
+    sent; ``offered`` and ``lost`` are counts; ``rate`` is what was sent per second, ``wanted_rate`` the rate that the
+    generator reports as set (None if it does not). ``warmup``: not counted. ``repeats``: how often it had to be
+    repeated."""
 
     begin_ns: int
     level: float
@@ -80,11 +78,11 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class GoalBounds:
-    """What is known for one goal loss ratio: relevant lower and upper bound as levels, None where there is none yet.
+    """What is known for one goal loss ratio: its relevant lower and upper bound as levels, None where not yet known.
 
     ``throughput`` is the conditional throughput as a level, ``rate`` the same in packets or requests per second.
-    ``provisional``: the lower bound is the highest load without a bad trial below all bad ones, and not yet confirmed
-    by enough trials. ``limit``: why the value is no capacity of the device but a least value; "" where it is one.
+    ``provisional``: the lower bound is the highest load without a bad trial below all bad ones, but too few trials
+    confirm it. ``limit``: why the value is only a lower bound of the device's capacity; "" if it is the capacity.
     """
 
     loss: float
@@ -96,7 +94,7 @@ class GoalBounds:
     limit: str = ""
 
     def bound(self, state: SearchState) -> str | None:
-        """What the value is: found between two bounds, or only a least value; None where there is none."""
+        """Whether the value was found between two bounds or is only a lower bound; None without a value."""
         if self.lower is None or self.throughput is None or self.rate is None:
             return None
         sure = state is SearchState.FOUND and not self.limit and not self.provisional
@@ -105,8 +103,8 @@ class GoalBounds:
 
 @dataclass(frozen=True, slots=True)
 class CapacitySearch:
-    """One search. ``unit`` is what is counted (packet, request), ``basis`` says how loss is counted; ``reason`` is why
-    it did not finish."""
+    """One search. ``unit`` is what is counted (packet, request), ``basis`` how loss is counted, ``reason`` why it did
+    not finish."""
 
     begin_ns: int
     end_ns: int | None = None
@@ -119,12 +117,12 @@ class CapacitySearch:
     notes: tuple[str, ...] = ()
 
     def goal(self, loss: float | None) -> GoalBounds | None:
-        """What is known for a loss ratio; of None for the lowest."""
+        """The bounds for a loss ratio; for None those of the lowest one."""
         return next((goal for goal in self.goals if loss is None or goal.loss == loss), None)
 
 
 class MetaReader(Protocol):
-    """The part of a record that is needed here."""
+    """What this module reads of a record."""
 
     def meta(self, key: str) -> str | None:
         """A text that the run stored under ``key``, or None."""
@@ -138,8 +136,8 @@ def stated_capacity(rule: Rule, record: MetaReader) -> Rule:
     """The rule ``overload_loss`` with the capacity that the run's last search found at its lowest loss, where the plan
     states none; other rules as they are.
 
-    The capacity is the middle between the bounds, its error that of a uniform distribution over them. Nothing is taken
-    from a search that did not finish, that only gave a least value, or that counted requests.
+    The capacity is the middle between the bounds, its error that of a uniform distribution over them. A search that did
+    not finish, found only a lower bound, or counted requests is ignored.
     """
     searches = searches_of(record)
     if not isinstance(rule, OverloadLoss) or rule.capacity > 0 or not searches or searches[-1].unit != "packet":
@@ -152,20 +150,20 @@ def stated_capacity(rule: Rule, record: MetaReader) -> Rule:
 
 
 def searches_text(searches: Sequence[CapacitySearch]) -> str:
-    """How the record keeps them, under ``META``."""
+    """As JSON for the record, under ``META``."""
     return json.dumps([asdict(search) for search in searches], allow_nan=False)
 
 
 def searches_of(record: MetaReader) -> tuple[CapacitySearch, ...]:
-    """The searches of a run in order; () where its plan asks for none, or none has begun."""
+    """The searches of a run in order; () if it has none."""
     text = record.meta(META)
     return () if text is None else _SEARCHES.validate_json(text)
 
 
 def attained(trial: Trial, full_rate: float | None) -> float | None:
-    """The share that was sent of what was asked; None where neither the generator nor other trials tell.
+    """The share of the commanded rate that was sent; None if neither the generator nor other trials tell it.
 
-    ``full_rate`` is what is sent per second at level 1 by trials that were not at any limit.
+    ``full_rate`` is the rate at level 1 according to trials that hit no limit.
     """
     wanted = trial.wanted_rate or (None if full_rate is None else full_rate * trial.level)
     return trial.rate / wanted if wanted else None
@@ -184,7 +182,7 @@ def full_rate_of(trials: Sequence[Trial]) -> float | None:
 def limit_of(
     goal: GoalBounds, trials: Sequence[Trial], highest: float, unit: str, ceilings: Mapping[str, float]
 ) -> str:
-    """Why a value is not the device's but the generator's limit, in words; "" where it is the device's.
+    """Why a value is the generator's limit and not the device's, in words; "" if it is the device's.
 
     ``ceilings`` are the generators' measured ceilings by metric (``soakwatch calibrate``).
     """
@@ -205,7 +203,7 @@ def limit_of(
 
 
 def rate_words(rate: float, unit: str) -> str:
-    """A rate in whole packets or requests per second; small ones with their digits.
+    """A rate in packets or requests per second: whole from 100 on, smaller ones with digits.
 
     >>> rate_words(7383070.2, "packet"), rate_words(3.14159, "request")
     ('7,383,070 packets/s', '3.14 requests/s')
@@ -233,7 +231,7 @@ def goal_words(goal: GoalBounds, unit: str) -> str:
 
 
 def trial_words(trial: Trial, unit: str) -> str:
-    """One trial in a few words."""
+    """One trial in words."""
     lost = "nothing lost" if trial.lost <= 0 else f"{percent(trial.loss)} lost"
     warmup = ", warm-up" if trial.warmup else ""
     sent = f"{rate_words(trial.rate, unit)} for {show_seconds(round(trial.sent_s, 1))}"
@@ -241,7 +239,7 @@ def trial_words(trial: Trial, unit: str) -> str:
 
 
 def capacity_findings(record: MetaReader, window: Window, targets: Sequence[str]) -> list[Finding]:
-    """What keeps a run from passing: a search that did not finish; () for a run without one."""
+    """An inconclusive finding for each search that did not finish, which blocks a pass."""
     found = []
     for search in searches_of(record):
         if search.state is SearchState.FOUND:

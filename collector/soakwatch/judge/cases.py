@@ -1,4 +1,4 @@
-"""Cases, cut from a record: the series, phases, events, accounts and facts that one rule judges at a time."""
+"""Cases, cut from a record: the series, phases, events, poll accounts and facts that one rule judges at a time."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ from soakwatch_rules.traits import Crash, Judges, traits_of
 from soakwatch_rules.wording.words import counted
 
 Concerned = Callable[[Rule, str, Sequence[SeriesKey]], bool]
-"""Whether a case is to be judged, by its rule, target and series."""
+"""Whether to judge the case of this rule, target and series."""
 
-_MOVES = 1.001  # times the least of its readings: a size that moved
-_FULL = 0.99  # of a size, and of the readings: what is never less than full
+_MOVES = 1.001  # the highest reading of a size over its lowest: above it the size moves
+_FULL = 0.99  # share: nearly all of a size, and nearly all readings
 
 
 class CaseBuilder:
-    """What all cases of one record share; series are read one at a time, so memory does not grow with the record."""
+    """Makes the cases of one record. Series are read one at a time, so memory does not grow with the record."""
 
     def __init__(
         self,
@@ -84,14 +84,14 @@ class CaseBuilder:
         self._unheard = self._read_unheard()
 
     def begun(self, rule: Rule) -> bool:
-        """Whether the phases in which the rule judges have begun, if the run planned any of them."""
+        """Whether any phase that the rule judges has begun, or the run planned none of them."""
         planned = frozenset() if self.planned is None else self.planned.phases & set(rule.phases)
         return not planned or any(phase.name in planned for phase in self.phases)
 
     def cases(
         self, rule: Rule, progress: Callable[[str], None] | None, concerned: Concerned | None = None
     ) -> Iterator[Case]:
-        """The cases of one rule, in a fixed order; only the ``concerned`` ones if that is given."""
+        """The cases of one rule, in a fixed order; only those that ``concerned`` accepts, if given."""
         for window in self.stretches(rule):
             if window.end_ns <= window.begin_ns:
                 continue
@@ -103,19 +103,19 @@ class CaseBuilder:
                 yield self.case(rule, target, objects, window)
 
     def stretch(self, rule: Rule) -> Window:
-        """The window of a rule: the stretch of its phases, else the whole run; the last one where it has several."""
+        """The last window of a rule: see ``stretches``."""
         return self.stretches(rule)[-1]
 
     def stretches(self, rule: Rule) -> tuple[Window, ...]:
-        """The windows of a rule, each of which it judges by itself: several where a search for the capacity, which it
-        leaves out, lies between them; an empty one where nothing else is left."""
+        """The windows of a rule, each judged by itself: its phases, else the whole run, without the capacity searches
+        that it does not judge (so there may be several). One empty window if nothing is left."""
         window = stretch(self.phases, rule.phases) or self.window
         if sees_overload(rule):
             return (window,)
         return around_searches(window, self.phases) or (Window(window.begin_ns, window.begin_ns),)
 
     def subjects(self, rule: Rule) -> Iterator[tuple[str, list[SeriesKey]]]:
-        """What a rule judges, one case each: the target and its series."""
+        """The target and the series of each case of a rule."""
         if Input.EARLIER in rule.spec.inputs and not self._earlier:
             return
         keys = sorted(self._record.keys(metrics_read(rule)) if metrics_read(rule) else (), key=_order)
@@ -126,20 +126,19 @@ class CaseBuilder:
                 yield target, objects
 
     def seeing(self, record: JudgeableRecord) -> CaseBuilder:
-        """A case builder for another view of the same record: samples and accounts come from there."""
+        """A case builder for another view of the same record, which provides samples and accounts."""
         other = copy(self)
         other.use_view(record)
         return other
 
     def use_view(self, record: JudgeableRecord) -> None:
-        """Go on with another view of the same record."""
+        """Switch to another view of the same record."""
         self._record = self.plausible = Plausible(record)
         self._accounts, self._families, self._polling, self._shut, self._loads = {}, {}, {}, {}, {}
         self._load = self._read_load()
         self._unheard = self._read_unheard()
 
     def case(self, rule: Rule, target: str, keys: Sequence[SeriesKey], window: Window) -> Case:
-        """One case of a rule."""
         ranks = {metric: rank for rank, metric in enumerate(rule.metrics)}
         ordered = sorted(keys, key=lambda key: (ranks[key.metric], key.object))
         single = rule.scope != "target" and bool(ordered)
@@ -148,7 +147,7 @@ class CaseBuilder:
         read = (self._bounded(self._record.series(key, begin_ns, end_ns)) for key in ordered)
         series = tuple(labelled(series_read, target, self.roles) for series_read in read)
         whole = window
-        if single and traits.crash is not Crash.PROCESS:  # that one judges whether it was there at all
+        if single and traits.crash is not Crash.PROCESS:  # crash rules of processes judge whether it was there at all
             window = lifetime(series, whole, self._ledgers_in(target, whole), self._faults)
         reporters = frozenset({target, *(key.target for key in ordered)})
         return Case(
@@ -180,7 +179,7 @@ class CaseBuilder:
         )
 
     def _facts_of(self, rule: Rule, target: str, window: Window) -> TargetFacts:
-        """What is known of a target beside its series, as far as the rule asks for it."""
+        """What is known of a target besides its series, as far as the rule reads it."""
         inputs = rule.spec.inputs
         tenants = Input.TENANTS in inputs
         return TargetFacts(
@@ -192,19 +191,19 @@ class CaseBuilder:
         )
 
     def _family(self, rule: Rule) -> int:
-        """How many cases of devices the rule judges in this run."""
+        """How many cases on devices the rule judges in this run, at least 1."""
         if rule.name not in self._families:
             judged = [target for target, _ in self.subjects(rule) if self.roles[target] == DUT]
             self._families[rule.name] = max(1, len(judged))
         return self._families[rule.name]
 
     def parts(self, target: str, metrics: Sequence[str], window: Window) -> tuple[Series, ...]:
-        """All series of some metrics of a target, in a window."""
+        """All series of these metrics of a target, in a window."""
         keys = [key for key in sorted(self._record.keys(metrics), key=_order) if key.target == target]
         return tuple(self._record.series(key, window.begin_ns, window.end_ns) for key in keys)
 
     def reads(self, target: str, metric: str) -> bool:
-        """Whether anything of a target was read by this metric."""
+        """Whether the target has any series of this metric."""
         return any(key.target == target for key in self._record.keys((metric,)))
 
     def _polls(self, target: str) -> Mapping[str, str]:
@@ -218,7 +217,7 @@ class CaseBuilder:
         return self._shut[target]
 
     def _in_baseline(self, keys: Sequence[SeriesKey]) -> tuple[Series, ...]:
-        """The run's own baseline phase; without one, the imported baseline."""
+        """The series in the run's own baseline phase; without one, in the imported baseline."""
         own = baseline_of(self.phases)
         if own is not None:
             return tuple(self._record.series(key, own.begin_ns, own.end_ns) for key in keys)
@@ -236,7 +235,7 @@ class CaseBuilder:
         return tuple(earlier)
 
     def _load_in(self, inputs: frozenset[Input], window: Window) -> tuple[Series, ...]:
-        """The load of a window, which most cases share."""
+        """The load in a window; cached, as most cases share it."""
         key = Input.GENERATOR_PORTS in inputs, window
         if key not in self._loads:
             every = self._load_for(inputs)
@@ -244,7 +243,7 @@ class CaseBuilder:
         return self._loads[key]
 
     def _load_for(self, inputs: frozenset[Input]) -> tuple[Series, ...]:
-        """What the generators reported, with what their machines counted of it for rules that follow its way."""
+        """What the generators reported; for rules that follow its path also what their network ports counted."""
         if Input.GENERATOR_PORTS not in inputs or not self._load:
             return self._load
         generators = {name for name, role in self.roles.items() if role == GENERATOR}
@@ -257,9 +256,10 @@ class CaseBuilder:
         return tuple(self._record.series(key) for key in keys if key.target in generators)
 
     def _read_unheard(self) -> Mapping[str, tuple[Unread, ...]]:
-        """Of each generator that was to report the load, or anything, and did not: what its sources answered instead.
+        """For each generator that should report a load and reported none: how many polls its sources answered.
 
-        Where no source of a load is named (a machine that is watched while it generates), nothing was to be reported.
+        A source of a load should report one; so should every source of a generator from which no series came at all. A
+        generator that is only watched as a machine is left out.
         """
         generators = {name for name, role in self.roles.items() if role == GENERATOR}
         if not generators:
@@ -284,12 +284,12 @@ class CaseBuilder:
         }
 
     def _bounded(self, series: Series) -> Series:
-        """With what the device states as the most there can be, of this object or of the whole."""
+        """The series with the limit that the device states for it, if any."""
         stated = self.ceiling(SeriesKey(series.target, series.metric, series.object))
         return series if stated is None else replace(series, trait=replace(series.trait, ceiling=stated))
 
     def ceiling(self, key: SeriesKey) -> float | None:
-        """The most that there can be, as the device states it of this object or of the whole; None if it does not."""
+        """The limit that the device states for this object, else for the whole device; None if it states none."""
         entry = BY_NAME.get(key.metric)
         if entry is None or entry.ceiling is None:
             return None
@@ -306,7 +306,7 @@ class CaseBuilder:
         }
 
     def _is_what_is_used(self, key: SeriesKey, limit: Series) -> bool:
-        """Whether a stated size is no limit: it moves, and is what is used of it (shared memory in hrStorage)."""
+        """Whether a stated size is no limit: it moves together with what is used of it (shared memory in hrStorage)."""
         size = limit.values
         if size.max() <= _MOVES * size.min():
             return False
@@ -318,13 +318,13 @@ class CaseBuilder:
         return False
 
     def _events_in(self, targets: frozenset[str], window: Window) -> tuple[Event, ...]:
-        """What touches a window, picked once: many cases share one, and a device that crashes all day has many."""
+        """The events that touch a window; cached, as many cases share one and a crashing device has many."""
         if (targets, window) not in self._touching:
             self._touching[targets, window] = tuple(e for e in self.events if _touches(e, targets, window))
         return self._touching[targets, window]
 
     def _changes(self, target: str, window: Window) -> tuple[Event, ...]:
-        """What was found to have changed when the run had ended: behind the last sample, where no window is."""
+        """Set-up changes found after the end of the run, at or behind the end of the window."""
         late = (event for event in self.events if event.kind == SETUP_CHANGE and event.begin_ns >= window.end_ns)
         return tuple(event for event in late if event.target == target)
 
@@ -332,7 +332,7 @@ class CaseBuilder:
         return tuple(ledger for ledger in self.accounts(window) if ledger.target == target)
 
     def accounts(self, window: Window) -> tuple[Ledger, ...]:
-        """The account of every source that is polled, in a window, made up once: many cases share one."""
+        """The account of every polled source in a window; cached, as many cases share one."""
         if window not in self._accounts:
             every = self._record.ledgers(window)
             self._accounts[window] = tuple(ledger for ledger in every if not _never_due(ledger))
@@ -350,7 +350,7 @@ class CaseBuilder:
 
 
 def _machines(record: JudgeableRecord) -> Mapping[str, Mapping[str, Tree]]:
-    """What each target told of itself as the run began; nothing where that cannot be read."""
+    """The fingerprint of each target at the start of the run; empty if it cannot be read."""
     trees = parse_json(record.meta(BEGIN_KEY))
     if not isinstance(trees, dict):
         return {}
@@ -358,7 +358,7 @@ def _machines(record: JudgeableRecord) -> Mapping[str, Mapping[str, Tree]]:
 
 
 def _never_due(ledger: Ledger) -> bool:
-    """Whether nothing was ever due of a source: a reference, a capacity, readings of when something happened."""
+    """Whether a source was never polled: a reference, a capacity, readings taken on events."""
     name = ledger.source.removeprefix(f"{ledger.target}/")
     return name in {REFERENCE, CAPACITY} or name.partition(" ")[0] == UNPOLLED
 
@@ -368,7 +368,7 @@ def _order(key: SeriesKey) -> tuple[str, str, str]:
 
 
 def _grouped(rule: Rule, keys: list[SeriesKey]) -> Iterator[list[SeriesKey]]:
-    """The keys of one target, grouped into the cases of the rule."""
+    """The keys of one target, one group per case of the rule."""
     if rule.scope == "target":
         yield keys
     elif rule.scope == "metric":
@@ -379,7 +379,7 @@ def _grouped(rule: Rule, keys: list[SeriesKey]) -> Iterator[list[SeriesKey]]:
 
 
 def stretch(phases: Iterable[Phase], names: Sequence[str]) -> Window | None:
-    """From the begin of the first phase so named to the end of the last."""
+    """From the begin of the first phase with one of these names to the end of the last."""
     windows = [phase.window for phase in phases if phase.name in names]
     if not windows:
         return None

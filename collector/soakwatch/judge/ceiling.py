@@ -1,6 +1,6 @@
-"""The ceiling of a generator: the highest rate that it held for ten seconds while next to nothing was lost.
+"""The ceiling of a generator: the highest rate that it held for 10 s while at most 0.1 % was lost.
 
-Arithmetic on the series of one generator; nothing is read or written here.
+Arithmetic on the series of one generator, without I/O.
 """
 
 from __future__ import annotations
@@ -19,17 +19,15 @@ from soakwatch_model.window import Window
 from soakwatch_rules.wording.words import duration, quantity
 
 HELD_S = 10.0
-"""How long a rate is held."""
 MAX_LOSS = 0.001
 _FLOATS = NDArray[np.float64]
-_HOLE = 3.0  # median distances of readings: over a longer one nothing is known
+_HOLE = 3.0  # times the median distance of readings: a longer gap is unknown
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One rate that may have a ceiling: ``metric`` names it in the catalogue; ``sent`` are the metrics it is computed
-    from, counters first, each with its factor (8 bits a byte).
-    """
+    """One rate that may have a ceiling. ``metric`` is its name in the catalogue; ``sent`` are the metrics that it is
+    computed from, counters first, each with its factor (8 bits a byte)."""
 
     name: str
     metric: str
@@ -38,7 +36,7 @@ class Kind:
 
 
 def _pairs(*sides: str, what: str) -> tuple[tuple[str, str], ...]:
-    """The metrics of two sides of one kind, counter with counter and rate with rate."""
+    """The metrics of two sides of one kind, paired counter with counter and gauge with gauge."""
     return tuple(zip(*(flows(side, what) for side in sides), strict=True))
 
 
@@ -58,13 +56,13 @@ _QUEUE_FULL = "load.queue_full"
 (_LOSS,) = flows(LOST, PACKETS, kind=GAUGE)
 _LOST_PACKETS = tuple(product(flows(LOST, PACKETS, kind=COUNTER), flows(SENT, PACKETS, kind=COUNTER)))
 _LOST = {PACKETS: _LOST_PACKETS, BITS: _LOST_PACKETS, REQUESTS: _pairs(FAILED, BACK, what=REQUESTS)}
-"""What was lost of what; of requests what failed beside what was answered."""
+"""Pairs of lost and sent counters; of requests, failed and answered."""
 _BACK = {
     PACKETS: _pairs(BACK, SENT, what=PACKETS),
     BITS: (_pairs(BACK, SENT, what=PACKETS)[0], *_pairs(BACK, SENT, what=BYTES), *_pairs(BACK, SENT, what=BITS)),
     REQUESTS: (),
 }
-"""What came back of what was sent: the loss of a generator that counts both."""
+"""Pairs of received and sent: the loss of a generator that counts both."""
 METRICS = tuple(
     sorted(
         {_CPU, _QUEUE_FULL, _LEVEL, _LOSS}
@@ -72,12 +70,12 @@ METRICS = tuple(
         | {metric for pairs in (*_LOST.values(), *_BACK.values()) for pair in pairs for metric in pair}
     )
 )
-"""Everything that is looked at."""
+"""All metrics that are read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ceiling:
-    """The highest rate held, per second; a value that the generator does not report is None.
+    """The highest rate held, per second; None for what the generator does not report.
 
     ``loss`` is the generator's own share lost at that rate, ``cpu`` its CPU utilisation, ``queue_full`` how often its
     queue was full in these seconds, ``level`` the commanded share of its full load.
@@ -101,8 +99,8 @@ class NoCeiling:
 
 
 def ceilings(series: Iterable[Series]) -> tuple[Ceiling | NoCeiling, ...]:
-    """What is known of one generator by its series of the whole (``METRICS``), one for each kind of rate that it
-    tells; () where it tells none.
+    """The ceiling of each kind of rate that a generator reports, from its series without labels (``METRICS``); ()
+    without any.
 
     >>> from soakwatch_rules.signals import readings
     >>> sent = readings("load.tx.packets", np.minimum(np.arange(60) * 1000, 40_000), 1.0)
@@ -123,7 +121,7 @@ def ceilings(series: Iterable[Series]) -> tuple[Ceiling | NoCeiling, ...]:
 
 
 def best(results: Sequence[Ceiling | NoCeiling]) -> tuple[Ceiling, ...]:
-    """The ceilings among them."""
+    """Those that are ceilings."""
     return tuple(result for result in results if isinstance(result, Ceiling))
 
 
@@ -174,7 +172,7 @@ def _loss(kind: Kind, totals: Mapping[str, _Total], begin: _FLOATS, end: _FLOATS
             gone, whole = (totals[name].between(begin, end) for name in (lost, of))
             return _share(gone, gone + whole if kind.name == "requests" else whole)
     for back, of in _BACK[kind.name]:
-        # A generator to which nothing ever comes back only sends, and knows of no loss.
+        # Nothing ever came back: this generator only sends, and knows of no loss.
         if back in totals and of in totals and totals[back].total[-1] > 0:
             came, whole = (totals[name].between(begin, end) for name in (back, of))
             return _share(np.maximum(whole - came, 0.0), whole)
@@ -190,10 +188,11 @@ def _share(part: _FLOATS, whole: _FLOATS) -> _FLOATS:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Total:
-    """What had been counted at each reading, or summed up of a rate whose readings hold since the one before.
+    """A running total at each reading: the counter itself, or the integral of a rate that holds since the previous
+    reading.
 
-    ``time_s`` are seconds since a moment that all series share; ``holes`` counts the stretches up to each reading that
-    tell nothing: restarts, and times without readings.
+    ``time_s`` are seconds since a moment that all series share; ``holes`` counts the unknown intervals (restarts, gaps)
+    up to each reading.
     """
 
     time_s: _FLOATS
@@ -212,7 +211,7 @@ class _Total:
         return cls(time_s, total, np.append(0.0, np.cumsum(hole)), usual)
 
     def windows(self) -> tuple[_FLOATS, _FLOATS]:
-        """The windows from one reading to another that are ``HELD_S`` long, or up to two distances of readings more."""
+        """All windows from one reading to another that are ``HELD_S`` long, or at most two reading intervals longer."""
         after = np.searchsorted(self.time_s, self.time_s + HELD_S - 1e-6)
         whole = after < self.time_s.size
         begin, end = self.time_s[whole], self.time_s[after[whole]]
@@ -220,7 +219,7 @@ class _Total:
         return begin[near], end[near]
 
     def between(self, begin: _FLOATS, end: _FLOATS) -> _FLOATS:
-        """What came between two moments; NaN where a hole lies between them or readings do not reach."""
+        """The increase between two moments; NaN across a hole or outside of the readings."""
         first, last, blank_first, blank_last = (
             np.interp(when, self.time_s, values) for values in (self.total, self.holes) for when in (begin, end)
         )

@@ -1,7 +1,7 @@
-"""Events that the samples prove though none was reported: restarts and reboots while the monitor was away.
+"""Restarts and reboots that the samples prove although none was reported, for the monitor was away.
 
-A probe reports a restart that it saw happen. After a gap there is only a start time or boot id that differs from the
-one before; rules that judge per life need the moment as an event.
+A probe reports the restarts that it sees. After a gap only the start time or boot id has changed; rules that judge per
+life need the moment as an event.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from soakwatch_rules.events.incidents import witness_of
 from soakwatch_rules.events.process_life import is_child_replaced
 
 START_TIME_SLACK_S = 2.0  # the kernel's time of boot, on which start times rest, is rounded to the second
-_SAME = 3  # readings within which an event that was told is the one that the samples show
+_SAME = 3  # readings within which a reported event and a change in the samples are the same
 
 
 class StateRecord(Protocol):
-    """The parts of a record that are read here."""
+    """What this module reads of a record."""
 
     def keys(self, metrics: Sequence[str] | None = None) -> tuple[SeriesKey, ...]:
-        """The series."""
+        """The keys of its series."""
         ...
 
     def series(self, key: SeriesKey, begin_ns: int | None = None, end_ns: int | None = None) -> Series:
-        """One of them."""
+        """One series."""
         ...
 
 
 def derived_events(record: StateRecord, events: Iterable[Event]) -> tuple[Event, ...]:
-    """The restarts and reboots that the record's states show and that no event reports."""
+    """The restarts and reboots that the samples show and no event reports."""
     known = _KnownEvents(events)
     children = {(key.target, key.object): key for key in record.keys(["process.child"])}
     derived: list[Event] = []
@@ -50,7 +50,7 @@ def derived_events(record: StateRecord, events: Iterable[Event]) -> tuple[Event,
 
 
 class _KnownEvents:
-    """The reported events, sorted, so that a process that restarts all day is compared with those near in time."""
+    """Reported events sorted by time, so that each change is compared only with those near it."""
 
     def __init__(self, events: Iterable[Event]) -> None:
         self._begins: dict[tuple[str, str, str], list[int]] = {}
@@ -61,7 +61,8 @@ class _KnownEvents:
             begins.sort()
 
     def unreported(self, series: Series, kind: str, slack: float, child: Series | None = None) -> Iterator[Event]:
-        """The changes of a state that no event reports; that of a ``child`` (a session, a worker) is a mere start."""
+        """The changes of a state that no event reports; for a ``child`` (a session, a worker) a replacement is only a
+        start."""
         near_ns = _SAME * (series.cadence_s or 1.0) * 1e9
         for change in _changes(series, kind, slack):
             mere = child is not None and is_child_replaced(witness_of(change, "start", ""), child)

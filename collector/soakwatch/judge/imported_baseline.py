@@ -1,6 +1,6 @@
-"""The baseline that an earlier run lends: readings of its baseline phase, few enough to be carried in another record.
+"""A baseline imported from an earlier run: readings of its baseline phase, few enough to be copied into another record.
 
-They are copied, so that a record that is mailed is judged alike without the earlier one.
+With the copy a mailed record is judged alike without the earlier one.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from soakwatch_model.window import Window
 from soakwatch_rules.rule import Rule
 
 SERIES_META = "baseline.series"
-"""The meta of a record that holds lent readings."""
+"""Record meta: the imported readings."""
 MAX_SAMPLES = 400
-"""Of one series: evenly picked readings, not means of them, since means would be less noisy than the device is."""
+"""Per series: evenly picked readings, not means, which would be less noisy than the device."""
 _MAX_BYTES = 64 << 20
 _LENGTH = struct.Struct("<I")
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedBaseline:
-    """What an earlier run lends, and sentences about what it does not."""
+    """What is imported from an earlier run, and warnings about what is not."""
 
     run: str
     window: Window
     series: tuple[Series, ...]
     left_out: int
     warnings: tuple[str, ...]
-    setup: str  # of that run, as the record keeps it for the report to say what changed since
+    setup: str  # of the earlier run: the report says what changed since
 
 
 def import_baseline(folder: Path, plan: Plan, rules: Iterable[Rule]) -> ImportedBaseline:
@@ -70,7 +70,7 @@ def import_baseline(folder: Path, plan: Plan, rules: Iterable[Rule]) -> Imported
 
 
 def keep(record: Record, imported: ImportedBaseline) -> None:
-    """Copy an imported baseline into the record of a run that starts. Raises RecordError."""
+    """Copy an imported baseline into the record of a starting run. Raises RecordError."""
     record.set_meta(SERIES_META, packed(imported.series))
     record.set_meta(EARLIER, imported.setup)
     record.set_meta(
@@ -79,7 +79,7 @@ def keep(record: Record, imported: ImportedBaseline) -> None:
 
 
 def packed(series: Sequence[Series]) -> str:
-    """Series as a text: a line of JSON that names them, and their times and readings as blocks of the record."""
+    """Series as text: one line of JSON that names them, then their times and readings as blocks of the record."""
     names, blocks = [], []
     for each in series:
         names.append([each.target, each.metric, each.object, each.trait.unit, each.trait.kind, each.cadence_s])
@@ -91,7 +91,7 @@ def packed(series: Sequence[Series]) -> str:
 
 
 def unpacked(text: str) -> Mapping[SeriesKey, Series]:
-    """The series of a text that ``packed`` made. Raises RecordError for any other."""
+    """The inverse of ``packed``. Raises RecordError for anything else."""
     digest, _, encoded = text.partition(":")
     try:
         parts = _parts(_checked(base64.b64decode(encoded, validate=True), digest))

@@ -1,6 +1,6 @@
-"""Judging a record: builds cases from it, runs the rules on them, and folds the findings into the verdict.
+"""Judging a record: make its cases, run the rules on them, and fold the findings into the verdict.
 
-The same code judges a run while it goes on, at its end, and a year later: it reads the record and nothing else.
+The same code judges a run while it goes on, at its end, and a year later: it reads only the record.
 """
 
 from __future__ import annotations
@@ -28,11 +28,12 @@ from soakwatch_rules.rule import Rule
 
 @dataclass(frozen=True, slots=True)
 class RuleUse:
-    """A rule with the plan's parameters; ``required`` says whether its being inconclusive makes the run inconclusive.
+    """A rule with the plan's parameters.
 
-    None, if the plan does not say: it does unless the run as planned could not show what the rule detects
-    (``pass_requirements``). ``named``: the plan gives the rule parameters. ``demanded``: the plan says that it is
-    required, so it may not find nothing to judge either.
+    ``required``: whether its inconclusive findings make the run inconclusive; None (the plan does not say) means yes,
+    unless the run as planned could not show what the rule detects (``pass_requirements``). ``named``: the plan gives
+    the rule parameters. ``demanded``: the plan says ``required: true``, so finding nothing to judge is inconclusive
+    too.
     """
 
     rule: Rule
@@ -52,12 +53,10 @@ def judge(
     tenants: Sequence[TenantPlan] = (),
     concerned: Concerned | None = None,
 ) -> Verdict:
-    """The verdict of a record under these rules; a preliminary one of a run that ``goes_on``.
+    """The verdict of a record under these rules; preliminary while the run ``goes_on``.
 
-    ``progress`` is called with the rule and object that are judged next.
-
-    ``earlier`` are the records of other runs, with which the rules that compare runs compare this one. ``tenants`` are
-    those of the plan. With ``concerned`` only the cases that it chooses are judged.
+    ``progress`` is called with the rule and object judged next. ``earlier`` are records of other runs for the rules
+    that compare runs. ``tenants`` are those of the plan. ``concerned`` selects the cases that are judged.
     """
     uses = sorted(rules, key=lambda use: use.rule.name)
     case_builder = CaseBuilder(record, earlier, tenants)
@@ -110,8 +109,8 @@ def judge(
 
 
 def _judged(rule: Rule, case: Case, case_builder: CaseBuilder) -> Sequence[Finding]:
-    """What the rule says of a case, with the facts that its subject was there for a part of the stretch only, and that
-    readings of it were set aside."""
+    """The findings of a case, with the facts that its object existed for only a part of the window, and which readings
+    were set aside."""
     findings = rule.judge(case)
     if case.window not in case_builder.stretches(rule):
         part = PartOfRun(case.window.seconds)
@@ -121,7 +120,7 @@ def _judged(rule: Rule, case: Case, case_builder: CaseBuilder) -> Sequence[Findi
 
 
 def _never_begun(rule: Rule, case: Case) -> Finding:
-    """Nobody judges the growth of a soak by the baseline before it."""
+    """The finding of a rule whose phases never started: growth of a soak is not judged by the baseline before it."""
     phases = " or ".join(rule.phases)
     return Finding(
         rule=rule.name,

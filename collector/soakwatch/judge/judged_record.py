@@ -1,4 +1,4 @@
-"""What is judged: a record, seen through the narrowest window that suffices."""
+"""What judging reads of a record."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from soakwatch_model.window import Phase, Window
 
 
 class JudgeableRecord(Protocol):
-    """The parts of a record that judging needs."""
+    """What judging reads of a record."""
 
     def meta(self, key: str) -> str | None:
-        """A text that the run left."""
+        """The text stored under ``key``, or None."""
         ...
 
     def roles(self) -> Mapping[str, str]:
@@ -31,15 +31,15 @@ class JudgeableRecord(Protocol):
         ...
 
     def keys(self, metrics: Sequence[str] | None = None) -> tuple[SeriesKey, ...]:
-        """The series."""
+        """The keys of its series."""
         ...
 
     def series(self, key: SeriesKey, begin_ns: int | None = None, end_ns: int | None = None) -> Series:
-        """One of them."""
+        """One series."""
         ...
 
     def events(self) -> tuple[StoredEvent, ...]:
-        """What happened."""
+        """All events."""
         ...
 
     def faults(self) -> tuple[StoredFault, ...]:

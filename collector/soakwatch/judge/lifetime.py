@@ -1,4 +1,4 @@
-"""When an object existed: interfaces, processes and queues come and go while a run goes on."""
+"""When an object existed: interfaces, processes and queues come and go during a run."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from soakwatch_model.window import Window
 from soakwatch_rules.sampling import cadence
 
 _COME_AND_GO = frozenset({"process", "interface", "queue", "mountpoint", "device", "pool", "table", "module", "flow"})
-"""The labels of things that may not have been there yet, or not any more: a whole device always is."""
-_LATE = 3.0  # readings that may fail at either end before that means anything
-_HEARD = 0.5  # of the stretch without readings in which a source answered: it looked, and the thing was not there
+"""First labels of objects that may come and go; a whole device is always there."""
+_LATE = 3.0  # readings that may fail at either end without meaning anything
+_HEARD = 0.5  # share of a stretch without readings for which a source must answer to show that the object was not there
 
 
 def lifetime(
     series: Sequence[Series], window: Window, ledgers: Iterable[Ledger], faults: Sequence[StoredFault]
 ) -> Window:
-    """The part of a window in which the object of these series was there.
+    """The part of a window in which the object of these series existed.
 
-    It begins a reading's distance before the first of its readings, and ends as much after the last, where the target
-    answered beyond them and no fault says that the object could not be read. Else it is the window: then readings are
-    missing, and the rules count them.
+    From one reading interval before its first reading to one after its last, where the target answered beyond them and
+    no fault says that the object could not be read. Otherwise the whole window: then readings are missing, and the
+    rules count them.
     """
     there = [each for each in series if len(each)]
     if not there or not all(_comes_and_goes(each.metric) for each in there):
@@ -52,7 +52,7 @@ def _comes_and_goes(metric: str) -> bool:
 
 
 def _answered(ledgers: Sequence[Ledger], stretch: Window) -> bool:
-    """Whether a source was heard in most of a stretch."""
+    """Whether a source answered in at least half of a stretch."""
     return any(ledger.got and _silent_s(ledger, stretch) <= (1 - _HEARD) * stretch.seconds for ledger in ledgers)
 
 
@@ -65,7 +65,7 @@ def _silent_s(ledger: Ledger, stretch: Window) -> float:
 
 
 def _unread(series: Sequence[Series], faults: Sequence[StoredFault], stretch: Window) -> bool:
-    """Whether a fault of one of the series, or of its metric as a whole, falls into a stretch."""
+    """Whether a fault of one of the series, or of its whole metric, lies in a stretch."""
     metrics, objects = {each.metric for each in series}, {"", *(each.object for each in series)}
     return any(
         fault.metric in metrics

@@ -1,9 +1,8 @@
-"""A search for the capacity is cut out of what most rules see: it overloads the device on purpose, again and again.
+"""Cuts capacity searches out of what most rules see, since a search overloads the device on purpose.
 
-Loss, drops, latency, CPU and queues of its trials are the measurement, and no findings. Such rules judge the stretches
-between the searches, each by itself; a stretch that only prepares (baseline, ramp) is left to them as the baseline
-where there is another one. Rules that tell of deaths, standstills, of the polls themselves and of the set-up see the
-whole run: nothing of that is asked for by a search.
+Loss, drops, latency, CPU and queues of its trials are the measurement, not findings. Such rules judge each stretch
+between the searches by itself; one that only prepares (baseline, ramp) is left out if there is another. Rules on
+deaths, standstills, polls and the set-up see the whole run, since a search asks for none of these.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ _PREPARE = frozenset({"baseline", "ramp", NAME})
 
 
 def sees_overload(rule: Rule) -> bool:
-    """Whether a rule judges searches for the capacity as well."""
+    """Whether a rule judges capacity searches too."""
     traits = traits_of(rule.name)
     return traits.leads is not None or traits.judges in {Judges.SETUP, Judges.ANSWERS}
 
 
 def around_searches(window: Window, phases: Sequence[Phase]) -> tuple[Window, ...]:
-    """The stretches of a window between the searches, in order; the window itself where there is no search.
+    """The stretches of a window between the searches, in order; the whole window if there is none.
 
     >>> edges = {"baseline": (0, 10), "capacity": (10, 30), "soak": (30, 90)}
     >>> run = [Phase(name, Window(*edge)) for name, edge in edges.items()]
@@ -47,6 +46,6 @@ def around_searches(window: Window, phases: Sequence[Phase]) -> tuple[Window, ..
 
 
 def _prepares(stretch: Window, phases: Iterable[Phase]) -> bool:
-    """Whether nothing but a baseline or a ramp lies in a stretch."""
+    """Whether a stretch lies in baseline and ramp only."""
     within = [p for p in phases if p.window.begin_ns < stretch.end_ns and p.window.end_ns > stretch.begin_ns]
     return all(phase.name in _PREPARE for phase in within)

@@ -1,4 +1,4 @@
-"""Which inconclusive findings keep a run from passing, and which are only reported."""
+"""Which inconclusive findings block a pass, and which are only reported."""
 
 from __future__ import annotations
 
@@ -11,26 +11,25 @@ from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_rules.traits import GrowthMethod, traits_of
 
 _OF_THE_RUN = frozenset({InconclusiveReason.CADENCE, InconclusiveReason.TOO_SHORT})
-"""No sample is missing: the run as planned cannot show this. ``soakwatch check`` says so beforehand."""
+"""The run as planned cannot show this, though no sample is missing; ``soakwatch check`` says so beforehand."""
 _OF_THE_READINGS = frozenset(
     {InconclusiveReason.NOISE, InconclusiveReason.RESOLUTION, InconclusiveReason.CYCLE, InconclusiveReason.RELEASE}
 )
-"""A value was measured, but it is not certain."""
+"""A value was measured but is uncertain."""
 _NOT_COMPARED = frozenset({InconclusiveReason.NOISE, InconclusiveReason.NO_REFERENCE, InconclusiveReason.RESOLUTION})
-_QUEUE = "queue."  # a stress is meant to fill queues; whether they drain is judged separately
-_LIKELY = 0.5  # from here on it is more likely beyond its limit
-_ENOUGH = 0.5  # of the expected samples: with fewer, the missing ones are why it is inconclusive
+_QUEUE = "queue."  # a stress fills queues on purpose; another rule judges whether they drain
+_LIKELY = 0.5  # from this probability on the value is more likely beyond its limit
+_ENOUGH = 0.5  # share of the expected samples below which the missing ones are the cause
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """Which rules may stay inconclusive. ``optional`` ones never keep a run from passing; those in ``insisted``
-    (``required: true``, or named on the command line) always do; those in ``named`` (the plan gives them parameters)
-    also if the run was too short.
+    """Which rules may stay inconclusive. ``optional`` ones never block a pass; ``insisted`` ones (``required: true``,
+    or named on the command line) always do; ``named`` ones (with parameters in the plan) also if the run was too short.
 
-    Growth that is all but certain always keeps a run from passing, required or not. Any other inconclusive finding
-    keeps a run from passing, unless no sample that was due is missing and the run as planned could not show it
-    (cadence, length), or the measured value lies within its limit and is only uncertain.
+    Nearly certain growth always blocks a pass. Any other inconclusive finding does so too, unless no due sample is
+    missing and the run as planned could not show it (cadence, length), or the value lies within its limit and is only
+    uncertain.
     """
 
     optional: frozenset[str] = frozenset()
@@ -38,10 +37,10 @@ class Demand:
     insisted: frozenset[str] = frozenset()
 
     def waived(self, findings: Sequence[Finding]) -> frozenset[int]:
-        """The indexes of inconclusive findings that do not keep the run from passing.
+        """The indexes of inconclusive findings that do not block a pass.
 
-        If one of many series cannot be compared with the time before the stress (another load, too noisy), that is
-        waived where most of the target's series were proven to recover.
+        A series that cannot be compared with the time before the stress (another load, too noisy) is waived if more of
+        the target's series recovered than are inconclusive.
         """
         of_many = [f for f in findings if traits_of(f.rule).inconclusive.by_majority]
         passed = Counter((f.rule, f.target) for f in of_many if f.outcome is Outcome.PASS)
@@ -62,9 +61,9 @@ class Demand:
         )
 
     def waives(self, finding: Finding, *, contradicted: bool = False) -> bool:
-        """Whether this is inconclusive and not required.
+        """Whether a finding is inconclusive and does not block a pass.
 
-        ``contradicted``: it is a doubt of the shape about growth that the stages detect.
+        ``contradicted``: the stages detect growth of which the shape is in doubt.
 
         >>> from soakwatch_model.window import Window
         >>> doubt = Finding("cpu_spike", 1, Outcome.INCONCLUSIVE, "dut", "", "", Window(0, 1), "", "", 9,
@@ -77,7 +76,7 @@ class Demand:
         rule, why = finding.rule, finding.why
         certainty = finding.fact(Certainty)
         if certainty is not None and certainty.probability >= CERTAIN and traits_of(rule).growth is not None:
-            return False  # it grows, whatever it was that could not be decided
+            return False  # it grows, whatever else is undecided
         if rule in self.optional:
             return True
         if rule in self.insisted or traits_of(rule).inconclusive.required:
@@ -99,9 +98,10 @@ def _by_stages(finding: Finding) -> bool:
 
 
 def within(finding: Finding, *, contradicted: bool = False) -> bool:
-    """Whether the measured value is more likely within its limit than beyond it; a negative limit is one of a decrease.
+    """Whether the value is more likely within its limit than beyond it; a negative limit is one for decreases.
 
-    False for growth that the straight line or the stages detect but no shape does: the methods contradict each other.
+    False for growth that the straight line or the stages detect but the shape does not: the methods contradict each
+    other.
     """
     certainty = finding.fact(Certainty)
     if certainty is not None:

@@ -1,4 +1,4 @@
-"""What a run set out to do, as its record keeps it: its length, its phases, and which targets are shared hosts."""
+"""What a run was planned to do, from its record: length, phases, and which targets are shared hosts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final, Protocol
 
 PLANNED_KEY = "planned"
 SHARED_KEY: Final = "shared"
-"""Under which a record keeps the targets on which other programs run beside what is watched: no devices."""
+"""Record meta: the targets on which unwatched programs run, which are no devices."""
 
 
 class _Record(Protocol):
@@ -20,7 +20,7 @@ class _Record(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What a run was planned to do: its length and its phases. An imported record has none."""
+    """The planned length and phases of a run. An imported record has none."""
 
     duration_s: float
     phases: frozenset[str]
@@ -36,15 +36,15 @@ class Planned:
 
 
 def planned_text(duration_s: float, phases: Iterable[str]) -> str:
-    """How the record keeps it, under ``PLANNED_KEY``."""
+    """As JSON for the record, under ``PLANNED_KEY``."""
     return json.dumps({"duration_s": duration_s, "phases": list(phases)})
 
 
 def shared_text(targets: Iterable[str]) -> str:
-    """How the record keeps the shared hosts, under ``SHARED_KEY``."""
+    """As JSON for the record, under ``SHARED_KEY``."""
     return json.dumps(sorted(targets))
 
 
 def shared_of(record: _Record) -> frozenset[str]:
-    """The names of the shared hosts in a record; none where it keeps none."""
+    """The shared hosts of a record."""
     return frozenset(map(str, json.loads(record.meta(SHARED_KEY) or "[]")))

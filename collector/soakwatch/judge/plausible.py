@@ -1,7 +1,7 @@
-"""A record as rules see it: without the readings that cannot be, which are counted and named.
+"""A record as rules see it: without impossible readings, which are counted and named.
 
-The record keeps every reading as it came. What is set aside is found once a series, over all of its readings, so that
-every rule and every window sees the same ones.
+The record keeps every reading. What is set aside is found once per series over all of its readings, so that every rule
+and window sees the same ones.
 """
 
 from __future__ import annotations
@@ -32,31 +32,31 @@ from soakwatch_rules.wording.words import digits
 
 Floats = NDArray[np.float64]
 
-_ENOUGH: Final = 0.05  # of the readings of a series; the same share that a gap may have
-_WAYS = 3  # that are named of one series
+_ENOUGH: Final = 0.05  # share of a series' readings; the same that a gap may have
+_WAYS = 3  # number of reasons named per series
 _SPEED: Final = "system.network.speed"
 _BITS = 8.0  # of a byte
 _LEAST_BITS = 512.0  # of a packet: the least frame is 64 bytes
 LEAST_SPEED = 1e9  # bit/s: virtual interfaces state less than they carry
-_ROOM = 2.0  # times what a link can carry: counters that are read in bursts
+_ROOM = 2.0  # times what a link can carry, since counters may be read in bursts
 _ARRIVED: Final = {"interface": "system.network.packets", "queue": "queue.packets"}
-"""What counts the packets that came to the place where others were dropped, by the label of the place."""
-_UNSEEN = 100.0  # times what arrived that can have been dropped before it was counted, where no generator says more
-_QUEUED = 10_000.0  # packets that can have waited there
+"""By the label of the place where packets were dropped: the counter of the packets that arrived there."""
+_UNSEEN = 100.0  # times what arrived: the most that can have been dropped before being counted, if no generator tells
+_QUEUED = 10_000.0  # packets that a queue can hold
 _KEPT_BYTES: Final = 32 * 2**20
-"""Of readings that are kept decoded, of the series that are read first: most rules read what another one read. Their
-times, which series of one source share, come on top."""
+"""Bytes of decoded readings to keep, from the first series read on: most rules read what another one did. Their times,
+which series of one source share, are not counted."""
 _BOOTED: Final = ("system.boot.id", "system.uptime")
 
 
 class Plausible:
-    """A record without the readings that cannot be."""
+    """A record without its impossible readings."""
 
     def __init__(self, record: JudgeableRecord) -> None:
         self._of = record
         self._impossible: dict[SeriesKey, tuple[int, tuple[ImpossibleReadings, ...]]] = {}
-        self._left: dict[SeriesKey, Series] = {}  # of those that had any
-        self._whole: dict[SeriesKey, Series] = {}  # of others, as far as there is room
+        self._left: dict[SeriesKey, Series] = {}  # series that had impossible readings, without them
+        self._whole: dict[SeriesKey, Series] = {}  # other series, as far as ``_room`` allows
         self._room = _KEPT_BYTES
         self._restarts: dict[str, tuple[Window, ...]] = {}
         self._speeds: dict[tuple[str, str | None], float] | None = None
@@ -64,7 +64,7 @@ class Plausible:
     # --- as a record ---------------------------------------------------------------------------------------------
 
     def meta(self, key: str) -> str | None:
-        """A text that the run left."""
+        """The text stored under ``key``, or None."""
         return self._of.meta(key)
 
     def roles(self) -> Mapping[str, str]:
@@ -80,15 +80,15 @@ class Plausible:
         return self._of.phases()
 
     def keys(self, metrics: Sequence[str] | None = None) -> tuple[SeriesKey, ...]:
-        """The series."""
+        """The keys of its series."""
         return self._of.keys(metrics)
 
     def series(self, key: SeriesKey, begin_ns: int | None = None, end_ns: int | None = None) -> Series:
-        """One of them, without what cannot be."""
+        """One series without its impossible readings."""
         read: Series | None = None
         if key not in self._impossible:
             read = self._of.series(key)
-            self._impossible[key] = len(read), ()  # while its neighbours are asked
+            self._impossible[key] = len(read), ()  # marks it as being sifted, since its neighbours are read meanwhile
             sifted = self._sifted(key, read)
             self._impossible[key] = len(read), sifted.impossible
             if sifted.impossible:
@@ -104,7 +104,7 @@ class Plausible:
         return self._of.series(key, begin_ns, end_ns)
 
     def events(self) -> tuple[StoredEvent, ...]:
-        """What happened."""
+        """All events."""
         return self._of.events()
 
     def faults(self) -> tuple[StoredFault, ...]:
@@ -118,7 +118,7 @@ class Plausible:
     # --- what was set aside --------------------------------------------------------------------------------------
 
     def set_aside(self) -> tuple[SetAside, ...]:
-        """All that was set aside of the series that were read, in the order of their names."""
+        """All that was set aside of the series read so far, ordered by name."""
         found = (self._set_aside(key) for key in sorted(self._left))
         return tuple(each for each in found if each is not None)
 
@@ -135,7 +135,7 @@ class Plausible:
             return ()
         found = []
         for series in every:
-            # what one of several generators reports of the device bears its name there
+            # in a case of a device its object bears the name of the generator, if there are several
             own = series.object.removeprefix(object_text(generator=series.target)).removeprefix(",")
             keys = (SeriesKey(series.target, series.metric, name) for name in (series.object, own))
             key = next((key for key in keys if key in self._left), None)
@@ -171,7 +171,8 @@ class Plausible:
 
     @staticmethod
     def _decides(key: SeriesKey, left: Series) -> bool:
-        """Whether a single reading of a series may decide: what may not grow, when it booted, what the load counted."""
+        """Whether a single reading may decide a finding: of what may not grow, of an uptime, of a counter of the
+        load."""
         entry = BY_NAME.get(key.metric)
         counted = entry is not None and entry.flow is not None and entry.kind == COUNTER
         return counted or left.trait.growth is not None or is_clock(key.metric)
@@ -186,7 +187,7 @@ class Plausible:
         return without_impossible(series, self._most(key, series) if counts else None, restarts)
 
     def _most(self, key: SeriesKey, series: Series) -> Floats | None:
-        """The most that a counter can have counted up to each of its readings; None where nothing bounds it."""
+        """The most that a counter can show at each reading; None if nothing bounds it."""
         entry = BY_NAME.get(key.metric)
         if entry is None or not entry.labels or entry.labels[0] not in _ARRIVED:
             return None
@@ -206,7 +207,7 @@ class Plausible:
         return most
 
     def _speed(self, key: SeriesKey) -> float:
-        """The speed of the interface in bit/s, as it states it; 0 where it does not."""
+        """The highest speed in bit/s that the interface states; 0 if none."""
         if self._speeds is None:
             stated = {other: self._of.series(other).finite() for other in self.keys([_SPEED])}
             self._speeds = {
@@ -216,11 +217,11 @@ class Plausible:
         return self._speeds.get((key.target, label(key.object, "interface")), 0.0)
 
     def _arrived(self, key: SeriesKey, place: str, series: Series) -> Floats | None:
-        """What can have been dropped up to each reading: of what came there, or was sent by the generators, and what
-        was queued. None where nothing counts what came."""
+        """The most that can have been dropped by each reading: from what arrived or the generators sent, and what a
+        queue holds. None if nothing counts what arrived."""
         own = label(key.object, place)
         of_place = [k for k in self.keys([_ARRIVED[place]]) if k.target == key.target and label(k.object, place) == own]
-        # what no counter of its own tells came in through some port
+        # a place without counters of its own got it from some port
         ports = [k for k in self.keys([_ARRIVED["interface"]]) if k.target == key.target]
         came = of_place or [k for k in ports if label(k.object, "direction") == "receive"] or ports
         if not came:
@@ -234,7 +235,7 @@ class Plausible:
         return np.append(np.inf, _ROOM * np.maximum(arrived, offered) + _QUEUED)
 
     def _begun_anew(self, target: str) -> tuple[Window, ...]:
-        """The stretches in which the device is known to have begun anew."""
+        """The intervals in which the device is known to have restarted."""
         if target not in self._restarts:
             found: list[Window] = []
             for key in self.keys(_BOOTED):
@@ -247,7 +248,7 @@ class Plausible:
 
 
 def _holds_all(series: Series, begin_ns: int | None, end_ns: int | None) -> bool:
-    """Whether a stretch has all readings of a series."""
+    """Whether a window contains all readings of a series."""
     if not len(series):
         return True
     return (begin_ns is None or begin_ns <= series.time_ns[0]) and (end_ns is None or series.time_ns[-1] < end_ns)
@@ -258,7 +259,7 @@ def _falls(series: Series) -> bool:
 
 
 def _around(counted: Floats) -> Floats:
-    """Of each step with its neighbours: what is dropped may be counted a poll before or after it arrived."""
+    """Sum of each step and its neighbours: a drop may be counted one poll before or after the arrival."""
     return np.convolve(counted, np.ones(3), "same") if counted.size >= 3 else np.full(counted.size, counted.sum())
 
 

@@ -1,6 +1,6 @@
-"""Which cores of a target are in poll mode, and the evidence: plan, system, packet driver, or the samples.
+"""Which cores of a target are in poll mode, and by what evidence: plan, system, packet driver, or samples.
 
-A core that a driver polls with (DPDK, VPP) is at 100 % with and without load; a saturated one reads the same.
+A core on which a driver polls (DPDK, VPP) is at 100 % with and without load, as a saturated one is.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from soakwatch.plan import TargetPlan
 
 META: Final = "poll_mode"
-"""Under which a record keeps what the plan says: cores by target, all of them where the list is empty."""
+"""Record meta: the plan's cores by target; an empty list means all of them."""
 TOTAL: Final = "system.cpu.utilization"
 _BUSY: Final = 0.9
 _DRIVERS: Final = {"dpdk": "DPDK", "vpp": "VPP"}
@@ -27,12 +27,12 @@ _DRIVEN: Final = ("system.forwarding.dropped", "exporter.gauge")
 
 
 def planned_text(targets: Iterable[TargetPlan]) -> str:
-    """What the plan says of its targets, as stored in the record."""
+    """The plan's cores in poll mode, as JSON for the record."""
     return json.dumps({target.name: list(target.poll_mode) for target in targets if target.poll_mode is not None})
 
 
 def poll_modes(record: JudgeableRecord, target: str) -> Mapping[str, str]:
-    """What is in poll mode on a target and why, by object: "" is the total, and ``polling.EVERY`` everything."""
+    """What is in poll mode on a target and why, by object; "" is the total, ``polling.EVERY`` everything."""
     planned = json.loads(record.meta(META) or "{}").get(target)
     if planned == []:
         return {polling.EVERY: "the plan says so"}
@@ -45,7 +45,7 @@ def poll_modes(record: JudgeableRecord, target: str) -> Mapping[str, str]:
 
 
 def _of_the_total(record: JudgeableRecord, target: str, known: Mapping[str, str]) -> dict[str, str]:
-    """The total is busy because of the cores that poll where the others have room."""
+    """The total, if it is only busy because of polling cores while the others have room."""
     keys = [key for key in record.keys([TOTAL, polling.CORE]) if key.target == target]
     total = next((record.series(key).finite().values for key in keys if key.metric == TOTAL), np.empty(0))
     if not total.size or float(np.median(total)) < _BUSY:
@@ -65,7 +65,7 @@ def _of_the_total(record: JudgeableRecord, target: str, known: Mapping[str, str]
 
 
 def _driver(record: JudgeableRecord, target: str) -> str:
-    """The packet driver that answered on a target, by the objects that its asks make."""
+    """The packet driver that answered on a target, recognised by the objects that its exporter makes."""
     for key in record.keys(_DRIVEN):
         word = key.object.partition("=")[2]
         for start, name in _DRIVERS.items():
@@ -75,7 +75,7 @@ def _driver(record: JudgeableRecord, target: str) -> str:
 
 
 def _apart(record: JudgeableRecord, target: str) -> list[int]:
-    """The cores that the system keeps apart, as the description of the machine has them: ``2-3,6``."""
+    """The cores that the system isolates (``2-3,6``), from the fingerprint of the machine."""
     facts = json.loads(record.meta("fingerprint") or "{}").get(target, {}).get("cpu", {})
     cores: set[int] = set()
     for key in ("isolated", "nohz_full"):

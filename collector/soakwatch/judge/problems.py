@@ -1,6 +1,6 @@
-"""What went wrong, for every surface: in one order, each cause once, with its moment and in the same words.
+"""What went wrong, for every surface: same order, same words, each cause once with its time.
 
-The first is what the page, the list of runs, the terminal, mails, hooks and dashboards name first.
+Page, list of runs, terminal, mails, hooks and dashboards all name the first one first.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _MAX_ALSO, _MAX_EFFECTS = 2, 2
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that went wrong: the indexes of its causes (several where devices share it), the finding that decides,
-    whom it hit, since when and until when (None: no moment is known; until None: to the end), and what it led to."""
+    """One thing that went wrong: the indexes of its causes (several if devices share it), the finding that decides, the
+    targets, since when and until when (None: since unknown, until the end), and what it led to."""
 
     causes: tuple[int, ...]
     finding: Finding
@@ -37,13 +37,13 @@ class Problem:
 
     @property
     def shared(self) -> str:
-        """How many devices more it hit; empty of one."""
+        """How many more devices it hit; "" if none."""
         more = len(self.targets) - 1
         return f"{counted(more, 'more device')} {'share' if more > 1 else 'shares'} it" if more > 0 else ""
 
 
 def problems_of(findings: Sequence[Finding], causes: Sequence[Cause], outcome: Outcome) -> tuple[Problem, ...]:
-    """All causes of this outcome, in their order; one that several devices share is one problem."""
+    """All causes of this outcome in order; one that several devices share is one problem."""
     by_key: dict[tuple[object, ...], Problem] = {}
     for index, cause in enumerate(causes):
         if cause.outcome is not outcome or cause.waived:
@@ -66,7 +66,7 @@ def problems_of(findings: Sequence[Finding], causes: Sequence[Cause], outcome: O
 
 
 def _effects(finding: Finding, own: Sequence[Finding], outcome: Outcome) -> Iterator[Finding]:
-    """What a failure led to: other findings of its cause that failed too, by rules that name an effect."""
+    """What a failure led to: other failed findings of the same cause, by rules that name an effect."""
     seen = {finding.rule}
     for other in own:
         if other.outcome is outcome and other.rule not in seen and traits_of(other.rule).words.effect:
@@ -75,7 +75,7 @@ def _effects(finding: Finding, own: Sequence[Finding], outcome: Outcome) -> Iter
 
 
 def _shared_key(one: Problem) -> tuple[object, ...]:
-    """Two devices share what was found of the readings of one and the same generator at the same moments."""
+    """Devices share a finding on the readings of the same generator at the same times."""
     f = one.finding
     if f.metric not in WHOLE_LOAD:
         return (one.causes,)
@@ -83,10 +83,10 @@ def _shared_key(one: Problem) -> tuple[object, ...]:
 
 
 def rate_of(finding: Finding) -> tuple[float, str] | None:
-    """How fast what a finding of growth is of grows (below zero: falls), with its unit per hour; None of others."""
+    """The rate of a growth finding per hour (negative: it falls) and its unit; None for other findings."""
     growth = traits_of(finding.rule).growth
     grew = finding.fact(Growth)
-    measured = None if growth is GrowthMethod.STAGES else finding.measured  # theirs is a level
+    measured = None if growth is GrowthMethod.STAGES else finding.measured  # of stages it is a level
     rate = measured if grew is None else grew.per_hour
     if growth is None or rate is None or not finding.metric:
         return None
@@ -94,7 +94,7 @@ def rate_of(finding: Finding) -> tuple[float, str] | None:
 
 
 def limit_words(finding: Finding) -> str:
-    """What a rule of growth allows: a rate, or an increase over the run; empty where it does not say."""
+    """The limit of a growth rule: a rate, or an increase over the run; "" if it states none."""
     rate = rate_of(finding)
     if rate is None or not finding.limit:
         return ""
@@ -105,7 +105,7 @@ def limit_words(finding: Finding) -> str:
 
 
 def clause(finding: Finding, *, where: bool = True) -> str:
-    """What happened to what, without its moment: "authd on gateway restarted"; without ``where`` of no target.
+    """What happened to what: "authd on gateway restarted"; ``where=False`` leaves out the target.
 
     >>> from soakwatch_model.window import Window
     >>> at = Window(0, 3600 * 10**9)
@@ -113,7 +113,7 @@ def clause(finding: Finding, *, where: bool = True) -> str:
     'authd on gw restarted'
     """
     thing = thing_name(finding.metric, finding.object)
-    where = where and thing != finding.target  # a device of one process has its name
+    where = where and thing != finding.target  # a device with one process bears its name
     on = f" on {finding.target}" if where else ""
     rate = rate_of(finding)
     if rate is not None:
@@ -129,20 +129,20 @@ def clause(finding: Finding, *, where: bool = True) -> str:
 
 
 def thing_of(finding: Finding) -> str:
-    """What a finding is of: the thing where something happened to it ("authd"), else what was measured of it ("memory
-    of bgpd"); empty of the target itself."""
+    """What a finding is about: the object if something happened to it ("authd"), else the quantity ("memory of bgpd");
+    "" for the target itself."""
     return thing_of_rule(finding.rule, finding.metric, finding.object)
 
 
 def thing_of_rule(rule: str, metric: str, object_: str) -> str:
-    """The same of what a rule found of a series."""
+    """The same from a rule and a series."""
     traits = traits_of(rule)
     named = thing_name if traits.words.happened and traits.growth is None else plain_name
     return named(metric, object_) if metric or object_ else ""
 
 
 def heading(finding: Finding) -> str:
-    """What happened to what; of a finding that neither fails nor warns its rule and target, for nothing may have
+    """What happened to what; for a finding that neither fails nor warns, its rule and target, as nothing may have
     happened."""
     if finding.outcome in {Outcome.FAIL, Outcome.WARN}:
         return clause(finding)
@@ -150,7 +150,7 @@ def heading(finding: Finding) -> str:
 
 
 def effect_words(finding: Finding) -> str:
-    """What a failure led to, with the number where it is known: "96 requests lost"."""
+    """What a failure led to, with its number if known: "96 requests lost"."""
     lost = finding.fact(Lost)
     if lost is not None and lost.count:
         return f"{lost.count:,.0f} {lost.what} lost"
@@ -158,7 +158,7 @@ def effect_words(finding: Finding) -> str:
 
 
 def clock(time_ns: int, window: Window) -> str:
-    """The time of day; with its day where the run has several.
+    """The time of day, with the date if the run spans several days.
 
     >>> clock(1_795_000_123 * 10**9, Window(1_795_000_000 * 10**9, 1_795_100_000 * 10**9))
     '18 Nov 11:08:43 UTC'
@@ -169,12 +169,12 @@ def clock(time_ns: int, window: Window) -> str:
 
 
 def phase_at(phases: Sequence[Phase], time_ns: int) -> str:
-    """The phase of a moment; empty where there is none."""
+    """The phase at a time; "" if none."""
     return next((p.name for p in phases if p.window.begin_ns <= time_ns < p.window.end_ns), "")
 
 
 def problem_words(one: Problem, window: Window, phases: Sequence[Phase] = (), load: str = "") -> str:
-    """A failure in one sentence without its full stop: what, of what, when, under which load, and what it led to."""
+    """A failure in one sentence without a full stop: what, where, when, under which load, and what it led to."""
     f = one.finding
     phase = "" if one.since_ns is None else phase_at(phases, one.since_ns)
     under = " ".join(part for part in (f"at {load}" if load else "", f"in phase {phase}" if phase else "") if part)
@@ -196,14 +196,14 @@ def problem_words(one: Problem, window: Window, phases: Sequence[Phase] = (), lo
 
 
 def _also(one: Problem, window: Window) -> str:
-    """A further failure in a few words, with its moment."""
+    """A further failure in a few words, with its time."""
     at = "since" if rate_of(one.finding) is not None else "at"
     moment = "" if one.since_ns is None else f" {at} {clock(one.since_ns, window)}{_back(one, window)}"
     return clause(one.finding) + moment
 
 
 def _back(one: Problem, window: Window) -> str:
-    """When what died and is told by its death was there again; empty of all else."""
+    """When a thing that died was there again; "" for all else."""
     died = traits_of(one.finding.rule).crash is not None and one.finding.fact(Happened) is not None
     until_ns = one.until_ns
     if not died or one.since_ns is None or until_ns is None or until_ns <= one.since_ns:
@@ -212,7 +212,7 @@ def _back(one: Problem, window: Window) -> str:
 
 
 def fail_words(every: Sequence[Problem], window: Window, phases: Sequence[Phase] = (), load: str = "") -> str:
-    """All that failed in one or two sentences: the first with its moment, then what else failed."""
+    """All failures in one or two sentences: the first with its time, then the others."""
     if not every:
         return ""
     text = f"{problem_words(every[0], window, phases, load)}."

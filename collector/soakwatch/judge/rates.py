@@ -1,6 +1,6 @@
-"""How fast series grow so far, while the run goes on: provisional values, separate from the findings.
+"""Growth rates while the run goes on: provisional values, separate from the findings.
 
-The live judge computes them, the record keeps the newest, and every display shows them in the same words.
+The live judge computes them, the record keeps the newest, and every display shows the same words.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from soakwatch_model.finding import Forecast
 from soakwatch_rules.wording.forecast import forecast_time
 
 META = "so_far"
-"""Under this key the record keeps when the live judge looked last, and the rates that it found."""
+"""Record meta: when the live judge last looked, and the rates it found."""
 STRONG = 0.2
-"""From this share of the level on what grows is told beside the verdict so far, and early."""
+"""From this relative change on, growth is shown next to the verdict so far, and early."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """The rate of one series in its ``unit`` per hour with its interval (5 to 95 %), falling where it is negative.
+    """The growth rate of one series in its ``unit`` per hour (negative: falling) with its 5 to 95 % interval.
 
-    ``since_ns`` is where the readings begin that it rests on. ``limit`` is what it would reach in ``limit_s`` seconds
-    (with the interval's ``soonest_s`` and ``latest_s``), None where no limit is known or none would be reached.
-    ``change`` is how far it has come from where it began, as a share of that; None where it began at nothing.
+    ``since_ns``: first reading used. ``limit``: what it would reach in ``limit_s`` seconds (interval ``soonest_s`` to
+    ``latest_s``), None if no limit is known or none would be reached. ``change``: relative change since the start; None
+    if it started at zero.
     """
 
     target: str
@@ -45,12 +45,12 @@ class Rate:
 
     @property
     def is_strong(self) -> bool:
-        """Whether it has changed so far that nobody should be told that all is well."""
+        """Whether the change is too large to say that all is well."""
         return self.change is not None and abs(self.change) >= STRONG
 
     @property
     def brief(self) -> str:
-        """Of what, by how much so far, and how fast.
+        """What has changed by how much so far, and how fast.
 
         >>> Rate("fw", "process.memory.usage", "process=bgpd", "By", 0, 54525952.0, 46e6, 63e6, change=1.7).brief
         'memory of bgpd on fw has changed by +170 % so far (+52 MiB/h)'
@@ -60,14 +60,14 @@ class Rate:
 
     @property
     def forecast(self) -> Forecast | None:
-        """When the limit would be reached; None where it is not known."""
+        """When the limit would be reached; None if unknown."""
         if self.limit is None or self.limit_s is None or self.soonest_s is None or self.latest_s is None:
             return None
         return Forecast(quantity(self.limit, self.unit), self.limit_s, self.soonest_s, self.latest_s)
 
     @property
     def short_words(self) -> str:
-        """How fast, and when the limit would be reached, for a legend.
+        """For a legend: the rate, and when the limit would be reached.
 
         >>> Rate("fw", "process.memory.usage", "process=bgpd", "By", 0, 54525952.0, 46e6, 63e6).short_words
         'trend +52 MiB/h'
@@ -83,7 +83,7 @@ class Rate:
 
     @property
     def words(self) -> str:
-        """One line: of what, how fast, when the limit would be reached, and that it may be a warm-up.
+        """One line: what, how fast, when it would reach its limit, and that it may be a warm-up.
 
         >>> Rate("fw", "process.memory.usage", "process=bgpd", "By", 0, 54525952.0, 46e6, 63e6).words
         'fw: memory of bgpd +52 MiB/h so far (provisional: it may be a warm-up)'
@@ -100,19 +100,19 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class LiveSnapshot:
-    """When the live judge judged last (UTC ns), and the growth rates so far."""
+    """When the live judge last judged (UTC ns), and the growth rates so far."""
 
     judged_ns: int
     rates: tuple[Rate, ...] = ()
 
 
 def snapshot_text(snapshot: LiveSnapshot) -> str:
-    """How the record keeps it."""
+    """As JSON for the record."""
     return json.dumps({"judged_ns": snapshot.judged_ns, "rates": rates_json(snapshot.rates)})
 
 
 def snapshot_of(text: str | None) -> LiveSnapshot | None:
-    """What the record keeps; None where it keeps nothing that is understood."""
+    """From the record's JSON; None if it is missing or not understood."""
     try:
         document = json.loads(text or "null")
         return None if document is None else LiveSnapshot(int(document["judged_ns"]), rates_of(document["rates"]))
@@ -126,5 +126,5 @@ def rates_json(rates: Sequence[Rate]) -> list[dict[str, object]]:
 
 
 def rates_of(rows: Sequence[dict[str, object]]) -> tuple[Rate, ...]:
-    """The inverse. Raises TypeError for what is not understood."""
+    """The inverse. Raises TypeError for anything else."""
     return tuple(Rate(**row) for row in rows)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Whether a record can be believed: its targets have roles that agree with its plan, and nothing was changed since."""
+"""Whether a record can be trusted: its targets agree with its plan, and nothing was changed since it was sealed."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from soakwatch_model.roles import DUT, MONITOR, ROLES
 
 
 def refuse_contradictions(view: RecordView) -> None:
-    """Raises RecordError for a record whose tables contradict each other or its plan: a target of unknown role, or one
-    that its plan does not have or has in another role."""
+    """Raise RecordError for a record that contradicts itself or its plan: a target of unknown role, or one that the
+    plan lacks or gives another role."""
     roles = view.roles()
     for name, role in roles.items():
         if role not in ROLES:
@@ -39,8 +39,8 @@ def refuse_contradictions(view: RecordView) -> None:
 
 
 def weighed(verdict: Verdict, checked: Checked) -> Verdict:
-    """The verdict with what came of checking its record: of one that was changed it is inconclusive, whatever the
-    rules say, for nothing tells what it was before."""
+    """The verdict with the result of checking its record. A changed record is inconclusive whatever the rules say, as
+    nothing tells what it held before."""
     if not checked.changed:
         return replace(verdict, checked=checked)
     reason = f"the record was {checked.words}; by what it says now: {verdict.outcome.value}, {verdict.reason}"
@@ -48,8 +48,8 @@ def weighed(verdict: Verdict, checked: Checked) -> Verdict:
 
 
 def seal_words(checked: Checked | None) -> str:
-    """What came of checking a record, in one line: its digest, what was changed, or why it has none; "" where it was
-    not checked."""
+    """The result of checking a record in one line: its digest, what was changed, or why it has no seal; "" if
+    unchecked."""
     if checked is None:
         return ""
     if checked.changed:
@@ -64,14 +64,14 @@ def seal_words(checked: Checked | None) -> str:
 
 
 def _planned_roles(view: RecordView) -> dict[str, str] | None:
-    """The targets of the recorded plan with their roles; None where there is no plan, or none of targets."""
+    """The targets of the recorded plan with their roles; None without a plan or targets in it."""
     text = view.meta("plan")
     if text is None:
         return None
     try:
         document = parse(text, "plan in the record").data
     except PlanError:
-        return None  # said by whoever needs the plan
+        return None  # reported by whoever needs the plan
     targets = document.get("targets") if isinstance(document, dict) else None
     if not isinstance(targets, dict):
         return None

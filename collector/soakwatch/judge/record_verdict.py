@@ -1,4 +1,4 @@
-"""From a record to its verdict: runs the rules of its plan and writes the result files."""
+"""From a record to its verdict: run the rules of its plan, and store the result in the record."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def recorded_plan(view: RecordView) -> Plan:
 def recorded_rules(view: RecordView) -> tuple[RulePlan, ...]:
     """The rules of the recorded plan; its sources need not be installed here. Raises PlanError."""
     text = view.meta("plan")
-    if text is None:  # anybody's series
+    if text is None:  # readings without a plan
         return ()
     return rules_in(parse(text, "plan in the record"), INSTALLED)
 
@@ -57,8 +57,8 @@ def recorded_tenants(view: RecordView) -> tuple[TenantPlan, ...]:
 def rules_for(
     view: RecordView, plan: Plan | None = None, only: Sequence[str] = (), given: Sequence[RulePlan] = ()
 ) -> list[RuleUse]:
-    """The rules by which a record is judged: those of its own plan or of another one, or only some of them; what is
-    ``given`` of a rule goes before what the plan says."""
+    """The rules that judge a record: those of its own plan or of ``plan``, or ``only`` some of them; parameters that
+    are ``given`` override the plan's."""
     only = only or (named_rules(view) if plan is None else ())
     plans = with_parameters(recorded_rules(view) if plan is None else plan.rules, given)
     demanded = {rule.name for rule in plans if rule.required}
@@ -87,15 +87,15 @@ def judge_record(
     ended: bool = False,
     given: Sequence[RulePlan] = (),
 ) -> Verdict:
-    """The verdict of a record under its own plan or another one, or only some of its rules, with parameters that are
-    ``given`` beside the plan; compared with ``earlier`` runs.
+    """The verdict of a record under its own plan or another one, or ``only`` some of its rules, with ``given``
+    parameters overriding the plan's, compared with ``earlier`` runs.
 
-    While the record is being written and the run has not ended, the verdict is preliminary; ``ended`` says that it
-    has, and is about to be sealed. Any other record is checked: of one that was changed the verdict is inconclusive.
-    Raises RecordError for one that contradicts itself, PlanError.
+    While the run goes on the verdict is preliminary; ``ended`` says that it has ended and is about to be sealed. Any
+    other record is checked: a changed one is inconclusive. Raises RecordError for one that contradicts itself,
+    PlanError.
 
-    Rules named in ``only``, or when the record was imported, also judge gauges outside of the catalogue if they judge
-    each series by itself.
+    Rules named in ``only``, or at the import of a table, also judge gauges outside of the catalogue if they judge each
+    series by itself.
     """
     refuse_contradictions(view)
     for other in earlier:
@@ -112,13 +112,13 @@ def judge_record(
         return verdict
     checked = view.check()
     if view.meta(IMPORTED_KEY) is not None and checked.seal is None and not checked.changed:
-        return verdict  # nobody expects a seal of a table
+        return verdict  # an imported table needs no seal
     return weighed(verdict, checked)
 
 
 def keep(record: Record, verdict: Verdict, judged_ns: int) -> None:
-    """Write findings, verdict and reason into the record, which pages, lists and sinks show; those of before are
-    replaced. Raises RecordError."""
+    """Write findings, verdict and reason into the record for pages, lists and sinks, replacing earlier ones. Raises
+    RecordError."""
     record.put_findings(verdict.findings, live=False, judged_ns=judged_ns)
     record.set_meta("verdict", verdict.outcome.value)
     record.set_meta("reason", verdict.reason)

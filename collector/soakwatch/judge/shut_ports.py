@@ -1,4 +1,4 @@
-"""Ports that were shut: the stretches in which an interface was administratively down, as its device reported it."""
+"""When an interface was administratively down, as its device reported it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _ADMIN_UP = "system.network.admin_up"
 
 
 def shut_ports(record: JudgeableRecord, target: str, window: Window) -> dict[str, tuple[Window, ...]]:
-    """By the name of the interface; those that were never shut are left out.
+    """The intervals of each interface by name; those never shut are left out.
 
-    A stretch begins with the last reading at which the port was up, for it was shut after that, and ends with the next
-    one at which it was up again; the record's window bounds both.
+    An interval starts at the last reading with the port up, since it was shut after that, and ends at the next one with
+    the port up; the record's window bounds both.
     """
     shut: dict[str, tuple[Window, ...]] = {}
     for key in record.keys([_ADMIN_UP]):

@@ -1,4 +1,4 @@
-"""Whose a series is: the plan's tenants, a label ``tenant``, or a virtual system that the device names."""
+"""Which tenant a series belongs to: by the plan, by a label ``tenant``, or by the device's virtual system."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _VIRTUAL: Final = re.compile(r"(?:VDOM|vsys|context|vrf) (?P<name>.+)")
 
 
 def tenant_of(name: str) -> tuple[str, bool] | None:
-    """The tenant that an object's own labels name, and whether the label says so itself; None for what is nobody's.
+    """The tenant that an object's labels name, and whether by the label ``tenant`` itself; None if no label names one.
 
     >>> tenant_of("tenant=red,flow=1"), tenant_of("table=VDOM customer-1"), tenant_of("table=sessions")
     (('red', True), ('customer-1', False), None)
@@ -46,10 +46,10 @@ def tenants_in(
     roles: Mapping[str, str],
     window: Window,
 ) -> tuple[Tenant, ...]:
-    """The tenants of a device with their series, of its own and of the generators, the plan's in its order.
+    """The tenants of a device with their series, both its own and the generators', the plan's tenants first in its
+    order.
 
-    What the plan gives to a tenant is that tenant's; of the rest the labels tell. What the plan does not name and no
-    label ``tenant`` either counts only where the plan names no tenants.
+    The plan decides; labels decide the rest. If the plan has tenants, only the label ``tenant`` adds to them.
     """
     own: dict[str, list[SeriesKey]] = {tenant.name: [] for tenant in planned}
     named = dict.fromkeys(own, True)

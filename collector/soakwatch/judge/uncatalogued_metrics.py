@@ -1,4 +1,4 @@
-"""Rules for series outside of the catalogue: the same rule, judging metrics that only a record knows."""
+"""Rules on series outside of the catalogue: the same rule also judges metrics that only this record has."""
 
 from __future__ import annotations
 
@@ -21,37 +21,36 @@ _SHOWN = 6
 
 
 class Traited(Protocol):
-    """The parts of a record that are read here."""
+    """What this module reads of a record."""
 
     def meta(self, key: str) -> str | None:
         """A text that the run left."""
         ...
 
     def keys(self, metrics: Sequence[str] | None = None) -> tuple[SeriesKey, ...]:
-        """The series."""
+        """The keys of its series."""
         ...
 
     def series(self, key: SeriesKey, begin_ns: int | None = None, end_ns: int | None = None) -> Series:
-        """One of them."""
+        """One series."""
         ...
 
 
 def traits(record: Traited) -> dict[str, Trait]:
-    """What kind of readings a record holds, by metric."""
+    """The kind and unit of each metric in a record."""
     return {key.metric: record.series(key, 0, 0).trait for key in record.keys(None)}
 
 
 def additional_metrics(rule: type[Rule] | Rule, held: Mapping[str, Trait]) -> tuple[str, ...]:
-    """The metrics of an imported table that a named rule judges in addition to its own: the gauges that the catalogue
-    does not know; every gauge if there is neither one of these nor one of its own.
-    """
+    """The metrics of an imported table that a named rule judges besides its own: gauges that the catalogue does not
+    have; all gauges if there are none of these and none of its own."""
     fitting = [metric for metric, trait in held.items() if trait.kind == GAUGE and readable(rule, trait.unit)]
     outside = tuple(metric for metric in fitting if metric not in BY_NAME)
     return outside if outside or held.keys() & set(rule.metrics) else tuple(fitting)
 
 
 def readable(rule: type[Rule] | Rule, unit: str) -> bool:
-    """Whether a named rule can judge a gauge in this unit that is not one of its metrics.
+    """Whether a named rule can judge a gauge of this unit besides its own metrics.
 
     It must judge each series by itself and have a gauge among its own metrics. A rule about shares (of the CPU) cannot
     judge what is not known to be one, nor one about counted objects (in a queue) bytes or seconds.
@@ -70,12 +69,12 @@ def readable(rule: type[Rule] | Rule, unit: str) -> bool:
 
 
 def named_rules(record: Traited) -> tuple[str, ...]:
-    """The rules that were named when a table was imported."""
+    """The rules named at the import of a table."""
     return tuple(json.loads(record.meta(RULES_KEY) or "[]"))
 
 
 def inconclusive_if_unjudged(record: Traited, verdict: Verdict) -> Verdict:
-    """A table of which no column was judged cannot pass just for having all of its lines; a finding says so."""
+    """A table of which no column was judged is inconclusive, with a reason that says so, rather than a pass."""
     if verdict.outcome is Outcome.FAIL or record.meta(IMPORTED_KEY) is None:
         return verdict
     metrics = {key.metric for key in record.keys(None)}
@@ -104,7 +103,7 @@ def widened(rule: Rule, metrics: Sequence[str]) -> Rule:
     if rule.scope != "metric" or not more:
         return rule
     rule_type = type(rule)
-    # A rule's metrics belong to its class, so what judges more of them is a class of its own.
+    # metrics belong to the class of a rule, so more metrics need another class
     wide = type(
         rule_type.__name__,
         (rule_type,),

@@ -1,9 +1,9 @@
 """Columns of an imported table that no rule judged: a verdict must not pass without mentioning them.
 
-The verdict is inconclusive if a column named like a resource (memory, latency, drops …) is judged by no rule, if
-unknown columns make up more than half of the table, or if more than a tenth of a column's samples were impossible
-(−5 bytes, 300 %) and left out. A column that is constant or only numbers its lines is not a measurement; columns
-excluded with ``--skip`` are ignored.
+The verdict is inconclusive if no rule judges a column named like a resource (memory, latency, drops …), if unjudged
+columns make up more than half of the table, or if more than a tenth of a column's samples were impossible (−5 bytes,
+300 %) and left out. A column that is constant or only numbers its lines is not a measurement; columns excluded with
+``--skip`` are ignored.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from soakwatch_rules.wording.words import percent
 RULE = "coverage"
 _VERSION = 1
 _SHOWN = 6
-_MAX_UNJUDGED_SHARE = 0.5  # of a target's columns of samples
-_MAX_LEFT_OUT_SHARE = 0.1  # of a column's samples
+_MAX_UNJUDGED_SHARE = 0.5  # share of a target's columns
+_MAX_LEFT_OUT_SHARE = 0.1  # share of a column's samples
 _DEFINITION = (
     "every column of samples is judged by a rule: one that is named like a resource and not judged by any, or "
     "more than half of them, make it inconclusive"
@@ -60,7 +60,7 @@ _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 
 class MetaReader(Protocol):
-    """The part of a record that is needed here."""
+    """What this module reads of a record."""
 
     def meta(self, key: str) -> str | None:
         """A text that the run stored under ``key``, or None."""
@@ -80,7 +80,8 @@ def measures(value: NDArray[np.generic]) -> bool:
 def unjudged_columns(
     record: MetaReader, rules: Sequence[Rule], findings: Iterable[Finding], window: Window, *, insisted: bool
 ) -> list[Finding]:
-    """Per target, a finding on unjudged columns that make the verdict inconclusive and one on the others.
+    """Per target one inconclusive finding on the unjudged columns that block a pass, and one on the other unjudged
+    columns.
 
     Empty for a record that was not imported. With ``insisted``, only columns that the named rules could judge count.
     """
@@ -164,9 +165,9 @@ def _finding(target: str, window: Window, columns: Sequence[Mapping[str, object]
 
 
 def account(columns: Iterable[tuple[str, str, str, str, NDArray[np.generic]]]) -> list[dict[str, object]]:
-    """What a record stores of columns outside the catalogue.
+    """What a record stores of columns outside of the catalogue.
 
-    Each comes as its name, target, metric, the catalogue metric that it is named like (or ""), and its samples.
+    Each column: name, target, metric, the catalogue metric that it is named like (or ""), and samples.
     """
     return [
         {"column": column, "target": target, "metric": metric, "wanted": wanted, "measures": measures(value)}

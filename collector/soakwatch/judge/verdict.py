@@ -22,10 +22,10 @@ from soakwatch_rules.causes import Cause, causes
 from soakwatch_rules.traits import Judges, traits_of
 
 NOT_REQUIRED = "(not required)"
-"""How the headline of a cause ends that is inconclusive and keeps no run from passing."""
+"""Ends the headline of an inconclusive cause that does not block a pass."""
 NOT_OBSERVABLE = "(not observable at this cadence)"
-"""The same of what is inconclusive for want of cadence, where such rows are listed."""
-REACHED = 0.95  # the floor of coverage, applied to the run itself
+"""The same for one that is inconclusive for lack of cadence, where such rows are listed."""
+REACHED = 0.95  # share of the planned length that a run must reach, the same as the floor of coverage
 VERDICTS = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.PASS)
 EXIT_CODES: Mapping[Outcome, int] = {
     Outcome.FAIL: EXIT_FAIL,
@@ -36,9 +36,9 @@ EXIT_CODES: Mapping[Outcome, int] = {
 
 @dataclass(frozen=True, slots=True)
 class TargetVerdict:
-    """What holds for one target: its role, the fold of its findings, and why in one sentence.
+    """The verdict on one target: its role, the fold of its findings, and the reason in one sentence.
 
-    ``outcome`` is fail, inconclusive or pass; for a generator or monitor of which nothing was judged, not applicable.
+    ``outcome`` is fail, inconclusive or pass; not applicable for a generator or monitor of which nothing was judged.
     """
 
     target: str
@@ -51,12 +51,12 @@ class TargetVerdict:
 class Verdict:
     """The verdict on a run. ``outcome`` is fail, inconclusive or pass; ``reason`` is one line for a manager.
 
-    ``causes`` hold each finding that fails, warns or is inconclusive exactly once, by its index in ``findings``;
-    ``waived`` are the indexes of inconclusive findings that do not block a pass. ``preliminary`` says that the run
-    goes on: it may have failed already, and cannot have passed. ``labels`` are those of the run, text by name;
-    ``capacity`` are its searches for the capacity. ``checked`` is what came of checking the record, None where it was
-    not (a run that goes on). ``set_aside`` are the readings that cannot be and that no rule saw, by series. ``course``
-    is how far a run is that goes on, or how early one ended; empty of others.
+    ``causes`` contain each finding that fails, warns or is inconclusive exactly once, by index in ``findings``;
+    ``waived`` are the indexes of inconclusive findings that do not block a pass. ``preliminary``: the run goes on; it
+    may have failed already but cannot have passed. ``labels`` are the run's, ``capacity`` its capacity searches.
+    ``checked`` is the result of checking the record, None if unchecked (the run goes on). ``set_aside`` are the
+    impossible readings that no rule saw, by series. ``course`` says how far a running run is, or how early one ended;
+    else "".
     """
 
     run: str
@@ -78,19 +78,19 @@ class Verdict:
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """What failed, in the order and with the moments that every surface tells; what warned where nothing failed."""
+        """What failed, in order and with times; what warned if nothing failed."""
         outcome = Outcome.FAIL if self.outcome is Outcome.FAIL else Outcome.WARN
         return problems_of(self.findings, self.causes, outcome)
 
     @property
     def first_failure_ns(self) -> int | None:
-        """The first moment of all that fails; None where nothing fails, or no moment is known."""
+        """The time of the first failure; None if nothing failed, or no time is known."""
         moments = (cause.since_ns for cause in self.causes if cause.outcome is Outcome.FAIL)
         return min((time_ns for time_ns in moments if time_ns is not None), default=None)
 
     @property
     def words(self) -> str:
-        """The verdict in a word, or its preliminary form before the end."""
+        """The verdict in one word; before the end, its preliminary form."""
         if not self.preliminary:
             return self.outcome.value.upper()
         return f"preliminary: {'fails so far' if self.outcome is Outcome.FAIL else 'no failure so far'}"
@@ -116,13 +116,12 @@ def fold(
 ) -> Verdict:
     """Fail if any finding fails; else inconclusive if an inconclusive finding blocks a pass; else pass.
 
-    ``demand`` says which ones do; a bare set names the rules whose findings do not.
+    ``demand`` says which ones block; a bare set names the rules whose findings do not.
 
-    A run that ended before ``REACHED`` of its planned length cannot pass: the polls after its end were due. A run that
-    ``goes_on`` has not ended early, but its verdict is preliminary and never a pass. A run in which nothing was judged
-    is inconclusive, never pass; so is a target of role ``dut`` of which nothing was judged. Findings are ordered worst
-    first, then as their causes come, then by target, rule and object, so that equal records give equal verdicts.
-    Causes only group the findings: they change no outcome.
+    A run that ended before ``REACHED`` of its planned length cannot pass, since the polls after its end were due. While
+    a run ``goes_on`` its verdict is preliminary and never a pass. A run, or a target of role ``dut``, of which nothing
+    was judged is inconclusive. Findings are ordered worst first, then by cause, then by target, rule and object, so
+    that equal records give equal verdicts. Causes only group findings: they change no outcome.
     """
     order = list(Outcome)
     ordered = tuple(sorted(findings, key=lambda f: (order.index(f.outcome), f.target, f.rule, f.metric, f.object)))
@@ -142,7 +141,7 @@ def fold(
     headline = _headline(outcome, targets, ordered, waived)
     if outcome is Outcome.FAIL:
         headline = fail_words(problems_of(ordered, ordered_causes, outcome), window, stretches).removesuffix(".")
-    # The first poll is due up to a second after the run began, and that second was not missing at its end.
+    # The first poll is due up to a second after the start of the run: that second is not missing at its end.
     begun_ns = min([window.begin_ns, *(stretch.window.begin_ns for stretch in stretches)])
     lasted_s = (window.end_ns - begun_ns) * 1e-9
     course = ""
@@ -174,7 +173,7 @@ def fold(
 def _by_problem(
     findings: tuple[Finding, ...], ordered_causes: tuple[Cause, ...], waived: frozenset[int]
 ) -> tuple[tuple[Finding, ...], tuple[Cause, ...], frozenset[int]]:
-    """Findings of one outcome in the order of their causes, so that whoever shows the first shows what came first."""
+    """Order findings of one outcome by their causes, so that the first one shown is the first that happened."""
     led = {index: rank for rank, index in enumerate(index for cause in ordered_causes for index in cause.findings)}
     order = list(Outcome)
     places = sorted(
@@ -186,7 +185,7 @@ def _by_problem(
 
 
 def _required_first(causes: Iterable[Cause], indexes: frozenset[int]) -> tuple[Cause, ...]:
-    """The causes: what is inconclusive and not required is marked as that, and comes behind what is required."""
+    """Mark inconclusive causes that are not required, and put them behind those that are."""
     holding: list[Cause] = []
     waived: list[Cause] = []
     behind: list[Cause] = []
@@ -203,7 +202,7 @@ def _required_first(causes: Iterable[Cause], indexes: frozenset[int]) -> tuple[C
 def _of_target(
     name: str, role: str, places: list[int], every: tuple[Finding, ...], open_: frozenset[int]
 ) -> TargetVerdict:
-    """The fold of a target's findings, whose places come in the order of their causes: the first gives the reason."""
+    """The fold of a target's findings. ``places`` orders them by cause: the first gives the reason."""
     findings = [every[index] for index in places]
     judged = [f for f in findings if f.outcome is not Outcome.NOT_APPLICABLE]
     failed = [f for f in judged if f.outcome is Outcome.FAIL]
@@ -243,7 +242,7 @@ def _counted(number: int, word: str) -> str:
 
 
 def _worst(targets: tuple[TargetVerdict, ...]) -> Outcome:
-    """The worst of the targets; without a device that was judged, nothing can pass."""
+    """The worst outcome of the targets; inconclusive without a device."""
     if not any(target.role == DUT for target in targets):
         return Outcome.INCONCLUSIVE
     return next(outcome for outcome in VERDICTS if outcome in {target.outcome for target in targets})
@@ -252,7 +251,7 @@ def _worst(targets: tuple[TargetVerdict, ...]) -> Outcome:
 def _headline(
     outcome: Outcome, targets: tuple[TargetVerdict, ...], findings: tuple[Finding, ...], waived: frozenset[int]
 ) -> str:
-    """One line for a manager: who, by which rule, and how many are well."""
+    """One line for a manager: who, by which rule, and which devices passed."""
     if not any(target.role == DUT for target in targets):
         return "no target has the role dut: there is no device to judge"
     well = [t.target for t in targets if t.outcome is Outcome.PASS and t.role == DUT]

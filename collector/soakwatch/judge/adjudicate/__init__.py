@@ -1,1 +1,2 @@
-"""What others decide about findings after their rules wrote them: one ruling a file, in the order of ``order.py``."""
+"""Rulings: what is decided about findings after the rules wrote them. One ruling a file, applied as ``order.py``
+says."""

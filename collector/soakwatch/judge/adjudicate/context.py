@@ -1,4 +1,4 @@
-"""What the rulings know of the run beside its findings."""
+"""What the rulings know of the run besides its findings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ ALARMS: Final = frozenset({Outcome.FAIL, Outcome.WARN})
 
 @dataclass(frozen=True, slots=True)
 class Streak:
-    """How many evaluations in a row found a trend, and when the last one was; ``reported`` once it is a warning."""
+    """How many evaluations in a row found a trend, when the last one was, and whether it was ``reported`` as a
+    warning."""
 
     times: int = 0
     last_ns: int = 0
@@ -25,10 +26,11 @@ class Streak:
 
 @dataclass(frozen=True, slots=True)
 class Stand:
-    """How a finding of a run that goes on came about: what its rule looks at, and what was found before.
+    """How a finding of a running run was obtained.
 
-    A "recalled" one was said by an evaluation of an earlier life of the monitor, with its rulings. ``last_hour``: it is
-    not about the whole run so far; ``found_before`` counts the marks of hours that have gone.
+    ``live``: what its rule reads (the last hour, the minute rows, the whole run); "recalled" is a finding, with its
+    rulings, from before the monitor restarted. ``last_hour``: the finding covers the last hour, not the run so far.
+    ``found_before``: how many marks lie in earlier hours.
     """
 
     live: Literal["recent", "minutes", "whole", "recalled"]
@@ -39,10 +41,10 @@ class Stand:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Context:
-    """The cases of the run with the roles of its targets, and the rules that judge it by their names.
+    """The cases of the run (which know the roles of its targets) and its rules by name.
 
-    ``demanded`` are the rules that the plan says are required, ``shared`` the targets on which other programs run
-    beside what is watched. ``stands`` has what is known of each finding of a run that goes on, in their order.
+    ``demanded`` are the rules that the plan requires, ``shared`` the targets on which unwatched programs run too.
+    ``stands`` describes each finding of a running run, in the order of the findings.
     """
 
     cases: CaseBuilder
@@ -52,5 +54,5 @@ class Context:
     stands: Sequence[Stand] = ()
 
     def role(self, target: str) -> str:
-        """The role of a target; what is not named is a device."""
+        """The role of a target; one without a role is a device."""
         return self.cases.roles.get(target, DUT)

@@ -1,4 +1,4 @@
-"""Ruling: with a generator at fault, findings that rest on its load neither clear nor blame a device."""
+"""Ruling: when a generator is at fault, findings that depend on its load neither clear nor blame a device."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ _DECIDED = frozenset({Outcome.FAIL, Outcome.WARN, Outcome.PASS})
 
 
 def generator(findings: Sequence[Finding], context: Context) -> list[Finding]:
-    """With a generator at fault, what rests on its load is left open; what would hold without that is said."""
-    # One that is silent says nothing against what others, or the device, report: it only keeps the run from passing.
+    """When a generator is at fault, findings that depend on its load become inconclusive and state their own
+    outcome."""
+    # A silent generator contradicts nobody's readings: it only keeps the run from passing.
     health = (f for f in findings if traits_of(f.rule).judges is Judges.GENERATOR)
     at_fault = (f for f in health if f.why is not InconclusiveReason.UNREAD)
     fault = next((f for f in at_fault if f.outcome is Outcome.INCONCLUSIVE), None)
@@ -38,7 +39,7 @@ def generator(findings: Sequence[Finding], context: Context) -> list[Finding]:
 
 
 def _whatever_was_sent(finding: Finding) -> bool:
-    """Whether a finding holds with any load: from probes, or a standstill with nothing coming back."""
+    """Whether a finding holds under any load: it comes from probes, or nothing at all came back."""
     if finding.outcome is not Outcome.FAIL:
         return finding.metric.startswith("reach.")
     lost = finding.fact(Lost)

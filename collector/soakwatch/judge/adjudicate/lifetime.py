@@ -1,4 +1,4 @@
-"""Ruling: what was there too briefly for its rule is nothing that the rule applies to."""
+"""Ruling: a rule does not apply to an object that existed too briefly for it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ _TOO_BRIEF = frozenset({InconclusiveReason.TOO_SHORT, InconclusiveReason.TOO_FEW
 
 
 def lifetime(findings: Sequence[Finding], _: Context) -> list[Finding]:
-    """What came or went within the run, and was there too briefly for a rule, is nothing that the rule applies to."""
+    """Not applicable is an inconclusive finding on an object that came or went during the run and was too
+    short-lived."""
     return [_ruled(finding) for finding in findings]
 
 

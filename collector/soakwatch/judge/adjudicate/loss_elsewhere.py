@@ -1,4 +1,4 @@
-"""Ruling: what other rules say of the load that came back is no graver than what the account of losses says."""
+"""Ruling: findings on the returned load are no graver than ``loss``, where that clears the device."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ _METRICS = frozenset((*flows(BACK, PACKETS, BYTES, BITS), *flows(LOST)))
 
 
 def loss_elsewhere(findings: Sequence[Finding], _: Context | None = None) -> list[Finding]:
-    """What other rules say of what came back is no graver than ``loss``, where that clears the device.
-
-    It does where the packets were lost behind or before the device, and not by it.
+    """Where ``loss`` says that the packets were not lost by the device, other findings on the returned load are no
+    graver.
 
     >>> from soakwatch_model.window import Window
     >>> def finding(rule, outcome, *facts):
@@ -40,6 +39,6 @@ def loss_elsewhere(findings: Sequence[Finding], _: Context | None = None) -> lis
 
 
 def may_be_elsewhere(finding: Finding) -> bool:
-    """Whether a failure is about what came back of the load, which may have been lost elsewhere."""
+    """Whether a failure is about the returned load, which may have been lost outside of the device."""
     judges_it = traits_of(finding.rule).of_returned_load and finding.metric in _METRICS
     return finding.outcome is Outcome.FAIL and judges_it

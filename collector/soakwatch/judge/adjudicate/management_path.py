@@ -1,4 +1,4 @@
-"""Ruling: pings that were lost on the way to the management address are no failure of the device."""
+"""Ruling: pings lost on the path to the management address are no failure of the device."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from soakwatch_model.finding import Finding, Mark, Outcome, Place
 
 
 def management_path(findings: Sequence[Finding], _: Context | None = None) -> list[Finding]:
-    """Pings that stopped while all management was silent and the load went through only warn.
+    """Lost pings only warn if every stop lies in a silence of all management during which the load went through.
 
-    They were lost on the way to the management address; ``gap`` says where the load went through. Every stop of them
-    must lie in such a silence.
+    They were lost on the path to the management address; ``gap`` reports those silences as ``PathCut``.
 
     >>> from soakwatch_model.finding import Mark
     >>> from soakwatch_model.window import Window

@@ -1,9 +1,10 @@
-"""Rulings on memory, of which several findings speak: one verdict is made of them.
+"""Rulings on memory: several findings about the same memory become one verdict.
 
-A machine's sums are weighed against the processes that make them up. Of two methods that judged one series the shape
-decides, unless the plan leaves it to the stages: ``memory_growth`` compares the last third with the first and cannot
-tell a leak from a warm-up, a step or a wave; ``growth`` can, where a life is long enough for it to be asked. A machine
-that is shared is no device.
+* A machine's total that grows is weighed against the processes that make it up.
+* Where two methods judged one series the shape decides, unless the plan says ``method: stages``: ``memory_growth``
+  compares the last third with the first and cannot tell a leak from a warm-up, a step or a wave; ``growth`` can, if the
+  process lives long enough.
+* A shared machine is no device.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ Key = tuple[str, str, str]
 
 
 def memory_parts(findings: Sequence[Finding], context: Context) -> list[Finding]:
-    """A sum that is said to grow, or in doubt, is judged anew by what its processes leave of it."""
+    """A total that fails or is inconclusive is judged again without the part that its processes explain."""
     rules = _by_method(context, GrowthMethod.SHAPE)
     if not _stages_decide(context):
         rules |= _by_method(context, GrowthMethod.STAGES)
@@ -49,14 +50,13 @@ def memory_parts(findings: Sequence[Finding], context: Context) -> list[Finding]
 
 
 def memory_shape(findings: Sequence[Finding], context: Context) -> list[Finding]:
-    """Of two methods that judged one series one decides: the shape, or with ``method: stages`` the stages.
+    """Of two methods that judged one series one decides: the shape, or the stages if the plan says ``method: stages``.
 
-    With the stages alone ``growth`` at most warns of a series that they decided. Else the literal method only warns of
-    growth that ``growth`` judged and did not find. It stays a failure where ``growth`` finds growth too, was not asked,
-    or could not be (a life too short for it) and the last third itself rises by at least half of what a straight line
-    would, or rose as no start-up does: a program that starts and is warm by then has not grown at the end, and a life
-    that restarts cut out of a run is a part. A doubt of ``growth`` appears once, as its own: the literal method does
-    not decide what the shape leaves open.
+    Stages decide: ``growth`` at most warns of a series that they decided. Shape decides: ``memory_growth`` only warns
+    of growth that ``growth`` judged and did not find. It stays a failure where ``growth`` also fails, or could not
+    judge (too short a life) while the last third itself rises by at least half of what a straight line would, or faster
+    than any start-up. A life that restarts cut short only warns then. Where ``growth`` is in doubt, that doubt is the
+    one inconclusive finding.
     """
     if _stages_decide(context):
         return by_stages_alone(findings)
@@ -64,29 +64,28 @@ def memory_shape(findings: Sequence[Finding], context: Context) -> list[Finding]
 
 
 def one_verdict(findings: Sequence[Finding]) -> list[Finding]:
-    """The findings, with the literal method weighed by the shape of the same series."""
+    """Weigh each ``memory_growth`` finding by the shape of the same series."""
     shapes = {key_of(f): f for f in findings if _method(f) is GrowthMethod.SHAPE}
     return [_weighed_by_shape(f, shapes.get(key_of(f))) if _method(f) is GrowthMethod.STAGES else f for f in findings]
 
 
 def by_stages_alone(findings: Sequence[Finding]) -> list[Finding]:
-    """The findings, with ``growth`` weighed by what the literal method decided of the same series."""
+    """Weigh each ``growth`` finding by what the stages decided of the same series."""
     decided = {key_of(f): f for f in findings if _method(f) is GrowthMethod.STAGES and f.outcome in _DECIDED}
     return [_weighed_by_stages(f, decided.get(key_of(f))) if _method(f) is GrowthMethod.SHAPE else f for f in findings]
 
 
 def memory_of_shared_hosts(findings: Sequence[Finding], context: Context) -> list[Finding]:
-    """Growth of a whole machine only warns where other programs run on it beside what is watched."""
+    """Growth of a whole machine only warns where unwatched programs run on it."""
     return of_shared_hosts(findings, context.shared)
 
 
 def of_shared_hosts(findings: Sequence[Finding], shared: Collection[str]) -> list[Finding]:
-    """The findings on machines that are ``shared``: other programs run there beside what is watched.
+    """Weigh the findings on the ``shared`` machines, on which unwatched programs run.
 
-    What is watched there (processes) is judged as everywhere. A machine of which no process is watched is judged by
-    ``growth`` as a device is, but not by the literal method alone, which takes every program that starts for growth:
-    in a run too short for ``growth`` that method says nothing of the machine, unless it holds nearly twice what it
-    held.
+    Watched processes there are judged as everywhere. A machine without any is judged by ``growth`` as a device is, but
+    not by ``memory_growth`` alone, which takes every program that starts for growth: where ``growth`` had too little
+    time, that finding is not applicable unless the memory nearly doubled.
     """
     watched = {f.target for f in findings if f.metric.startswith("process.")}
     short = {key_of(f) for f in findings if _method(f) is GrowthMethod.SHAPE and _not_asked(f)}
@@ -97,7 +96,7 @@ def of_shared_hosts(findings: Sequence[Finding], shared: Collection[str]) -> lis
 
 
 def key_of(finding: Finding) -> Key:
-    """What a finding is about."""
+    """The series that a finding is about."""
     return finding.target, finding.metric, finding.object
 
 
@@ -110,7 +109,7 @@ def _by_method(context: Context, method: GrowthMethod) -> dict[str, Rule]:
 
 
 def _stages_decide(context: Context) -> bool:
-    """Whether the literal method stands alone: no rule judges the shape, or the plan says that the stages decide."""
+    """Whether the stages decide: no rule judges the shape, or the plan says ``method: stages``."""
     by_stages = _by_method(context, GrowthMethod.STAGES).values()
     return not _by_method(context, GrowthMethod.SHAPE) or any(getattr(rule, "alone", False) for rule in by_stages)
 
@@ -169,12 +168,12 @@ def _weighed_by_stages(shape: Finding, literal: Finding | None) -> Finding:
 
 
 def _not_asked(shape: Finding) -> bool:
-    """Whether there was too little for the shape to be asked."""
+    """Whether the shape had too little data to judge."""
     return shape.outcome is Outcome.INCONCLUSIVE and shape.why in _NOT_ASKED
 
 
 def _manifold(finding: Finding) -> bool:
-    """Whether so much more is held (of available memory: is gone) that no program that starts explains it."""
+    """Whether memory use nearly doubled (available memory: halved), which no starting program explains."""
     grew = finding.fact(Growth)
     ratio = 1.0 if grew is None or grew.change is None else 1.0 + grew.change
     return ratio >= DOUBLED or ratio <= 1 / DOUBLED

@@ -1,4 +1,4 @@
-"""The rulings in their order, and the one function that every judging goes through, live and final."""
+"""All rulings in order, and the one function that applies them, live and at the end."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from soakwatch.judge.adjudicate.so_far import so_far
 from soakwatch_model.finding import Finding
 
 Decide = Callable[[Sequence[Finding], Context], list[Finding]]
-"""Appends its ruling to the findings that it concerns; all of them come back, in their order."""
+"""Appends its ruling to the findings that it concerns; returns all findings in the same order."""
 
 
 @dataclass(frozen=True, slots=True)
 class RulingStep:
-    """One ruling: its function, and ``when`` it is made; one at the "end" needs the whole run."""
+    """One ruling: its function and when it applies; "end" ones need the whole run."""
 
     decide: Decide
     when: Literal["always", "live", "end"]
@@ -45,11 +45,11 @@ RULINGS: Final = (
     RulingStep(shared_load, "always"),
     RulingStep(management_path, "always"),
 )
-"""Each sees what those before it decided."""
+"""Each ruling sees what those before it decided."""
 
 
 def adjudicate(findings: Sequence[Finding], context: Context, *, live: bool) -> list[Finding]:
-    """The findings as they stand after all rulings, in the same order; ``live`` of a run that goes on."""
+    """Apply all rulings, in order; ``live`` while the run goes on. The findings keep their order."""
     decided = list(findings)
     for step in RULINGS:
         if step.when in {"always", "live" if live else "end"}:

@@ -1,4 +1,4 @@
-"""Ruling: a rule that the plan says is required, and that found nothing to judge, did not decide."""
+"""Ruling: a rule that the plan requires and that found nothing to judge is inconclusive."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from soakwatch_rules.traits import Judges, traits_of
 
 
 def required(findings: Sequence[Finding], context: Context) -> list[Finding]:
-    """A rule that the plan demands, and that found nothing to judge of a device or a generator, did not decide."""
+    """A required rule that found nothing to judge on a device (or on a generator, if it judges those) is
+    inconclusive."""
     needs = {name: rule.spec.needs for name, rule in context.rules.items() if name in context.demanded}
     decided = {(f.rule, f.target) for f in findings if f.outcome is not Outcome.NOT_APPLICABLE}
     return [

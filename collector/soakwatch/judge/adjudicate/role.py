@@ -1,4 +1,4 @@
-"""Ruling: a failure of a generator or of the monitor is a warning about the run, and none of the device."""
+"""Ruling: a failure of a generator or of the monitor is a warning about the run, not about the device."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _ELSEWHERE = {Outcome.FAIL: Outcome.WARN, Outcome.INCONCLUSIVE: Outcome.NOT_APPL
 
 
 def role(findings: Sequence[Finding], context: Context) -> list[Finding]:
-    """A failure of a generator or of the monitor is a warning; what is undecided about it keeps no run from passing.
+    """A failure of a generator or of the monitor only warns; what is inconclusive about it does not block a pass.
 
-    Except for the account of their polls and the generator's health: without a known load it is unknown what the device
-    withstood.
+    Exceptions: the account of their polls and the generator's health, for without a known load it is unknown what the
+    device withstood.
 
-    What came back over one device is judged as that device's; with several it is reported for the generator, since it
-    is unknown which one caused it.
+    Returned load over one device is judged as that device's. With several devices it is reported for the generator,
+    since it is unknown which one caused it.
     """
     return [_ruled(finding, context.role(finding.target), context.cases.devices) for finding in findings]
 

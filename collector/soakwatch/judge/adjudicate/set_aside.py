@@ -1,4 +1,4 @@
-"""Ruling: no pass by a series of which too many readings cannot be, or where something may hide behind one."""
+"""Ruling: a series does not pass if too many of its readings were impossible, or if one may hide something."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from soakwatch_model.set_aside import SetAside
 def with_aside(
     findings: Sequence[Finding], aside: Sequence[SetAside], of_load: Sequence[SetAside]
 ) -> Sequence[Finding]:
-    """The findings of a case with what was set aside of their series, as facts and among their doubts; those about the
-    load with what was set aside of any figure of it, for its account rests on all of them."""
+    """Add to each finding, as facts and doubts, which readings of its series were set aside; a finding on the load gets
+    those of every series of the load, since it rests on all of them."""
     return [_with_own(finding, aside, of_load) for finding in findings] if aside or of_load else findings
 
 
@@ -30,7 +30,7 @@ def _with_own(finding: Finding, aside: Sequence[SetAside], of_load: Sequence[Set
 
 
 def set_aside(findings: Sequence[Finding], _: Context) -> list[Finding]:
-    """Nothing passes by a series of which too many readings cannot be, or where something may hide behind one."""
+    """A pass becomes inconclusive if too many readings of its series were impossible, or if one may hide something."""
     return [_ruled(finding) for finding in findings]
 
 

@@ -1,4 +1,4 @@
-"""Ruling: of several devices behind one load, which of them a loss is held against."""
+"""Ruling: where several devices share one load, which of them a loss is held against."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _DROPS = "drops"
 
 
 def shared_load(findings: Sequence[Finding], _: Context | None = None) -> list[Finding]:
-    """Of several devices behind one load, those that stayed alive are only warned of what was lost while another died.
+    """Of several devices behind one load, those that survived only warn of a loss at the time another failed.
 
-    Unless their own counters fail ``drops``. Where none died, which of them lost it is not known, and the loss fails
-    all of them.
+    A device that fails ``drops`` keeps its failure. If none failed, it is unknown which one lost it: the loss fails
+    all.
 
     >>> from soakwatch_model.finding import Mark
     >>> from soakwatch_model.window import Window

@@ -1,8 +1,8 @@
-"""Ruling on a run that goes on: a finding is about the run so far, and must not claim more than that shows.
+"""Ruling while the run goes on: a finding covers the run so far, and claims no more than that shows.
 
 * "recent" rules judge the last hour. Their findings stay until the end, with all their marks.
-* "minutes" rules judge trends, and a trend so far may be a warm-up: they only warn, when two evaluations in a row
-  agree. A warning that no longer holds is withdrawn: the record keeps it, with the time.
+* "minutes" rules judge trends, and a trend so far may be a warm-up: they only warn, once two evaluations in a row
+  agree. A warning that no longer holds is withdrawn; the record keeps it with its time.
 * "whole" rules judge everything that happened; their result is final if nothing more happens. What did happen is not
   called preliminary.
 """
@@ -20,11 +20,11 @@ from soakwatch_rules.traits import Marks, traits_of
 
 
 def so_far(findings: Sequence[Finding], context: Context) -> list[Finding]:
-    """A finding says how far it reaches; what the end of the run may decide otherwise is withheld, or only warns.
+    """State how far each finding reaches, and withhold or soften what the end of the run may decide otherwise.
 
-    A trend is withheld until two evaluations agree, and only warns then. What came back, where the device's own ports
-    are read, only warns: the account of losses, which is made at the end, may say that the device did not lose it. So
-    does what fails by being repeated: whether it goes on is not known.
+    A trend is withheld until two evaluations agree, then warns. A failure of the returned load only warns if the
+    device's own ports are read, for the loss account at the end may clear the device. A failure by repetition only
+    warns, since it is unknown whether it goes on.
     """
     return [_ruled(finding, stand, context) for finding, stand in zip(findings, context.stands, strict=True)]
 
@@ -48,7 +48,7 @@ def _ruled(finding: Finding, stand: Stand, context: Context) -> Finding:
 
 
 def _has_happened(finding: Finding, stand: Stand) -> bool:
-    """Whether it tells of moments that nothing will undo: they need not be called preliminary."""
+    """Whether it reports moments that nothing will undo, and so is not preliminary."""
     return stand.live == "whole" and finding.outcome in ALARMS and traits_of(finding.rule).marks is not Marks.WHOLE
 
 

@@ -1,4 +1,4 @@
-"""The kinds of faults of a drill: what each is done to, how large it is tried, and what it changes of a record."""
+"""The kinds of faults of a drill: what each changes in a record, and the sizes that are tried."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ from soakwatch_model.window import Window
 from soakwatch_rules.signals import counted, leak, missing, raised, risen, thinned, unread
 
 S: Final = 10**9
-_AT_EDGE: Final = 0.05  # of the run: what began later or ended earlier is no place
+_AT_EDGE: Final = 0.05  # share of the run: a series that begins later or ends earlier is no subject
 _LATEST_LEAK: Final = 0.25  # of the stretch: a leak that begins late must be steeper, whatever the noise
 _LATEST: Final = 0.5
-_CARRIES: Final = 0.01  # of what was sent: an interface that carries less carries something else
+_CARRIES: Final = 0.01  # share of what was sent: an interface that carries less carries something else
 
 DRIVEN: Final = tuple(
     name
     for side, what in ((SENT, PACKETS), (BACK, REQUESTS), (BACK, CONNECTIONS))
     for name in flows(side, what, kind=COUNTER)
 )
-"""What counts the load: packets sent, requests answered, connections opened."""
+"""Counters of the load: packets sent, requests answered, connections opened."""
 RETURNED: Final = tuple(name for scope in (WHOLE, PORT, STREAM) for name in flows(BACK, scope=scope))
-"""What comes back of the load."""
+"""Returned load."""
 _LOST: Final[Mapping[str, str]] = {
     lost: of
     for side, what in ((FAILED, REQUESTS), (FAILED, CONNECTIONS), (LOST, PACKETS))
     for lost, of in zip(flows(side, what, kind=COUNTER), flows(BACK, what, kind=COUNTER), strict=True)
 }
-"""What counts the lost part of what comes back."""
+"""Counters of loss, each with the counter of what should have come back."""
 _CPU: Final = usual_in(CPU)
 _PORTS: Final = "system.network.packets"
 _MEMORY: Final = (
@@ -54,7 +54,8 @@ _MORE_USED: Final = ("process.memory.pss", "process.memory.uss")
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What a fault is done to: its name for people, its target, and the series that are changed."""
+    """What a fault is applied to: its name for people, its target, the series that change, and the source that goes
+    silent."""
 
     name: str
     target: str
@@ -64,7 +65,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """The record, and the stretch of it in which faults are placed."""
+    """The record and the stretch of it in which faults are placed."""
 
     record: ReadOnce
     stretch: Window
@@ -73,7 +74,7 @@ class Ground:
 
     @classmethod
     def of(cls, record: ReadOnce) -> Ground:
-        """The soak of a run, else all of it."""
+        """The soak of a run, else the whole run."""
         devices, generators = (
             tuple(sorted(target for target, role in record.roles.items() if role == wanted))
             for wanted in (DUT, GENERATOR)
@@ -81,18 +82,18 @@ class Ground:
         return cls(record, stretch(record.phases, ("soak",)) or record.window, devices, generators)
 
     def window(self, at: float, seconds: float) -> Window:
-        """A window of so many seconds, ``at`` a share of the places at which it fits into the stretch."""
+        """A window of this length; ``at`` from 0 to 1 places it from the first to the last position in the stretch."""
         free_ns = max(0, self.stretch.end_ns - self.stretch.begin_ns - round(seconds * S))
         begin_ns = self.stretch.begin_ns + round(at * free_ns)
         return Window(begin_ns, begin_ns + round(seconds * S))
 
     def after(self, at: float) -> Window:
-        """From a share of the stretch to the end of the record."""
+        """From the share ``at`` of the stretch to the end of the record."""
         begin_ns = self.stretch.begin_ns + round(at * (self.stretch.end_ns - self.stretch.begin_ns))
         return Window(begin_ns, self.record.window.end_ns)
 
     def there(self, keys: Iterable[SeriesKey]) -> tuple[SeriesKey, ...]:
-        """Those that were read from one end of the stretch to the other."""
+        """Those read from end to end of the stretch."""
         slack_ns = _AT_EDGE * (self.stretch.end_ns - self.stretch.begin_ns)
 
         def whole(series: Series) -> bool:
@@ -104,7 +105,7 @@ class Ground:
         return tuple(key for key in keys if whole(self.record.series(key)))
 
     def of_devices(self, *metrics: str) -> tuple[SeriesKey, ...]:
-        """The series of the devices under test of the first of these metrics that any has."""
+        """The devices' series of the first of these metrics that any device has."""
         for metric in metrics:
             keys = self.there(key for key in self.record.keys([metric]) if key.target in self.devices)
             if keys:
@@ -112,7 +113,7 @@ class Ground:
         return ()
 
     def of_generators(self, metrics: Iterable[str]) -> tuple[SeriesKey, ...]:
-        """Their series of some metrics."""
+        """The generators' series of these metrics."""
         return self.there(key for key in self.record.keys(sorted(metrics)) if key.target in self.generators)
 
 
@@ -121,8 +122,9 @@ Make = Callable[[Ground, Subject, float, float], Fault]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of fault: ``sizes`` in ``unit``, from the smallest up; ``what`` says what a size is. ``fault`` makes it of
-    one size, at a place from 0 to 1 of the stretch. ``lacking`` is what a run without a subject has no record of."""
+    """A kind of fault. ``sizes`` are in ``unit``, ascending; ``what`` says what a size means. ``fault`` makes one of a
+    size at a place from 0 to 1 of the stretch. ``lacking`` is what the record of a run without a subject does not
+    have."""
 
     name: str
     unit: str
@@ -132,10 +134,10 @@ class Kind:
     fault: Make
     lacking: str
     lasts: bool = False  # its size is how long it lasts
-    doubt: bool = False  # a finding that becomes inconclusive has found it: what was not read proves nothing
+    doubt: bool = False  # a finding that becomes inconclusive counts as found: a gap proves nothing
 
     def sizes_in(self, ground: Ground) -> tuple[float, ...]:
-        """The sizes that fit into the stretch: what lasts longer than a fifth of it is no incident of this run."""
+        """The sizes to try in this run; of what ``lasts``, those up to a fifth of the stretch."""
         most = 0.2 * ground.stretch.seconds if self.lasts else float("inf")
         return tuple(size for size in self.sizes if size <= most)
 
@@ -145,7 +147,7 @@ class Kind:
 
 def _holders_of_memory(ground: Ground) -> tuple[Subject, ...]:
     keys = ground.of_devices(*_MEMORY)
-    if not keys:  # an imported table has names of its own
+    if not keys:  # an imported table has its own metric names
         every = ground.there(key for key in sorted(ground.record.every) if key.target in ground.devices)
         keys = tuple(key for key in every if _may_not_grow(ground.record.series(key)))
     return tuple(Subject(_name(key), key.target, (key, *_sums(ground, key))) for key in keys)
@@ -156,7 +158,7 @@ def _may_not_grow(series: Series) -> bool:
 
 
 def _sums(ground: Ground, key: SeriesKey) -> tuple[SeriesKey, ...]:
-    """The other series that hold the same memory."""
+    """The other series that contain the same memory."""
     if key.metric not in _MEMORY:
         return ()
     same = [SeriesKey(key.target, metric, key.object) for metric in _MORE_USED]
@@ -183,7 +185,7 @@ def _leaking(ground: Ground, subject: Subject, at: float, size: float) -> Fault:
 
 
 def _leak(series: Series, rate: float, begin_ns: int) -> Series:
-    """A leak that is read in the steps in which the metric is read, and never below zero."""
+    """Add a leak, in steps of the metric's resolution, and never below zero."""
     first_ns, last_ns = int(series.time_ns[0]), int(series.time_ns[-1])
     grown = leak(series, rate, (begin_ns - first_ns) / max(1, last_ns - first_ns))
     quantum = series.trait.quantum
@@ -222,7 +224,7 @@ def _traffic(ground: Ground) -> tuple[Subject, ...]:
 
 
 def _carriers(ground: Ground) -> tuple[SeriesKey, ...]:
-    """The interfaces of the device that send what comes back."""
+    """The interfaces of the device that send the returned load."""
     sent = sum(_count(ground.record.series(key)) for key in ground.of_generators(["load.tx.packets"]))
     return tuple(
         key
@@ -238,7 +240,7 @@ def _count(series: Series) -> float:
 
 
 def _pings(ground: Ground) -> tuple[Subject, ...]:
-    """The peers that are asked, where no generator tells of a load."""
+    """The probed peers, where no generator reports a load."""
     held = ground.record.every
     return tuple(
         Subject(f"answers of {_name(key)}", key.target, found)
@@ -281,7 +283,7 @@ def _share_lost(series: Series, share: float, window: Window) -> Series:
 
 
 def _counted_lost(series: Series, of: Series, share: float, window: Window) -> Series:
-    """What was lost of another counter is counted here, at the next reading."""
+    """Add what another counter lost to this one, at its next reading."""
     if not len(of):
         return series
     total = np.cumsum(missing(of, share, window))
@@ -291,7 +293,7 @@ def _counted_lost(series: Series, of: Series, share: float, window: Window) -> S
 
 
 def _unanswered(series: Series, *, share: float, window: Window, seed: int, up: bool) -> Series:
-    """Single requests that got no answer, the same ones in each series of the peer."""
+    """Single requests without an answer, the same ones in each series of the peer."""
     hit = np.random.default_rng(seed).random(len(series)) < share
     hit &= (series.time_ns >= window.begin_ns) & (series.time_ns < window.end_ns)
     if up:
@@ -337,7 +339,7 @@ def _restarted(ground: Ground, subject: Subject, at: float, size: float) -> Faul
 
 
 def _another_life(series: Series, metric: str, away: Window) -> Series:
-    """Another process from the end of a window on; within it there was none."""
+    """Another process from the end of the window on; none within it."""
     within = (series.time_ns >= away.begin_ns) & (series.time_ns < away.end_ns)
     if metric == "process.up":
         return replace(series, value=np.where(within, 0, series.value))
@@ -366,7 +368,7 @@ def _silent(ground: Ground, subject: Subject, at: float, size: float) -> Fault:
 
 
 def _name(key: SeriesKey) -> str:
-    """What a series is of, for people."""
+    """The name of a series' object, for people."""
     labels = object_labels(key.object)
     name = labels.get("process") or labels.get("peer") or key.object
     return f"{key.target} {name}".strip() if name else f"{key.target} {key.metric}"
@@ -443,5 +445,5 @@ KINDS: Final[tuple[Kind, ...]] = (
         doubt=True,
     ),
 )
-"""All kinds, in the order of the table."""
+"""In the order of the table."""
 KIND_NAMES: Final = tuple(kind.name for kind in KINDS)

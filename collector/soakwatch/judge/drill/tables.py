@@ -1,4 +1,4 @@
-"""What a drill on a record found: rows for people, Markdown, and a document for scripts."""
+"""The results of a drill: rows for people, Markdown, and a document for scripts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def size_text(unit: str, size: float) -> str:
 
 
 def limit_text(kind: KindTried, smallest: float | None) -> str:
-    """The smallest size that was seen, or what is known where none was, or even the smallest one was."""
+    """The smallest size that was seen; says so if even the smallest one tried was, or none was."""
     if not kind.tried:
         return "not tried"
     unit = kind.kind.unit
@@ -36,7 +36,7 @@ def limit_text(kind: KindTried, smallest: float | None) -> str:
 
 
 def rows(results: Iterable[KindTried]) -> list[tuple[str, ...]]:
-    """A line a kind: what this run would have seen, beside what its rules state."""
+    """One row a kind: what this run would have seen, next to what its rules state."""
     return [
         (
             result.kind.name,
@@ -51,13 +51,13 @@ def rows(results: Iterable[KindTried]) -> list[tuple[str, ...]]:
 
 
 def _finders(result: KindTried) -> list[str]:
-    """The rules that found the smallest size that is seen; without one, those that found any."""
+    """The rules that found the smallest size seen; if none was seen, those that found any."""
     at = [each for each in result.tried if each.size == result.smallest_found] or result.tried
     return sorted({rule for each in at for rule in each.rules})
 
 
 def tried_rows(results: Iterable[KindTried]) -> list[tuple[str, ...]]:
-    """A line a kind: its subjects, and for each size in how many places it was found."""
+    """One row a kind: its subjects, and in how many places each size was found."""
     return [
         (
             result.kind.name,
@@ -81,7 +81,6 @@ def notes(results: Iterable[KindTried]) -> list[str]:
 
 
 def markdown(title: str, results: Sequence[KindTried]) -> str:
-    """Both tables as Markdown."""
     lines = [f"## {_cell(title)}", ""]
     for head, body in ((HEAD, rows(results)), (TRIED_HEAD, tried_rows(results))):
         lines += [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
@@ -96,7 +95,7 @@ def _cell(text: str) -> str:
 
 
 def document(run: str, seed: int, places: int, results: Iterable[KindTried]) -> dict[str, object]:
-    """The drill for scripts: sizes are shares or seconds, as ``unit`` says; null is what was never seen."""
+    """The drill for scripts: sizes are shares or seconds according to ``unit``; null: never seen."""
     return {
         "drill": SCHEMA,
         "run": run,

@@ -1,4 +1,4 @@
-"""The trials of a drill: each size of each fault at each place, judged as the run itself was judged."""
+"""The trials of a drill: each size of each fault at each place, judged as the run was judged."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ from soakwatch_rules.rule import Rule
 from soakwatch_rules.traits import Judges, traits_of
 
 ENOUGH: Final = 0.9
-"""The share of places in which a fault has to be found for its size to count as seen."""
+"""In this share of the places a fault must be found for its size to count as seen."""
 PLACES: Final = 10
-_REDRAWN: Final = 5  # times as many places as asked for are drawn where some are no place
+_REDRAWN: Final = 5  # draw at most this many times the places asked for, since some are unusable
 _ALARMS: Final = frozenset({Outcome.FAIL, Outcome.WARN})
 Identity = tuple[str, str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a fault is put: its subject, and a share of the stretch that the kind of fault makes a time of."""
+    """Where a fault is put: its subject and a share of the stretch, which the kind of fault turns into a time."""
 
     subject: Subject
     at: float
-    before: Mapping[Identity, Finding]  # what the rules say there without a fault
+    before: Mapping[Identity, Finding]  # findings there without the fault
 
 
 @dataclass(frozen=True, slots=True)
 class SizeTried:
-    """What became of one size: in how many of ``places`` a rule ``failed``, or ``found`` it (failed or warned; of a
-    silence also: could not decide any more), or no more than ``undecided``. ``rules`` counts those that found it."""
+    """The results of one size: in how many of ``places`` a rule ``failed``, ``found`` it (failed or warned; for a
+    silence also inconclusive), or was only ``undecided``. ``rules`` counts those that found it."""
 
     size: float
     places: int
@@ -53,9 +53,8 @@ class SizeTried:
 
 @dataclass(frozen=True, slots=True)
 class KindTried:
-    """What became of one kind of fault. ``stated`` is the smallest effect that the rules which found it state for the
-    run as it was, in the unit of the sizes: the median over the subjects. ``note`` says why nothing, or not all, was
-    tried."""
+    """The results of one kind of fault. ``stated`` is the smallest effect that each rule which found it states for the
+    unchanged run, in the unit of the sizes (median over the places). ``note`` says why not all was tried."""
 
     kind: Kind
     subjects: tuple[str, ...]
@@ -65,17 +64,17 @@ class KindTried:
 
     @property
     def smallest_found(self) -> float | None:
-        """The smallest size from which on each is found in nine of ten places; None if none is."""
+        """The smallest size such that it and all larger ones are found in nine of ten places; None if none is."""
         return _smallest([(t.size, t.found, t.places) for t in self.tried])
 
     @property
     def smallest_failed(self) -> float | None:
-        """The same of what fails the run."""
+        """The same for what fails the run."""
         return _smallest([(t.size, t.failed, t.places) for t in self.tried])
 
 
 def _smallest(tried: Sequence[tuple[float, int, int]]) -> float | None:
-    """The smallest size that is found often enough, as are all larger ones.
+    """The smallest size that is found often enough, together with all larger ones.
 
     >>> _smallest([(1, 0, 10), (2, 9, 10), (5, 8, 10), (10, 9, 10), (20, 10, 10)]), _smallest([(1, 0, 10)])
     (10, None)
@@ -90,7 +89,7 @@ def _smallest(tried: Sequence[tuple[float, int, int]]) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """How many copies are judged at most, and how many seconds of a processor that takes."""
+    """How many copies are judged at most, and how many CPU seconds that takes."""
 
     copies: int
     seconds: float
@@ -99,7 +98,7 @@ class Estimate:
 class Drill:
     """A drill on one record. The same record, seed and number of places give the same table.
 
-    Place ``i`` of a kind is drawn from the seed, the kind and ``i``: more places keep those there were.
+    Place ``i`` of a kind is drawn from the seed, the kind and ``i``: asking for more places keeps the first ones.
     """
 
     def __init__(self, view: RecordView, seed: int, places: int, kinds: Sequence[str] = ()) -> None:
@@ -117,11 +116,10 @@ class Drill:
 
     @property
     def ground(self) -> Ground:
-        """The record and the stretch in which faults are placed."""
         return self._ground
 
     def prepare(self) -> Estimate:
-        """Draw the places, and judge them as they are; that also shows how long a copy takes."""
+        """Draw the places and judge them without a fault, which also measures the time a copy takes."""
         copies, seconds = 0, 0.0
         for kind in self.kinds:
             places = self._draw(kind)
@@ -131,12 +129,12 @@ class Drill:
         return Estimate(copies, seconds)
 
     def run(self, one_more: Callable[[], None]) -> Iterator[KindTried]:
-        """Try one kind after the other; ``one_more`` is called for each copy that was judged or need not be."""
+        """Try one kind after the other; ``one_more`` is called for each copy that was judged or skipped."""
         for kind in self.kinds:
             yield self._try(kind, one_more)
 
     def _draw(self, kind: Kind) -> list[Place]:
-        """The places of a kind. A subject that fails without any fault is no place: nothing more could be seen."""
+        """The places of a kind. A subject that fails without a fault is left out: nothing more could be seen."""
         subjects = kind.subjects(self._ground)
         drawn = self._drawn.setdefault(kind.name, [])
         failing = self._failing.setdefault(kind.name, {})
@@ -157,18 +155,18 @@ class Drill:
         return drawn
 
     def _unharmed(self, kind: Kind, subject: Subject, at: float, size: float) -> Mapping[Identity, Finding]:
-        """What the rules that a fault concerns say of the record as it is."""
+        """The findings without a fault, of the rules that it concerns."""
         name = kind.name, subject
         if name not in self._before:
             changed = kind.fault(self._ground, subject, at, size)
-            self._judged(subject, Fault({}), changed)  # readings and rules are loaded now
+            self._judged(subject, Fault({}), changed)  # load readings and rules before measuring the time
             began_s = time.process_time()
             self._before[name] = self._judged(subject, Fault({}), changed)
             self._took_s[kind.name] = max(self._took_s.get(kind.name, 0.0), time.process_time() - began_s)
         return self._before[name]
 
     def _judged(self, subject: Subject, fault: Fault, concerns: Fault) -> Mapping[Identity, Finding]:
-        """The findings of the cases that ``concerns`` touches, of the record with ``fault`` laid over it."""
+        """The findings of the record with ``fault`` laid over it, in the cases that ``concerns`` touches."""
         verdict = judge(
             Overlay(self._record, fault),
             self._run,
@@ -222,7 +220,7 @@ class Drill:
         return SizeTried(size, len(places), found, failed, undecided, dict(sorted(rules.items())))
 
     def _stated(self, kind: Kind, tried: Sequence[SizeTried], places: Sequence[Place]) -> Mapping[str, float]:
-        """What the rules that found the fault state as the smallest effect that they could have detected."""
+        """The smallest detectable effect, as stated by the rules that found the fault."""
         seen = {rule for each in tried for rule in each.rules}
         stated: dict[str, list[float]] = {}
         for place in places:
@@ -243,7 +241,7 @@ class Drill:
         return {rule: float(np.median(values)) for rule, values in sorted(stated.items())}
 
     def _as_growth(self, finding: Finding, key: SeriesKey, value: float) -> float | None:
-        """A rate an hour as the share of the level by which the series grows in the finding's window."""
+        """Convert a rate per hour to growth over the finding's window as a share of the series' level."""
         series = self._record.series(key)
         high = level(series)
         if finding.detectable_unit != f"{series.trait.unit}/h" or not high:
@@ -252,7 +250,7 @@ class Drill:
 
 
 def _undecided(place: Place) -> list[str]:
-    """The rules that cannot decide on the very series that the fault is done to."""
+    """The rules that are inconclusive on the very series that the fault changes."""
     own = place.subject.keys[0]
     return [
         finding.rule
@@ -262,8 +260,8 @@ def _undecided(place: Place) -> list[str]:
 
 
 def concerned_by(fault: Fault, target: str) -> Callable[[Rule, str, Sequence[SeriesKey]], bool]:
-    """Which cases a fault can change: those with a series that it changes, and those of the load that it takes; of a
-    source that is silent those that count its polls."""
+    """Which cases a fault can change: those with a changed series and, if it changes the load, those that judge the
+    load; for a silent source those that count its polls."""
     load = any(key.metric in WHOLE_LOAD for key in fault.series)
 
     def concerned(rule: Rule, of: str, keys: Sequence[SeriesKey]) -> bool:
@@ -282,7 +280,7 @@ def concerned_by(fault: Fault, target: str) -> Callable[[Rule, str, Sequence[Ser
 
 
 def worse_than(before: Mapping[Identity, Finding], now: Mapping[Identity, Finding]) -> list[Finding]:
-    """The findings that are graver than they were: a new failure, a warning or a doubt where all was well."""
+    """The findings that are graver than before: a new failure, warning or doubt."""
     order = [Outcome.FAIL, Outcome.WARN, Outcome.INCONCLUSIVE]
 
     def grave(finding: Finding | None) -> int:
@@ -292,7 +290,7 @@ def worse_than(before: Mapping[Identity, Finding], now: Mapping[Identity, Findin
 
 
 def _already(rules: frozenset[str]) -> str:
-    """Which rules fail without any fault, so that a fault could not be seen.
+    """Which rules fail without a fault, so that none could be seen.
 
     >>> _already(frozenset({"loss"})), _already(frozenset({"loss", "drops"}))
     ('loss already fails', 'drops and loss already fail')
