@@ -1,1 +1,2 @@
-"""Sinks: databases that are fed from the record by a cursor, beside the run and never in its way."""
+"""Sinks: databases that are fed from the record, each by a process of its own that keeps a cursor and never delays the
+run."""

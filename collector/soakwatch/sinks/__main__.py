@@ -1,8 +1,8 @@
-"""``python -m soakwatch.sinks FOLDER NUMBER``: feeds a sink of a run's plan, in a process of its own.
+"""``python -m soakwatch.sinks FOLDER NUMBER``: the process that feeds one sink of a run's plan.
 
-Its input is a line with the cursor, then nothing until the run is over: a line ``end`` says that nothing is added to
-the record any more, and the end of the input that nobody waits. Each line of its output is one JSON object with the
-state of the feed; the last one has ``done``.
+It reads the cursor as the first line of its input. A later line ``end`` says that the record is complete; the end of
+the input says that nobody waits any more. Each line of its output is one JSON object with the state of the feed; the
+last one has ``done``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ STEP_EVERY_S = 2.0
 
 
 class _Requests:
-    """What the run asks for: that the feed comes to its end, or that it stops."""
+    """What the run has asked for: to feed the rest (``ending``), or to ``stop``."""
 
     def __init__(self) -> None:
         self.stop, self.ending, self.either = threading.Event(), threading.Event(), threading.Event()
@@ -41,7 +41,7 @@ class _Requests:
 
 
 def main() -> int:
-    """Feed until the record is over. Returns 0 if all was written, 1 if not."""
+    """Feed until the record is complete. Returns 0 if all was written, else 1."""
     os.nice(10)
     folder, number = Path(sys.argv[1]), int(sys.argv[2])
     cursor = sys.stdin.readline().strip()
@@ -76,7 +76,7 @@ def main() -> int:
                 if not _step(feed):
                     requests.either.wait(STEP_EVERY_S)
             if requests.stop.is_set() and not requests.ending.is_set():
-                feed.last_word()  # the run was killed, and nobody else says so to the database
+                feed.last_word()  # the run was killed, so only this process can tell the database
                 return 1
             feed.finish()
             report(feed.state, done=True)
@@ -87,8 +87,8 @@ def main() -> int:
     except SoakwatchError as error:
         print(json.dumps({"broken": str(error)}), flush=True)
         return 1
-    except Exception as defect:  # noqa: BLE001 - whoever started this wants to know, and starts it again
-        # The type and no text: an unforeseen exception may quote a secret.
+    except Exception as defect:  # noqa: BLE001 - the parent wants to know, and restarts this process
+        # Only the type: the text of an unforeseen exception may quote a secret.
         print(json.dumps({"defect": type(defect).__name__}), flush=True)
         return 1
     return 0
@@ -97,7 +97,7 @@ def main() -> int:
 def _step(feed: Feed) -> bool:
     try:
         return feed.step()
-    except RecordError:  # it is being closed just now, or the disk is full: a later step tells
+    except RecordError:  # being closed, or the disk is full: a later step will tell
         return False
 
 

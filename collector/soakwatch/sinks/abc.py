@@ -1,14 +1,14 @@
-"""The seam between the feed of a record (feed.py) and a sink: what a sink is given, and what it may answer.
+"""The interface between the feed of a record (feed.py) and a sink.
 
-A package ``sinks/NAME``, or a module that an entry point of the group ``soakwatch.sinks`` names, holds
+A package ``sinks/NAME``, or a module that an entry point of the group ``soakwatch.sinks`` names, has
 
-* its docstring, whose first line is shown by ``soakwatch sinks``,
+* a docstring, whose first line ``soakwatch sinks`` shows,
 * ``Config``, a subclass of ``soakwatch.plan.sink.SinkConfig`` with the keys that a plan gives it,
-* ``destination(config) -> Destination``: where that is; nothing is opened yet.
+* ``destination(config) -> Destination``, which opens nothing yet.
 
 A sink is given lines of InfluxDB's line protocol: readings, polls, phases, events, findings and the verdict, in the
-measurements that docs/influxdb-grafana.md lists. The cursor, the order, retries, backlog and lag are the feed's. A
-sink runs in a process of its own, so it may block; it must take the same lines again without harm.
+measurements that docs/influxdb-grafana.md lists. Cursor, order, retries, backlog and lag are the feed's. A sink runs in
+a process of its own, so it may block; writing the same lines twice must do no harm.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from soakwatch.sinks.block import Block
 
 @dataclass(frozen=True, slots=True)
 class RefusedLine:
-    """A line that the sink will never take, and why."""
+    """A line that the sink refuses for good, and why."""
 
     line: bytes
     reason: str
 
 
 class SinkUnavailableError(Exception):
-    """A write did not work now and may work later. ``after_s`` is what the server asks to wait, if it does, ``slow``
-    that it did not answer in time, and ``wrong`` that somebody has to correct the configuration first."""
+    """A write failed and may succeed later. ``after_s`` is the wait that the server asks for, ``slow``: it did not
+    answer in time, ``wrong``: somebody must correct the configuration first."""
 
     def __init__(self, reason: str, after_s: float | None = None, *, slow: bool = False, wrong: bool = False) -> None:
         super().__init__(reason)
@@ -38,7 +38,7 @@ class SinkUnavailableError(Exception):
 
 
 class Sink(Protocol):
-    """An open sink; not for two threads at once."""
+    """An open sink; not thread-safe."""
 
     @property
     def to(self) -> Destination:
@@ -47,36 +47,34 @@ class Sink(Protocol):
 
     @property
     def written(self) -> int:
-        """Lines that were written."""
+        """Number of lines written."""
         ...
 
     @property
     def refused(self) -> int:
-        """Lines that were refused for good."""
+        """Number of lines refused for good."""
         ...
 
     @property
     def connections(self) -> int:
-        """How many connections were made until now: another one may mean that the server was started again, and lost
-        what it had acknowledged last. A sink without connections says 1."""
+        """Number of connections made so far. A new one may mean that the server restarted and lost what it acknowledged
+        last. A sink without connections returns 1."""
         ...
 
     @property
     def size(self) -> int:
-        """At most how many lines the next block should have."""
+        """Maximum number of lines in the next block."""
         ...
 
     def write(self, lines: Block) -> None:
-        """Write all lines. Raises SinkUnavailableError: the same lines are given again."""
+        """Write all lines. After SinkUnavailableError the same lines are given again."""
         ...
 
     def try_out(self) -> None:
-        """Check whether lines would be taken, without writing one. Raises SinkUnavailableError."""
+        """Check whether lines would be accepted, without writing any. Raises SinkUnavailableError."""
         ...
 
-    def close(self) -> None:
-        """Release what is open."""
-        ...
+    def close(self) -> None: ...
 
 
 class Destination(Protocol):
@@ -84,27 +82,28 @@ class Destination(Protocol):
 
     @property
     def where(self) -> str:
-        """The address, and what else tells it from others, without a secret: it is shown, and names the cursor."""
+        """The address and what distinguishes it, without secrets: it is displayed, and the cursor is stored under
+        it."""
         ...
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """References (``env:NAME``, ``file:PATH``) that must be there before a run begins."""
+        """References (``env:NAME``, ``file:PATH``) that must resolve before a run begins."""
         ...
 
     @property
     def replay_s(self) -> float:
-        """How many seconds before a broken connection are sent again; 0: none."""
+        """How many seconds before a broken connection are sent again; 0 for none."""
         ...
 
     @property
     def grain_ns(self) -> int:
-        """What the times of samples are cut to; 1: nothing is cut."""
+        """Sample times are rounded down to multiples of this; 1 keeps them."""
         ...
 
     def open(self, refuse: Callable[[RefusedLine], None], timeout_s: float | None = None) -> Sink:
-        """Open it; ``refuse`` takes each line that is refused for good, ``timeout_s`` bounds an answer.
+        """Open it; ``refuse`` takes each line that is refused for good, ``timeout_s`` limits the wait for an answer.
 
-        Raises PlanError for what must be corrected first.
+        Raises PlanError for a configuration that must be corrected first.
         """
         ...

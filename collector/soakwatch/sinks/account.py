@@ -1,8 +1,8 @@
-"""A run's account as lines: everything a verdict rests on besides readings and polls, and how many of them there are.
+"""A run's account as lines: all that a verdict rests on besides readings and polls, and how many of those there are.
 
-Readings and polls are points of their own. What else a record holds (its plan without secrets, targets, sources, what
-each series is, phases, events, faults) goes as one JSON text in parts into the measurement ``soakwatch_record``:
-``soakwatch judge influxdb://…?run=`` then gives the verdict that the record gives, and finds out what is missing.
+What a record holds besides readings and polls (its plan without secrets, targets, sources, the series, phases, events,
+faults) is one JSON text, written in parts into the measurement ``soakwatch_record``. From it ``soakwatch judge
+influxdb://…?run=`` gives the same verdict as the record, and detects missing data.
 """
 
 from __future__ import annotations
@@ -22,17 +22,16 @@ from soakwatch.sinks.lines import Value, key, line
 
 MEASUREMENT: Final = "soakwatch_record"
 VERSION: Final = 1
-PART: Final = 7_000  # characters of one text; a line holds each quote and backslash twice
+PART: Final = 7_000  # characters of a part; a line doubles each quote and backslash
 LEFT_OUT: Final = frozenset({"verdict", "reason", SO_FAR})
-"""What a record says of itself that is judged anew from the copy."""
+"""Metas that judging the copy computes anew."""
 
 
 def account_lines(path: Path, run: str, grain_ns: int = 1) -> Iterator[bytes]:
     """The lines of a record, without line ends; none for a record without a poll. Raises RecordError.
 
-    ``grain_ns`` is what the times of the samples were cut to: the account says so, for the copy then differs.
-
-    The same record gives the same lines, so that writing them again changes nothing.
+    ``grain_ns`` is the precision to which sample times were rounded down, which the account states. The same record
+    gives the same lines, so that writing them again changes nothing.
     """
     with RecordView.open(path) as view:
         inventory = inventory_of(path)
@@ -50,7 +49,7 @@ def account_lines(path: Path, run: str, grain_ns: int = 1) -> Iterator[bytes]:
 
 
 def account_of(view: RecordView, inventory: Inventory) -> dict[str, object]:
-    """The account as plain JSON data. Raises RecordError."""
+    """The account as JSON data. Raises RecordError."""
     events = [(stored.id, stored.origin, stored.event) for stored in view.events()]
     return {
         "version": VERSION,
@@ -90,8 +89,8 @@ def account_of(view: RecordView, inventory: Inventory) -> dict[str, object]:
 
 
 def _left_out(view: RecordView, series: SeriesInventory) -> list[int]:
-    """When another source stood in for the owner of a series, whose own polls came late: the record leaves these
-    readings out, and in the database it is no longer known whose they are."""
+    """The times of readings that the record leaves out because another source stood in for the series' owner, whose
+    polls came late. The database does not tell them apart."""
     if series.shared_ns is None:
         return []
     left: list[int] = np.setdiff1d(series.shared_ns, view.series(series.key).time_ns).tolist()

@@ -1,4 +1,4 @@
-"""What ``--help`` says of databases, and whether a word is the address of one: nothing here is slow to load."""
+"""The ``--help`` of databases, and whether a word is a database's address. Imports nothing slow."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ labels: {process: "{service}", instance: "{pid|=0}"}, where: {env: "prod*"}, tar
 
 
 def is_database(text: str) -> bool:
-    """Whether this names a database rather than a run or a table.
+    """Whether this is a database's address rather than a run or a table.
 
     >>> is_database("influxdb://h/b"), is_database("influxdb.csv")
     (True, False)

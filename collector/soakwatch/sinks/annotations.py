@@ -1,4 +1,4 @@
-"""Events and findings as lines: what a dashboard marks beside the readings."""
+"""Events and findings as lines, for annotations on dashboards."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from soakwatch_rules.causes.when import since_ns
 
 SEVERITY = {Outcome.PASS: 0.0, Outcome.WARN: 1.0, Outcome.INCONCLUSIVE: 2.0, Outcome.FAIL: 3.0}
 RANK = {Outcome.PASS: 0.0, Outcome.INCONCLUSIVE: 1.0, Outcome.WARN: 2.0, Outcome.FAIL: 3.0}
-"""What is worse is higher: a warning was decided, an inconclusive finding was not."""
+"""Higher is worse: a warning was decided, an inconclusive finding was not."""
 WITHDRAWN = "withdrawn"
 
 
 @dataclass(slots=True)
 class Events:
-    """Events as lines; two that would be one point are moved apart by a nanosecond, always the later one."""
+    """Events as lines; of two with the same point the later one is moved by a nanosecond."""
 
     run: str
     _points: dict[tuple[str, int], int] = field(default_factory=dict)
@@ -50,13 +50,13 @@ class Events:
 
 @dataclass(slots=True)
 class FindingLines:
-    """Findings as lines, and of them only what is new since the last time."""
+    """Findings as lines; only those that changed since the last call."""
 
     run: str
     _written: dict[tuple[str, int], bytes] = field(default_factory=dict)
 
     def lines(self, current: Sequence[Finding], gone: Sequence[Finding], *, live: bool) -> list[bytes]:
-        """``current`` are the findings of the newest judging, ``gone`` those that it took back."""
+        """``current`` are the newest findings, ``gone`` those that were withdrawn."""
         lines: dict[tuple[str, int], bytes] = {}
         for finding in current:
             if finding.outcome in SEVERITY:
@@ -76,14 +76,14 @@ class FindingLines:
 
 @dataclass(slots=True)
 class MomentLines:
-    """The moments of what failed or warned as lines, and of them only what is new: marks at the time of the failure,
-    where the line of a finding stands at the begin of its window."""
+    """The first times of failures and warnings as lines, only those that changed. They are marks at the time of the
+    failure, while the line of a finding stands at the start of its window."""
 
     run: str
     _written: dict[tuple[str, int], bytes] = field(default_factory=dict)
 
     def lines(self, current: Sequence[Finding], gone: Sequence[Finding]) -> list[bytes]:
-        """``current`` are the findings of the newest judging, ``gone`` those that it took back."""
+        """``current`` are the newest findings, ``gone`` those that were withdrawn."""
         lines: dict[tuple[str, int], bytes] = {}
         for finding in current:
             if RANK.get(finding.outcome, 0.0) >= RANK[Outcome.WARN]:
@@ -142,7 +142,7 @@ def _finding_fields(finding: Finding, *, live: bool) -> dict[str, Value]:
 
 
 def _moment_fields(finding: Finding) -> dict[str, Value]:
-    """The first moment that a finding points at, as the report dates it; without one, the begin of its window."""
+    """The first time that a finding marks, as the report shows it; else the start of its window."""
     window = finding.window
     return {
         "at_ms": milliseconds(_at_ns(finding)),

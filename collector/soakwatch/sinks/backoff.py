@@ -1,4 +1,4 @@
-"""How long to wait before the next try: doubling, with jitter, up to half a minute."""
+"""Pauses between retries: doubling, with jitter, up to 30 s."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _FIRST_PAUSE_S = 0.5
 
 
 class Backoff:
-    """The pauses of one feed; ``seed`` gives each collector a jitter of its own, so that not all come back at once."""
+    """The pauses of one feed; ``seed`` sets its jitter, so that many collectors do not come back at once."""
 
     def __init__(self, seed: str) -> None:
         self._random = random.Random(seed)  # noqa: S311 - so that many collectors do not come back at once
@@ -24,5 +24,5 @@ class Backoff:
         return max(pause_s, error.after_s or 0.0)
 
     def reset(self) -> None:
-        """A write worked: the next pause is the shortest again."""
+        """Restart from the shortest pause, after a successful write."""
         self._next_s = _FIRST_PAUSE_S

@@ -1,4 +1,4 @@
-"""Lines on their way to a database: many as one text, put together to requests of about the same size."""
+"""Blocks of lines on their way to a database, combined into requests of similar size."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Some lines as one text, with an end between them, and their number."""
+    """Lines as one text, separated by line ends, and their number."""
 
     text: bytes
     count: int
 
     @staticmethod
     def of(lines: Iterable[bytes]) -> Block:
-        """These lines; the empty ones are left out."""
+        """A block of these lines without empty ones."""
         some = [line for line in lines if line]
         return Block(b"\n".join(some), len(some))
 
     def lines(self) -> list[bytes]:
-        """The lines again."""
+        """The lines of the block."""
         return self.text.split(b"\n") if self.count else []
 
     def first(self, count: int) -> tuple[Block, Block]:
-        """At most so many lines, and the others."""
+        """Split into at most ``count`` lines and the rest."""
         if self.count <= count:
             return self, NO_LINES
         lines = self.lines()
@@ -37,10 +37,7 @@ NO_LINES = Block(b"", 0)
 
 
 def gathered(parts: Iterable[Block], size: Callable[[], int]) -> Iterator[Block]:
-    """The same lines in the same order, as few blocks of at most ``size`` lines as the parts allow.
-
-    A part is not taken apart: one that is larger by itself stays so.
-    """
+    """Combine parts into as few blocks of at most ``size`` lines as possible, in order. A larger part stays whole."""
     texts: list[bytes] = []
     count = 0
     for part in parts:
@@ -56,9 +53,9 @@ def gathered(parts: Iterable[Block], size: Callable[[], int]) -> Iterator[Block]
 
 @contextmanager
 def ahead(blocks: Iterator[Block]) -> Iterator[Iterator[Block]]:
-    """The same blocks in the same order; while one is being sent, another thread makes the next one, and no more.
+    """Yield the same blocks while another thread makes the next one, one ahead.
 
-    What the making raises comes where its block would have come.
+    An exception from making a block is raised in its place.
     """
 
     def handed() -> Generator[Block, None, None]:

@@ -1,4 +1,4 @@
-"""Checks the sinks of a plan before a run needs them: the server, the certificate, the token and the bucket."""
+"""Checks a plan's sinks before the run: server, certificate, token and bucket."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ MAX_TIMEOUT_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class SinkCheck:
-    """The result of a check: ``error`` is one sentence with the remedy (None: lines would be taken), and ``wrong``
-    says that waiting does not help."""
+    """``error`` is one sentence with the remedy (None: lines would be accepted); ``wrong``: waiting does not help."""
 
     where: str
     error: str | None = None
@@ -23,7 +22,7 @@ class SinkCheck:
 
 
 def check_sinks(sinks: Iterable[Destination]) -> tuple[SinkCheck, ...]:
-    """Check all of them at the same time; nothing is written."""
+    """Check all of them concurrently, without writing."""
     all_sinks = tuple(sinks)
     if not all_sinks:
         return ()

@@ -1,4 +1,4 @@
-"""One record into one sink, forward from a cursor, until the record is complete or the feed is stopped."""
+"""Feeds one record into one sink from a cursor on, until the record is complete or the feed is stopped."""
 
 from __future__ import annotations
 
@@ -32,21 +32,22 @@ FINDINGS_EVERY_S = 30.0
 
 
 class FeedStoppedError(Exception):
-    """The feed was stopped before everything was written."""
+    """The feed was stopped before it wrote everything."""
 
 
 @dataclass(slots=True)
 class FeedState:
-    """How far a feed is (its cursor), and why the last write failed (None: it did not)."""
+    """The cursor of a feed, and why its last write failed (None: it succeeded)."""
 
     cursor: str = ""
     error: str | None = None
 
 
 class Feed:
-    """Reads and writes; ``stop`` is set when it must give up, ``report`` is called when the state has changed.
+    """Set ``stop`` to make it give up; ``report`` is called whenever the state has changed.
 
-    ``beside_run``: it is the run itself that feeds the sink, and so the run goes on until ``finish`` or ``last_word``.
+    ``beside_run``: the run that writes the record started this feed, so it counts as running until ``finish`` or
+    ``last_word``.
     """
 
     def __init__(
@@ -74,14 +75,14 @@ class Feed:
         self._heads: dict[tuple[int, str], bytes] = {}
         self._events, self._run_lines, self._late = Events(run), RunLines(run), LateAnswers(path)
         self._load = LoadLines(path, run)
-        self._over = False if beside_run else None  # whether more is written to the record; None: to be found out
+        self._over = False if beside_run else None  # whether the record is complete; None: to be found out
         self._pending: tuple[News, str] | None = None
         self._findings_s = -FINDINGS_EVERY_S
 
     def step(self) -> bool:
-        """Write what was new at the step before, now that the phases of its time are known; True: there is more.
+        """Write what the previous step read, as the phases of its time are known now; True if there is more.
 
-        Raises RecordError, and FeedStoppedError where it is stopped.
+        Raises RecordError, and FeedStoppedError if it is stopped.
         """
         self._go_back()
         pending = self._pending
@@ -96,9 +97,9 @@ class Feed:
         return news.more
 
     def finish(self) -> None:
-        """Write all the rest of a record to which nothing is added any more, its verdict too.
+        """Write the rest of a complete record, with its verdict.
 
-        Raises RecordError, and FeedStoppedError where it is stopped.
+        Raises RecordError, and FeedStoppedError if it is stopped.
         """
         self._over = None if self._over is None else True
         while True:
@@ -112,16 +113,16 @@ class Feed:
                 return
 
     def last_word(self) -> None:
-        """The run broke off: write that and what is known of it, as one request, also by a feed that was stopped.
+        """Write in one request that the run broke off and what is known of it, even if the feed was stopped.
 
-        Raises FeedStoppedError for one that was.
+        Raises FeedStoppedError if it was.
         """
         self._over = True
         lines, verdict = self._lines_of_run()
         self._send_lines([verdict, *lines])
 
     def _go_back(self) -> bool:
-        """Begin again where it stood before the connection broke; True: it has broken."""
+        """Go back to a position before a broken connection; True if it broke."""
         back = self._replay.back(cursor_numbers(self.state.cursor))
         if back is None:
             return False
@@ -211,7 +212,7 @@ class Feed:
                 heads[phases[index], number, ok] = head
             seq = batch.first_seq + index
             lines.append(b"%b%b,late_s=%b,seq=%d.0%b %d" % (head, lasted, late, seq, self._error(error), due_ns))
-        for due_ns, number in sorted(recovered):  # some of them are in the database already, as losses
+        for due_ns, number in sorted(recovered):  # some of them are in the database already, as lost
             phase = phase_at(self._phases, due_ns)
             own_tags = {**tags, "phase": phase, "outcome": OUTCOMES[number].value}
             lines.append(line(key("soakwatch_poll", own_tags, {}), {"ok": 1.0}, due_ns))
@@ -231,8 +232,8 @@ class Feed:
         return head
 
     def _write_findings(self) -> bool:
-        """Write findings, strips and verdict; False where the verdict was refused, or there is none of an empty
-        record: what is shown beside it would then be of a run that nobody knows."""
+        """Write findings, state strips and verdict. False if the verdict was refused or the record is empty: nothing
+        else should then be written for the run."""
         lines, verdict = self._lines_of_run()
         self._send_lines(lines)
         written = self._sink.written
@@ -240,8 +241,8 @@ class Feed:
         return self._sink.written > written
 
     def _lines_of_run(self) -> tuple[list[bytes], bytes]:
-        """What is new of findings and strips, and the verdict; nothing of a record that holds no poll yet, or is being
-        closed: the next step meets it again."""
+        """Changed findings and strips, and the verdict; nothing if the record has no poll yet or is being closed: the
+        next step tries again."""
         try:
             with RecordView.open(self._path) as view:
                 return self._run_lines.lines(view, self._phases, over=self._over)
@@ -265,7 +266,7 @@ class Feed:
             self._send(Block.of(some))
 
     def _send(self, block: Block) -> None:
-        """Write these lines, however long it takes."""
+        """Write these lines, retrying until they are accepted."""
         while block.count:
             part, rest = block.first(self._sink.size)
             try:

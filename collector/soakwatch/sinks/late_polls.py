@@ -1,8 +1,8 @@
-"""Polls that were lost at their time and answered late: the loss that a database has already is marked as recovered.
+"""Lost polls that were answered late: marks the loss, which is in the database already, as recovered.
 
-A record keeps both, the loss and the late answer, and a verdict that is read back from a database needs both: they
-differ in their outcome, and are two points. So the lost point stays, and its ``ok`` becomes 1: coverage is then right
-on a dashboard, and what had happened can still be seen by the outcome and the error.
+A record keeps both the loss and the late answer, and a verdict read back from a database needs both: they differ in
+outcome and are two points. So the lost point stays and its ``ok`` becomes 1: coverage on a dashboard is then right, and
+outcome and error still show what happened.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _OK = OUTCOME_NUMBERS[PollOutcome.OK]
 
 
 class LateAnswers:
-    """Follows the due times of each source, and reads the record only where a poll comes out of order."""
+    """Tracks the due times of each source; reads the record only if a poll arrives out of order."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._last: dict[int, int] = {}
 
     def recovered_losses(self, source: Source, polls: PollColumns, first_seq: int) -> frozenset[Loss]:
-        """Losses around the time of these polls that were answered late, before them, by them or after them.
+        """The losses near these polls that were answered late, by these polls or others.
 
         Raises RecordError.
         """

@@ -1,8 +1,8 @@
 r"""Line protocol: names, texts and numbers as InfluxDB 2 reads them back.
 
-InfluxDB knows no escape for a backslash in a tag: a value that ends with one would swallow what follows, and no tag
-or measurement can hold a line's end. These few characters are replaced by look-alikes; all others come back as they
-were. Numbers are always floats, for the first line fixes the type of a field; a number without a point is one, too.
+InfluxDB cannot escape a backslash in a tag: one at the end of a value would swallow what follows. No tag or measurement
+can contain a line end. These few characters are replaced by look-alikes. Numbers are always floats, as the first line
+fixes the type of a field; a number without a point is one, too.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from soakwatch.record.follow import Table, Words
 from soakwatch.sinks.block import NO_LINES, Block
 
 RESERVED = frozenset({"run", "target", "role", "phase", "time", "_field", "_measurement", "_value", "_time", "value"})
-"""Names of tags that mean something else already; a label of the same name gets ``object_`` before it."""
+"""Tag names with a meaning of their own; a label of the same name is prefixed with ``object_``."""
 LONGEST = 8_000  # characters of a name or value; InfluxDB refuses keys of 65,535 bytes
-_PIECE = 1_000  # lines that are made at once
-_ENDS = (0x85, 0x2028, 0x2029)  # ends of lines to those who read Unicode
+_PIECE = 1_000  # lines made at once
+_ENDS = (0x85, 0x2028, 0x2029)  # Unicode line ends
 _ODD: dict[int, int | str] = {
     **{number: 0x2400 + number for number in range(32)},
     **dict.fromkeys(_ENDS, 0x2424),
@@ -32,15 +32,15 @@ _ODD: dict[int, int | str] = {
 _TAG: dict[int, int | str] = {**_ODD, ord(","): "\\,", ord("="): "\\=", ord(" "): "\\ "}
 _MEASUREMENT: dict[int, int | str] = {**_ODD, ord(","): "\\,", ord(" "): "\\ "}
 _TEXT: dict[int, int | str] = {ord("\\"): "\\\\", ord('"'): '\\"', ord("\n"): " ", ord("\r"): " ", 0: "\u2400"}
-_INSTEAD = "\u2216"  # ∖ for a backslash at an end
+_INSTEAD = "\u2216"  # ∖ for a trailing backslash
 
 Value = float | str | None
 Numbers = NDArray[np.float64] | NDArray[np.int64] | NDArray[np.uint64]
 
 
-@lru_cache(1024)  # the same few names come again and again
+@lru_cache(1024)  # the same few names recur
 def tag(text: str) -> str:
-    r"""A tag's name or value.
+    r"""Escape a tag's name or value.
 
     >>> tag("a b,c=d"), tag("C:\\"), tag("x\ny")
     ('a\\ b\\,c\\=d', 'C:∖', 'x␊y')
@@ -49,7 +49,7 @@ def tag(text: str) -> str:
 
 
 def measurement(text: str) -> str:
-    """A measurement's name; one that would be a comment begins with a look-alike.
+    """Escape a measurement's name; a leading # (a comment) becomes a look-alike.
 
     >>> measurement("a b"), measurement("#x")
     ('a\\\\ b', '＃x')
@@ -64,7 +64,7 @@ def _end(text: str) -> str:
 
 
 def key(name: str, tags: Mapping[str, str], labels: Mapping[str, str]) -> str:
-    """Measurement and tags, sorted as InfluxDB likes them; tags without a value are left out.
+    """Measurement and sorted tags; tags without a value are left out.
 
     >>> key("a.b", {"run": "r 1", "phase": ""}, {"core": "0"})
     'a.b,core=0,run=r\\\\ 1'
@@ -76,7 +76,7 @@ def key(name: str, tags: Mapping[str, str], labels: Mapping[str, str]) -> str:
 
 
 def text(value: str) -> str:
-    r"""A text field, on one line.
+    r"""Quote a text field, on one line.
 
     >>> text('say "a\\b"\n')
     '"say \\"a\\\\b\\" "'
@@ -85,7 +85,7 @@ def text(value: str) -> str:
 
 
 def line(head: str, fields: Mapping[str, Value], time_ns: int) -> bytes:
-    """One line; fields that are None or no finite number are left out, and without any field there is no line."""
+    """One line without fields that are None or not finite; empty if none is left."""
     shown = []
     for name, value in fields.items():
         if isinstance(value, str):
@@ -96,12 +96,12 @@ def line(head: str, fields: Mapping[str, Value], time_ns: int) -> bytes:
 
 
 def milliseconds(time_ns: int) -> float:
-    """A time in UTC ns as a field holds it: UTC ms, whole."""
+    """UTC ns to whole UTC ms."""
     return float(time_ns // 1_000_000)
 
 
 def alike(table: Table) -> tuple[Table, ...]:
-    """The same readings as tables of one kind of number each."""
+    """Split a table into tables of one number type each."""
     if len(set(table.kinds)) < 2:
         return (table,)
     tables = []
@@ -115,8 +115,8 @@ def alike(table: Table) -> tuple[Table, ...]:
 
 
 def table_block(heads: Sequence[bytes], table: Table, begin: int, end: int) -> Block:
-    """Some rows of a table of one kind of number; ``heads`` are the keys of its series. A reading that is no finite
-    number has no line; an integer is written as it is, and beyond 2**53 the database rounds it to a float."""
+    """Rows of a table of one number type as lines; ``heads`` are the keys of its series. Readings that are not finite
+    are left out; integers are written as they are, and the database rounds those beyond 2**53 to a float."""
     words = table.words[begin:end]
     if not words.size:
         return NO_LINES
@@ -135,8 +135,8 @@ def table_block(heads: Sequence[bytes], table: Table, begin: int, end: int) -> B
 
 
 def _rows(starts: Sequence[bytes], rows: Numbers, times: Sequence[int], finite: NDArray[np.bool_]) -> bytes:
-    """Some lines, each with its end. Their pieces are put into one list and joined once: a call a line would cost ten
-    times as much. They are so few that they stay in the cache of a core on which the server works as well."""
+    """Lines with line ends. Joining one list of pieces is ten times faster than a call per line; so few pieces stay in
+    the cache of a core that the server uses too."""
     ends = [b" %d\n" % time for time in times]
     if len(starts) > 1:
         ends = [end for end in ends for _ in starts]
@@ -148,7 +148,7 @@ def _rows(starts: Sequence[bytes], rows: Numbers, times: Sequence[int], finite: 
 
 
 def numbers(words: Words, kind: str) -> Numbers:
-    """The readings that words of one kind are: float64 (d), int64 (q) or uint64 (Q)."""
+    """View words as float64 (d), int64 (q) or uint64 (Q)."""
     words = np.ascontiguousarray(words)
     if kind == "Q":
         return words
@@ -156,8 +156,8 @@ def numbers(words: Words, kind: str) -> Numbers:
 
 
 def decimals(values: Numbers) -> list[bytes]:
-    """Integers, and floats as the shortest decimals that mean the same float, row by row.
+    """Integers, and floats as the shortest decimals that round-trip, row by row.
 
-    pydantic's writer of JSON makes them in a fifth of the time that ``repr`` takes.
+    pydantic's JSON writer takes a fifth of the time of ``repr``.
     """
     return to_json(values.ravel().tolist())[1:-1].split(b",") if values.size else []

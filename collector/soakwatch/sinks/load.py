@@ -1,8 +1,8 @@
-"""The load of a run as one line a generator, whatever it reports: requests, packets, bits or users.
+"""The load of a run as one series a generator, whatever it reports: requests, packets, bits or users.
 
-Of the metrics of ``LOADS`` the first that a generator has readings of is its load. What it counts becomes a rate: what
-was counted since the reading before, over the time between. A counter that began anew gives none, and of readings less
-than a millisecond apart the first counts: over so short a time nothing is a pace.
+A generator's load is the first metric of ``LOADS`` of which it has readings. Counters become rates between two
+readings; a counter that restarted gives none. Of readings less than 1 ms apart only the first counts, as so short an
+interval gives no rate.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ LOADS: Mapping[str, tuple[str, float]] = {
     )
     for name in reversed(flows(side, *what))
 }
-"""What stands for the load, best first: its word, and by what its readings are multiplied."""
+"""Metrics that can be the load, best first: what they count, and a factor."""
 APART_NS = 1_000_000
-_SEEN = 64  # readings of a series before a feed began, of which the newest is the one that its next rate begins with
+_SEEN = 64  # readings looked back on to find the newest one before a feed began
 _RANKS = {metric: rank for rank, metric in enumerate(LOADS)}
 
 
 def loads_of(view: RecordView) -> Mapping[str, SeriesKey]:
-    """The series that is the load, of each generator of a record. Raises RecordError."""
+    """The load series of each generator of a record. Raises RecordError."""
     roles = view.roles()
     chosen: dict[str, SeriesKey] = {}
     for name in sorted(view.keys(LOADS), key=preference):
@@ -54,7 +54,7 @@ def loads_of(view: RecordView) -> Mapping[str, SeriesKey]:
 
 
 def load_of(metric: str, time_ns: Ints, value: Values) -> tuple[Ints, NDArray[np.float64]]:
-    """Readings of one of ``LOADS`` in order of time as a load; what is no number is left out."""
+    """Readings of one of ``LOADS`` in order of time as a load; values that are not finite are left out."""
     time_ns, value = apart(time_ns, value)
     series = Series("", metric, "", trait_of(metric, "1", "gauge"), time_ns, value)
     if BY_NAME[metric].kind == "counter":
@@ -64,7 +64,7 @@ def load_of(metric: str, time_ns: Ints, value: Values) -> tuple[Ints, NDArray[np
 
 
 def apart(time_ns: Ints, value: Values, least_ns: int = APART_NS) -> tuple[Ints, Values]:
-    """The readings that are at least so long after the one before that is kept.
+    """Drop readings less than ``least_ns`` after the last one kept.
 
     >>> apart(np.array([0, 5, 9, 20]), np.array([1.0, 2.0, 3.0, 4.0]), 9)[0].tolist()
     [0, 9, 20]
@@ -80,22 +80,23 @@ def apart(time_ns: Ints, value: Values, least_ns: int = APART_NS) -> tuple[Ints,
 
 
 def preference(name: SeriesKey) -> tuple[int, bool, str]:
-    """What stands for a load is the lowest: the best metric, and of the whole generator rather than a part of it."""
+    """Sort key of series that can be the load: lowest for the best metric, and for the whole generator before a
+    part."""
     return _RANKS[name.metric], bool(name.object), name.object
 
 
 @dataclass(slots=True)
 class LoadLines:
-    """The load line of each generator of a record, as the readings come."""
+    """The load line of each generator of a record, as readings arrive."""
 
     path: Path
     run: str
     _series: dict[int, NewSeries] = field(default_factory=dict)
     _chosen: dict[str, int] = field(default_factory=dict)
-    _last: dict[int, tuple[Ints, Values]] = field(default_factory=dict)  # the newest reading of a series that is kept
+    _last: dict[int, tuple[Ints, Values]] = field(default_factory=dict)  # the newest reading kept of a series
 
     def know(self, series: Iterable[NewSeries]) -> None:
-        """Series that appeared: a better one than was known stands for the load from now on."""
+        """Add series that appeared; a better one becomes the load from now on."""
         for new in series:
             if new.key.metric not in LOADS:
                 continue
@@ -105,7 +106,7 @@ class LoadLines:
                 self._chosen[new.key.target] = new.number
 
     def block(self, batch: Batch, roles: Mapping[str, str], grain_ns: int) -> Block:
-        """The lines of what these polls brought. Raises RecordError."""
+        """The lines of a batch of polls. Raises RecordError."""
         if not self._chosen:
             return NO_LINES
         parts: dict[int, list[tuple[Ints, Values]]] = {}
@@ -144,7 +145,7 @@ class LoadLines:
             yield b"%b value=%b %d" % (head, reading, reading_ns)
 
     def _before(self, name: SeriesKey, begin_ns: int) -> tuple[Ints, Values]:
-        """The newest reading before a time, where another feed had begun."""
+        """The newest reading before ``begin_ns``, for a feed that starts in the middle."""
         with RecordView.open(self.path) as view:
             series = view.series(name, None, begin_ns)
         time_ns, value = apart(series.time_ns[-_SEEN:], series.value[-_SEEN:])

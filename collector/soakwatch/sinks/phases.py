@@ -1,4 +1,4 @@
-"""The phases of a run: which of them holds when, and their lines."""
+"""The phases of a run: their lines, and which one a time falls into."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 from soakwatch.sinks.lines import key, line, milliseconds
 
 Phases = Sequence[tuple[str, int, int | None]]
-"""Name, begin and end (UTC ns) of each phase that began, in order; one that goes on has no end."""
+"""Name, begin and end (UTC ns) of each phase that began, in order; the current one has no end."""
 
 
 def phase_lines(run: str, phases: Iterable[tuple[str, int, int | None]], now_ns: int) -> list[bytes]:
-    """The phases; one that is open ends now."""
+    """The phases as lines; the current one ends at ``now_ns``."""
     return [
         line(
             key("soakwatch_phase", {"run": run, "phase": name}, {}),
@@ -30,7 +30,7 @@ def phase_lines(run: str, phases: Iterable[tuple[str, int, int | None]], now_ns:
 
 
 def stretches(phases: Phases, time_ns: np.typing.NDArray[np.int64]) -> list[tuple[str, int, int]]:
-    """Which phase holds for times in order: its name ("" outside of every phase), and from which time to which."""
+    """Split sorted times by phase: name ("" outside of phases), first index, index behind the last."""
     if not time_ns.size:
         return []
     edges = {0, int(time_ns.size)}

@@ -1,4 +1,4 @@
-"""A whole record into a sink, from its beginning to its verdict."""
+"""Sends a whole record to a sink, including its verdict."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _MAX_REFUSED = 100
 
 @dataclass(frozen=True, slots=True)
 class PushResult:
-    """Lines written, lines refused for good (the first hundred with their reasons, and how many for the first hundred
-    reasons), and why the rest was given up (None: everything was sent)."""
+    """Number of lines written and refused for good (the first hundred with reasons, and counts for the first hundred
+    reasons), and why the rest was given up (None: all was sent)."""
 
     written: int
     rejected: int
@@ -30,10 +30,10 @@ class PushResult:
 def push(
     path: Path, run: str, to: Destination, patience_s: float, progress: Callable[[str], None] = lambda _: None
 ) -> PushResult:
-    """Send everything; give up once the sink has taken nothing for ``patience_s`` seconds. ``progress`` gets a few
-    words whenever something has changed.
+    """Send everything; give up if the sink accepts nothing for ``patience_s`` seconds. ``progress`` takes a few words
+    at each change.
 
-    Raises RecordError for a record that cannot be read, PlanError for a token that cannot be had.
+    Raises RecordError for an unreadable record, PlanError for an unreadable token.
     """
     refused: list[RefusedLine] = []
     reasons: Counter[str] = Counter()
@@ -52,7 +52,7 @@ def push(
                 timers.pop().cancel()
             sent = sum(cursor_numbers(state.cursor).values())
             progress(f"{sent / total:.0%} sent, {sink.written:,} lines" if total else "")
-        elif not timers:  # another error is no reason to begin the waiting anew
+        elif not timers:  # another error does not restart the wait
             progress(f"{state.error}; trying again")
             timer = threading.Timer(patience_s, stop.set)
             timer.daemon = True

@@ -1,4 +1,4 @@
-"""Lines that a database refused for good: kept in a file beside the record, with the reason, up to a bound."""
+"""Lines that a database refused for good, kept with the reason in a file next to the record, up to 1 MB."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _MAX_BYTES = 1_000_000  # bytes
 
 
 class RefusedLines:
-    """The file is made with its first line; what cannot be written there is counted all the same."""
+    """Creates the file at the first refused line. If it cannot be written, the line is only counted."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def add(self, line: RefusedLine) -> None:
-        """Keep one line."""
+        """Append one line and its reason."""
         with suppress(OSError):
             if not self.path.exists() or self.path.stat().st_size < _MAX_BYTES:
                 with open_private(self.path, shared_mode(self.path.with_name(RECORD_NAME)), append=True) as file:

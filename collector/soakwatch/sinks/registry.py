@@ -1,4 +1,4 @@
-"""Sinks by name: the module that a plan names, imported and checked."""
+"""Loads the sink modules that a plan names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from soakwatch.sinks.abc import Destination
 
 
 def destination(sink: SinkPlan, registry: Registry = INSTALLED) -> Destination:
-    """Where a sink of a plan writes. Raises PlanError for a module that breaks the convention of abc.py."""
+    """Where a sink of a plan writes. Raises PlanError for a module without the interface of abc.py."""
     module = registry.sinks.module(sink.kind)
     function: object = getattr(module, "destination", None)
     if not callable(function):
@@ -24,7 +24,7 @@ def destination(sink: SinkPlan, registry: Registry = INSTALLED) -> Destination:
 
 
 def destinations(sinks: Sequence[SinkPlan], registry: Registry = INSTALLED) -> Mapping[str, Destination]:
-    """Where the sinks of a plan write, in its order, by kind and number: ``influxdb-1``, ``influxdb-2``.
+    """Where the sinks of a plan write, in its order, by name: ``influxdb-1``, ``influxdb-2``.
 
     Raises PlanError.
     """
@@ -32,9 +32,9 @@ def destinations(sinks: Sequence[SinkPlan], registry: Registry = INSTALLED) -> M
 
 
 def planned_sink(record: Path, name: str) -> Destination:
-    """The sink that the plan of a recorded run names, called as ``destinations`` does.
+    """The sink of this name in the plan of a recorded run; names are those of ``destinations``.
 
-    Raises PlanError if the plan has no such sink, RecordError for a record that cannot be read.
+    Raises PlanError if the plan has no such sink, RecordError for an unreadable record.
     """
     with RecordView.open(record) as view:
         named = destinations(recorded_plan(view).sinks)

@@ -1,8 +1,8 @@
-"""Going back after a connection broke: a database may have lost what it had acknowledged when its process died.
+"""Resends after a broken connection, since a database that died may have lost what it had acknowledged.
 
-VictoriaMetrics keeps the last seconds in memory (a SIGKILL lost 5 s), and so does any server whose write-ahead log is
-not synced when the power goes. To send the same again changes nothing, so a feed goes back to where it stood so many
-seconds before the break. A server that is restarted between two requests is noticed by the new connection alone.
+VictoriaMetrics keeps the last seconds in memory (a SIGKILL lost 5 s), as does any server that does not sync its
+write-ahead log when the power fails. Resending changes nothing, so a feed goes back to its position ``window_s`` before
+the break. If a server restarts between two requests, only the new connection shows it.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ REPLAY_S = 30.0
 
 Read = Mapping[int, int]
 """How far each source of a record was read."""
-_APART_S = 1.0  # between two places that are remembered
+_APART_S = 1.0  # between two remembered positions
 _SHORTEST_S = 1.0
 
 
 class Replay:
     """Remembers what was acknowledged when, for ``window_s`` seconds (0: never goes back); ``now`` in seconds.
 
-    A line that breaks again and again must not keep a feed for ever where it is: each break goes back by half as much
-    as the one before, until the connection has held for ``window_s``.
+    So that a connection that breaks again and again does not stop all progress, each break goes back half as far as the
+    previous one, until the connection has held for ``window_s``.
     """
 
     def __init__(self, read: Read, window_s: float = REPLAY_S, now: Callable[[], float] = time.monotonic) -> None:
@@ -34,7 +34,7 @@ class Replay:
         self._broken_at: float | None = None
 
     def taken(self, connections: int) -> None:
-        """Lines were taken; so many connections were made until now."""
+        """Lines were accepted; ``connections`` is the number made so far."""
         now = self._now()
         if self._connections is not None and connections > self._connections:
             self._broken_at = self._taken_at if self._broken_at is None else self._broken_at
@@ -44,13 +44,13 @@ class Replay:
         self._connections, self._taken_at = connections, now
 
     def slow(self, connections: int) -> None:
-        """An answer did not come in time: that costs the connection, but is no sign of a loss."""
+        """An answer timed out: that closes the connection but is no sign of lost data."""
         if self._connections is not None:
             self._connections = connections + 1
 
     def acknowledged(self, read: Read) -> None:
-        """All lines up to here were taken."""
-        if self._broken_at is not None:  # what was known before the break is needed
+        """All lines up to this position were accepted."""
+        if self._broken_at is not None:  # keep the positions before the break
             return
         now = self._now()
         if now - self._known[-1][0] >= _APART_S:
@@ -59,7 +59,7 @@ class Replay:
             self._known.popleft()
 
     def back(self, read: Read) -> Read | None:
-        """Where to go back to from ``read``, once after each break; None: nowhere."""
+        """The position to go back to from ``read``, once after each break; None for none."""
         broken_at, self._broken_at = self._broken_at, None
         if broken_at is None:
             return None

@@ -1,4 +1,4 @@
-"""What a record says of its run as a whole: its verdict, its findings and its strips of states, as lines."""
+"""Lines about the run as a whole: verdict, findings and state strips."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from soakwatch.sinks.verdict_line import VerdictLine, silent_from_ns, standing_o
 
 @dataclass(slots=True)
 class RunLines:
-    """Reads them as often as it is asked. Of findings and strips it gives what is new, the verdict each time."""
+    """Makes them at each call: changed findings and strips, and always the verdict."""
 
     run: str
     _findings: FindingLines = field(init=False)
@@ -27,8 +27,8 @@ class RunLines:
         self._verdict = VerdictLine(self.run)
 
     def lines(self, view: RecordView, phases: Phases, *, over: bool | None) -> tuple[list[bytes], bytes]:
-        """The lines, and apart from them that of the verdict: the final findings, or the live ones while there is no
-        verdict. ``over`` says whether more is written to the record, None: to be found out. Raises RecordError."""
+        """The lines, and separately the verdict's. Uses the final findings, or the live ones before the verdict.
+        ``over`` says whether the record is complete, None: to be found out. Raises RecordError."""
         standing = standing_of(view, over=over)
         judged = standing == "judged"
         current, live = view.findings(live=not judged), view.findings(live=True) if judged else ()
@@ -51,6 +51,6 @@ class RunLines:
         ], verdict
 
     def forget(self) -> None:
-        """All is to be written again."""
+        """Write everything again at the next call."""
         self._findings, self._moments = FindingLines(self.run), MomentLines(self.run)
         self._timeline.forget()

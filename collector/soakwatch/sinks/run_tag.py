@@ -1,4 +1,4 @@
-"""The name of a run in a database, where all runs of a lab lie beside each other: never that of another run."""
+"""The name of a run in a database shared by all runs of a lab, so that no two runs have the same."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from soakwatch.runs.catalog import STAMP, stamp
 
 
 def run_tag(record: Path) -> str:
-    """The tag ``run`` of the lines of a record, which is given by its folder or its file. Raises RecordError.
+    """The tag ``run`` of a record, given by its folder or file. Raises RecordError.
 
-    It is the name of the folder where that begins with the time of the start, as ``soakwatch run`` names it. Elsewhere
-    the start stands before it, and the campaign: the runs of each campaign have the same names, and readings of two
-    runs under one tag are a mixture that nobody can take apart. Two collectors that begin runs of one name in the same
-    second are not told apart.
+    The folder's name if it begins with the start time, as ``soakwatch run`` makes it. Otherwise start time and campaign
+    are put before it, since the runs of all campaigns have the same names and two runs under one tag cannot be
+    separated again. Runs of the same name started in the same second by two collectors are not told apart.
     """
     folder = (record.parent if record.is_file() else record).resolve()
     if STAMP.match(folder.name):

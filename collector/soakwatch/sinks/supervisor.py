@@ -1,7 +1,7 @@
-"""The sinks of a run: each fed by a process of its own, so that no poll waits for a database.
+"""Supervises the sinks of a run: one process each, so that no poll waits for a database.
 
-The processes report how far they are; the cursors go into the record, and lag, backlog, written and refused lines too,
-as readings of the target ``monitor``. A process that dies is started again at its cursor.
+The processes report their progress. It goes into the record: cursors, and lag, backlog, written and refused lines as
+readings of the target ``monitor``. A process that dies is restarted from its cursor.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample, object_tex
 
 MEASURE_EVERY_S = 5.0
 DRAIN_S = 60.0
-"""So long a run waits at its end for a database; the rest is sent by `soakwatch sink`."""
-_PAUSE_S, _MAX_PAUSE_S = 5.0, 60.0  # before a process that died is started again
-_REPEAT_S = 600.0  # the same warning
-_MAX_WARNINGS = 100  # different ones; what comes after them is in the report only
+"""How long the end of a run waits for a database; `soakwatch sink` sends the rest."""
+_PAUSE_S, _MAX_PAUSE_S = 5.0, 60.0  # before a dead process is restarted
+_REPEAT_S = 600.0  # before the same warning is repeated
+_MAX_WARNINGS = 100  # different ones; later ones are only in the report
 BEHIND_S = 30.0
-"""A sink whose oldest unwritten reading is older than this is shown as behind."""
+"""A sink is shown as behind if its oldest unwritten reading is older than this."""
 
 
 class SinkProcess:
-    """One sink of a run; ``error`` is why its last write failed, ``written`` and ``refused`` count lines over all lives
-    of its process."""
+    """One sink of a run. ``error`` is why its last write failed; ``written`` and ``refused`` count lines, also before
+    restarts."""
 
     def __init__(
         self, number: int, name: str, to: Destination, folder: Path, record: Record, complain: Callable[[str], None]
@@ -52,18 +52,18 @@ class SinkProcess:
         self.done = self.broken = False
         self.lag_s, self.waiting = 0.0, 0
         self._warned: dict[str, float] = {}
-        self._warning = False  # a warning was shown, and not yet that its cause is over
+        self._warning = False  # a warning was shown that is not yet cleared
         self.cursor = record.cursor(self.where)
         self._thread = threading.Thread(target=self._supervise, daemon=True, name=self.name)
 
     @property
     def written(self) -> int:
-        """Lines that were written."""
+        """Number of lines written."""
         return self._before[0] + self._now[0]
 
     @property
     def refused(self) -> int:
-        """Lines that were refused for good."""
+        """Number of lines refused for good."""
         return self._before[1] + self._now[1]
 
     def _settled(self) -> bool:
@@ -71,7 +71,7 @@ class SinkProcess:
 
     @property
     def words(self) -> str:
-        """By how much it is behind, and why; "" if it is not."""
+        """How far it is behind, and why; "" if it is not."""
         if self.broken:
             return f"{self.where} cannot be written: {self.error}"
         if self.error is None and self.lag_s < BEHIND_S:
@@ -81,11 +81,11 @@ class SinkProcess:
         return f"{self.where} is {show_seconds(round(self.lag_s))} behind ({self.waiting:,} polls waiting){reason}"
 
     def start(self) -> None:
-        """Begin to feed."""
+        """Start feeding."""
         self._thread.start()
 
     def finish(self, wait_s: float = DRAIN_S) -> None:
-        """The record is complete: let the rest be written, and wait so long for it."""
+        """The record is complete: wait up to ``wait_s`` seconds for the rest to be written."""
         self._ending.set()
         self._woken.set()
         with self._guard:
@@ -123,7 +123,7 @@ class SinkProcess:
                 self._woken.clear()
 
     def _feed(self) -> None:
-        """One life of the process."""
+        """Run one process until it ends."""
         command = python_module("soakwatch.sinks", str(self._folder), str(self._number))
         with self._guard:
             if self._over.is_set():
@@ -172,13 +172,13 @@ class SinkProcess:
             self._complain(f"{self.where} accepts lines again")
         if message["cursor"] != self.cursor:
             self.cursor = message["cursor"]
-            with suppress(RecordError):  # it is closed, or the disk is full: what is sent again changes nothing
+            with suppress(RecordError):  # closed, or the disk is full: sending again changes nothing
                 self._record.set_cursor(self.where, self.cursor)
         self.done = message["done"]
 
 
 class SinkProcesses:
-    """All sinks of a run, from ``start`` to ``close``; without a sink nothing happens."""
+    """All sinks of a run, from ``start`` to ``close``."""
 
     def __init__(
         self,
@@ -197,7 +197,7 @@ class SinkProcesses:
         self._measuring = threading.Thread(target=self._measure, daemon=True, name="sinks")
 
     def start(self) -> None:
-        """Begin to feed, and to measure."""
+        """Start feeding and measuring."""
         if self.all:
             self._started = True
             for sink in self.all:
@@ -205,18 +205,17 @@ class SinkProcesses:
             self._measuring.start()
 
     def quiet(self) -> None:
-        """Stop measuring: the record is about to be judged."""
+        """Stop measuring, since the record is about to be judged."""
         self._quiet.set()
         if self._started:
             self._measuring.join()
 
     def words(self) -> tuple[str, ...]:
-        """Which sinks are behind, in a sentence each."""
+        """One sentence for each sink that is behind."""
         return tuple(words for sink in self.all if (words := sink.words))
 
     def finish(self, wait_s: float = DRAIN_S) -> bool:
-        """Let the rest be written, and say where that is not possible now; whether all is written. A Ctrl-C ends the
-        waiting."""
+        """Write the rest, and report sinks that cannot; True if all was written. Ctrl-C ends the wait."""
         began_s = time.monotonic()
         with suppress(KeyboardInterrupt):
             for sink in self.all if self._started else ():
@@ -241,7 +240,6 @@ class SinkProcesses:
         return all(sink.done for sink in self.all)
 
     def close(self) -> None:
-        """End all processes."""
         self.quiet()
         if self._started:
             for sink in self.all:
@@ -254,7 +252,7 @@ class SinkProcesses:
             source = self._record.source(MONITOR, "sink", "sink", interval_ns, required=False)
             while not self._quiet.wait(MEASURE_EVERY_S):
                 due_ns = self._now_ns()
-                with suppress(RecordError):  # a full disk, which the run itself complains of
+                with suppress(RecordError):  # full disk: the run itself reports that
                     samples = tuple(sample for sink in self.all for sample in self._samples(sink, due_ns))
                     took_ns = self._now_ns() - due_ns
                     poll = Poll(source.id, due_ns, due_ns, took_ns, PollOutcome.OK, None, Answer(samples, (), ()))

@@ -1,7 +1,7 @@
-"""Strips of states: which phase a run was in, and how each rule stood, as points at which something changed.
+"""State strips: which phase a run was in and the state of each rule, as points at which the state changed.
 
-A state holds until the next point. Nothing is ever deleted from a database, so a point that is no longer right (a live
-finding that went away) is written again with the state that is right for its time.
+A state holds until the next point. Points are never deleted from a database, so a point that is no longer right (a live
+finding that was withdrawn) is rewritten with the right state for its time.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from soakwatch_rules.causes.when import since_ns
 MEASUREMENT = "soakwatch_timeline"
 OK, NO_PHASE, NO_READING, ENDED = "ok", "no phase", "no reading", "ended"
 SILENCE_NS = 300 * 10**9
-"""From which times on a run may be without a reading: multiples of this, so that few points are written for it."""
+"""A run may be declared without readings only at multiples of this, which limits the number of points."""
 VISIBLE_SHARE = 200
-"""A moment is shown as long as this part of the run: one two-hundredth."""
+"""A single moment is drawn as this fraction of the run: 1/200."""
 
 _STATES = {RANK[outcome]: outcome.value for outcome in (Outcome.FAIL, Outcome.WARN, Outcome.INCONCLUSIVE)}
 Steps = Sequence[tuple[int, str]]
-"""Times (UTC ns), rising, and the state from then on."""
+"""Ascending times (UTC ns), each with the state from then on."""
 Times = tuple[int, int | None]
-"""Begin and end (UTC ns); None: it goes on."""
+"""Begin and end (UTC ns); None: still open."""
 
 
 @dataclass(slots=True)
 class Timeline:
-    """The strips of a run as lines, and of them only what is new since the last time."""
+    """The strips of a run as lines; only those that changed since the last call."""
 
     run: str
     _written: dict[str, dict[int, str]] = field(default_factory=dict)
@@ -53,9 +53,9 @@ class Timeline:
         planned_end_ns: int | None,
         silent_ns: int | None = None,
     ) -> list[bytes]:
-        """``current`` are the findings of the newest judging, ``gone`` those that it took back; ``goes_on``: the run
-        is not over, and what reaches up to now has no end yet. From ``silent_ns`` on it is without a reading, if none
-        has come until then: that is written ahead, for a process that was killed writes nothing.
+        """``current`` are the newest findings, ``gone`` those that were withdrawn. While the run ``goes_on``, what
+        reaches up to now has no end yet. ``silent_ns``: from then on the run is without readings if none arrives;
+        written ahead, since a killed process writes nothing.
 
         Raises RecordError without a poll.
         """
@@ -92,13 +92,13 @@ class Timeline:
         return fresh
 
     def forget(self) -> None:
-        """All is to be written again; what was written stays known, to be put right."""
+        """Write everything again at the next call; remember the points written, to correct them."""
         for head, points in self._written.items():
             self._forgotten.setdefault(head, set()).update(points)
         self._written.clear()
 
     def _fresh(self, head: str, steps: Steps, checked: Iterable[int]) -> list[bytes]:
-        """Lines of the steps, and of the state at ``checked`` times and wherever a point was written before."""
+        """Lines of the steps, and of the state at ``checked`` times and at every point written before."""
         if not steps:
             return []
         before = self._written.get(head, {})
@@ -117,7 +117,7 @@ class Timeline:
 
 
 def silent_times(begin_ns: int, end_ns: int) -> tuple[int, ...]:
-    """The times from which on a run may have been said to be without a reading, up to the first one after ``end_ns``.
+    """The times at which a run may have been declared without readings, up to the first one after ``end_ns``.
 
     >>> [time // 10**9 for time in silent_times(100 * 10**9, 700 * 10**9)]
     [300, 600, 900]
@@ -127,10 +127,10 @@ def silent_times(begin_ns: int, end_ns: int) -> tuple[int, ...]:
 
 
 def phase_steps(phases: Phases, spans: Sequence[Window], over_ns: int | None) -> Steps:
-    """The phase from each of its begins; "no phase" between two that do not meet; "ended" at the end of the last one.
+    """Each phase from its begin on; "no phase" in a gap between two; "ended" at the end of the last one.
 
-    ``over_ns`` is how far the record of a run that is over reaches, None while the run goes on. Where a monitor was
-    killed, the phase ends with its last sign of life: ``spans`` are the lives of the monitor.
+    ``over_ns`` is the end of a complete record, None while the run goes on. If the monitor was killed, the phase ends
+    with its last sign of life: ``spans`` are the lives of the monitor.
 
     >>> phase_steps([("soak", 0, 5), ("spike", 5, 7), ("soak", 9, None)], [Window(0, 12)], 15)
     ((0, 'soak'), (5, 'spike'), (7, 'no phase'), (9, 'soak'), (12, 'ended'))
@@ -147,7 +147,7 @@ def phase_steps(phases: Phases, spans: Sequence[Window], over_ns: int | None) ->
 
 
 def rule_steps(stretches: Iterable[tuple[float, Times]], begin_ns: int) -> Steps:
-    """The worst state that holds, from the begin of the run; "ok" wherever none of the stretches is.
+    """The worst state at each time, from the start of the run; "ok" outside of all stretches.
 
     >>> rule_steps([(1.0, (0, 9)), (3.0, (2, 4)), (2.0, (3, 6)), (2.0, (12, None))], 0)
     ((0, 'inconclusive'), (2, 'fail'), (4, 'warn'), (6, 'inconclusive'), (9, 'ok'), (12, 'warn'))
@@ -169,10 +169,9 @@ def rule_steps(stretches: Iterable[tuple[float, Times]], begin_ns: int) -> Steps
 
 
 def shown(finding: Finding, run: Window, visible_ns: int, open_from_ns: int | None) -> list[Times]:
-    """Where a finding stands in its strip: at the moments that it points at, each long enough to be seen; without one,
-    through its window.
+    """The intervals of a finding in its strip: at its marks, each long enough to be visible; without marks, its window.
 
-    ``open_from_ns`` is the begin of the phase that goes on: what reaches the newest reading there has no end yet.
+    ``open_from_ns`` is the begin of the current phase: what reaches the newest reading there has no end yet.
     """
     window = finding.window
     moments = moments_of(finding)
@@ -195,7 +194,7 @@ def shown(finding: Finding, run: Window, visible_ns: int, open_from_ns: int | No
 
 
 def _ends(finding: Finding) -> Mapping[int, int]:
-    """When what a finding points at ended, by its begin: a stretch as long as the window counts as its begin alone."""
+    """The end of each mark by its begin; the latest one if several begin together."""
     ends: dict[int, int] = {}
     for mark in finding.marks:
         end_ns = mark.begin_ns if mark.end_ns is None else mark.end_ns
@@ -204,7 +203,7 @@ def _ends(finding: Finding) -> Mapping[int, int]:
 
 
 def _edges(finding: Finding, visible_ns: int) -> set[int]:
-    """Times at which a finding may have had a point, also one that a feed wrote which was killed since."""
+    """Times at which a point of a finding may have been written, also by a feed that was killed since."""
     times = {finding.window.begin_ns, finding.window.end_ns}
     for begin_ns, end_ns in _ends(finding).items():
         times |= {begin_ns, max(end_ns, begin_ns + visible_ns)}

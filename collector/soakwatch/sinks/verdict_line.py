@@ -1,4 +1,4 @@
-"""The one line of a run: its verdict, or how the run stands, and whether its newest reading is stale."""
+"""The one line of a run: its verdict or state, and whether its newest reading is stale."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from soakwatch_model.sample import PollOutcome
 from soakwatch_rules.wording.words import counted
 
 Standing = Literal["judged", "running", "not judged"]
-"""Whether a run has its verdict, will have one, or has none that somebody is about to give."""
+"""Whether a run has a verdict, will have one, or needs `soakwatch judge` to get one."""
 
 _NUMBERS: dict[Standing, float] = {"running": -1.0, "not judged": -2.0}
 _HOUR_NS = 3_600 * 10**9
 _STALE_INTERVALS, _MIN_STALE_MS = 3, 60_000.0
-_POLLS_BACK = 64  # in which an answered poll is searched first
+_POLLS_BACK = 64  # polls searched first for an answered one
 
 
 def standing_of(view: RecordView, *, over: bool | None = None) -> Standing:
-    """How a run stands; ``over`` says whether more is written to its record, None: to be found out."""
+    """The state of a run; ``over``: whether its record is complete, None: to be found out."""
     metas = view.metas()
     if "verdict" in metas:
         return "judged"
@@ -45,17 +45,17 @@ def standing_of(view: RecordView, *, over: bool | None = None) -> Standing:
 
 @dataclass(slots=True)
 class VerdictLine:
-    """Makes the line of a run, as often as it is asked; the plan is read once."""
+    """Makes the line of a run at each call; reads the plan once."""
 
     run: str
     _plan: Plan | None = None
     _planless: bool = False
 
     def line(self, view: RecordView, findings: Sequence[Finding], standing: Standing, phases: Phases) -> bytes:
-        """The line: the verdict of ``findings``, or what is known so far. Raises RecordError without a poll.
+        """The verdict from ``findings``, or what is known so far. Raises RecordError without a poll.
 
-        The labels are tags, ``label_NAME``: there is one point a run, so they cost no more series than runs. Where some
-        are still being read the line is empty, for with other tags it would be another point.
+        Labels are tags, ``label_NAME``: with one point a run they cost no extra series. While some labels are still
+        being read the line is empty, as other tags would make another point.
         """
         window, metas = view.window(), view.metas()
         if standing == "running" and metas.get(PENDING_KEY):
@@ -91,12 +91,12 @@ class VerdictLine:
         return line(key("soakwatch_verdict", {"run": self.run, **labels}, {}), fields, window.begin_ns)
 
     def planned_end_ns(self, view: RecordView) -> int | None:
-        """When the phases of the plan end, moved by those that began early or late; None without a plan."""
+        """When the planned phases end, shifted by phases that began early or late; None without a plan."""
         start = view.meta("start_ns") or ""
         if self._plan is None and not self._planless:
             try:
                 self._plan = recorded_plan(view)
-            except SoakwatchError:  # imported series, or a plan for what is not installed here
+            except SoakwatchError:  # an imported table, or a plan that needs plug-ins not installed here
                 self._planless = True
         if self._plan is None or not start.isdecimal():
             return None
@@ -106,9 +106,9 @@ class VerdictLine:
 
 
 def newest_answer_ns(view: RecordView, begin_ns: int) -> int | None:
-    """When the newest answered poll of a run was due; None if none was. ``begin_ns`` is the begin of the run.
+    """When the newest answered poll of a run was due; None if none was. ``begin_ns`` is the start of the run.
 
-    It reads little: backwards from the source that was polled last, and no source whose last poll is older than that.
+    Reads little: backwards from the source polled last, and no source whose last poll is older than the result.
     """
     newest_ns: int | None = None
     intervals = {source.id: source.interval_ns for source in view.sources()}
@@ -127,7 +127,8 @@ def newest_answer_ns(view: RecordView, begin_ns: int) -> int | None:
 
 
 def stale_after_ms(view: RecordView) -> float:
-    """How old the newest reading of a run that goes on may be: three of the longest intervals, at least a minute."""
+    """The age in ms from which a running run's newest reading is stale: three of the longest intervals, at least a
+    minute."""
     sources = view.sources()
     longest_ns = max((source.interval_ns for source in sources if source.required), default=0)
     longest_ns = longest_ns or max((source.interval_ns for source in sources), default=0)
@@ -135,8 +136,8 @@ def stale_after_ms(view: RecordView) -> float:
 
 
 def silent_from_ns(view: RecordView) -> int | None:
-    """When a run that goes on will be stale (UTC ns), if no poll is answered until then; None before the first answer.
-    Raises RecordError without a poll."""
+    """When a running run becomes stale (UTC ns) if no poll is answered until then; None before the first answer. Raises
+    RecordError without a poll."""
     newest_ns = newest_answer_ns(view, view.window().begin_ns)
     return None if newest_ns is None else newest_ns + round(stale_after_ms(view) * 1e6)
 
@@ -157,8 +158,7 @@ def _headline(view: RecordView, standing: Standing, worst: Finding | None, count
 
 
 def _so_far(counts: Mapping[Outcome, int]) -> str:
-    """How a run that goes on stands while nothing has failed or warned: what cannot be judged yet is no news, and its
-    reason no headline."""
+    """The state of a running run in which nothing failed or warned; what cannot be decided yet is only counted."""
     parts = ["nothing failed so far"]
     if passed := counts[Outcome.PASS]:
         parts.append(f"{counted(passed, 'check')} passed")
@@ -168,7 +168,7 @@ def _so_far(counts: Mapping[Outcome, int]) -> str:
 
 
 def _digest(view: RecordView) -> str | None:
-    """The digest of the last seal; None where there is none yet."""
+    """The digest of the last seal, or None."""
     seals = view.seals()
     return seals[-1].digest if seals else None
 

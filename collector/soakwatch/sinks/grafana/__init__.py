@@ -1,7 +1,6 @@
-"""Grafana: the dashboards as JSON, which lie beside this file, and what makes a Grafana find them, their database and
-the alert rules.
+"""Grafana: the dashboards as JSON next to this file, and the provisioning of dashboards, data source and alert rules.
 
-The JSON is generated from ``dashboards/`` of the project and committed here, so that every installation has it.
+The JSON is generated from ``dashboards/`` of the project and committed, so that every installation has it.
 """
 
 from __future__ import annotations
@@ -22,22 +21,22 @@ from soakwatch.sinks.grafana.versions import LEAST, for_version
 SOURCE_UID = "soakwatch-influxql"
 FOLDER, FOLDER_UID = "Soakwatch", "soakwatch"
 ALERT_FOLDER = "Soakwatch alerts"
-"""Not that of the dashboards: a file of alert rules names no uid of a folder, and Grafana would make a second one of
-the same title before it reads the dashboards."""
+"""Not the dashboards' folder: a file of alert rules cannot name a folder's uid, and Grafana would create a second
+folder of the same title before it reads the dashboards."""
 WALL = "kiosk&_dash.hideTimePicker=true&_dash.hideVariables=true&_dash.hideLinks=true"
-"""What an address says for a wall screen: ``kiosk`` alone leaves variables, switches of annotations and links there,
-which take a quarter of the screen at 150 %. Grafana before 12 knows ``kiosk`` only."""
+"""URL parameters for a wall screen: ``kiosk`` alone keeps variables, annotation switches and links, which take a
+quarter of the screen at 150 %. Grafana before 12 knows only ``kiosk``."""
 EMPTY_FOLDERS = ("plugins", "notifiers")
-"""Folders of provisioning that hold nothing of ours; a Grafana logs an error for each that is missing."""
+"""Empty provisioning folders: Grafana logs an error for each one that is missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grafana:
-    """Where a Grafana finds what: the database's address and bucket, its token and the dashboards' folder.
+    """What to provision a Grafana with: the database's address, bucket and token, and the dashboards' folder.
 
-    ``token`` is never the token itself but what Grafana expands: ``$INFLUXDB_TOKEN`` or ``$__file{/path}``; so may be
+    ``token`` is not the token but what Grafana expands to it: ``$INFLUXDB_TOKEN`` or ``$__file{/path}``; so may be
     ``url``. ``folder`` is the dashboards' folder as Grafana sees it. ``version`` is one of ``versions.VERSIONS``;
-    ``page`` the address of ``soakwatch serve`` as browsers see it, None: nothing leads to it.
+    ``page`` is the address of ``soakwatch serve`` as browsers see it, None for no links to it.
     """
 
     url: str
@@ -49,7 +48,7 @@ class Grafana:
 
 
 def dashboards() -> Mapping[str, str]:
-    """The JSON of each dashboard by the name of its file, with all that the SDK writes.
+    """The JSON of each dashboard by file name, as the SDK writes it.
 
     Raises MonitorBrokenError for a damaged installation.
     """
@@ -64,10 +63,10 @@ def dashboards() -> Mapping[str, str]:
 
 
 def dashboards_for(version: str = LEAST, page: str | None = None) -> Mapping[str, str]:
-    """The same for a version of Grafana, and with links to the server at ``page``.
+    """The dashboards for a version of Grafana, with links to the server at ``page``.
 
-    Raises PlanError for what is no URL, MonitorBrokenError as ``dashboards``, KeyError for a version that is not one of
-    ``versions.VERSIONS``.
+    Raises PlanError for an invalid URL, MonitorBrokenError as ``dashboards`` does, KeyError for a version that is not
+    in ``versions.VERSIONS``.
     """
     models = {name: for_version(parsed(text), version) for name, text in dashboards().items()}
     if page is not None:
@@ -76,10 +75,10 @@ def dashboards_for(version: str = LEAST, page: str | None = None) -> Mapping[str
 
 
 def provisioning(grafana: Grafana) -> Mapping[str, str]:
-    """The files that Grafana reads at its start, by their path below its folder of provisioning.
+    """The provisioning files that Grafana reads at start, by path below its provisioning folder.
 
-    InfluxQL through the bucket's mapping (InfluxDB 2 makes one for each bucket by itself), the token as a header.
-    Raises PlanError for a page that is no URL.
+    They query InfluxQL through the mapping that InfluxDB 2 makes for each bucket, with the token as a header. Raises
+    PlanError if ``page`` is an invalid URL.
     """
     page = None if grafana.page is None else checked_page(grafana.page)
     alerts = alert_file(SOURCE_UID, ALERT_FOLDER, [parsed(text) for text in dashboards().values()], page)
@@ -118,10 +117,10 @@ def provisioning(grafana: Grafana) -> Mapping[str, str]:
 
 
 def write_grafana(out: Path, grafana: Grafana, *, force: bool = False) -> tuple[Path, ...]:
-    """Writes ``out``/dashboards and ``out``/provisioning; the files that are now as they should be.
+    """Write ``out``/dashboards and ``out``/provisioning; returns all files, those that were already right too.
 
-    A file of another content is left alone, and nothing is written, unless ``force``: Grafana's people change what lies
-    there. Raises PlanError that names such files or for a page that is no URL, and OSError.
+    Without ``force`` nothing is written if a file differs, since people edit what lies there. Raises PlanError that
+    names such a file, or for an invalid ``page``, and OSError.
     """
     texts = {out / "dashboards" / name: text for name, text in dashboards_for(grafana.version, grafana.page).items()}
     texts |= {out / "provisioning" / name: text for name, text in provisioning(grafana).items()}

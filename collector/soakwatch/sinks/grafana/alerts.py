@@ -1,11 +1,11 @@
-"""Alert rules as Grafana provisions them from a file; whom they reach is left to the lab.
+"""Alert rules in Grafana's provisioning format; the lab decides who is notified.
 
-Grafana's server asks the queries, so that nothing of a dashboard is replaced in them but ``$timeFilter``, and only
-numbers come back: texts with gaps break its 9.3. What an alert is about stands in the tags that a query groups by.
+Grafana's server runs the queries. It replaces only ``$timeFilter`` in them, and they must return numbers only: texts
+with gaps break Grafana 9.3. The tags that a query groups by identify what an alert is about.
 
-InfluxQL joins no two measurements, so Grafana's math does: each series with those whose tags are among its own. Where
-both sides are a single series each, it joins them although they are of different runs. So one of two queries always
-brings more than one series (the polls of a run are those of its devices *and* of its monitor), or all runs there are.
+InfluxQL cannot join two measurements, so Grafana's math does: it joins each series with those whose tags are a subset
+of its own. If both sides are a single series it joins them even if they are of different runs. Therefore one of two
+queries always returns several series (a run has polls of its devices *and* of its monitor) or all runs.
 """
 
 # ruff: noqa: S608 - InfluxQL of our own names
@@ -19,20 +19,20 @@ from soakwatch.sinks.grafana.models import Object, panels_of
 from soakwatch.sinks.grafana.report_link import page_url
 
 LAG_S = 60
-"""How old the oldest sample that a sink has not written yet may be."""
+"""Limit on the age of the oldest sample that a sink has not written yet."""
 STALE_MINUTES = 10
-"""How long nothing may come of a run that says that it runs."""
-_MAX_RUN_S = 30 * 86_400  # of runs that began longer ago nothing is said
+"""How long a run that says that it runs may send nothing."""
+_MAX_RUN_S = 30 * 86_400  # runs that began longer ago raise no alert
 _EVER_S = 400 * 86_400  # there is one point a run
 _HOUR_S = 3_600
-_STALE_S = 7 * 86_400  # a run that was killed longer ago is history, and Fleet shows it as stale
+_STALE_S = 7 * 86_400  # a run killed longer ago is history; Fleet shows it as stale
 _EXPRESSION = "__expr__"
 _OF_SOURCES = '"outcome" !~ /^(missed|overrun|gap)$/'
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A query of a rule: its InfluxQL, and how many seconds back ``$timeFilter`` reaches."""
+    """An InfluxQL query of a rule, and how many seconds back ``$timeFilter`` reaches."""
 
     query: str
     seconds: int
@@ -40,10 +40,10 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """A rule: of each query the last value is a number of its name; ``condition`` says of which numbers it alarms.
+    """A rule. The last value of each query is a number of its name, which ``condition`` uses to alarm.
 
-    ``uid`` is its own, ``board`` and ``panel`` (uid, title) are where its reason is seen; ``wait`` is how long the
-    condition must hold. ``summary`` and ``remedy`` are texts of Grafana with ``$labels`` and ``$values``.
+    ``board`` and ``panel`` (uid, title) show the reason; ``wait`` is how long the condition must hold. ``summary`` and
+    ``remedy`` are Grafana templates with ``$labels`` and ``$values``.
     """
 
     uid: str
@@ -59,7 +59,7 @@ class Alert:
 
 
 _STATE = Asked('SELECT last("severity") FROM "soakwatch_verdict" WHERE $timeFilter GROUP BY "run"', _MAX_RUN_S)
-"""How each run stands: -1 is running."""
+"""The state of each run: -1 is running."""
 _WINDOW = {
     "begin": Asked('SELECT last("begin_ms") FROM "soakwatch_verdict" WHERE $timeFilter GROUP BY "run"', _EVER_S),
     "end": Asked(
@@ -68,11 +68,10 @@ _WINDOW = {
         _EVER_S,
     ),
 }
-"""When each run began and ended, which is what a link opens; the end is 0 while a run goes on, since what InfluxQL
-divides by 0 is 0.
+"""When each run began and ended, for links; the end is 0 while a run goes on, since InfluxQL's division by 0 gives 0.
 
-No condition reads them: Grafana gives the texts of an alert the numbers of all queries whose tags are among its own.
-Both bring a row of each run there is, for a rule of which one query brings none has no data, and is silent.
+No condition uses them: templates of an alert see the numbers of all queries whose tags are a subset of its own. Both
+return a row for every run, as a rule with a query without data stays silent.
 """
 _FROM = '{{ with $values.begin }}{{ printf "%.0f" .Value }}{{ else }}now-24h{{ end }}'
 _TO = '{{ with $values.end }}{{ if .Value }}{{ printf "%.0f" .Value }}{{ else }}now{{ end }}{{ else }}now{{ end }}'
@@ -84,8 +83,8 @@ _QUIET = (
     f' WHERE time > now() - {STALE_MINUTES}m AND {_OF_MONITOR} GROUP BY "run")'
     ' WHERE $timeFilter GROUP BY "run"'
 )
-"""1 for a run whose monitor has polled in the range, but not in its last minutes; else 0."""
-_MANY = 10**12  # more than any backlog; it cancels out where there is a minimum as well as a maximum
+"""1 for a run whose monitor polled in the range but not in the last ``STALE_MINUTES``; else 0."""
+_MANY = 10**12  # more than any backlog; cancels out if there is both a minimum and a maximum
 _GROWTH = (
     'SELECT "growth" FROM (SELECT sum("term") AS "growth" FROM'
     f' (SELECT min("value") + {_MANY} AS "term" FROM "monitor.sink.backlog" WHERE time > now() - 5m'
@@ -94,10 +93,9 @@ _GROWTH = (
     ' WHERE $timeFilter AND time <= now() - 10m GROUP BY "run", "sink")'
     f' WHERE $timeFilter GROUP BY "run", "sink") WHERE "growth" > 0 AND "growth" < {_MANY // 2} GROUP BY "run", "sink"'
 )
-"""By how much the minimum of the last 5 minutes is above the maximum of those 5 that ended 10 minutes ago.
+"""How far the minimum of the last 5 minutes lies above the maximum of 10 to 15 minutes ago; nothing if it does not.
 
-Nothing where it is not, or where there were none. What lies between is not asked for: a sink sends in batches, so that
-its backlog goes up and down.
+What lies between is ignored: a sink sends in batches, so its backlog goes up and down.
 """
 _FINDING = "{{ $labels.rule }}{{ if $labels.target }} on {{ $labels.target }}{{ end }}"
 
@@ -189,14 +187,13 @@ ALERTS = (
         " the record with `soakwatch judge` and send it with `soakwatch sink`.",
     ),
 )
-"""All rules."""
 
 
 def alert_file(source_uid: str, folder: str, models: Sequence[Object], page: str | None = None) -> Object:
-    """The provisioning of all rules: they ask the data source of the uid and lie in the folder of the name.
+    """Provisioning of all rules, which query the data source ``source_uid`` and lie in the folder ``folder``.
 
-    ``models`` are the dashboards that they lead to; with ``page``, the address of ``soakwatch serve``, they lead to the
-    page of the run as well.
+    ``models`` are the dashboards that they link to; with ``page``, the address of ``soakwatch serve``, they also link
+    to the page of the run.
     """
     boards = {model.get("uid"): model for model in models}
     rules = [_rule(alert, source_uid, boards[alert.board], page) for alert in ALERTS]
@@ -274,6 +271,6 @@ def _expression(name: str, kind: str, of: str) -> Object:
 
 
 def _panel_id(board: Object, title: str) -> int | None:
-    """The number of the last panel of a title: a plot lies below the figure of the same name."""
+    """The id of the last panel with a title: a plot lies below the number of the same title."""
     numbers = [panel.get("id") for panel in panels_of(board) if panel.get("title") == title]
     return numbers[-1] if numbers and isinstance(numbers[-1], int) else None

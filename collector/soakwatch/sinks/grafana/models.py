@@ -1,4 +1,4 @@
-"""The JSON of a dashboard as objects: its panels, and a copy in which each panel is another."""
+"""Access to the JSON of a dashboard, and copies of it with changed panels."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 
 Object = dict[str, object]
-"""An object of JSON."""
+"""A JSON object."""
 
 
 def parsed(text: str) -> Object:
@@ -16,23 +16,23 @@ def parsed(text: str) -> Object:
 
 
 def text_of(model: Object) -> str:
-    """The file of a model; the same bytes as the generated ones where nothing was changed."""
+    """The file of a model; byte for byte as generated if unchanged."""
     return json.dumps(model, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
 
 
 def objects(part: object) -> Sequence[Object]:
-    """The objects of a list; none where there is no list."""
+    """The objects in a list; none if it is no list."""
     return [item for item in part if isinstance(item, dict)] if isinstance(part, list) else []
 
 
 def inner(part: Object, key: str) -> Object:
-    """The object under a key; an empty one where there is none."""
+    """The object under a key, or an empty one."""
     value = part.get(key)
     return value if isinstance(value, dict) else {}
 
 
 def panels_of(model: Object) -> Iterator[Object]:
-    """Every panel, those that lie in closed rows too; no row."""
+    """Every panel, also in collapsed rows; no rows."""
     for panel in objects(model.get("panels")):
         if panel.get("type") == "row":
             yield from objects(panel.get("panels"))
@@ -41,7 +41,7 @@ def panels_of(model: Object) -> Iterator[Object]:
 
 
 def with_panels(model: Object, change: Callable[[Object], Object]) -> Object:
-    """A copy of the model in which ``change`` was made to every panel, in closed rows too."""
+    """A copy of the model with every panel changed, also in collapsed rows."""
 
     def changed(panel: Object) -> Object:
         if panel.get("type") != "row":

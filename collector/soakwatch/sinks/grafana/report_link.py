@@ -10,7 +10,7 @@ _FLEET, _RUNS = "soakwatch-fleet", "Runs"
 
 
 def checked_page(page: str) -> str:
-    """The address of ``soakwatch serve`` as links begin with it. Raises PlanError for what is no http(s) URL."""
+    """The address of ``soakwatch serve`` without a trailing slash. Raises PlanError if it is no http(s) URL."""
     scheme, separator, rest = page.partition("://")
     if scheme not in {"http", "https"} or not separator or not rest.strip("/") or set("?#${} ") & set(rest):
         raise PlanError(f"--page {page}: give the URL of `soakwatch serve`, such as http://soak.lab:8080")
@@ -18,13 +18,13 @@ def checked_page(page: str) -> str:
 
 
 def page_url(page: str, run: str) -> str:
-    """The page of a run; ``run`` is its name, or what Grafana replaces by it, percent-encoded."""
+    """The page of a run; ``run`` is its percent-encoded name, or the Grafana variable for it."""
     return f"{page}/runs/{run}/"
 
 
 def with_report_links(model: Object, page: str) -> Object:
-    """A dashboard's model with links to the server at ``page``: at the head where one run is chosen, and in *Fleet* at
-    the name of each run. Other models are returned as they are."""
+    """A dashboard's model with links to the server at ``page``: in the header if it shows one run, in *Fleet* at each
+    run's name. Other models are returned unchanged."""
     if model.get("uid") in _OF_A_RUN:
         link: Object = {
             "asDropdown": False,
@@ -45,7 +45,7 @@ def with_report_links(model: Object, page: str) -> Object:
 
 
 def _with_link(table: Object, page: str) -> Object:
-    """The table with one more link at the column of the run."""
+    """Add a link to the column of the run."""
     fields = inner(table, "fieldConfig")
     link: Object = {
         "targetBlank": True,

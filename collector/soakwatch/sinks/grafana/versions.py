@@ -1,4 +1,4 @@
-"""Which versions of Grafana the dashboards are written for, and what each of them knows."""
+"""The versions of Grafana that the dashboards support, and the keys that each lacks."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from soakwatch.sinks.grafana.models import Object, inner, objects, with_panels
 
 _OF_NO_VERSION = frozenset({"auto", "auto_count", "auto_min", "definition"})
-"""Keys of variables that the SDK writes and the types of no version have: those of intervals, and what Grafana's
-editor shows of a query, which it takes from the query where it is missing."""
+"""Keys of variables that the SDK writes and no version's types have: those of intervals, and ``definition``, which
+Grafana's editor takes from the query if it is missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A version of Grafana: the number of its models' schema, and the keys of later ones that it does not know, those
-    of variables, and by the type of the panel those of its options and of how its fields are drawn."""
+    """A version of Grafana: its schema number, and the keys of later versions that it lacks: of variables, and by panel
+    type of options and of field drawing."""
 
     schema: int
     unknown_to_variables: Collection[str] = _OF_NO_VERSION
@@ -38,15 +38,15 @@ VERSIONS: Mapping[str, Version] = {
     "11.6": Version(41),
     "12": Version(41),
 }
-"""The oldest first. A Grafana brings a model with the schema of an older one up to its own by itself."""
+"""Oldest first. Grafana migrates a model of an older schema itself."""
 LEAST = "10.4"
-"""The least version; its models are those that all later ones read."""
+"""The oldest supported version; all later ones read its models."""
 
 
 def for_version(model: Object, version: str) -> Object:
-    """A dashboard's model for one of VERSIONS: with the number of its schema and without keys that it does not know.
+    """A dashboard's model for one of VERSIONS: with its schema number and without keys that it lacks.
 
-    ``model`` is what the SDK wrote, and is not changed. Raises KeyError for another version.
+    ``model``, as the SDK wrote it, is not changed. Raises KeyError for another version.
     """
     known = VERSIONS[version]
 
@@ -69,7 +69,7 @@ def for_version(model: Object, version: str) -> Object:
 
 
 def _with_cells(table: Object) -> Object:
-    """A table that says how its cells are drawn, as Grafana's types demand; overrides colour some of its columns."""
+    """Add the cell options that Grafana's types require; overrides colour some columns."""
     fields = inner(table, "fieldConfig")
     defaults = inner(fields, "defaults")
     custom = {"cellOptions": {"type": "auto"}, **inner(defaults, "custom")}

@@ -1,7 +1,7 @@
 """InfluxDB 2, or what takes its write API: InfluxDB 1.8, VictoriaMetrics.
 
 In a plan: ``sinks: [{influxdb: {url: http://127.0.0.1:8086, org: lab, bucket: soak, token: env:INFLUX_TOKEN}}]``.
-``write.py`` writes lines, ``read/`` reads runs and the series of others back.
+``write.py`` writes lines; ``read/`` reads back runs and series that others collected.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from soakwatch.sinks.influxdb.write import Writer
 
 GRAINS_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000}
-"""A plan's words for how exact a sample's time is written."""
+"""The plan's precisions of sample times."""
 
 _URL = re.compile(r"https?://[^\s/?#]+(/[^\s?#]*)?")
 
@@ -35,7 +35,7 @@ def _url(value: str) -> str:
 
 
 class Config(SinkConfig):
-    """The keys of a plan."""
+    """The keys in a plan."""
 
     url: Annotated[Text, AfterValidator(_url), Field(description="address", examples=["http://127.0.0.1:8086"])]
     org: Annotated[Text, Field(description="organisation")]
@@ -52,9 +52,8 @@ class Config(SinkConfig):
 
 @dataclass(frozen=True, slots=True)
 class Influxdb:
-    """Where to write. ``token`` is a reference (``env:NAME``, ``file:PATH``); ``ca`` a file of certificates;
-    ``replay_s`` how many seconds before a break of the connection are sent again after it; to ``grain_ns`` the times
-    of samples are cut."""
+    """Where to write. ``token`` is a reference (``env:NAME``, ``file:PATH``), ``ca`` a certificate file; ``replay_s``
+    seconds before a broken connection are sent again; sample times are rounded down to ``grain_ns``."""
 
     url: str
     org: str
@@ -76,7 +75,7 @@ class Influxdb:
         return (self.token,)
 
     def open(self, refuse: Callable[[RefusedLine], None], timeout_s: float | None = None) -> Writer:
-        """A writer to the bucket. Raises PlanError if the token cannot be had."""
+        """A writer to the bucket. Raises PlanError if the token cannot be read."""
         from soakwatch.sinks.influxdb.write import Writer
 
         return Writer(self if timeout_s is None else replace(self, timeout_s=min(self.timeout_s, timeout_s)), refuse)

@@ -1,6 +1,6 @@
-"""What a database answers, within bounds: no answer is too long, too slow, or in too strange letters for us.
+"""Bounds on a database's answers: size, time, and encoding.
 
-influxdb-client reads an answer to its end, however long that is, and raises UnicodeDecodeError where it is no UTF-8.
+influxdb-client reads an answer to its end however long it is, and raises UnicodeDecodeError if it is not UTF-8.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ if TYPE_CHECKING:
     from urllib3._base_connection import BaseHTTPConnection
 
 MOST = 256 * 1024
-"""Bytes of an answer that are read; a refusal may name two points, whose keys have up to 64 KiB each."""
+"""Bytes of an answer that are read; a refusal may name two points with keys of up to 64 KiB each."""
 
 
 class TooSlowError(Exception):
-    """An answer began and did not end in time."""
+    """An answer began but did not end in time."""
 
 
 class Bounded:
-    """The client's connections; each answer is read to ``MOST`` bytes and for ``longest_s`` seconds.
+    """Wraps the client's connection pool; each answer is read up to ``MOST`` bytes and for ``longest_s`` seconds.
 
-    Raises TooSlow, and what urllib3 raises.
+    Raises TooSlowError, and what urllib3 raises.
     """
 
     def __init__(self, pool: PoolManager, url: str, longest_s: float) -> None:
         self._pool, self._longest_s = pool, longest_s
-        self.connections = 0  # that were made until now
+        self.connections = 0  # connections made so far
         connections = pool.connection_from_url(url)
         connections.ConnectionCls = self._counting(connections.ConnectionCls)
 
     def _counting(self, kind: type[BaseHTTPConnection]) -> type[BaseHTTPConnection]:
-        """The same kind of connection, counted: urllib3 opens one again without a word where the server was away."""
+        """A subclass that counts connections, since urllib3 silently reconnects."""
         bounded = self
 
         class Counting(kind):  # type: ignore[misc, valid-type]  # its kind depends on the address
@@ -46,7 +46,7 @@ class Bounded:
         return Counting
 
     def request(self, method: str, url: str, **more: object) -> HTTPResponse:
-        """As urllib3's, less the end of an answer that is too long."""
+        """As urllib3's, but an answer is cut off at ``MOST`` bytes."""
         from urllib3 import HTTPResponse
 
         more["preload_content"] = False
@@ -61,12 +61,12 @@ class Bounded:
         return HTTPResponse(body=io.BytesIO(text), headers=headers, status=answer.status, reason=answer.reason)
 
     def clear(self) -> None:
-        """Let all connections go."""
+        """Close all connections."""
         self._pool.clear()
 
 
 def bound(client: InfluxDBClient, longest_s: float) -> Bounded:
-    """From now on this client reads answers within bounds."""
+    """Make this client read answers within bounds."""
     rest = client.api_client.rest_client
     bounded = Bounded(rest.pool_manager, client.url, longest_s)
     rest.pool_manager = bounded  # type: ignore[assignment]  # it asks for no more
@@ -83,5 +83,5 @@ def _read(answer: BaseHTTPResponse, deadline: float) -> bytes:
         body += part
         if time.monotonic() > deadline:
             raise TooSlowError
-    answer.close()  # the rest is not wanted, and nothing else can be asked over this connection
+    answer.close()  # the unread rest makes this connection unusable
     return body

@@ -1,7 +1,7 @@
-"""InfluxDB 2: bytes of line protocol through the client's synchronous write API, with our own patience.
+"""Writes line protocol to InfluxDB 2 through the client's synchronous write API, with retries and bisection of our own.
 
-What passes (no connection, a wrong token, a deleted bucket, a full disk, a slow server) is tried again for ever; what
-the database refuses for good is narrowed down to its lines, which are named and set aside, and the others are written.
+Transient errors (no connection, wrong token, deleted bucket, full disk, slow server) are retried for ever. If the
+database refuses a batch for good, it is bisected: the bad lines are named and set aside, the others are written.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
     from influxdb_client.client.write_api import WriteApi
     from influxdb_client.rest import ApiException
 
-MAX_LINES = 20_000  # of a request; with 10,000 it takes a fifth more CPU
+MAX_LINES = 20_000  # of a request; 10,000 cost a fifth more CPU
 _MIN_LINES = 100
 _MAX_ASKED_S = 300.0
 _TOO_OLD = "older than the bucket's retention"
 _TOO_LARGE = "too large for the database"
 _MAX_REMEMBERED = 10_000
 _MAX_REASON = 500  # characters
-_MAX_NARROWING = 80  # requests that may be spent on naming the bad lines of a batch of which the good are stored
+_MAX_NARROWING = 80  # requests to spend on finding the bad lines of a batch whose good lines are stored
 
 
 class _BadError(Exception):
-    """The database's sentence, whole: where keys are long, what tells most stands beyond what anybody wants to read."""
+    """A refusal with the database's whole message: with long keys, the telling part lies beyond what is shown."""
 
     def __init__(self, message: str, *, partial: bool) -> None:
         super().__init__(_reason(message))
@@ -50,9 +50,9 @@ class _LargeError(Exception):
 
 
 class Writer:
-    """Writes lines to one bucket; not for two threads at once. ``written`` and ``refused`` count lines.
+    """Writes lines to one bucket; not thread-safe. ``written`` and ``refused`` count lines.
 
-    Raises PlanError if the token cannot be had.
+    Raises PlanError if the token cannot be read.
     """
 
     def __init__(self, to: Influxdb, refused: Callable[[RefusedLine], None]) -> None:
@@ -78,22 +78,21 @@ class Writer:
         self._api: WriteApi = self._client.write_api(write_options=SYNCHRONOUS)
 
     def close(self) -> None:
-        """Let the connection go."""
         self._api.close()  # type: ignore[no-untyped-call]  # the library's
         self._client.close()  # type: ignore[no-untyped-call]
 
     @property
     def connections(self) -> int:
-        """How many connections were made until now: another one may mean that the server was started again."""
+        """Connections made so far; a new one may mean that the server restarted."""
         return self._bounded.connections
 
     @property
     def size(self) -> int:
-        """Lines of a batch; fewer where the server was slow or found a batch too large."""
+        """Lines of a batch; smaller after the server was slow or found a batch too large."""
         return self._size
 
     def write(self, lines: Block | Sequence[bytes]) -> None:
-        """Write all lines, or raise SinkUnavailableError; to write the same again changes nothing."""
+        """Write all lines, or raise SinkUnavailableError; writing the same lines again changes nothing."""
         block = lines if isinstance(lines, Block) else Block.of(lines)
         if not block.count:
             return
@@ -101,11 +100,11 @@ class Writer:
         self._size = min(MAX_LINES, self._size + max(1, self._size // 10))
 
     def try_out(self) -> None:
-        """Whether lines would be taken, without writing one. Raises SinkUnavailableError."""
-        self._post(Block(b"# soakwatch", 0))  # a comment: address, token and bucket are checked all the same
+        """Check whether lines would be accepted, without writing any. Raises SinkUnavailableError."""
+        self._post(Block(b"# soakwatch", 0))  # a comment still checks address, token and bucket
 
     def _write(self, block: Block) -> int:
-        """How many of these lines were refused for good."""
+        """Write a block; returns how many of its lines were refused for good."""
         try:
             bad = self._refused(block)
         except SinkUnavailableError as error:
@@ -119,7 +118,7 @@ class Writer:
     def _refused(self, block: Block) -> list[RefusedLine]:
         """Write these lines; returns those that were refused.
 
-        Raises SinkUnavailableError if each is refused by itself: then the server is wrong, not the lines.
+        Raises SinkUnavailableError if every one is refused: then the server is wrong, not the lines.
         """
         try:
             self._post(block)
@@ -148,14 +147,14 @@ class Writer:
         return []
 
     def _parts(self, lines: Sequence[bytes], reason: str) -> list[RefusedLine]:
-        """A batch of which nothing was stored: each half by itself, down to the lines."""
+        """Bisect a batch of which nothing was stored, down to single lines."""
         if len(lines) == 1:
             return [RefusedLine(lines[0], reason)]
         middle = len(lines) // 2
         return self._half(lines[:middle]) + self._half(lines[middle:])
 
     def _named(self, lines: Sequence[bytes], refused_for: _BadError) -> list[RefusedLine]:
-        """A batch of which the good lines are stored: find the bad ones, with a bound on the requests."""
+        """Find the bad lines of a batch whose good lines are stored, with at most ``_MAX_NARROWING`` requests."""
         left, bad = _MAX_NARROWING, list[RefusedLine]()
         stretches = [(lines, refused_for)]
         while stretches:
@@ -182,7 +181,7 @@ class Writer:
         return bad
 
     def _set_aside(self, refused: RefusedLine) -> None:
-        if refused.line not in self._seen:  # a line that is sent again is not counted again
+        if refused.line not in self._seen:  # count a line that is sent again only once
             if len(self._seen) >= _MAX_REMEMBERED:
                 self._seen.clear()
             self._seen.add(refused.line)
@@ -190,7 +189,7 @@ class Writer:
             self._refuse(refused)
 
     def _renew(self) -> None:
-        """Read the token again: it may have been replaced where it is kept."""
+        """Read the token again: it may have been replaced."""
         with suppress(PlanError):
             self._client.api_client.default_headers["Authorization"] = f"Token {secret(self.to.token).reveal()}"
 
@@ -199,7 +198,7 @@ class Writer:
         from urllib3.exceptions import HTTPError, ProtocolError, ReadTimeoutError
 
         try:
-            self._api.write(self.to.bucket, self.to.org, block.text)  # in ns, unless another precision is given
+            self._api.write(self.to.bucket, self.to.org, block.text)  # in ns, the default precision
         except ApiException as error:
             if error.status in {400, 401, 403}:
                 self._renew()
@@ -215,12 +214,12 @@ class Writer:
 
 
 def _error_of(status: int | None, message: str, to: Influxdb, headers: Mapping[str, str]) -> Exception:
-    """What an answer that is no success means; ``said`` is the server's sentence, or "" if it gave none in JSON."""
+    """The exception for an HTTP error; ``message`` is the server's, or "" if it sent no JSON."""
     if not status:
         return _wrong(f"{to.url} has an untrusted certificate or does not speak TLS: set ca, or correct url")
     if status in {400, 422} and message:
         return _BadError(message, partial=status == 422)
-    if status == 400:  # of vmauth, for a token that it does not know
+    if status == 400:  # vmauth, for an unknown token
         return _wrong(f"{to.url} answers 400, but not as InfluxDB does: check url, or the token of its proxy")
     if status == 413:
         return _LargeError()
@@ -230,7 +229,7 @@ def _error_of(status: int | None, message: str, to: Influxdb, headers: Mapping[s
         return _wrong(f"{to.url} has no bucket {to.bucket} in {to.org}: create it, or correct org and bucket")
     if 300 <= status < 400:
         return _wrong(f"{to.url} redirects writes{_elsewhere(headers)}: put that address into the plan")
-    if "no space left" in message:  # what could not be opened meanwhile, InfluxDB tries again only when it starts
+    if "no space left" in message:  # InfluxDB only retries to open what it could not when it restarts
         return SinkUnavailableError(
             f"{to.url} has no space left on its disk: free some there, and restart InfluxDB if that is not enough"
         )
@@ -244,7 +243,7 @@ def _wrong(reason: str) -> SinkUnavailableError:
 
 
 def _message(error: ApiException) -> str:
-    """The server's own sentence, if it answers as InfluxDB does: in JSON."""
+    """The server's message if it answers in JSON, as InfluxDB does."""
     import json
 
     try:
@@ -267,14 +266,14 @@ def _elsewhere(headers: Mapping[str, str]) -> str:
 
 
 def _dropped(message: str) -> int | None:
-    """How many lines of a partial write were dropped, if the server says so: at the end of its sentence, behind the
-    keys of some lines, which may read like that too."""
+    """How many lines of a partial write were dropped, or None. The server says so at the end, behind keys of lines,
+    which may contain the same words."""
     numbers = re.findall(r"\bdropped=(\d{1,9})\b", message)
     return int(numbers[-1]) if numbers else None
 
 
 def _reason(message: str) -> str:
-    """Why lines were refused, in few words.
+    """Why lines were refused, in a few words.
 
     >>> _reason("partial write: dropped 5 points outside retention policy of duration 1h0m0s - oldest point m at …")
     "older than the bucket's retention of 1h0m0s"
@@ -290,8 +289,8 @@ def _short(message: str) -> str:
 
 
 def _oldest(lines: Sequence[bytes], count: int) -> Sequence[bytes]:
-    """The lines whose times a bucket no longer keeps. To ask for them in parts would be answered with more of them: the
-    begin of the oldest shard is kept as well, but only together with what is newer.
+    """The ``count`` oldest lines, which a bucket no longer retains. Bisecting would drop more: the start of the oldest
+    shard is kept only together with newer lines.
 
     >>> _oldest([b"a x=1 30", b"a x=1 4", b"b x=1 200"], 2)
     [b'a x=1 4', b'a x=1 30']
@@ -300,16 +299,15 @@ def _oldest(lines: Sequence[bytes], count: int) -> Sequence[bytes]:
 
 
 def _suspects(lines: Sequence[bytes], refusal: _BadError) -> Sequence[bytes]:
-    """As many lines as a refusal means, of the measurement that it names if it names one."""
+    """As many lines as the refusal says were dropped, of the measurement that it names, if any."""
     named = refusal.measurement.encode()
     suspects = [line for line in lines if named and line.replace(b"\\", b"").startswith(named)] or lines
     return suspects[: 1 if refusal.dropped is None else refusal.dropped]
 
 
 def influxdb_of(url: str, org: str | None, bucket: str | None, token: str | None, ca: str | None = None) -> Influxdb:
-    """Where ``influxdb://HOST[:8086]?org=O&bucket=B&token=env:NAME`` leads (``influxdbs://`` over TLS, and http:// as
-    it is); options win over what the address says, and ``&precision=ms`` cuts the times of samples. Raises PlanError
-    for what is missing.
+    """Parse ``influxdb://HOST[:8086]?org=O&bucket=B&token=env:NAME`` (``influxdbs://`` for TLS; http:// also works).
+    Options override the address; ``&precision=ms`` rounds sample times down. Raises PlanError for what is missing.
 
     >>> influxdb_of("influxdb://h?org=o&bucket=b&token=env:T", None, None, None).url
     'http://h:8086'

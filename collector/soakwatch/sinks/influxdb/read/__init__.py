@@ -1,5 +1,5 @@
-"""Reading back from InfluxDB: runs that a sink wrote there, and series that Telegraf and others collected.
+"""Reading back from InfluxDB: runs that a sink wrote, and series that Telegraf and others collected.
 
-``address`` understands where to read, ``asking`` asks (InfluxQL, in pieces), ``own_run`` and ``rebuilding`` make the
-record of a run again, ``mapping`` says what foreign fields are, ``foreign`` and ``gathering`` make series of them.
+``address`` parses addresses, ``asking`` queries (InfluxQL, chunked), ``own_run`` and ``copied`` rebuild the record of a
+run, ``mapping`` maps foreign fields to metrics, ``foreign`` and ``reading`` make series of them.
 """

@@ -1,4 +1,4 @@
-"""The account of a run as it comes back: what ``soakwatch.sinks.account`` wrote, checked before anything is made."""
+"""Reads the account of a run that ``soakwatch.sinks.account`` wrote, and checks that it is complete."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MAX_CHARACTERS = 256 * 2**20  # characters: an account of a million series
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What a run is besides its readings and polls; every field is as ``account_of`` makes it."""
+    """All of a run besides its readings and polls; each field as ``account_of`` makes it."""
 
     meta: Mapping[str, str]
     targets: Mapping[str, str]
@@ -30,21 +30,21 @@ class Account:
     faults: tuple[tuple[int, str, str, str, int, int, int], ...]
     errors: tuple[str, ...]
     left_out: Mapping[int, tuple[int, ...]]
-    grain_ns: int = 1  # what the times of the samples were cut to
+    grain_ns: int = 1  # sample times were rounded down to multiples of this
 
     @property
     def readings(self) -> int:
-        """How many readings the run has."""
+        """The number of readings."""
         return sum(series[7] for series in self.series)
 
     @property
     def polls(self) -> int:
-        """How many due times its polls account for."""
+        """The number of due times that the polls account for."""
         return sum(source[6] for source in self.sources)
 
 
 def read_account(influx: Influx, run: str) -> Account:
-    """The account of a run. Raises DataError if the run is not there, or not whole."""
+    """The account of a run. Raises DataError if the run is missing or incomplete."""
     where, parts, size = influx.database.shown, dict[int, str](), 0
     asked = f'SELECT "text", "part", "parts", "digest" FROM {quoted(MEASUREMENT)} WHERE "run" = {text(run)}'  # noqa: S608
     total, digest = 0, ""

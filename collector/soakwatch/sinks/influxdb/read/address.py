@@ -1,4 +1,4 @@
-"""Where series are read: ``influxdb://HOST:8086/BUCKET?run=NAME&token=env:INFLUX_TOKEN``, and what of them."""
+"""Parses ``influxdb://HOST:8086/BUCKET?run=NAME&token=env:INFLUX_TOKEN``: where to read, and what."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _TRUE = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no":
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """A bucket and what is wanted of it: a run of Soakwatch by its name, else the series of others.
+    """A bucket and what to read of it: a run of Soakwatch by name, else series that others collected.
 
-    ``token`` is a reference (``env:NAME``, ``file:PATH``) or None for a server that asks for none; times are UTC ns,
-    from_ns <= time < to_ns. ``host`` is the value of the tag host (agent_host, source) that is wanted alone.
+    ``token`` is a reference (``env:NAME``, ``file:PATH``) or None if the server needs none; times are UTC ns, from_ns
+    <= time < to_ns. ``host`` selects by the tag host (agent_host, source).
     """
 
     url: str
@@ -38,12 +38,12 @@ class Database:
 
     @property
     def shown(self) -> str:
-        """How sentences name it."""
+        """Its name in messages."""
         return f"{self.url}/{self.bucket}"
 
 
 def database_of(text: str) -> Database:
-    """What an address means. Raises DataError, in a sentence that never holds a secret.
+    """Parse an address. Raises DataError, whose text never holds a secret.
 
     >>> database_of("influxdb://h/soak?run=fw").url, database_of("influxdbs://h:443/soak").url
     ('http://h:8086', 'https://h:443')
@@ -121,7 +121,7 @@ def _seconds(where: str, text: str | None) -> float:
 
 
 def _moment(where: str, key: str, text: str | None) -> int | None:
-    """A time in UTC ns, as tables have it."""
+    """A time in UTC ns, in any format that tables may have."""
     if text is None:
         return None
     from soakwatch.sources.tables.times import TimeOptions, time_reading

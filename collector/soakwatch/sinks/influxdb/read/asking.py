@@ -1,7 +1,7 @@
-"""Asking InfluxDB: InfluxQL over ``/query``, which 2.x has for every bucket and 1.8 always had, in pieces.
+"""Queries InfluxDB in InfluxQL over ``/query``, which 1.8 and every bucket of 2.x have, with chunked answers.
 
-An answer comes in pieces (``chunked``), so that memory does not grow with it. One that is cut in the middle, and one
-that the server made shorter than it is, is an error and never less data.
+With chunks (``chunked``) memory does not grow with the answer. An answer cut in the middle, or that the server
+truncated, is an error, never less data.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from soakwatch.sinks.influxdb.read.address import Database
 from soakwatch.sources.tables.errors import DataError
 from soakwatch.sources.transport.http_client import REQUEST_ERRORS, Cause, failure_of, sync_client, tls_context
 
-MAX_ROWS = 10_000  # of one piece
-_MAX_PIECE = 64 * 2**20  # bytes of one piece: texts may be long
+MAX_ROWS = 10_000  # of a chunk
+_MAX_PIECE = 64 * 2**20  # bytes of a chunk: texts may be long
 _MAX_MESSAGE = 300
 _REMEDIES = {
     Cause.TIMEOUT: "try a longer timeout=, or read less with from= and to=",
@@ -39,7 +39,7 @@ Cell = float | int | str | bool | None
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Some rows of one series: its measurement, the tags it was grouped by, and the columns, times in ns first."""
+    """A chunk of one series: its measurement, the tags grouped by, and the columns; times in ns."""
 
     name: str
     tags: Mapping[str, str]
@@ -48,7 +48,7 @@ class Piece:
 
 
 class Influx:
-    """A connection to a database; a context manager. Every method raises DataError in one sentence."""
+    """A connection to a database; a context manager. Every method raises DataError with one sentence."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -72,14 +72,14 @@ class Influx:
         self._stack.close()
 
     def check(self) -> None:
-        """Find out whether server, token, organisation and bucket are right, before anything else."""
+        """Check server, token, organisation and bucket."""
         if self.database.org is not None:
             self._check_org(self.database.org)
         for _ in self.pieces("SHOW MEASUREMENTS LIMIT 1"):
             return
 
     def pieces(self, query: str) -> Iterator[Piece]:
-        """The rows of one statement, times in ns; nothing where nothing is found."""
+        """The rows of one statement, times in ns."""
         more = True
         with self._answer({"q": query}) as answer:
             for text in self._lines(answer):
@@ -90,7 +90,7 @@ class Influx:
             raise DataError(self._cut())
 
     def names(self, query: str, column: str) -> list[str]:
-        """The texts of one column of a ``SHOW`` statement, each once."""
+        """The distinct texts of one column of a ``SHOW`` statement."""
         names: dict[str, None] = {}
         for piece in self.pieces(query):
             index = piece.columns.index(column) if column in piece.columns else 0
@@ -100,12 +100,13 @@ class Influx:
     # --- inside ------------------------------------------------------------------------------------------------
 
     def _check_org(self, org: str) -> None:
-        """``/query`` takes the token's organisation whatever is asked for; 1.8 knows none and says 404 to all."""
+        """Check the organisation, which ``/query`` ignores in favour of the token's; 1.8 has none and answers 404 to
+        everything."""
         assert self._client is not None
         try:
             answer = self._client.get(f"{self.database.url}/api/v2/buckets", params={"org": org, "limit": "1"})
         except httpx.HTTPError:
-            return  # the first query says why
+            return  # the first query reports the reason
         if answer.status_code == 404 and "organization" in answer.text[:1000].lower():
             raise DataError(
                 f"{self.database.url} has no organisation {org!r} visible to this token: check org and token"
@@ -126,7 +127,7 @@ class Influx:
             raise DataError(self._cut() if failure.cause is Cause.BROKEN else failure.text) from None
 
     def _lines(self, answer: httpx.Response) -> Iterator[str]:
-        """The pieces of an answer, one text each."""
+        """The chunks of an answer."""
         pending = bytearray()
         for part in answer.iter_bytes():
             pending += part
@@ -142,7 +143,7 @@ class Influx:
             yield pending.decode(errors="replace")
 
     def _read(self, text: str) -> tuple[list[Piece], bool]:
-        """The rows of one piece of an answer, and whether another one must follow."""
+        """The rows of one chunk, and whether another one must follow."""
         try:
             answer = from_json(text)
             results = answer.get("results", ())
@@ -194,7 +195,7 @@ def _piece(series: Mapping[str, Any]) -> Piece:
 
 
 def quoted(name: str) -> str:
-    r"""A measurement, field or tag in InfluxQL.
+    r"""Quote the name of a measurement, field or tag for InfluxQL.
 
     >>> quoted('a "b" \\')
     '"a \\"b\\" \\\\"'
@@ -203,7 +204,7 @@ def quoted(name: str) -> str:
 
 
 def text(value: str) -> str:
-    r"""A tag's value in InfluxQL.
+    r"""Quote a tag's value for InfluxQL.
 
     >>> text("it's")
     "'it\\'s'"
@@ -221,7 +222,7 @@ def _beginning(answer: httpx.Response) -> Iterator[bytes]:
 
 
 def _message(body: bytes) -> str:
-    """The server's own sentence."""
+    """The server's error message."""
     message = body.decode(errors="replace")
     try:
         answer = json.loads(message)

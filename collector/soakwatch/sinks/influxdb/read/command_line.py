@@ -1,4 +1,4 @@
-"""InfluxDB on the command line: what an address gives ``judge`` and ``import``, with every sentence for a person."""
+"""InfluxDB addresses given to ``judge`` and ``import``, with every message for the user."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TAKEN = frozenset({"meanings", "target", "role", "growths"})
 
 
 def name_of(database: Database) -> str:
-    """The name of the run that is made of what is read; when a run was made is no part of it.
+    """The name of the run made from what is read, without the time stamp of the original run.
 
     >>> name_of(database_of("influxdb://h/b?run=20261121T200000Z-fw-7.2"))
     'fw-7.2'
@@ -36,9 +36,9 @@ def import_database(
     progress: Callable[[str], None],
     say: Callable[[str], None],
 ) -> ImportedRun | None:
-    """Make a record in ``folder``; the series where they were somebody's, None for a run of Soakwatch.
+    """Make a record in ``folder``. Returns the imported series, or None for a run of Soakwatch.
 
-    ``say`` hears what a person must know. Raises DataError, UsageError and RecordError.
+    ``say`` takes messages for the user. Raises DataError, UsageError and RecordError.
     """
     database = database_of(address)
     options = given_options({n: given.get(n) for n in NAMES if n not in _TAKEN})

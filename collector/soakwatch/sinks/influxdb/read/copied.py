@@ -1,4 +1,4 @@
-"""Readings and polls of a run as points, put in order of time: pieces of bounded size, one after the other."""
+"""Readings and polls of a run, read from points in order of time, in time windows of bounded size."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from soakwatch.sinks.lines import LONGEST, key
 from soakwatch.sources.tables.errors import DataError
 from soakwatch_model.sample import PollOutcome, object_labels
 
-MAX_READINGS_AT_ONCE = 400_000  # readings that are held
-_MAX_MEASUREMENTS = 40  # measurements of one question
+MAX_READINGS_AT_ONCE = 400_000  # readings held in memory
+_MAX_MEASUREMENTS = 40  # measurements in one query
 _NOT_OF_SERIES = frozenset({"run", "role", "phase"})
 _EMPTY = np.empty(0, dtype=np.int64)
 
 
 @dataclass(slots=True)
 class Points:
-    """The readings of one series in one piece of time."""
+    """The readings of one series in one time window."""
 
     time_ns: list[Ints] = field(default_factory=list)
     value: list[NDArray[np.float64]] = field(default_factory=list)
 
     def ordered(self, *, whole: bool) -> tuple[Ints, Values]:
-        """In order of time, each time once; integers where they were."""
+        """In order of time, each time once; as integers if ``whole``."""
         time_ns: Ints = np.concatenate(self.time_ns)
         value: NDArray[np.float64] = np.concatenate(self.value)
         if time_ns.size > 1 and not bool((time_ns[1:] > time_ns[:-1]).all()):
@@ -46,14 +46,14 @@ class Points:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PollPoints:
-    """The polls of one source in one piece of time, in the order in which they came."""
+    """The polls of one source in one time window, in the order of their numbers (``seq``)."""
 
     due_ns: Ints
     facts: PollFacts
 
 
 def edges_of(influx: Influx, account: Account, run: str) -> list[int]:
-    """Times that split the run into pieces of about ``MAX_READINGS_AT_ONCE`` readings; the outer pieces are open."""
+    """Times that split the run into windows of about ``MAX_READINGS_AT_ONCE`` readings; the outer windows are open."""
     pieces = -(-(account.readings + account.polls) // MAX_READINGS_AT_ONCE)
     edges: list[int] = []
     for word in ("first", "last"):
@@ -66,7 +66,7 @@ def edges_of(influx: Influx, account: Account, run: str) -> list[int]:
 
 
 def windows(edges: Sequence[int]) -> list[str]:
-    """The conditions of the pieces, in order of time; together they hold all times."""
+    """The query conditions of the windows, in order of time; together they cover all times."""
     if not edges:
         return [""]
     inner = [f" AND time >= {low} AND time < {high}" for low, high in pairwise(edges)]
@@ -74,7 +74,7 @@ def windows(edges: Sequence[int]) -> list[str]:
 
 
 class Names:
-    """Which series and which source a point belongs to: by what the sink made of their names."""
+    """Finds the series or source of a point by the names that the sink wrote."""
 
     def __init__(self, account: Account, sources: Sequence[Source], where: str) -> None:
         self._where = where
@@ -91,11 +91,11 @@ class Names:
         for source in sources:
             label = source_label(source, sources).removeprefix(f"{source.target}/")
             self.sources[_source_key(source.target, label)] = source.id
-        for source in sources:  # a source was written by its name alone while its target had no other of that name
+        for source in sources:  # while a target had no other source of that name, the sink wrote the name alone
             self.sources.setdefault(_source_key(source.target, source.name), source.id)
 
     def series_of(self, piece: Piece) -> int:
-        """The number of the series of a piece. Raises DataError."""
+        """The number of a chunk's series. Raises DataError."""
         tags = {name: value for name, value in piece.tags.items() if name not in _NOT_OF_SERIES}
         number = self.series.get(key(piece.name, tags, {}))
         if number is None:
@@ -107,7 +107,7 @@ class Names:
         return number
 
     def source_of(self, piece: Piece) -> int:
-        """The number of the source of a piece. Raises DataError."""
+        """The number of a chunk's source. Raises DataError."""
         target, label = piece.tags.get("target", ""), piece.tags.get("source", "")
         number = self.sources.get(_source_key(target, label))
         if number is None:
@@ -125,7 +125,7 @@ def _source_key(target: str, label: str) -> str:
 def readings_in(
     influx: Influx, account: Account, run: str, names: Names, window: str
 ) -> dict[int, tuple[Ints, Values]]:
-    """The readings of a piece of time, by the number of their series. Raises DataError."""
+    """The readings in a time window by series number. Raises DataError."""
     points_of: dict[int, Points] = {}
     measurements = list(dict.fromkeys(_measurement(metric) for _, metric, *_ in account.series))
     for low in range(0, len(measurements), _MAX_MEASUREMENTS):
@@ -146,7 +146,7 @@ def readings_in(
 
 
 def _measurement(metric: str) -> str:
-    r"""A measurement's name as the server has it.
+    r"""A measurement's name as the server stores it.
 
     >>> _measurement("imported.a b")
     'imported.a b'
@@ -155,7 +155,8 @@ def _measurement(metric: str) -> str:
 
 
 def polls_in(influx: Influx, run: str, names: Names, window: str, errors: Mapping[str, str]) -> dict[int, PollPoints]:
-    """The polls of a piece of time, by the number of their source; ``errors`` are the texts as points hold them."""
+    """The polls in a time window by source number; ``errors`` maps error texts as points hold them to the original
+    ones."""
     rows_of: dict[int, list[tuple[int, int, int, int, int, str | None]]] = {}
     query = (
         f'SELECT "seq", "late_s", "duration_s", "error" FROM "soakwatch_poll" WHERE "run" = {text(run)}{window}'  # noqa: S608
@@ -176,7 +177,7 @@ def polls_in(influx: Influx, run: str, names: Names, window: str, errors: Mappin
 
 
 def as_points_hold_it(original: str) -> str:
-    r"""A text as a text field gives it back.
+    r"""A text as it comes back from a text field.
 
     >>> as_points_hold_it("a\nb")
     'a b'
@@ -185,7 +186,7 @@ def as_points_hold_it(original: str) -> str:
 
 
 def _poll_points(rows: list[tuple[int, int, int, int, int, str | None]]) -> PollPoints:
-    once = {row[0]: row for row in rows}  # a poll that was sent again under another phase is still one
+    once = {row[0]: row for row in rows}  # a poll sent again under another phase counts once
     _, due, start, duration, outcome, error = zip(*(once[seq] for seq in sorted(once)), strict=True)
     columns = [np.array(column, dtype=np.int64) for column in (due, start, duration, outcome)]
     return PollPoints(columns[0], PollFacts(columns[1], columns[2], columns[3], error))
@@ -200,7 +201,7 @@ def _ns(cell: Cell) -> int:
 
 
 def position_of(polls: PollPoints | None, time_ns: Ints) -> Ints:
-    """Which poll brought each reading: the last that began before it; none of them is later than the next reading's."""
+    """The index of the poll that brought each reading: the last one that began before it."""
     if polls is None:
         return _EMPTY
     begun = np.maximum.accumulate(polls.facts.start_ns)

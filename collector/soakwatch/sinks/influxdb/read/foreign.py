@@ -1,4 +1,5 @@
-"""Series that others collected (Telegraf above all) as a record: recognised, mapped to the catalogue, and reported."""
+"""Makes a record of series that others collected (mostly Telegraf): recognised, mapped to the catalogue, and
+reported."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ Key = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is made of foreign series: by which mapping, under which target and role, judged by which rules."""
+    """How to import foreign series: with which mapping, under which target and role, for which rules."""
 
     mapping: FieldMap
     target: str | None = None
@@ -45,7 +46,7 @@ class Wanted:
 
 @dataclass(slots=True)
 class _Collected:
-    """Series on their way: which there are already, from which entry, and what is to be reported."""
+    """The series so far, each with the entry and tags it was made from, and notes to report."""
 
     series: dict[Key, tuple[Entry, Tagged, ImportedSeries]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -93,7 +94,7 @@ def import_series(
 
 
 def _chosen(known: Mapping[str, Measurement], mapping: FieldMap) -> tuple[dict[str, list[str]], list[str]]:
-    """The fields to read of each measurement, and the measurements of which nothing is known."""
+    """The fields to read of each measurement, and the measurements that no entry maps."""
     fields: dict[str, list[str]] = {}
     unknown = []
     for name, measurement in sorted(known.items()):
@@ -117,7 +118,7 @@ def _usable(measurement: Measurement, field_name: str, entry: Entry) -> bool:
 
 
 def _take(entry: Entry, tagged: Tagged, wanted: Wanted, collected: _Collected) -> None:
-    """The series that an entry makes of a set of tags, if it makes any."""
+    """Collect the series that an entry makes of a set of tags, if any."""
     if not entry.fits(tagged.tags):
         return
     labels = {label: filled(template, tagged.tags) for label, template in entry.labels.items()}
@@ -142,7 +143,7 @@ def _take(entry: Entry, tagged: Tagged, wanted: Wanted, collected: _Collected) -
 
 
 def _sum(entry: Entry, tagged: Tagged) -> tuple[Ints, Values] | None:
-    """The readings of an entry where all of its fields have one at the same time."""
+    """The sum of an entry's fields, at the times that all of them have."""
     parts = [(*tagged.fields[name], sign) for name, sign in entry.names() if name in tagged.fields]
     if len(parts) < len(entry.fields):
         return None
@@ -159,7 +160,8 @@ def _sum(entry: Entry, tagged: Tagged) -> tuple[Ints, Values] | None:
 
 
 def _possible(series: ImportedSeries, notes: list[str]) -> ImportedSeries | None:
-    """The series without what its metric cannot be; what rounding made of a bound is the bound."""
+    """The series without values that its metric cannot have; values that rounding put just beyond a bound are
+    clipped."""
     value, good, _ = possible(series.metric, series.value)
     refused = int((~good).sum())
     if not refused:
@@ -174,13 +176,14 @@ def _possible(series: ImportedSeries, notes: list[str]) -> ImportedSeries | None
 
 
 def _add(entry: Entry, tagged: Tagged, series: ImportedSeries, collected: _Collected) -> None:
-    """Into the others. Sets of tags that make one object go on from each other, or are told apart by what differs."""
+    """Collect a series. If several sets of tags make one object, they are joined if one follows the other, else their
+    names get the tags that differ."""
     key = series.target, series.metric, series.object
     if key not in collected.series:
         collected.series[key] = entry, tagged, series
         return
     first, before, other = collected.series[key]
-    if first is not entry or before is tagged:  # an entry that comes earlier has made it already
+    if first is not entry or before is tagged:  # an earlier entry has made it already
         return
     if other.time_ns[-1] < series.time_ns[0] or series.time_ns[-1] < other.time_ns[0]:
         early, late = (other, series) if other.time_ns[-1] < series.time_ns[0] else (series, other)

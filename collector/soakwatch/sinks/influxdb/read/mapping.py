@@ -1,6 +1,6 @@
-"""What foreign fields are: measurements and fields of others to metrics of the catalogue, for Telegraf and by a file.
+"""Maps foreign measurements and fields to metrics of the catalogue, for Telegraf and by a file.
 
-A file of ``--map`` has the form of ``telegraf.yaml`` beside this one, and is asked first::
+A file of ``--map`` has the form of ``telegraf.yaml`` next to this one, and takes precedence::
 
     app:                                  # the measurement
       - fields: [heap_used]               # one field, or several that are added up ('-field' is taken away)
@@ -42,7 +42,7 @@ _SUFFIXES = (".yaml", ".yml")
 
 
 class Entry(BaseModel):
-    """One mapping: the fields that make a reading, and which series it belongs to."""
+    """One mapping: which fields make a reading, and of which series."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -81,7 +81,7 @@ class Entry(BaseModel):
 
     @property
     def factor(self) -> float:
-        """What brings the field's numbers into the metric's unit."""
+        """Factor from the field's unit to the metric's."""
         if self.scale is not None:
             return self.scale
         if self.unit is None:
@@ -98,33 +98,34 @@ class Entry(BaseModel):
         return unit(self.unit).name if self.unit else "{unit}", self.kind or GAUGE, self.growth
 
     def fits(self, tags: Mapping[str, str]) -> bool:
-        """Whether a set of tags is meant."""
+        """Whether the entry applies to a set of tags."""
         return all(
             any(name in tags and fnmatchcase(tags[name], glob) for name in names.split("|"))
             for names, glob in self.where.items()
         )
 
     def names(self) -> Iterator[tuple[str, float]]:
-        """The fields and whether each is added (1) or taken away (-1)."""
+        """The fields, each with 1 (added) or -1 (subtracted)."""
         for name in self.fields:
             yield (name[1:], -1.0) if name.startswith("-") and len(name) > 1 else (name, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class FieldMap:
-    """Entries by measurement, those of ``*`` for all; the first that makes a series wins."""
+    """Entries by measurement, those of ``*`` for all; the first one that makes a series wins."""
 
     entries: Mapping[str, tuple[Entry, ...]]
 
     def of(self, measurement: str) -> tuple[Entry, ...]:
-        """The entries that may concern a measurement."""
+        """The entries for a measurement, most specific first."""
         return (*self.entries.get(measurement, ()), *self.entries.get(ANY, ()))
 
 
 def mapping_of(given: Sequence[str]) -> FieldMap:
-    """Telegraf's measurements, after those given: files, and texts ``MEASUREMENT.FIELD=METRIC[,LABEL=VALUE][:UNIT]``.
+    """The ``given`` mappings, then those for Telegraf. Given are files, or texts
+    ``MEASUREMENT.FIELD=METRIC[,LABEL=VALUE][:UNIT]``.
 
-    Raises DataError with the place in the file, or the option.
+    Raises DataError that names the place in the file, or the option.
     """
     parts = [*(_given(item) for item in given), _read(_SHIPPED)]
     every: dict[str, list[Entry]] = {}
@@ -184,7 +185,7 @@ def _entries(document: Document) -> dict[str, list[Entry]]:
 
 
 def filled(template: str, tags: Mapping[str, str]) -> str | None:
-    """A text with the values of tags in it; None where one of them is not there.
+    """Fill tag values into a template; None if one of them is missing.
 
     >>> filled("{pid|=0}", {}), filled("{cpu#cpu}", {"cpu": "cpu3"}), filled("{a|b}:{c}", {"b": "x"})
     ('0', '3', None)

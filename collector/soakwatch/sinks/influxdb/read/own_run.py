@@ -1,7 +1,7 @@
-"""A run that a sink wrote, as a record again: the same readings, polls and events, and so the same verdict.
+"""Rebuilds the record of a run that a sink wrote: same readings, polls and events, and so the same verdict.
 
-What cannot be the same: files that belong to the run and what was reported while it was running are not in InfluxDB;
-counters beyond 2^53 lose their last digits, for every number there is a float.
+Two things are lost: files that belong to the run and findings reported while it ran are not in InfluxDB, and counters
+beyond 2^53 lose their last digits, as every number there is a float.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from soakwatch_model.event import Event
 from soakwatch_model.sample import PollOutcome
 
 ORIGIN_KEY = "read_from"
-"""The meta that says where a record was read back from."""
+"""Record meta: where the record was read from."""
 _SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
 class OwnRun:
-    """What was read: the run's name, how many readings and polls it has, and what their times were cut to."""
+    """What was read: the run's name, how many readings and polls, and the precision of its times."""
 
     run: str
     readings: int
@@ -50,7 +50,7 @@ class OwnRun:
 
 
 def read_run(database: Database, folder: Path, progress: Callable[[str], None] | None = None) -> OwnRun:
-    """Make the record of ``database.run`` in ``folder``. Raises DataError, also for a run that is incomplete there."""
+    """Make the record of ``database.run`` in ``folder``. Raises DataError, also if the run is incomplete there."""
     assert database.run is not None
     say = progress or (lambda _: None)
     with Influx(database) as influx:
@@ -77,7 +77,7 @@ def read_run(database: Database, folder: Path, progress: Callable[[str], None] |
 
 
 def _restore(record: Record, folder: Path, account: Account) -> list[Source]:
-    """Everything but readings and polls; returns the sources."""
+    """Restore everything but readings and polls; returns the sources."""
     for name, value in account.meta.items():
         record.set_meta(name, value)
     for target, role in account.targets.items():
@@ -104,8 +104,8 @@ def _restore(record: Record, folder: Path, account: Account) -> list[Source]:
 
 @dataclass(slots=True)
 class _Copy:
-    """Pieces on their way into the record, in order of time. Readings of a source that was not polled in a piece (the
-    device's clock is ahead, or a poll took long) wait for its next polls."""
+    """Writes time windows into the record in order. Readings of a source that was not polled in a window (the device's
+    clock is ahead, or a poll took long) wait for its next polls."""
 
     record: Record
     account: Account
@@ -114,7 +114,7 @@ class _Copy:
     _waiting: dict[int, tuple[Ints, Values]] = field(default_factory=dict)
 
     def put(self, polls: dict[int, PollPoints], readings: dict[int, tuple[Ints, Values]]) -> None:
-        """One piece."""
+        """Write one time window."""
         self.readings += sum(times.size for times, _ in readings.values())
         for number, (times, values) in readings.items():
             parts = [self._waiting[number]] if number in self._waiting else []
@@ -128,7 +128,7 @@ class _Copy:
                 self._write(source, polls[source.id])
 
     def end(self) -> None:
-        """What still waits: readings behind the last polls of their source. Raises DataError."""
+        """Raise DataError if readings are left behind the last polls of their source."""
         left = sorted({self.account.series[number][0] for number in self._waiting})
         if left:
             raise DataError(
@@ -147,7 +147,7 @@ class _Copy:
 
 
 def _check(folder: Path, account: Account, database: Database) -> None:
-    """Nothing is missing and nothing is too much. Raises DataError."""
+    """Raise DataError if the number of polls or readings differs from the account."""
     inventory = inventory_of(folder)
     polls = sum(inventory.polls.values())
     if polls != account.polls:

@@ -1,4 +1,4 @@
-"""Readings of measurements that others wrote, by field and set of tags, counted before they are asked for."""
+"""Reads measurements that others wrote, by field and set of tags, and checks them against a count."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MAX_FIELDS = 40  # fields
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """A measurement that is wanted: its name, and its fields with their types."""
+    """A measurement and the types of its fields."""
 
     name: str
     types: Mapping[str, frozenset[str]]
@@ -30,7 +30,7 @@ class Measurement:
 
 @dataclass(slots=True)
 class Column:
-    """The readings of one field of one set of tags, as they come."""
+    """The readings of one field for one set of tags, as they arrive."""
 
     time_ns: list[Ints] = field(default_factory=list)
     value: list[Values] = field(default_factory=list)
@@ -38,7 +38,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tagged:
-    """What a measurement holds for one set of tags: readings by field, each in order of time."""
+    """A measurement's readings for one set of tags, by field, in order of time."""
 
     measurement: str
     tags: Mapping[str, str]
@@ -65,9 +65,9 @@ def read(
     ones: Mapping[str, frozenset[str]],
     progress: Callable[[str], None],
 ) -> Iterator[Tagged]:
-    """The wanted fields of each measurement; ``ones`` are the texts that count as 1, by field.
+    """Read the ``wanted`` fields of each measurement; ``ones`` are the texts that count as 1, by field.
 
-    Raises DataError, also where less comes than the database counts, or more than fits into memory.
+    Raises DataError, also if fewer samples arrive than the database counts, or more than fit into memory.
     """
     where = condition(influx.database)
     total = 0
@@ -98,10 +98,10 @@ def read(
 
 
 def condition(database: Database) -> str:
-    """The WHERE of every query of foreign series."""
+    """The WHERE clause of every query of foreign series."""
     parts = []
     if database.host is not None:
-        # What a collector fetched from devices bears its own name as host, and theirs as agent_host or source.
+        # A collector that polls devices puts its own name into host, and theirs into agent_host or source.
         own = " AND ".join(["", *(f"{quoted(tag)} = ''" for tag in DEVICE_TAGS)])
         devices = [f"{quoted(tag)} = {text(database.host)}" for tag in DEVICE_TAGS]
         parts.append(f"({' OR '.join(devices)} OR ({quoted('host')} = {text(database.host)}{own}))")
@@ -132,7 +132,7 @@ def _ask(
     tagged: dict[tuple[tuple[str, str], ...], dict[str, Column]],
     ones: Mapping[str, frozenset[str]],
 ) -> None:
-    # A field that is an integer in one shard and a float in another is asked for as a float.
+    # Read a field as float if it is an integer in some shards and a float in others.
     listed = ", ".join(quoted(name) + ("::float" if _mixed(types[name]) else "") for name in fields)
     for piece in influx.pieces(f"SELECT {listed} FROM {quoted(measurement)}{where} GROUP BY *"):  # noqa: S608
         columns = tagged.setdefault(tuple(sorted(piece.tags.items())), {})
@@ -156,7 +156,8 @@ def _mixed(types: frozenset[str]) -> bool:
 
 
 def _numbers(cells: Sequence[Cell], ones: frozenset[str]) -> tuple[Values, NDArray[np.bool_]]:
-    """Numbers and where there are any: integers as such, true as 1; texts only where some of them count as 1."""
+    """Numbers, and where there are any: integers stay integers, true is 1; texts count only if ``ones`` names some as
+    1."""
     if ones:
         numbers = [None if cell is None else float(_word(cell) in ones) for cell in cells]
         return _floats(numbers)
