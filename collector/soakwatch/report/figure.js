@@ -176,7 +176,7 @@ const soakwatchFigure = (() => {
       const own = figure.lines.filter((one) => one.scale === "value").map((one) => one.points);
       const low = Math.min(...own.map((one) => one.low)), high = Math.max(...own.map((one) => one.high));
       const pad = 0.02 * (high - low);
-      return Number.isFinite(pad) ? [Math.min(plot.reach[0], ticks.length > 0 ? low : low - pad), Math.max(plot.reach[1], high + pad)] : plot.reach;
+      return Number.isFinite(pad) ? [Math.min(plot.reach[0], ticks.length > 0 ? low : low - pad), Math.max(plot.reach[1], high + 5 * pad)] : plot.reach;
     }
 
     function loadReach() {
@@ -280,7 +280,8 @@ const soakwatchFigure = (() => {
         for (const {line, scale} of figure.lines) {
           if (!line.mark) continue;
           const [at, value, words] = line.mark;
-          write(ctx, words, place(u, at), u.valToPos(value, scale, true) - ratio, {align: "center", ground: true, style: "bold", ratio});
+          const y = Math.max(u.valToPos(value, scale, true) - ratio, box.top + 13 * ratio); // whole, where a line is at the top
+          write(ctx, words, place(u, at), y, {align: "center", ground: true, style: "bold", ratio});
         }
         phaseNames(u, ctx, box, ratio);
       });
