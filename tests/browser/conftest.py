@@ -40,6 +40,9 @@ FROM_THE_TOP = """() => {
   page.removeAttribute("tabindex");
 }"""
 """Nothing has the focus, and Tab begins at the top, wherever a test before has clicked."""
+ALL_DRAWN = """() => soakwatchProbe.models().length > 3
+  && document.getElementById("plots-note").textContent === "" """
+"""All plots of a live page are there: the coarse ones that come first give way to them."""
 Opens = Callable[..., Tab]
 
 

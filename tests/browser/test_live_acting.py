@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser
-from tests.browser.conftest import Opens, watched
+from tests.browser.conftest import ALL_DRAWN, Opens, watched
 from tests.browser.going import DUT, MEMORY, Going
 from tests.browser.records import HOSTILE
 from tests.browser.tab import Tab
@@ -229,7 +229,7 @@ def test_hostile_names_are_text(tabs: Opens, tmp_path: Path) -> None:
         ]
         going.judge(*bad)
         tab = opened(tabs(), going.link())
-        tab.page.wait_for_function("() => soakwatchProbe.models().length > 3")
+        tab.page.wait_for_function(ALL_DRAWN)
         for fold in tab.page.locator("#findings details summary").all():
             fold.click()
         words = tab.page.locator("#findings").text_content() or ""

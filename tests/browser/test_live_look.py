@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser
-from tests.browser.conftest import FROM_THE_TOP, watched
+from tests.browser.conftest import ALL_DRAWN, FROM_THE_TOP, watched
 from tests.browser.going import Going
 from tests.browser.tab import Tab, luminance
 
@@ -32,7 +32,7 @@ def once(browser: Browser, going: Going) -> Iterator[Tab]:
     with watched(browser) as opens:
         tab = opens()
         tab.page.goto(going.link(), wait_until="load")
-        tab.page.wait_for_function("() => soakwatchProbe.models().length > 3")
+        tab.page.wait_for_function(ALL_DRAWN)
         yield tab
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from playwright.sync_api import Browser
-from tests.browser.conftest import watched
+from tests.browser.conftest import ALL_DRAWN, watched
 from tests.browser.going import MEMORY, Going
 from tests.browser.tab import Line, Tab
 from tests.commands import wait_until
@@ -43,7 +43,7 @@ def once(browser: Browser, going: Going) -> Iterator[Tab]:
     with watched(browser) as opens:
         tab = opens()
         tab.page.goto(going.link(), wait_until="load")
-        tab.page.wait_for_function("() => soakwatchProbe.models().length > 3")
+        tab.page.wait_for_function(ALL_DRAWN)
         tab.page.evaluate("() => { window.sameDocument = true; }")
         yield tab
 
