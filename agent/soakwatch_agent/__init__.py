@@ -1,1 +1,1 @@
-"""The guest on a host: reads the machine it runs on with psutil and the standard library, Python >= 3.9."""
+"""The agent: polls the machine it runs on with psutil and the standard library, Python >= 3.9."""

@@ -1,7 +1,7 @@
-"""The agent's steady clock: one line of time for each boot of the host, however often the agent's process restarts.
+"""The agent's steady clock: one time line for each boot of the host, even if the agent restarts.
 
-The wall clock is read once a boot and continued by CLOCK_BOOTTIME, which never steps and counts suspend; the anchor is
-kept on disk, so that an agent that was killed goes on in the same time. A new boot is a new epoch.
+The wall clock is read once a boot and carried on by CLOCK_BOOTTIME, which never steps and counts suspend. The anchor
+is kept on disk, so a restarted agent continues the same time line. A new boot starts a new epoch.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _FILE = "clock.json"
 
 @dataclass(frozen=True)
 class AgentClock:
-    """Steady UTC nanoseconds within one epoch: ``anchor_ns`` is the wall clock less CLOCK_BOOTTIME, taken once."""
+    """Steady UTC nanoseconds within one epoch: ``anchor_ns`` is wall clock minus CLOCK_BOOTTIME, read once."""
 
     __slots__ = ("anchor_ns", "boot", "epoch")
     epoch: int
@@ -36,8 +36,7 @@ def _boot_id() -> str:
 
 
 def agent_clock(folder: str, boot_id: Callable[[], str] = _boot_id) -> AgentClock:
-    """The clock of a spool's folder: the one of this boot if there is one, else that of a new epoch, which is
-    stored."""
+    """The clock stored in a spool's folder if it is of this boot, else the stored clock of a new epoch."""
     boot = boot_id()
     epoch = 0
     try:

@@ -1,6 +1,6 @@
-"""The ``__main__`` of the zipapp: unpacks psutil, whose compiled part no zip can hold, and starts the agent.
+"""The ``__main__`` of the zipapp: unpacks psutil, whose compiled part cannot be imported from a zip, starts the agent.
 
-What was unpacked lies in a folder of the user's own, is named by its content and verified at each start.
+The unpacked files lie in a private folder of this user, named by their digest and verified at each start.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ def _report(sentence: str) -> None:
 
 
 def private(folder: str) -> bool:
-    """Makes a folder; True if only this user can write to it."""
+    """Makes a folder; True if it is this user's and nobody else can write to it."""
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103
         status = os.lstat(folder)
@@ -32,7 +32,7 @@ def private(folder: str) -> bool:
 
 
 def whole(folder: str, files: Manifest) -> bool:
-    """True if every file is there as it was packed."""
+    """True if every file has the digest it was packed with."""
     try:
         for name, digest in files.items():
             with open(os.path.join(folder, name), "rb") as data:
@@ -61,7 +61,7 @@ def unpack(archive: str, files: Manifest, bases: List[str]) -> Optional[str]:
             os.rename(os.path.join(fresh, "_beside"), folder)  # noqa: PTH104
             shutil.rmtree(fresh, ignore_errors=True)
         except OSError:
-            pass  # a full or foreign disk, or another agent that was quicker: what is there is checked once more
+            pass  # disk full or not ours, or another agent unpacked first: the check below decides
         if whole(folder, files):
             return folder
     return None

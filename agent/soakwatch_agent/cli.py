@@ -100,7 +100,7 @@ def _print_list() -> None:
 
 
 def _watch(host: Host, *, interval: Optional[float], count: Optional[int]) -> None:
-    """Prints a line a poll; ``interval`` None polls without waiting. A poll that is late drops those it overran."""
+    """Prints one line a poll; ``interval`` None polls without waiting. A late poll skips the due times it overran."""
     now_ns = steady()
     due = now_ns()
     done = 0

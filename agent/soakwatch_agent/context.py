@@ -32,7 +32,7 @@ class Watch:
 
 
 def watch(name: str, how: str, what: str) -> Watch:
-    """A checked watch. Raises ValueError, in one sentence, for what cannot be watched.
+    """A checked watch. Raises ValueError, in one sentence, if nothing can match it.
 
     >>> watch("worm*", "name", "worm*").how
     'glob'
@@ -54,7 +54,7 @@ def watch(name: str, how: str, what: str) -> Watch:
 
 
 def watch_of(text: str) -> Watch:
-    """A watch as people write it: NAME, GLOB, ``pid:N``, ``cmdline:REGEX`` or ``pidfile:F``. Raises ValueError.
+    """Parses a watch: NAME, GLOB, ``pid:N``, ``cmdline:REGEX`` or ``pidfile:F``. Raises ValueError.
 
     >>> watch_of("nginx"), watch_of("pid:12").how
     (Watch(name='nginx', how='name', what='nginx'), 'pid')
@@ -71,10 +71,9 @@ def _none_denied(_path: str) -> bool:
 
 @dataclass
 class SharedState:
-    """What probes share during a poll: the watched processes, and the boot time that start times are based on.
+    """What probes share during a poll: the watched processes and the boot time.
 
-    ``denied`` tells of a path of a machine under another folder whether it is missing there because the account that
-    copied it may not read it.
+    ``denied(path)`` is True if a file of a recorded machine is missing because the recording account could not read it.
     """
 
     watched: Dict[int, str] = field(default_factory=dict)  # pid -> object text
@@ -85,7 +84,7 @@ class SharedState:
 
 @dataclass(frozen=True)
 class HostContext:
-    """A machine: this one (root ``/``), or a recorded or mounted one under another folder."""
+    """A machine: this one (root ``/``), or a recorded or mounted one under another folder; immutable but ``shared``."""
 
     root: str = "/"
     watches: Tuple[Watch, ...] = ()
@@ -107,18 +106,18 @@ class HostContext:
         return absolute if self.root == "/" else self.root.rstrip("/") + "/" + absolute.lstrip("/")
 
     def denied(self, error: OSError) -> str:
-        """The machine's path that an error is about, where it is missing for want of rights; else empty."""
+        """The machine's path that could not be read for want of rights when it was recorded; else empty."""
         if not isinstance(error, FileNotFoundError) or not isinstance(error.filename, str):
             return ""
         path = error.filename[len(self.root.rstrip("/")) :] if error.filename.startswith(self.root) else ""
         return path if path and self.shared.denied(path) else ""
 
     def why(self, error: OSError) -> str:
-        """The reason in words (see ``why``) why one of the machine's files could not be read."""
+        """Why a file of the machine could not be read, in words (see the function ``why``)."""
         return why(PermissionError(errno.EACCES, os.strerror(errno.EACCES))) if self.denied(error) else why(error)
 
     def boot_s(self) -> Optional[float]:
-        """Time of boot, seconds since 1970, taken once for each boot id: it does not move when the clock is set."""
+        """Time of boot, seconds since 1970, read once for each boot id: setting the clock does not move it."""
         boot_id, shared = read_line(self.path("/proc/sys/kernel/random/boot_id")), self.shared
         if shared.boot_s is None or boot_id != shared.boot_id:
             try:
@@ -134,10 +133,10 @@ _PSUTIL_LOCK = threading.Lock()
 
 
 class ProcAt:
-    """Points psutil at the /proc of a machine for the length of a ``with``.
+    """Points psutil at a machine's /proc for the length of a ``with``.
 
-    psutil keeps that folder in a module variable, so calls for different machines take turns; nothing that can hang
-    (statvfs, /sys of a dying device) belongs inside.
+    psutil keeps that path in a module variable, so a lock serialises machines. Nothing that can hang (statvfs, /sys of
+    a dying device) belongs inside.
     """
 
     __slots__ = ("_folder",)
@@ -160,8 +159,8 @@ class ProcAt:
 
 
 class Probe(Protocol):
-    """One local source. A module ``probes/NAME.py`` holds its docstring and ``open_probe(context)``; its metrics name
-    it in the catalogue."""
+    """One local source: a module ``probes/NAME.py`` with a docstring and ``open_probe(context)``; the metrics of the
+    catalogue name the probe that reads them."""
 
     def read(self, now_ns: int) -> Answer:
         """One poll at steady time ``now_ns``; a probe may answer less often than it is polled. May raise."""
@@ -173,7 +172,7 @@ class Probe(Protocol):
 
 
 class Periodic:
-    """Tells whether an expensive reading is due again; times are steady nanoseconds."""
+    """Says when an expensive reading is due again; times are steady nanoseconds."""
 
     __slots__ = ("_every_ns", "_last_ns")
 
@@ -190,10 +189,10 @@ class Periodic:
 
 
 class ProbeAnswer:
-    """The answer of one probe, emptied and filled anew for each poll; it remembers the faults that it reported.
+    """The answer of one probe, emptied and filled for each poll; it remembers which faults it has reported.
 
-    A fault is reported when it starts or changes, not at each poll: an agent's answers are kept in a spool and cross
-    a network. (The loads of the collector make an answer with ``soakwatch.sources.answer_builder``, of one poll only.)
+    A fault is reported when it starts or changes, not at each poll, because answers are spooled and cross a network.
+    (The collector's loads use ``soakwatch.sources.answer_builder``, which holds one poll only.)
     """
 
     __slots__ = ("_reported", "events", "faults", "now_ns", "samples")
@@ -203,14 +202,14 @@ class ProbeAnswer:
         self.begin(0)
 
     def begin(self, now_ns: int) -> None:
-        """Empties the notes for a new poll."""
+        """Empties the answer for a new poll."""
         self.now_ns = now_ns
         self.samples: list[Sample] = []
         self.events: list[Event] = []
         self.faults: list[Fault] = []
 
     def sample(self, metric: str, label: str, value: float) -> None:
-        """Adds a reading of the object with a canonical label text (empty for the machine)."""
+        """Adds a reading; ``label`` is the object's canonical label text, empty for the machine."""
         self.samples.append(Sample(metric, label, value, self.now_ns))
 
     def event(self, kind: str, label: str, **detail: object) -> None:
@@ -218,18 +217,18 @@ class ProbeAnswer:
         self.event_at(self.now_ns, kind, label, **detail)
 
     def event_at(self, begin_ns: int, kind: str, label: str, **detail: object) -> None:
-        """Adds an event whose own time is known."""
+        """Adds an event that began at a known time."""
         text = {key: str(value) for key, value in detail.items()}
         self.events.append(Event(kind, "", label, begin_ns, None, text))
 
     def fault(self, metric: str, label: str, text: str) -> None:
-        """Adds a metric that could not be read, unless the same was reported before."""
+        """Reports that a metric could not be read, unless the same text was reported before."""
         if self._reported.get((metric, label)) != text:
             self._reported[metric, label] = text
             self.faults.append(Fault(metric, label, text))
 
     def recovered(self, metric: str, label: str) -> None:
-        """The metric was read again: a later fault of it is news."""
+        """Forgets the reported fault of a metric that was read again, so the next fault is reported."""
         if self._reported:
             self._reported.pop((metric, label), None)
 

@@ -1,4 +1,4 @@
-"""Where core files are written, and whose they are: the kernel's core pattern, read both ways."""
+"""Where core files are written and which process wrote them, from the kernel's core pattern."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _ANY = re.compile(r".+")
 
 @dataclass(frozen=True)
 class CoreLocation:
-    """A folder that core files are written to; a name that ``named`` does not match is not a core file.
+    """A folder that core files are written to; only names that ``named`` matches are core files.
 
-    ``folder`` is None where the pattern is relative: the working folder of each process.
+    ``folder`` is None if the pattern is relative: the working folder of each process.
     """
 
     __slots__ = ("folder", "named")
@@ -60,7 +60,7 @@ def locations_of_pattern(pattern: str, *, uses_pid: bool) -> List[CoreLocation]:
 
 
 def pattern_of_name(name: str, *, uses_pid: bool) -> re.Pattern[str]:
-    """A file name of core_pattern as a regular expression that takes process and pid back out of it.
+    """A file name of core_pattern as a regular expression with the groups process and pid.
 
     >>> match = pattern_of_name("core-%e.%p", uses_pid=False).fullmatch("core-bgpd.77")
     >>> match["process"], match["pid"]
@@ -92,12 +92,12 @@ def locations_of_folder(folder: str) -> List[CoreLocation]:
 
 
 def crash_locations() -> List[CoreLocation]:
-    """Where a crashed kernel leaves its image (one subfolder per crash), and apport its reports."""
+    """Where kdump leaves kernel images (one subfolder per crash) and apport its reports."""
     return [CoreLocation(folder, _CRASH) for folder in CRASH_FOLDERS]
 
 
 def owner_of(match: re.Match[str]) -> Mapping[str, str]:
-    """Process and pid, as far as the file's name holds them.
+    """Process and pid, where the file's name holds them.
 
     >>> dict(owner_of(_SYSTEMD.fullmatch("core.bgpd.0.0123456789abcdef0123456789abcdef.77.1700000000000000.zst")))
     {'process': 'bgpd', 'pid': '77'}

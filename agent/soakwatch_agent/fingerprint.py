@@ -1,7 +1,7 @@
-"""What a machine is: processors, kernel, memory, cards and settings that change results.
+"""The fingerprint of a machine: processors, kernel, memory, cards and settings that affect results.
 
-A report prints it, and a comparison of two runs shows where their machines differ. What could not be read is absent,
-and ``notes`` says so: never 0, never an empty text.
+A report prints it; a comparison of two runs shows where their machines differ. What could not be read is absent and
+``notes`` says so: never 0, never an empty text.
 """
 
 from __future__ import annotations
@@ -82,14 +82,14 @@ SYSCTLS = (
     "fs.file-max",
     "fs.nr_open",
 )
-_MAX_PROCESS_NAMES = 400  # names, not processes
+_MAX_PROCESS_NAMES = 400  # distinct names
 
 
 def fingerprint(root: str = "/", interfaces: Optional[List[str]] = None) -> Mapping[str, Tree]:
-    """What the machine under ``root`` is, as a tree of text, numbers and flags that JSON takes.
+    """The fingerprint of the machine under ``root``: a tree of text, numbers and flags, ready for JSON.
 
-    Names of processes are included, command lines are not: they may hold secrets; of the kernel's command line only
-    what bears on results. ``interfaces`` are globs.
+    Process names are included, their command lines are not (they may hold secrets); of the kernel's command line only
+    parameters that affect results. ``interfaces`` are globs.
     """
     machine, notes = Machine(root), Notes()
     tree: Dict[str, Tree] = {}
@@ -119,7 +119,7 @@ def fingerprint(root: str = "/", interfaces: Optional[List[str]] = None) -> Mapp
 def _agent() -> Dict[str, Tree]:
     versions: Dict[str, Tree] = {"version": VERSION, "python": platform.python_version()}
     try:
-        import psutil  # the one that polls; what reads a fingerprint by itself needs none
+        import psutil  # a fingerprint alone needs none
 
         versions["psutil"] = psutil.__version__
     except ImportError:
@@ -157,7 +157,7 @@ def _host(machine: Machine, notes: Notes) -> Dict[str, Tree]:
 
 
 def _uptime_s(words: Optional[str]) -> Optional[int]:
-    """Seconds since the kernel was booted, of ``/proc/uptime``."""
+    """Seconds since boot, from ``/proc/uptime``."""
     try:
         return round(float((words or "").split()[0]))
     except (IndexError, ValueError, OverflowError):
@@ -175,7 +175,7 @@ def _os_name(machine: Machine) -> Optional[str]:
 
 
 def _virtual(machine: Machine) -> Optional[str]:
-    """A hint at a hypervisor or a container; None where nothing points to one (which proves nothing)."""
+    """The hypervisor or container that this machine hints at; None if nothing does, which proves nothing."""
     if os.path.exists(machine.path("/.dockerenv")) or os.path.exists(machine.path("/run/.containerenv")):  # noqa: PTH110
         return "container"
     hypervisor = machine.line("/sys/hypervisor/type")
@@ -199,7 +199,7 @@ def _virtual(machine: Machine) -> Optional[str]:
 
 
 def _sysctls(machine: Machine) -> Dict[str, Tree]:
-    """Settings that this kernel has; one it lacks is absent, which is normal between kernels."""
+    """The SYSCTLS that this kernel has; kernels differ, so a missing one is not noted."""
     settings: Dict[str, Tree] = {}
     for name in SYSCTLS:
         value = machine.line("/proc/sys/" + name.replace(".", "/"))
@@ -254,7 +254,7 @@ _BEARING = frozenset(
 
 
 def _command_line(machine: Machine, notes: Notes) -> List[Tree]:
-    """Parameters of the kernel that bear on results; others (paths, credentials of an installer) are left out."""
+    """Kernel parameters that affect results; others (paths, an installer's credentials) are left out."""
     line = machine.line("/proc/cmdline")
     if line is None:
         notes.lines.append("the kernel's command line is not known")
@@ -264,7 +264,7 @@ def _command_line(machine: Machine, notes: Notes) -> List[Tree]:
 
 
 def _processes(machine: Machine) -> Dict[str, Tree]:
-    """How many processes of each name run; kernel threads (without address space) are left out."""
+    """How many processes run of each name; kernel threads (no address space) are left out."""
     names: Counter[str] = Counter()
     for entry in machine.names("/proc"):
         if entry.isdigit():

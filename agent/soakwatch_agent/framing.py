@@ -1,9 +1,9 @@
-"""The protocol between the agent and a collector: one line a frame, versioned, of bounded length.
+"""The protocol between agent and collector: one frame a line, versioned, of bounded length.
 
-A collector asks with one JSON object a line: ``{"v":1,"id":7,"ask":"looks",…}``. The agent answers with any number of
-lines ``look SEQ EPOCH POLL`` (``POLL`` is a line of wire.py) and closes each answer with ``done {…}`` or ``error {…}``,
-both of which carry the ``id`` of the question. Its first line of all is ``hello {…}``. Text of an ``error`` is one
-sentence that may be shown to anybody.
+The collector sends one JSON object a line: ``{"v":1,"id":7,"ask":"looks",…}``. The agent answers with any number of
+lines ``look SEQ EPOCH POLL`` (``POLL`` is a line of wire.py) and ends each answer with ``done {…}`` or ``error {…}``,
+which carry the question's ``id``. The agent's very first line is ``hello {…}``. An ``error`` is one sentence that may
+be shown to anybody.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Dict, Optional, Tuple
 from soakwatch_model.tree import Tree
 
 PROTOCOL = 1
-MAX_LINE = 4 * 2**20  # bytes of one line of an answer
-MAX_QUESTION = 64 * 2**10  # bytes of one line of a question
+MAX_LINE = 4 * 2**20  # bytes of one line of the agent
+MAX_QUESTION = 64 * 2**10  # bytes of one line of the collector
 
 HELLO, POLL, DONE, ERROR = "hello", "look", "done", "error"
 
@@ -24,12 +24,12 @@ Object = Dict[str, Tree]
 
 
 class FrameError(ValueError):
-    """A line that is not a frame: why, in one sentence."""
+    """A line that is not a valid frame; the message says why in one sentence."""
 
 
 @dataclass(frozen=True)
 class Frame:
-    """One line of an answer: ``word`` and, by word, the object, or the poll with its number and epoch."""
+    """One line of the agent: ``word``, and its object in ``body``, or the poll with its number and epoch."""
 
     __slots__ = ("body", "epoch", "poll", "seq", "word")
     word: str
@@ -41,17 +41,17 @@ class Frame:
 
 
 def line_of(word: str, body: Object) -> bytes:
-    """A frame that carries an object."""
+    """Encodes a frame that carries an object."""
     return f"{word} {json.dumps(body, separators=(',', ':'), ensure_ascii=False)}\n".encode("utf-8", "backslashreplace")
 
 
 def poll_line(seq: int, epoch: int, wire: bytes) -> bytes:
-    """A frame that carries a poll."""
+    """Encodes a frame that carries a poll."""
     return b"look %d %d %s\n" % (seq, epoch, wire)
 
 
 def frame_of(line: bytes) -> Frame:
-    """The frame of one line of an answer. Raises FrameError, in a sentence that quotes none of it."""
+    """Parses one line of the agent. Raises FrameError, whose sentence quotes nothing of the line."""
     word, _, rest = line.rstrip(b"\r\n").partition(b" ")
     if word == POLL.encode():
         parts = rest.split(b" ", 2)
@@ -70,7 +70,7 @@ def frame_of(line: bytes) -> Frame:
 
 
 def object_of(text: bytes) -> Object:
-    """The JSON object of a frame or question. Raises FrameError."""
+    """Parses the JSON object of a frame or question. Raises FrameError."""
     try:
         tree: Tree = json.loads(text)
     except (ValueError, RecursionError):
@@ -81,14 +81,14 @@ def object_of(text: bytes) -> Object:
 
 
 def question_line(number: int, ask: str, body: Optional[Object] = None) -> bytes:
-    """A question of the collector."""
+    """Encodes a question of the collector."""
     whole: Object = {"v": PROTOCOL, "id": number, "ask": ask}
     whole.update(body or {})
     return (json.dumps(whole, separators=(",", ":")) + "\n").encode()
 
 
 def question_of(line: bytes) -> Tuple[int, str, Object]:
-    """Number, word and body of a question. Raises FrameError for another version and for a malformed question."""
+    """Number, word and body of a question. Raises FrameError if the version is another or the question malformed."""
     if len(line) > MAX_QUESTION:
         raise FrameError(f"the question is longer than {MAX_QUESTION} bytes")
     body = object_of(line)
@@ -129,7 +129,7 @@ def word(body: Object, key: str, default: Optional[str] = None) -> str:
 
 
 def words(body: Object, key: str) -> Optional[Tuple[str, ...]]:
-    """A list of texts of an object, or None where it is null or not there. Raises FrameError."""
+    """A list of texts of an object; None if it is null or absent. Raises FrameError."""
     value = body.get(key)
     if value is None:
         return None

@@ -1,4 +1,4 @@
-"""The host: all probes of a machine in one poll."""
+"""Polls all probes of a machine at once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from soakwatch_model.sample import Answer, Fault, Sample
 
 @dataclass(frozen=True)
 class Source:
-    """A probe module: its name, the first line of its docstring, and the metrics that it answers."""
+    """A probe module: its name, the first line of its docstring, and the metrics it reads."""
 
     __slots__ = ("about", "metrics", "name", "open")
     name: str
@@ -27,7 +27,7 @@ class Source:
 
 
 def probe_names() -> Tuple[str, ...]:
-    """The names of all probes; ``process`` comes before those that use the watched processes."""
+    """All probes' names; ``process`` comes first, because others use the processes it finds."""
     names = sorted(module.name for module in pkgutil.iter_modules(probes.__path__))
     return tuple(sorted(names, key=lambda name: name != "process"))
 
@@ -42,7 +42,7 @@ def source(name: str) -> Source:
 
 
 class Host:
-    """All probes of a host. One that fails never hides the others: its error is a fault of its metrics."""
+    """All probes of a host. If one fails, its error becomes a fault of its metrics and the others go on."""
 
     def __init__(self, context: HostContext, only: Optional[Iterable[str]] = None) -> None:
         wanted = None if only is None else frozenset(only)
@@ -53,7 +53,7 @@ class Host:
         self._open: Dict[str, Probe] = {}
 
     def poll(self, now_ns: int) -> Answer:
-        """One poll with all probes at steady time ``now_ns``. Never raises for a failure of a probe."""
+        """One poll of all probes at steady time ``now_ns``. Never raises for a failing probe."""
         samples: List[Sample] = []
         events: List[Event] = []
         faults: List[Fault] = []
@@ -82,6 +82,6 @@ class Host:
 
 
 def steady() -> Callable[[], int]:
-    """A clock of UTC nanoseconds: the wall clock now, carried on by a clock that never steps and counts suspend."""
+    """A clock of UTC nanoseconds: today's wall clock, carried on by CLOCK_BOOTTIME, which never steps."""
     anchor_ns, begun = time.time_ns(), time.clock_gettime_ns(time.CLOCK_BOOTTIME)
     return lambda: anchor_ns + time.clock_gettime_ns(time.CLOCK_BOOTTIME) - begun

@@ -30,7 +30,7 @@ _MIN_TOKEN = 16
 def open_https(
     agent: Agent, address: str, token_file: Optional[str], cert: Optional[str], key: Optional[str]
 ) -> Callable[[], None]:
-    """Serves until the function that it returns is called. Raises ServeError, in one sentence."""
+    """Serves HTTPS until the returned function is called. Raises ServeError, in one sentence."""
     if not (token_file and cert and key):
         raise ServeError(
             "--https needs --token-file, --cert and --key: the agent serves nothing without a token and TLS"
@@ -79,7 +79,7 @@ def _token(path: str) -> bytes:
 
 
 class _Guest:
-    """One connection: since when, from which address, and whether it showed the token."""
+    """One connection: its start, its peer's address, and whether it has sent the right token."""
 
     def __init__(self, link: socket.socket, address: str) -> None:
         self.link, self.address = link, address
@@ -99,7 +99,7 @@ class _Server(http.server.ThreadingHTTPServer):
         super().__init__(address, _Handler)
 
     def process_request(self, request: object, client_address: object) -> None:
-        """One more connection. When all places are taken, a stranger makes room, or it is closed."""
+        """Admits a connection. If all places are taken, one without a token is closed for it, else the new one is."""
         assert isinstance(request, socket.socket)
         assert isinstance(client_address, tuple)
         with self._lock:
@@ -112,7 +112,7 @@ class _Server(http.server.ThreadingHTTPServer):
         super().process_request(request, client_address)
 
     def process_request_thread(self, request: object, client_address: object) -> None:
-        """The handshake happens in the connection's own thread: a client that never shakes hands blocks no other."""
+        """Shakes hands in the connection's own thread, so that a silent client blocks no other."""
         assert isinstance(request, socket.socket)
         try:
             request.settimeout(_LOGIN_S)
@@ -131,13 +131,13 @@ class _Server(http.server.ThreadingHTTPServer):
                 safe.do_handshake()
                 self.finish_request(safe, client_address)
         except (OSError, ValueError, http.client.HTTPException):
-            pass  # a client that went away, that does not speak TLS, or whose head never ended
+            pass  # the client left, does not speak TLS, or its request's head never ended
         finally:
             self._forget(id(safe))
             safe.close()
 
     def service_actions(self) -> None:
-        """Ends, some times a second, who has not shown the token in time, however slowly its bytes arrive."""
+        """Closes, a few times a second, connections without a token after 5 s, however slowly their bytes arrive."""
         now_s = time.monotonic()
         with self._lock:
             for guest in list(self._guests.values()):
@@ -145,14 +145,14 @@ class _Server(http.server.ThreadingHTTPServer):
                     _end(guest)
 
     def prove(self, request: object) -> None:
-        """This connection showed the token: it keeps its place, and may take its time."""
+        """Marks a connection as having sent the token: no deadline or newcomer ends it any more."""
         with self._lock:
             guest = self._guests.get(id(request))
             if guest is not None:
                 guest.proved = True
 
     def _make_room(self) -> bool:
-        """End the stranger that has waited longest, of the address with the most; False where none is a stranger."""
+        """Closes, of the address with most unproved connections, the oldest of them; False if all are proved."""
         strangers = [guest for guest in self._guests.values() if not guest.proved]
         if not strangers:
             return False
@@ -167,23 +167,23 @@ class _Server(http.server.ThreadingHTTPServer):
             self._guests.pop(key, None)
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Logs nothing: what strangers send must not fill a log."""
+        """Logs nothing: strangers must not be able to fill a log."""
 
 
 def _end(guest: _Guest) -> None:
-    """Ends a connection that a thread of its own waits for, which then closes it."""
+    """Shuts a connection down; the thread that waits on it then closes it."""
     with suppress(OSError):  # it has gone already
-        socket.socket.shutdown(guest.link, socket.SHUT_RDWR)  # a farewell of TLS could block
+        socket.socket.shutdown(guest.link, socket.SHUT_RDWR)  # TLS's own goodbye could block
 
 
 class _Head:
-    """What a client sends, of which the head of a request takes only so much."""
+    """Limits how much is read of a request's head (16 KiB)."""
 
     def __init__(self, file: BufferedIOBase) -> None:
         self._file, self.left = file, _MAX_HEAD
 
     def readline(self, size: int = -1) -> bytes:
-        """A line of the head. Raises HTTPException where the head is too large."""
+        """A line of the head. Raises HTTPException if the head is too large."""
         line = self._file.readline(min(size, self.left + 1) if size >= 0 else self.left + 1)
         self.left -= len(line)
         if self.left < 0:
@@ -212,13 +212,13 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     server: _Server
 
     def setup(self) -> None:
-        """Bounds what is read of a head."""
+        """Puts the limit on the head in front of the connection's file."""
         super().setup()
         self._head = _Head(self.rfile)
-        self.rfile = self._head  # type: ignore[assignment] # all that http.server asks of it
+        self.rfile = self._head  # type: ignore[assignment] # has all that http.server uses of it
 
     def handle_one_request(self) -> None:
-        """Answers one request; a head that is too large is refused."""
+        """Answers one request; refuses a head that is too large."""
         self._head.left = _MAX_HEAD
         try:
             super().handle_one_request()
@@ -228,7 +228,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.flush()
 
     def do_POST(self) -> None:
-        """Answers one question."""
+        """Answers one question if its token is right."""
         given = self.headers.get("Authorization", "").encode("utf-8", "replace")
         if not hmac.compare_digest(given, b"Bearer " + self.server.token):
             self._refuse(401, "wrong token")
@@ -264,8 +264,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def version_string(self) -> str:
-        """The server's name without a version, which is not for strangers."""
+        """The server's name without its version, which strangers need not know."""
         return "soakwatch-agent"
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name is http.server's
-        """Silence: the log of a guest must not grow by what strangers send."""
+        """Logs nothing: strangers must not be able to fill a log."""

@@ -1,4 +1,4 @@
-"""The kernel's hardware monitoring, /sys/class/hwmon: chips, their inputs, and the limits that a chip states."""
+"""Hardware sensors of the kernel (/sys/class/hwmon): chips, their inputs, and the limits a chip states."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _INPUT = re.compile(r"([a-z]+\d+)_(?:input|average)$")
 
 @dataclass(frozen=True)
 class Input:
-    """One input: the ``name`` that is shown, the file of its reading, and the ``stem`` of its other files.
+    """One sensor input: the ``name`` shown, the file of its reading, and the ``stem`` of its other files.
 
-    ``trusted`` is False for the monitoring chip of a PC board, whose limits and voltages nobody has set up: they are
-    what the chip wakes up with.
+    ``trusted`` is False for the monitoring chip of a PC board: its limits and voltage scaling are power-on defaults
+    that nobody configured.
     """
 
     __slots__ = ("name", "path", "stem", "trusted")
@@ -30,7 +30,7 @@ class Input:
     trusted: bool
 
     def number(self, what: str) -> Optional[int]:
-        """Another file of this input (``crit``, ``max``, ``fault``) as the whole number it holds; None without one."""
+        """The whole number in another file of this input (``crit``, ``max``, ``fault``); None if there is none."""
         text = read_line(f"{self.stem}_{what}")
         try:
             return None if text is None else int(text)
@@ -39,7 +39,7 @@ class Input:
 
 
 def listing(folder: str) -> List[str]:
-    """Names in a folder in natural order (cpu2 before cpu10); none where there is no such folder."""
+    """Names in a folder in natural order (cpu2 before cpu10); none if it cannot be read."""
     try:
         names = os.listdir(folder)
     except OSError:
@@ -50,8 +50,8 @@ def listing(folder: str) -> List[str]:
 def inputs(context: HostContext, kind: str) -> List[Input]:
     """All inputs of a kind (``temp``, ``fan``, ``in``, ``power``, ``energy``), also under a chip's ``device`` folder.
 
-    Inputs of one name get a number from the second on, in the order of the kernel. Of an input that has both a present
-    reading and an average the present one is taken.
+    From the second on, inputs of one name are numbered in the kernel's order. If an input has a present reading and an
+    average, the present one is used.
     """
     found: Dict[str, Input] = {}
     for name, path, stem, trusted in _every(context.path("/sys/class/hwmon"), kind):
@@ -64,7 +64,7 @@ def inputs(context: HostContext, kind: str) -> List[Input]:
 
 
 def read_input(notes: ProbeAnswer, metric: str, label: str, source: Input, divisor: int) -> None:
-    """Notes a reading as a sample of ``metric`` (the number in the file over ``divisor``), or why there is none."""
+    """Adds a reading (the file's number over ``divisor``) as a sample of ``metric``, or a fault that says why not."""
     try:
         value = int(read_text(source.path)) / divisor
     except OSError as error:
@@ -94,4 +94,4 @@ def _every(folder: str, kind: str) -> Iterator[Tuple[str, str, str, bool]]:
                 label = read_line(f"{base}/{stem}_label") or stem
                 yield f"{title} {label}", f"{base}/{name}", f"{base}/{stem}", not _BOARD_CHIPS.match(title)
             if files:
-                break  # the same inputs show again under device
+                break  # device/ shows the same inputs again

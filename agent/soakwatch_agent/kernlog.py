@@ -1,4 +1,4 @@
-"""Kernel log lines that mean trouble: the record format of /dev/kmsg and what its texts say."""
+"""Kernel log lines that mean trouble: the records of /dev/kmsg and the patterns of their texts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Dict, Optional, Tuple
 
 KINDS = ("oom", "segfault", "panic", "hung_task", "lockup", "hardware", "hardware_corrected", "thermal")
 
-# The first that matches wins. Each line stands once for its incident: the call traces around it match nothing.
+# The first match wins. Only one line of an incident matches; the call trace around it does not.
 _PATTERNS: Tuple[Tuple[str, re.Pattern[str]], ...] = (
     (
         "oom",
@@ -59,7 +59,7 @@ _PATTERNS: Tuple[Tuple[str, re.Pattern[str]], ...] = (
     ("hardware", re.compile(r"critical temperature reached")),
     ("thermal", re.compile(r"temperature(?:/speed)? (?:is )?above threshold, cpu clock (?:is )?throttled")),
 )
-# One search decides for nearly every line that it means nothing.
+# Searched first: nearly every line matches nothing.
 _ANY = re.compile(
     r"[Oo]ut of memory|segfault|traps: |signal|unhandled|panic|BUG|Oops|protection fault|Unable to handle|"
     r"blocked|LOCKUP|stall|Hardware Error|EDAC|AER: |temperature"
@@ -68,7 +68,7 @@ _ANY = re.compile(
 
 @dataclass(frozen=True)
 class Line:
-    """One record of the kernel log; ``usec`` after boot."""
+    """One record of the kernel log; ``usec`` is microseconds after boot."""
 
     __slots__ = ("priority", "seq", "text", "usec")
     priority: int
@@ -78,7 +78,7 @@ class Line:
 
 
 def parse_record(text: str) -> Optional[Line]:
-    """A record of /dev/kmsg, ``prio,seq,usec,flags[,...];text``, without its continuation lines; None for another.
+    """Parses a record of /dev/kmsg (``prio,seq,usec,flags[,...];text``) without its continuation lines; else None.
 
     >>> parse_record("6,339,5140900,-;NET: Registered\\n SUBSYSTEM=net\\n").text
     'NET: Registered'
@@ -92,7 +92,7 @@ def parse_record(text: str) -> Optional[Line]:
 
 @dataclass(frozen=True)
 class Alarm:
-    """A line that means trouble: its kind (one of KINDS), and process and pid where the line names them."""
+    """A line that means trouble: its kind (one of KINDS), and the process and pid it names, if any."""
 
     __slots__ = ("kind", "owner")
     kind: str
@@ -100,12 +100,11 @@ class Alarm:
 
 
 def alarm_of(text: str) -> Optional[Alarm]:
-    """What a line of the kernel log means; None for the many that mean no trouble.
+    """The alarm of a kernel log line; None if it means no trouble.
 
     Sources: mm/oom_kill.c, arch/*/mm/fault.c, kernel/hung_task.c, kernel/watchdog*.c, kernel/rcu/tree_stall.h,
     arch/x86/kernel/cpu/mce (with therm_throt.c), drivers/acpi/apei/ghes.c, drivers/edac, drivers/pci/pcie/aer.c. Texts
-    change with kernels; an unknown wording is missed, which ``system.memory.oom_kills`` and the core folder may still
-    show.
+    change with kernels: a new wording is missed, unless ``system.memory.oom_kills`` or the core folder shows it.
 
     >>> alarm_of("Out of memory: Killed process 77 (bgpd) total-vm:1kB, anon-rss:1kB")
     Alarm(kind='oom', owner={'pid': '77', 'process': 'bgpd'})

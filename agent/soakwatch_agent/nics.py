@@ -22,9 +22,9 @@ _ADDRESS = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 def nics(
     machine: Machine, notes: Notes, globs: Optional[List[str]] = None, ask: Optional[Ask] = None
 ) -> Dict[str, Tree]:
-    """The network interfaces of a host by name, without the loopback.
+    """The facts of the host's network interfaces by name, without the loopback.
 
-    ``ask`` is who answers for their drivers; None is the kernel of this machine, and nobody for one under a folder.
+    ``ask`` queries their drivers; None is this machine's kernel, and no query for a machine under a folder.
     """
     names = [name for name in machine.names(_NET) if globs is None or any(fnmatchcase(name, g) for g in globs)]
     names = [name for name in names if _is_nic(machine, name)]
@@ -67,7 +67,7 @@ def _ask_drivers(machine: Machine, notes: Notes, names: List[str], ask: Optional
 
 
 def nic(machine: Machine, name: str) -> Dict[str, Tree]:
-    """One interface: what /sys/class/net/NAME says of it; what it does not say is absent."""
+    """One interface: what /sys/class/net/NAME and its PCI device say; what they do not say is absent."""
     folder = f"{_NET}/{name}"
     facts: Dict[str, Tree] = {}
     for key, file in (("mac", "address"), ("state", "operstate"), ("duplex", "duplex"), ("alias", "ifalias")):
@@ -114,7 +114,7 @@ def nic(machine: Machine, name: str) -> Dict[str, Tree]:
 
 
 def _steering(machine: Machine, folder: str, queues: List[str]) -> Dict[str, Tree]:
-    """RPS and XPS: the cores of each queue that has a mask, one line where all have the same."""
+    """RPS and XPS: the cores of each queue that has a mask; one line if all queues have the same."""
     steering: Dict[str, Tree] = {}
     for key, start, file in (("rps", "rx-", "rps_cpus"), ("xps", "tx-", "xps_cpus")):
         masks: Dict[str, Tree] = {}
@@ -131,7 +131,7 @@ def _steering(machine: Machine, folder: str, queues: List[str]) -> Dict[str, Tre
 
 
 def _card(machine: Machine, folder: str) -> str:
-    """The folder of the PCI function behind an interface; of a virtio interface it is one above its device."""
+    """The folder of the PCI function behind an interface; for virtio that is the parent of its device."""
     device = os.path.realpath(machine.path(f"{folder}/device"))
     root = os.path.realpath(machine.path("/")) if not machine.real else "/"
     for _ in range(2):
@@ -142,7 +142,7 @@ def _card(machine: Machine, folder: str) -> str:
 
 
 def _interrupts(machine: Machine) -> Dict[str, str]:
-    """The names of the interrupts by their numbers."""
+    """Names of interrupts by number."""
     names: Dict[str, str] = {}
     for line in machine.text("/proc/interrupts").splitlines():
         number, colon, rest = line.partition(":")
@@ -152,7 +152,7 @@ def _interrupts(machine: Machine) -> Dict[str, str]:
 
 
 def _irqs(machine: Machine, name: str, interrupts: Dict[str, str]) -> Dict[str, Tree]:
-    """Which cores take the interrupts of an interface: by interrupt, and ``irq_cores``, all of them together."""
+    """The cores that take an interface's interrupts: by interrupt, and all together as ``irq_cores``."""
     card = _card(machine, f"{_NET}/{name}")
     own = set(machine.names(f"{_NET}/{name}/device/msi_irqs")) | set(machine.names(f"{card}/msi_irqs") if card else ())
     pattern = re.compile(rf"(^|[^\w]){re.escape(name)}([^\w]|$)")

@@ -1,6 +1,6 @@
-"""Which processes a watch means: the match by name, glob or command line, and the search for new processes.
+"""Which processes a watch matches (by name, glob or command line), and the search for new ones.
 
-The search is cheap: it compares two listings of /proc and examines what is new.
+Each poll lists /proc and examines only new pids, plus a slice of the others.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from soakwatch_agent.procfs import PidStat, clean, parse_pid_stat, read_text
 
 COMM_LENGTH = 15  # the kernel cuts the name of a process here
 
-Identity = Tuple[int, int]  # pid and start in ticks after boot: a pid alone may belong to another process tomorrow
+Identity = Tuple[int, int]  # pid and start in ticks after boot, since pids are reused
 
 
 @dataclass(frozen=True)
 class ProcessInfo:
-    """What a process is known by: the names it answers to and its command line.
+    """A process as watches match it: its names and its command line.
 
-    ``cut`` is the kernel's name where nothing but a name of full length, perhaps cut, is known.
+    ``cut`` is the kernel's name (15 characters, perhaps truncated) if nothing longer is known.
     """
 
     __slots__ = ("cmdline", "cut", "names", "pid", "stat")
@@ -41,7 +41,7 @@ class ProcessInfo:
 
 
 def process_info(context: HostContext, pid: int, stat: PidStat) -> ProcessInfo:
-    """Reads what a process is known by. A command line or program that may not be read is left out."""
+    """Reads names and command line of a process; what may not be read is left out."""
     folder = context.path(f"/proc/{pid}")
     try:
         words = read_text(f"{folder}/cmdline").rstrip("\0").split("\0")
@@ -64,10 +64,10 @@ Match = Callable[[ProcessInfo], bool]
 
 
 def matcher(watch: Watch, own: FrozenSet[int]) -> Match:
-    """The test of a watch by name, glob or command line.
+    """The predicate of a watch by name, glob or command line.
 
-    ``own`` holds this process and those that started it. This process is never meant. Those that started it carry
-    the expression in their own command line (``sh -c 'soakwatch run --process cmdline:x'``) and are not meant either.
+    ``own`` holds this process and its ancestors. This process never matches, nor do ancestors that carry the expression
+    in their own command line (``sh -c 'soakwatch run --process cmdline:x'``).
     """
     what, me = watch.what, os.getpid() if own else -1
     if watch.how == "cmdline":
@@ -83,7 +83,7 @@ def matcher(watch: Watch, own: FrozenSet[int]) -> Match:
 
 
 def own_ancestry(context: HostContext) -> FrozenSet[int]:
-    """This process and its ancestors; empty under another root, whose pids mean other processes."""
+    """This process and its ancestors; empty for a recorded machine, whose pids are of others."""
     if not context.real:
         return frozenset()
     ancestry, pid = {os.getpid()}, os.getppid()
@@ -98,7 +98,7 @@ def own_ancestry(context: HostContext) -> FrozenSet[int]:
 
 
 def pid_of_file(context: HostContext, path: str) -> Tuple[Optional[int], str]:
-    """The pid in a pidfile, and what is wrong with the file if no pid can be had (empty if it just is not there)."""
+    """The pid in a pidfile and, if there is none, what is wrong with the file (empty if it does not exist)."""
     try:
         words = read_text(context.path(path)).split()
     except FileNotFoundError:
@@ -118,16 +118,16 @@ def read_stat(context: HostContext, pid: int) -> Optional[PidStat]:
         return None
 
 
-_RESCAN_NS = 60 * SECOND  # within this time every process is examined again
-_MAX_NEW = 256  # new processes examined a poll; the rescan finds the others
-_REEXAMINATIONS = 2  # a new process is examined again so often, since exec gives it another name
-_SETTLED_S = 2.0  # until this age it is examined at each poll: a busy machine execs late
-_YOUNG_S = 0.5  # a fork carries its parent's name until it execs: it is taken for itself only when it is older
+_RESCAN_NS = 60 * SECOND  # every process is examined again within this time
+_MAX_NEW = 256  # new processes examined per poll; the rescan finds the others
+_REEXAMINATIONS = 2  # how often a new process is examined again, since exec renames it
+_SETTLED_S = 2.0  # younger processes are examined at each poll: on a busy machine exec comes late
+_YOUNG_S = 0.5  # younger processes never match: a fork has its parent's name until it execs
 
 
 @dataclass(frozen=True)
 class MatchedProcess:
-    """A process, and the numbers of the watches (by name, glob or command line) that mean it."""
+    """A process, and the indices of the watches (by name, glob or command line) that match it."""
 
     __slots__ = ("process", "watches")
     process: ProcessInfo
@@ -135,7 +135,7 @@ class MatchedProcess:
 
 
 class ProcessSearch:
-    """The processes of a host, kept from poll to poll."""
+    """Finds the processes that match; keeps state from poll to poll."""
 
     def __init__(self, context: HostContext, watches: Sequence[Watch]) -> None:
         own: FrozenSet[int] = own_ancestry(context)
@@ -166,7 +166,7 @@ class ProcessSearch:
         return self._stats[pid]
 
     def begin_poll(self, now_ns: int) -> None:
-        """Starts a poll: lists the processes."""
+        """Starts a poll: lists /proc and queues the pids to examine."""
         self._stats.clear()
         self._uptime_s = None
         names = set(os.listdir(self._proc))
@@ -186,7 +186,7 @@ class ProcessSearch:
         self._last_ns = now_ns
 
     def _slice(self, now_ns: int) -> List[str]:
-        """The next part of the slow round over all processes, which finds a pid that changed hands between polls."""
+        """The next slice of the rescan of all processes, which finds a pid that was reused between polls."""
         if not self._round:
             self._round = [name for name in self._known if name.isdigit()]
             self._round_size = len(self._round)
@@ -197,13 +197,13 @@ class ProcessSearch:
         return [name for name in part if name in self._known]
 
     def reexamine(self, pid: int) -> None:
-        """A pid that was watched belongs to another process now: it is examined as if it were new."""
+        """Queues a formerly watched pid as if new: it belongs to another process now."""
         self._queue.append(str(pid))
         self._again[str(pid)] = _REEXAMINATIONS
 
     def matches(self, taken: Set[Identity]) -> List[MatchedProcess]:
-        """The processes that watches mean among those due to be examined; zombies, the very young and the already
-        ``taken`` (by all watches that could mean them) are left out."""
+        """The queued processes that watches match, without zombies, the very young, and those in ``taken``, which every
+        watch that could match has already."""
         matched = []
         for name in dict.fromkeys(self._queue):
             pid = int(name)
@@ -220,7 +220,7 @@ class ProcessSearch:
         return matched
 
     def _uptime(self) -> float:
-        """Seconds since boot, read once a poll; without them every process counts as old."""
+        """Seconds since boot, read once a poll; infinite, so that every process counts as old, if unreadable."""
         if self._uptime_s is None:
             try:
                 self._uptime_s = float(read_text(f"{self._proc}/uptime").split()[0])

@@ -1,4 +1,4 @@
-"""Small readers and pure parsers of the kernel's text files, where psutil reads too much or ignores another root."""
+"""Readers and pure parsers of the kernel's text files, where psutil reads too much or ignores another root."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _CHUNK = 1 << 16
 
 
 def read_text(path: str) -> str:
-    """The whole of a small file as text. Raises OSError; bytes that are not UTF-8 survive as surrogates."""
+    """The whole text of a small file; non-UTF-8 bytes become surrogates. Raises OSError."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         data = os.read(fd, _CHUNK)
@@ -25,7 +25,7 @@ def read_text(path: str) -> str:
 
 
 def read_line(path: str) -> Optional[str]:
-    """The stripped text of a one-line file; None where it does not exist, cannot be read, or is empty."""
+    """The stripped text of a one-line file; None if it is missing, unreadable or empty."""
     try:
         return clean(read_text(path)).strip() or None
     except OSError:
@@ -33,7 +33,7 @@ def read_line(path: str) -> Optional[str]:
 
 
 def clean(text: str) -> str:
-    """Text that any UTF-8 consumer accepts: bytes that are not UTF-8 become backslash escapes.
+    """Makes text valid UTF-8: bytes that are not become backslash escapes.
 
     >>> clean("caf\\udce9")
     'caf\\\\xe9'
@@ -57,12 +57,12 @@ class PidStat:
 
     @property
     def dead(self) -> bool:
-        """True for a zombie; a leader that left its threads running shows Z as well, and lives."""
+        """True for a zombie; a process whose main thread exited but others run shows Z too, and is alive."""
         return self.state in "ZXx" and self.threads <= 1
 
 
 def parse_pid_stat(text: str) -> PidStat:
-    """/proc/PID/stat; the name is in brackets and may hold brackets and spaces itself. Raises ValueError.
+    """Parses /proc/PID/stat; the name in brackets may itself hold brackets and spaces. Raises ValueError.
 
     >>> parse_pid_stat("7 (a) b) S 1 7 7 0 -1 0 0 0 0 0 11 22 0 0 20 0 3 0 99 4096 5 0").comm
     'a) b'
@@ -88,8 +88,8 @@ CPU_MODES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "stea
 
 @dataclass(frozen=True)
 class CpuStat:
-    """/proc/stat: ticks by mode (order of CPU_MODES) of all cores and of each, context switches, btime, and how many
-    processes and threads were started."""
+    """/proc/stat: ticks by mode (order of CPU_MODES) in total and by core, context switches, boot time, and processes
+    and threads ``created``."""
 
     __slots__ = ("boot_s", "cores", "created", "switches", "total")
     total: Tuple[int, ...]
@@ -100,7 +100,7 @@ class CpuStat:
 
 
 def parse_cpu_stat(text: str) -> CpuStat:
-    """/proc/stat. Guest time is part of user time there and stays so. Modes that an old kernel lacks count as 0.
+    """Parses /proc/stat. User time includes guest time, as the kernel has it; modes that an old kernel lacks are 0.
 
     >>> stat = parse_cpu_stat("cpu 1 2 3 4 5 6 7 8 0 0\\ncpu3 1 2 3 4 5 6 7 8 0 0\\nctxt 9\\nbtime 10\\nprocesses 7\\n")
     >>> stat.total, sorted(stat.cores), stat.switches, stat.boot_s, stat.created
@@ -130,7 +130,7 @@ def parse_cpu_stat(text: str) -> CpuStat:
 
 
 def parse_keyed_kib(text: str) -> Dict[str, int]:
-    """/proc/meminfo and the like: key to bytes (lines without kB to the bare number).
+    """Parses /proc/meminfo and the like: key to bytes (a line without kB to its bare number).
 
     >>> parse_keyed_kib("MemTotal:  2 kB\\nHugePages_Total:  3\\n")
     {'MemTotal': 2048, 'HugePages_Total': 3}
@@ -145,7 +145,7 @@ def parse_keyed_kib(text: str) -> Dict[str, int]:
 
 
 def parse_paired(text: str) -> Dict[str, Dict[str, int]]:
-    """/proc/net/snmp and netstat: a line of names, then a line of numbers, per protocol.
+    """Parses /proc/net/snmp and netstat: for each protocol a line of names, then one of numbers.
 
     >>> parse_paired("Udp: InErrors NoPorts\\nUdp: 4 5\\n")
     {'Udp': {'InErrors': 4, 'NoPorts': 5}}
@@ -160,7 +160,7 @@ def parse_paired(text: str) -> Dict[str, Dict[str, int]]:
 
 
 def parse_words(text: str) -> Dict[str, int]:
-    """Lines of a key and a number (/proc/vmstat, /proc/net/snmp6).
+    """Parses lines of a key and a number (/proc/vmstat, /proc/net/snmp6).
 
     >>> parse_words("oom_kill 2\\nUdp6InErrors   \\t 1\\n")
     {'oom_kill': 2, 'Udp6InErrors': 1}
@@ -174,7 +174,7 @@ def parse_words(text: str) -> Dict[str, int]:
 
 
 def parse_pressure(text: str) -> Dict[str, int]:
-    """A file of /proc/pressure: microseconds since boot by extent (some, full); what it does not tell is left out.
+    """Parses a file of /proc/pressure: microseconds since boot by extent (some, full).
 
     >>> parse_pressure("some avg10=0.00 avg60=0.15 avg300=0.20 total=6541\\nfull avg10=0.00 total=12\\n")
     {'some': 6541, 'full': 12}
@@ -189,7 +189,7 @@ def parse_pressure(text: str) -> Dict[str, int]:
 
 
 def parse_sockstat(text: str) -> Dict[str, Dict[str, int]]:
-    """/proc/net/sockstat and sockstat6: numbers by name of each protocol.
+    """Parses /proc/net/sockstat and sockstat6: numbers by protocol and name.
 
     >>> parse_sockstat("sockets: used 97\\nTCP: inuse 34 orphan 0 tw 3 alloc 35 mem 2\\n")["TCP"]["tw"]
     3
@@ -207,13 +207,12 @@ _ERRORS = {
     "receive": {"fifo": 4, "frame": 5},
     "transmit": {"fifo": 12, "collisions": 13, "carrier": 14},
 }
-"""The columns of /proc/net/dev, behind the name of the interface."""
+"""Columns of /proc/net/dev after the interface's name."""
 
 
 def parse_interface_errors(text: str) -> Dict[str, Dict[Tuple[str, str], int]]:
-    """/proc/net/dev: errors of each interface by direction and kind. ``frame`` are those of length, checksum, overrun
-    and framing together, ``carrier`` what a card could not send for want of a link; collisions are errors of half
-    duplex only.
+    """Parses /proc/net/dev: errors of each interface by direction and kind. ``frame`` sums length, checksum, overrun
+    and framing errors; ``carrier`` could not be sent because the link was down; collisions occur on half duplex only.
 
     >>> rows = parse_interface_errors("h\\nh\\n  lo: 1 2 0 0 3 4 0 0 9 8 0 0 5 6 7 0\\n")
     >>> rows["lo"]["receive", "frame"], rows["lo"]["transmit", "carrier"]
@@ -244,8 +243,8 @@ class Softnet:
 
 
 def parse_softnet(text: str) -> List[Softnet]:
-    """/proc/net/softnet_stat: hexadecimal columns; the thirteenth is the core where the kernel has it (5.10 on),
-    else the line number is taken, which is wrong on old kernels with cores offline.
+    """Parses /proc/net/softnet_stat: hexadecimal columns; the 13th is the core (kernel 5.10 on), else the line number
+    counts as the core, which is wrong if cores are offline.
 
     >>> parse_softnet("0000000a 00000001 00000002")[0].processed
     10
@@ -258,7 +257,7 @@ def parse_softnet(text: str) -> List[Softnet]:
 
 
 def parse_interrupts(text: str) -> Dict[int, int]:
-    """/proc/interrupts: interrupts served by each core, summed over all lines that have a column for each core.
+    """Parses /proc/interrupts: interrupts served by each core, summed over lines that have a column for each core.
 
     >>> parse_interrupts("      CPU0 CPU2\\n 1:  3  4  IO-APIC  1-edge  i8042\\nERR:  9\\nNMI:  1  1  x\\n")
     {0: 4, 2: 5}
@@ -275,7 +274,7 @@ def parse_interrupts(text: str) -> Dict[int, int]:
 
 
 def parse_cpuinfo(text: str) -> List[Dict[str, str]]:
-    """/proc/cpuinfo: one mapping a core.
+    """Parses /proc/cpuinfo: one mapping a core.
 
     >>> parse_cpuinfo("processor\\t: 0\\nmodel name\\t: X\\n\\nprocessor\\t: 1\\n")
     [{'processor': '0', 'model name': 'X'}, {'processor': '1'}]

@@ -1,9 +1,8 @@
-"""Energy counters of processors by their registers (``/dev/cpu/N/msr``), for kernels without powercap for them.
+"""Processors' energy counters read from their registers (``/dev/cpu/N/msr``), for kernels without powercap.
 
-The whole package only: on some servers memory counts in a unit of its own that no register tells. Sources: Intel SDM
-volume 4 (MSR_RAPL_POWER_UNIT 606H, MSR_PKG_ENERGY_STATUS 611H); AMD PPR for family 17h (C001_0299, C001_029B). The
-counter has 32 bits: at 200 W it wraps each 20 minutes or so. The module ``msr`` must be loaded, and only root with
-CAP_SYS_RAWIO may read.
+Packages only: on some servers DRAM counts in a unit that no register states. Sources: Intel SDM volume 4
+(MSR_RAPL_POWER_UNIT 606H, MSR_PKG_ENERGY_STATUS 611H); AMD PPR for family 17h (C001_0299, C001_029B). The counter has
+32 bits and wraps about every 20 minutes at 200 W. Needs the module ``msr`` and root with CAP_SYS_RAWIO.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _COUNTER = 0xFFFFFFFF
 
 
 class EnergyRegister(NamedTuple):
-    """A package's counter: its number, the device file, the register, and microjoules for one count."""
+    """A package's energy counter: package number, device file, register, microjoules per count."""
 
     package: str
     path: str
@@ -32,16 +31,16 @@ class EnergyRegister(NamedTuple):
 
     @property
     def most_uj(self) -> int:
-        """What it counts to before it wraps, in microjoules."""
+        """Where the counter wraps, in microjoules."""
         return round((_COUNTER + 1) * self.unit_uj)
 
     def read_uj(self) -> int:
-        """Microjoules now. Raises OSError."""
+        """The counter in microjoules. Raises OSError."""
         return round((_read(self.path, self.register) & _COUNTER) * self.unit_uj)
 
 
 def energy_registers(context: HostContext) -> List[EnergyRegister]:
-    """One of each package of the machine. Raises OSError where there are registers that may not be read."""
+    """The counter of each package. Raises PermissionError if the registers exist but may not be read."""
     vendor = _vendor(context)
     if vendor not in _BY_VENDOR:
         return []
@@ -53,7 +52,7 @@ def energy_registers(context: HostContext) -> List[EnergyRegister]:
             unit = _read(path, unit_register)
         except PermissionError:
             raise
-        except OSError:  # the module is not loaded, or a virtual machine has no such register
+        except OSError:  # the module msr is not loaded, or a virtual machine lacks the register
             continue
         found.append(EnergyRegister(package, path, register, 1e6 / (1 << (unit >> 8 & 0x1F))))
     return found

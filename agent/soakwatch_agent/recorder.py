@@ -1,8 +1,7 @@
-"""The flight recorder: CPU, drops and socket queues ten times a second, in a ring of ten minutes in memory.
+"""The flight recorder: CPU, drops and socket queues ten times a second, the last ten minutes in memory.
 
-It costs at most 1 % of a core: it measures its own CPU time and samples less often where that is not enough
-(``every_s``). The kernel counts CPU time in ticks of 10 ms, so a share over a tenth of a second moves in steps of a
-tenth.
+It measures its own CPU time and doubles its interval (``every_s``) while it costs more than 1 % of a core. The kernel
+counts CPU time in ticks of 10 ms, so a share over 0.1 s moves in steps of 0.1.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _MISSING = -1
 
 
 def cpu_ticks(text: bytes, max_cores: int = MAX_CORES) -> List[int]:
-    """Busy and all ticks of the machine and of each core, in the order of /proc/stat.
+    """Busy and total ticks of the machine, then of each core, in the order of /proc/stat.
 
     >>> cpu_ticks(b"cpu  1 0 2 6 1 0 0 0 0 0\\ncpu0 1 0 2 6 1 0 0 0 0 0\\nintr 5")
     [3, 10, 3, 10]
@@ -63,7 +62,7 @@ def drops(softnet: bytes, interfaces: bytes) -> Tuple[int, int, int]:
 
 
 def queues(sockstat: bytes) -> Tuple[int, int]:
-    """Memory of the queues of all TCP and UDP sockets, in bytes; -1 for what the kernel does not report.
+    """Memory of all TCP and UDP socket queues in bytes; -1 if the kernel does not report it.
 
     >>> queues(b"TCP: inuse 1 orphan 0 tw 0 alloc 1 mem 2\\nUDP: inuse 1 mem 0\\n") == (2 * _PAGE, 0)
     True
@@ -77,7 +76,7 @@ def queues(sockstat: bytes) -> Tuple[int, int]:
 
 
 class Recorder:
-    """Samples in a thread of its own; ``window`` returns an interval of them. Any thread may call it."""
+    """Samples in its own thread; any thread may call ``window``."""
 
     def __init__(self, now_ns: Callable[[], int], root: str = "/", ring_s: int = RING_S) -> None:
         self._now_ns = now_ns
@@ -91,7 +90,7 @@ class Recorder:
         self._ring = array("q")
         self._next = 0
         self.every_s = EVERY_S
-        self.cost = 0.0  # CPU seconds so far
+        self.cost = 0.0  # CPU seconds used so far
 
     def start(self) -> None:
         """Opens the kernel's files, allocates the ring and starts the thread. Raises OSError, ValueError."""
@@ -102,7 +101,7 @@ class Recorder:
         self._thread.start()
 
     def end(self) -> None:
-        """Ends the thread and closes the files."""
+        """Stops the thread and closes the files."""
         self._ending.set()
         self._thread.join(5.0)
         for fd in self._fds:
@@ -116,7 +115,7 @@ class Recorder:
         return [self._now_ns(), *drops(softnet, interfaces), *queues(sockets), *cpu_ticks(stat)]
 
     def window(self, begin_ns: int, end_ns: int) -> Object:
-        """The samples of an interval of agent time, 130 s at most: columns, times, values by time."""
+        """The samples of an interval of agent time, 1300 at most (130 s at 0.1 s): columns, times, rows of values."""
         rows = [row for row in self._in_order() if begin_ns <= row[0] < end_ns][:_MAX_ROWS]
         cores = (self._width - 6) // 2 if self._width else 0
         columns = [["recorder.dropped", f"place={location}"] for location in _DROP_PLACES]
@@ -148,11 +147,10 @@ class Recorder:
             try:
                 row = self.sample()
             except (OSError, ValueError, IndexError):
-                continue  # a file that changed its shape for a moment; a gap in the ring shows it
+                continue  # a file was malformed for a moment; the ring shows a gap
             if len(row) != self._width:
-                row = (row + [0] * self._width)[
-                    : self._width
-                ]  # a core went offline or came: columns keep their position
+                # a core went offline or came: columns keep their position
+                row = (row + [0] * self._width)[: self._width]
             offset = (self._next % self._rows) * self._width
             with self._lock:
                 self._ring[offset : offset + self._width] = array("q", row)
@@ -181,7 +179,7 @@ def _open(path: str) -> Optional[int]:
 
 
 def _pread(fd: int) -> bytes:
-    """The file from its start, without opening it again: /proc makes its text anew at each read from 0."""
+    """Reads a file from its start without reopening: /proc renders its text anew at each read from 0."""
     data = os.pread(fd, _CHUNK, 0)
     while True:
         more = os.pread(fd, _CHUNK, len(data))

@@ -1,4 +1,4 @@
-"""The agent's own polls: one thread, a fixed grid, every poll into the spool, whether a collector listens or not."""
+"""The agent's own polls: one thread on a fixed time grid puts every poll into the spool, collector or not."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from soakwatch_model.sample import NOTHING, Poll, PollOutcome
 
 
 def passed_over(due: int, last_due: int, step: int) -> int:
-    """How many due times lie between two of them, ns; the later one may be of a grid that was moved a little.
+    """How many due times between two polls were missed; ns. The grid may have shifted by less than half a step.
 
     >>> passed_over(3_000_000, 0, 1_000_000), passed_over(1_999_995, 0, 1_000_000), passed_over(999_995, 0, 1_000_000)
     (2, 1, 0)
@@ -24,7 +24,7 @@ def passed_over(due: int, last_due: int, step: int) -> int:
 
 
 class Sampler:
-    """Polls the machine on the grid of its settings; nothing is polled until it has some."""
+    """Polls the machine on the time grid of its settings; without settings it does not poll."""
 
     def __init__(self, clock: AgentClock, spool: Spool, root: str = "/") -> None:
         self._clock, self._spool, self._root = clock, spool, root
@@ -33,11 +33,11 @@ class Sampler:
         self._ending = self._at_once = False
         self._last_due = 0
         self._thread = threading.Thread(target=self._work, name="polls", daemon=True)
-        self.skipped = 0  # due times that the poll before them overran
+        self.skipped = 0  # due times missed because the poll before took too long
 
     @property
     def settings(self) -> Optional[Settings]:
-        """What is polled now; None while nothing is."""
+        """What is polled now; None if nothing is."""
         return self._settings
 
     def start(self) -> None:
@@ -45,14 +45,14 @@ class Sampler:
         self._thread.start()
 
     def set(self, settings: Optional[Settings], *, at_once: bool = False) -> None:
-        """Polls by other settings from the next due time on, or from the last one that passed; None stops polling."""
+        """Changes the settings from the next due time on, or with ``at_once`` from the last one passed; None stops."""
         with self._wake:
             self._at_once = at_once
             self._settings = settings
             self._wake.notify_all()
 
     def end(self) -> None:
-        """Ends after the poll that is under way, or without it if it hangs for 5 s."""
+        """Stops after the running poll, waiting 5 s at most."""
         with self._wake:
             self._ending = True
             self._wake.notify_all()
@@ -90,7 +90,7 @@ class Sampler:
                 step = active.interval_ns
                 if due is None:
                     due = active.due_ns(now) - (step if self._at_once else 0)
-                    if due - self._last_due < step // 2:  # the grid was moved a little: not two polls for one due time
+                    if due - self._last_due < step // 2:  # the grid shifted a little: this due time was polled already
                         due += step
                     self._at_once = False
                 if now >= due:
@@ -107,7 +107,7 @@ class Sampler:
             answer = host.poll(start)
             took = self._clock.now_ns() - start
             return encode(Poll(0, due, start, took, PollOutcome.OK, None, answer))
-        except Exception as error:  # noqa: BLE001 - a poll that cannot be encoded is reported as failed; the next may work
+        except Exception as error:  # noqa: BLE001 - a poll that cannot be encoded counts as failed; the next may work
             took = self._clock.now_ns() - start
             sentence = f"the agent's poll failed: {type(error).__name__}"
             return encode(Poll(0, due, start, took, PollOutcome.FAILED, sentence, NOTHING))

@@ -1,4 +1,4 @@
-"""Files of the spool: lines ``SEQ EPOCH CRC POLL`` in segments that are only ever appended to, or deleted whole."""
+"""Files of the spool: segments of lines ``SEQ EPOCH CRC POLL``, only appended to or deleted whole."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Iterator, List, Optional, Tuple
 from soakwatch_agent.framing import MAX_LINE
 
 _NAME = re.compile(r"(\d{18})\.seg")
-_HEAD = 64  # bytes of number, epoch and sum at most
+_HEAD = 64  # bytes of number, epoch and checksum at most
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Line:
 
 @dataclass
 class Segment:
-    """One file: the number in its name, the numbers and bytes that it holds; ``last`` is below ``first`` if empty."""
+    """One file: the first and last poll number and the size in bytes; ``last`` is below ``first`` if it is empty."""
 
     path: str
     first: int
@@ -35,13 +35,13 @@ class Segment:
 
 
 def encode_line(line: Line) -> bytes:
-    """The bytes of a line; the checksum covers number, epoch and poll."""
+    """Encodes a line; the checksum covers number, epoch and poll."""
     body = b"%d %d " % (line.seq, line.epoch)
     return body + b"%08x " % zlib.crc32(line.wire, zlib.crc32(body)) + line.wire + b"\n"
 
 
 def decode_line(data: bytes) -> Optional[Line]:
-    """The line in its bytes; None if it is torn or damaged."""
+    """Decodes a line; None if it is torn or damaged."""
     parts = data.split(b" ", 3)
     if len(parts) != 4 or not data.endswith(b"\n") or not (parts[0].isdigit() and parts[1].isdigit()):
         return None
@@ -52,12 +52,12 @@ def decode_line(data: bytes) -> Optional[Line]:
 
 
 def path_of(folder: str, first: int) -> str:
-    """The path of the segment that starts with a number."""
+    """The path of the segment whose first poll has this number."""
     return os.path.join(folder, f"{first:018d}.seg")
 
 
 def lines_of(path: str, offset: int = 0) -> Iterator[Tuple[Optional[Line], int]]:
-    """Every line of a file from an offset on, with the offset after it; None for one that is damaged or torn."""
+    """Every line of a file from ``offset`` on and the offset after it; None for a damaged or torn line."""
     with open(path, "rb") as data:
         data.seek(offset)
         while True:
@@ -69,9 +69,9 @@ def lines_of(path: str, offset: int = 0) -> Iterator[Tuple[Optional[Line], int]]
 
 
 def find_segments(folder: str) -> List[Segment]:
-    """The segments of a folder in order, each read through; a torn end of the last one is cut off.
+    """The segments of a folder in order, read completely; the torn end of the last one is cut off.
 
-    A damaged line in the middle stays where it is: readers skip it, and its number is missing.
+    A damaged line in the middle stays: readers skip it, so its number is missing.
     """
     names = sorted(name for name in os.listdir(folder) if _NAME.fullmatch(name))
     segments = []

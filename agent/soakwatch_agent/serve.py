@@ -34,7 +34,7 @@ _FOLDER_CHECK_S = 5.0
 
 
 def main(argv: List[str]) -> int:
-    """The commands of COMMANDS; returns the exit code."""
+    """Runs one of COMMANDS; returns the exit code."""
     options = _parser().parse_args(argv)
     folder = os.path.abspath(os.path.expanduser(options.dir))  # noqa: PTH100, PTH111
     try:
@@ -111,7 +111,7 @@ def _run(folder: str, options: argparse.Namespace) -> int:
         threading.Thread(target=_accept, args=(listener, agent), name="accept", daemon=True).start()
         while not stopping.wait(_FOLDER_CHECK_S):
             if not os.path.exists(os.path.join(folder, "lock")):  # noqa: PTH110
-                break  # the folder was deleted: nothing can reach this agent any more, not even to stop it
+                break  # the folder was deleted: nothing can reach or stop this agent any more
     return 0
 
 
@@ -129,7 +129,7 @@ def _open_agent(
             recorder.start()
             stack.callback(recorder.end)
         except (OSError, ValueError):
-            recorder = None  # a kernel that hides its files: hello says that there is none
+            recorder = None  # a kernel that hides its files; hello says that there is no recorder
     sampler = Sampler(clock, spool, options.root)
     settings = load_settings(folder)
     if settings is not None:
@@ -151,7 +151,7 @@ def _prepare(folder: str) -> None:
 
 @contextlib.contextmanager
 def _locked_folder(folder: str, *, child: bool) -> Iterator[None]:
-    """Locks the folder. The child of a new session takes it over from that of a dead session that has not noticed."""
+    """Locks the folder. A new session's child ends the child of a dead session that still holds the lock."""
     try:
         fd = os.open(os.path.join(folder, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
@@ -223,7 +223,7 @@ def _serve_connection(connection: socket.socket, agent: Agent, done: Callable[[]
 
 
 def answer_questions(agent: Agent, reader: BinaryIO, writer: BinaryIO) -> None:
-    """Writes the greeting and the answer to each question until the reader ends. Raises OSError."""
+    """Writes hello and the answer to each question until the input ends. Raises OSError."""
     writer.write(agent.hello())
     writer.flush()
     while True:
@@ -248,7 +248,7 @@ def _serve(folder: str, options: argparse.Namespace) -> int:
         agent = _open_agent(folder, options, CHILD, stopping.set, stack)
 
         def answer() -> None:
-            # Files of its own: the interpreter waits at exit for a thread that reads sys.stdin.
+            # Duplicates: at exit the interpreter waits for a thread that reads sys.stdin.
             with contextlib.suppress(OSError, ValueError), os.fdopen(os.dup(1), "wb") as writer:
                 answer_questions(agent, os.fdopen(os.dup(0), "rb"), writer)
             stopping.set()
@@ -290,7 +290,7 @@ def _write_all(fd: int, data: bytes) -> None:
 
 
 def connected(folder: str, *, start: bool, timeout_s: float = _START_S) -> socket.socket:
-    """A connection to the agent that runs in a folder, or that is started first. Raises ServeError with the reason."""
+    """Connects to the agent of a folder, started first if ``start``. Raises ServeError with the reason."""
     path = os.path.join(folder, SOCKET)
     deadline, started = time.monotonic() + timeout_s, False
     while True:

@@ -1,4 +1,4 @@
-"""What the agent needs as a service: starts and restarts without a service manager, its socket, its state files."""
+"""The agent without a service manager: detaching, restarting, a socket path that fits, state files."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from soakwatch_agent.framing import Object
 
 
 class ServeError(Exception):
-    """The service cannot run: why, in one sentence."""
+    """The service cannot run; the message says why in one sentence."""
 
 
 def program() -> Tuple[str, ...]:
-    """The command that starts this program again: the same Python with the zipapp, or with the package."""
+    """The command line that starts this program again: the same Python with the zipapp or the package."""
     here = os.path.abspath(sys.argv[0])  # noqa: PTH100
     if here.endswith(".pyz"):
         return (sys.executable, "-I", here)
@@ -29,7 +29,7 @@ def program() -> Tuple[str, ...]:
 
 
 _MIN_PAUSE_S, _MAX_PAUSE_S = 0.5, 30.0
-_STABLE_S = 60.0  # an agent that ran so long starts again after the shortest pause
+_STABLE_S = 60.0  # after a run of this length the restart pause is the shortest again
 _MAX_LOG_BYTES = 1 << 20
 
 
@@ -46,16 +46,16 @@ def detach(log: str) -> int:
             stderr=fd,
             start_new_session=True,
             cwd="/",
-        ).returncode = 0  # it outlives this process on purpose: no warning about that
+        ).returncode = 0  # it outlives this process on purpose: avoids a ResourceWarning
     finally:
         os.close(fd)
     return 0
 
 
 def keep(lock: str) -> int:
-    """Starts this command again without ``--keep``, and again whenever it dies; leaves when it ends by itself.
+    """Runs this command without ``--keep`` and restarts it when it dies; returns when it exits with 0 or 2.
 
-    A second keeper of the same folder leaves at once, so this may be started as often as one likes.
+    A second keeper of the same folder returns 0 at once, so starting it twice is harmless.
     """
     fd = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -72,7 +72,7 @@ def keep(lock: str) -> int:
                 signalled.child = child.pid
                 code = child.wait()
                 signalled.child = None
-            if code in (0, 2):  # it was stopped, or can never run
+            if code in (0, 2):  # stopped on request, or wrong options
                 return code
             pause = _MIN_PAUSE_S if time.monotonic() - started > _STABLE_S else min(pause * 2, _MAX_PAUSE_S)
             signalled.wait(pause)
@@ -82,7 +82,7 @@ def keep(lock: str) -> int:
 
 
 class _StopSignal:
-    """A SIGTERM for the keeper goes on to the agent."""
+    """Forwards the keeper's SIGTERM to the agent."""
 
     def __init__(self) -> None:
         self.received = False
@@ -96,7 +96,7 @@ class _StopSignal:
             os.kill(self.child, signal.SIGTERM)
 
     def wait(self, seconds: float) -> None:
-        """Waits, less if a SIGTERM comes."""
+        """Sleeps, but returns early on a SIGTERM."""
         end = time.monotonic() + seconds
         while not self.received and time.monotonic() < end:
             time.sleep(0.1)
@@ -111,10 +111,10 @@ MAX_SOCKET_PATH = 107
 
 @contextlib.contextmanager
 def bounded(path: str) -> Iterator[str]:
-    """A path of the same socket that is short enough to bind and to connect, for the length of the block.
+    """A path to the same socket that is short enough to bind and connect, valid within the block.
 
-    The system's bound is 107 bytes, which a folder deep in a home exceeds; a longer ``path`` is reached through its
-    open folder in Linux's /proc. Raises OSError with a ``strerror`` where that is impossible."""
+    A socket path may have 107 bytes; a longer one is reached through /proc/self/fd of its open folder. Raises OSError
+    with a ``strerror`` if that is impossible."""
     if len(os.fsencode(path)) <= MAX_SOCKET_PATH:
         yield path
         return
@@ -133,7 +133,7 @@ _MAX_STATE_BYTES = 1 << 20
 
 
 def write_state(folder: str, name: str, tree: Object) -> None:
-    """Replaces a file of a folder whole: a process that is killed leaves the old or the new one. Raises OSError."""
+    """Replaces a state file atomically: a kill leaves the old or the new one. Raises OSError."""
     path = os.path.join(folder, name)
     fresh = f"{path}.new"
     fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
@@ -146,7 +146,7 @@ def write_state(folder: str, name: str, tree: Object) -> None:
 
 
 def read_state(folder: str, name: str) -> bytes:
-    """The file's bytes, at most 1 MiB. Raises OSError."""
+    """A state file's first 1 MiB. Raises OSError."""
     fd = os.open(os.path.join(folder, name), os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.read(fd, _MAX_STATE_BYTES)

@@ -1,4 +1,4 @@
-"""The agent's answers: one dispatcher, however the question came (SSH channel, socket, HTTPS)."""
+"""The agent's answers: one dispatcher for questions over SSH, socket and HTTPS."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from soakwatch_agent.version import VERSION
 from soakwatch_model.tree import Tree
 
 _MAX_POLLS, _MAX_BYTES, _MAX_WAIT_S = 500, 2 * 2**20, 20.0
-_BUSY_S = 60.0  # a run counts as served for this time after its last question
+_BUSY_S = 60.0  # a run counts as served for this long after its last question
 
 Reply = Iterator[bytes]
 
 
 class Reading:
-    """The fingerprint of the machine, read anew in a thread whenever the last one was handed over."""
+    """Reads the machine's fingerprint in a thread; each one is handed over once, then read anew."""
 
     def __init__(self, root: str) -> None:
         self._root = root
@@ -48,7 +48,7 @@ class Reading:
         self._read: Optional[Mapping[str, Tree]] = None
 
     def tree(self, interfaces: Optional[List[str]]) -> Optional[Object]:
-        """The tree, if the reading that was begun has ended; else None, and a reading goes on."""
+        """The fingerprint if its reading is complete; else None, and a reading is started or goes on."""
         with self._lock:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, args=(interfaces,), name="fingerprint", daemon=True)
@@ -116,7 +116,7 @@ class Agent:
         )
 
     def reply(self, question: bytes) -> Reply:
-        """The lines of the answer to a question, the last one ``done`` or ``error``. Never raises for the question."""
+        """The lines of an answer, the last one ``done`` or ``error``. A bad question is an ``error``, never raises."""
         asked = 0
         try:
             asked, ask, body = question_of(question)
@@ -177,14 +177,14 @@ class Agent:
         newest = self._spool.newest()
         ahead = None
         if newest is not None and newest.seq > after and (not lines or lines[-1].seq < newest.seq):
-            lines.append(newest)  # while the collector catches up it gets the present as well
+            lines.append(newest)  # a collector that catches up also gets the present
             ahead = newest.seq
         for line in lines:
             yield poll_line(line.seq, line.epoch, line.wire)
         yield line_of(DONE, {"id": asked, "ahead": ahead, **self._spool_state()})
 
     def _newest_due_ns(self, seq: int) -> int:
-        """When the newest poll was due; 0 if this process has not polled yet."""
+        """Due time of the newest poll, ns; 0 if this process has not polled yet."""
         newest = self._spool.newest()
         settings = self._sampler.settings
         if newest is None or newest.seq < seq or settings is None:
@@ -211,17 +211,17 @@ class Agent:
         yield line_of(DONE, {"id": asked, **self._recorder.window(whole(body, "from_ns"), whole(body, "to_ns"))})
 
     def _fingerprint(self, asked: int, body: Object) -> Reply:
-        """What the machine is: read in the background, so that no poll waits; ``tree`` is null until it is there."""
+        """The fingerprint, read in the background so that no poll waits; ``tree`` is null until it is complete."""
         globs = body.get("interfaces")
         interfaces = [str(each) for each in globs] if isinstance(globs, list) else None
         yield line_of(DONE, {"id": asked, "tree": self._reading.tree(interfaces)})
 
     def _rest(self, asked: int, body: Object) -> Reply:
-        """The run has ended in order: no more polls until the next one."""
+        """The run ended: stop polling until the next one."""
         if word(body, "run") == self._spool.run:
             self._sampler.set(None)
             self._served_ns = 0
-            with contextlib.suppress(OSError):  # then it polls on after its next start, and nothing worse
+            with contextlib.suppress(OSError):  # at worst it polls after its next start
                 delete_settings(self._folder)
         yield line_of(DONE, {"id": asked})
 
@@ -248,7 +248,7 @@ class Agent:
 
 
 def due_of(wire: bytes) -> int:
-    """The due time of an encoded poll, without decoding all of it; 0 if it has none.
+    """The due time in an encoded poll, found without decoding it all; 0 if it has none.
 
     >>> due_of(b'{"v":1,"source":0,"due":17,"start":18}')
     17

@@ -1,4 +1,4 @@
-"""What the agent polls and how often, as the collector asks: checked, and kept on disk for the next start."""
+"""What the agent polls and how often, as the collector asked: checked, and saved for the next start."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ class Settings:
 
     @property
     def what(self) -> Tuple[object, ...]:
-        """What is polled, without when."""
+        """What is polled, regardless of when."""
         return (self.watches, self.interfaces, self.core_folders, self.probes)
 
     def due_ns(self, after_ns: int) -> int:
-        """The first due time after a time."""
+        """The first due time after ``after_ns``."""
         return after_ns + self.interval_ns - (after_ns - self.phase_ns) % self.interval_ns
 
     def host(self, root: str = "/") -> Host:
-        """The probes, opened at their first poll. Raises ValueError for an unknown probe."""
+        """The probes, which open at their first poll. Raises ValueError for an unknown probe."""
         return Host(HostContext(root, self.watches, self.interfaces, self.core_folders), self.probes)
 
 
 def settings_of(body: Object) -> Settings:
-    """The settings of a question. Raises FrameError, in a sentence that names what is wrong."""
+    """Parses the settings of a question. Raises FrameError, in a sentence that names what is wrong."""
     interval_ns = whole(body, "interval_ns")
     if not _MIN_INTERVAL_NS <= interval_ns <= _MAX_INTERVAL_NS:
         raise FrameError("the interval is out of range: 100ms to 24h")
@@ -86,7 +86,7 @@ def body_of(settings: Settings) -> Object:
 
 
 def load_settings(folder: str) -> Optional[Settings]:
-    """The settings that were saved last, so that an agent that was killed goes on polling; None if there are none."""
+    """The saved settings, so that a restarted agent goes on polling; None if there are none."""
     try:
         return settings_of(object_of(read_state(folder, _FILE)))
     except (OSError, FrameError):
@@ -94,11 +94,11 @@ def load_settings(folder: str) -> Optional[Settings]:
 
 
 def save_settings(folder: str, settings: Settings) -> None:
-    """Writes the settings to the agent's folder. Raises OSError."""
+    """Saves the settings in the agent's folder. Raises OSError."""
     write_state(folder, _FILE, body_of(settings))
 
 
 def delete_settings(folder: str) -> None:
-    """Deletes the saved settings, so that the agent does not poll after its next start. Raises OSError."""
+    """Deletes the saved settings, so that the next start does not poll. Raises OSError."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(os.path.join(folder, _FILE))  # noqa: PTH108

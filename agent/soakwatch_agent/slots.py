@@ -1,6 +1,6 @@
-"""Instance slots of a watch: which process gets which series, so that one that restarts keeps its own.
+"""Instance slots of a watch: which process gets which series, so that a restarted one keeps its series.
 
-The agent, SNMP and network command lines assign with this one algorithm; they differ in what a process is to them.
+The agent, SNMP and network command lines share this algorithm; each has its own type of process.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ P = TypeVar("P")
 
 @dataclass
 class Slot(Generic[P]):
-    """One instance of a watch: one series a metric, whichever process occupies it.
+    """One instance of a watch: one series per metric, whichever process occupies it.
 
-    ``label`` is the object text ``process=WATCH,instance=N``; ``former`` is the process that left last.
+    ``label`` is the object text ``process=WATCH,instance=N``; ``former`` is the last process that left.
     """
 
     instance: int
@@ -30,7 +30,7 @@ class Slot(Generic[P]):
 
 @dataclass(frozen=True)
 class Assignment(Generic[P]):
-    """A process that got a slot, and the one that had it before, if any."""
+    """A process that got a slot, and the slot's former process, if any."""
 
     __slots__ = ("former", "owner", "slot")
     slot: Slot[P]
@@ -39,33 +39,33 @@ class Assignment(Generic[P]):
 
 
 class Slots(Generic[P]):
-    """The slots of one watch. Slot 0 exists from the start: what never appeared is visible as down."""
+    """The slots of one watch. Slot 0 always exists, so a process that never appeared is visible as down."""
 
     def __init__(
         self, watch: str, program: Callable[[P], Hashable], kind: Optional[Callable[[P], Hashable]] = None
     ) -> None:
-        """``program`` tells which processes run the same program (its command line); a slot never passes from one
-        ``kind`` of process to another (None: all are of one kind)."""
+        """``program`` maps a process to what it runs (its command line); a slot keeps to one ``kind`` of process (None:
+        all are of one kind)."""
         self._watch, self._program, self._kind = watch, program, kind
         self.slots: List[Slot[P]] = []
         self._add()
 
     @property
     def occupied(self) -> List[Tuple[Slot[P], P]]:
-        """The slots that have a process, each with it, in order."""
+        """The occupied slots with their processes, in order."""
         return [(slot, slot.owner) for slot in self.slots if slot.owner is not None]
 
     def release(self, slot: Slot[P]) -> None:
-        """Frees a slot: its process has exited."""
+        """Frees a slot whose process has exited."""
         if slot.owner is not None:
             slot.former, slot.owner = slot.owner, None
 
     def assign(self, processes: Iterable[P]) -> Tuple[List[Assignment[P]], int]:
-        """Gives new processes slots; returns the assignments, and how many processes got none.
+        """Assigns slots to new processes; returns the assignments and how many processes got none.
 
-        First each process whose program a free slot's former process ran, then the others, in the given order, into
-        the lowest free slot. A worker never takes the slot of a main process that died, nor the other way round
-        (``kind``): neither is a restart of the other. At most ``MAX_SLOTS`` slots are opened.
+        First, a process gets the free slot whose former process ran the same program; then the others get the lowest
+        free slots in the given order. A worker never gets the slot of a main process that died, nor the reverse
+        (``kind``): that is no restart. At most ``MAX_SLOTS`` slots are opened.
         """
         assignments, others = [], []
         for process in processes:

@@ -1,8 +1,8 @@
 """Bounded store-and-forward: polls wait on disk until the collector has acknowledged them.
 
-Polls are numbered without end. When the spool is full the oldest are dropped first, and their numbers are reported: a
-gap is never silent. What was written survives a kill -9 of the agent (a line that was torn is cut off at the next
-start); it survives a power cut as far as the last sync, at most 10 s by default.
+Polls are numbered without end. A full spool drops its oldest polls and reports their numbers: no gap is silent. Written
+polls survive a kill -9 (a torn last line is cut off at the next start) and a power cut up to the last sync, by default
+10 s ago at most.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from soakwatch_agent.service import read_state, write_state
 
 BOUND = 256 * 2**20
 _FILE = "spool.json"
-_SEGMENTS = 64  # a full spool drops this part of itself at a time
-_TAIL = 64  # polls kept in memory: a collector that keeps up never reads the disk
+_SEGMENTS = 64  # a full spool drops 1/64 of itself at a time
+_TAIL = 64  # newest polls, also kept in memory: a collector that keeps up never reads the disk
 _KEEP_STATE_S = 5.0
 _MAX_RANGES = 64
 
@@ -32,8 +32,7 @@ Range = Tuple[int, int]
 
 @dataclass(frozen=True)
 class SpoolState:
-    """The state of the spool: numbers that can be read (``first`` to ``last``), what was acknowledged and what is
-    lost."""
+    """What can be read (``first`` to ``last``), what was acknowledged (up to ``acked``), and what was lost."""
 
     __slots__ = ("acked", "first", "last", "lost", "ranges", "size", "trouble")
     first: int
@@ -46,18 +45,18 @@ class SpoolState:
 
 
 class Spool:
-    """The spool of one folder; any thread may call any method. One process at a time holds a folder."""
+    """The spool of one folder, which one process at a time may use; any thread may call any method."""
 
     def __init__(self, folder: str, bound: int = BOUND, sync_s: Optional[float] = 10.0) -> None:
-        """``sync_s`` is the time between syncs to the disk: 0 syncs each poll, None leaves it to the kernel."""
+        """``sync_s`` is the time between disk syncs: 0 syncs each poll, None leaves it to the kernel."""
         self._folder, self._bound, self._sync_s = folder, bound, sync_s
         self._lock = threading.Condition()
         self._segments: List[Segment] = find_segments(folder)
         self._tail: Deque[Line] = deque()
-        self._only_here: Set[int] = set()  # numbers of the tail that the disk did not take
+        self._only_here: Set[int] = set()  # polls of the tail that could not be written to disk
         self._fd: Optional[int] = None
         self._synced = self._kept = time.monotonic()
-        self._reading = (0, 0)  # last number read from disk, and the offset behind it
+        self._reading = (0, 0)  # last number read from disk, and the offset after it
         self.agent_id, self._run, self._acked, self._lost = secrets.token_hex(8), "", 0, 0
         self._ranges: List[Range] = []
         self._trouble: Optional[str] = None
@@ -67,7 +66,7 @@ class Spool:
 
     @property
     def run(self) -> str:
-        """The run whose polls these are, by the name that the collector gave; empty before the first."""
+        """Name of the run that these polls belong to; empty before the first."""
         return self._run
 
     def state(self) -> SpoolState:
@@ -81,8 +80,7 @@ class Spool:
             return SpoolState(first, self._last, self._acked, self._lost, tuple(self._ranges), size, self._trouble)
 
     def append(self, epoch: int, wire: bytes) -> int:
-        """Stores a poll; returns its number. Never raises for a full disk: the oldest polls are dropped, or this
-        one."""
+        """Stores a poll; returns its number. If the disk is full, drops the oldest polls, or this one; never raises."""
         with self._lock:
             line = Line(self._last + 1, epoch, wire)
             self._last = line.seq
@@ -100,12 +98,12 @@ class Spool:
             return line.seq
 
     def wait_for(self, seq: int, timeout_s: float) -> bool:
-        """Waits until the poll with this number is stored; False if the time ran out."""
+        """Waits until the poll of this number is stored; False after ``timeout_s``."""
         with self._lock:
             return self._lock.wait_for(lambda: self._last >= seq, timeout_s)
 
     def read(self, after: int, max_lines: int, max_bytes: int) -> List[Line]:
-        """The polls after a number, oldest first, as many as fit (at least one, if there is one)."""
+        """The polls after a number, oldest first, within the limits (but at least one, if there is one)."""
         with self._lock:
             after = max(after, self._acked)
             if self._tail and self._tail[0].seq <= after + 1:
@@ -114,19 +112,20 @@ class Spool:
             rest = [line for line in self._tail if line.seq > after]
             if not taken:
                 return _fitting(rest, max_lines, max_bytes)
-            # With the tail behind it in the same answer: it moves on with each poll, and a reader would never reach it.
+            # Append the tail in the same answer: it moves on with each poll, so a reader of the disk would never reach
+            # it.
             room = max_bytes - sum(len(line.wire) for line in taken)
             if rest and rest[0].seq == taken[-1].seq + 1 and len(taken) < max_lines and len(rest[0].wire) <= room:
                 taken += _fitting(rest, max_lines - len(taken), room)
             return taken
 
     def newest(self) -> Optional[Line]:
-        """The last poll, if this process made it."""
+        """The newest poll, if this process made it."""
         with self._lock:
             return self._tail[-1] if self._tail else None
 
     def ack(self, seq: int) -> None:
-        """The collector has everything up to this number: it may be deleted."""
+        """The collector has all polls up to this number: deletes their full segments."""
         with self._lock:
             if seq <= self._acked:
                 return
@@ -138,7 +137,7 @@ class Spool:
                 self._keep()
 
     def begin(self, run: str) -> None:
-        """Starts a run: polls of another run are deleted. The same run goes on where it was."""
+        """Starts a run and deletes the polls of another; the same run continues."""
         with self._lock:
             if run == self._run:
                 return
@@ -150,7 +149,7 @@ class Spool:
             self._keep()
 
     def close(self) -> None:
-        """Syncs the segment, writes the state, closes the file."""
+        """Syncs and closes the segment, saves the state."""
         with self._lock:
             if self._fd is not None:
                 with contextlib.suppress(OSError):
@@ -159,7 +158,7 @@ class Spool:
                 self._fd = None
             self._keep()
 
-    # --- on disk, under the lock -------------------------------------------------------------------------------
+    # --- on disk; the caller holds the lock --------------------------------------------------------------------
 
     def _load(self) -> int:
         try:
@@ -201,7 +200,7 @@ class Spool:
             segment = self._open(line.seq)
         assert self._fd is not None
         written = os.write(self._fd, data)
-        if written < len(data):  # the disk took a part of it: as good as nothing
+        if written < len(data):  # a partial line is useless: cut it off
             os.ftruncate(self._fd, segment.size)
             raise OSError(28, "No space left on device")
         segment.last, segment.size = line.seq, segment.size + len(data)
@@ -220,7 +219,7 @@ class Spool:
         return segment
 
     def _retry(self, line: Line, data: bytes) -> None:
-        """A full disk: the oldest segment is dropped once; if that does not help, this poll stays in memory only."""
+        """The disk is full: drops the oldest segment once; if that does not help, this poll stays in memory only."""
         if len(self._segments) > 1:
             self._drop_oldest()
             try:
@@ -252,7 +251,7 @@ class Spool:
         if self._ranges and self._ranges[-1][1] == first - 1:
             first = self._ranges.pop()[0]
         self._ranges.append((first, last))
-        if len(self._ranges) > _MAX_RANGES:  # the oldest two become one: what lies between them counts as lost too
+        if len(self._ranges) > _MAX_RANGES:  # merge the oldest two: what lies between them then counts as lost too
             self._ranges[:2] = [(self._ranges[0][0], self._ranges[1][1])]
 
     def _drop(self, segment: Segment) -> None:
@@ -264,7 +263,7 @@ class Spool:
             os.unlink(segment.path)  # noqa: PTH108
 
     def _read_disk(self, after: int, max_lines: int, max_bytes: int) -> List[Line]:
-        """The polls before the tail, from disk."""
+        """Reads the polls before the tail from disk."""
         taken: List[Line] = []
         room, below = max_bytes, self._tail[0].seq if self._tail else self._last + 1
         for segment in [segment for segment in self._segments if segment.last > after]:
@@ -281,7 +280,7 @@ class Spool:
                     room -= len(line.wire)
                     self._reading = (line.seq, end)
             except OSError:
-                continue  # the file was deleted: its numbers are missing, and the reader sees that
+                continue  # the file was deleted: the reader sees that its numbers are missing
         return taken
 
 

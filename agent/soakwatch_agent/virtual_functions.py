@@ -1,7 +1,7 @@
-"""Virtual functions of network cards (SR-IOV): what each carried, as the card's driver tells the kernel.
+"""SR-IOV virtual functions: what each carried, as the card's driver tells the kernel.
 
-The host sees no interface of a function that a guest or a packet driver has; ``ip -s link`` shows its counters all the
-same. They come by rtnetlink (RTM_GETLINK with RTEXT_FILTER_VF); numbers are those of linux/if_link.h.
+The host has no interface for a function that a guest or packet driver uses, but ``ip -s link`` shows its counters. They
+come by rtnetlink (RTM_GETLINK with RTEXT_FILTER_VF); numbers are those of linux/if_link.h.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _MOST = 64 * 2**20
 
 @dataclass(frozen=True)
 class VirtualFunction:
-    """What one function carried: (bytes, packets, dropped) in each direction; dropped is None where the driver does
-    not count it."""
+    """What one function carried: (bytes, packets, dropped) in each direction; dropped is None if the driver does not
+    count it."""
 
     __slots__ = ("interface", "number", "received", "sent")
     interface: str
@@ -36,7 +36,7 @@ class VirtualFunction:
 
 
 def present(folder: str = "/sys/class/net") -> bool:
-    """Whether a card of this machine has virtual functions at work."""
+    """True if a card of this machine has virtual functions enabled."""
     for path in glob.glob(f"{folder}/*/device/sriov_numvfs"):
         try:
             with open(path, encoding="ascii") as file:
@@ -48,7 +48,7 @@ def present(folder: str = "/sys/class/net") -> bool:
 
 
 def read() -> List[VirtualFunction]:
-    """The functions of all cards of this machine. Raises OSError where the kernel does not answer."""
+    """The functions of all cards of this machine. Raises OSError if the kernel does not answer."""
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as kernel:
         kernel.settimeout(_WAIT_S)
         kernel.bind((0, 0))
@@ -67,7 +67,7 @@ def read() -> List[VirtualFunction]:
 
 
 def parse(data: bytes) -> Tuple[List[VirtualFunction], bool]:
-    """The functions in one answer of the kernel, and whether more answers follow. Raises OSError for a refusal."""
+    """The functions in one answer of the kernel, and whether more answers follow. Raises OSError if refused."""
     functions: List[VirtualFunction] = []
     at = 0
     while at + _HEAD.size <= len(data):

@@ -1,4 +1,4 @@
-"""Poll <-> one line of JSON, versioned: what the agent sends to a collector, and what it spools.
+"""The codec between a poll and one line of JSON, versioned: what the agent spools and sends to a collector.
 
 ``{"v":1,"source":0,"due":…,"start":…,"took":…,"outcome":"ok","error":null,"samples":[[metric,[[object,value],…]],…],
 "events":[[kind,object,begin,end,detail],…],"faults":[[metric,object,text],…]}``; times in nanoseconds. A sample's
@@ -19,11 +19,11 @@ VERSION = 1
 
 
 class WireError(ValueError):
-    """A line that is not a poll, or one that a newer agent wrote: why, in one sentence."""
+    """A line that is not a poll, or of a newer agent; the message says why in one sentence."""
 
 
 def encode(poll: Poll) -> str:
-    """A poll as one line, without the line's end. Raises ValueError for a value that is not finite."""
+    """A poll as one line without newline. Raises ValueError for a value that is not finite."""
     rows: List[Tree] = []
     last: Optional[str] = None
     group: List[Tree] = []
@@ -51,7 +51,7 @@ def encode(poll: Poll) -> str:
 
 
 def decode(line: str) -> Poll:
-    """The poll of a line. Integers keep every digit. Raises WireError, in one sentence."""
+    """Parses a line. Integers keep every digit. Raises WireError, in one sentence."""
     try:
         tree: Tree = json.loads(line, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):

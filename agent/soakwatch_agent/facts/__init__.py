@@ -1,1 +1,1 @@
-"""What a machine is, topic by topic: a fingerprint is made of these. Standard library only, and nothing is changed."""
+"""The topics of a machine's fingerprint. Standard library only; nothing on the machine is changed."""

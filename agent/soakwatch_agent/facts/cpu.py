@@ -58,7 +58,7 @@ def cpu(machine: Machine, notes: Notes) -> Dict[str, Tree]:
 
 
 def by_value(machine: Machine, name: str) -> Dict[str, List[int]]:
-    """The cores that have each value of a file ``cpuN/name``."""
+    """The cores by value of their file ``cpuN/name``."""
     values: Dict[str, List[int]] = {}
     for folder in machine.names(_BASE):
         core = _CORE.fullmatch(folder)
@@ -95,9 +95,9 @@ def _parameter(machine: Machine, name: str) -> Optional[str]:
 
 
 def cstates(machine: Machine, notes: Notes) -> Dict[str, Tree]:
-    """Idle states: exit latency and residency in µs, on which cores each is disabled, and what limits them.
+    """Idle states: exit latency and target residency in µs, the cores each is disabled on, and what limits them.
 
-    ``deepest`` is the deepest that is enabled on some core, ``deepest_latency_us`` what leaving it takes.
+    ``deepest`` is the state of the longest exit latency that some core has enabled.
     """
     facts: Dict[str, Tree] = {}
     driver = machine.line(f"{_BASE}/cpuidle/current_driver")
@@ -166,6 +166,6 @@ def numa(machine: Machine) -> Dict[str, Tree]:
 
 
 def numa_node(machine: Machine, folder: str) -> Optional[int]:
-    """The NUMA node of a device; None where the firmware does not tell (-1)."""
+    """The NUMA node of a device; None if the firmware does not tell (-1)."""
     node = whole(machine.line(f"{folder}/numa_node"))
     return node if node is not None and node >= 0 else None

@@ -1,4 +1,4 @@
-"""What a driver says of a card when the kernel is asked by ioctl (SIOCETHTOOL): linux/ethtool.h; nothing is set."""
+"""What a network driver says by ioctl SIOCETHTOOL (linux/ethtool.h); nothing is set."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from soakwatch_agent.procfs import clean
 from soakwatch_model.tree import Tree
 
 Ask = Callable[[str, bytes], bytes]
-"""A question to the driver of an interface: a struct with its command, as the driver filled it. Raises OSError."""
+"""Sends one ethtool struct to the driver of an interface, returns it as the driver filled it. Raises OSError."""
 
 _SIOCETHTOOL = 0x8946
 _GDRVINFO, _GCOALESCE, _GRINGPARAM, _GPAUSEPARAM, _GSTRINGS = 0x03, 0x0E, 0x10, 0x12, 0x1B
@@ -27,7 +27,7 @@ _HASHES = {1: "toeplitz", 2: "xor", 4: "crc32"}
 
 
 class Kernel:
-    """Asks the kernel of this machine, in this process's network namespace."""
+    """Sends ethtool requests to this kernel, in this process's network namespace."""
 
     def __init__(self) -> None:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -40,15 +40,15 @@ class Kernel:
         return buffer.tobytes()
 
     def close(self) -> None:
-        """Ends the asking."""
+        """Closes the socket."""
         self._socket.close()
 
 
 def ethtool(name: str, ask: Ask) -> Tuple[Dict[str, Tree], List[str]]:
-    """Firmware, rings, channels, coalescing, pause, offloads and RSS of an interface, and what was refused.
+    """Firmware, rings, channels, coalescing, pause, offloads and RSS of an interface, and which of them were refused.
 
-    What a driver does not have (EOPNOTSUPP) is absent and says nothing. Raises OSError where there is no such interface
-    in this network namespace: a container may see the files of another's.
+    What a driver does not have (EOPNOTSUPP) is absent. Raises OSError if the interface is not in this network
+    namespace: a container may see the files of another's interfaces.
     """
     facts: Dict[str, Tree] = {}
     refused: List[str] = []
@@ -113,7 +113,7 @@ def _pause(name: str, ask: Ask) -> Dict[str, Tree]:
 
 
 def _offloads(name: str, ask: Ask) -> Dict[str, Tree]:
-    """By the kernel's names: those that are on, and those that could be."""
+    """The offloads that are on (True) or available (False), by the kernel's names."""
     mask, count = struct.unpack_from("=QI", ask(name, struct.pack("=IIQI", _GSSET_INFO, 0, 1 << _FEATURES, 0)), 8)
     if not mask or not 0 < count <= _MAX_STRINGS:
         return {}
@@ -134,7 +134,7 @@ def _offloads(name: str, ask: Ask) -> Dict[str, Tree]:
 
 
 def _rss(name: str, ask: Ask) -> Dict[str, Tree]:
-    """How many entries of the table go to which queue, the hash function, and a digest of the key."""
+    """RSS: how many entries of the table point to which queue, the hash function, and a digest of the key."""
     header = "=IIIIBBBBI"
     try:
         sizes = struct.unpack_from(header, ask(name, struct.pack(header, _GRSSH, 0, 0, 0, 0, 0, 0, 0, 0)))
@@ -167,7 +167,7 @@ def _rss_table_only(name: str, ask: Ask) -> Dict[str, Tree]:
 
 
 def _spread(table: Tuple[int, ...]) -> Dict[str, Tree]:
-    """An indirection table in short: which queues get how many of its entries."""
+    """An indirection table in short: which queues have how many of its entries."""
     by_count: Dict[int, List[int]] = {}
     for queue, entries in Counter(table).items():
         by_count.setdefault(entries, []).append(queue)
@@ -177,7 +177,7 @@ def _spread(table: Tuple[int, ...]) -> Dict[str, Tree]:
 
 
 def asked(ask: Optional[Ask], names: List[str]) -> Tuple[Dict[str, Dict[str, Tree]], List[str]]:
-    """The facts of several interfaces, and a note for each that refused; ``ask`` None asks nobody."""
+    """The facts of several interfaces, and a note for each that refused; without ``ask`` there are none."""
     answers: Dict[str, Dict[str, Tree]] = {}
     notes: List[str] = []
     for name in names if ask is not None else ():

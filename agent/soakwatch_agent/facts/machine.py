@@ -1,4 +1,4 @@
-"""The files of a machine, under / or under another folder, and notes of what could not be read there."""
+"""The files of a machine, under / or another folder, and notes of what could not be read."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from soakwatch_model.tree import Tree
 
 
 class Machine:
-    """Small files by their absolute paths; what is not there, or may not be read, is None or empty."""
+    """Reads small files by absolute path; what is missing or unreadable is None or empty."""
 
     def __init__(self, root: str = "/") -> None:
         self._root = root.rstrip("/")
 
     @property
     def real(self) -> bool:
-        """True where the files are the running kernel's own, so that it may be asked as well."""
+        """True if the files are the running kernel's, so its ioctls and programs describe the same machine."""
         return not self._root
 
     def path(self, absolute: str) -> str:
@@ -29,7 +29,7 @@ class Machine:
         return read_line(self.path(path))
 
     def text(self, path: str) -> str:
-        """The whole of a small file."""
+        """The whole text of a small file; empty if it cannot be read."""
         try:
             return read_text(self.path(path))
         except OSError:
@@ -40,21 +40,21 @@ class Machine:
         return whole(self.line(path))
 
     def names(self, path: str) -> List[str]:
-        """What a folder holds, in order."""
+        """The sorted names in a folder."""
         try:
             return sorted(os.listdir(self.path(path)))
         except OSError:
             return []
 
     def link(self, path: str) -> Optional[str]:
-        """The last part of what a symbolic link points to."""
+        """The last path component of a symbolic link's target."""
         try:
             return os.readlink(self.path(path)).rstrip("/").rpartition("/")[2] or None
         except OSError:
             return None
 
     def why_not(self, path: str) -> str:
-        """Why a file cannot be read, in words; empty where it can."""
+        """Why a file cannot be read, in words; empty if it can."""
         try:
             with open(self.path(path), "rb") as file:
                 file.read(1)
@@ -74,14 +74,14 @@ class Notes:
         self.lines: List[Tree] = []
 
     def put(self, into: Dict[str, Tree], key: str, value: Optional[Tree], missing: str = "") -> None:
-        """Keeps a value, or notes that it is missing; ``missing`` empty means that its absence says nothing."""
+        """Stores a value under ``key``; if it is None, adds the note ``missing``, unless that is empty."""
         if value is not None:
             into[key] = value
         elif missing:
             self.add(missing)
 
     def add(self, sentence: str) -> None:
-        """One more, once."""
+        """Adds a note that is not there yet."""
         if sentence not in self.lines:
             self.lines.append(sentence)
 
@@ -111,7 +111,7 @@ def core_list(cores: Iterable[int]) -> str:
 
 
 def cores_of(text: str) -> List[int]:
-    """The cores of a list of the kernel; none of a text that is no list.
+    """The cores of a kernel list; empty if the text is none.
 
     >>> cores_of("0-2,5")
     [0, 1, 2, 5]
@@ -125,7 +125,7 @@ def cores_of(text: str) -> List[int]:
 
 
 def cores_of_mask(mask: str) -> List[int]:
-    """The cores of a mask in hexadecimal groups, as of RPS and XPS.
+    """The cores of a mask in groups of hexadecimal digits, as RPS and XPS write it.
 
     >>> cores_of_mask("00000001,00000003")
     [0, 1, 32]

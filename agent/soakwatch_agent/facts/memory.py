@@ -27,7 +27,7 @@ _KINDS = {
 
 
 def memory(machine: Machine, notes: Notes) -> Dict[str, Tree]:
-    """Sizes in bytes; huge pages by their size, by node, with how many are free."""
+    """Sizes in bytes; huge pages (total, free) by page size and node."""
     facts: Dict[str, Tree] = {}
     info = parse_keyed_kib(machine.text("/proc/meminfo"))
     notes.put(facts, "total_bytes", info.get("MemTotal"), "the size of the memory is not known")
@@ -48,7 +48,7 @@ def memory(machine: Machine, notes: Notes) -> Dict[str, Tree]:
 
 
 def _huge_pages(machine: Machine, nodes: List[str]) -> Dict[str, Tree]:
-    """By size, by node; of a kernel without nodes those of the whole machine."""
+    """By page size and node; on a kernel without nodes those of the whole machine, as node ``all``."""
     places = [(node, f"{_NODES}/{node}/hugepages") for node in nodes] or [("all", "/sys/kernel/mm/hugepages")]
     sizes: Dict[str, Dict[str, Tree]] = {}
     for node, folder in places:
@@ -78,7 +78,7 @@ def _size_words(kib: int) -> str:
 
 
 def dimms(machine: Machine) -> Tuple[List[Tree], str]:
-    """The memory modules that are plugged in, or why they are not known."""
+    """The memory modules that are plugged in; if none are known, why."""
     why = machine.why_not(_TABLES)
     if why:
         return [], why

@@ -1,4 +1,4 @@
-"""Network cards by their PCI address, whatever driver they are bound to: also those that DPDK or VPP took over."""
+"""Network cards by PCI address, whatever driver they are bound to: also those that DPDK or VPP uses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SPEED = re.compile(r"(\d+(?:\.\d+)?) GT/s")
 _NETWORK = "0x02"
 _MAX_FUNCTIONS = 256
 USER_SPACE = frozenset({"vfio-pci", "igb_uio", "uio_pci_generic"})
-"""Drivers that hand a card to a program (DPDK, VPP): no interface of the kernel shows it then."""
+"""Drivers that hand a card to a program (DPDK, VPP): the kernel then shows no interface for it."""
 
 
 def pci_network(machine: Machine, notes: Notes) -> Dict[str, Tree]:
@@ -36,7 +36,7 @@ def pci_network(machine: Machine, notes: Notes) -> Dict[str, Tree]:
 
 
 def _is_network(machine: Machine, folder: str) -> bool:
-    """Of class 02; a virtio card that is an interface has this class as well."""
+    """True for class 02; a virtio card that is an interface has it too."""
     return (machine.line(f"{folder}/class") or "").startswith(_NETWORK)
 
 
@@ -98,14 +98,14 @@ def driver_of(machine: Machine, folder: str) -> Optional[str]:
 def pcie_link(machine: Machine, folder: str) -> Dict[str, Tree]:
     """The PCIe link of a device: width in lanes and speed in GT/s, now and at most.
 
-    ``below_capability`` is True where either is less than the card could do: a card in the wrong slot, or a link that
-    trained down, which halves throughput silently. (Some cards lower the speed at idle to save power.)
-    ``slot_max_link_speed`` is what the bridge above it could do.
+    ``below_capability`` is True if either is less than the card's maximum: the card is in a slower slot, or the link
+    trained down, which can halve throughput silently. (Some cards also lower the speed at idle to save power.)
+    ``slot_max_link_speed`` is the maximum of the bridge above it.
     """
     link: Dict[str, Tree] = {}
     for key in ("current_link_width", "max_link_width"):
         width = whole(machine.line(f"{folder}/{key}"))
-        if width is not None and 0 < width < 255:  # 255 is what a device without a link says
+        if width is not None and 0 < width < 255:  # 255: the device has no link
             link[key] = width
     for key in ("current_link_speed", "max_link_speed"):
         match = _SPEED.match(machine.line(f"{folder}/{key}") or "")

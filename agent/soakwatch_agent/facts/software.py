@@ -55,11 +55,11 @@ _GLOBS = tuple(pattern for pattern in _PACKAGES if "*" in pattern)
 _MAX_PACKAGES = 200
 _RPM_S = 15.0
 _MAX_OUTPUT = 4 << 20
-_UNLIMITED = 1 << 60  # what cgroup v1 says where there is no limit is a little below 2**63
+_UNLIMITED = 1 << 60  # cgroup v1 without a limit reads a little below 2**63
 
 
 def modules(machine: Machine, drivers: Iterable[str]) -> Dict[str, Tree]:
-    """The loaded modules that bear on results, and those of ``drivers``, with version, source digest, or "loaded"."""
+    """Loaded modules that affect results, and those of ``drivers``: version, else source digest, else "loaded"."""
     wanted = {driver.replace("-", "_") for driver in drivers}
     found: Dict[str, Tree] = {}
     for line in machine.text("/proc/modules").splitlines():
@@ -72,7 +72,7 @@ def modules(machine: Machine, drivers: Iterable[str]) -> Dict[str, Tree]:
 
 
 def is_wanted(name: str) -> bool:
-    """Whether a package bears on results.
+    """True if a package may affect results.
 
     >>> is_wanted("vpp"), is_wanted("linux-image-6.1.0-13-amd64"), is_wanted("cowsay")
     (True, True, False)
@@ -81,7 +81,7 @@ def is_wanted(name: str) -> bool:
 
 
 def packages(machine: Machine, notes: Notes) -> Dict[str, Tree]:
-    """Versions of the installed packages that bear on results, by dpkg's, apk's, opkg's or rpm's own account."""
+    """Versions of the installed packages that may affect results, from the database of dpkg, opkg, apk or rpm."""
     found: List[Tuple[str, str]] = []
     known = False
     for path in ("/var/lib/dpkg/status", "/usr/lib/opkg/status", "/lib/apk/db/installed"):
@@ -120,7 +120,7 @@ def _dpkg(text: str) -> List[Tuple[str, str]]:
 
 
 def _apk(text: str) -> List[Tuple[str, str]]:
-    """The packages of Alpine's account.
+    """The packages of Alpine's database of installed packages.
 
     >>> _apk("C:Q1\\nP:frr\\nV:9.1-r0\\n\\nP:musl\\nV:1.2.5-r0\\n")
     [('frr', '9.1-r0'), ('musl', '1.2.5-r0')]
@@ -134,7 +134,7 @@ def _apk(text: str) -> List[Tuple[str, str]]:
 
 
 def _rpm(machine: Machine) -> Optional[List[Tuple[str, str]]]:
-    """What ``rpm`` says, for its account is a database; None where it cannot be asked."""
+    """What ``rpm -qa`` lists; None if it cannot be run, or the machine is a recorded one."""
     if not machine.real:
         return None
     try:
@@ -153,7 +153,7 @@ def _rpm(machine: Machine) -> Optional[List[Tuple[str, str]]]:
 
 
 def cgroup(machine: Machine) -> Dict[str, Tree]:
-    """The limits of the machine's root group: of a container its own, of a host none."""
+    """The limits of the root cgroup: a container sees its own there, a host none."""
     base = "/sys/fs/cgroup"
     facts: Dict[str, Tree] = {}
     second = machine.line(f"{base}/cgroup.controllers") is not None or machine.line(f"{base}/cpu.max") is not None
@@ -187,7 +187,7 @@ def _cores(quota: str, period: str) -> Tree:
 
 
 def tuned(machine: Machine) -> Dict[str, Tree]:
-    """The profile of tuned; empty where it is not installed."""
+    """The active profile of tuned; empty if it is not installed."""
     facts: Dict[str, Tree] = {}
     for key, name in (("profile", "active_profile"), ("mode", "profile_mode")):
         text = machine.line(f"/etc/tuned/{name}")

@@ -8,7 +8,7 @@ from soakwatch_model.sample import Answer
 
 
 def boot_number(boot_id: str) -> int:
-    """The first 48 bits of a boot id, so that a float keeps it whole.
+    """The first 48 bits of a boot id, which a float holds exactly.
 
     >>> boot_number("00000000-00ff-4000-8000-000000000000")
     255
@@ -17,7 +17,7 @@ def boot_number(boot_id: str) -> int:
 
 
 class BootProbe:
-    """The time of boot is taken once: the kernel's own moves whenever the clock is set."""
+    """Reports the boot time that HostContext read once: the kernel's own moves whenever the clock is set."""
 
     def __init__(self, context: HostContext) -> None:
         self._context = context

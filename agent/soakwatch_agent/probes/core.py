@@ -20,9 +20,9 @@ from soakwatch_agent.procfs import clean, read_line, read_text
 from soakwatch_model.sample import Answer, object_text
 
 _MAX_FOLDERS = 64
-_SETTLED_S = 10  # a file that was written to so lately may still grow
+_SETTLED_S = 10  # a file written within this time may still grow
 
-# A core that is being written moves its mtime with each block: until two polls agree, name and inode are the file.
+# A growing core changes its mtime with each block, so name and inode identify it until two polls agree.
 Growing = Set[Tuple[str, int]]
 
 
@@ -31,7 +31,7 @@ class _Folder:
     location: CoreLocation
     path: str
     below: bool = False
-    optional: bool = False  # need not exist: nothing ever crashed here
+    optional: bool = False  # may be missing: nothing has crashed here yet
     known: Optional[Set[Tuple[str, int, int]]] = None
     growing: Growing = field(default_factory=set)
 
@@ -41,7 +41,7 @@ def _label(folder: _Folder) -> str:
 
 
 class CoreProbe:
-    """Lists the folders every 2 s. ``system.core.files`` proves that a folder was really listed."""
+    """Lists the core folders every 2 s. A sample of ``system.core.files`` proves that a folder was listed."""
 
     def __init__(self, context: HostContext) -> None:
         self._context = context
@@ -65,7 +65,7 @@ class CoreProbe:
             self._folders[path] = _Folder(location, path, below, optional)
 
     def read(self, now_ns: int) -> Answer:
-        """Event ``core.present`` for files that were there at first, ``core.dump`` for new ones."""
+        """Event ``core.present`` for files found by the first listing, ``core.dump`` for later ones."""
         notes = self._notes
         notes.begin(now_ns)
         if not self._listing.due(now_ns):
@@ -114,7 +114,7 @@ class CoreProbe:
             )
 
     def _follow_watched(self, location: CoreLocation) -> None:
-        """Remembers the working folder of each watched process: it is needed most after the process has exited."""
+        """Remembers the working folder of each watched process: it is needed after the process has crashed."""
         watched = self._context.shared.watched
         for pid in [pid for pid in self._cwd_of if pid not in watched]:
             del self._cwd_of[pid]
@@ -139,7 +139,7 @@ class CoreProbe:
             self._add(CoreLocation(cwd, location.named))
 
     def _check_limits(self) -> None:
-        """A process whose core limit is 0 leaves no core however often it crashes: then no core proves nothing."""
+        """Reports watched processes whose core limit is 0: they leave no core, so an empty folder proves nothing."""
         for pid, label in self._context.shared.watched.items():
             try:
                 lines = read_text(self._context.path(f"/proc/{pid}/limits")).splitlines()
@@ -149,7 +149,7 @@ class CoreProbe:
                 if not line.startswith("Max core file size"):
                     continue
                 if line.split()[4] != "0":
-                    if label in self._limited:  # the same object may have a fault of its folder
+                    if label in self._limited:  # else the fault of this object may be about its folder
                         self._limited.discard(label)
                         self._notes.recovered("system.core.files", label)
                 else:
@@ -189,7 +189,7 @@ class CoreProbe:
         folder.known, folder.growing = seen, growing
 
     def _report(self, kind: str, folder: _Folder, core: CoreFile) -> None:
-        """Reports a core file at once, even in the last second of a run: it may still be growing."""
+        """Reports a core file at once, even if it is still growing, so that the last second of a run counts."""
         mtime = f"{core.mtime_ns // 10**9}.{core.mtime_ns % 10**9:09d}"
         detail = {key: clean(value) for key, value in core.owner.items()}
         if kind == "core.dump" and self._context.real and abs(time.time() - core.mtime_ns / 10**9) < _SETTLED_S:

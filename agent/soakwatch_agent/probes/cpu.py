@@ -10,13 +10,13 @@ from soakwatch_agent.procfs import CPU_MODES, CpuStat, parse_cpu_stat, read_text
 from soakwatch_model.sample import Answer
 
 _IDLE, _IOWAIT = CPU_MODES.index("idle"), CPU_MODES.index("iowait")
-_MAX_STEP_BACK_S = 5  # idle and iowait of a tickless kernel may step back a little; a reboot steps back to nothing
+_MAX_STEP_BACK_S = 5  # idle and iowait of a tickless kernel may step back a little; a reboot resets them
 
 Ticks = Tuple[int, ...]
 
 
 def busy_share(before: Ticks, after: Ticks) -> Optional[float]:
-    """Share of the time between two readings that was neither idle nor waiting for I/O; None if no time passed.
+    """Share of the time between two readings that was neither idle nor iowait; None if no time passed.
 
     >>> busy_share((0, 0, 0, 0, 0, 0, 0, 0), (1, 0, 1, 5, 1, 0, 0, 0))
     0.25
@@ -29,7 +29,7 @@ def busy_share(before: Ticks, after: Ticks) -> Optional[float]:
 
 
 def without_step_back(before: Optional[Ticks], after: Ticks, max_step: int) -> Ticks:
-    """The reading with idle and iowait kept from stepping back by less than ``max_step`` ticks.
+    """The reading, with idle and iowait held at ``before`` if they step back by less than ``max_step`` ticks.
 
     >>> without_step_back((1, 0, 0, 100, 50, 0, 0, 0), (2, 0, 0, 101, 49, 0, 0, 0), 500)[4]
     50
@@ -44,7 +44,7 @@ def without_step_back(before: Optional[Ticks], after: Ticks, max_step: int) -> T
 
 
 class CpuProbe:
-    """Reads /proc/stat once a poll (psutil would read it three times for the same figures)."""
+    """Reads /proc/stat once a poll (psutil would read it three times)."""
 
     def __init__(self, context: HostContext) -> None:
         self._path = context.path("/proc/stat")

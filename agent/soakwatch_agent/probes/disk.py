@@ -16,7 +16,7 @@ _PARTITION = re.compile(r"((sd|hd|vd|xvd)[a-z]+\d+|(nvme\d+n\d+|mmcblk\d+|nbd\d+
 
 
 def whole_disks(folder: str) -> Optional[FrozenSet[str]]:
-    """Names in /sys/block, which lists whole devices only; None where there is no such folder."""
+    """Names in /sys/block, which lists whole devices only; None if it cannot be read."""
     try:
         return frozenset(os.listdir(folder))
     except OSError:
@@ -35,7 +35,7 @@ def is_disk(name: str, whole: Optional[FrozenSet[str]]) -> bool:
 
 
 class DiskProbe:
-    """psutil over /proc/diskstats, raw."""
+    """Reads /proc/diskstats by psutil, without its wrap correction."""
 
     def __init__(self, context: HostContext) -> None:
         self._context = context
@@ -45,7 +45,7 @@ class DiskProbe:
         self._whole: Optional[FrozenSet[str]] = None
 
     def read(self, now_ns: int) -> Answer:
-        """Counters of each disk; a machine without disks reports that once."""
+        """Counters of each disk; a machine without disks has one fault."""
         notes = self._notes
         notes.begin(now_ns)
         if self._slow.due(now_ns):

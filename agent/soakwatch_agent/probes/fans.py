@@ -11,7 +11,7 @@ from soakwatch_model.sample import Answer, object_text
 
 
 class FansProbe:
-    """Reads fans and voltages each minute, but no voltages of the chip of a PC board, which nobody scaled."""
+    """Reads fans and voltages; a PC board's monitoring chip gives fans only: nobody scaled its voltages."""
 
     def __init__(self, context: HostContext) -> None:
         self._context = context
@@ -21,7 +21,7 @@ class FansProbe:
         self._voltages: List[Input] = []
 
     def read(self, now_ns: int) -> Answer:
-        """Every minute; limits every hour, new inputs are searched for every 10 minutes."""
+        """Readings every minute, limits every hour; new inputs are searched for every 10 minutes."""
         notes = self._notes
         notes.begin(now_ns)
         if not self._slow.due(now_ns):

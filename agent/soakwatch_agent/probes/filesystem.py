@@ -12,8 +12,8 @@ from soakwatch_agent.context import HostContext, Periodic, ProbeAnswer, ProcAt, 
 from soakwatch_agent.procfs import clean, read_text
 from soakwatch_model.sample import Answer, object_text
 
-# Asking a network filesystem whose server is gone would hang the poll for ever; images that are full by nature
-# (squashfs, iso9660) are of no interest.
+# Local types only: statvfs of a network filesystem whose server is gone hangs for ever, and images (squashfs, iso9660)
+# are always full.
 _LOCAL = frozenset(
     [
         "ext2",
@@ -41,13 +41,12 @@ _LOCAL = frozenset(
 )
 _SHARED = frozenset(["tmpfs", "ramfs", "overlay"])  # several mounts share one device name
 _MAX_MOUNTS = 64
-_COUNTLESS = 2**62  # so many inodes are none that were counted: some filesystems write all bits
+_COUNTLESS = 2**62  # some filesystems without an inode count write all bits
 
 
 @dataclass(frozen=True)
 class Space:
-    """A filesystem's size and what is used of it, in bytes; the same of its inodes (0 where it has no table of them:
-    btrfs, FAT)."""
+    """Size and used space of a filesystem in bytes; total and used inodes, 0 without an inode table (btrfs, FAT)."""
 
     __slots__ = ("inodes", "inodes_used", "limit", "used")
     limit: int
@@ -61,7 +60,8 @@ def _space(size: int, blocks: int, free: int, inodes: int, inodes_free: int) -> 
 
 
 def parse_spaces(text: str) -> Dict[str, Space]:
-    """A recording's ``statvfs`` file: a line a mount, ``block-size blocks free-blocks inodes free-inodes mountpoint``.
+    """Parses a recording's file ``statvfs``, a line a mount: block-size blocks free-blocks inodes free-inodes
+    mountpoint.
 
     >>> parse_spaces("4096 10 4 100 98 /var\\n")["/var"]
     Space(limit=40960, used=24576, inodes=100, inodes_used=2)
@@ -75,8 +75,7 @@ def parse_spaces(text: str) -> Dict[str, Space]:
 
 
 class FilesystemProbe:
-    """psutil lists the mounts; statvfs asks the local ones. Under another root a file ``statvfs`` in it replaces
-    the calls, since a recording cannot answer them."""
+    """Lists mounts by psutil and calls statvfs on the local ones; a recorded machine has a file ``statvfs`` instead."""
 
     def __init__(self, context: HostContext) -> None:
         self._context = context
@@ -84,7 +83,7 @@ class FilesystemProbe:
         self._slow = Periodic(10)
 
     def read(self, now_ns: int) -> Answer:
-        """Every 10 s, at most 64 mounts, each device once."""
+        """Every 10 s, each device once, 64 mounts at most."""
         notes = self._notes
         notes.begin(now_ns)
         if not self._slow.due(now_ns):
@@ -128,7 +127,7 @@ class FilesystemProbe:
             return None
 
     def mounts(self) -> Dict[str, bool]:
-        """The local mounts, each device once, and whether each can be written."""
+        """The local mounts, each device once, and whether they are writable."""
         with ProcAt(self._context):
             partitions = psutil.disk_partitions(all=True)
         devices: Set[str] = set()

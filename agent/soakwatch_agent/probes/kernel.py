@@ -14,15 +14,14 @@ from soakwatch_model.sample import Answer
 
 _MAX_RECORD = 8192  # the kernel's longest record
 _MAX_EVENTS = 100
-_MAX_RECORDS = 20_000  # a poll; the rest waits in the kernel's ring
+_MAX_RECORDS = 20_000  # per poll; the rest waits in the kernel's ring buffer
 
 
 class KernelProbe:
-    """Reads /dev/kmsg from the moment it was opened; what was logged before belongs to another run.
+    """Reads /dev/kmsg from its opening on: earlier lines belong to another run.
 
-    Under another root the log is a plain file of such records, one a line. ``system.kernel.alarms`` is reported for
-    each kind, 0 as well: that proves that the log was read. An event has the time that the kernel gave its line, no
-    matter when it was read.
+    On a recorded machine the log is a plain file of such records, one a line. ``system.kernel.alarms`` is reported for
+    each kind, also when 0, to prove that the log was read. An event has the time of its log line, not of the poll.
     """
 
     def __init__(self, context: HostContext) -> None:
@@ -36,7 +35,7 @@ class KernelProbe:
         self._rest = b""
         self._fault = ""
         self._unreported = 0
-        self._last_poll_ns = 0  # the previous poll: what is new now was logged after it
+        self._last_poll_ns = 0  # the previous poll; new lines were logged after it
         self._uptime_s: Optional[float] = None  # of this poll, read when a line needs it
         self._open()
 
@@ -53,7 +52,7 @@ class KernelProbe:
             self._fd = fd
 
     def read(self, now_ns: int) -> Answer:
-        """At most 100 events a poll; alarms beyond them are counted, and a fault says so."""
+        """At most 100 events a poll; further alarms are counted, and a fault says how many."""
         notes = self._notes
         self._last_poll_ns, self._uptime_s = notes.now_ns or now_ns, None
         notes.begin(now_ns)
@@ -112,7 +111,7 @@ class KernelProbe:
     def _take(self, record: str) -> None:
         line = parse_record(record)
         if line is None or line.priority >> 3:
-            return  # a facility other than the kernel's: a program wrote it there, and may only quote the kernel
+            return  # not the kernel's facility: a program wrote it, perhaps quoting the kernel
         alarm = alarm_of(line.text)
         if alarm is None:
             return
@@ -126,8 +125,8 @@ class KernelProbe:
         self._notes.event_at(begin_ns, f"kernel.{alarm.kind}", "", line=text, uptime_s=uptime, **owner)
 
     def _when(self, usec: int) -> int:
-        """The time of a line. The kernel's log has a clock of its own that is never set, so it drifts from all others:
-        the result is limited to the time between the previous poll and this one."""
+        """The time of a log line. Its clock (since boot) is never set and drifts from the steady clock, so the result
+        is clamped to the time between the previous poll and this one."""
         now_ns = self._notes.now_ns
         if self._uptime_s is None:
             try:

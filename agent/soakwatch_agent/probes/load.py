@@ -8,7 +8,7 @@ from soakwatch_model.sample import Answer
 
 
 class LoadProbe:
-    """Reads /proc/loadavg, and /proc/interrupts every 10 s (it is long on machines of many cores)."""
+    """Reads /proc/loadavg each poll and /proc/interrupts, which is long on machines of many cores, every 10 s."""
 
     def __init__(self, context: HostContext) -> None:
         self._context = context
@@ -17,7 +17,7 @@ class LoadProbe:
         self._slow = Periodic(10)
 
     def read(self, now_ns: int) -> Answer:
-        """The averages, which the kernel renews every 5 s, and the interrupts every 10 s."""
+        """Load averages (the kernel updates them every 5 s) and, every 10 s, interrupts."""
         notes = self._notes
         notes.begin(now_ns)
         averages = read_text(self._loadavg).split()

@@ -17,7 +17,7 @@ _MEMINFO = (
 
 
 class MemoryProbe:
-    """psutil for what is available (it knows kernels without MemAvailable), /proc/meminfo for what it leaves out."""
+    """Available memory by psutil (it knows kernels without MemAvailable), the rest from /proc/meminfo."""
 
     def __init__(self, context: HostContext) -> None:
         self._context = context
@@ -26,7 +26,7 @@ class MemoryProbe:
         self._slow = Periodic(10)
 
     def read(self, now_ns: int) -> Answer:
-        """``usage`` is total less available, which is what a leak takes; cached pages do not count."""
+        """``usage`` is total minus available: it grows with a leak and excludes reclaimable cache."""
         notes = self._notes
         notes.begin(now_ns)
         with ProcAt(self._context):

@@ -12,13 +12,13 @@ from soakwatch_agent.context import HostContext, Periodic, ProbeAnswer, ProcAt
 from soakwatch_agent.procfs import parse_interface_errors, read_text
 from soakwatch_model.sample import Answer, object_text
 
-_LOOK_S = 60.0  # virtual functions are switched on by hand
+_LOOK_S = 60.0  # virtual functions are created by hand, so rarely
 
 
 class NetworkProbe:
-    """psutil over /proc/net/dev, raw (its own wrap correction would hide a reboot). Receive drops there include
-    packets that the card missed. A virtual function of a card is shown as the interface ``eth0 vf 3``: the guest or the
-    packet driver that has it shows nothing to the host, the card's driver does."""
+    """Reads /proc/net/dev by psutil without its wrap correction, which would hide a reboot. Receive drops there include
+    packets that the card missed. A virtual function is shown as interface ``eth0 vf 3``: the host has no interface for
+    it while a guest or packet driver uses it, but the card's driver counts its traffic."""
 
     def __init__(self, context: HostContext) -> None:
         self._context = context
@@ -28,7 +28,7 @@ class NetworkProbe:
         self._slow = Periodic(10)
 
     def read(self, now_ns: int) -> Answer:
-        """All interfaces, or those that match the configured globs."""
+        """All interfaces, or those that match the watched globs."""
         notes, globs = self._notes, self._context.interfaces
         notes.begin(now_ns)
         with ProcAt(self._context):

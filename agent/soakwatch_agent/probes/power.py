@@ -22,9 +22,9 @@ _REGISTERS_ROOT_ONLY = (
 
 
 class _Meter:
-    """An energy counter in microjoules that wraps behind ``most`` (None: it does not), as joules that never fall.
+    """An energy counter in microjoules, a file or a processor's register, continued as joules that never fall.
 
-    It is a file with a number, or a register of a processor.
+    The counter wraps after ``most``; None if that is unknown.
     """
 
     __slots__ = ("_last_ns", "_last_uj", "joules", "most", "name", "path", "register", "watts")
@@ -37,14 +37,14 @@ class _Meter:
         self.watts: Optional[float] = None
 
     def microjoules(self) -> int:
-        """What it counts now. Raises OSError or ValueError."""
+        """The counter now. Raises OSError or ValueError."""
         return int(read_text(self.path)) if self.register is None else self.register.read_uj()
 
     def take(self, microjoules: int, now_ns: int) -> None:
-        """Counts on from the reading before; the first one is the start of the count.
+        """Adds the energy since the previous reading; the first reading is the start of the count.
 
-        A fall is one wrap where the range is known: read at least once in that, which is 20 minutes at 200 W. Where it
-        is not known the counter began anew, and no power can be told of that interval.
+        A fall is one wrap if ``most`` is known: poll at least once a wrap, 20 minutes at 200 W. Else the counter was
+        reset, and that interval has no power.
         """
         last, before_ns = self._last_uj, self._last_ns
         self._last_uj, self._last_ns = microjoules, now_ns
@@ -64,7 +64,7 @@ class _Meter:
 
 
 class PowerProbe:
-    """Reads powercap's and hwmon's files; there are none on most virtual machines, which is no fault."""
+    """Reads the files of powercap and hwmon; most virtual machines have none, which is no fault."""
 
     def __init__(self, context: HostContext) -> None:
         self._context = context
@@ -74,7 +74,7 @@ class PowerProbe:
         self._sensors: List[Input] = []
 
     def read(self, now_ns: int) -> Answer:
-        """Energy and the mean power since the poll before; new sensors are searched for every 10 minutes."""
+        """Energy, and mean power since the previous poll; new sensors are searched for every 10 minutes."""
         notes = self._notes
         notes.begin(now_ns)
         if self._search.due(now_ns):
@@ -92,7 +92,7 @@ class PowerProbe:
         names: Dict[str, str] = {}
         for zone in listing(folder):
             kind, _, number = zone.partition(":")
-            if not number or kind == "intel-rapl-mmio":  # another door to the counters of intel-rapl
+            if not number or kind == "intel-rapl-mmio":  # the same counters as intel-rapl
                 continue
             name = read_line(f"{folder}/{zone}/name") or number
             parent = names.get(zone.rpartition(":")[0])

@@ -9,16 +9,15 @@ from soakwatch_agent.procfs import parse_pressure, read_text
 from soakwatch_model.sample import Answer, object_text
 
 _RESOURCES = ("cpu", "memory", "io", "irq")
-_WITHOUT = frozenset([errno.ENOENT, errno.EOPNOTSUPP])  # a kernel built without it, or started with psi=0
+_WITHOUT = frozenset([errno.ENOENT, errno.EOPNOTSUPP])  # built without PSI, or started with psi=0
 
 
 class PressureProbe:
-    """Reads the totals of /proc/pressure, whose rate is the share of time; the averages there are of the same. They
-    count what waits on the whole machine, also outside of a container that reads them.
+    """Reads the totals of /proc/pressure; their rate is the share of time, of which the averages there are a smoothing.
+    They count stalls on the whole machine, even if a container reads them.
 
-    A kernel without pressure stall information (before 4.20; ``irq`` before 6.1) tells nothing of it: no reading, and
-    nothing that anybody could mend. ``full`` of the CPU is left out: of a whole machine it has no meaning, and the
-    kernel writes 0.
+    A kernel without pressure stall information (before 4.20; ``irq`` before 6.1) has no reading and no fault: nobody
+    could mend it. ``full`` of the CPU is left out: for a whole machine it is undefined, and the kernel writes 0.
     """
 
     def __init__(self, context: HostContext) -> None:

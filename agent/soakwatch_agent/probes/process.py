@@ -16,25 +16,25 @@ from soakwatch_agent.procfs import PidStat, read_text
 from soakwatch_agent.slots import MAX_SLOTS, Slot, Slots
 from soakwatch_model.sample import Answer, object_text
 
-_EXPENSIVE_NS = 30 * SECOND  # PSS and USS walk the page tables under the process's own lock
-_EXPENSIVE_SHARE = 200  # ... and take at most this part of the time (0.5 %), however large the process
+_EXPENSIVE_NS = 30 * SECOND  # PSS and USS walk the page tables under the process's own lock: rarely,
+_EXPENSIVE_SHARE = 200  # ... and at most 1/200 (0.5 %) of the time, however large the process
 
 
 @dataclass
 class _Owner:
-    """The process in a slot, and what was last read of it."""
+    """The process in a slot, and its last reading."""
 
     identity: Identity
     cmdline: str
     stat: PidStat
-    child: bool  # of another process of the watch: a worker of a pool, a session
+    child: bool  # of another process of the watch: a pool worker, a session
     read_ns: Optional[int] = None  # when ``stat`` was read; None before the first reading
     next_expensive_ns: int = 0  # when PSS and USS are due again
-    zombie: bool = False  # it has exited, and still shows its state
+    zombie: bool = False  # it exited, and its parent has not reaped it
 
 
 class _Watched:
-    """A watch with its slots, and the process that its pid or pidfile was bound to."""
+    """A watch with its slots, and the process that its pid or pidfile is bound to."""
 
     def __init__(self, watch: Watch) -> None:
         self.watch = watch
@@ -50,7 +50,7 @@ class _Watched:
 
 
 class ProcessProbe:
-    """Reads /proc/PID/stat of each watched process once a poll; psutil gives PSS and USS every 30 s or slower."""
+    """Reads /proc/PID/stat of each watched process each poll; PSS and USS, by psutil, every 30 s or slower."""
 
     def __init__(self, context: HostContext) -> None:
         self._context = context
@@ -61,7 +61,7 @@ class ProcessProbe:
         self._first = True
 
     def read(self, now_ns: int) -> Answer:
-        """One poll. Instance 0 of each watch reports ``process.up`` 0 until something appears."""
+        """One poll. Instance 0 of each watch reports ``process.up`` 0 until a process appears."""
         notes, search = self._notes, self._search
         notes.begin(now_ns)
         search.begin_poll(now_ns)
@@ -123,7 +123,7 @@ class ProcessProbe:
         return new_processes
 
     def _process_of_pid(self, watched: _Watched) -> Optional[ProcessInfo]:
-        """The process of a watch by pid or pidfile, unless its pid went to a stranger."""
+        """The process of a watch by pid or pidfile; None if its pid now belongs to another program."""
         watch, mtime = watched.watch, 0
         if watch.how == "pid":
             pid: Optional[int] = int(watch.what)
@@ -161,7 +161,7 @@ class ProcessProbe:
     def _assign(self, watched: _Watched, new_processes: List[ProcessInfo]) -> None:
         notes = self._notes
         if watched.watch.how == "pidfile" and new_processes:
-            for slot, owner in watched.slots.occupied:  # a pidfile names one process: the one before has handed over
+            for slot, owner in watched.slots.occupied:  # a pidfile names one process: the former one is replaced
                 notes.event(
                     "process.exit",
                     slot.label,
@@ -254,9 +254,9 @@ class ProcessProbe:
         owner.stat, owner.read_ns = stat, now_ns
 
     def _report_memory(self, label: str, pid: int) -> bool:
-        """From statm: its RSS is exact since kernel 6.17, while that of stat is off by some pages for each core.
+        """Memory from statm: its RSS is exact since kernel 6.17; that of stat is off by some pages per core.
 
-        False if the process is ending: what it had is given back before it is gone from the table or a zombie.
+        False if the process is exiting: its memory is freed before it becomes a zombie or disappears.
         """
         try:
             virtual, resident = read_text(self._context.path(f"/proc/{pid}/statm")).split(None, 2)[:2]
@@ -265,7 +265,7 @@ class ProcessProbe:
                 self._notes.fault("process.memory.usage", label, f"its memory cannot be read: {why(error)}")
                 return True
             return False  # the next poll reports that it exited
-        if virtual == "0":  # a thread of the kernel has none either, and is not asked for it
+        if virtual == "0":  # a kernel thread has none either; its open files are not read
             return False
         self._notes.sample("process.memory.usage", label, int(resident) * self._page)
         self._notes.sample("process.memory.virtual", label, int(virtual) * self._page)
@@ -274,7 +274,7 @@ class ProcessProbe:
     def _report_open_files(self, label: str, pid: int) -> None:
         folder = self._context.path(f"/proc/{pid}/fd")
         try:
-            # Kernel 6.2 and later show the number of descriptors as the size of the folder; before it is 0.
+            # Since kernel 6.2 the folder's size is the number of descriptors; before it is 0.
             count = os.stat(folder).st_size if self._context.real else 0  # noqa: PTH116
             if count == 0:
                 count = len(os.listdir(folder))
@@ -287,7 +287,7 @@ class ProcessProbe:
             self._notes.recovered("process.open_files", label)
 
     def _report_open_files_limit(self, label: str, pid: int) -> None:
-        """The soft limit, which is the one that open() meets. Unlimited, or unreadable: nothing is reported."""
+        """The soft limit, which open() obeys. Unlimited or unreadable: nothing is reported."""
         try:
             text = read_text(self._context.path(f"/proc/{pid}/limits"))
         except OSError:
@@ -313,7 +313,7 @@ class ProcessProbe:
         except (OSError, RuntimeError, ValueError, AttributeError):
             notes.fault("process.memory.pss", label, "the kernel does not report PSS and USS")
         else:
-            if memory.pss > 0:  # psutil has 0 where the kernel reports nothing; a kernel thread has none
+            if memory.pss > 0:  # psutil says 0 if the kernel reports nothing; a kernel thread has none
                 notes.sample("process.memory.pss", label, memory.pss)
                 notes.sample("process.memory.uss", label, memory.uss)
         owner.next_expensive_ns = now_ns + max(

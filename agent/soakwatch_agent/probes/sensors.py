@@ -12,7 +12,7 @@ from soakwatch_agent.procfs import parse_cpuinfo, read_line, read_text
 from soakwatch_model.metric import fault_of
 from soakwatch_model.sample import Answer, object_text
 
-_LIMITS = (  # the file and what it is; the first that there is counts
+_LIMITS = (  # file and metric; the first file with a value counts
     ("crit", "limit.high"),
     ("emergency", "limit.high"),
     ("lcrit", "limit.low"),
@@ -22,7 +22,7 @@ _CORE = re.compile(r"cpu(\d+)$")
 
 
 def find_sensors(context: HostContext) -> List[Input]:
-    """Inputs of /sys/class/hwmon, else thermal zones, which state no limit here: their trip points start cooling."""
+    """Temperature inputs of hwmon, else thermal zones, without limits: their trip points start cooling."""
     sensors = inputs(context, "temp")
     if not sensors:
         zones = context.path("/sys/class/thermal")
@@ -34,7 +34,7 @@ def find_sensors(context: HostContext) -> List[Input]:
 
 
 class SensorsProbe:
-    """Reads /sys/class/hwmon and cpufreq (psutil would read those of this machine whatever the root)."""
+    """Reads /sys/class/hwmon and cpufreq itself: psutil ignores another root."""
 
     def __init__(self, context: HostContext) -> None:
         self._context = context
@@ -44,7 +44,7 @@ class SensorsProbe:
         self._clocks: Dict[int, str] = {}
 
     def read(self, now_ns: int) -> Answer:
-        """Every 10 s; new sensors are searched for every 10 minutes."""
+        """Temperatures and clocks every 10 s, limits every hour; new sensors are searched for every 10 minutes."""
         notes = self._notes
         notes.begin(now_ns)
         if not self._slow.due(now_ns):
@@ -63,7 +63,7 @@ class SensorsProbe:
         return notes.answer()
 
     def _read_limits(self, sensor: Input) -> None:
-        """What a chip states, where that can be a limit: an unset one reads 0, 127 or 65261 degrees."""
+        """The limits a chip states, if plausible: an unset one reads 0, 127 or 65261 degrees."""
         if not sensor.trusted:
             return
         stated: Dict[str, float] = {}

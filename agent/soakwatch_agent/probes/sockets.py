@@ -12,14 +12,14 @@ from soakwatch_model.sample import Answer
 
 _PROTOCOLS = ("tcp", "udp")
 _OF_TCP = {"orphans": "orphan", "time_wait": "tw", "allocated": "alloc"}
-"""The last word of a metric of TCP, and the kernel's for it."""
+"""Last word of a TCP metric -> the kernel's word."""
 
 
 class SocketsProbe:
-    """Reads /proc/net/sockstat and sockstat6, and the limits every 10 s.
+    """Reads /proc/net/sockstat and sockstat6 each poll, the limits every 10 s.
 
-    IPv4 and IPv6 are added up. What is in use or in TIME-WAIT is counted for the network namespace that is read;
-    memory, orphans and what exists for the whole machine.
+    IPv4 and IPv6 are summed. Sockets in use or TIME-WAIT are those of the network namespace; memory, orphans and
+    allocated sockets those of the whole machine.
     """
 
     def __init__(self, context: HostContext) -> None:
@@ -30,7 +30,7 @@ class SocketsProbe:
         self._slow = Periodic(10)
 
     def read(self, now_ns: int) -> Answer:
-        """What this kernel does not count is left out."""
+        """One poll; what this kernel does not count is left out."""
         notes = self._notes
         notes.begin(now_ns)
         name = "sockstat"
@@ -71,12 +71,12 @@ class SocketsProbe:
             self._notes.sample("system.tcp.orphans.limit", "", orphans)
 
     def _last_number(self, path: str) -> Optional[int]:
-        """The last of a setting's numbers (of three: low, pressure, most); None in a container, which has none."""
+        """The last number of a setting (of low, pressure, max); None if a container does not have it."""
         words = (read_line(self._context.path(path)) or "").split()
         return int(words[-1]) if words and words[-1].isdigit() else None
 
     def _sockstat6(self) -> Mapping[str, Mapping[str, int]]:
-        """Nothing where the kernel has no IPv6. Raises OSError where the file is there and cannot be read."""
+        """Empty if the kernel has no IPv6. Raises OSError if the file exists but cannot be read."""
         try:
             return parse_sockstat(read_text(self._path6))
         except FileNotFoundError:

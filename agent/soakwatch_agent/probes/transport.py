@@ -24,8 +24,8 @@ _TCP_EXT = (
 
 
 class TransportProbe:
-    """Reads /proc/net/snmp, snmp6 and netstat. Reason ``all`` is the kernel's total and includes the others of UDP;
-    IPv4 and IPv6 are added up for UDP."""
+    """Reads /proc/net/snmp, snmp6 and netstat. For UDP, IPv4 and IPv6 are summed and reason ``all`` includes the
+    others."""
 
     def __init__(self, context: HostContext) -> None:
         self._context = context
@@ -35,7 +35,7 @@ class TransportProbe:
         self._notes = ProbeAnswer()
 
     def read(self, now_ns: int) -> Answer:
-        """A counter that this kernel lacks is left out."""
+        """One poll; a counter that this kernel lacks is left out."""
         notes = self._notes
         notes.begin(now_ns)
         try:
@@ -69,7 +69,7 @@ class TransportProbe:
         try:
             return parse_words(read_text(self._snmp6))
         except OSError:
-            return {}  # a kernel without IPv6 has lost nothing there
+            return {}  # a kernel without IPv6 loses nothing there
 
     def close(self) -> None:
         """Does nothing: the probe keeps nothing open."""
