@@ -1,1 +1,1 @@
-"""One run while it goes on: phases, polls, events, loads, hooks, notifications, and its end."""
+"""A run while it goes on: phases, polls, events, loads, hooks, notifications, and its end."""

@@ -1,4 +1,4 @@
-"""Fetches at the end of a run, after the last due poll, what sources kept while they could not be reached."""
+"""Fetches, after the last due poll of a run, the polls that sources kept while they could not be reached."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from soakwatch.engine.polling import PolledSource
 
 MAX_S = 30.0
 HURRIED_S = 10.0
-"""Of a run that was stopped."""
+"""If the run was stopped."""
 MAX_POLLS = 60
-TRIES = 2  # of a source that cannot be reached: a connection that died in the cut is given up by the first
+TRIES = 2  # of an unreachable source: the first only finds that its old connection is dead
 PAUSE_S = 1.0
 
 SENTENCE = "fetching the agent's backlog"
@@ -22,11 +22,11 @@ Keep = Callable[[], Awaitable[bool]]
 async def backfill(
     sources: Sequence[PolledSource], end_ns: int, keep: Keep, stop: asyncio.Event, *, resumed: bool
 ) -> None:
-    """Ask each source again until it has no polls from before ``end_ns`` left: at most ``MAX_S``, ``HURRIED_S``
-    if ``stop`` is set. ``stop``, when it is set meanwhile, ends it.
+    """Polls each source until it has no polls from before ``end_ns`` left, ``MAX_S`` at most, ``HURRIED_S`` if ``stop``
+    is set. If ``stop`` is set meanwhile, fetching ends.
 
-    ``keep`` writes what came and says whether it could. In a ``resumed`` run a source that could not be opened so far
-    is opened for this: it may have what the monitor's last life had not fetched.
+    ``keep`` writes what came and returns whether it could. In a ``resumed`` run a source that never opened is opened
+    now: it may keep polls that the earlier monitor did not fetch.
     """
     hurried = stop.is_set()
     work = asyncio.create_task(_everything(sources, end_ns, keep, resumed=resumed))
@@ -57,7 +57,7 @@ async def _fetch(source: PolledSource, end_ns: int, keep: Keep, *, resumed: bool
     failures = 0
     for _ in range(MAX_POLLS):
         brought = await source.catch_up(end_ns, resumed=resumed)
-        # A batch whose writing is given up in the middle would be written twice.
+        # Shielded: a batch cancelled while being written would be written twice.
         if not await asyncio.shield(keep()) or brought == 0:
             return
         failures = failures + 1 if brought is None else 0

@@ -1,4 +1,4 @@
-"""Freezes the baseline of a run once its phase is over, in a child process so that no poll is delayed.
+"""Freezes the baseline of a run after its phase, in a child process so that no poll is delayed.
 
 ``python -m soakwatch.engine.baseline_freeze FOLDER`` prints the baseline to store, or nothing if it is stored already.
 """
@@ -25,18 +25,18 @@ ComputesBaseline = Callable[[Path], Awaitable[str]]
 
 
 class Freezing:
-    """Freezes the baseline of a run that goes on: ``check`` is called now and then, ``keep`` puts it in the record.
+    """Freezes the baseline of a running run: call ``check`` regularly; ``keep`` stores it in the record.
 
-    What goes wrong here is made up for at the end of the run (``freeze``).
+    If that fails here, ``freeze`` does it at the end of the run.
     """
 
     def __init__(self, folder: Path, keep: Callable[[str], Awaitable[None]], compute: ComputesBaseline) -> None:
         self._folder, self._keep, self._compute = folder, keep, compute
-        self._frozen_ns: int | None = None  # the end of the phase
+        self._frozen_ns: int | None = None  # end of the baseline phase, UTC ns
         self._task: asyncio.Task[None] | None = None
 
     def check(self, phasing: PhaseTimeline, now_ns: int) -> None:
-        """Freeze it if a baseline phase is over."""
+        """Starts freezing once a baseline phase is over."""
         now = phasing.now
         ends = [
             s.window.end_ns
@@ -50,7 +50,7 @@ class Freezing:
             self._task = asyncio.create_task(self._freeze())
 
     async def close(self) -> None:
-        """Give up what is under way."""
+        """Cancels a freezing in progress."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait({self._task})
@@ -63,7 +63,7 @@ class Freezing:
 
 
 async def baseline_in_process(folder: Path) -> str:
-    """The baseline to store, computed by a process of its own; "" where there is nothing to store.
+    """The baseline to store, computed by a child process; "" if there is nothing to store.
 
     Raises OSError and TimeoutError.
     """
@@ -73,7 +73,7 @@ async def baseline_in_process(folder: Path) -> str:
 
 
 def compute_baseline(folder: Path) -> str | None:
-    """What a record should hold of its baseline; None where it does, or there is none. Raises RecordError."""
+    """The baseline that the record lacks; None if it has it or the run has none. Raises RecordError."""
     from soakwatch.judge.record_verdict import recorded_rules
     from soakwatch.plan.rules import planned_rules
 
@@ -87,14 +87,14 @@ def compute_baseline(folder: Path) -> str | None:
 
 
 def freeze(record: Record, folder: Path) -> None:
-    """Freeze the baseline of a run that has ended, if that was not done before. Raises RecordError."""
+    """Freezes the baseline of a run that has ended, unless that is done. Raises RecordError."""
     text = compute_baseline(folder)
     if text is not None:
         record.set_meta(META, text)
 
 
 def main() -> int:
-    """Print the baseline to store."""
+    """Prints the baseline to store."""
     os.nice(10)
     try:
         text = compute_baseline(Path(sys.argv[1]))

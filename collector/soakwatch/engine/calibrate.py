@@ -1,4 +1,4 @@
-"""Calibration: runs the generators of a plan looped back, without the device, to find out how much they can send."""
+"""Calibration: runs a plan's generators looped back, without the device, to find how much they can send."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from soakwatch_model.roles import GENERATOR, MONITOR
 from soakwatch_rules.wording.words import quantity
 
 MIN_LEVEL_S = HELD_S + 5.0
-"""A shorter step has no ten seconds of an even rate."""
+"""A shorter step holds no ten seconds of a steady rate."""
 _KEPT_KEYS = ("watch",)
 _KEPT_ROLES = frozenset({GENERATOR, MONITOR})
 _WARMING, _FULL, _UNDRIVEN = "ramp", "stress", "soak"
@@ -24,14 +24,14 @@ _WARMING, _FULL, _UNDRIVEN = "ramp", "stress", "soak"
 
 @dataclass(frozen=True, slots=True)
 class Calibrated:
-    """What one generator did: its ceilings, and why there are no others."""
+    """The result of one generator: its ceilings, and why others were not found."""
 
     target: TargetPlan
     results: tuple[Ceiling | NoCeiling, ...]
 
     @property
     def ceilings(self) -> tuple[Ceiling, ...]:
-        """The ceilings that were found."""
+        """The best ceilings found."""
         return best(self.results)
 
 
@@ -47,7 +47,7 @@ def generators_of(plan: Plan) -> tuple[TargetPlan, ...]:
 
 
 def levels_of(text: str) -> tuple[float, ...]:
-    """Levels as the command line takes them. Raises ValueError.
+    """Parses load levels of the command line. Raises ValueError.
 
     >>> levels_of("50%, 100%")
     (0.5, 1.0)
@@ -60,7 +60,7 @@ def levels_of(text: str) -> tuple[float, ...]:
 
 
 def length_of(text: str) -> float:
-    """How long each level is held, in seconds. Raises ValueError.
+    """Parses how long each level is held, in seconds. Raises ValueError.
 
     >>> length_of("1m")
     60.0
@@ -74,10 +74,10 @@ def length_of(text: str) -> float:
 
 
 def calibration_of(plan: Plan, length_s: float, levels: Sequence[float]) -> Plan:
-    """The plan of the calibration: its generators and monitors, driven through the levels where they can be.
+    """The calibration's plan: the generators and monitors of ``plan``, driven through the levels if they can be.
 
-    Each level lasts ``length_s``; the last is a phase of stress, in which the generator has to send what it is set to.
-    Undriven generators send what they send, for ``length_s``. Raises PlanError.
+    Each level lasts ``length_s``; the last is a stress phase, in which the generator must send what it is set to.
+    Generators that cannot be driven send what they send, for ``length_s``. Raises PlanError.
     """
     generators = generators_of(plan)
     source_plan = parse(plan.text, plan.origin).data
@@ -103,7 +103,7 @@ def calibration_of(plan: Plan, length_s: float, levels: Sequence[float]) -> Plan
 
 
 def _kept_labels(plan: Plan, labels: Plain, kept: Collection[str]) -> dict[str, Plain]:
-    """The labels of a plan, without those that are read from a device: it is not there."""
+    """The plan's labels without those read from targets that the calibration leaves out."""
     if not isinstance(labels, dict):
         return {}
     read = {label.name: label.source for label in plan.labels if label.source is not None}
@@ -112,12 +112,12 @@ def _kept_labels(plan: Plan, labels: Plain, kept: Collection[str]) -> dict[str, 
 
 
 def driven_of(calibration: Plan) -> bool:
-    """Whether a calibration drives its generators."""
+    """True if a calibration drives its generators."""
     return any(phase.load is not None for phase in calibration.phases)
 
 
 def calibrated(calibration: Plan, view: RecordView) -> tuple[Calibrated, ...]:
-    """What each generator did, by the record of the calibration."""
+    """Each generator's result, from the calibration's record."""
     return tuple(
         Calibrated(target, ceilings(view.series(key) for key in view.keys(METRICS) if key.target == target.name))
         for target in generators_of(calibration)
@@ -125,7 +125,7 @@ def calibrated(calibration: Plan, view: RecordView) -> tuple[Calibrated, ...]:
 
 
 def sentences(generator: Calibrated) -> tuple[str, ...]:
-    """What was found of a generator, for people."""
+    """A generator's result in sentences."""
     if not generator.results:
         return (f"{generator.target.name}: it reported nothing that it sent: no ceiling was found",)
     return tuple(f"{generator.target.name}: {_ceiling_words(ceiling)}" for ceiling in generator.results)
@@ -146,7 +146,7 @@ def _ceiling_words(ceiling: Ceiling | NoCeiling) -> str:
 
 
 def followed(generator: Calibrated, highest: float) -> bool:
-    """Whether a generator sent all that it was set to, up to the highest level: it may be able to send more."""
+    """True if a generator sent all it was set to, up to the highest level: it may be able to send more."""
     return any(
         ceiling.level is not None and ceiling.level > highest * (1 - 1e-6) and not ceiling.queue_full
         for ceiling in generator.ceilings

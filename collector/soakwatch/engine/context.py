@@ -1,4 +1,4 @@
-"""What a run sets out with."""
+"""What a run starts with."""
 
 from __future__ import annotations
 
@@ -15,15 +15,14 @@ from soakwatch_model.event import Event
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """What a run sets out with: its plan, where it is kept, when it began, and what of it is already recorded.
+    """What a run starts with: its plan, folder and start (UTC ns), and what an earlier monitor recorded.
 
-    ``begun_ns`` (the begins of the phases so far), ``planned_events`` (those recorded so far) and ``live_findings``
-    (the identities of the newest live findings) are not empty, ``heard`` (the number of the newest event so far) is
-    not 0, and ``last_due_ns`` is not None, only where a run goes on after its monitor died. ``searches`` are those
-    for the capacity that an earlier monitor made, ``ceilings`` what the driven generators can send together, by
-    metric. ``polled_ns`` is when polling ended (UTC ns), of a run of which only the end is left to be made.
-    ``stop_on_fail`` ends the run at the first live failure of any rule, ``stop_rules`` of one of these. ``sealing``
-    says by what key the record is signed at its end.
+    Set only if a run resumes after its monitor died: ``begun_ns`` (begins of the phases so far), ``planned_events``
+    (those recorded), ``live_findings`` (identities of the newest), ``heard`` (number of the newest event),
+    ``last_due_ns`` (by source) and ``searches`` (for the capacity). ``ceilings`` is what the driven generators can send
+    together, by metric. ``polled_ns`` is when polling ended (UTC ns), if only the end of the run is left to do.
+    ``stop_on_fail`` ends the run at the first live failure of any rule, ``stop_rules`` at one of these. ``sealing``
+    says which key signs the record at the end.
     """
 
     plan: Plan
@@ -43,10 +42,10 @@ class RunContext:
 
     @property
     def unwatched_ns(self) -> int | None:
-        """Of a resumed run, the time after everything that its earlier monitor may have captured in detail."""
+        """In a resumed run, a time after everything that the earlier monitor may have captured in detail."""
         return None if self.last_due_ns is None else max(self.last_due_ns.values(), default=0) + REACH_NS
 
     @property
     def resumed(self) -> bool:
-        """Whether an earlier monitor began this run."""
+        """True if an earlier monitor began this run."""
         return self.last_due_ns is not None

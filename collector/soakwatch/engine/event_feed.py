@@ -1,4 +1,4 @@
-"""The events of a run as its record gets them, from whoever reports them: pollers, people, hooks, other programs."""
+"""Reads the events of a run from its record, whoever reported them: pollers, people, hooks, other programs."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ MAX_SHOWN = 5
 
 
 class EventFeed:
-    """Reads every event of a record once; up to the number ``heard`` an earlier monitor acted on them."""
+    """Reads every event of a record once; an earlier monitor acted on those up to number ``heard``."""
 
     def __init__(self, out: RunRecord, heard: int) -> None:
         self._out, self._heard = out, heard
-        self._newest = 0  # number of an event
-        self._shown: deque[str] = deque(maxlen=MAX_SHOWN)  # of a storm of days only the newest are shown
+        self._newest = 0  # number of the last event read
+        self._shown: deque[str] = deque(maxlen=MAX_SHOWN)  # the newest only: a storm may last for days
         self._steps: deque[str] = deque(maxlen=MAX_SHOWN)
 
     def is_new(self, stored: StoredEvent) -> bool:
-        """Whether it is for this monitor to act on."""
+        """True if no earlier monitor has acted on it."""
         return stored.id > self._heard
 
     async def read(self) -> Sequence[StoredEvent]:
-        """The events since the last call, old ones included. Raises RecordError."""
+        """The events since the last call; the first call returns also those before a resume. Raises RecordError."""
         events = await self._out.queue.call(self._out.record.events_after, self._newest)
         for stored in events:
             self._newest = stored.id

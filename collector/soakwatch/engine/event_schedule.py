@@ -1,4 +1,4 @@
-"""When planned events happen: at a time of the run or of a phase, once or again and again."""
+"""When planned events occur: once or repeatedly, at a time of the run or of a phase."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from soakwatch_model.event import Event
 from soakwatch_model.window import Window
 
 SKIPPED = "event.skipped"
-"""The kind of event that says that a planned event was left out, and why."""
+"""Kind of the event that says that a planned event was skipped, and why."""
 LATE_NS = 3 * 10**9
-"""A command is not run later than this after its time (the monitor was dead, the disk full): it would meet another
-moment of the run than the one that was planned for it."""
+"""A command later than this (the monitor was dead, the disk full) is skipped: it would hit another moment of the run
+than planned."""
 
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """One planned event whose time has come. ``lapsed``: how often it was missed; nothing of it is to be begun then."""
+    """One planned event that is due; ``lapsed``: how many of its times were missed, in which case it is skipped."""
 
     index: int
     base_ns: int
@@ -30,7 +30,7 @@ class Occurrence:
     lapsed: int = 0
 
     def event(self) -> Event:
-        """What is recorded: the event, or that it was left out."""
+        """The event to record: the planned one, or that it was skipped."""
         planned = self.planned
         if self.lapsed:
             return self.skipped("its time had passed by more than " + show_seconds(LATE_NS * 1e-9))
@@ -45,7 +45,7 @@ class Occurrence:
         )
 
     def skipped(self, reason: str) -> Event:
-        """That it is left out."""
+        """The event that says that it was skipped."""
         detail = {"event": self.planned.kind, "reason": reason}
         if self.lapsed > 1:
             detail["times"] = str(self.lapsed)
@@ -53,21 +53,21 @@ class Occurrence:
 
 
 class EventSchedule:
-    """Which planned events are due. ``recorded`` are those of a resumed run: they do not start again."""
+    """Which planned events are due. Those ``recorded`` by an earlier monitor do not start again."""
 
     def __init__(self, events: Sequence[EventPlan], phasing: PhaseTimeline, recorded: Iterable[Event] = ()) -> None:
         self._events, self._phasing = tuple(events), phasing
         self._start_ns = phasing.stretches[0].window.begin_ns
-        self._done: dict[tuple[int, int], int] = {}  # event and base -> how many of its times are over
+        self._done: dict[tuple[int, int], int] = {}  # (event index, base) -> how many of its times are over
         for event in sorted(recorded, key=lambda recalled: recalled.begin_ns):
             self._recall(event)
 
     def due_ns(self) -> tuple[int, ...]:
-        """The next time of each, as it is known now."""
+        """The next times of all planned events, as far as known now."""
         due = []
         for index, planned in enumerate(self._events):
             times = [begin_ns for _, begin_ns in self._next(index, planned)]
-            if planned.phase is not None:  # of phases that are to come
+            if planned.phase is not None:  # phases still to come
                 ahead = self._phasing.stretches[len(self._begun()) :]
                 times += [
                     stretch.window.begin_ns + round(planned.at_s * 1e9)
@@ -78,7 +78,7 @@ class EventSchedule:
         return tuple(sorted(due))
 
     def due(self, now_ns: int) -> Occurrence | None:
-        """The first that is due; the same again until ``begun`` is called."""
+        """The first event that is due; the same one until ``begun`` is called."""
         waiting = [
             (begin_ns, index, base_ns)
             for index, planned in enumerate(self._events)
@@ -98,12 +98,12 @@ class EventSchedule:
         return Occurrence(index, base_ns, planned, begin_ns, lapsed)
 
     def begun(self, occurrence: Occurrence) -> None:
-        """It is in the record, begun or left out."""
+        """The occurrence is recorded, begun or skipped."""
         key = occurrence.index, occurrence.base_ns
         self._done[key] = self._done.get(key, 0) + max(1, occurrence.lapsed)
 
     def never(self) -> tuple[Occurrence, ...]:
-        """Those that were to happen once, and did not before the run, or their phase, was over."""
+        """Occurrences that did not happen before the run, or their phase, was over."""
         return tuple(
             Occurrence(index, base.window.begin_ns, planned, base.window.end_ns)
             for index, planned in enumerate(self._events)
@@ -121,7 +121,7 @@ class EventSchedule:
         return self._phasing.stretches[: len(self._phasing.stretches) - len(self._phasing.due_ns())]
 
     def _next(self, index: int, planned: EventPlan) -> Iterator[tuple[int, int]]:
-        """Base and begin of the next time from each base."""
+        """Base and time of the next occurrence from each base (the run or a phase)."""
         for base in self._bases(planned):
             count = self._done.get((index, base.window.begin_ns), 0)
             begin_ns = base.window.begin_ns + round(planned.at_s * 1e9)
@@ -130,7 +130,7 @@ class EventSchedule:
                     continue
                 begin_ns += count * round(planned.every_s * 1e9)
                 if begin_ns + round(planned.takes_s * 1e9) > base.window.end_ns:
-                    continue  # it would not be over in time
+                    continue  # it would not end within its phase
             if begin_ns < base.window.end_ns:
                 yield base.window.begin_ns, begin_ns
 

@@ -1,4 +1,4 @@
-"""What the targets of a run are, asked of its sources: at the begin in the background, and once more at the end."""
+"""The fingerprints of a run's targets, fetched from its sources in the background at the begin, and at the end."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ from soakwatch_model.event import Event
 from soakwatch_model.tree import Tree, parse_json
 
 ASK_S = 60.0
-"""What one source may take to report what its target is, in the background."""
+"""Time limit for one source at the begin, in the background."""
 END_S = 10.0
-"""What the end of a run waits for all of them together."""
+"""Time limit for all sources together at the end of a run."""
 AT_ONCE = 8
-"""Sources that are asked at a time: each may read some hundred files."""
+"""Sources asked concurrently: each may read some hundred files."""
 MAX_TREE = 2_000_000
-"""Characters of the JSON of one source's tree."""
+"""Maximum characters of one source's fingerprint as JSON."""
 
 Trees = dict[str, dict[str, Tree]]
 
 
 class Reporting(Protocol):
-    """A source under its wrapper."""
+    """A source with its wrapper."""
 
     @property
     def answering(self) -> bool:
-        """Whether its last poll was answered."""
+        """True if its last poll was answered."""
         ...
 
     @property
     def fingerprints(self) -> Fingerprints | None:
-        """The source, where it is connected and can report what its target is."""
+        """The source if it is connected and can report a fingerprint, else None."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Reporter:
-    """A source that may report what a target is: under the target's name, and by its own label."""
+    """A source that may report a fingerprint of ``target``; ``label`` names the source."""
 
     target: str
     label: str
@@ -55,27 +55,27 @@ class Reporter:
 
 
 class Fingerprinting:
-    """Asks each source once after its first answered poll, and once at the end; keeps what came in the record.
+    """Asks each source after its first answered poll and again at the end; stores the fingerprints in the record.
 
-    Nothing here delays a poll: sources answer beside their polls, and the run does not wait for them before its end.
-    What fails is a note of the target's tree. A difference between begin and end is an event.
+    No poll is delayed: sources answer beside their polls, and only the end of the run waits for them. A failure becomes
+    a note in the target's tree; a difference between begin and end becomes an event.
     """
 
     def __init__(self, out: RunRecord, redaction: Redaction) -> None:
         self._out, self._redaction = out, redaction
-        self._kept: Trees = {}  # of a resumed run: what the record has already
+        self._kept: Trees = {}  # fingerprints already in the record of a resumed run
         self._begin: dict[tuple[str, str], Mapping[str, Tree]] = {}
         self._asking: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._room = asyncio.Semaphore(AT_ONCE)
         self._unwritten = False
 
     async def start(self, folder: Path, *, resumed: bool) -> None:
-        """Before the first poll: a run that is resumed keeps what was reported at its begin."""
+        """Called before the first poll: a resumed run keeps the fingerprints of its begin."""
         if resumed:
             self._kept = await self._out.queue.call(_recorded, folder)
 
     async def tick(self, sources: Sequence[Reporter]) -> None:
-        """Each second: ask whoever was connected meanwhile, and keep what came."""
+        """Called each second: asks sources that connected meanwhile, and stores what came."""
         for reporter in sources:
             key = (reporter.target, reporter.label)
             if key in self._asking or not reporter.source.answering or self._has_reported(reporter):
@@ -86,7 +86,7 @@ class Fingerprinting:
             await self._write_begin(sources)
 
     async def finish(self, sources: Sequence[Reporter], end_ns: int) -> None:
-        """The run ends: ask once more, keep both, and record what differs. Takes at most about ``END_S``."""
+        """Called at the end: asks again, stores both, records differences as events. Takes about ``END_S`` at most."""
         deadline = asyncio.get_running_loop().time() + END_S
         await self.tick(sources)
         early = {key for key, task in self._asking.items() if task.done()}
@@ -116,7 +116,7 @@ class Fingerprinting:
         await self._write_end(sources, {key: tree for key, tree in end.items() if tree}, end_ns)
 
     async def close(self) -> None:
-        """End what still runs."""
+        """Cancels what still runs."""
         tasks = [task for task in self._asking.values() if not task.done()]
         for task in tasks:
             task.cancel()
@@ -139,7 +139,7 @@ class Fingerprinting:
     async def _answer(
         self, label: str, source: Fingerprints, limit_s: float, *, again: bool = False
     ) -> Mapping[str, Tree] | None:
-        """What a source reports, or the note why it does not; None where it shall be asked ``again``."""
+        """What a source reports, or a note why not; None if it is not ready and may be asked ``again``."""
         try:
             async with asyncio.timeout(limit_s):
                 text = json.dumps(await source.fingerprint())
@@ -149,7 +149,7 @@ class Fingerprinting:
             if again and isinstance(failure, SourceUnreadyError):
                 return None
             return _note(label, self._redaction.text(str(failure)))
-        except Exception as failure:  # noqa: BLE001 - as of a poll; the type and no text: it may quote a secret
+        except Exception as failure:  # noqa: BLE001 - as for a poll; its type only: its text may quote a secret
             return _note(label, f"its poller raised {type(failure).__name__}")
         if len(text) > MAX_TREE:
             return _note(label, f"what it reported is longer than {MAX_TREE} characters")
@@ -178,7 +178,7 @@ class Fingerprinting:
     def _merged(
         self, sources: Sequence[Reporter], by_source: Mapping[tuple[str, str], Mapping[str, Tree]], kept: Trees
     ) -> Trees:
-        """One tree a target; its sources in the order of the plan, whoever answered first."""
+        """One tree per target; its sources in the order of the plan."""
         trees: Trees = dict(kept)
         for target in dict.fromkeys(reporter.target for reporter in sources):
             answers = [
@@ -191,7 +191,7 @@ class Fingerprinting:
         return trees
 
     async def _write(self, key: str, trees: Trees) -> bool:
-        """Whether the record took them; a disk that is full for the moment is said by the polls."""
+        """Whether the record took them; if the disk is full, the polls report that."""
         try:
             await self._out.queue.call(self._out.record.set_meta, key, json.dumps(trees))
         except RecordError:

@@ -1,6 +1,6 @@
-"""The end of a run: judged, its reports written, and whoever was to hear of it told, each once.
+"""The end of a run: judges it, writes its reports and sends its notifications, each once.
 
-Everything here can be cut off by the death of the monitor and be done by the next one: see ``promises``.
+If the monitor dies in between, the next one completes it: see ``promises``.
 """
 
 from __future__ import annotations
@@ -30,9 +30,8 @@ from soakwatch_model.finding import Finding, Outcome
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """What makes the end of a run. ``say`` gets a line for people, ``complain`` one of what went wrong, ``show`` the
-    verdict and its record. ``run`` runs what the hooks do, ``time_ns`` is the wall clock, for the seal, ``write``
-    writes the report files."""
+    """What ends a run. ``say`` prints a line, ``complain`` one about a failure, ``show`` the verdict; ``run`` runs the
+    hooks' coroutine, ``time_ns`` is the wall clock for the seal, ``write`` writes the report files."""
 
     record: Record
     promises: Promises
@@ -49,11 +48,11 @@ class Ending:
 
     @property
     def folder(self) -> Path:
-        """Where the record is."""
+        """Folder of the record."""
         return self.record.path.parent
 
     def make(self, end_ns: int) -> Verdict:
-        """Judge the run, which ended at a time (UTC ns), and keep what was promised. Raises RecordError."""
+        """Judges the run, which ended at ``end_ns`` (UTC), and does what was promised. Raises RecordError."""
         if self.record.displaced() and (failure := self.record.rescue()):
             raise RecordError(f"the record was taken away, and no copy of it could be written: {failure}")
         self.record.compact(final=True)
@@ -61,15 +60,15 @@ class Ending:
         freeze(self.record, self.folder)
         try:
             verdict = judged(self.folder, self.record, end_ns)
-            # Before the record is closed, so that what they did is in the reports.
-            with suppress(KeyboardInterrupt):  # a user who does not want to wait for the hooks still wants the report
+            # Before the record is closed, so that the reports show what the hooks did.
+            with suppress(KeyboardInterrupt):  # a user who does not wait for the hooks still wants the report
                 self.run(self.hooks.conclude(verdict))
         finally:
             self.record.finish()
         verdict = replace(verdict, checked=self._sealed())
         with RecordView.open(self.folder) as view:
             failures = self.write(view, verdict, self.folder)
-        # Not beside an open view: without a write-ahead log a reader holds every commit up until it is given up.
+        # After the view is closed: without a write-ahead log a reader blocks every commit.
         if not failures:
             self.promises.done(REPORT)
         self.notifying.conclude(verdict, *(self.folder / REPORT_FILES[kind] for kind in ("html", "md")))
@@ -83,31 +82,31 @@ class Ending:
         if self.promises.is_done(REPORT) and self.promises.is_done(SINKS):
             self.promises.done(END)
         with RecordView.open(self.folder) as view:
-            self.show(view, verdict)  # last, so that it is what stands on a terminal in the morning
+            self.show(view, verdict)  # last, so that the verdict is at the bottom of the terminal
         return verdict
 
     def _sealed(self) -> Checked:
-        """Seal the record, and sign it if that was asked for; a run that cannot be signed is sealed all the same."""
+        """Seals the record and signs it if asked to; if it cannot be signed, it is sealed all the same."""
         checked, doubt = seal(self.record, self.sealing, self.time_ns())
         if doubt:
             self.complain(f"{doubt}: do that with soakwatch seal {self.folder}")
         return checked
 
     def finish_notifying(self) -> None:
-        """Wait for the notifications and record their outcome; a second Ctrl-C does not wait."""
+        """Waits for notifications and records their outcome; a second Ctrl-C stops waiting."""
         if self.notifying.busy:
             self.say(f"waiting for notifications, {FINISH_S:g} s at most")
         with suppress(KeyboardInterrupt):
             self.notifying.finish()
         self.notifying.close()
-        with suppress(RecordError):  # a message that was sent is sent, whether it can be recorded or not
+        with suppress(RecordError):  # the messages are sent even if that cannot be recorded
             for event in self.notifying.account():
                 self.record.add_event(event.target, event, MONITOR_ORIGIN)
         self.notifying.settled()
 
 
 def judged(folder: Path, record: Record, end_ns: int) -> Verdict:
-    """Judge a run that has ended, and store findings and verdict in its record. Raises RecordError."""
+    """Judges a run that has ended; stores findings and verdict in its record. Raises RecordError."""
     with RecordView.open(folder) as view:
         verdict, live = judge_record(view, ended=True), view.findings(live=True)
     record.put_findings(_without_withdrawn(live, verdict.findings), live=True, judged_ns=end_ns)
@@ -116,7 +115,7 @@ def judged(folder: Path, record: Record, end_ns: int) -> Verdict:
 
 
 def why_unpolled(folder: Path, start_ns: int, end_ns: int) -> str:
-    """Why a run from start to end (UTC ns) has no poll; "" where it has one. Raises RecordError."""
+    """Why a run from ``start_ns`` to ``end_ns`` (UTC) has no poll; "" if it has one. Raises RecordError."""
     if end_ns <= start_ns:
         return "stopped before its start: nothing was polled"
     with RecordView.open(folder) as view:
@@ -124,7 +123,7 @@ def why_unpolled(folder: Path, start_ns: int, end_ns: int) -> str:
 
 
 def end_unpolled(record: Record, promises: Promises, end_ns: int, reason: str) -> None:
-    """A run without a poll has ended: there is nothing to judge or to report. Raises RecordError."""
+    """Ends a run without a poll: there is nothing to judge or report. Raises RecordError."""
     for key, text in {"ended_ns": str(end_ns), "verdict": Outcome.INCONCLUSIVE.value, "reason": reason}.items():
         record.set_meta(key, text)
     promises.done(END)
@@ -132,6 +131,6 @@ def end_unpolled(record: Record, promises: Promises, end_ns: int, reason: str) -
 
 
 def _without_withdrawn(live: Iterable[Finding], verdict: Iterable[Finding]) -> list[Finding]:
-    """The live findings without the alarms that the verdict does not share: those are withdrawn."""
+    """The live findings without alarms that the verdict does not share: those are withdrawn."""
     alarms = {(f.rule, f.target, f.metric, f.object) for f in verdict if f.outcome in ALARMS}
     return [f for f in live if f.outcome not in ALARMS or (f.rule, f.target, f.metric, f.object) in alarms]

@@ -1,8 +1,8 @@
 """The first polls of a new run: a plan that cannot work ends it within seconds instead of after a night.
 
-What counts is what a poll reports about the plan (``PlanError``: an unset variable, an unknown profile), and a
-generator that cannot be reached: without its data the load is unknown. A device that does not answer is a failing
-source, and so is a plan that breaks later, such as by a secret whose file is removed.
+It ends for what a poll reports about the plan (``PlanError``: an unset variable, an unknown profile), and for a
+generator that cannot be reached: without its data the load is unknown. A device that does not answer, or a secret whose
+file disappears later, is a failing source.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from soakwatch.plan import SourcePlan
 from soakwatch.sources.abc import SourceUnreadyError
 
 OPENS_S = 10.0
-"""How long a generator may take to open, however often it is read: on a busy machine a command takes its time."""
+"""How long a generator may take to open, whatever its interval: on a busy machine a command starts slowly."""
 GRACE_S = 3.0
-"""How long the other sources may take to say what is wrong with them, once one has."""
+"""How long the other sources may take to report their problems after the first one did."""
 
 
 FirstPollEnded = Callable[[Exception | None], bool]
-"""Takes how the first poll of a source ended (why it failed, or None); whether the run ends for it."""
+"""Takes why the first poll of a source failed, or None; returns whether the run ends because of it."""
 
 
 class PlanRefusedError(PlanError):
-    """The sources could not be opened as the plan says: the run ended before it started."""
+    """The sources could not be opened as planned: the run ended before it started."""
 
 
 class FirstPolls:
-    """Which sources were polled for the first time, and what is wrong with the plan, in its order."""
+    """Which sources were polled once, and the problems of the plan, in its order."""
 
     def __init__(self) -> None:
         self._expected = 0
@@ -39,10 +39,9 @@ class FirstPolls:
         self._wrong, self._complete = asyncio.Event(), asyncio.Event()
 
     def expect(self, target: str, label: str, planned: SourcePlan, *, insist: bool = False) -> FirstPollEnded:
-        """Add a source; the function returned takes how its first poll ended: why it failed, or None.
+        """Adds a source; call the returned function with why its first poll failed, or None.
 
-        It returns whether the run ends because of that: for a PlanError, and for any failure of a source that is
-        ``insist``ed on, unless it is only getting ready.
+        It returns whether the run ends: for a PlanError, and if ``insist``, for any failure but not being ready yet.
         """
         number = self._expected
         self._expected += 1
@@ -70,7 +69,7 @@ class FirstPolls:
             return
 
     def check(self) -> None:
-        """Raises PlanRefusedError with every sentence if the plan is wrong."""
+        """Raises PlanRefusedError with all problems if the plan is wrong."""
         if self._problems:
             raise PlanRefusedError(
                 *(sentence for _, problems in sorted(self._problems.items()) for sentence in problems)

@@ -1,4 +1,4 @@
-"""Live judging of a run: when the judge is asked, what of its answer is recorded, and whether a failure ends it."""
+"""Live judging of a run: when to judge, what to record of it, and whether a failure ends the run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from soakwatch_model.sample import Poll
 
 
 class LiveJudging:
-    """The live judge of one run; it is woken by polls and events that matter, and asked once a minute otherwise."""
+    """The live judge of one run, woken by polls and events that matter, else once a minute."""
 
     def __init__(self, context: RunContext, out: RunRecord, now_ns: Callable[[], int], machine: Machine) -> None:
         self._out = out
@@ -40,32 +40,32 @@ class LiveJudging:
 
     @property
     def judged_ns(self) -> int | None:
-        """When the run was judged last; None before the first time."""
+        """When the run was last judged, UTC ns; None before the first time."""
         return self._judge.judged_ns
 
     @property
     def ends_the_run(self) -> bool:
-        """Whether a failure on which the run is to stop is confirmed."""
+        """True if a failure that is to stop the run is confirmed."""
         return self._stops and self._judge.confirmed
 
     def saw(self, poll: Poll) -> None:
-        """A poll of any source; where it shows something that matters, ``wake`` is due."""
+        """Takes a poll of any source; if it shows something that matters, call ``wake``."""
         self._triggers.add(poll)
 
     def wake(self, *, only_for_polls: bool = False) -> None:
-        """Judge soon; ``only_for_polls`` if a poll since the last call showed something that matters."""
+        """Judges soon; with ``only_for_polls`` only if a poll since the last call showed something that matters."""
         if not only_for_polls or self._triggers.take():
             self._judge.wake()
 
     async def judge_when_due(self) -> int | None:
-        """Judge if it is time; the time of the judging if there are new findings."""
+        """Judges if it is time; returns when, UTC ns, if there are new findings."""
         return self._judge.judged_ns if await self._judge.judge_when_due() else None
 
     async def record(self, judged_ns: int) -> None:
-        """Write the findings where they changed, and the rates; a full disk leaves that to the next judging."""
+        """Writes changed findings, and the rates; if the disk is full, the next judging does."""
         call, record = self._out.queue.call, self._out.record
         if self._judge.unrecorded:
-            with contextlib.suppress(RecordFullError):  # the queue warns of it
+            with contextlib.suppress(RecordFullError):  # the write queue warns of it
                 await call(record.put_findings, self._judge.findings, live=True, judged_ns=judged_ns)
                 self._judge.recorded()
         newest = self._judge.snapshot
@@ -74,5 +74,5 @@ class LiveJudging:
                 await call(record.set_meta, META, snapshot_text(newest))
 
     async def close(self) -> None:
-        """End its process."""
+        """Ends the judge's process."""
         await self._judge.close()

@@ -1,4 +1,4 @@
-"""A load that the run drives: its level is set at every change of phase, and again after every reconnection."""
+"""Drives loads: sets a load's level at every phase change, and again after every reconnection."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ LEVEL = "load.level"
 
 
 class LoadController:
-    """The level that the plan wants of every driven load; None until a phase names one."""
+    """The level that all driven loads shall have; None until a phase names one."""
 
     def __init__(self) -> None:
         self.level: float | None = None
         self._loads: list[DrivenLoad] = []
 
     def attached(self, poller: Poller) -> Poller:
-        """The poller as one that follows this level; one that cannot be driven as it is."""
+        """Wraps the poller so that it follows this level; one that cannot be driven is returned as it is."""
         if not isinstance(poller, Drivable):
             return poller
         load = DrivenLoad(poller, poller, self)
@@ -30,15 +30,15 @@ class LoadController:
 
     @property
     def count(self) -> int:
-        """How many loads are connected that can be driven."""
+        """How many drivable loads are connected."""
         return len(self._loads)
 
     def detached(self, poller: Poller) -> None:
-        """The poller is closed: it is driven no more."""
+        """The poller is closed: drives it no more."""
         self._loads = [load for load in self._loads if load is not poller]
 
     async def set_level(self, level: float, timeout_s: float) -> None:
-        """Set the level of all loads at once; one that does not follow is set again at its next poll, which says so."""
+        """Sets all loads' level at once; one that fails is set again at its next poll, which reports the failure."""
         self.level = level
         async with asyncio.TaskGroup() as group:
             for load in self._loads:
@@ -46,7 +46,7 @@ class LoadController:
 
 
 class DrivenLoad:
-    """A poller that follows the level before each poll, and gives the level that it has with the samples."""
+    """A poller that sets its load to the level before each poll, and adds the level to its samples."""
 
     def __init__(self, poller: Poller, driven: Drivable, controller: LoadController) -> None:
         self._poller, self._driven, self._controller = poller, driven, controller
@@ -54,7 +54,7 @@ class DrivenLoad:
         self._lock = asyncio.Lock()
 
     async def poll(self, now_ns: int) -> Answer:
-        """One poll. Raises SourceError, also where the load does not follow."""
+        """One poll. Raises SourceError, also if the load does not accept the level."""
         async with self._lock:
             await self._follow()
             answer = await self._poller.poll(now_ns)
@@ -63,15 +63,15 @@ class DrivenLoad:
         return Answer((*answer.samples, Sample(LEVEL, "", self._level, now_ns)), answer.events, answer.faults)
 
     def facts(self) -> Facts:
-        """What the poller says of itself."""
+        """The poller's facts."""
         return self._poller.facts() if isinstance(self._poller, Identifies) else Facts({})
 
     async def fingerprint(self) -> Mapping[str, Tree]:
-        """What the poller tells of its generator."""
+        """The poller's fingerprint of its generator."""
         return await self._poller.fingerprint() if isinstance(self._poller, Fingerprints) else {}
 
     async def follow(self, timeout_s: float) -> None:
-        """Follow now, between two polls."""
+        """Sets the level now, between two polls."""
         with suppress(Exception):  # the next poll meets the same failure, and reports it
             async with asyncio.timeout(timeout_s), self._lock:
                 await self._follow()
@@ -80,7 +80,7 @@ class DrivenLoad:
         wanted = self._controller.level
         if wanted is None or wanted == self._level:
             return
-        self._level = None  # what was set in part is not set
+        self._level = None  # if it fails halfway, no level is set
         try:
             await self._driven.drive(wanted)
         except SourceError as failure:

@@ -1,4 +1,4 @@
-"""What a run takes from the machine that it runs on, beside its clock; made up in ``soakwatch_testing.night``."""
+"""What a run uses of its machine besides the clock; simulated in ``soakwatch_testing.night``."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ COMMIT_EVERY_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """The poller of the monitor itself, the live judge of a run's folder, what computes its baseline, how commands of
-    the user are run, and what measures how long the judge took, in seconds. With ``threaded`` the record
-    is written in a thread of its own. Polls are written every ``beat_s`` seconds, and events from outside are heard as
-    often."""
+    """The monitor's own poller, the live judge, the computation of the baseline, the runner of user commands, and the
+    stopwatch of the judge in seconds. If ``threaded``, the record is written in its own thread. Every ``beat_s``
+    seconds polls are written and outside events read."""
 
     own: OpensOwn = watch_self
     judge: Callable[[Path], AsksJudge] = JudgeProcess

@@ -1,7 +1,7 @@
-"""Leaves devices alone for a while, again and again, as the plan's ``observer`` asks, and announces each pause.
+"""Pauses the polling of devices repeatedly, as the plan's key ``observer`` asks, to measure what polling costs.
 
-Each pause is an event ``observer.rest`` with a begin and an end: by its details the rule ``observer_cost`` finds the
-window with polls that it is compared with.
+Each pause is an event ``observer.rest`` with begin and end; its details tell the rule ``observer_cost`` which window
+with polls to compare it with.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from soakwatch.plan.observer import ObserverPlan
 from soakwatch_model.event import Event
 from soakwatch_rules.management.pauses import REST
 
-_CPU_READS = 10  # in what is compared of a pause
-_LATE = 0.5  # of the part that is not compared: a pause that begins later is left out
+_CPU_READS = 10  # in the compared part of a pause
+_LATE = 0.5  # of the settling time: a pause that would begin later is skipped
 
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """One pause; ``behind`` says whether the window with polls lies behind it, else it lies before it."""
+    """One pause; if ``behind``, the window with polls that it is compared with follows it, else precedes it."""
 
     pair: int
     begin_ns: int
@@ -32,15 +32,15 @@ class Rest:
 
     @property
     def over_ns(self) -> int:
-        """When both windows of the pair are over."""
+        """When both windows of the pair are over, UTC ns."""
         return self.end_ns + (self.end_ns - self.begin_ns if self.behind else 0)
 
 
 def rests(plan: ObserverPlan, begin_ns: int, seed: int) -> tuple[Rest, ...]:
-    """The pauses of all pairs from a time on, behind one window with polls.
+    """The pauses of all pairs, after a first window with polls from ``begin_ns`` on.
 
-    Which window of a pair comes first is drawn by lot, half of them each way, so that neither a trend nor a rhythm of
-    the device falls on the same side in all of them. The same seed gives the same pauses: a resumed run goes on.
+    Which window of a pair comes first is random, half of them each way, so that no trend or rhythm of the device
+    favours one side. The same seed gives the same pauses, also in a resumed run.
     """
     first = [index % 2 == 0 for index in range(plan.pairs)]
     random.Random(seed).shuffle(first)  # noqa: S311 - no secret
@@ -53,22 +53,22 @@ def rests(plan: ObserverPlan, begin_ns: int, seed: int) -> tuple[Rest, ...]:
 
 
 class ObserverProbe:
-    """The pauses of one run. ``begin_due`` is called at every time of ``due_ns``, and now and then in between."""
+    """The pauses of one run. Call ``begin_due`` at every time of ``due_ns``, and regularly in between."""
 
     def __init__(
         self, plan: ObserverPlan | None, seed: int, phases: PhaseTimeline, out: RunRecord, now_ns: Callable[[], int]
     ) -> None:
         self._plan, self._seed, self._phases, self._out, self._now_ns = plan, seed, phases, out, now_ns
-        self._done = 0  # pauses that were begun or left out
+        self._done = 0  # pauses begun or skipped
 
     def due_ns(self) -> tuple[int, ...]:
-        """When the pauses to come begin, as it is known now."""
+        """When the next pauses begin, as planned now."""
         return tuple(rest.begin_ns for rest in self._to_come())
 
     async def begin_due(self, sources: Iterable[PolledSource]) -> None:
-        """Begin the pause whose time has come: announce it, and let the sources of the devices rest.
+        """Begins a due pause: records its event, then pauses the devices' sources.
 
-        A source that does not answer does not rest, and a pause that the record did not take is none.
+        A source that does not answer is not paused; if the event cannot be recorded, there is no pause.
         """
         now_ns = self._now_ns()
         due = [rest for rest in self._to_come() if rest.begin_ns <= now_ns]
@@ -102,7 +102,7 @@ class ObserverProbe:
             source.rest(rest.end_ns, every_ns)
 
     def _to_come(self) -> Sequence[Rest]:
-        """None once their phase is known to end before them."""
+        """The pauses not yet begun that end within their phase, as planned now."""
         if self._plan is None:
             return ()
         stretch = next((each for each in self._phases.stretches if each.name == self._plan.phase), None)

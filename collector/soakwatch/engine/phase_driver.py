@@ -1,4 +1,4 @@
-"""Begins phases and planned events when their time or their condition has come, and drives the loads with them."""
+"""Begins phases and planned events when their time or condition has come, and sets the loads accordingly."""
 
 from __future__ import annotations
 
@@ -21,15 +21,12 @@ from soakwatch.record.model import MONITOR_ORIGIN
 from soakwatch_model.event import Event
 
 ORIGIN = "plan"
-"""Who reports the events that the plan brings, and those that say how the run went through it."""
-_FOLLOW_S = 5.0  # how long a load may take to follow before the run goes on
+"""Origin of the plan's events."""
+_FOLLOW_S = 5.0  # time for a load to reach a level before the run goes on
 
 
 class PhaseDriver:
-    """Takes one run through its plan. ``begin_due`` is called at every due time, and now and then in between.
-
-    ``phases``, ``loads`` and ``scripts`` are those of the run.
-    """
+    """Takes one run through its plan. Call ``begin_due`` at every due time, and regularly in between."""
 
     def __init__(self, context: RunContext, out: RunRecord, now_ns: Callable[[], int], scripts: Scripts) -> None:
         self._plan, self._start_ns = context.plan, context.start_ns
@@ -44,13 +41,13 @@ class PhaseDriver:
         self._level: Load | None = None
 
     def due_ns(self) -> tuple[int, ...]:
-        """The times at which something is planned to start."""
+        """When phases and events are planned to begin."""
         return (*self.phases.due_ns(), *self._schedule.due_ns())
 
     async def begin_due(self) -> None:
-        """Record the phases and planned events whose time has come, and set the loads.
+        """Records due phases and planned events, and sets the loads.
 
-        On a full disk they stay due: the queue warns of it, and the next batch that is written brings them.
+        If the disk is full they stay due; the write queue warns of it.
         """
         async with self._lock:
             with contextlib.suppress(RecordFullError):
@@ -63,8 +60,8 @@ class PhaseDriver:
             await self._drive()
 
     async def end(self, end_ns: int) -> None:
-        """End the scripts; record why the last phase ended, if the run went to its end and that was not its time alone,
-        and which planned events never happened."""
+        """Ends the scripts. Records why the last phase ended, if the run ended as planned but not by time alone, and
+        which planned events never happened."""
         await self.scripts.end()
         await self.capacity.close()
         event = self.phases.ended() if end_ns >= self.phases.end_ns else None
@@ -105,7 +102,8 @@ class PhaseDriver:
         return await self._out.queue.call(self._out.record.add_event, event.target, event, origin)
 
     async def _drive(self) -> None:
-        """A phase that names no load leaves it as it is; a search for the capacity drives the loads itself."""
+        """Sets the level of the phase; a phase without load changes nothing, a capacity search drives the loads
+        itself."""
         if self.capacity.searching:
             self._level = None
             return
@@ -115,7 +113,7 @@ class PhaseDriver:
             await self.loads.set_level(await self._level_of(wanted), _FOLLOW_S)
 
     async def _level_of(self, wanted: Load) -> float:
-        """The level of a load; of a share of a capacity that nobody knows that of rest, never the full one."""
+        """The level of a load; 0 for a share of an unknown capacity."""
         if not isinstance(wanted, CapacityShare):
             return wanted
         level, words = self.capacity.level_of(wanted)

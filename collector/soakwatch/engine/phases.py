@@ -1,6 +1,6 @@
-"""Phases of a run on its clock: their planned times, and the conditions that end one early.
+"""The phases of a run: their planned times, and the conditions that end one early.
 
-Each phase lasts at most as long as the plan says; if its condition is met early, the run is that much shorter.
+A phase lasts at most as long as planned; if its condition is met early, the run is that much shorter.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from soakwatch_model.sample import Sample
 from soakwatch_model.window import Window
 
 TURN = "phase.turn"
-"""The kind of event that says why a phase ended when it did."""
+"""Kind of the event that says why a phase ended when it did."""
 _SENDING = "load.sending"
 _RATES = frozenset((*flows(SENT, kind=GAUGE), *flows(BACK, REQUESTS, kind=GAUGE)))
 _COUNTED = frozenset((*flows(SENT, kind=COUNTER), *flows(BACK, REQUESTS, kind=COUNTER)))
@@ -27,37 +27,38 @@ _COUNTED = frozenset((*flows(SENT, kind=COUNTER), *flows(BACK, REQUESTS, kind=CO
 
 @dataclass(frozen=True, slots=True)
 class PhaseChange:
-    """A phase that starts, and the event that says why it starts now; None if it starts as planned."""
+    """A phase to begin, and the event that says why it begins now; None if it begins as planned."""
 
     stretch: PlannedPhase
     event: Event | None = None
 
 
 class PhaseTimeline:
-    """Which phase a run is in. ``saw`` and ``heard`` take samples and events; ``next_change`` gives what starts now."""
+    """Which phase a run is in: takes samples (``saw``) and events (``heard``); ``next_change`` returns what begins
+    now."""
 
     def __init__(self, phases: Iterable[PhasePlan], start_ns: int, begun_ns: Sequence[int] = ()) -> None:
         self.stretches = shifted(stretches(phases, start_ns), begun_ns)
         self._begun = len(begun_ns)
-        self._came_ns: int | None = None  # when the condition of the phase that goes on came
+        self._came_ns: int | None = None  # when the condition of the current phase was met
         self._counted: dict[tuple[int, str, str], float] = {}
         self._settling = SteadyStateDetector()
 
     @property
     def end_ns(self) -> int:
-        """The end of the run as it is known now."""
+        """End of the run as planned now, UTC ns."""
         return self.stretches[-1].window.end_ns
 
     @property
     def now(self) -> PlannedPhase | None:
-        """The phase that goes on; None before the first."""
+        """The current phase; None before the first."""
         return self.stretches[self._begun - 1] if self._begun else None
 
     @property
     def load(self) -> Load | None:
-        """The load that holds now: that of the last phase begun that names one; the full one where none ever does.
+        """The current load: that of the last begun phase that names one; 1.0 (full) if no phase ever does.
 
-        A search for the capacity leaves the loads at rest.
+        A capacity search sets the loads itself: 0.
         """
         if self._begun and all(stretch.load is None and stretch.search is None for stretch in self.stretches):
             return 1.0
@@ -66,11 +67,11 @@ class PhaseTimeline:
         return None if last is None else 0.0 if last.search is not None else last.load
 
     def due_ns(self) -> tuple[int, ...]:
-        """When the phases that have not begun will begin, by their time."""
+        """When the phases not yet begun will begin by their time."""
         return tuple(stretch.window.begin_ns for stretch in self.stretches[self._begun :])
 
     def saw(self, role: str, source: int, samples: Sequence[Sample]) -> None:
-        """Samples of one poll of a target with this role."""
+        """Takes the samples of one poll; ``role`` is that of the target."""
         now = self.now
         if now is None:
             return
@@ -81,7 +82,7 @@ class PhaseTimeline:
             self._settling.take(source, samples)
 
     def heard(self, event: Event) -> None:
-        """An event that is in the record now."""
+        """Takes an event of the record."""
         now = self.now
         if (
             now is not None
@@ -92,21 +93,21 @@ class PhaseTimeline:
             self._came_ns = event.begin_ns
 
     def found(self, now_ns: int) -> None:
-        """The search of the phase that goes on is over: the phase ends now."""
+        """The search of the current phase is over: the phase ends now."""
         if self.now is not None and self.now.until == UNTIL_FOUND and self._came_ns is None:
             self._came_ns = now_ns
 
     def next_change(self, now_ns: int) -> PhaseChange | None:
-        """The next phase, if its time or the condition of the one before has come; to be asked until it gives None.
+        """The next phase, if its time or the condition of the current one has come; call it until it returns None.
 
-        ``begun`` says that it is in the record; until then the same one is given again. The last phase may end early
-        as well: then the end of the run moves, and nothing begins.
+        It returns the same phase until ``begun`` is called. If the last phase ends early, the end of the run moves and
+        None is returned.
         """
         now = self.now
         if now is not None and now.until:
             self._see_settled(now, now_ns)
             if self._came_ns is not None and self._came_ns < now.window.end_ns:
-                # What was polled since then is of the run; a phase that follows begins where the condition came.
+                # A following phase begins when the condition was met; the run ends now, since polls went on until now.
                 self._came_ns = now_ns if self._begun == len(self.stretches) else self._came_ns
                 self._cut(self._came_ns)
                 now = self.stretches[self._begun - 1]
@@ -118,7 +119,7 @@ class PhaseTimeline:
         return PhaseChange(following, None if now is None or not now.until else self._change_event(now, following.name))
 
     def ended(self) -> Event | None:
-        """Why the last phase ended when it did; None if it has no condition, or the run ended before it."""
+        """Why the last phase ended when it did; None if it has no condition or was not reached."""
         now = self.now
         return (
             None
@@ -127,7 +128,7 @@ class PhaseTimeline:
         )
 
     def begun(self) -> None:
-        """The phase that ``next_change`` gave is in the record."""
+        """The phase that ``next_change`` returned is recorded."""
         self._begun += 1
         self._came_ns = None
         self._settling = SteadyStateDetector()

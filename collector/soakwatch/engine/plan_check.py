@@ -1,4 +1,4 @@
-"""Checks before a run everything that its plan names: which sources answer, with which metrics, and what they show."""
+"""Checks before a run what its plan names: which sources answer, with which metrics and values."""
 
 from __future__ import annotations
 
@@ -31,24 +31,23 @@ from soakwatch_model.metric_load import HEARD
 from soakwatch_model.roles import GENERATOR
 from soakwatch_model.sample import Answer, Fault, Sample, object_labels
 
-BYTES_PER_SAMPLE = 3.0  # what a compacted sample costs the record at most (tests/bench)
+BYTES_PER_SAMPLE = 3.0  # maximum that a compacted sample takes in the record (tests/bench)
 BETWEEN_POLLS_S = 1.0  # rates need two polls; the planned interval may be an hour
-_PRESENCE = {"process.up", "process.count", "process.restarts"}  # reported for absent processes as well
+_PRESENCE = {"process.up", "process.count", "process.restarts"}  # also reported for absent processes
 DEVICE_CPU = "source.device.cpu.time"
 GETTING_READY_S = 150.0  # the first survey of a large and slow device
 BETWEEN_TRIES_S = 0.1
-FIRST_ANSWER_S = 10.0  # so long a source may take to bring its first reading
-PATIENCE_S = 2.0  # one that has brought nothing yet is polled again after this
-MAX_RENEWAL_S = 8.0  # increases of what a device renews more seldom are not waited for
+FIRST_ANSWER_S = 10.0  # a source may take this long to its first reading
+PATIENCE_S = 2.0  # pause before a source without a reading is polled again
+MAX_RENEWAL_S = 8.0  # metrics that the device renews less often are not waited for
 AFTER_RENEWAL_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class SourceCheck:
-    """The result of two polls of one source. ``error`` says why it cannot be polled, or is None; ``per_poll`` is the
-    number of samples of the last poll, ``samples`` has one for each series of all polls, ``facts`` are the source's
-    facts about its device, ``device_cpu_s`` is the CPU time that the last poll cost the device, if known.
-    """
+    """The result of checking one source. ``error`` says why it cannot be polled, else None; ``per_poll`` is the number
+    of samples of the last poll, ``samples`` has one per series of all polls, ``facts`` are the source's facts about its
+    device, ``device_cpu_s`` is the CPU time that the last poll cost the device, if known."""
 
     target: TargetPlan
     source: SourcePlan
@@ -62,29 +61,29 @@ class SourceCheck:
 
     @property
     def interval_s(self) -> float:
-        """The planned cadence."""
+        """The planned poll interval, seconds."""
         return self.source.config.interval
 
     @property
     def lacking(self) -> tuple[str, ...]:
-        """The metrics that the source's profile promises and the device did not bring."""
+        """Metrics that the source's profile promises and the device did not report."""
         brought = {sample.metric for sample in self.samples} | self.slow.keys()
         return tuple(name for name in (self.facts.promised if self.facts else ()) if name not in brought)
 
     @property
     def slow(self) -> Mapping[str, float]:
-        """The metrics that this check was too short for, with the seconds after which the device renews them."""
+        """Metrics this check was too short for, with the seconds after which the device renews them."""
         known = {sample.metric for sample in self.samples} | {fault.metric for fault in self.faults}
         return {name: s for name, s in (self.facts.cadences if self.facts else {}).items() if name not in known}
 
     def polls(self, duration_s: float) -> int:
-        """How many polls are due in a run."""
+        """Number of polls due in a run."""
         return max(1, int(duration_s / self.interval_s))
 
 
 async def check_sources(plan: Plan, folder: Path, registry: Registry = INSTALLED) -> tuple[SourceCheck, ...]:
-    """Two polls of every source, all at once, in the order of the plan, and a third where the device renews its
-    counters some seconds later. ``folder`` is theirs for the moment."""
+    """Polls every source twice, all at once, and a third time if its device renews counters some seconds later; results
+    in the order of the plan. ``folder`` is the sources' temporary folder."""
     async with asyncio.TaskGroup() as group:
         tasks = [
             group.create_task(_poll_source(target, source, folder, registry))
@@ -126,10 +125,10 @@ async def _poll_source(target: TargetPlan, source: SourcePlan, folder: Path, reg
     except (SourceError, SoakwatchError) as failure:
         return SourceCheck(target, source, str(failure))
     except Exception as defect:  # noqa: BLE001 - one broken source must not hide the others
-        # The type and no text: an unforeseen exception may quote a secret.
+        # Its type only: an unforeseen exception may quote a secret.
         return SourceCheck(target, source, f"the {source.poller} poller raised {type(defect).__name__}")
     series = {(sample.metric, sample.object): sample for answer in answers for sample in answer.samples}
-    # A source may report a fault once, and not again with each answer: those of earlier polls hold until a value comes.
+    # A source may report a fault only once: a fault of an earlier poll holds until its metric has a value.
     well = {(sample.metric, sample.object) for sample in answers[-1].samples}
     earlier = {(fault.metric, fault.object): fault for answer in answers[:-1] for fault in answer.faults}
     faults = {key: fault for key, fault in earlier.items() if key not in well}
@@ -148,7 +147,8 @@ async def _poll_source(target: TargetPlan, source: SourcePlan, folder: Path, reg
 
 
 async def _answer(poller: Poller, clock: SteadyClock, limit_s: float) -> tuple[Answer, int]:
-    """One poll and how long it took (ns); a source that must get ready first has its time for that, as in a run."""
+    """One poll and its duration in ns; a source that is not ready is polled again for ``GETTING_READY_S``, as in a
+    run."""
     deadline_ns = clock.now_ns() + round(GETTING_READY_S * 1e9)
     while True:
         begin_ns = clock.now_ns()
@@ -167,7 +167,7 @@ async def _answer(poller: Poller, clock: SteadyClock, limit_s: float) -> tuple[A
 
 
 def _renewal_s(poller: Poller, answers: Sequence[Answer]) -> float:
-    """How long one more poll should wait for increases of what the device renews seldom, 0 if for none."""
+    """Seconds until a third poll sees increases that the device renews slowly; 0 if none is needed."""
     if not isinstance(poller, Identifies):
         return 0.0
     brought = {sample.metric for answer in answers for sample in answer.samples}
@@ -182,7 +182,7 @@ def _device_cpu_s(answers: Sequence[Answer]) -> float | None:
 
 
 def live_values(check: SourceCheck) -> Mapping[str, tuple[float, float]]:
-    """The smallest and the largest reading of each metric over its objects."""
+    """The smallest and largest reading of each metric over its objects."""
     ranges: dict[str, tuple[float, float]] = {}
     for sample in check.samples:
         low, high = ranges.get(sample.metric, (sample.value, sample.value))
@@ -191,7 +191,7 @@ def live_values(check: SourceCheck) -> Mapping[str, tuple[float, float]]:
 
 
 def by_metric(check: SourceCheck) -> Mapping[str, int]:
-    """How many objects each metric has, in the order of the catalogue; metrics that it does not know come last."""
+    """Number of objects of each metric, in the order of the catalogue; unknown metrics come last."""
     counted: dict[str, int] = {}
     for sample in check.samples:
         counted[sample.metric] = counted.get(sample.metric, 0) + 1
@@ -199,7 +199,7 @@ def by_metric(check: SourceCheck) -> Mapping[str, int]:
 
 
 def absent_processes(checks: tuple[SourceCheck, ...]) -> tuple[tuple[TargetPlan, str], ...]:
-    """The watched processes that no source of their target has seen running, where one could have."""
+    """Watched processes that no source of their target saw running, if one could have."""
     targets = {check.target.name: check.target for check in checks if check.error is None and _sees_hosts(check)}
     absent = []
     for name, target in targets.items():
@@ -215,10 +215,9 @@ def absent_processes(checks: tuple[SourceCheck, ...]) -> tuple[tuple[TargetPlan,
 
 
 def silent_generators(checks: Sequence[SourceCheck], now_s: float) -> tuple[str, ...]:
-    """A sentence for each generator with a source of a load, none of which reports what it does. ``now_s`` is the wall
-    clock's.
+    """A sentence for each generator whose load sources report no figure of the load. ``now_s`` is wall clock time.
 
-    Before the run that is no fault: most generators begin later. A run in which one stays silent is inconclusive.
+    No fault before the run: most generators start later. A run in which one stays silent is inconclusive.
     """
     sentences = []
     for target in {check.target.name: check.target for check in checks if check.target.role == GENERATOR}.values():
@@ -245,12 +244,12 @@ def _sees_hosts(check: SourceCheck) -> bool:
 
 
 def disk_bytes(checks: tuple[SourceCheck, ...], duration_s: float) -> float:
-    """What the record will need: samples of the whole run times what a compacted sample costs."""
+    """Estimated size of the record: samples of the whole run times ``BYTES_PER_SAMPLE``."""
     return sum(check.per_poll * check.polls(duration_s) for check in checks) * BYTES_PER_SAMPLE
 
 
 def free_bytes(folder: Path) -> int:
-    """Free space where ``folder`` is, or would be made."""
+    """Free space where ``folder`` is, or would be created."""
     existing = folder.absolute()
     while not existing.exists():
         existing = existing.parent

@@ -1,11 +1,10 @@
-"""The one wrapper around every poller: fixed grid, timeout, overrun, slow-down and error capture; no poll is lost
-silently.
+"""The wrapper around every poller: fixed grid, timeout, overrun, back-off and error capture; no poll is lost silently.
 
-Every due time of a source becomes exactly one Poll: answered, failed, timed out, skipped because the previous poll was
-still running, missed because the monitor was late, or deferred because a failing source is polled less often.
+Every due time of a source becomes exactly one Poll: answered, failed, timed out, overrun by the previous poll, missed
+because the monitor was late, or held back because the source keeps failing.
 
-A source that polls by itself may deliver polls later: such a poll is one Poll more, under the due time that it belongs
-to, and replaces the lost one wherever polls are counted (``soakwatch.record.follow``).
+A source that polls by itself may deliver polls later: each is one Poll more, under its own due time, and replaces the
+lost one wherever polls are counted (``soakwatch.record.follow``).
 """
 
 from __future__ import annotations
@@ -47,10 +46,10 @@ from soakwatch_model.event import Event
 from soakwatch_model.sample import NOTHING, Answer, Poll, PollOutcome, Sample, object_text
 
 MAX_BACKFILLED = 10_000
-"""Polls that are taken at one due time of those that a source made by itself; a source is asked for the rest later."""
+"""Maximum of backfilled polls taken at one due time; the rest follows later."""
 
 FINAL_CAPTURE_S = 5.0
-"""What the captures of a flight recorder may take at the end of a run; what they bring is there already."""
+"""Time limit for a flight recorder's last captures at the end of a run: their data exists already."""
 
 DURATION = "source.poll.duration"
 
@@ -58,28 +57,28 @@ Connect = Callable[[AsyncExitStack], Awaitable[Poller]]
 
 
 class PollSink(Protocol):
-    """Where one source reports."""
+    """Receives the polls of one source."""
 
     def take(self, poll: Poll) -> None:
-        """One poll: exactly one for each due time, and those that the source made by itself besides."""
+        """Takes one poll: exactly one for each due time, and also those that the source made by itself."""
         ...
 
     async def cadences(self, cadences: Mapping[str, float]) -> bool:
-        """Which metrics come less often than the polls, in seconds, whenever that changes; False: report it again."""
+        """Takes the seconds between values of slow metrics, when they change; if False, report them again."""
         ...
 
     def first_poll(self, failure: Exception | None) -> bool:
-        """How the first poll ended: why it failed, or None. True if the run ends for it: then no log line says so."""
+        """Takes why the first poll failed, or None. If True, the run ends because of it, and it is not logged here."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class SourceSpec:
-    """What the wrapper has to know of a source: the number that the record gave it, its label and its grid.
+    """What the wrapper must know of a source: its number in the record, its label and its grid.
 
-    ``timed`` adds the duration of each answered poll to its samples: how quick the management of a device answers is
-    measured by its polls. The poll that opens the source may take ``opens_s``, however short its interval is (a command
-    has to start). ``silent``: it is not asked at all while its device rests.
+    If ``timed``, the duration of each answered poll is a sample: it measures how fast the device's management answers.
+    The poll that opens the source may take ``opens_s``, whatever the interval (a command has to start). If ``silent``,
+    it is not polled at all while its device rests.
     """
 
     id: int
@@ -92,16 +91,16 @@ class SourceSpec:
 
 @dataclass(slots=True)
 class _Rest:
-    """A stretch in which a device is left alone but for its CPU, which is read every ``every_ns``."""
+    """A pause in which a device is left alone, except that its CPU is read every ``every_ns``."""
 
     until_ns: int = 0
     every_ns: int = 0
-    cpu_ns: int = 0  # not before this
+    cpu_ns: int = 0  # the next CPU reading is not before this
 
 
 @dataclass(frozen=True, slots=True)
 class _Result:
-    """How one poll ended; ``failure`` is why it failed, in a sentence that may be shown."""
+    """How one poll ended; ``failure`` is why it failed, with a message that may be shown."""
 
     outcome: PollOutcome
     error: str | None = None
@@ -112,7 +111,7 @@ class _Result:
 
 @dataclass(frozen=True, slots=True)
 class _Opened:
-    """A poller and what it can do besides: asked once, since to ask a protocol costs as much as a poll of the model."""
+    """A poller and its optional abilities, looked up once: checking a protocol costs as much as a poll of the model."""
 
     poller: Poller
     backfills: Backfills | None
@@ -123,7 +122,7 @@ class _Opened:
 
     @classmethod
     def of(cls, poller: Poller) -> _Opened:
-        """What a poller can do."""
+        """Looks up the abilities of a poller."""
         some: object = poller
         return cls(
             poller,
@@ -136,9 +135,9 @@ class _Opened:
 
 
 class _SourceFacts:
-    """The newest facts of one source: its identity, and metrics that come less often than polls.
+    """The latest facts of one source: its identity, and the seconds between values of metrics slower than its polls.
 
-    ``cadences`` are seconds by metric; ``unreported`` says that they changed.
+    ``unreported`` is True if ``cadences`` changed.
     """
 
     def __init__(self, label: str) -> None:
@@ -148,7 +147,7 @@ class _SourceFacts:
         self.unreported = False
 
     def update(self, facts: Facts, now_ns: int) -> tuple[Event, ...]:
-        """Take the facts of a poll; the event of a source that says something else of itself than before."""
+        """Takes the facts of a poll; returns an event if the identity is new or changed."""
         if dict(facts.cadences) != self.cadences:
             self.cadences, self.unreported = dict(facts.cadences), True
         identity, before = dict(facts.identity), self._identity
@@ -169,9 +168,9 @@ class _SourceFacts:
 class PolledSource:
     """One source with the wrapper's guarantees; ``tick`` is its timer job.
 
-    ``connect`` creates the poller and enters what it opens into the stack; it is tried again at each due poll until it
-    works: a device that is off when the run starts is a failing source, not a failed run. ``recorded`` are polls that
-    were recorded before the monitor was restarted: those are not stored again.
+    ``connect`` creates the poller and enters what it opens into the stack; it is retried at each due poll until it
+    works: a device that is off when the run starts is a failing source, not a failed run. ``recorded`` are polls
+    recorded before the monitor was restarted, which are not stored again.
     """
 
     def __init__(
@@ -179,7 +178,7 @@ class PolledSource:
     ) -> None:
         self.spec = spec
         self.outcomes: Counter[PollOutcome] = Counter()
-        self.recovered = 0  # polls that came late; ``outcomes`` has their due times as they ended then
+        self.recovered = 0  # backfilled polls; their due times stay in ``outcomes`` as lost
         self._connect, self._clock, self._sink, self._recorded = connect, clock, sink, recorded
         self._opened: _Opened | None = None
         self._stack = AsyncExitStack()
@@ -187,10 +186,10 @@ class PolledSource:
         self._grid = PollGrid(spec.id, spec.when)
         self._back_off = BackOff(spec.when.interval_ns)
         self._facts = _SourceFacts(spec.label)
-        self._first = True  # nobody has heard yet how the first poll ended
-        self._answered_ns: int | None = None  # the due time of the poll that was answered last
+        self._first = True  # the outcome of the first poll has not been reported
+        self._answered_ns: int | None = None  # due time of the last answered poll
         self._answering = False
-        self._behind = False  # a source that polls by itself may have what nobody fetched
+        self._behind = False  # a source that polls by itself may hold polls to fetch
         self._rest = _Rest()
 
     async def __aenter__(self) -> Self:
@@ -201,43 +200,43 @@ class PolledSource:
 
     @property
     def due(self) -> int:
-        """Polls that were due so far."""
+        """Number of polls due so far."""
         return self.outcomes.total()
 
     @property
     def answering(self) -> bool:
-        """Whether its last poll was answered."""
+        """True if its last poll was answered."""
         return self._answering
 
     @property
     def fingerprints(self) -> Fingerprints | None:
-        """The source, where it is connected and can tell what its target is; not while that is left alone."""
+        """The source if it is connected and can report a fingerprint; None while its device rests."""
         if self._opened is None or self._rests(self._clock.now_ns()):
             return None
         return self._opened.fingerprints
 
     @property
     def reads_cpu(self) -> bool:
-        """Whether it is connected, answers, and can read the CPU of its device alone."""
+        """True if it answers and can read its device's CPU alone."""
         return self._answering and self._opened is not None and self._opened.reads_cpu is not None
 
     @property
     def cpu_renewal_s(self) -> float:
-        """How often the device renews its CPU, where that is less often than it is polled; else 0."""
+        """Seconds between the device's updates of its CPU, if that is slower than the polls; else 0."""
         identifies = None if self._opened is None else self._opened.identifies
         renewals = {} if identifies is None else identifies.facts().renewals
         return max((renewals.get(metric, 0.0) for metric in CPU_METRICS), default=0.0)
 
     def rest(self, until_ns: int, every_ns: int) -> None:
-        """Leave the device alone until then, but for its CPU, read about every so often, if this source can do that.
+        """Leaves the device alone until ``until_ns``, except for its CPU, if this source can do that.
 
-        Due times without a question are answered polls without samples: nothing was lost.
+        Due times without a request count as answered polls without samples: nothing was lost.
         """
         if self.reads_cpu or (self.spec.silent and self._answering):
             self._rest = _Rest(until_ns, every_ns)
 
     async def tick(self) -> None:
-        """Run the poll that is due now, and account for the due times that were missed."""
+        """Runs the poll that is due now, and accounts for due times that were missed."""
         start_ns = self._clock.now_ns()
         due_ns, lost = self._grid.advance(start_ns)
         for poll in lost:
@@ -251,19 +250,19 @@ class PolledSource:
         if resting and (self.spec.silent or start_ns < self._rest.cpu_ns):
             self._emit(Poll(self.spec.id, due_ns, start_ns, 0, PollOutcome.OK, None, NOTHING))
             return
-        self._behind = True  # until the poll has ended well: it may be given up at the end of the run
+        self._behind = True  # until the poll succeeds: the end of the run may cancel it
         result = await self._poll_once(start_ns, resting=resting)
         if result.backfilled and self._recorded is not None:
             await self._recorded.learn(min(late.start_ns for late in result.backfilled))
         end_ns = self._clock.now_ns()
         self._grid.busy_until_ns = end_ns
-        self._emit_backfilled(result.backfilled, self._grid.next_ns(end_ns))  # two clocks are never quite one
+        self._emit_backfilled(result.backfilled, self._grid.next_ns(end_ns))  # the source's clock may be slightly ahead
         ok = result.outcome is PollOutcome.OK
         timed = ok and self.spec.timed and not resting
         answer = self._with_duration(result.answer, start_ns, end_ns) if timed else result.answer
         self._emit(Poll(self.spec.id, due_ns, start_ns, end_ns - start_ns, result.outcome, result.error, answer))
         self._behind = not ok or bool(result.backfilled)
-        if resting and ok:  # one that fails is asked again at its next due time
+        if resting and ok:  # after a failure the next due time tries again
             self._rest.cpu_ns = start_ns + self._rest.every_ns - self.spec.when.interval_ns // 2
         self._answered_ns, self._answering = due_ns if ok else self._answered_ns, ok
         first, self._first = self._first, False
@@ -273,13 +272,13 @@ class PolledSource:
             self._facts.unreported = not await self._sink.cadences(self._facts.cadences)
 
     def capture_moment(self, when_ns: int, why: str, finding: FindingKey | None = None) -> None:
-        """Something happened to this source's target at that time: capture it in detail, if the source can."""
+        """Something happened to this source's target at ``when_ns``: captures detail, if the source can."""
         if self._opened is not None and self._opened.captures is not None:
             self._opened.captures.capture_moment(when_ns, why, finding)
 
     async def final_captures(self, end_ns: int) -> None:
-        """At the end: the captures that are still running, as far as they go. They come with the last answered poll, so
-        that they stand for none that was lost."""
+        """At the end: stores captures still running, as far as they got, under the last answered poll, so that they do
+        not replace a lost one."""
         captures, due_ns = None if self._opened is None else self._opened.captures, self._answered_ns
         if captures is not None and due_ns is not None:
             with suppress(Exception):  # as in _poll_once
@@ -288,35 +287,35 @@ class PolledSource:
                         self._sink.take(Poll(self.spec.id, due_ns, due_ns, 0, PollOutcome.OK, None, answer))
 
     def close_account(self, end_ns: int) -> None:
-        """Account for the due times before ``end_ns`` that never ran, at the end of a run."""
+        """At the end of a run: accounts for due times before ``end_ns`` that never ran."""
         for poll in self._grid.close(end_ns):
             self._emit(poll)
 
     def may_be_behind(self, *, resumed: bool) -> bool:
-        """Whether this source may have polls that nobody fetched; in a ``resumed`` run also one that never opened."""
+        """True if this source may hold polls that nobody fetched; in a ``resumed`` run also if it never opened."""
         opened = self._opened
         return self._behind and (resumed if opened is None else opened.backfills is not None)
 
     async def catch_up(self, end_ns: int, *, resumed: bool) -> int | None:
-        """Ask once more after the end, for polls that were made before it; how many came, None if it failed as well.
+        """Polls once more after the end for polls made before it; returns how many came, None if it failed without any.
 
-        No due time is accounted for. What was seen from ``end_ns`` on is dropped. Why it failed is not reported: the
-        polls that it would have made up for have their reasons.
+        No due time is accounted for, and data from ``end_ns`` on is dropped. A failure is not reported: the lost polls
+        have their reasons.
         """
         answer, failed, fetched = NOTHING, True, 0
         if self._recorded is not None:
             await self._recorded.learn(0)
-        # The last moment of the run, not now: it asks for what is there already, and nobody waits for a new poll.
+        # The last moment of the run, not now: then the source does not wait for a new poll.
         asked_ns = end_ns - 1
         try:
-            with suppress(Exception):  # as in _poll_once: whatever a poller lets out, the run ends properly
+            with suppress(Exception):  # as in _poll_once: the run ends properly whatever a poller raises
                 async with asyncio.timeout(self.spec.when.timeout_s):
                     if self._opened is None and resumed:
                         self._opened = await self._open()
                     if self._opened is not None and self._opened.backfills is not None:
                         answer = await self._opened.poller.poll(asked_ns)
                 failed = False
-        finally:  # what came before a timeout, or before the caller gave up, is here all the same
+        finally:  # keep what came before a timeout or cancellation
             if self._opened is not None and self._opened.backfills is not None:
                 with suppress(Exception):
                     fetched = self._keep_late(self._opened.backfills.recovered(), answer, asked_ns)
@@ -327,9 +326,10 @@ class PolledSource:
         self._sink.take(poll)
 
     def _emit_backfilled(self, backfilled: Iterable[BackfilledPoll], before_ns: int) -> int:
-        """Emit polls that the source made by itself under their due times, and count them; later ones are dropped.
+        """Emits polls the source made by itself under their due times; returns how many. Those from ``before_ns`` on
+        are dropped.
 
-        They come before the poll that brought them, so that samples arrive in order where that can be.
+        Called before the poll that brought them is emitted, to keep samples in order where possible.
         """
         before = self.recovered
         for late in backfilled:
@@ -340,7 +340,7 @@ class PolledSource:
         return self.recovered - before
 
     def _keep_late(self, backfilled: Iterable[BackfilledPoll], answer: Answer, asked_ns: int) -> int:
-        """The polls, and the answer if it is the poll of the last due time: what was seen then has its own time."""
+        """Emits backfilled polls, and the answer as one of the last due time if its samples are of that time."""
         fetched = self._emit_backfilled(islice(backfilled, MAX_BACKFILLED), asked_ns + 1)
         due_ns = self._grid.due_ns(asked_ns)
         seen_ns = [sample.time_ns for sample in answer.samples if due_ns <= sample.time_ns < asked_ns]
@@ -376,7 +376,7 @@ class PolledSource:
         except TimeoutError:
             sentence = f"no answer within {limit_s:g} s"
             return _Result(PollOutcome.TIMEOUT, sentence, failure=SourceError(sentence))
-        except Exception as failure:  # noqa: BLE001 - whatever a poller lets out is a failed poll, never a dead run
+        except Exception as failure:  # noqa: BLE001 - whatever a poller raises is a failed poll, never a dead run
             sentence = self._sentence(failure)
             shown = failure if isinstance(failure, PlanError | SourceUnreadyError) else SourceError(sentence)
             if isinstance(failure, LoginRefusedError):
@@ -391,7 +391,7 @@ class PolledSource:
             return f"no answer within {self.spec.when.timeout_s:g} s"
         if isinstance(failure, SourceError | SoakwatchError):
             return without_target(self.spec.label.partition("/")[0], str(failure))
-        # The type and no text: an unforeseen exception may quote a secret.
+        # Its type only: an unforeseen exception may quote a secret.
         return f"the {self.spec.label} poller raised {type(failure).__name__}"
 
     def _with_duration(self, answer: Answer, start_ns: int, end_ns: int) -> Answer:
@@ -406,8 +406,8 @@ class PolledSource:
         return _Opened.of(poller)
 
     def _account(self, result: _Result, due_ns: int, now_ns: int) -> None:
-        """Log a failure or a recovery, and ask a failing source less often, unless it answers in part or is getting
-        ready."""
+        """Logs a failure or recovery, and backs off from a failing source unless it answers in part or is not ready
+        yet."""
         if result.outcome is PollOutcome.OK:
             self._back_off.answered()
             self._log.well()

@@ -1,6 +1,6 @@
-"""One poll of every source when a run is planned for later, while whoever starts it can still fix what is wrong.
+"""Polls every source once when a run is planned for later, while its user can still fix what is wrong.
 
-Nothing of the run is touched (``SourceContext.trial``), and a load that is a command is not started.
+Nothing of the run is touched (``SourceContext.trial``), and loads are left out.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from soakwatch.sources.registry import poller_module
 from soakwatch_model.roles import GENERATOR
 
 MIN_AHEAD_S = 5.0
-"""A start that is nearer than this needs no poll of its own: the first polls of the run are there as soon."""
+"""If the start is nearer than this, nothing is polled in advance: the run's first polls come as soon."""
 
 _MAX_S = 60.0
-_SPARE_S = 2.0  # between the last of these polls and the start
+_SPARE_S = 2.0  # between these polls and the start
 
 
 def preflight(plan: Plan, now_ns: int, registry: Registry = INSTALLED) -> tuple[str, ...]:
-    """Sentences about sources that cannot be polled now; () for a run that begins at once.
+    """Sentences about sources that cannot be polled now; () if the run begins at once.
 
-    Raises PlanRefusedError with every sentence about sources that the plan gets wrong: waiting fixes none of them.
+    Raises PlanRefusedError with every problem of the plan itself, which waiting does not fix.
     """
     ahead_s = 0.0 if plan.start is None else plan.start.timestamp() - now_ns * 1e-9
     if ahead_s < MIN_AHEAD_S:
@@ -64,7 +64,7 @@ async def _poll_all(plan: Plan, folder: Path, max_s: float, registry: Registry) 
 async def _poll_source(
     target: TargetPlan, planned: SourcePlan, folder: Path, max_s: float, registry: Registry
 ) -> PlanError | str | None:
-    """What is wrong with the plan, or why the source brought nothing; None if it did, or is getting ready."""
+    """A problem of the plan, or why the source did not answer; None if it did, or is not ready yet."""
     clock, config = SteadyClock(), planned.config
     opens_s = OPENS_S if target.role == GENERATOR and config.timeout is None else 0.0
     limit_s = min(max(timing(0, config.interval, config.timeout).timeout_s, opens_s), max_s)
@@ -84,6 +84,6 @@ async def _poll_source(
     except (SourceError, SoakwatchError) as failure:
         return str(failure)
     except Exception as defect:  # noqa: BLE001 - one broken source must not hide the others
-        # The type and no text: an unforeseen exception may quote a secret.
+        # Its type only: an unforeseen exception may quote a secret.
         return f"the {planned.poller} poller raised {type(defect).__name__}"
     return None

@@ -1,8 +1,8 @@
-"""What a run does once and not twice, however often its monitor is killed: each is marked in its record.
+"""What a run does once, however often its monitor is killed: each deed is marked in its record.
 
-A deed is marked as begun before it is begun, and as done after it. What a monitor that was killed had begun and not
-marked as done may have happened: it is not done again, and that is said (at most once). What can be repeated without
-harm (the verdict, the report files, what a sink is sent) is marked when it is done, and repeated until then.
+A deed is marked as begun before it and as done after it. If a killed monitor had begun it and not marked it as done, it
+may have happened: it is not repeated, and that is reported (at most once). What can be repeated without harm (verdict,
+report files, sinks) is marked only when done, and repeated until then.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from soakwatch.record import Record, RecordView
 from soakwatch_model.tree import parse_json
 
 META = "promises"
-"""The meta that holds, as JSON, the deeds of a run by name: ``begun`` or ``done``."""
+"""Meta key: the deeds of a run as JSON, name to ``begun`` or ``done``."""
 POLLED = "polled_ns"
-"""The meta that says when (UTC ns) polling ended; a monitor that goes on with the run has but its end to make."""
+"""Meta key: when polling ended (UTC ns); a monitor that resumes the run only has to do its end."""
 REPORT, SINKS, END = "report files", "sinks", "end"
 _BEGUN, _DONE = "begun", "done"
 
 
 def hook_deed(number: int, what: str) -> str:
-    """The name of what a hook does: ``what`` is start, end, or the identity of a finding of the verdict."""
+    """Name of a hook's action: ``what`` is start, end, or the identity of a finding of the verdict."""
     return f"hook {number}: {what}"
 
 
 def notify_deed(number: str) -> str:
-    """The name of the last message to a recipient."""
+    """Name of the last message to a recipient."""
     return f"notify {number}"
 
 
 class Promises:
-    """The deeds of one run. A record that does not take a mark does not keep a deed from being done.
+    """The deeds of one run. If a mark cannot be recorded, the deed is done all the same.
 
-    ``known`` is False for the run of an older version, which marked nothing. ``doubts`` are sentences on what may have
-    been done and is not done again.
+    ``known`` is False if the record has no marks at all. ``doubts`` are sentences on deeds that may have been done and
+    are not repeated.
     """
 
     def __init__(self, record: Record | None, text: str | None = "{}") -> None:
@@ -51,32 +51,32 @@ class Promises:
 
     @classmethod
     def recorded(cls, folder: Path, record: Record) -> Promises:
-        """Those of the run in a folder, whose record is open for writing. Raises RecordError."""
+        """The deeds of the run in a folder, whose record is open for writing. Raises RecordError."""
         with RecordView.open(folder) as view:
             return cls(record, view.meta(META))
 
     def begin(self, deed: str) -> bool:
-        """Mark it as begun; False if it was begun before, and is not to be begun again."""
+        """Marks it as begun; False if it was begun before and must not be begun again."""
         if deed in self._deeds:
             return False
         self._mark(deed, _BEGUN)
         return True
 
     def done(self, deed: str) -> None:
-        """Mark it as done."""
+        """Marks it as done."""
         if self._deeds.get(deed) != _DONE:
             self._mark(deed, _DONE)
 
     def is_begun(self, deed: str) -> bool:
-        """Whether it was begun, by this monitor or an earlier one."""
+        """True if this or an earlier monitor began it."""
         return deed in self._deeds
 
     def is_done(self, deed: str) -> bool:
-        """Whether it is marked as done."""
+        """True if it is marked as done."""
         return self._deeds.get(deed) == _DONE
 
     def in_doubt(self, deed: str) -> bool:
-        """Whether a monitor that was killed had begun it, and nobody knows whether it was done."""
+        """True if a killed monitor had begun it and may have done it."""
         return self._before.get(deed) == _BEGUN
 
     def _mark(self, deed: str, state: str) -> None:
@@ -87,7 +87,7 @@ class Promises:
 
 
 def is_complete(metas: Mapping[str, str]) -> bool:
-    """Whether a run has ended, and all that belongs to its end is done, by the texts of its record."""
+    """True if a run has ended and everything of its end is done; ``metas`` are those of its record."""
     if not metas.get("ended_ns"):
         return False
     promises = Promises(None, metas.get(META))

@@ -1,4 +1,4 @@
-"""What a run of its length can prove, in one sentence: computed from what the rules themselves say that they need."""
+"""What a run of its length can prove, in one sentence, computed from what each rule says it needs."""
 
 from __future__ import annotations
 
@@ -24,12 +24,11 @@ _BATCHES = 20
 
 
 def provable(plan: Plan, checks: Sequence[SourceCheck], registry: Registry = INSTALLED) -> str:
-    """What of the metrics that were read is decided within the plan's length, the slowest leak that is seen, and which
-    rules need how long; "" where nothing was read. Rules come in the order of their rank; those that judge the
-    measurement are not named.
+    """Which rules can decide within the plan's length, the slowest leak that is seen, and how long the other rules
+    need; "" if nothing was read. Rules come in order of rank; those that judge the measurement are left out.
 
-    A rule is decided if it says that it needs no longer than its phases last; what else it may lack (a cadence, a
-    baseline, a limit) is left to ``sensitivity`` and to its finding. A series that scatters needs a faster leak.
+    A rule counts as decided if it needs no longer than its phases last; what else it may lack (a cadence, a baseline, a
+    limit) is said by ``sensitivity`` and its finding. A noisy series needs a faster leak.
     """
     decided: list[str] = []
     longer: dict[float, list[str]] = {}
@@ -38,7 +37,7 @@ def provable(plan: Plan, checks: Sequence[SourceCheck], registry: Registry = INS
         key=lambda rule: traits_of(rule.name).rank,
     ):
         needed = _needed_s(rule, checks)
-        if needed is None or traits_of(rule.name).growth is GrowthMethod.STAGES:  # of which the slowest leak tells
+        if needed is None or traits_of(rule.name).growth is GrowthMethod.STAGES:  # the slowest leak speaks for it
             continue
         name = _title(rule.name, registry)
         if needed <= judged_s(plan, rule.phases):
@@ -55,7 +54,7 @@ def provable(plan: Plan, checks: Sequence[SourceCheck], registry: Registry = INS
 
 
 def provable_so_far(plan: Plan, folder: Path) -> str:
-    """The same by what the first polls of a run have brought. Raises RecordError."""
+    """The same from the first polls of a run. Raises RecordError."""
     read: dict[tuple[str, str], list[Sample]] = {}
     with RecordView.open(folder) as view:
         sources = {source.id: source for source in view.sources()}
@@ -76,7 +75,7 @@ def provable_so_far(plan: Plan, folder: Path) -> str:
 
 
 def _at_work(rule: Rule, plan: Plan) -> bool:
-    """Whether a rule judges the device, and the plan holds what it judges by: a load, events, tenants, a limit."""
+    """True if a rule judges the device, and the plan has its inputs: load, events, tenants, a limit."""
     traits, inputs = traits_of(rule.name), rule.spec.inputs
     has = {
         Input.EVENTS: bool(plan.events),
@@ -89,7 +88,7 @@ def _at_work(rule: Rule, plan: Plan) -> bool:
 
 
 def _needed_s(rule: Rule, checks: Iterable[SourceCheck]) -> float | None:
-    """Seconds that a rule needs of what was read; None where it judges none of it."""
+    """Seconds that a rule needs for the metrics read; None if it judges none of them."""
     needed: float | None = None
     for check in checks:
         own = {sample.metric for sample in check.samples} & set(rule.metrics)
@@ -101,7 +100,7 @@ def _needed_s(rule: Rule, checks: Iterable[SourceCheck]) -> float | None:
 
 
 def _title(name: str, registry: Registry) -> str:
-    """What a rule calls what it finds: the words before the colon of its summary."""
+    """A rule's short name: its summary up to the colon."""
     words = registry.rules.summary(name).partition(":")[0]
     return words if words[1:2].isupper() else f"{words[:1].lower()}{words[1:]}"
 

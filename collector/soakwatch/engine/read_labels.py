@@ -1,4 +1,4 @@
-"""Labels that a plan has read when the run starts: from a command of this machine, or a package of a target."""
+"""Labels that are read at the start of a run: from a local command, or from a package's version on a target."""
 
 from __future__ import annotations
 
@@ -31,12 +31,11 @@ _ABSENT = ("not installed", "not-installed", "config-files", "no packages found"
 
 
 class UnreadLabelError(Exception):
-    """Why a label could not be read, in a sentence."""
+    """A label could not be read; the message says why."""
 
 
 class LabelReader:
-    """Reads the labels of a run beside its polls. ``start`` may be called once; ``finish`` waits for what it began, and
-    ``close`` ends it."""
+    """Reads the labels of a run beside its polls: call ``start`` once; ``finish`` waits for it, ``close`` ends it."""
 
     def __init__(self, site: LabelSite, out: RunRecord, now_ns: Callable[[], int]) -> None:
         self._site, self._out, self._now_ns = site, out, now_ns
@@ -44,21 +43,21 @@ class LabelReader:
 
     @property
     def busy(self) -> bool:
-        """Whether labels are still being read."""
+        """True while labels are being read."""
         return self._task is not None and not self._task.done()
 
     def start(self) -> None:
-        """Read the labels that the record waits for; those of a run that is resumed were mostly read before."""
+        """Starts reading, unless the record has the labels already (a resumed run)."""
         if any(label.source is not None for label in self._site.plan.labels):
             self._task = asyncio.create_task(self._read_all())
 
     async def finish(self) -> None:
-        """Wait until every label was read or given up; each has its own time limit."""
+        """Waits until every label is read or given up; each has its own time limit."""
         if self._task is not None:
             await self._task
 
     async def close(self) -> None:
-        """End what still runs, without a label."""
+        """Ends what still runs, without storing a label."""
         self._site.over.set()
         if self._task is not None:
             await asyncio.wait([self._task])
@@ -79,10 +78,10 @@ class LabelReader:
             await self._out.queue.call(self._out.record.set_meta, LABELS_KEY, labels_json(ordered))
             await self._out.queue.call(self._out.record.set_meta, PENDING_KEY, "")
         except RecordError:
-            return  # the disk is full, which the polls say
+            return  # the disk is full; the polls report it
 
     async def _read(self, label: LabelPlan) -> str:
-        """The text of a label; "" where it could not be read, which is an event then."""
+        """The text of a label; "" if it could not be read, which is recorded as an event."""
         try:
             return await self._site.text_of(label)
         except UnreadLabelError as error:
@@ -96,8 +95,8 @@ class LabelReader:
 
 @dataclass(frozen=True, slots=True)
 class LabelSite:
-    """Where labels are read: the plan with its targets, the run's folder, what commands find in their environment, and
-    when they are to end."""
+    """Where labels are read: the plan with its targets, the run's folder, the commands' environment; ``over`` ends
+    them."""
 
     plan: Plan
     folder: Path
@@ -106,7 +105,7 @@ class LabelSite:
     over: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def text_of(self, label: LabelPlan) -> str:
-        """The text of a label, read now if need be. Raises UnreadLabelError, in a sentence without secrets."""
+        """The text of a label, read now if it must be. Raises UnreadLabelError, in a sentence without secrets."""
         if label.source is None:
             return label.text
         try:
@@ -127,7 +126,7 @@ class LabelSite:
         return found_in(result.output.decode("utf-8", "replace"), source.pattern, what)
 
     async def _version(self, source: LabelSource) -> str:
-        from soakwatch.engine.hooks.capturing import host_of  # SSH is not for a run that asks nobody over it
+        from soakwatch.engine.hooks.capturing import host_of  # imports SSH, which few runs need
 
         assert source.package is not None
         target = _target(self.plan, source.target)
@@ -146,7 +145,7 @@ class LabelSite:
 
 
 async def labels_now(plan: Plan, folder: Path) -> list[tuple[LabelPlan, str, str]]:
-    """Every label of a plan with its text, or with why it cannot be read now."""
+    """Every label of a plan with its text, or why it cannot be read now."""
     site = LabelSite(plan, folder, {}, redaction_of(plan.text))
 
     async def one(label: LabelPlan) -> tuple[LabelPlan, str, str]:
@@ -159,8 +158,8 @@ async def labels_now(plan: Plan, folder: Path) -> list[tuple[LabelPlan, str, str
 
 
 def found_in(output: str, pattern: str | None, what: str) -> str:
-    """The label in what a command printed: the first group of ``pattern`` (all of it where there is none), or without a
-    pattern the only line. Raises UnreadLabelError.
+    """Finds a label in a command's output: the first group of ``pattern`` (or its whole match), or without a pattern
+    the only line. Raises UnreadLabelError.
 
     >>> found_in("Cisco IOS\\nVersion 7.2(1), fc1", r"Version (\\S+),", "ssh"), found_in(" 7.2\\n", None, "cat")
     ('7.2(1)', '7.2')
@@ -179,7 +178,7 @@ def found_in(output: str, pattern: str | None, what: str) -> str:
 
 
 def version_command(package: str, root: str = "/") -> str:
-    """What asks a host for the version of a package, by dpkg or rpm; ``root`` is where its system lies."""
+    """A shell command that prints a package's version by dpkg or rpm; ``root`` is the system's root folder."""
     name, beside = shlex.quote(package), root.rstrip("/")
     admin = f"--admindir={shlex.quote(f'{beside}/var/lib/dpkg')} " if beside else ""
     other = f"--root {shlex.quote(beside)} " if beside else ""
@@ -190,7 +189,7 @@ def version_command(package: str, root: str = "/") -> str:
 
 
 def version_in(output: str, package: str, target: str, failure: str = "") -> str:
-    """The version in the answer to ``version_command``. Raises UnreadLabelError.
+    """Parses the output of ``version_command``. Raises UnreadLabelError.
 
     >>> version_in("installed 1.22.1-9\\n", "nginx", "dut")
     '1.22.1-9'

@@ -1,4 +1,4 @@
-"""Looks every second whether a run's record is still where it belongs, and saves it where it is not."""
+"""Checks every second that a run's record is where it belongs, and saves it elsewhere if it is not."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ _TOLD_NS: Final = 60 * 10**9
 
 
 class RecordWatch:
-    """``trouble`` is a sentence for as long as something is wrong or new, ``rescue`` what was done last; ``aside`` if
-    the run goes on at another place."""
+    """Watches the record's file. If another file has taken its place, the run goes on ``aside``, in another folder."""
 
     def __init__(self, out: RunRecord, now_ns: Callable[[], int]) -> None:
         self._out, self._now_ns = out, now_ns
@@ -24,17 +23,17 @@ class RecordWatch:
         self._went_aside = asyncio.Event()
         self._retry_ns = 0
         self._unsaved = ""
-        self.rescue = ""  # what was done last, in a sentence; "" if nothing had to be
+        self.rescue = ""  # sentence on the last rescue; "" if there was none
         self._saved_ns = 0
 
     @property
     def aside(self) -> bool:
-        """Whether the record is in another folder than the run's: something else has taken its place."""
+        """True if the record is in another folder than the run's, because another file took its place."""
         return self._out.record.path != self._begun_at
 
     @property
     def trouble(self) -> str | None:
-        """What is wrong now; None when all is well."""
+        """What is wrong now, or was just rescued; None if all is well."""
         if self._unsaved:
             return self._unsaved
         if self.aside:
@@ -47,11 +46,11 @@ class RecordWatch:
         return None
 
     async def goes_aside(self) -> None:
-        """Returns when the run goes on at another place."""
+        """Returns once the run goes on aside."""
         await self._went_aside.wait()
 
     async def check(self) -> None:
-        """Save the record if its file was taken away."""
+        """Saves the record if its file was taken away; after a failure it is retried every 10 s."""
         record, call = self._out.record, self._out.queue.call
         why = await call(record.displaced)
         now_ns = self._now_ns()

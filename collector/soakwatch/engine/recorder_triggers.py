@@ -1,4 +1,4 @@
-"""What makes flight recorders capture detail: events of their target, and new live findings."""
+"""Triggers flight recorders to capture detail: on events of their target, and on new live findings."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from soakwatch.record.findings import identity_of
 from soakwatch_model.finding import Finding, Outcome
 
 ALARMS = frozenset({Outcome.FAIL, Outcome.WARN})
-RECENT_NS = 540_000_000_000  # a moment that a finding names is captured if it is not longer ago
+RECENT_NS = 540_000_000_000  # a finding's moment is captured if not longer ago; recorders keep 600 s
 
 
 class Hearing(Protocol):
-    """A source that can capture what happened around a moment."""
+    """A source that can capture detail around a moment."""
 
     def capture_moment(self, when_ns: int, why: str, finding: FindingKey | None = None) -> None:
-        """Something happened to its target; ``finding`` where a finding says so."""
+        """Something happened to its target at ``when_ns``; ``finding`` if a finding says so."""
         ...
 
     async def final_captures(self, end_ns: int) -> None:
-        """The run has ended."""
+        """Answers of captures still running at the end of the run."""
         ...
 
 
 class RecorderTriggers:
-    """Tells sources to capture when something happened to their target; without a target, all of them.
+    """Makes sources capture detail when something happened to their target; without a target, all sources.
 
-    Nothing from before ``since_ns`` counts: that was captured before the monitor was restarted.
+    Moments before ``since_ns`` are ignored: they were captured before the monitor was restarted.
     """
 
     def __init__(self, since_ns: int | None = None) -> None:
@@ -39,19 +39,19 @@ class RecorderTriggers:
         self._alarms: frozenset[str] | None = frozenset() if since_ns is None else None
 
     def add(self, target: str, source: Hearing) -> None:
-        """One more source."""
+        """Adds a source."""
         self._sources.append((target, source))
 
     def hear_event(self, stored: StoredEvent) -> None:
-        """An event that was recorded; internal ones do not count."""
+        """Takes a recorded event; internal ones are ignored."""
         event = stored.event
         if not is_internal(event.kind):
             self._tell(event.target, event.begin_ns, words_of(event.kind, event.object))
 
     def hear_findings(self, findings: Iterable[Finding], judged_ns: int) -> None:
-        """The findings so far: what did not fail or warn before is captured, at its newest moment.
+        """Takes the current findings: a new fail or warn is captured at its newest moment.
 
-        The first findings of a resumed run are those from before.
+        The first findings of a resumed run are known from before.
         """
         alarms = {identity_of(finding): finding for finding in findings if finding.outcome in ALARMS}
         before, self._alarms = self._alarms, frozenset(alarms)
@@ -64,7 +64,7 @@ class RecorderTriggers:
                 self._tell(finding.target, max(moments, default=judged_ns), why, key_of(finding))
 
     async def finish(self, end_ns: int) -> None:
-        """The run has ended: what is wanted is taken as far as it goes."""
+        """The run ended: stores captures still running as far as they got."""
         await asyncio.gather(*(source.final_captures(end_ns) for _, source in self._sources))
 
     def _tell(self, target: str, when_ns: int, why: str, finding: FindingKey | None = None) -> None:

@@ -1,4 +1,4 @@
-"""What a run is compared with besides its own samples: the reference of its generators, and an earlier baseline."""
+"""What a run is compared with besides its own samples: its generators' reference and an earlier run's baseline."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from soakwatch.runs.catalog import find_run
 
 @dataclass(frozen=True, slots=True)
 class References:
-    """The references chosen, and sentences about those that are not used."""
+    """The chosen references, and warnings about those not used."""
 
     reference: Chosen = reference.NONE
     baseline: ImportedBaseline | None = None
     warnings: tuple[str, ...] = ()
 
     def sentences(self, now_s: float) -> tuple[str, ...]:
-        """What is used, for people."""
+        """What is used, in sentences."""
         lines = []
         if self.reference.reference is not None:
             used = ", ".join(sorted(self.reference.ceilings))
@@ -36,7 +36,7 @@ class References:
         return tuple(lines)
 
     def keep(self, record: Record, plan: Plan, start_ns: int) -> None:
-        """Freeze it in the record of a run that begins. Raises RecordError."""
+        """Stores it in the record of a new run. Raises RecordError."""
         reference.keep(record, self.reference, plan, start_ns)
         if self.baseline is not None:
             baseline_lent.keep(record, self.baseline)
@@ -46,10 +46,10 @@ NOTHING = References()
 
 
 def against(plan: Plan, named: Path | None, baseline: str | None, runs: Path, now_s: float) -> References:
-    """What a run of ``plan`` is compared with: ``named`` and ``baseline`` of the command line override the plan's
-    keys.
+    """Chooses what a run of ``plan`` is compared with: ``named`` and ``baseline`` of the command line override the
+    plan's keys.
 
-    Raises PlanError for a reference that was named and cannot be used, RecordError for such a baseline.
+    Raises PlanError for an unusable reference, RecordError for an unusable baseline.
     """
     choice = reference.chosen(plan, named, now_s)
     run = baseline or plan.baseline

@@ -1,4 +1,4 @@
-"""The record of a run that goes on, with the queue of its polls and the notes that scripts and hooks write."""
+"""The record of a running run, with its write queue and its notes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from soakwatch.record.queue import Committer, Notes
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """One record and what writes into it; everything is done in the record's thread, by ``queue.call``."""
+    """A record and its writers; all writes run in the record's thread, by ``queue.call``."""
 
     record: Record
     queue: Committer
@@ -19,13 +19,13 @@ class RunRecord:
 
 
 def run_record(record: Record, now_ns: Callable[[], int], *, threaded: bool) -> RunRecord:
-    """A record that is open for writing, with its queue and notes."""
+    """Wraps a record that is open for writing with its queue and notes."""
     queue = Committer(record, now_ns, threaded=threaded)
     return RunRecord(record, queue, Notes(record, queue))
 
 
 class Heartbeat:
-    """Keeps in the record how long the monitor has run since it was (re)started: a sign of life costs a commit."""
+    """Records how long the monitor has run since it was (re)started; at most every 10 s, since it costs a commit."""
 
     EVERY_NS = 10_000_000_000
 
@@ -34,18 +34,18 @@ class Heartbeat:
         self._last_ns = 0
 
     async def start(self, end_ns: int) -> None:
-        """The monitor starts now; what is left of a run whose planned end has passed belongs to that end, or what comes
-        after it would be judged. Raises RecordError."""
+        """The monitor starts now; if the planned end has passed, at that end, or the time after it would be judged.
+        Raises RecordError."""
         self._last_ns = min(self._now_ns(), end_ns)
         await self._out.queue.call(self._out.record.begin_span, self._last_ns)
 
     @property
     def due(self) -> bool:
-        """Whether the last sign of life is too old."""
+        """True if the last heartbeat is at least 10 s old."""
         return self._now_ns() - self._last_ns >= self.EVERY_NS
 
     async def beat(self, now_ns: int) -> None:
-        """The monitor runs at this time; a start after the planned end has no length. Raises RecordError."""
+        """Records that the monitor runs at ``now_ns``. Raises RecordError."""
         if now_ns > self._last_ns:
             self._last_ns = now_ns
             await self._out.queue.call(self._out.record.heartbeat, now_ns)

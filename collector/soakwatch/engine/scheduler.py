@@ -1,4 +1,4 @@
-"""Timers of a run: APScheduler on the steady clock, with every setting chosen on purpose."""
+"""Timers of a run: APScheduler on the steady clock."""
 
 from __future__ import annotations
 
@@ -15,26 +15,25 @@ from apscheduler.triggers.date import DateTrigger
 from soakwatch.core.clock import Clock, Grid, SteadyZone, datetime_at
 from soakwatch.engine.polling import PolledSource
 
-# APScheduler reports every skipped run as a warning; the wrapper counts and records them, once.
+# APScheduler warns of every skipped run; the wrapper counts and records them once.
 logging.getLogger("apscheduler").setLevel(logging.ERROR)
 
-GRACE_S = 2.0  # how long polls that are running may go on when the run ends
-_TURNS = 3  # of the loop: the scheduler wakes, makes a task of the job, and the task begins
+GRACE_S = 2.0  # how long running polls may go on when the run ends
+_TURNS = 3  # of the event loop: the scheduler wakes, makes a task of the job, the task starts
 Job = Callable[[], Awaitable[None]]
 
 
 class Timers:
-    """The timers of one run; use as an asynchronous context: they start on entry and are gone on exit.
+    """The timers of one run; an asynchronous context: they start on entry and are gone on exit.
 
-    ``coalesce``: after a stall the newest due time runs and the wrapper records the others. ``max_instances=1``: a
-    poll is never stacked on the previous one. ``misfire_grace_time=None``: APScheduler never drops a late run
-    by itself, since the wrapper must see it to record how late it was.
+    ``coalesce``: after a stall the newest due time runs, and the wrapper records the others. ``max_instances=1``: polls
+    of a source never overlap. ``misfire_grace_time=None``: APScheduler drops no late run, since the wrapper must see it
+    to record it.
 
-    At the end a poll that is running is given up after ``GRACE_S``. Other jobs are waited for: half a batch that is
-    written again would be in the record twice.
+    On exit a running poll is cancelled after ``GRACE_S``. Other jobs are waited for: a half-written batch would be
+    written twice.
 
-    What a job raises is for the exception handler of the loop, which logs it, once for each reason: the other jobs go
-    on, and this one at its next time.
+    What a job raises goes to the loop's exception handler, which logs it once per reason; all jobs go on.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -43,7 +42,7 @@ class Timers:
         self._beats: set[asyncio.Task[None]] = set()
         self._over = False
         self._numbers = count()
-        self._abandonable: set[asyncio.Task[object]] = set()  # those that may be given up
+        self._abandonable: set[asyncio.Task[object]] = set()  # running tasks that may be cancelled
         self._zone = SteadyZone(clock)
         self._scheduler = AsyncIOScheduler(
             timezone=self._zone,
@@ -56,7 +55,7 @@ class Timers:
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None:
-            # What is due at the very end is begun: whether its timer or that of the end comes first is chance.
+            # Start what is due at the very end: whether its timer or the run's end comes first is chance.
             self._scheduler.wakeup()
             for _turn in range(_TURNS):
                 await asyncio.sleep(0)
@@ -73,15 +72,15 @@ class Timers:
         self._scheduler.shutdown(wait=False)
 
     def poll(self, source: PolledSource) -> None:
-        """Tick the source on its grid."""
+        """Ticks the source on its grid."""
         when = source.spec.when
         self._add(source.tick, Grid(when.anchor_ns, when.interval_ns, self._zone), abandonable=True)
 
     def every(self, interval_s: float, job: Job, *, abandonable: bool = False) -> None:
-        """Run a job on a grid that begins one interval from now; never two at a time. ``abandonable``: it changes
-        nothing, so it may be given up at the end.
+        """Runs a job every ``interval_s``, first after one interval, never two at a time. If ``abandonable``, it
+        changes nothing, so it may be cancelled at the end.
 
-        A task of its own: what is done each second does not ask who is late, and APScheduler costs ten times as much.
+        Uses its own task: APScheduler costs ten times as much, and nobody records how late these jobs are.
         """
         run = self._guarded(job, abandonable=abandonable)
         beat = asyncio.get_running_loop().create_task(self._beat(round(interval_s * 1e9), run))
@@ -89,11 +88,11 @@ class Timers:
         beat.add_done_callback(self._beats.discard)
 
     def once(self, time_ns: int, job: Job) -> None:
-        """Run a job at a time, or at once if that has passed."""
+        """Runs a job at ``time_ns``, or at once if that has passed."""
         self._add(job, DateTrigger(datetime_at(time_ns, self._zone), timezone=self._zone))
 
     def _add(self, job: Job, trigger: BaseTrigger, *, abandonable: bool = False) -> None:
-        # What is due at one time runs in the order in which it was set: APScheduler's own names are random.
+        # Numbered: jobs due at the same time run in the order they were added; APScheduler's names are random.
         name = f"{next(self._numbers):09d}"
         self._scheduler.add_job(self._guarded(job, abandonable=abandonable), trigger, id=name)
 
@@ -103,7 +102,7 @@ class Timers:
             left_ns = due_ns - self._clock.now_ns()
             if left_ns > 0:
                 await asyncio.sleep(left_ns * 1e-9)
-                continue  # a timer may be early
+                continue  # sleep may return early
             await run()
             due_ns += interval_ns * max(1, -(-(self._clock.now_ns() - due_ns) // interval_ns))
 
@@ -120,7 +119,7 @@ class Timers:
             try:
                 await job()
             except asyncio.CancelledError:
-                # Only __aexit__ cancels: a poll that outlives the end of the run is abandoned, its due time open.
+                # Only __aexit__ cancels: a poll that outlives the run is abandoned, and its due time stays open.
                 return
             except Exception as error:  # noqa: BLE001 - a defect of ours; a beat that ended would commit nothing more
                 if raised != (raised := repr(error)):
@@ -134,7 +133,7 @@ class Timers:
 
 
 class PlannedTimers:
-    """A timer for each time at which something is planned: set once, as soon as the time is known."""
+    """A timer for each planned time, set once, as soon as the time is known."""
 
     def __init__(self, clock: Clock, job: Job) -> None:
         self._clock, self._job = clock, job
@@ -142,16 +141,16 @@ class PlannedTimers:
         self._armed: set[int] = set()
 
     def start(self, timers: Timers, due_ns: Iterable[int]) -> None:
-        """Set timers from now on; first for these times."""
+        """Sets timers from now on; first for these times."""
         self._timers = timers
         self.arm(due_ns)
 
     def stop(self) -> None:
-        """Set no more."""
+        """Sets no more timers."""
         self._timers = None
 
     def arm(self, due_ns: Iterable[int]) -> None:
-        """Set timers for these times, as far as they are to come and have none yet."""
+        """Sets timers for future times that have none yet."""
         if self._timers is None:
             return
         now_ns = self._clock.now_ns()

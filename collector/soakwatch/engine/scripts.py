@@ -1,4 +1,4 @@
-"""Scripts of planned events: started with the event, run in parallel, and ended with the run at the latest."""
+"""Scripts of planned events: started with the event, run in parallel, killed at the end of the run."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from soakwatch.record.queue import Notes
 from soakwatch_model.event import Event
 
 FAILED: Final = "script.failed"
-"""The kind of event that says that the command of a planned event went wrong."""
+"""Kind of the event that says that the command of a planned event failed."""
 
 
 class Scripts:
-    """The commands of planned events that run now. ``end`` must be awaited before the record is closed."""
+    """The running commands of planned events. Await ``end`` before the record is closed."""
 
     def __init__(
         self,
@@ -35,16 +35,16 @@ class Scripts:
         self._over = asyncio.Event()
 
     def runs(self, index: int) -> bool:
-        """Whether the command of the planned event of this number, from an earlier time, has not ended yet."""
+        """True while an earlier command of planned event ``index`` still runs."""
         task = self._running.get(index)
         return task is not None and not task.done()
 
     def start(self, index: int, planned: EventPlan, event: Event, number: int) -> None:
-        """Start the command of an event that is in the record under ``number``."""
+        """Starts the command of an event that is recorded under ``number``."""
         self._running[index] = asyncio.create_task(self._run(planned, event, number))
 
     async def end(self) -> None:
-        """The run is over: what still runs is killed, and its event ends."""
+        """The run is over: kills what still runs, and ends its events."""
         self._over.set()
         if self._running:
             await asyncio.wait(self._running.values())
@@ -65,7 +65,7 @@ class Scripts:
             await self._notes.event(Event(FAILED, event.target, "", end_ns, end_ns, detail))
 
     async def _kept(self, event: Event, number: int, result: CommandResult) -> dict[str, str]:
-        """Its output as an artifact, if there is any; what the event says of it."""
+        """Stores the output as an artifact, if any; returns the detail of the event about it."""
         if not result.output:
             return {}
         name = artifact_name("scripts", f"{stamp(event.begin_ns)}-{number}-{event.kind}.txt")
@@ -75,7 +75,7 @@ class Scripts:
 
 
 def stamp(time_ns: int) -> str:
-    """A time as part of a file's name, to the millisecond.
+    """A time as part of a file name, to the millisecond.
 
     >>> stamp(1_700_000_000_123_456_789)
     '20231114T221320.123Z'

@@ -1,4 +1,4 @@
-"""The monitor watches itself: its memory, descriptors, lateness, the room on its disk, and steps of its clock."""
+"""The monitor watches itself: memory, descriptors, lateness, free disk space, and steps of its clock."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ INTERVAL_S = 5.0
 
 
 class LoopLag:
-    """How late the event loop runs: a heartbeat of 100 ms that should arrive on time."""
+    """How late the event loop runs, measured by a heartbeat of 100 ms."""
 
     _BEAT_S = 0.1
 
@@ -36,14 +36,14 @@ class LoopLag:
         self._worst_s = 0.0
 
     async def beat(self) -> None:
-        """Measure until cancelled."""
+        """Measures until cancelled."""
         while True:
             before = time.monotonic()
             await asyncio.sleep(self._BEAT_S)
             self._worst_s = max(self._worst_s, time.monotonic() - before - self._BEAT_S)
 
     def worst_s(self) -> float:
-        """The worst since the last question."""
+        """The worst lateness since the last call, seconds."""
         worst, self._worst_s = self._worst_s, 0.0
         return worst
 
@@ -52,22 +52,22 @@ Outcomes = Callable[[], Sequence[Counter[PollOutcome]]]
 
 
 class OpensOwn(Protocol):
-    """How a run opens the poller of its own monitor; ``outcomes`` are those of its sources so far.
+    """Opens the poller of the monitor itself; ``outcomes`` returns those of its sources so far.
 
-    ``tells``: it reports what this machine is, for no target is this machine.
+    If ``tells``, it also reports a fingerprint: no target is this machine.
     """
 
     async def __call__(
         self, clock: Clock, folder: Path, outcomes: Outcomes, stack: AsyncExitStack, *, tells: bool
     ) -> Poller:
-        """Open it; what it opens is entered into the stack."""
+        """Opens it; enters what it opens into the stack."""
         ...
 
 
 async def watch_self(
     clock: Clock, folder: Path, outcomes: Outcomes, stack: AsyncExitStack, *, tells: bool
 ) -> SelfWatch:
-    """The poller of this process, with its heartbeat."""
+    """Opens the poller of this process and starts its heartbeat."""
     lag = LoopLag()
     beat = asyncio.create_task(lag.beat())
     stack.callback(beat.cancel)
@@ -75,7 +75,7 @@ async def watch_self(
 
 
 def own_readings(outcomes: Outcomes, offset_s: float) -> list[tuple[str, str, float]]:
-    """What a run knows of its own polls and its clock, as metric, object and value."""
+    """A run's poll counts and clock offset as (metric, object, value)."""
     counts = outcomes()
     polls: list[tuple[str, str, float]]
     polls = [("monitor.polls", object_text(outcome=o.value), sum(count[o] for count in counts)) for o in PollOutcome]
@@ -83,13 +83,13 @@ def own_readings(outcomes: Outcomes, offset_s: float) -> list[tuple[str, str, fl
 
 
 class ClockSteps:
-    """Notices that the wall clock was set, by its distance from the steady one."""
+    """Detects that the wall clock was set, by its offset from the steady one."""
 
     def __init__(self) -> None:
         self._offset_s: float | None = None
 
     def events(self, now_ns: int, offset_s: float) -> tuple[Event, ...]:
-        """The step since the last call, if there was one."""
+        """The event of a step since the last call, if there was one."""
         before, self._offset_s = self._offset_s, offset_s
         if before is None or abs(offset_s - before) < CLOCK_STEP_S:
             return ()
@@ -97,7 +97,7 @@ class ClockSteps:
 
 
 class SelfWatch:
-    """The poller ``monitor``: every run has it."""
+    """The poller ``monitor``, which every run has."""
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class SelfWatch:
 
     async def poll(self, now_ns: int) -> Answer:
         """One poll of this process."""
-        with ProcAt(self._here), self._process.oneshot():  # a source may have pointed psutil at another machine's files
+        with ProcAt(self._here), self._process.oneshot():  # another source may point psutil at another root
             cpu = self._process.cpu_times()
             readings: list[tuple[str, str, float]] = [
                 ("monitor.cpu.time", "", cpu.user + cpu.system),
@@ -135,5 +135,5 @@ class SelfWatch:
         return Answer(samples, self._steps.events(now_ns, offset_s), ())
 
     async def fingerprint(self) -> Mapping[str, Tree]:
-        """What the machine is that Soakwatch runs on."""
+        """The fingerprint of the machine that Soakwatch runs on."""
         return await in_daemon_thread(fingerprint, "soakwatch-fingerprint") if self._tells else {}

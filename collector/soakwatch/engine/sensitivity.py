@@ -1,4 +1,4 @@
-"""What a plan's poll interval and length can and cannot show, stated before the run."""
+"""What a plan's poll interval and length can and cannot show, said before the run."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ SATURATION_RULE = "cpu_saturation"
 _NONE = "cpu_spike, memory_growth and growth find no metrics here: they do not apply"
 _UNKNOWN = "not known: nothing was read"
 _POWER = 2.49  # one-sided 5 %, power 80 %: 1.645 + 0.842
-_NOISE = 0.01  # of the level: what the sentence assumes, and says
+_NOISE = 0.01  # of the level: the scatter that the sentence assumes and states
 _SLOW_S = 600.0
 PROCESS_MEMORY, DEVICE_MEMORY = "process.memory.usage", "system.memory.usage"
 
 
 @runtime_checkable
 class Lasting(Protocol):
-    """A rule that knows how long it needs at a cadence."""
+    """A rule that knows how long it needs at a poll interval."""
 
     def needed_s(self, apart_s: float) -> float:
-        """Seconds, at a reading every ``apart_s``."""
+        """Seconds needed with a reading every ``apart_s``."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Leak:
-    """The slowest growth that ``memory_growth`` sees, in bytes an hour, and of what."""
+    """The slowest growth that ``memory_growth`` detects, in bytes per hour, and of what."""
 
     per_hour: float
     of: str
@@ -48,8 +48,8 @@ class Leak:
 def sensitivity(
     plan: Plan, checks: tuple[SourceCheck, ...], registry: Registry = INSTALLED
 ) -> tuple[tuple[str, str], ...]:
-    """For each source and each of three rules (below) that is on and finds its metrics there, which source and what it
-    can show, or that nothing was read; one sentence about no source where none of them applies."""
+    """Pairs of source and sentence: for each source, what cpu_spike, memory_growth and growth can show there, or that
+    nothing was read; one sentence without source if none of them applies."""
     on = {rule.name: rule for rule in planned_rules(plan.rules, registry)}
     by_stages, by_shape = (_growth_rule(on.values(), method) for method in (GrowthMethod.STAGES, GrowthMethod.SHAPE))
     sentences: list[tuple[str, str]] = []
@@ -93,11 +93,11 @@ def sensitivity(
 
 
 def smallest_leak(plan: Plan, checks: Iterable[SourceCheck], registry: Registry = INSTALLED) -> Leak | None:
-    """The slowest growth of the watched processes' memory that is sure to be seen, else of the devices' own memory.
+    """The slowest growth of the watched processes' memory that is certainly detected, else of the devices' memory.
 
-    That which takes the largest of them above the tolerance of ``memory_growth`` between the first and the last third,
-    whose middles are two thirds of the window apart. None where it is not judged, or the run is too short. A series
-    that scatters more than the tolerance needs a faster leak.
+    It is the growth that takes the largest of them above the tolerance of ``memory_growth`` between the first and the
+    last third, whose middles are 2/3 of the window apart. None if it is not judged or the run is too short. A series
+    noisier than the tolerance needs a faster leak.
     """
     rule = _growth_rule(planned_rules(plan.rules, registry), GrowthMethod.STAGES)
     if rule is None:
@@ -123,7 +123,7 @@ def _growth_rule(rules: Iterable[Rule], method: GrowthMethod) -> Rule | None:
 
 
 def unseen_sentence(check: SourceCheck, duration_s: float, rules: Iterable[Rule]) -> str:
-    """Which other rules cannot decide at this interval, and what each would need; empty if all can."""
+    """Which other rules cannot decide at this interval, and what each needs; "" if all can."""
     metrics = {sample.metric for sample in check.samples}
     needs = []
     for rule in rules:
@@ -141,7 +141,8 @@ def unseen_sentence(check: SourceCheck, duration_s: float, rules: Iterable[Rule]
 
 
 def renewed_s(check: SourceCheck, metrics: Collection[str]) -> float:
-    """Seconds between values of the fastest of some metrics: at least the interval, more if the device takes longer."""
+    """Seconds between values of the fastest of the metrics: the interval, or longer if the device renews them
+    slower."""
     slow = (check.facts.cadences, check.facts.renewals) if check.facts is not None else ()
     each = (max([check.interval_s, *(seconds.get(metric, 0.0) for seconds in slow)]) for metric in metrics)
     return min(each, default=check.interval_s)
@@ -153,8 +154,8 @@ def _number(rule: Rule, name: str, otherwise: float) -> float:
 
 
 def sure_spike_s(interval_s: float, held_s: float) -> float:
-    """The shortest spike that is seen wherever it falls between the readings: its time at the top in whole readings,
-    and one more, for a reading that averages over the spike's begin shows only a part of it.
+    """The shortest spike, in seconds, that is certainly seen: its time above the limit in whole intervals plus one,
+    because the reading across its begin averages only a part of it.
 
     >>> sure_spike_s(1, 10), sure_spike_s(5, 10), sure_spike_s(60, 10)
     (11, 15, 120)
@@ -163,7 +164,7 @@ def sure_spike_s(interval_s: float, held_s: float) -> float:
 
 
 def spike_sentence(interval_s: float, duration_s: float, held_s: float, coarsest_s: float) -> str:
-    """What cpu_spike can see at this cadence."""
+    """The sentence on what cpu_spike can see at this interval."""
     every = f"polls every {show_seconds(interval_s)}"
     sure = sure_spike_s(interval_s, held_s)
     if interval_s > coarsest_s:
@@ -177,7 +178,7 @@ def spike_sentence(interval_s: float, duration_s: float, held_s: float, coarsest
 
 
 def judged_s(plan: Plan, phases: tuple[str, ...]) -> float:
-    """How long a rule's window is: from the first start to the last end of its phases, else the whole run."""
+    """Seconds from the begin of the first to the end of the last of ``phases``; without any, of the whole run."""
     chosen = [index for index, phase in enumerate(plan.phases) if phase.name in phases]
     if not chosen:
         return plan.duration_s
@@ -185,7 +186,7 @@ def judged_s(plan: Plan, phases: tuple[str, ...]) -> float:
 
 
 def growth_sentence(interval_s: float, window_s: float, least: float, tolerance: float) -> str:
-    """What memory_growth can see in this window."""
+    """The sentence on what memory_growth can see in this window."""
     readings, needed = int(window_s / interval_s), math.ceil(3 * least)
     head = f"memory_growth, {readings:,} samples in {show_seconds(window_s)}"
     if readings < needed:
@@ -199,9 +200,8 @@ def growth_sentence(interval_s: float, window_s: float, least: float, tolerance:
 def smallest_slope(noise: float, correlation_s: float, window_s: float) -> float:
     """The smallest slope per second that a window shows with 80 % power: 2.49·sqrt(12·LRV/T³), LRV = 2·sd²·tau.
 
-    ``noise`` is the sd in the unit of the readings, ``correlation_s`` (tau) how long it remembers: for independent
-    readings half of their distance. In the unit per second. Ordinary least squares over the whole window; a leak that
-    begins late must be steeper.
+    ``noise`` is the sd in the readings' unit, ``correlation_s`` (tau) the correlation time: half the interval for
+    independent readings. Ordinary least squares over the whole window; a leak that begins late must be steeper.
 
     >>> round(100 * 86400 * smallest_slope(0.01, 600, 86400), 2)
     1.02
@@ -210,7 +210,7 @@ def smallest_slope(noise: float, correlation_s: float, window_s: float) -> float
 
 
 def trend_sentence(interval_s: float, window_s: float, shortest_s: float, tolerance: float) -> str:
-    """What growth can see in this window."""
+    """The sentence on what growth can see in this window."""
     if window_s < shortest_s:
         return f"growth needs a soak of {show_seconds(shortest_s)} or more; this one lasts {show_seconds(window_s)}"
     fast, slow = (

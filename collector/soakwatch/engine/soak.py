@@ -1,6 +1,6 @@
-"""A run while it goes on: sources under their wrapper, phases, planned events, live judging, and a proper end.
+"""A run while it goes on: sources with their wrappers, phases, planned events, live judging, and a proper end.
 
-Everything that is opened is entered into one exit stack; polls go to the record and nowhere else.
+Everything opened is in one exit stack; polls go only to the record and its observers.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from soakwatch_model.event import Event
 
 
 class Soak:
-    """One run from its first poll to its last: ``watch`` is awaited, ``status`` may be asked at any time."""
+    """One run from its first poll to its last: await ``watch``; ``status`` may be called at any time."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Soak:
         promises: Promises | None = None,
     ) -> None:
         plan, folder = context.plan, context.folder
-        # The monitor of an older version marked nothing: what a run begins with was done by it.
+        # A record without marks does not say whether the start's hooks ran: they did.
         self._starts_hooks = not context.resumed or (promises is not None and promises.known)
         self.context, self._clock, self._beat_s = context, clock, machine.beat_s
         self._out = run_record(record, clock.now_ns, threaded=machine.threaded)
@@ -75,55 +75,54 @@ class Soak:
         self._fingerprints = Fingerprinting(self._out, redaction)
         self._freezing = Freezing(folder, self._keep_baseline, machine.baseline)
         self._planned = PlannedTimers(clock, self._begin_due)
-        self._announced = False  # hooks and recipients have heard of the start
+        self._announced = False  # True once hooks and recipients were told of the start
         self._doing = ""
         self._commit_lock = asyncio.Lock()
         self._stop, self._end_moved = asyncio.Event(), asyncio.Event()
 
     @property
     def trouble(self) -> str | None:
-        """Why the record cannot be written at the moment; None when all is well."""
+        """Why the record cannot be written at the moment; None if it can."""
         return self._out.queue.trouble
 
     @property
     def rescue(self) -> str:
-        """That the record was taken away and saved, in a sentence; "" if it was not."""
+        """A sentence that the record was taken away and saved; "" if it was not."""
         return self._place.rescue
 
     @property
     def aside(self) -> bool:
-        """Whether the record is no longer in the run's folder, because something else has taken its place there."""
+        """True if the record had to move out of the run's folder; see RecordWatch."""
         return self._place.aside
 
     async def goes_aside(self) -> None:
-        """Returns when the record is ``aside``."""
+        """Returns once the record is ``aside``."""
         await self._place.goes_aside()
 
     @property
     def end_ns(self) -> int:
-        """The end of the run as it is planned now."""
+        """End of the run as planned now, UTC ns."""
         return self._driver.phases.end_ns
 
     @property
     def stretches(self) -> tuple[PlannedPhase, ...]:
-        """The phases with their times, as they were and as they are planned now."""
+        """The phases with their times, past ones as they were, others as planned now."""
         return self._driver.phases.stretches
 
     def stop(self) -> None:
-        """End the run now, properly: what was sampled is kept and judged."""
+        """Ends the run now, properly: what was polled is kept and judged."""
         self._stop.set()
 
     async def watch(self) -> int:
-        """Poll until the planned end or until ``stop``; afterwards all that was sampled is in the record.
+        """Polls until the planned end or ``stop``; afterwards all samples are in the record.
 
-        Returns the time of the end, in nanoseconds. Raises PlanRefusedError if the first polls of a new run found the
-        plan to be wrong.
+        Returns the end, UTC ns. Raises PlanRefusedError if the first polls of a new run show that the plan is wrong.
         """
         async with AsyncExitStack() as stack:
             await self._out.queue.enter(stack)
             stack.push_async_callback(self._live.close)
             stack.push(self._close_notifying)
-            stack.push_async_callback(self.hooks.finish, 0.0)  # where the way out is none of those below
+            stack.push_async_callback(self.hooks.finish, 0.0)  # in case of an exception
             stack.push_async_callback(self._driver.scripts.end)
             stack.push_async_callback(self._driver.capacity.close)
             stack.push_async_callback(self._labels.close)
@@ -153,16 +152,16 @@ class Soak:
             return end_ns
 
     async def note(self, event: Event) -> None:
-        """Record an event of the monitor itself, if the record takes it."""
+        """Records an event of the monitor itself, if possible."""
         await self._out.notes.event(event)
 
     async def note_notifications(self) -> None:
-        """Record what became of the notifications that were sent."""
+        """Records the outcomes of notifications."""
         for event in self.notifying.account():
             await self.note(event)
 
     def status(self) -> Status:
-        """What is known now."""
+        """The status now."""
         now_ns, start_ns = self._clock.now_ns(), self.context.start_ns
         phase, judged_ns = self._driver.phases.now, self._live.judged_ns
         return Status(
@@ -182,7 +181,7 @@ class Soak:
         )
 
     def _close_notifying(self, kind: type[BaseException] | None, *_: object) -> None:
-        """A run that did not come to its end notifies nobody from here."""
+        """After an exception no more notifications are sent from here."""
         if kind is not None:
             self.notifying.close()
 
@@ -201,7 +200,7 @@ class Soak:
                 await asyncio.wait({*causes, moved}, timeout=left_ns * 1e-9, return_when=asyncio.FIRST_COMPLETED)
                 if any(cause.done() for cause in causes):
                     return
-                if moved.done():  # a phase ended before its time, and the run ends earlier
+                if moved.done():  # a phase ended early, so the run does
                     self._end_moved.clear()
                     moved = asyncio.create_task(_set(self._end_moved))
         finally:
@@ -210,21 +209,21 @@ class Soak:
             await asyncio.wait({*causes, moved})
 
     async def _on_second(self) -> None:
-        """What is done every second: write what was polled, begin what is due, and hear the record's events."""
+        """The job of every second: writes polls, begins what is due, and reads the record's events."""
         if not await self._commit():
             return
         await self._begin_due()
         await self.note_notifications()
         self._freezing.check(self._driver.phases, self._clock.now_ns())
         if self._heartbeat.due:
-            with contextlib.suppress(RecordFullError):  # the next batch meets the same disk and says so
+            with contextlib.suppress(RecordFullError):  # the next batch reports the full disk
                 await self._heartbeat.beat(self._clock.now_ns())
         await self._fingerprints.tick(self._sources.reporters)
         self._live.wake(only_for_polls=True)
         await self._hear_events()
 
     async def _commit(self) -> bool:
-        """Write the polls that wait; whether the record could be written."""
+        """Writes queued polls; True if the record could be written."""
         async with self._commit_lock:
             await self._place.check()
             await self._out.queue.commit()
@@ -270,9 +269,8 @@ class Soak:
             self.stop()
 
     async def _note_polled(self, end_ns: int) -> None:
-        """Polling is over, on time or because somebody asked for it: a monitor that is killed from here on does not
-        begin it again."""
-        with contextlib.suppress(RecordError):  # a full disk, which the polls say
+        """Records that polling is over: a monitor that resumes the run from here on does not poll again."""
+        with contextlib.suppress(RecordError):  # the disk is full; the polls report it
             await self._out.queue.call(self._out.record.set_meta, POLLED, str(end_ns))
 
     async def _backfill(self, end_ns: int) -> None:
@@ -294,14 +292,14 @@ class Soak:
         self._doing = ""
 
     async def _finish_labels(self) -> None:
-        """Of a short run: the verdict has its labels."""
+        """After a short run labels may still be read: the verdict needs them."""
         if self._labels.busy:
             self._doing = "reading the labels"
             await self._labels.finish()
             self._doing = ""
 
     async def _finish_record(self, end_ns: int) -> None:
-        """The last that the record gets of the run itself: events, captures, the end of phases and of the monitor."""
+        """Writes the last events, captures, and the end of phases and of the monitor to the record."""
         await self.note_notifications()
         await self._hear_events()
         await self._sources.triggers.finish(end_ns)
@@ -312,7 +310,7 @@ class Soak:
         await self._out.queue.call(self._out.record.end_phase, end_ns)
 
     async def _keep_baseline(self, text: str) -> None:
-        with contextlib.suppress(RecordFullError):  # it is frozen at the end at the latest
+        with contextlib.suppress(RecordFullError):  # the end of the run freezes it
             await self._out.queue.call(self._out.record.set_meta, BASELINE, text)
 
 

@@ -15,7 +15,7 @@ from soakwatch.record import Source
 from soakwatch_model.roles import GENERATOR
 from soakwatch_model.sample import Poll, Sample
 
-FRESH_INTERVALS = 4.0  # a generator that has said nothing for so long is not shown with its last figures
+FRESH_INTERVALS = 4.0  # the figures of a generator that is silent for this many intervals are not shown
 
 
 class GeneratorLoad:
@@ -25,13 +25,13 @@ class GeneratorLoad:
         self._newest: dict[tuple[str, str], tuple[float, int]] = {}
 
     def saw(self, samples: Iterable[Sample], interval_ns: int) -> None:
-        """Samples of a generator that is polled every ``interval_ns``."""
+        """Takes samples of a generator that is polled every ``interval_ns``."""
         fresh_ns = round(FRESH_INTERVALS * interval_ns)
         for sample in samples:
             self._newest[sample.metric, sample.object] = sample.value, sample.time_ns + fresh_ns
 
     def current(self, now_ns: int) -> dict[tuple[str, str], float]:
-        """The figures that still hold, without those of a generator that fell silent."""
+        """The figures that are still fresh."""
         return {key: value for key, (value, until_ns) in self._newest.items() if now_ns < until_ns}
 
 

@@ -1,4 +1,4 @@
-"""The sources of a run, each under its wrapper: made known to the record, with the gaps that a dead monitor left."""
+"""The sources of a run, each with its wrapper: registered in the record, with the gap that a dead monitor left."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from soakwatch.sources.registry import poller_module
 from soakwatch_model.roles import DUT, GENERATOR, MONITOR
 from soakwatch_model.sample import NOTHING, Poll, PollOutcome
 
-MAX_ALIGNMENT_NS = 1_000_000_000  # an hourly poll does not wait for the full hour to begin
+MAX_ALIGNMENT_NS = 1_000_000_000  # an hourly poll does not wait for the full hour
 
 
 class Sources:
-    """All sources of one run: ``polled`` are those of the plan and the monitor's own, once they are opened."""
+    """All sources of one run: once open, ``polled`` has those of the plan and the monitor's own."""
 
     def __init__(
         self, context: RunContext, out: RunRecord, clock: Clock, observers: PollObservers, machine: Machine
@@ -47,7 +47,7 @@ class Sources:
         self.reporters: list[Reporter] = []
 
     async def open(self, stack: AsyncExitStack, loads: LoadController, end_ns: int) -> None:
-        """Make them known to the record; nothing is polled yet. Raises RecordError."""
+        """Registers them in the record; nothing is polled yet. Raises RecordError."""
         begin_ns = max(self._clock.now_ns(), self._context.start_ns)
         for target in self._context.plan.targets:
             await self._out.queue.call(self._out.record.target, target.name, target.role)
@@ -87,7 +87,7 @@ class Sources:
             opens_s=OPENS_S if generator and config.timeout is None else 0.0,
             silent=config.resting == "silent",
         )
-        # A run that was planned for the weekend begins without its generator, and says so.
+        # A run with a planned start may begin before its generator is up: its findings say so.
         insist = generator and config.required and context.plan.start is None
         first = None if context.resumed else self.first_polls.expect(target.name, label, planned, insist=insist)
         drives = generator and bool(getattr(config, "drive", False))
@@ -95,7 +95,7 @@ class Sources:
         await self._add(stack, spec, _connector(planned, site, loads if drives else None), sink, end_ns)
 
     async def _open_own(self, stack: AsyncExitStack, begin_ns: int, end_ns: int) -> None:
-        """The source of the monitor itself."""
+        """Adds the source of the monitor itself."""
         call, record = self._out.queue.call, self._out.record
         await call(record.target, MONITOR, MONITOR)
         own = await call(record.source, MONITOR, MONITOR, MONITOR, round(INTERVAL_S * 1e9), required=False)
@@ -129,21 +129,21 @@ class Sources:
         )
 
     def _grid_begin_ns(self, source: Source, begin_ns: int) -> int:
-        """The first due time not before a time; in a resumed run on the grid that the source has had from its begin."""
+        """The first due time from ``begin_ns`` on; in a resumed run on the source's former grid."""
         if self._context.last_due_ns is None:
             return _anchor(begin_ns, source.interval_ns * 1e-9)
         first_ns = self._first_open_ns(source, self._context.last_due_ns)
         return first_ns + max(0, -(-(begin_ns - first_ns) // source.interval_ns)) * source.interval_ns
 
     def _first_open_ns(self, source: Source, last_due_ns: Mapping[int, int]) -> int:
-        """The first due time that the record has no poll for: of a source without any that of the begin of the run."""
+        """The first due time without a poll in the record."""
         last_ns = last_due_ns.get(source.id)
         if last_ns is None:
             return _anchor(self._context.start_ns, source.interval_ns * 1e-9)
         return last_ns + source.interval_ns
 
     def _gap(self, source: Source, until_ns: int) -> Sequence[Poll]:
-        """The polls that were due while no monitor ran: each is a gap in the account, with its reason."""
+        """The polls that were due while no monitor ran, as gaps with their reason."""
         if self._context.last_due_ns is None:
             return ()
         first_ns = self._first_open_ns(source, self._context.last_due_ns)
@@ -154,7 +154,7 @@ class Sources:
 
 
 def _is_here(planned: SourcePlan) -> bool:
-    """Whether a source is this machine, so that its target's fingerprint is the monitor's as well."""
+    """True if a source is this machine, so that its fingerprint is the monitor's as well."""
     return planned.poller == "local" and getattr(planned.config, "root", "/") == "/"
 
 
@@ -167,7 +167,7 @@ def _answered_ns(folder: Path, source: int) -> NDArray[np.int64]:
         with RecordView.open(folder) as view:
             return view.answered_ns(source)
     except RecordError:
-        return np.zeros(0, dtype=np.int64)  # a poll that is kept twice does less harm than one that is lost
+        return np.zeros(0, dtype=np.int64)  # a poll stored twice does less harm than a lost one
 
 
 def _connector(planned: SourcePlan, site: SourceContext, loads: LoadController | None) -> Connect:

@@ -1,4 +1,4 @@
-"""The first steps of a run, new or resumed: the record with everything that is known before the first poll."""
+"""The first steps of a run, new or resumed: its record with everything known before the first poll."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ _OWN_FILES = frozenset({RECORD, f"{RECORD}-wal", f"{RECORD}-shm", f"{RECORD}-jou
 _OFFSET_WITHIN_NS = 3600 * 10**9
 
 CLOCK = "clock"
-"""The meta that holds the mark of the run's clock."""
+"""Meta key: the mark of the run's clock."""
 UNWATCHED = "the monitor was not running"
 
 
 def versions() -> Mapping[str, str]:
-    """Versions of everything that a verdict depends on."""
+    """Versions of all packages that a verdict depends on."""
     return {"python": platform.python_version(), **{name: metadata.version(name) for name in _PACKAGES}}
 
 
@@ -76,13 +76,13 @@ def begin(
     stop_rules: Collection[str] = (),
     group: str = "",
 ) -> tuple[RunContext, Record]:
-    """A new record in ``folder``, with what the run is held against, and its course. The caller closes the record.
+    """Creates the record in ``folder`` with everything known before the first poll; the caller closes it.
 
-    It is private to the user, or shared for reading with ``group``.
+    It is private to the user, or readable by ``group``.
 
-    A live failure of any rule (``stop_on_fail``), or of one of ``stop_rules`` or of the plan's, ends it.
+    A live failure of any rule (``stop_on_fail``), or of one in ``stop_rules`` or the plan's, ends the run.
 
-    Raises RecordError if the folder cannot be written or holds a record already.
+    Raises RecordError if the folder cannot be written or already holds a record.
     """
     start_ns = clock.now_ns() if plan.start is None else max(clock.now_ns(), round(plan.start.timestamp() * 1e9))
     facts = {
@@ -136,16 +136,16 @@ def resume(
     stop_rules: Collection[str] = (),
     steady: Callable[[int, int, str], RunClock] = SteadyClock,
 ) -> tuple[RunContext, Record, RunClock]:
-    """The record of a run whose monitor died, the rest of its course, and a clock that goes on from its last sample:
-    ``steady`` makes one of the three facts of ``SteadyClock``.
+    """Opens the record of a run whose monitor died, with the rest of its course and a clock that continues after its
+    last sample; ``steady`` creates the clock, with the arguments of ``SteadyClock``.
 
-    The gap is an event of the record. Where polling was over already, only the end is left: ``polled_ns`` is set.
-    Raises RecordError if nothing is left to be done, or the run is still being written.
+    The gap is recorded as an event. If polling was over, ``polled_ns`` is set and only the end is left to do. Raises
+    RecordError if nothing is left to do, or the run is still being written.
     """
-    _refuse_complete(folder)  # nothing is written to it
+    _refuse_complete(folder)  # before anything is written to it
     record = Record.open(folder)
     try:
-        _refuse_complete(folder)  # nobody else goes on with it from here on
+        _refuse_complete(folder)  # again: now no other process can complete it
         context, last_ns, offset_ns, mark = _context(folder, stop_on_fail=stop_on_fail, stop_rules=stop_rules)
         clock = steady(max(last_ns, context.polled_ns or 0), offset_ns, mark)
         if context.polled_ns is None:
@@ -170,8 +170,8 @@ def _refuse_complete(folder: Path) -> None:
 
 
 def _context(folder: Path, *, stop_on_fail: bool, stop_rules: Collection[str]) -> tuple[RunContext, int, int, str]:
-    """What is left of a recorded run, the first time (UTC ns) of which it knows nothing, 0 if it knows of none, by how
-    much (ns) the wall clock was ahead of the run's own when its monitor died, and the mark of that."""
+    """The rest of a recorded run; the first time (UTC ns) without data, 0 if it has none at all; by how much (ns) the
+    wall clock was ahead of the run's when its monitor died; the mark of its clock."""
     with RecordView.open(folder) as view:
         metas = view.metas()
         plan = recorded_plan(view)
@@ -201,7 +201,7 @@ def _context(folder: Path, *, stop_on_fail: bool, stop_rules: Collection[str]) -
 
 
 def _offset_ns(view: RecordView, last_ns: int) -> int:
-    """What the wall clock was ahead of the run's by its steps; less than a step of it is drift, which is no offset."""
+    """By how much the wall clock was ahead of the run's, ns; less than a clock step is drift and counts as 0."""
     key = SeriesKey(MONITOR, "monitor.clock.offset", "")
     if key not in view.keys([key.metric]):
         return 0
@@ -210,12 +210,12 @@ def _offset_ns(view: RecordView, last_ns: int) -> int:
 
 
 def _note_gap(record: Record, context: RunContext, folder: Path, last_ns: int, now_ns: int) -> None:
-    """That nobody watched from then until now; a run that still waits for its start has missed nothing."""
+    """Records the gap from ``last_ns`` to ``now_ns``; a run that still waits for its start has none."""
     scripted = {event.kind for event in context.plan.events if event.run and event.lasts_s is None}
     with RecordView.open(folder) as view:
         planned = [stored for stored in view.events() if stored.origin == ORIGIN]
     for stored in planned:
-        if stored.event.end_ns is None and stored.event.kind in scripted:  # nobody knows when its command ended
+        if stored.event.end_ns is None and stored.event.kind in scripted:  # the end of its command is unknown
             record.end_event(stored.id, max(last_ns, stored.event.begin_ns), {"cut": UNWATCHED})
     since_ns = max(last_ns, context.start_ns)
     if now_ns > since_ns:
@@ -223,9 +223,9 @@ def _note_gap(record: Record, context: RunContext, folder: Path, last_ns: int, n
 
 
 def discard(folder: Path) -> bool:
-    """Remove the folder of a run that had not begun; False if it holds anything but the record, or cannot be removed.
+    """Removes the folder of a run that never began; False if it holds other files, or cannot be removed.
 
-    Host keys that were trusted on first use go with it: they are trusted on first use again.
+    Host keys trusted on first use are removed too: they will be trusted on first use again.
     """
     try:
         files = list(folder.iterdir())
@@ -240,5 +240,5 @@ def discard(folder: Path) -> bool:
 
 
 def utc_text(time_ns: int) -> str:
-    """A time as people read it: ``2026-11-21 08:00:00Z``."""
+    """A time for people: ``2026-11-21 08:00:00Z``."""
     return datetime.fromtimestamp(time_ns // 10**9, UTC).strftime("%Y-%m-%d %H:%M:%SZ")

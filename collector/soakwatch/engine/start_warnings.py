@@ -1,7 +1,7 @@
-"""What the first polls of a run show to be missing: told at its start, and not only in the morning.
+"""What is missing by the first polls of a run, reported at its start and not only in the morning.
 
-A watched process that is not there, a source that does not answer, a reading that is not permitted, a file system that
-is full: the run goes on, for each of them may come right, and its findings say it again at the end.
+An absent watched process, a source that does not answer, a reading without permission, a full file system: the run goes
+on, since each may come right, and its findings say it again at the end.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from soakwatch.record.model import Source
 from soakwatch_model.sample import Poll, PollOutcome, Sample, object_labels
 
 FULL = 0.95
-"""A file system of which so much is used is at its limit."""
+"""Share used from which a file system counts as full."""
 _BATCHES = 20  # of 1,000 polls: some seconds of a very large run
 _NOT_PERMITTED = ("permission", "permitted", "privilege", "denied", "CAP_")
 _USED, _SIZE = "system.filesystem.usage", "system.filesystem.limit"
@@ -25,14 +25,14 @@ _USED, _SIZE = "system.filesystem.usage", "system.filesystem.limit"
 
 @dataclass(frozen=True, slots=True)
 class FirstLook:
-    """Sentences about what is wrong, and whether every source was polled when they were written."""
+    """Warnings, and whether every source had been polled by then."""
 
     sentences: tuple[str, ...]
     complete: bool
 
 
 def first_look(plan: Plan, record: Path) -> FirstLook:
-    """What the first polls in a record say. Raises RecordError."""
+    """Warnings from the first polls in a record. Raises RecordError."""
     with RecordView.open(record) as view:
         sources = {source.id: source for source in view.sources()}
         first: dict[int, Poll] = {}

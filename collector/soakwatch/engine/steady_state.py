@@ -1,4 +1,4 @@
-"""Whether the devices have settled: what ``until: settled`` waits for instead of a fixed sleep."""
+"""Whether the devices have settled: the condition ``until: settled``, instead of a fixed sleep."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ _FLOORS = {
     for name in usual_in(topic)
     if not BY_NAME[name].labels
 }
-"""The levels that are watched, and the drift of each, in its unit, that is always allowed."""
-_MAX_READINGS = 600  # readings of one level
+"""The watched levels, and the drift of each, in its unit, that is always allowed."""
+_MAX_READINGS = 600  # per level
 
 
 class SteadyStateDetector:
     """The newest readings of the devices' CPU and memory.
 
-    They have settled when each of them drifts by less than 2 % of itself (CPU: or 2 points) across the last minute, or
-    across its last 12 readings where these take longer.
+    They have settled when each drifts by less than 2 % of itself (CPU: or 2 points) across the last minute, or across
+    the last 12 readings if these take longer.
     """
 
     def __init__(self) -> None:
         self._kept: dict[tuple[int, str, str], deque[tuple[int, float]]] = {}
 
     def take(self, source: int, samples: Iterable[Sample]) -> None:
-        """Readings of one poll."""
+        """Takes the readings of one poll."""
         for sample in samples:
             if sample.metric in _FLOORS:
                 kept = self._kept.setdefault((source, sample.metric, sample.object), deque(maxlen=_MAX_READINGS))
                 kept.append((sample.time_ns, float(sample.value)))
 
     def since(self, begin_ns: int) -> bool:
-        """Whether all of them have settled by readings from ``begin_ns`` on; False while there are too few, or none."""
+        """True if all have settled by readings from ``begin_ns`` on; False while there are too few or none."""
         return bool(self._kept) and all(
             _settled(_FLOORS[metric], kept, begin_ns) for (_, metric, _), kept in self._kept.items()
         )

@@ -1,1 +1,1 @@
-"""The search for the capacity: the controller (MLRsearch), the trials, and the account of what they lost."""
+"""The capacity search: the controller (MLRsearch), the trials, and the count of what they lost."""

@@ -1,9 +1,9 @@
 """The controller of a search: MLRsearch (RFC 9971) as a pure function of the trials so far.
 
-The library calls its measurer and waits for it. Here the whole search is played again from its trials each time: it
-has no clock and no chance in it, so that it asks for the same loads in the same order, and the first trial that it
-asks for and that nobody has made is the next one. So a search needs no thread, can be cut at any time, and its bounds
-are known after each trial. A replay of 100 trials takes some tens of milliseconds.
+The library calls a measurer and blocks until it returns. Here the search is replayed from its trials each time: it is
+deterministic, so it asks for the same loads in the same order, and the first load without a trial is the next one. So a
+search needs no thread, can be cut at any time, and its bounds are known after each trial. A replay of 100 trials takes
+some tens of milliseconds.
 
 Source: Konstantynowicz and Polak, RFC 9971 (Multiple Loss Ratio Search), and the authors' library MLRsearch.
 """
@@ -18,13 +18,13 @@ from MLRsearch import AbstractMeasurer, Config, MeasurementResult, MultipleLossR
 from soakwatch.judge.capacity import GoalBounds, Trial
 from soakwatch.plan.capacity import CapacityPlan
 
-_FULL = 1_000_000.0  # loads per second that the library is told for level 1: it rounds them
-_FOREVER_S = 1e9  # the longest time is kept by whoever makes the trials
+_FULL = 1_000_000.0  # the library's load for level 1; large, because the library rounds loads
+_FOREVER_S = 1e9  # the caller limits the search's time
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The next trial: level and trial duration in seconds. ``warmup``: its result is not counted."""
+    """The next trial: level and duration in seconds. The result of a ``warmup`` is not counted."""
 
     level: float
     seconds: float
@@ -33,7 +33,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Where a search stands: the trial that it needs next, None when it is over, and the bounds of its goals."""
+    """State of a search: its next trial, None when it is over, and the bounds of its goals."""
 
     wanted: Wanted | None
     goals: tuple[GoalBounds, ...]
@@ -46,7 +46,7 @@ class _NextTrialError(Exception):
 
 
 class _Replay(AbstractMeasurer):  # type: ignore[misc] # no type stubs are published
-    """Gives the trials that were made, in order, and then says which one is asked for next."""
+    """Replays the given trials in order, then raises for the next one."""
 
     def __init__(self, trials: Sequence[Trial]) -> None:
         self._trials = iter(trials)
@@ -66,9 +66,9 @@ class _Replay(AbstractMeasurer):  # type: ignore[misc] # no type stubs are publi
 
 
 def step(goal: CapacityPlan, trials: Sequence[Trial]) -> Step:
-    """What a search does after these trials, which it has asked for in this order.
+    """The next step of a search after these trials, given in the order it asked for them.
 
-    Raises RuntimeError if the library finds a contradiction in them.
+    Raises RuntimeError if the library finds them contradictory.
 
     >>> step(CapacityPlan.model_validate({"at_most": "1h"}), []).wanted
     Wanted(level=1.0, seconds=2.0, warmup=True)
@@ -87,7 +87,7 @@ def step(goal: CapacityPlan, trials: Sequence[Trial]) -> Step:
     ]
     config = Config()
     config.goals = goals
-    config.min_load = goal.lowest * _FULL  # first: it has to be below the one of the defaults
+    config.min_load = goal.lowest * _FULL  # set before max_load, which must exceed it
     config.max_load = goal.highest * _FULL
     config.search_duration_max, config.warmup_duration = _FOREVER_S, goal.first_trial_s
     search = MultipleLossRatioSearch(config=config)
@@ -123,11 +123,11 @@ def _provisional(loss: float, upper: float | None, trials: Sequence[Trial]) -> G
 
 
 def _rate_at(level: float, trials: Sequence[Trial]) -> float:
-    """What was sent per second at this load, over all of its trials."""
+    """Rate sent at this level, averaged over its trials by time; per second."""
     at = [trial for trial in trials if abs(trial.level - level) <= 1e-9 * level]
     sent_s = sum(trial.sent_s for trial in at)
     return sum(trial.rate * trial.sent_s for trial in at) / sent_s if sent_s else 0.0
 
 
 def _quiet(_: str) -> None:
-    """The library's own account of what it does: the trials say the same."""
+    """Discards the library's debug output: the trials say the same."""

@@ -1,14 +1,14 @@
-"""What the generators counted over a trial: offered and lost, from the samples of their own polls.
+"""Offered and lost load of a trial, counted from the polls of the generators.
 
-A trial goes from rest to rest, so that nothing is under way when counters are read: what was sent and did not come
-back is lost. How a load tells its loss is settled by the first trial and holds for the search: packets that it knows
-to be lost, else those that did not come back, else its own share of loss; of requests those that failed. Counters are
-read where there are any; rates are summed up over the time between readings. Every figure is summed up over the
-driven loads, or over all generators where the driven ones tell no loss (a sender here, a receiver there).
+A trial goes from rest to rest, so nothing is in flight when counters are read: what was sent and did not come back is
+lost. The first trial settles how loss is counted for the whole search: packets that the load knows to be lost, else
+those that did not come back, else its own share of loss; for requests, those that failed. Counters are preferred; rates
+are integrated over the time between readings. Figures are summed over the driven loads, or over all generators if the
+driven ones report no loss (a sender here, a receiver there).
 
-A load that is another process at each level counts from 0 again. It is told by a counter that fell, or by what it sent:
-read back to the begin of the trial, that leads to 0 and not to the last reading before. Wrong for a load whose rate
-changes within a trial by more than it had sent in the one before.
+A load may be a new process at each level, whose counters start from 0. That is assumed if a counter fell, or if
+extrapolating what it sent back to the trial's begin leads closer to 0 than to the last reading before. Wrong if a
+load's rate changes within a trial by more than it had sent in the one before.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from soakwatch_model.sample import Poll, PollOutcome
 
 PACKET, REQUEST = "packet", "request"
 _REST = 0.0
-_MISCOUNTED = 0.001  # counters of two ports are not read at the same moment; more than that are duplicates
+_MISCOUNTED = 0.001  # share: two ports are not read at the same moment; more than this are duplicates
 
 
 class UncountedError(Exception):
-    """A trial whose loss is not known, in one sentence: it has to be repeated. ``final``: repeating will not help."""
+    """The loss of a trial is unknown, so it must be repeated; if ``final``, repeating will not help."""
 
     def __init__(self, text: str, *, final: bool = False) -> None:
         super().__init__(text)
@@ -40,7 +40,7 @@ class UncountedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """How loss is counted: metrics of what was sent, and of what was lost, came back, or failed."""
+    """How loss is counted: the metric of what was sent, and of what was lost, came back or failed (``told``)."""
 
     unit: str
     sent: str
@@ -77,7 +77,7 @@ NO_LOSS = (
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """Offered and lost of one trial; ``rate`` per second while it sent, ``wanted_rate`` what the loads were set to."""
+    """Offered and lost of one trial; ``rate`` is per second while sending, ``wanted_rate`` the loads' setting."""
 
     offered: float
     lost: float
@@ -87,7 +87,7 @@ class Counted:
 
 @dataclass(slots=True)
 class _SourceAccount:
-    """What one source of a generator reported since the last rest."""
+    """Readings of one source of a generator since the last rest."""
 
     driven: bool = False
     answered_ns: int = 0  # start of the last answered poll
@@ -98,7 +98,7 @@ class _SourceAccount:
 
 
 class TrialCounts:
-    """Sees every poll of a generator. ``forget`` drops what is older than the last rest; ``counted`` gives a trial."""
+    """Counts trials from every poll of the generators: ``restart`` drops what is older than the last rest."""
 
     def __init__(self) -> None:
         self._sources: dict[int, _SourceAccount] = {}
@@ -114,7 +114,7 @@ class TrialCounts:
         account.interval_ns = interval_ns
         self._news.set()
         if poll.outcome is not PollOutcome.OK:
-            account.failure = poll.error or account.failure or poll.outcome.value  # one that was held back has none
+            account.failure = poll.error or account.failure or poll.outcome.value  # a poll not made has no error text
             account.failed_ns = max(poll.start_ns, poll.due_ns)
             return
         account.answered_ns, account.failure = max(account.answered_ns, poll.start_ns), ""
@@ -129,35 +129,35 @@ class TrialCounts:
 
     @property
     def interval_s(self) -> float:
-        """The longest time between two polls of a load."""
+        """The longest poll interval of a counted load, seconds."""
         return max((account.interval_ns for account in self._counting()), default=10**9) * 1e-9
 
     def restart(self) -> None:
-        """Another trial begins: of each series only the last reading is kept."""
+        """A trial begins: keeps only the last reading of each series."""
         self.watching = True
         for account in self._sources.values():
             for readings in account.readings.values():
                 del readings[:-1]
 
     def waits_for(self, since_ns: int, driven: int) -> bool:
-        """Whether one of the loads (``driven`` ones, and others that are counted) has not been polled since then."""
+        """True if a load (``driven`` ones, and others that are counted) was not polled since ``since_ns``."""
         counting = self._counting()
         return sum(account.driven for account in counting) < max(driven, 1) or any(
             account.answered_ns < since_ns for account in counting
         )
 
     async def polled(self, since_ns: int, driven: int) -> None:
-        """Wait until every load has been polled since then."""
+        """Waits until every load was polled since ``since_ns``."""
         while self.waits_for(since_ns, driven):
             self._news.clear()
             await self._news.wait()
 
     def failure_since(self, since_ns: int) -> str:
-        """Why a poll of a load failed since then; "" if none did."""
+        """Why a poll of a load failed since ``since_ns``; "" if none did."""
         return next((a.failure for a in self._counting() if a.failed_ns >= since_ns and a.failure), "")
 
     def standing(self) -> tuple[tuple[int, str, float], ...]:
-        """The last reading of every counter: at rest it no longer changes."""
+        """The last reading of every counter; equal at two times, the loads are at rest."""
         return tuple(
             (number, metric, readings[-1][1])
             for number, account in sorted(self._sources.items())
@@ -166,9 +166,9 @@ class TrialCounts:
         )
 
     def counted(self, level: float, begin_ns: int, end_ns: int) -> Counted:
-        """What was counted since ``restart`` while loads sent at ``level`` from ``begin_ns`` to ``end_ns``.
+        """The trial since ``restart``, in which loads sent at ``level`` from ``begin_ns`` to ``end_ns``.
 
-        Raises UncountedError.
+        Raises UncountedError if its loss is unknown.
         """
         failure = self.failure_since(begin_ns)
         if failure:
@@ -203,7 +203,7 @@ class TrialCounts:
         for basis in _BASES:
             among = self._among(basis, begin_ns)
             if all(_total(among, metric, begin_ns) is not None for metric in (basis.sent, basis.told)) and (
-                # A generator to which nothing ever comes back only sends, and knows of no loss.
+                # A generator that never gets anything back only sends: it cannot know loss.
                 basis.how != "back" or (_total(among, basis.told, begin_ns) or 0) > 0
             ):
                 return basis
@@ -212,13 +212,13 @@ class TrialCounts:
         raise UncountedError(NO_LOSS, final=True)
 
     def _among(self, basis: Basis, begin_ns: int) -> list[_SourceAccount]:
-        """The driven loads if they tell it themselves, else all generators."""
+        """The driven loads if they report both metrics themselves, else all generators."""
         driven = [account for account in self._sources.values() if account.driven]
         tell = all(_total(driven, metric, begin_ns) is not None for metric in (basis.sent, basis.told))
         return driven if tell else list(self._sources.values())
 
     def _counting(self) -> list[_SourceAccount]:
-        """The sources that have to be polled after a trial: driven ones, and those that report what is counted."""
+        """The sources that must be polled after a trial: driven ones, and those that report what is counted."""
         metrics = () if self.basis is None else (self.basis.sent, self.basis.told)
         return [a for a in self._sources.values() if a.driven or any(a.readings.get(metric) for metric in metrics)]
 
@@ -238,7 +238,7 @@ def _loss(
 
 
 def _total(among: Iterable[_SourceAccount], metric: str, begin_ns: int) -> float | None:
-    """What was counted of a metric since the rest before, over all sources that report it; None where none does."""
+    """A metric's count since the last rest, summed over the sources that report it; None if none does."""
     parts = [part for account in among if (part := _of(metric, account, begin_ns)) is not None]
     return sum(parts) if parts else None
 
@@ -252,7 +252,7 @@ def _of(metric: str, account: _SourceAccount, begin_ns: int) -> float | None:
         anew = _began_anew(account, begin_ns)
         before = next((value for time_ns, value in reversed(readings) if time_ns <= begin_ns), None)
         if before is None and not anew and inside[0][1] > 0:
-            return None  # how much of it is of this trial is not known
+            return None  # how much of it belongs to this trial is unknown
         return inside[-1][1] - (0.0 if anew or before is None else before)
     last_ns, total = begin_ns, 0.0
     for time_ns, value in readings:
@@ -263,7 +263,7 @@ def _of(metric: str, account: _SourceAccount, begin_ns: int) -> float | None:
 
 
 def _fell(metric: str, account: _SourceAccount, begin_ns: int) -> bool:
-    """Whether a counter fell between two readings of the trial."""
+    """True if a counter fell between two readings of the trial."""
     if BY_NAME[metric].kind != COUNTER:
         return False
     readings = account.readings.get(metric, [])
@@ -272,7 +272,7 @@ def _fell(metric: str, account: _SourceAccount, begin_ns: int) -> bool:
 
 
 def _began_anew(account: _SourceAccount, begin_ns: int) -> bool:
-    """Whether the counters of a load began at 0 after ``begin_ns``."""
+    """True if a load's counters started from 0 after ``begin_ns``; see the module."""
     for metric in _SENT:
         readings = account.readings.get(metric, [])
         inside = [(time_ns, value) for time_ns, value in readings if time_ns > begin_ns]
@@ -295,7 +295,7 @@ def _span(readings: Sequence[tuple[int, float]], begin_ns: int) -> float:
 
 
 def _steady_rate(among: Iterable[_SourceAccount], metric: str, begin_ns: int, end_ns: int) -> float | None:
-    """What was sent per second between the first and the last reading while it sent: starts and stops left out."""
+    """Rate per second between the first and the last reading while sending, without start and stop."""
     rates = []
     for account in among:
         inside = [(t, v) for t, v in account.readings.get(metric, []) if begin_ns < t <= end_ns]

@@ -1,7 +1,7 @@
-"""Takes the searches for the capacity through a run: begins them with their phase, records them, and gives their loads.
+"""Runs the capacity searches of a run: starts each with its phase, records it, and sets loads that depend on it.
 
-What a search knows is in the record after each trial, so that a run that is resumed has the capacities that were found;
-a search that was under way begins again.
+The record has a search's state after each trial, so a resumed run knows the capacities found; a search that was running
+starts again.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ INTERRUPTED = "the monitor was interrupted; the search began again"
 
 
 class CapacityDriver:
-    """All searches of one run. ``counts`` sees every poll of the generators."""
+    """All searches of one run. ``counts`` must be given every poll of the generators."""
 
     def __init__(self, context: RunContext, out: RunRecord, now_ns: Callable[[], int], loads: LoadController) -> None:
         self.counts = TrialCounts()
@@ -60,13 +60,13 @@ class CapacityDriver:
 
     @property
     def searching(self) -> bool:
-        """Whether a search drives the loads now."""
+        """True while a search drives the loads."""
         return self._task is not None and not self._task.done()
 
     async def begin_due(self, now: PlannedPhase | None) -> bool:
-        """Begin the search of the phase that goes on now, and end the one of an earlier phase.
+        """Starts the search of the current phase and cuts that of an earlier phase.
 
-        Returns whether the search of this phase is over, so that the phase may end.
+        Returns True if the search of this phase is over, so that the phase may end.
         """
         if self._phase is not None and (now is None or now.window.begin_ns != self._phase.window.begin_ns):
             await self.cut(AT_MOST)
@@ -80,7 +80,7 @@ class CapacityDriver:
         return not self.searching
 
     async def cut(self, reason: str) -> None:
-        """End the search that goes on, if one does: what it knows is kept."""
+        """Ends the running search, if any, and keeps its results so far."""
         run, task, self._phase = self._run, self._task, None
         if run is None or task is None:
             return
@@ -90,12 +90,11 @@ class CapacityDriver:
         await run.cut(reason)
 
     async def close(self) -> None:
-        """The run ends, by whatever way."""
+        """The run ends: cuts the running search."""
         await self.cut(RUN_ENDED)
 
     def level_of(self, load: CapacityShare) -> tuple[float | None, str]:
-        """The level of a load that is a share of the capacity, and in words how it came about; None where nothing is
-        known of the capacity."""
+        """The level of a load given as a share of the capacity, and how it came about; None if no capacity is known."""
         search = self._searches[-1] if self._searches else None
         goal = None if search is None else search.goal(load.loss)
         if search is None or goal is None or goal.throughput is None:
@@ -104,11 +103,11 @@ class CapacityDriver:
         return level, f"{load} is {level:.2%} of full: {goal_words(goal, search.unit)}"
 
     async def note_load(self, phase: PlannedPhase, words: str) -> None:
-        """Record which load a phase has."""
+        """Records the load of a phase as an event."""
         await self._event(LOAD, phase.window.begin_ns, f"{phase.name}: {words}")
 
     def _begin(self, phase: PlannedPhase, *, again: bool) -> None:
-        # Only here, for the library takes a quarter of a second of CPU to load, and few runs search for a capacity.
+        # Imported here: the library takes 0.25 s of CPU to load, and few runs search for a capacity.
         from soakwatch.engine.capacity.search import SearchRun, Surroundings
 
         assert phase.search is not None
@@ -146,7 +145,7 @@ class CapacityDriver:
             if t.role == GENERATOR and any(getattr(source.config, "drive", False) for source in t.sources)
         )
         if samples:
-            # Told once: the next time would be behind the end.
+            # One poll only: the next due time is after the run's end.
             interval_ns = max(10**9, round(self._plan.duration_s * 1e9))
             call, record = self._out.queue.call, self._out.record
             source = await call(record.source, target.name, SOURCE, SOURCE, interval_ns, required=False)
@@ -155,7 +154,7 @@ class CapacityDriver:
             await call(record.put, [poll])
 
     def _samples(self, search: CapacitySearch) -> tuple[Sample, ...]:
-        """What was found, and what it is at least, as readings of the generator."""
+        """The capacities found, and their lower bounds, as samples of the generator."""
         now_ns, samples = self._now_ns(), []
         for goal in search.goals:
             if goal.lower is None or goal.throughput is None or goal.rate is None:

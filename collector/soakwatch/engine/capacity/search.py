@@ -1,8 +1,8 @@
-"""One search for the capacity while a run goes on: its trials are made with the driven loads, one after the other.
+"""One capacity search during a run: makes its trials with the driven loads, one after the other.
 
 A trial begins and ends at rest (level 0): counters are read ``settle`` after the loads stopped and once they no longer
-change, so nothing is under way. Where a poll failed meanwhile, the loads did not follow, or nothing was sent, the trial
-is repeated: it never counts as one without loss.
+change, so nothing is in flight. If a poll failed, the loads did not follow, or nothing was sent, the trial is repeated:
+it never counts as one without loss.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from soakwatch.engine.load_driver import LoadController
 from soakwatch.judge.capacity import CapacitySearch, GoalBounds, SearchState, Trial, limit_of
 from soakwatch.plan.capacity import CapacityPlan
 
-POLLS = 2.0  # a trial lasts so many polls at least
-_FOLLOW_S = 5.0  # how long loads may take to follow
-_PATIENCE_S, _PATIENCE_POLLS = 10.0, 5.0  # for polls of loads at rest
-_MOST_READS = 5  # of counters that go on changing at rest: other traffic may come in
+POLLS = 2.0  # a trial lasts this many polls at least
+_FOLLOW_S = 5.0  # time for loads to reach a level
+_PATIENCE_S, _PATIENCE_POLLS = 10.0, 5.0  # how long to wait for polls of loads at rest: the longer of both
+_MOST_READS = 5  # of counters that still change at rest: other traffic may come in
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a search works with: the loads, their counts, the run's clock, and the generators' measured ceilings.
+    """What a search needs: the loads, their counts, the run's clock, and the generators' measured ceilings.
 
-    ``tell`` is awaited with each new state of the search and with a sentence about a trial that is repeated, or "".
+    ``tell`` is awaited with each new state of the search, and a sentence if a trial is repeated, else "".
     """
 
     loads: LoadController
@@ -39,15 +39,15 @@ class Surroundings:
 
 
 class SearchRun:
-    """Makes the trials of one search; ``state`` holds what is known at any time."""
+    """Makes the trials of one search; ``state`` holds its results so far."""
 
     def __init__(self, goal: CapacityPlan, begin_ns: int, around: Surroundings) -> None:
         self._goal, self._around = goal, around
         self.state = CapacitySearch(begin_ns)
-        self._told = False  # that it is over
+        self._told = False  # whether its end was told
 
     async def go(self) -> None:
-        """Search until it is found. May be cancelled at any time: ``cut`` then says why it did not finish."""
+        """Searches to the end. May be cancelled at any time; call ``cut`` then to say why."""
         self._around.counts.basis = None
         step_ = self._step()
         try:
@@ -66,7 +66,7 @@ class SearchRun:
             self._around.loads.level = 0.0
 
     async def cut(self, reason: str) -> None:
-        """The search is over before its end: what is known so far is kept."""
+        """Ends the search early and keeps its results so far."""
         if self.state.state is SearchState.RUNNING:
             await self._end(SearchState.CUT, reason)
         elif not self._told:
@@ -98,7 +98,7 @@ class SearchRun:
                 if failure.final:
                     raise
                 repeats += 1
-                if repeats & (repeats - 1) == 0:  # the 1st, 2nd, 4th, 8th ...: a load may be away for long
+                if repeats & (repeats - 1) == 0:  # tell the 1st, 2nd, 4th, 8th ... time: a load may be away for long
                     often = f" ({repeats} times now)" if repeats > 1 else ""
                     await self._around.tell(
                         self.state, f"the trial at {wanted.level:.2%} is repeated{often}: {failure}"
@@ -124,7 +124,7 @@ class SearchRun:
         return _made(wanted, counted, begin_ns, (end_ns - started_ns) * 1e-9, repeats)
 
     async def _rest(self) -> None:
-        """Stop the loads, and wait until their counters are final. Raises UncountedError."""
+        """Stops the loads and waits until their counters are final. Raises UncountedError."""
         around = self._around
         await around.loads.set_level(0.0, _FOLLOW_S)
         since_ns = around.now_ns()
@@ -149,7 +149,7 @@ class SearchRun:
             raise UncountedError(f"{text}: {why}" if why else text) from None
 
     def note(self, text: str) -> None:
-        """Keep a sentence about the search with its state."""
+        """Adds a sentence about the search to its state."""
         if text not in self.state.notes:
             self.state = replace(self.state, notes=(*self.state.notes, text))
 

@@ -1,1 +1,1 @@
-"""The fire drill on a device: faults that the plan allows, bounded in time, undone by the device itself."""
+"""The fire drill on a device: faults that the plan allows, limited in time, undone by the device itself."""

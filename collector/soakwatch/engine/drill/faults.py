@@ -1,8 +1,8 @@
-"""The faults of a live drill as shell scripts: each sets its own end on the device before it begins.
+"""The faults of a live drill as shell scripts: each first arranges its own end on the device.
 
-A fault that has to be undone first starts a dead-man in a session of its own (``sleep`` and what undoes the fault), so
-it ends in time whatever becomes of the drill, its connection or the monitor. A fault that is a process ends by
-``timeout``. Each script prints ``holds PID`` for what has to be ended to end the fault early.
+A fault that must be undone first starts a dead-man switch in a session of its own (``sleep``, then the undo), so it
+ends in time whatever happens to the drill, its connection or the monitor. A fault that is a process ends by
+``timeout``. Each script prints ``holds PID`` for every process to kill to end the fault early.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from soakwatch.core.units import show_bytes, show_seconds
 from soakwatch.plan.drill import DrillPlan, VictimPlan
 
 _MIB: Final = 1 << 20
-_COMM: Final = 15  # of a process name; the kernel keeps no more
+_COMM: Final = 15  # characters of a process name that the kernel keeps
 _HOLDS: Final = re.compile(rb"^holds (\d{2,10})$", re.MULTILINE)
 _NEEDS = "for tool in {tools}; do command -v $tool >/dev/null || {{ echo no $tool here; exit 9; }}; done"
-_PATH = 'export PATH="$PATH:/usr/sbin:/sbin"'  # of ip and tc, where only root has them on the path
+_PATH = 'export PATH="$PATH:/usr/sbin:/sbin"'  # for ip and tc, which only root may have on the path
 _QUIET = "</dev/null >/dev/null 2>&1"
 CRASH = "soakwatchdrill[4242]: segfault at 0 ip 0000000000401136 sp 00007ffd5f0 error 4 in soakwatchdrill[401000+1000]"
-"""The line that is logged: one that the kernel writes of a process that does not exist."""
+"""The logged line: as the kernel writes it, but of a process that does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class LiveFault:
-    """One fault on one target. ``words`` tell what is done; ``inject`` and ``undo`` are scripts for ``sh``; ``lasts_s``
-    is how long it is there, 0 of what is done at once."""
+    """One fault on one target. ``words`` describe it; ``inject`` and ``undo`` are scripts for ``sh``; ``lasts_s`` is
+    its duration, 0 if it is momentary."""
 
     kind: str
     target: str
@@ -42,12 +42,12 @@ class LiveFault:
 
     @property
     def name(self) -> str:
-        """What it is called in a table."""
+        """Its name in tables."""
         return f"{self.kind} {self.object}".strip()
 
 
 def held_by(output: bytes) -> tuple[int, ...]:
-    """The processes that hold a fault, from what its script printed.
+    """The PIDs that hold a fault, from the output of its script.
 
     >>> held_by(b"holds 4711\\nsaid\\nholds 4712\\n")
     (4711, 4712)
@@ -56,13 +56,13 @@ def held_by(output: bytes) -> tuple[int, ...]:
 
 
 def end_script(fault: LiveFault, held: tuple[int, ...]) -> str:
-    """Ends a fault now: undoes it, then ends what would have undone it later."""
+    """The script that ends a fault now: undoes it, then kills its dead-man switch."""
     kills = [f"kill -TERM -{pid} 2>/dev/null" for pid in held]
     return "; ".join([_PATH, *([fault.undo] if fault.undo else []), *kills, "true"])
 
 
 def faults_of(target: str, drill: DrillPlan, lasts_s: float, token: str) -> tuple[LiveFault, ...]:
-    """The faults that a target's key ``drill`` allows; ``token`` names what they make on the device."""
+    """The faults that a target's key ``drill`` allows; ``token`` makes names on the device unique."""
     return tuple(fault for make in MAKERS.values() for fault in make(target, drill, lasts_s, token))
 
 
@@ -71,8 +71,8 @@ def _script(tools: str, *steps: str) -> str:
 
 
 def _apart(command: str) -> str:
-    """Starts a command in a session of its own and goes on once it is there: whoever ran the script ends all of its
-    process group with it, also what is on its way out of it. The shell reads the number until its writer closes."""
+    """Starts a command in its own session and waits until that exists: whoever runs the script may end
+    its process group with it. ``$( )`` reads the PID until the writer closes its output."""
     begun = quote(f"echo $$; exec </dev/null >/dev/null 2>&1; {command}")
     return (
         f"man=$(setsid sh -c {begun} </dev/null 2>/dev/null &)\n"
@@ -81,7 +81,7 @@ def _apart(command: str) -> str:
 
 
 def _dead_man(lasts_s: float, undo: str) -> str:
-    """Undoes a fault later, from a session that outlives the connection."""
+    """Undoes a fault after ``lasts_s``, from a session that outlives the connection."""
     return _apart(f"sleep {lasts_s:g}; {undo}")
 
 
@@ -125,7 +125,7 @@ def _killed(target: str, victim: VictimPlan, lasts_s: float) -> LiveFault:
         f"pid=; for p in $(pgrep -x {name}); do {living}; done\n"
         f'[ "${{pid:-0}}" -gt 1 ] || {{ echo no process {name} here; exit 9; }}'
     )
-    # In a session of its own: it may never return, and what would have undone the fault may be ended then.
+    # In its own session: the start command may never return, and the dead-man may be killed then.
     later = f"{{ setsid sh -c {quote(victim.start or '')} {_QUIET} & }}"
     man = _dead_man(lasts_s, later) if victim.start else "man=0"
     hit = _or_give_up("kill -9 $pid") if victim.start else "kill -9 $pid"
@@ -199,5 +199,5 @@ MAKERS: Final[Mapping[str, Callable[[str, DrillPlan, float, str], Iterator[LiveF
     "filesystem": _filesystem,
     "log": _log,
 }
-"""What makes the faults, in the order in which they are made."""
+"""What makes the faults, in the order they are injected."""
 LIVE_KINDS: Final = ("cpu", "leak", "kill", "link", "loss", "filesystem", "log")

@@ -1,4 +1,4 @@
-"""A live drill: makes the faults one after the other beside a run, marks each in its record, and sees who noticed."""
+"""A live drill: injects faults one after the other during a run, marks each in its record, and sees who noticed."""
 
 from __future__ import annotations
 
@@ -29,27 +29,27 @@ _COMMAND_S: Final = 30.0
 _LOOK_S: Final = 1.0
 _READY_S: Final = 120.0
 SPARE_S: Final = 1800.0
-"""Beyond the time of the faults, for a device that answers slowly: the drill ends the run itself."""
+"""Added to the time of the faults, for a device that answers slowly: the drill ends the run itself."""
 _SLACK_NS: Final = 2 * 10**9
-_TREND: Final = 2.0  # times the time of a fault: a mark that is longer is no moment
+_TREND: Final = 2.0  # a mark longer than this times the fault is a trend, not a moment
 _ALARMS: Final = frozenset({Outcome.FAIL, Outcome.WARN})
 FindingName = tuple[str, str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How long the run rests before the first fault and after each, in seconds."""
+    """How long the run rests before the first fault and after each, seconds."""
 
     rest_s: float
 
     def total_s(self, faults: Sequence[LiveFault]) -> float:
-        """How long all of them take."""
+        """Duration of all faults with their rests, seconds."""
         return 2 * self.rest_s + sum(fault.lasts_s + self.rest_s for fault in faults)
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A fault that was made, or why it could not be: ``trouble``. Times are UTC ns."""
+    """A fault that was injected, or in ``trouble`` why it could not be. Times are UTC ns."""
 
     fault: LiveFault
     begin_ns: int
@@ -59,8 +59,8 @@ class Made:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A rule that saw a fault: the moment that it points at, after the fault began; and how long after that the running
-    judge said so, None if only the last judging did."""
+    """A rule that saw a fault: seconds from the fault's begin to the moment it marks, and to its live finding (None if
+    only the final judgment has it)."""
 
     rule: str
     outcome: Outcome
@@ -71,8 +71,8 @@ class Seen:
 
 @dataclass(slots=True)
 class LiveDrill:
-    """Makes faults beside the run in ``folder``. ``tell`` is given a sentence for each; ``over`` ends the drill early:
-    the fault that is there is undone at once."""
+    """Injects faults during the run in ``folder``. ``tell`` gets a sentence for each; setting ``over`` ends the drill
+    early and undoes the current fault at once."""
 
     plan: Plan
     folder: Path
@@ -81,11 +81,11 @@ class LiveDrill:
     tell: Callable[[str], None]
     over: Flag = field(default_factory=Flag)
     made: list[Made] = field(default_factory=list)
-    noticed: dict[FindingName, int] = field(default_factory=dict)  # when the running judge first said so, UTC ns
+    noticed: dict[FindingName, int] = field(default_factory=dict)  # when the live judge first reported it, UTC ns
     trouble: str = ""
 
     def run(self) -> None:
-        """To its end, in a thread of its own. Never raises: ``trouble`` says what went wrong."""
+        """Runs the drill to its end; blocks, so use a thread. Never raises: ``trouble`` says what went wrong."""
         try:
             asyncio.run(self._run())
         except (SoakwatchError, OSError) as error:
@@ -139,7 +139,7 @@ class LiveDrill:
         else:
             await self._rest(fault.lasts_s)
         if host is not None and held and (trouble or self.over.is_set()):
-            with suppress(HookFailedError):  # then the device's own dead-man does it
+            with suppress(HookFailedError):  # then the device's own dead-man switch does it
                 await host.run(end_script(fault, held), _COMMAND_S)
         end_ns = time.time_ns()
         outcome = {"trouble": trouble} if trouble else {}
@@ -161,7 +161,7 @@ class LiveDrill:
         return False
 
     async def _rest(self, seconds: float) -> None:
-        """Wait, and look at what the running judge says; the end of the run ends the drill."""
+        """Waits and watches the live findings; the end of the run ends the drill."""
         deadline = time.monotonic() + seconds
         while (left_s := deadline - time.monotonic()) > 0 and not self.over.is_set():
             await asyncio.sleep(min(_LOOK_S, left_s))
@@ -178,7 +178,7 @@ class LiveDrill:
 
 
 async def _unfit(host: EvidenceSource) -> str:
-    """Why scripts cannot run there; empty where a Linux has a shell. Only that it is asked, whatever it is."""
+    """Why faults cannot be injected there; "" if it is a Linux with a shell. Runs only ``uname``."""
     output, trouble = await host.run("uname -s", _COMMAND_S)
     if trouble or output.split() != [b"Linux"]:
         return f"{host.name} is no Linux with a shell" + (f" ({trouble})" if trouble else "")
@@ -186,14 +186,15 @@ async def _unfit(host: EvidenceSource) -> str:
 
 
 def name_of(finding: Finding) -> FindingName:
-    """What a finding is known by while its outcome changes."""
+    """What identifies a finding while its outcome changes."""
     return finding.rule, finding.target, finding.metric, finding.object
 
 
 def seen_by(
     made: Made, findings: Sequence[Finding], noticed: Mapping[FindingName, int], rest_s: float
 ) -> tuple[Seen, ...]:
-    """The rules that fail or warn of the fault's target at a moment from its begin to the end of the rest after it."""
+    """The rules that fail or warn on the fault's target at a moment between its begin and the end of the rest after
+    it."""
     first_ns, last_ns = made.begin_ns - _SLACK_NS, made.end_ns + round(rest_s * 1e9)
     longest_ns = _TREND * (last_ns - first_ns)
     seen: dict[str, Seen] = {}

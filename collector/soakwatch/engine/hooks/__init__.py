@@ -1,1 +1,1 @@
-"""Hooks: actions that a finding, the start or the end of a run triggers. None of them delays the run."""
+"""Hooks: actions triggered by a finding, or the start or end of a run. None of them delays the run."""

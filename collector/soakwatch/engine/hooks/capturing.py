@@ -1,4 +1,4 @@
-"""A capture: where the evidence of a finding is taken, and how it is kept."""
+"""A capture: where the evidence of a finding is collected, and how it is stored."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from soakwatch_model.roles import DUT
 
 
 class Capturing:
-    """The captures of a run; a file that was fetched once is not fetched again while it stays as it is."""
+    """The captures of a run; an unchanged file is fetched only once."""
 
     def __init__(self, plan: Plan, folder: Path, notes: Notes, redaction: Redaction) -> None:
         self._plan, self._folder, self._notes, self._redaction = plan, folder, notes, redaction
         self._taken: dict[str, set[MatchedFile]] = {}
 
     async def take(self, planned: CapturePlan, trigger: Trigger) -> list[str]:
-        """Keep the evidence; sentences on what of it could not be had."""
+        """Stores the evidence; returns sentences on what of it could not be had."""
         if planned.ssh is not None:
             name = trigger.target or planned.ssh.host
             return await self._from(name, ssh_host(planned.ssh, self._folder), planned, trigger)
@@ -43,7 +43,7 @@ class Capturing:
         return troubles
 
     def _targets(self, trigger: Trigger) -> Iterable[TargetPlan]:
-        """That of the finding; all devices under test where it is of none."""
+        """The finding's target; if it has none, all devices under test."""
         named = [target for target in self._plan.targets if target.name == trigger.target]
         return named or [target for target in self._plan.targets if target.role == DUT]
 
@@ -79,7 +79,7 @@ class Capturing:
 
 
 def host_of(target: TargetPlan, folder: Path) -> OpenSource | None:
-    """Where commands of a target are run: over its SSH, or here where it is this machine; None where it has neither.
+    """Where a target's commands run: over its SSH, or locally if it is this machine; None if neither.
 
     ``folder`` is the run's.
     """

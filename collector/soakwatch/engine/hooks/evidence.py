@@ -1,4 +1,4 @@
-"""Evidence of a device at the moment of a finding: the output of commands, and files. Bounded in size and time."""
+"""Evidence of a device at the moment of a finding: output of commands, and files; bounded in size and time."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from soakwatch.engine.hooks.trigger import HookFailedError
 
 MAX_OUTPUT = 1 << 20
 MAX_FILE_SIZE = 16 << 20
-MAX_FILES = 8  # a capture
+MAX_FILES = 8  # per capture
 
 
 @dataclass(frozen=True, slots=True)
 class MatchedFile:
-    """A file that is there: its path, size and time of its last change (s since 1970, the device's clock)."""
+    """A file: its path, size in bytes and time of last change (s since 1970 by the device's clock)."""
 
     path: str
     size: int
@@ -27,7 +27,7 @@ class MatchedFile:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One piece of evidence: ``of`` is the command or the path. ``trouble`` says why it is missing or cut."""
+    """One piece of evidence: ``of`` is the command or path; ``trouble`` says why it is missing or cut."""
 
     of: str
     data: bytes
@@ -36,23 +36,23 @@ class Piece:
 
 
 class EvidenceSource(Protocol):
-    """Where evidence is taken. Every method raises HookFailedError."""
+    """Where evidence comes from. Every method raises HookFailedError."""
 
     @property
     def name(self) -> str:
-        """For sentences."""
+        """Its name in sentences."""
         ...
 
     async def run(self, command: str, timeout_s: float) -> tuple[bytes, str]:
-        """What a command said (``MAX_OUTPUT`` at most), and what went wrong with it."""
+        """A command's output (``MAX_OUTPUT`` at most), and what went wrong."""
         ...
 
     async def find(self, pattern: str) -> Sequence[MatchedFile]:
-        """The files that a glob means."""
+        """The files that match a glob."""
         ...
 
     async def read(self, path: str, most: int) -> bytes:
-        """The first bytes of a file."""
+        """The first ``most`` bytes of a file."""
         ...
 
 
@@ -62,8 +62,8 @@ OpenSource = AbstractAsyncContextManager[EvidenceSource]
 async def gather(
     source: EvidenceSource, commands: Sequence[str], patterns: Sequence[str], timeout_s: float, taken: set[MatchedFile]
 ) -> AsyncIterator[Piece]:
-    """The evidence of a place, piece by piece: commands in their order, then the newest files that were not ``taken``
-    before (those that are now, are added). A piece that cannot be had is a piece with its trouble."""
+    """Yields the evidence: the commands in order, then the newest files not yet in ``taken``, which are added to it. A
+    piece that cannot be had is yielded with its trouble."""
     for command in commands:
         try:
             output, trouble = await source.run(command, timeout_s)
@@ -95,7 +95,7 @@ async def _fetched(source: EvidenceSource, file: MatchedFile) -> Piece:
         data = await source.read(file.path, MAX_FILE_SIZE + 1)
     except HookFailedError as failure:
         return Piece(file.path, b"", file=True, trouble=str(failure))
-    if len(data) > MAX_FILE_SIZE:  # it grew meanwhile
+    if len(data) > MAX_FILE_SIZE:  # it grew since it was found
         return Piece(
             file.path, b"", file=True, trouble=f"{file.path} grew over {show_bytes(MAX_FILE_SIZE)}: it is left"
         )

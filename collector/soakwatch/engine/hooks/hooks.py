@@ -1,4 +1,4 @@
-"""The hooks of a run: which finding sets them off, the storm limit, and the actions, one at a time for each hook."""
+"""The hooks of a run: which finding triggers them, the storm limit, and their actions, one at a time per hook."""
 
 from __future__ import annotations
 
@@ -23,26 +23,27 @@ from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding
 
 FAILED: Final = "hook.failed"
-"""The kind of event that says that a hook did not achieve something."""
+"""Kind of the event that says that a hook failed."""
 MAX_WAITING = 50
 FINISH_S = 60.0
-"""How long the hooks may go on when the run is over: what a failure set off just now is to be there."""
+"""How long hooks may go on after the run: a failure at the very end still gets its evidence."""
 IN_DOUBT: Final = "it had been started when the monitor was killed and may have run: it is not run again"
 _MAX_REPORTED = 8
 
 
 class TakesEvidence(Protocol):
-    """What takes evidence."""
+    """Collects evidence."""
 
     async def take(self, planned: CapturePlan, trigger: Trigger) -> list[str]:
-        """Keep the evidence; sentences on what of it could not be had."""
+        """Stores the evidence; returns sentences on what of it could not be had."""
         ...
 
 
 class Hooks:
-    """Receives findings and triggers the hooks of the plan. Nothing here raises, and only ``finish`` and ``conclude``
-    wait. ``known`` are the identities of findings that triggered hooks before the monitor was restarted; what
-    ``promises`` hold of the start and the end was done before, or may have been, and is not done again.
+    """Triggers the plan's hooks on findings. Nothing here raises, and only ``finish`` and ``conclude`` wait.
+
+    ``known`` are the identities of findings that triggered hooks before the monitor was restarted; start and end
+    actions that ``promises`` say were or may have been done are not done again.
     """
 
     def __init__(
@@ -68,13 +69,13 @@ class Hooks:
         ]
 
     def start(self) -> None:
-        """The run begins."""
+        """The run begins: triggers the hooks on the start."""
         for hook in self._hooks:
             if "start" in hook.planned.on:
                 hook.set_off(Trigger("start", self._run, self._now_ns(), serial=next(self._serials), once="start"))
 
     def hear_findings(self, findings: Iterable[Finding]) -> None:
-        """Take the findings so far: one that did not fail or warn before triggers its hooks."""
+        """Takes the current findings: one that did not fail or warn before triggers its hooks."""
         now = {identity_of(f): f for f in findings if f.outcome.value in FINDINGS}
         for identity, finding in now.items():
             if identity not in self._known:
@@ -83,16 +84,14 @@ class Hooks:
         self._known = frozenset(now)
 
     async def finish(self, longest_s: float = FINISH_S) -> None:
-        """The run is over: wait for the hooks triggered, but not longer than this; then they are stopped."""
+        """The run is over: waits for triggered hooks up to ``longest_s``, then stops them."""
         for hook in self._hooks:
             hook.release()
         if self._hooks:
             await asyncio.gather(*(hook.finish(longest_s) for hook in self._hooks))
 
     async def conclude(self, verdict: Verdict, longest_s: float = FINISH_S) -> None:
-        """The run is judged: trigger what was not triggered before, and the hooks on the verdict; wait as ``finish``
-        does.
-        """
+        """The run is judged: triggers hooks for new findings and the verdict, then waits as ``finish`` does."""
         for finding in verdict.findings:
             if finding.outcome.value in FINDINGS and identity_of(finding) not in self._heard:
                 self._tell(finding, once=identity_of(finding))
@@ -111,7 +110,7 @@ class Hooks:
 
 
 class _Hook:
-    """One hook with its queue; it works in a task that exists while there is something to do."""
+    """One hook with its queue, worked off by a task that exists while the queue is not empty."""
 
     def __init__(
         self,
@@ -137,7 +136,7 @@ class _Hook:
         self._over = asyncio.Event()
 
     def hears(self, finding: Finding) -> bool:
-        """Whether a finding sets it off."""
+        """True if a finding triggers it."""
         return (
             self.planned.about(finding.outcome.value)
             and fnmatchcase(finding.rule, self.planned.rule)
@@ -145,14 +144,14 @@ class _Hook:
         )
 
     def hear(self, trigger: Trigger, rule: str) -> None:
-        """A finding; it is counted where there are too many."""
+        """Triggers on a finding, or counts it if the storm limit is reached."""
         if self._limit.take(rule):
             self.set_off(trigger)
         elif self._release_timer is None:
             self._release_timer = asyncio.get_running_loop().call_later(self._limit.opens_in(), self.release)
 
     def release(self) -> None:
-        """Tell in one what was held back."""
+        """Triggers once for all findings held back by the storm limit."""
         if self._release_timer is not None:
             self._release_timer.cancel()
             self._release_timer = None
@@ -161,7 +160,7 @@ class _Hook:
             self.set_off(Trigger(HELD_BACK, self._run, self._now_ns(), held=held, serial=next(self._serials)))
 
     def set_off(self, trigger: Trigger) -> None:
-        """Do it as soon as what it does now is done."""
+        """Queues a trigger; the current action is finished first."""
         if len(self._waiting) < MAX_WAITING:
             self._waiting.append(trigger)
         if self._work is None or self._work.done():
@@ -176,12 +175,12 @@ class _Hook:
         if not self._work.done():
             given_up = len(self._waiting) + 1
             self._waiting.clear()
-            self._over.set()  # a command is killed, and its output kept
+            self._over.set()  # kills a running command; its output is kept
             await asyncio.wait([self._work], timeout=5.0)
             self._work.cancel()
             await asyncio.wait([self._work])
             await self._failed("", f"the run was over: {given_up} queued actions were given up")
-        self._work = None  # what comes with the verdict has a loop of its own
+        self._work = None  # triggers of the verdict run on another event loop
 
     async def _do_all(self) -> None:
         while self._waiting:
@@ -198,7 +197,7 @@ class _Hook:
                 await self._notes.do(self._promises.done, deed)
 
     async def _do(self, trigger: Trigger) -> None:
-        # Evidence first: it fades, and who is notified may want it.
+        # Evidence first: it fades, and who is notified may need it.
         capture, run, webhook = self.planned.capture, self.planned.run, self.planned.webhook
         if capture is not None and trigger.on != HELD_BACK:
             troubles = await self._failures_of(self._captured(capture, trigger))
@@ -238,7 +237,7 @@ class _Hook:
         return troubles
 
     async def _posted(self, trigger: Trigger) -> list[str]:
-        from soakwatch.engine.hooks.webhook import post  # httpx is not for a run that posts nothing
+        from soakwatch.engine.hooks.webhook import post  # imports httpx, which few runs need
 
         assert self.planned.webhook is not None
         await post(self.planned.webhook, trigger.document())

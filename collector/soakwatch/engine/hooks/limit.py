@@ -1,4 +1,4 @@
-"""The storm limit of a hook: so many in so long, and the rest is counted."""
+"""The storm limit of a hook: at most N triggers in a time; the rest is counted."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from time import monotonic
 
 
 class StormLimit:
-    """At most ``count`` in any ``seconds``."""
+    """At most ``count`` triggers in any ``seconds``."""
 
     def __init__(self, count: int, seconds: float, clock: Callable[[], float] = monotonic) -> None:
         self._count, self._seconds, self._clock = count, seconds, clock
@@ -16,7 +16,7 @@ class StormLimit:
         self._held: Counter[str] = Counter()
 
     def take(self, rule: str) -> bool:
-        """Whether one more may pass now; if not, it is counted under its rule."""
+        """True if one more may pass now; else counts it under its rule."""
         if self.opens_in() > 0:
             self._held[rule] += 1
             return False
@@ -32,11 +32,11 @@ class StormLimit:
 
     @property
     def holds(self) -> bool:
-        """Whether something is held back."""
+        """True if findings were held back."""
         return bool(self._held)
 
     def release(self) -> Mapping[str, int]:
-        """How many findings of each rule were held back since the last release; telling it counts as one."""
+        """Findings held back by rule since the last release; reporting them counts as one trigger."""
         held, self._held = dict(sorted(self._held.items())), Counter()
         self._taken.append(self._clock())
         return held

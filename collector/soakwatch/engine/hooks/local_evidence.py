@@ -25,12 +25,12 @@ class LocalHost:
     name = "this machine"
 
     async def run(self, command: str, timeout_s: float) -> tuple[bytes, str]:
-        """By ``sh``, as a device would."""
+        """Runs it by ``sh``."""
         result = await run_command(["sh", "-c", command], {}, timeout_s, asyncio.Event(), Redaction(), MAX_OUTPUT)
         return result.output, result.failure
 
     async def find(self, pattern: str) -> Sequence[MatchedFile]:
-        """Plain files only."""
+        """Regular files only."""
         return await asyncio.to_thread(_find, pattern)
 
     async def read(self, path: str, most: int) -> bytes:
@@ -56,7 +56,7 @@ def _find(pattern: str) -> list[MatchedFile]:
 
 
 def _read(path: str, most: int) -> bytes:
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe that took its place would wait for a writer
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # if it is a pipe now, open would wait for a writer
     with open(descriptor, "rb") as file:
         return file.read(most)
 

@@ -1,4 +1,4 @@
-"""Prepares the hooks of a plan, and checks before the run what can be known to be wrong with hooks and scripts."""
+"""Builds the hooks of a plan, and checks before the run that their programs and secrets exist."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from soakwatch.record.queue import Notes
 
 
 def base_environment(plan: Plan, folder: Path) -> dict[str, str]:
-    """The variables that every script and hook finds: SOAKWATCH_NAME, the plan's, and SOAKWATCH_RUN, which every
-    command, test and library takes for the run: its folder."""
+    """Environment variables of every script and hook: SOAKWATCH_NAME, the plan's, and SOAKWATCH_RUN, the run's folder,
+    by which commands, tests and libraries find the run."""
     return {"SOAKWATCH_NAME": plan.name, "SOAKWATCH_RUN": str(folder.absolute())}
 
 
@@ -33,12 +33,12 @@ def hooks_of(
     promises: Promises | None = None,
     command: RunsCommand = run_command,
 ) -> Hooks:
-    """The hooks of a plan; ``known`` are the identities of findings that set hooks off before, ``promises`` what they
-    did, for a run that may be resumed."""
+    """The hooks of a plan. For a resumed run, ``known`` are the identities of findings that triggered hooks,
+    ``promises`` the actions done."""
     redaction = redaction_of(plan.text)
     capturing: TakesEvidence = _NoCapture()
     if any(hook.capture is not None for hook in plan.hooks):
-        from soakwatch.engine.hooks.capturing import Capturing  # SSH is not for a run that asks no device over it
+        from soakwatch.engine.hooks.capturing import Capturing  # imports SSH, which few runs need
 
         capturing = Capturing(plan, folder, notes, redaction)
     around = base_environment(plan, folder)
@@ -46,8 +46,8 @@ def hooks_of(
 
 
 def check_outside(plan: Plan) -> None:
-    """Raises PlanError with every program of scripts, hooks and labels that does not exist, and every missing secret of
-    a webhook, so that it is reported now and not in the night.
+    """Raises PlanError with every missing program of scripts, hooks and labels, and every missing webhook secret, so
+    that it is reported now and not in the night.
     """
     problems = []
     for number, event in enumerate(plan.events, 1):
@@ -86,5 +86,5 @@ def _unusable(planned: WebhookPlan) -> Iterator[str]:
 
 class _NoCapture:
     async def take(self, planned: CapturePlan, trigger: Trigger) -> list[str]:
-        """Not asked."""
+        """Raises: the plan captures nothing."""
         raise HookFailedError(f"{trigger.about}: nothing is captured in this run ({len(planned.commands)} commands)")

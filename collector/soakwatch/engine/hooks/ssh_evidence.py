@@ -1,4 +1,4 @@
-"""Evidence of a device over SSH, on a connection of its own: polls of the device do not wait for it."""
+"""Evidence of a device over SSH, on its own connection: polls of the device do not wait for it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from soakwatch.sources.transport.ssh.connection import SshLine
 from soakwatch.sources.transport.ssh.errors import printable
 
 FILES_S = 60.0
-"""How long a file may take, and the list of files."""
+"""Time limit to list or fetch files."""
 AUTO, LINUX = "auto", "linux"
 _CHUNK = 1 << 16
 _MAX_RECOGNISED = 4096
@@ -29,7 +29,7 @@ _MAX_FOUND = 1000
 
 
 class SshHost:
-    """A device over SSH. ``system`` is linux, the driver of a network CLI, or auto where the device has to say it;
+    """A device over SSH. ``system`` is linux, the driver of a network CLI, or auto (recognise it from its answer);
     ``enable`` refers to the password that a CLI may ask for."""
 
     def __init__(self, line: SshLine, system: str = AUTO, enable: str | None = None) -> None:
@@ -39,7 +39,7 @@ class SshHost:
         self.name = line.name
 
     async def run(self, command: str, timeout_s: float) -> tuple[bytes, str]:
-        """In a channel of its own; on a network CLI at its prompt."""
+        """Runs it in its own channel; on a network CLI at its prompt."""
         try:
             if self._driver:
                 return await self._at_the_prompt(command, timeout_s)
@@ -56,7 +56,7 @@ class SshHost:
             raise self._failed(error) from None
 
     async def find(self, pattern: str) -> Sequence[MatchedFile]:
-        """Plain files only."""
+        """Regular files only."""
         try:
             async with asyncio.timeout(FILES_S), (await self._line.connection()).start_sftp_client() as sftp:
                 files = []
@@ -85,7 +85,7 @@ class SshHost:
                 (await self._line.connection()).start_sftp_client() as sftp,
                 sftp.open(path, "rb") as file,
             ):
-                return cast("bytes", await file.read(most))  # of a file that is opened as binary
+                return cast("bytes", await file.read(most))  # bytes, since it is opened as binary
         except TimeoutError:
             raise HookFailedError(f"{self.name} did not bring {path} within {show_seconds(FILES_S)}") from None
         except (OSError, asyncssh.Error, SourceError, PlanError) as error:
@@ -142,9 +142,9 @@ class SshHost:
 
 
 def _recognised(line: SshLine, output: bytes) -> str:
-    """The driver of a network system that was asked as if it were a shell, ``auto`` for one that nobody knows; "" for a
+    """The driver of a network system from its answer to a shell command, ``auto`` for an unknown one; "" for a
     shell."""
-    from soakwatch.sources.transport.network_cli.source import recognised  # its parsers are many
+    from soakwatch.sources.transport.network_cli.source import recognised  # imports many parsers
 
     if len(output) > _MAX_RECOGNISED:
         return ""
@@ -155,7 +155,7 @@ def _recognised(line: SshLine, output: bytes) -> str:
 async def ssh_host(
     access: Access, folder: Path, system: str = AUTO, enable: str | None = None
 ) -> AsyncIterator[SshHost]:
-    """A device, connected. Raises HookFailedError."""
+    """Connects to a device. Raises HookFailedError."""
     async with SshLine(access, folder) as line:
         try:
             await line.connection()

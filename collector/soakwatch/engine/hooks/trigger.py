@@ -1,4 +1,4 @@
-"""What sets a hook off, and how it is described: as variables for a command, as JSON for a webhook."""
+"""What triggers a hook, and how it is passed on: as environment variables to a command, as JSON to a webhook."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.tree import Tree
 
 HELD_BACK = "held-back"
-_MAX_VALUE_LENGTH = 2000  # of a value in the environment
+_MAX_VALUE_LENGTH = 2000  # characters of an environment variable
 
 
 class HookFailedError(Exception):
-    """What a hook did not achieve, in one sentence without secrets."""
+    """A hook failed; the message is one sentence without secrets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """Why a hook is set off: ``on`` is fail, warn, start, end, or held-back for those that came too often.
+    """Why a hook is triggered: ``on`` is fail, warn, start, end, or held-back (over the storm limit).
 
-    ``held`` counts then the findings of each rule that were not reported one by one. ``serial`` numbers those of a run.
-    ``once`` names what is done once in a run, however often its monitor is killed; "" for what is not marked.
+    ``held`` counts the findings held back by rule. ``serial`` numbers the triggers of a run. ``once`` identifies an
+    action to do once in a run even if its monitor is killed; "" if it need not be tracked.
     """
 
     on: str
@@ -38,12 +38,12 @@ class Trigger:
 
     @property
     def stamp(self) -> str:
-        """When, as part of the names of files that are kept for it: no two are alike."""
+        """Time and serial as part of file names: unique in a run."""
         return f"{stamp(self.time_ns)}-{self.serial:03d}"
 
     @property
     def about(self) -> str:
-        """In a few words."""
+        """It in a few words."""
         if self.finding is None:
             return f"{self.on} of the run" if self.on in {"start", "end"} else self.on
         parts = self.finding.outcome.value, self.finding.rule, self.finding.target, self.finding.object
@@ -51,11 +51,11 @@ class Trigger:
 
     @property
     def target(self) -> str:
-        """The target that it is about; "" for all."""
+        """Its target; "" for all."""
         return "" if self.finding is None else self.finding.target
 
     def environment(self) -> dict[str, str]:
-        """The variables in which a command finds it; nothing is ever put into its words."""
+        """The variables that describe it to a command; nothing is ever put into the command's words."""
         variables = {"SOAKWATCH_ON": self.on, "SOAKWATCH_NAME": self.run}
         if self.finding is not None:
             variables |= {
@@ -73,7 +73,7 @@ class Trigger:
         return {name: _variable(text) for name, text in variables.items()}
 
     def document(self) -> dict[str, Tree]:
-        """What is posted: ``event`` and ``run``, and beside them a finding's keys, as in verdict.json."""
+        """The JSON to post: ``event``, ``run`` and the finding's keys as in verdict.json."""
         document: dict[str, Tree] = {"event": "finding" if self.finding is not None else self.on, "run": self.run}
         if self.finding is not None:
             document |= finding_document(self.finding)

@@ -1,4 +1,4 @@
-"""A finding posted as JSON: TLS verified, tried again when the other end fails briefly, its address never shown."""
+"""Posts a finding as JSON: TLS verified, retried if the server fails briefly, its address never shown."""
 
 from __future__ import annotations
 
@@ -19,13 +19,12 @@ from soakwatch_model.tree import Tree
 
 TIMEOUT_S = 10.0
 PAUSES_S = (1.0, 4.0)
-"""Between the tries: there is one more try than there are pauses."""
+"""Pauses between tries: there is one more try than pauses."""
 _RETRIED_STATUS = frozenset({408, 425, 429})
 
 
 def address_of(planned: WebhookPlan) -> str:
-    """The address itself. Raises PlanError if its secret is not there, or is no address; the sentence has no part
-    of it."""
+    """The address. Raises PlanError if its secret is missing or no address; the sentence quotes nothing of it."""
     if not planned.url.startswith(("env:", "file:")):
         return planned.url
     address = secret(planned.url).reveal()
@@ -35,7 +34,7 @@ def address_of(planned: WebhookPlan) -> str:
 
 
 async def post(planned: WebhookPlan, document: Mapping[str, Tree], pauses_s: Sequence[float] = PAUSES_S) -> None:
-    """Post it, at most ``len(pauses_s) + 1`` times. Raises HookFailedError."""
+    """Posts it in at most ``len(pauses_s) + 1`` tries. Raises HookFailedError."""
     try:
         address = await asyncio.to_thread(address_of, planned)
         where = _shown(address)
@@ -57,10 +56,10 @@ async def post(planned: WebhookPlan, document: Mapping[str, Tree], pauses_s: Seq
 
 
 async def _try(client: httpx.AsyncClient, address: str, content: bytes, where: str) -> tuple[str, bool]:
-    """What went wrong, or ""; and whether it may go better a moment later."""
+    """What went wrong, or ""; and whether a retry may succeed."""
     try:
         async with asyncio.timeout(TIMEOUT_S), client.stream("POST", address, content=content) as response:
-            status = response.status_code  # what it says besides is not read
+            status = response.status_code  # the body is not read
     except (TimeoutError, ValueError, *REQUEST_ERRORS) as error:
         failure = failure_of(error, where, TIMEOUT_S, {Cause.CERTIFICATE: "set ca"})
         return failure.text, failure.cause is not Cause.CERTIFICATE
@@ -70,7 +69,7 @@ async def _try(client: httpx.AsyncClient, address: str, content: bytes, where: s
 
 
 def _shown(address: str) -> str:
-    """An address as sentences name it: the path of a webhook is its password."""
+    """An address for sentences, without its path: the path of a webhook is its password."""
     parts = urlsplit(address)
     host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
     return f"{parts.scheme}://{host}{'' if parts.port is None else f':{parts.port}'}"

@@ -1,1 +1,1 @@
-"""Notifications: people hear of the start, the first failure and the end of a run. None of it holds up the run."""
+"""Notifications: people are told of the start, the first failure and the end of a run; none delays the run."""

@@ -1,4 +1,4 @@
-"""The process that sends: one order as a line of JSON on its input, one answer as a line of JSON on its output."""
+"""The sending process: reads one order, writes one answer, each a line of JSON."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ NO_APPRISE = "notifications need the package apprise: install 'soakwatch[notify]
 
 
 def main() -> int:
-    """0 once it has answered, whatever the answer is."""
+    """Returns 0 once it has answered, whatever the answer."""
     with suppress(OSError):
         os.nice(10)
-    warnings.simplefilter("ignore")  # those of others, in their imports, are not for whoever runs this
-    # What libraries print may hold the address: our one line goes where they cannot write.
+    warnings.simplefilter("ignore")  # those of imported libraries are not for the user
+    # Libraries may print the address: only our line reaches stdout.
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as out:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, 1)
@@ -33,7 +33,7 @@ def _answer(line: str) -> Answer:
         return Answer(trouble=NO_APPRISE)
     try:
         return ask(*order_of(line))
-    except Exception as defect:  # noqa: BLE001 - the text of a defect may hold the address
+    except Exception as defect:  # noqa: BLE001 - its text may hold the address
         return Answer(trouble=f"what sends it raised {type(defect).__name__}")
 
 

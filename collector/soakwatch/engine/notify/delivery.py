@@ -1,4 +1,4 @@
-"""Delivers messages to one recipient: a thread of its own sends them one by one, so that nothing else waits."""
+"""Delivers messages to one recipient: its own thread sends them one by one, so that nothing else waits."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class DeliveryQueue:
         self._thread: threading.Thread | None = None
 
     def post(self, message: Message) -> None:
-        """Send it as soon as those before it are sent, or given up."""
+        """Queues a message to be sent after those before it."""
         with self._changed:
             if self._over or len(self._waiting) >= MAX_WAITING:
                 self._done.append(Sent(message, Answer(trouble="too many messages are queued before it"), 0))
@@ -36,7 +36,7 @@ class DeliveryQueue:
             self._changed.notify_all()
 
     def taken(self) -> list[Sent]:
-        """What was sent, or was given up, since this was last asked."""
+        """The messages sent or given up since the last call."""
         with self._changed:
             done = list(self._done)
             self._done.clear()
@@ -44,19 +44,19 @@ class DeliveryQueue:
 
     @property
     def busy(self) -> bool:
-        """Whether something is on its way."""
+        """True while a message is being sent or queued."""
         with self._changed:
             return self._under_way or bool(self._waiting)
 
     def wait(self, deadline: float) -> bool:
-        """Wait until nothing is on its way, at most until a moment of ``time.monotonic``; whether it is so."""
+        """Waits until no message is under way, at most until ``deadline`` (``time.monotonic``); whether that is so."""
         with self._changed:
             return self._changed.wait_for(
                 lambda: not (self._under_way or self._waiting), max(0.0, deadline - time.monotonic())
             )
 
     def close(self) -> None:
-        """Give up what is on its way; ``taken`` reports it as given up."""
+        """Gives up queued and running messages; ``taken`` reports them so."""
         with self._changed:
             self._over = True
             self._done.extend(Sent(message, Answer(trouble=GIVEN_UP), 0) for message in self._waiting)

@@ -1,4 +1,4 @@
-"""What is sent, and what came of it: two small values that go to the process that sends, and come back from it."""
+"""A message to send and the answer to it, as exchanged with the sending process."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Literal
 
 MAX_ATTACHED_BYTES = 10_000_000
-"""Bytes: a larger report is not attached, a mail server would refuse it."""
+"""A larger report is not attached: a mail server would refuse it."""
 Kind = Literal["start", "failure", "more", "withdrawn", "end", "test"]
 Tone = Literal["info", "success", "warning", "failure"]
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message. ``body`` is plain text; ``summary`` is Markdown that goes with it where ``report`` cannot.
+    """One message. ``body`` is plain text; ``summary`` is Markdown, sent along if ``report`` cannot be attached.
 
-    ``finding`` is the identity of the finding that it is about, ``about`` the same in words; both may be "".
+    ``finding`` is the identity of its finding, ``about`` names that in words; both may be "".
     """
 
     kind: Kind
@@ -33,7 +33,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a service is, and whether it accepted the message.
+    """Which service it was, and whether it accepted the message.
 
     ``service`` is the schema of its address ("" if unknown), ``files`` whether it takes attachments, ``trouble`` why
     it did not accept the message ("" if it did), ``again`` whether a retry may succeed.
@@ -72,7 +72,7 @@ def answer_of(line: str) -> Answer:
 
 
 def order_line(to: str, message: Message | None) -> str:
-    """What the process that sends is asked: to check the address behind a reference, or to send a message there."""
+    """The order to the sending process: send a message to the address behind a reference, or without one check it."""
     values: dict[str, str | None] = {"to": to}
     if message is not None:
         values |= {

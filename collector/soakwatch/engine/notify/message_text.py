@@ -1,4 +1,4 @@
-"""The words of notifications: plain text, short, the verdict or the failure in the first line."""
+"""The texts of notifications: plain, short, the verdict or failure in the first line."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ LIVE = "The run goes on: this finding is provisional, and only the final verdict
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """Where a run is found: machine, folder, and the address of its page ("" if it has none)."""
+    """Where to find a run: machine, folder, and the address of its page ("" if none)."""
 
     host: str
     folder: Path
     page: str = ""
 
     def lines(self) -> list[str]:
-        """Lines for the end of a message."""
+        """The last lines of a message."""
         page = [f"Page: {self.page} (seen from {self.host})"] if self.page else []
         return [*page, f"Record: {self.host}:{self.folder}"]
 
 
 def safe(text: str, most: int = _MAX_LINE) -> str:
-    r"""Text of devices and plans on one line: it calls nobody, links nowhere and turns no direction.
+    r"""One safe line of text from devices and plans: no mentions, no links, no direction marks.
 
     >>> safe("cpu of @everyone at http://x")
     'cpu of @\u200beveryone at http:\u200b//x'
@@ -50,7 +50,7 @@ def safe(text: str, most: int = _MAX_LINE) -> str:
 
 
 def start_message(plan: Plan, start_ns: int, end_ns: int, where: Where) -> Message:
-    """The run has begun."""
+    """The message that the run has begun."""
     phases = ", ".join(f"{phase.name} {show_seconds(phase.seconds)}" for phase in plan.phases)
     targets = [f"{target.name} ({target.role})" for target in plan.targets]
     length = show_seconds((end_ns - start_ns) * 1e-9)
@@ -63,7 +63,7 @@ def start_message(plan: Plan, start_ns: int, end_ns: int, where: Where) -> Messa
 
 
 def failure_message(run: str, news: News, start_ns: int, where: Where, *, final: bool) -> Message:
-    """The message on the first failure, and what else fails."""
+    """The message on the first failure, and on others by then."""
     first, *others = news.findings
     at_ns = max(began_ns(first), start_ns)
     after = show_seconds((at_ns - start_ns) // 10**9)
@@ -83,7 +83,7 @@ def failure_message(run: str, news: News, start_ns: int, where: Where, *, final:
 
 
 def withdrawn_message(run: str, news: News, where: Where) -> Message:
-    """The first failure did not last."""
+    """The message that the first failure did not last."""
     about = safe(news.gone[0])
     left = f"{counted(news.standing, 'other finding')} still fail{_s(news.standing)}."
     body = [
@@ -97,7 +97,7 @@ def withdrawn_message(run: str, news: News, where: Where) -> Message:
 
 
 def more_message(run: str, news: News, where: Where, *, final: bool) -> Message:
-    """What changed since the last message."""
+    """The message on what changed since the last one."""
     body = []
     if news.findings:
         body.append(f"{counted(len(news.findings), 'finding')} that did not fail before:")
@@ -113,7 +113,7 @@ def more_message(run: str, news: News, where: Where, *, final: bool) -> Message:
 
 
 def end_message(verdict: Verdict, where: Where, attach: str, report: Path, summary: str) -> Message:
-    """The message with the verdict; ``attach`` is what is attached (see the plan), ``summary`` Markdown."""
+    """The message with the verdict; ``attach`` is as in the plan, ``summary`` Markdown."""
     word = verdict.outcome.value.upper()
     window = verdict.window
     body = [
@@ -134,7 +134,7 @@ def end_message(verdict: Verdict, where: Where, attach: str, report: Path, summa
 
 
 def broken_message(run: str, why: str, where: Where) -> Message:
-    """The monitor itself broke: there is no verdict."""
+    """The message that the monitor itself broke: there is no verdict."""
     body = [f"The monitor broke, and there is no verdict: {safe(why)}", *where.lines()]
     return _message("end", f"BROKEN {run}: the monitor itself broke", body, "failure")
 
@@ -146,7 +146,7 @@ def sample_message(run: str, report: Path | None) -> Message:
 
 
 def _figures(finding: Finding) -> list[str]:
-    """Figures, and how sure they are."""
+    """A finding's figures, and how certain they are."""
     figures = []
     if finding.measured is not None:
         limit = "" if finding.limit is None else f", limit {quantity(finding.limit, finding.unit)}"
@@ -164,7 +164,7 @@ def _figures(finding: Finding) -> list[str]:
 
 
 def _s(number: int) -> str:
-    """The end of a verb."""
+    """The -s of a verb after a number of one."""
     return "s" if number == 1 else ""
 
 

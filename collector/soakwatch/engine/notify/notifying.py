@@ -1,4 +1,4 @@
-"""The notifications of a run: who gets which message when, and its events in the record."""
+"""The notifications of a run: who gets which message when, and their events in the record."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from soakwatch_model.finding import Finding, Outcome
 FINISH_S = 30.0
 """How long the end of a run waits for its notifications."""
 SETTLED_NS = 5 * 10**9
-"""The start is reported when the run has lasted so long: a plan that its first polls refute has not begun."""
+"""The start is sent once the run has lasted this long: the first polls may refuse the plan."""
 
 
 class Notifying:
-    """The recipients of a run. Nothing here raises, and nothing waits but ``finish``.
+    """The recipients of a run. Nothing here raises, and only ``finish`` waits.
 
-    ``recorded`` are the events of messages sent before the monitor was restarted; ``page`` gives the current address
-    of the run's page, "" if there is none. Of the end each is told once: ``promises`` hold who was.
+    ``recorded`` are the events of messages sent before the monitor was restarted; ``page`` returns the current address
+    of the run's page, "" if there is none. ``promises`` hold who was sent the end, so that each gets it once.
     """
 
     def __init__(
@@ -54,24 +54,24 @@ class Notifying:
     ) -> None:
         self._plan, self._folder, self._start_ns, self._now_ns, self._page = plan, folder, start_ns, now_ns, page
         self._promises = promises or Promises(None)
-        self._begun: tuple[int, int] | None = None  # when the start was seen, and the planned end
+        self._begun: tuple[int, int] | None = None  # when the start was seen, and the planned end; UTC ns
         self._recipients = [_Recipient(number, planned, recorded) for number, planned in enumerate(plan.notify, 1)]
 
     def start(self, end_ns: int) -> None:
-        """The run begins, and is planned to end at a time; one of the next calls of ``account`` sends the message."""
+        """The run begins, planned to end at ``end_ns``; a later call of ``account`` sends the message."""
         self._begun = self._now_ns(), end_ns
 
     def hear_findings(self, findings: Iterable[Finding]) -> None:
-        """Take the findings so far."""
+        """Takes the current findings; sends what is new to those who want failures."""
         if self._recipients:
             so_far = tuple(findings)
             if self._begun is not None and any(finding.outcome is Outcome.FAIL for finding in so_far):
-                self._send_start()  # nobody hears of a failure before he hears of the run
+                self._send_start()  # the start is sent before any failure
             for recipient in self._recipients:
                 self._send_failures(recipient, so_far, final=False)
 
     def account(self) -> list[Event]:
-        """What became of messages since this was last asked, as events for the record. To be asked every second."""
+        """Outcomes of messages since the last call, as events for the record. Call it every second."""
         if self._begun is not None and self._now_ns() >= self._begun[0] + SETTLED_NS:
             self._send_start()
         return [
@@ -79,9 +79,9 @@ class Notifying:
         ]
 
     def conclude(self, verdict: Verdict, report: Path, summary: Path) -> None:
-        """The run is judged and its report written: send the verdict; ``summary`` is the file of it as Markdown.
+        """The run is judged and its report written: sends the verdict; ``summary`` is its Markdown file.
 
-        Whom an earlier monitor had begun to tell is not told again.
+        Skips recipients that an earlier monitor had begun to send it to.
         """
         if self._begun is not None:
             self._send_start()
@@ -98,13 +98,13 @@ class Notifying:
                 self._send_failures(recipient, verdict.findings, final=True)
 
     def broke(self, why: str) -> None:
-        """The monitor itself broke, and there will be no verdict."""
+        """The monitor itself broke: tells those who want the end that there is no verdict."""
         for recipient in self._recipients:
             if END in recipient.planned.on:
                 recipient.queue.post(broken_message(self._plan.name, why, self._where(ended=True)))
 
     def settled(self) -> None:
-        """What became of the end's messages is recorded: mark them as done."""
+        """The outcomes of the end's messages are recorded: marks them as done."""
         for recipient in self._recipients:
             deed = notify_deed(recipient.number)
             if self._promises.in_doubt(deed) and not self._promises.is_done(deed):
@@ -117,18 +117,18 @@ class Notifying:
 
     @property
     def busy(self) -> bool:
-        """Whether a message is on its way."""
+        """True while a message is under way."""
         return any(recipient.queue.busy for recipient in self._recipients)
 
     def finish(self, longest_s: float = FINISH_S) -> None:
-        """Wait for messages under way, but not longer than this; then they are given up."""
+        """Waits for messages under way up to ``longest_s``, then gives them up."""
         deadline = monotonic() + longest_s
         for recipient in self._recipients:
             recipient.queue.wait(deadline)
         self.close()
 
     def close(self) -> None:
-        """Give up what is on its way."""
+        """Gives up messages under way."""
         for recipient in self._recipients:
             recipient.queue.close()
 
@@ -155,13 +155,13 @@ class Notifying:
         return more_message(run, news, where, final=final)
 
     def _where(self, *, ended: bool = False) -> Where:
-        """Where the run is found; its own server is gone before anybody reads that it has ended."""
+        """Where to find the run; its own page is gone once it has ended."""
         own = (self._folder / ADDRESS_FILE).is_file()
         return Where(socket.gethostname(), self._folder.absolute(), "" if ended and own else self._page())
 
 
 class _Recipient:
-    """One recipient: what it was sent, and the queue to it."""
+    """One recipient: what it was sent, and its queue."""
 
     def __init__(self, number: int, planned: NotifyPlan, recorded: Iterable[Event]) -> None:
         self.planned, self.number = planned, str(number)
@@ -172,7 +172,7 @@ class _Recipient:
         self._complaint = ThrottledLog(f"notify {planned.to}")
 
     def event(self, sent: Sent, now_ns: int) -> Event:
-        """What became of a message, for the record; complained of once where it failed."""
+        """The outcome of a message as an event; a failure is also logged, once."""
         message, answer = sent.message, sent.answer
         if message.kind in _OF_FAILURES:
             self.policy.sent(now_ns, well=sent.well)

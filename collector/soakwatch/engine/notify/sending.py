@@ -1,4 +1,4 @@
-"""Sending by a process of its own, which has its time and not a second more; tried again where that may help."""
+"""Sends by a process of its own with a time limit per try; retries if that may help."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from soakwatch.core.supervised_child import Child, python_module
 from soakwatch.engine.notify.message import Answer, Message, answer_of, order_line
 
 DEADLINE_S = 20.0
-"""How long one try may take."""
+"""Time limit of one try."""
 PAUSES_S = (2.0, 8.0)
-"""Between the tries: there is one more try than there are pauses."""
+"""Pauses between tries: there is one more try than pauses."""
 GIVEN_UP = "given up: the run was over"
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What became of a message. ``tries`` is 0 where it was given up before the first one."""
+    """The outcome of a message. ``tries`` is 0 if it was given up before the first."""
 
     message: Message
     answer: Answer
@@ -27,12 +27,12 @@ class Sent:
 
     @property
     def well(self) -> bool:
-        """Whether the service took it."""
+        """True if the service accepted it."""
         return not self.answer.trouble
 
 
 class Sender:
-    """Sends to one reference, one message after the other; ``give_up`` may come from another thread."""
+    """Sends to one reference, one message after the other; ``give_up`` may be called from another thread."""
 
     def __init__(self, to: str, deadline_s: float = DEADLINE_S, pauses_s: Sequence[float] = PAUSES_S) -> None:
         self._to, self._deadline_s, self._pauses_s = to, deadline_s, tuple(pauses_s)
@@ -40,25 +40,25 @@ class Sender:
         self._child: Child | None = None
 
     def check(self) -> Answer:
-        """What the service is, or what is wrong with its address; nothing is sent."""
+        """What the service is, or what is wrong with its address; sends nothing."""
         return self._ask(None)
 
     def send(self, message: Message) -> Sent:
-        """Send it, at most ``len(pauses_s) + 1`` times."""
+        """Sends it in at most ``len(pauses_s) + 1`` tries."""
         answer, tries = Answer(trouble=GIVEN_UP), 0
         for pause_s in (*self._pauses_s, None):
             if self._over.is_set():
                 break
             earlier, answer, tries = answer, self._ask(message), tries + 1
             if answer.trouble == GIVEN_UP and tries > 1:
-                answer = earlier  # what the service said says more than that it was not asked again
+                answer = earlier  # the service's own answer says more than that the retry was given up
             if not answer.trouble or not answer.again or pause_s is None:
                 break
             self._over.wait(pause_s)
         return Sent(message, answer, tries)
 
     def give_up(self) -> None:
-        """Nothing more is sent; what is being sent is broken off."""
+        """Sends nothing more; kills the try that is running."""
         self._over.set()
         with self._guard:
             if self._child is not None:

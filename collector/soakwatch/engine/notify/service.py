@@ -1,5 +1,5 @@
-"""One check of, or one message to, a service by Apprise. For a process of its own: Apprise brings 45 MB with it, writes
-addresses into its log, and may wait for long."""
+"""Checks a service, or sends it one message, by Apprise. Runs in a process of its own, because Apprise takes 45 MB,
+logs addresses, and may hang."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from soakwatch.core.secrets import secret
 from soakwatch.engine.notify.message import MAX_ATTACHED_BYTES, Answer, Message
 from soakwatch.engine.notify.troubles import UNKNOWN, Trouble, trouble_of
 
-_RESERVE = 100  # so much room is left, for what a service adds
+_RESERVE = 100  # characters left for what a service adds
 _CUT = "… the rest is in the report."
 _TONES = {
     "info": NotifyType.INFO,
@@ -27,21 +27,21 @@ _TONES = {
 
 
 class _LogReader(logging.Handler):
-    """Keeps which trouble the log lines report, and none of the lines."""
+    """Keeps the most specific trouble that log lines report, and none of the lines."""
 
     def __init__(self) -> None:
         super().__init__(logging.DEBUG)
         self.trouble: Trouble = UNKNOWN
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Only a line that says more than those before counts."""
+        """Keeps the line's trouble if it is more specific than those before."""
         trouble = trouble_of(record.getMessage())
         if trouble.rank > self.trouble.rank:
             self.trouble = trouble
 
 
 def ask(to: str, message: Message | None) -> Answer:
-    """Look at the address behind a reference; with a message, send it there, once."""
+    """Checks the address behind a reference; with a message, sends it there once."""
     log = logging.getLogger("apprise")
     log.handlers.clear()
     log.propagate = False
@@ -70,7 +70,7 @@ def ask(to: str, message: Message | None) -> Answer:
             body_format=form,
             attach=None if report is None else AppriseAttachment(str(report)),
         )
-    except Exception as defect:  # noqa: BLE001 - a plugin of a hundred; its text may hold the address
+    except Exception as defect:  # noqa: BLE001 - one of a hundred plugins; its text may hold the address
         return Answer(name, files, f"Apprise raised {type(defect).__name__}", again=True)
     finally:
         log.setLevel(logging.CRITICAL)
@@ -81,8 +81,8 @@ def ask(to: str, message: Message | None) -> Answer:
 
 
 def _service(address: str) -> tuple[NotifyBase | None, str]:
-    """The service of an address, or what is wrong with it, without revealing any part of the address."""
-    # No picture on a foreign server is named in what is sent, and nothing is kept on the disk.
+    """The service of an address, or what is wrong with it, without quoting the address."""
+    # No image of another server in messages, nothing stored on disk.
     asset = AppriseAsset(
         app_id="Soakwatch",
         app_desc="Soakwatch",
@@ -97,7 +97,7 @@ def _service(address: str) -> tuple[NotifyBase | None, str]:
     known = schema.lower() in _schemas()
     try:
         service = Apprise.instantiate(address, asset=asset)
-    except Exception:  # noqa: BLE001 - whatever it is, its text may hold the address
+    except Exception:  # noqa: BLE001 - its text may hold the address
         service = None
     if service is None:
         if not colon:
@@ -128,7 +128,7 @@ def _schema(service: NotifyBase) -> str:
 
 
 def _takes_files(service: NotifyBase) -> bool:
-    # A webhook of Slack takes none, although the plugin can.
+    # Slack's plugin takes files, its webhooks do not.
     by_hook = str(getattr(service, "mode", "")).startswith(("hook", "workflow")) and _schema(service) == "slack"
     return bool(service.attachment_support) and not by_hook
 
@@ -142,12 +142,12 @@ def _small(report: Path) -> bool:
 
 def _body(message: Message, service: NotifyBase, *, attached: bool) -> tuple[str, NotifyFormat]:
     """The text that fits, and its format."""
-    # What does not fit would be cut by Apprise in the middle of a sign of HTML, and refused by the service for that.
+    # Apprise would cut a longer one in the middle of an HTML entity, and the service would refuse it.
     cost = _COSTS.get(_format(service), _plain)
     room = service.body_maxlen - cost(message.title) - _RESERVE
     body = _fitting(message.body, room, cost)
     left = room - sum(map(cost, body.splitlines()))
-    markdown = cost is _escaped  # the summary is Markdown already: there it is not escaped
+    markdown = cost is _escaped  # then the summary, which is Markdown, needs no escaping
     summary = "" if attached else _fitting(message.summary, left, _plain if markdown else cost)
     if not summary:
         return body, NotifyFormat.TEXT
@@ -159,7 +159,7 @@ def _body(message: Message, service: NotifyBase, *, attached: bool) -> tuple[str
 
 
 def _format(service: NotifyBase) -> str:
-    """How a service writes plain text: some know several ways, and an address may choose one."""
+    """How a service writes plain text: some have several formats, and an address may choose one."""
     return str(service.resolve_format(NotifyFormat.TEXT).value)
 
 
@@ -168,12 +168,12 @@ def _plain(line: str) -> int:
 
 
 def _escaped(line: str) -> int:
-    """A line of plain text as Markdown, at most."""
+    """Maximum length of a plain line as Markdown."""
     return 2 * len(line) + 2
 
 
 def _html(line: str) -> int:
-    """A line of plain text as Apprise writes it in HTML."""
+    """Length of a plain line as Apprise writes it in HTML."""
     return len(escape(line).replace(" ", "&nbsp;")) + 8
 
 
@@ -181,7 +181,7 @@ _COSTS = {"html": _html, "markdown": _escaped}
 
 
 def _fitting(text: str, room: int, cost: Callable[[str], int]) -> str:
-    """As many whole lines as there is room for, and that the rest is left out."""
+    """As many whole lines as fit, and a note that the rest is left out."""
     lines = text.splitlines()
     costs = [cost(line) for line in lines]
     if sum(costs) <= room:

@@ -1,4 +1,4 @@
-"""The notifications of a plan, made ready; and whether each can work, before the run."""
+"""Builds the notifications of a plan, and checks before the run that each can work."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def notifying_of(
     resumed: bool,
     promises: Promises | None = None,
 ) -> Notifying:
-    """The notifications of a plan; messages sent before a crash of the monitor are not sent again."""
+    """The notifications of a plan; a resumed run does not repeat messages that its record says were sent."""
     recorded = _recorded(folder) if resumed and plan.notify else ()
     return Notifying(plan, folder, start_ns, now_ns, lambda: page_of(folder), recorded, promises)
 
 
 def page_of(folder: Path) -> str:
-    """The address of a run's page, by itself or among all runs, without a token; "" if none."""
+    """The address of a run's page, its own or that among all runs, without token; "" if none."""
     from soakwatch.runs.catalog import ADDRESS_FILE
 
     for location in (folder, folder.parent):
@@ -45,9 +45,9 @@ def page_of(folder: Path) -> str:
 
 
 def check_notifications(plan: Plan) -> tuple[str, ...]:
-    """A line for each notification of a plan: what kind of service it goes to, on what. Nothing is sent.
+    """A line for each notification of a plan: its service and its occasions. Sends nothing.
 
-    Raises PlanError with every one that cannot work: no secret, no address, a service that Apprise does not know.
+    Raises PlanError with every one that cannot work: no secret, no address, a service unknown to Apprise.
     """
     if not plan.notify:
         return ()

@@ -1,7 +1,7 @@
 """Why a service did not accept a message, in our own sentences: those of Apprise and libraries may hold a password.
 
-Apprise logs what went wrong, and returns no more than that it did. Its lines are matched against known texts, and
-nothing of a line is passed on but the three digits of a status.
+Apprise returns only success or failure and logs the reason. Its log lines are matched against known texts; nothing of a
+line is passed on but the three digits of a status.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _KNOWN = (
 
 
 def trouble_of(line: str) -> Trouble:
-    """The trouble that one line of the log reports; ``UNKNOWN`` if none.
+    """The trouble that a log line reports; ``UNKNOWN`` if none.
 
     >>> trouble_of("Failed to send JSON POST notification: error=500.").sentence
     'it answers with the status 500'
