@@ -1,1 +1,1 @@
-"""What every other part uses: errors, units, time, text, secrets, the plugin folders."""
+"""What all other parts use: errors, units, time, text, secrets, the registry of plug-ins."""

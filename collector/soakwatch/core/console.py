@@ -1,4 +1,4 @@
-"""rich's console for commands: what a broken pipe means is the command line's to say."""
+"""rich's console for commands; the command line decides what a broken pipe means."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from rich.console import Console
 
 
 class CommandConsole(Console):
-    """A console that raises BrokenPipeError where the reader of its output is gone.
+    """A console that raises BrokenPipeError if the reader of its output is gone.
 
-    rich itself ends the process with code 1 then, which is that of a verdict: fail.
+    rich itself would exit with code 1, which means the verdict fail.
     """
 
     def say(self, text: str) -> None:
-        """Print a line; on a terminal that is too narrow it goes on between words, so that no path or address, and no
-        number, is broken. A single word that is longer stays in one piece."""
+        """Prints a line; on a narrow terminal it is wrapped between words, never within one, so that paths, addresses
+        and numbers stay whole."""
         lines = [text]
         if self.is_terminal and cell_len(text) > self.width:
             lines = textwrap.wrap(
@@ -29,6 +29,6 @@ class CommandConsole(Console):
 
     def on_broken_pipe(self) -> None:
         """Raises BrokenPipeError."""
-        # Nothing of it is written later: what is left would be tried again with the next line.
+        # Drop the buffer: the rest would be written again with the next line.
         del self._buffer[:]
         raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))

@@ -1,6 +1,6 @@
-"""Work in a daemon thread of its own, for a coroutine to wait for.
+"""Work in a daemon thread that a coroutine waits for.
 
-Unlike the threads of concurrent.futures, one that hangs in the kernel does not keep the process from ending.
+Unlike a thread of concurrent.futures, one that hangs in the kernel does not keep the process from exiting.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ R = TypeVar("R")
 
 
 async def in_daemon_thread(work: Callable[[], R], name: str) -> R:
-    """The result of ``work``, or the exception that it raised; whoever stops waiting leaves it running."""
+    """The result of ``work``, or its exception; cancelling the wait leaves it running."""
     loop = asyncio.get_running_loop()
     waiting: asyncio.Future[R] = loop.create_future()
 
@@ -30,7 +30,7 @@ async def in_daemon_thread(work: Callable[[], R], name: str) -> R:
         try:
             try:
                 result = work()
-            except Exception as error:  # noqa: BLE001 - it belongs to the one who waits
+            except Exception as error:  # noqa: BLE001 - raised by the waiting coroutine
                 loop.call_soon_threadsafe(failed, error)
             else:
                 loop.call_soon_threadsafe(done, result)

@@ -1,20 +1,20 @@
-"""The errors that a person sees: one sentence with the place and the remedy, and an exit code. Nothing else is raised
-across the command line; everything else is a defect and shows its traceback only with ``--debug``."""
+"""The errors for users: one sentence with place and remedy, and an exit code. Any other exception at the command line
+is a defect and shows its traceback only with ``--debug``."""
 
 EXIT_PASS, EXIT_FAIL, EXIT_USAGE, EXIT_INCONCLUSIVE, EXIT_BROKEN = 0, 1, 2, 3, 4
 EXIT_INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
 
 class SoakwatchError(Exception):
-    """Something that the user can correct; ``str()`` is the sentence, ``exit_code`` what the command returns."""
+    """An error that the user can correct; ``str()`` is its sentence, ``exit_code`` what the command returns."""
 
     exit_code = EXIT_USAGE
 
 
 class PlanError(SoakwatchError):
-    """The plan cannot be used; each sentence begins with file:line:column where there is one.
+    """The plan cannot be used; each sentence begins with file:line:column if it has a place.
 
-    ``str()`` is the first sentence, ``problems`` are all of them, in the order of their places.
+    ``str()`` is the first sentence, ``problems`` are all, in order of their places.
     """
 
     def __init__(self, *problems: str) -> None:

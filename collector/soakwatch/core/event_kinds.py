@@ -1,4 +1,4 @@
-"""What of a run is worth a closer look, and in which words it is told: the same event is told by several."""
+"""The kinds of events with a meaning to Soakwatch, and the words for events and findings that several parts share."""
 
 from __future__ import annotations
 
@@ -6,46 +6,46 @@ from soakwatch_model.event_catalogue import event_kind
 from soakwatch_model.finding import Finding, Outcome
 
 WINDOW = "recorder.window"
-"""The event that says that a flight recorder's samples are in the record: of a stretch of time, and why."""
+"""Event: the record holds detail of a flight recorder, for a time span, with the reason."""
 
 IDENTITY = "device.identity"
-"""The event that tells what a source talks to: when it was told first, and again with ``changed`` when it changed."""
+"""Event: what device a source talks to; again, with ``changed``, if that changed."""
 
 REACH_NS = 30_000_000_000
-"""A closer look begins so long before what happened, and ends so long after."""
+"""Detail is captured from so long before a moment until so long after it."""
 
 CLOCK_STEP = "clock.step"
-"""The event that says that the wall clock of the monitor was set, by so many ``seconds``, forward or back (-)."""
+"""Event: the monitor's wall clock was set, by ``seconds`` forward or back (-)."""
 
 SETUP_CHANGE = "setup.change"
-"""The event that says what of a target is not as it was when the run began: ``old -> new`` by path."""
+"""Event: what of a target differs from the begin of the run, ``old -> new`` by path."""
 
 LABEL_UNREAD = "label.unread"
-"""The event that says that a label of the run could not be read, and why."""
+"""Event: a label of the run could not be read, and why."""
 
 START_WARNING = "start.warning"
-"""The event that says what the first polls of a run showed to be missing."""
+"""Event: what the first polls of a run showed to be missing."""
 
 TERMINAL_LOST = "terminal.lost"
-"""The event that says that the terminal of a run is gone: nothing more was shown, and nothing else changed."""
+"""Event: the terminal of a run is gone; it shows nothing more but goes on."""
 
 RECORD_RESCUED = "record.rescued"
-"""The event that says that the file of a record was taken away while it was written, and where all of it is now."""
+"""Event: the record's file was taken away during the run, and where the record is now."""
 
 STOP, ACKNOWLEDGED = "run.stop", "finding.acknowledged"
-"""What people tell a run of itself: that it shall end, and that they know of a finding."""
+"""What people tell a run: to end, and that they know of a finding."""
 
 DRILL = "drill.fault"
-"""What a drill breaks, from when to when: no rule is to know of it, else it would be explained."""
+"""Event: what a drill breaks, from when to when; no rule may use it, or the fault would count as explained."""
 
 FindingKey = tuple[str, str, str]
-"""Rule, metric and object of a finding: by these a capture names the finding that it was made for."""
+"""Rule, metric and object of a finding, by which a capture refers to it."""
 
 _MAX_LENGTH = 120
 
 
 def is_internal(kind: str) -> bool:
-    """Whether events of this kind tell of the watching, or of what was there before, and of nothing that happened.
+    """True for events about the monitoring itself or about the initial state, not about something that happened.
 
     >>> is_internal("device.identity"), is_internal("source.spool.lost"), is_internal("link.down")
     (True, True, False)
@@ -55,7 +55,7 @@ def is_internal(kind: str) -> bool:
 
 
 def matters(kind: str) -> bool:
-    """Whether an event of this kind is to be judged at once: something happened, or was done, to a target.
+    """True for events to judge at once: something happened, or was done, to a target.
 
     >>> matters("process.restart"), matters("phase.turn"), matters("source.spool.lost")
     (True, False, False)
@@ -64,8 +64,8 @@ def matters(kind: str) -> bool:
 
 
 def is_run_admin(kind: str) -> bool:
-    """Whether events of this kind tell what became of scripts, hooks and notifications, or what people said of the run
-    itself: nothing that was done to a target, so no rule is to look at them.
+    """True for events about scripts, hooks and notifications, or what people told the run: nothing was done to a
+    target, so rules ignore them.
 
     >>> is_run_admin("hook.failed"), is_run_admin("event.skipped"), is_run_admin("failover")
     (True, True, False)
@@ -83,21 +83,21 @@ def words_of(kind: str, subject: str) -> str:
 
 
 def of_finding(finding: Finding) -> str:
-    """What a finding is about, in a few words."""
+    """A finding's rule, metric and object in one line."""
     return short(" ".join(part for part in (finding.rule, finding.metric, finding.object) if part))
 
 
 def key_of(finding: Finding) -> FindingKey:
-    """What a capture names a finding by, whatever its outcome becomes."""
+    """How a capture refers to a finding, whatever its outcome becomes."""
     return finding.rule, finding.metric, finding.object
 
 
 def capture_reason(finding: Finding, outcome: Outcome) -> str:
-    """Why something was captured for a finding that had this outcome then, in words without what divides reasons."""
+    """Why something was captured for a finding with this outcome; has no ``;``, which separates reasons."""
     return f"{outcome.value}: {of_finding(finding)}"
 
 
 def short(text: str) -> str:
-    """One line that is not long, without what divides reasons."""
+    """One line of at most 120 characters, without ``;``, which separates reasons."""
     line = " ".join(text.replace(";", ",").split())
     return line if len(line) <= _MAX_LENGTH else f"{line[: _MAX_LENGTH - 1]}…"

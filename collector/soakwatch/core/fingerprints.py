@@ -1,7 +1,7 @@
-"""What a record says of its machines: trees of sections, merged by source, and what two of them differ in.
+"""Fingerprints of machines in a record: trees of sections, merged from several sources, and how two of them differ.
 
 A tree (``soakwatch_agent.fingerprint.Tree``) has sections such as ``host``, ``nics`` or ``device``; ``reported_by``
-says which source reported each, ``notes`` what could not be read, a sentence each.
+says which source reported each, ``notes`` are sentences on what could not be read.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from soakwatch.core.formatting import quantity
 from soakwatch_model.tree import Tree, flatten
 
 BEGIN_KEY: Final = "fingerprint"
-"""The meta of a record with the tree of each target as its run began, JSON by target."""
+"""Meta key: the tree of each target at the begin of the run, JSON by target."""
 END_KEY: Final = "fingerprint_end"
-"""The same as the run ended; without the targets that could not be asked then."""
+"""The same at its end; without targets that could not be asked then."""
 REPORTED_BY, NOTES = "reported_by", "notes"
 ABOUT_KEYS: Final = frozenset({REPORTED_BY, NOTES})
-"""Keys of a tree that say where it came from, and are no part of the machine."""
+"""Keys of a tree that are about its sources, not about the machine."""
 MONITOR_HOST: Final = "monitor host"
-"""The name of the tree of the machine that Soakwatch runs on, where no target is this machine."""
+"""Name of the tree of the machine that Soakwatch runs on, if that is no target."""
 
 VOLATILE_SECTIONS: Final = frozenset({"processes"}) | ABOUT_KEYS
-"""Sections that change by themselves, or are no part of the machine: no difference."""
+"""Sections that change by themselves or are not about the machine: never compared."""
 VOLATILE_KEYS: Final = frozenset({"uptime", "uptime_s", "up_since", "free", "free_bytes"})
-"""Keys, at any depth, of which the same holds."""
+"""The same for keys at any depth."""
 _OF_MEMORY: Final = frozenset({"memory", "numa"})
 _BREATHING: Final = frozenset({"total_bytes", "memory_bytes"})
-"""Amounts of these sections that a virtual machine's balloon moves: it takes memory away and gives it back."""
-_BREATH = 0.5  # of the larger amount that a balloon may take
+"""Amounts in these sections that a virtual machine's memory balloon changes."""
+_BREATH = 0.5  # share of the larger amount that a balloon may take
 MAX_DIFFERENCES: Final = 20
-"""Paths that are listed of one difference; ``more`` says how many there are besides."""
+"""Maximum of paths listed in an event; ``more`` says how many are left out."""
 _ABSENT = "absent"
 _MAX_VALUE = 200
 BYTES: Final = "_bytes"
@@ -40,9 +40,9 @@ BYTES: Final = "_bytes"
 def merged(
     reported: Iterable[tuple[str, Mapping[str, Tree]]], kept: Mapping[str, Tree] | None = None
 ) -> dict[str, Tree]:
-    """One tree of what several sources reported, each with its name, onto what is ``kept`` already.
+    """Merges what several sources reported, by their names, into one tree, on top of ``kept``.
 
-    The first to report a fact keeps it; a later source adds the sections, and the keys of a section, that are missing.
+    The first to report a fact wins; a later source adds missing sections, and missing keys of a section.
 
     >>> merged([("snmp", {"device": {"model": "X"}}), ("ssh", {"device": {"model": "x", "serial": "1"}})])
     {'device': {'model': 'X', 'serial': '1'}, 'reported_by': {'device': 'snmp, ssh'}}
@@ -67,14 +67,14 @@ def merged(
 
 
 def _with_missing(first: Tree, second: Tree) -> Tree:
-    """The keys of both; None where the second has none that the first lacks."""
+    """The keys of both; None if the second adds none."""
     if not (isinstance(first, dict) and isinstance(second, dict)) or second.keys() <= first.keys():
         return None
     return {**second, **first}
 
 
 def comparable(tree: Tree) -> Tree:
-    """A tree without what changes by itself; items of a list that have names of their own are found by these."""
+    """A tree without what changes by itself; list items that have a ``name`` become keys."""
     if not isinstance(tree, dict):
         return _named(tree)
     left_out = VOLATILE_SECTIONS | VOLATILE_KEYS
@@ -90,10 +90,7 @@ def comparable(tree: Tree) -> Tree:
 
 
 def _settled(card: Tree, *, balanced: bool) -> Tree:
-    """A card without what is moved on purpose all the time: interrupts by irqbalance, delays by adaptive coalescing.
-
-    Interfaces without hardware are left out altogether: those of containers and tunnels come and go.
-    """
+    """A card without what changes all the time: interrupts moved by irqbalance, delays set by adaptive coalescing."""
     if not isinstance(card, dict):
         return card
     moved = {"irqs", "irq_cores"} if balanced else set()
@@ -109,7 +106,7 @@ def _settled(card: Tree, *, balanced: bool) -> Tree:
 
 
 def comparable_trees(trees: Tree) -> Tree:
-    """The same of the trees of all targets."""
+    """``comparable`` for the trees of all targets."""
     return {target: comparable(tree) for target, tree in trees.items()} if isinstance(trees, dict) else trees
 
 
@@ -124,11 +121,10 @@ def _named(tree: Tree) -> Tree:
 
 
 def differences(begin: Mapping[str, Tree], end: Mapping[str, Tree]) -> dict[str, str]:
-    """What is not the same in two trees of one target: ``old -> new`` by path.
+    """The differences of two trees of one target: ``old -> new`` by path.
 
-    Only sections that the same source reported both times are compared: what could not be asked again is no difference.
-    On a virtual machine (``host virtual``) an amount of memory that moved by up to half is none: its balloon breathes.
-
+    Only sections that the same source reported both times are compared. On a virtual machine (``host virtual``) memory
+    that changed by up to half is no difference: its balloon did it.
     >>> differences({"cpu": {"governor": "performance"}}, {"cpu": {"governor": "powersave"}})
     {'cpu governor': 'performance -> powersave'}
     """
@@ -154,7 +150,7 @@ def differences(begin: Mapping[str, Tree], end: Mapping[str, Tree]) -> dict[str,
 
 
 def _of_a_balloon(path: str, then: str, now: str) -> bool:
-    """Whether two readings are an amount of memory that a balloon moved.
+    """True if both readings are amounts of memory that a balloon may have changed.
 
     >>> _of_a_balloon("numa node0 memory_bytes", "16603369472", "25276510208")
     True
@@ -169,7 +165,7 @@ def _of_a_balloon(path: str, then: str, now: str) -> bool:
 
 
 def event_detail(differing: Mapping[str, str]) -> dict[str, str]:
-    """Differences as the detail of an event: the first, and how many more there are."""
+    """Differences as the detail of an event: the first ones, and how many more there are."""
     detail = dict(list(differing.items())[:MAX_DIFFERENCES])
     if len(differing) > MAX_DIFFERENCES:
         detail["more"] = str(len(differing) - MAX_DIFFERENCES)
@@ -177,7 +173,7 @@ def event_detail(differing: Mapping[str, str]) -> dict[str, str]:
 
 
 def reporters(tree: Mapping[str, Tree]) -> dict[str, Tree]:
-    """Which source reported each section of a tree; records that were written before are read as well.
+    """Which source reported each section of a tree.
 
     >>> reporters({"reported_by": {"cpu": "ssh"}})
     {'cpu': 'ssh'}
@@ -187,7 +183,7 @@ def reporters(tree: Mapping[str, Tree]) -> dict[str, Tree]:
 
 
 def readable(path: str, text: str) -> str:
-    """A value of a set-up as a person reads it: bytes with their unit.
+    """A value of a fingerprint for people: bytes with their unit.
 
     >>> readable("numa node0 memory_bytes", "12845264896"), readable("cpu governor", "powersave")
     ('12 GiB', 'powersave')

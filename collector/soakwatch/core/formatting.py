@@ -1,7 +1,7 @@
-"""Numbers, units and times as a person reads them in a report; None is always "not known".
+"""Numbers, units and times as reports show them; None is always "not known".
 
-The words of a quantity and of a duration are those of the rules (``soakwatch_rules.wording.words``): one and the same
-number reads the same in a finding's sentence, on a page and on a terminal. Here is what only the collector needs.
+Quantities and durations use the rules' words (``soakwatch_rules.wording.words``), so that a number reads the same in a
+sentence, on a page and on a terminal. Here is what only the collector needs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SYMBOLS = {
     Outcome.PASS: "✓",
     Outcome.NOT_APPLICABLE: "–",
 }
-"""A sign for each outcome, so that nobody depends on a colour."""
+"""A sign for each outcome, so that colour is not needed."""
 
 
 _FORMULA = "=+-@\t\r"
@@ -36,7 +36,7 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?%?")
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How a unit is shown: shown value = value * factor, with ``label`` behind it."""
+    """How a unit is shown: value * factor, followed by ``label``."""
 
     factor: float
     label: str
@@ -46,7 +46,7 @@ _IEC = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B")
 _TIME = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 _LONG = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"))
 _SI = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
-_MINUTE_S = 60.0  # from here on a duration has two units, such as 1 min 30 s
+_MINUTE_S = 60.0  # longer durations have two units, such as 1 min 30 s
 _NAMES = {"Cel": "°C", "": ""}
 
 
@@ -89,7 +89,7 @@ def scale_of(unit: str, peak: float) -> Scale:
 
 
 def number(value: float | None) -> str:
-    """A bare number with at most six digits that matter; whole numbers in full.
+    """A bare number with at most six significant digits; whole numbers in full.
 
     >>> number(1234567.0), number(0.1234567), number(None), number(1e-9)
     ('1,234,567', '0.123457', 'not known', '1e-09')
@@ -102,7 +102,7 @@ def number(value: float | None) -> str:
 
 
 def quantity(value: float | None, unit: str) -> str:
-    """A value with its unit as the rules' sentences say it; what is not a finite number is not known.
+    """A value with its unit, in the words of the rules; "not known" unless finite.
 
     >>> quantity(20 * 2**20, "By"), quantity(0.053, "1"), quantity(0.25, "s"), quantity(3, "{restart}")
     ('20 MiB', '5.3 %', '250 ms', '3 restarts')
@@ -117,7 +117,7 @@ def quantity(value: float | None, unit: str) -> str:
 
 
 def extent(low: float | None, high: float | None, unit: str) -> str:
-    """From the lowest to the highest value, in one scale and with the unit once.
+    """A range of values in one scale, with the unit once.
 
     >>> extent(20, 300, "{request}/s"), extent(0.0015, 0.107, "s"), extent(5, 5, "By"), extent(None, 1, "s")
     ('20 to 300 requests/s', '1.5 to 107 ms', '5 B', 'not known')
@@ -134,12 +134,12 @@ def extent(low: float | None, high: float | None, unit: str) -> str:
 
 
 def _is_annotation(unit: str) -> bool:
-    """Whether a unit is a word in braces, UCUM's way to say what is counted."""
+    """True for a word in braces, UCUM's way to name what is counted."""
     return len(unit) > 2 and unit[0] == "{" and unit[-1] == "}"
 
 
 def share_text(value: float | None) -> str:
-    """A coverage as a percentage that never rounds up to 100.
+    """A coverage as a percentage, rounded down, so that only a full one is 100 %.
 
     >>> share_text(1.0), share_text(0.99999), share_text(0.5), share_text(None)
     ('100 %', '99.9 %', '50 %', 'not known')
@@ -156,7 +156,7 @@ def share_text(value: float | None) -> str:
 
 
 def small_share(value: float | None) -> str:
-    """A share that ought to be nothing, as a percentage that is "0 %" for nothing only.
+    """A share that should be zero, as a percentage; only zero is "0 %".
 
     >>> small_share(0.0), small_share(1e-6), small_share(0.00034), small_share(None)
     ('0 %', 'under 0.01 %', '0.034 %', 'not known')
@@ -167,7 +167,7 @@ def small_share(value: float | None) -> str:
 
 
 def utc(time_ns: int | None) -> str:
-    """A time in UTC to the second; empty where there is none.
+    """A time in UTC to the second; "" for None.
 
     >>> utc(1_700_000_000_500_000_000)
     '2023-11-14 22:13:20'
@@ -178,7 +178,7 @@ def utc(time_ns: int | None) -> str:
 
 
 def span_text(begin_ns: int, end_ns: int) -> str:
-    """A stretch of time in UTC; the day stands once where it is the same.
+    """A time span in UTC; the second date is left out if equal.
 
     >>> span_text(1_700_000_000_000_000_000, 1_700_000_300_000_000_000)
     '2023-11-14 22:13:20 to 22:18:20'
@@ -188,7 +188,7 @@ def span_text(begin_ns: int, end_ns: int) -> str:
 
 
 def zoom_of(window: Window) -> str:
-    """A stretch of time as the plots of a page are told it: begin and end in milliseconds since 1970.
+    """A time span for the plots of a page: begin and end in ms since 1970.
 
     >>> zoom_of(Window(1_700_000_000_000_000_000, 1_700_000_300_000_000_000))
     '1700000000000,1700000300000'
@@ -197,7 +197,7 @@ def zoom_of(window: Window) -> str:
 
 
 def isolated(text: str) -> str:
-    r"""The text with each stretch of right-to-left letters shut off, so that it turns nothing around it.
+    r"""Isolates right-to-left text, so that it does not reorder the text around it.
 
     >>> isolated("memory of خدمة rose by 49 %") == "memory of \u2068خدمة\u2069 rose by 49 %", isolated("plain")
     (True, 'plain')
@@ -216,7 +216,7 @@ def iso(time_ns: int) -> str:
 
 
 def no_formula(text: str) -> str:
-    """Text that a spreadsheet takes for no formula: with an apostrophe before it, as OWASP advises ("CSV injection").
+    """Prefixes text that a spreadsheet would run as a formula with an apostrophe, as OWASP advises ("CSV injection").
 
     >>> no_formula("=1+1"), no_formula("-5"), no_formula("-5%"), no_formula("eth0")
     ("'=1+1", '-5', '-5%', 'eth0')
@@ -225,7 +225,7 @@ def no_formula(text: str) -> str:
 
 
 def subject(metric: str, obj: str) -> str:
-    """What a finding or a series is about, in one text.
+    """What a finding or series is about: metric and object in one text.
 
     >>> subject("process.threads", "process=nginx"), subject("", "local")
     ('process.threads · process=nginx', 'local')
@@ -234,7 +234,7 @@ def subject(metric: str, obj: str) -> str:
 
 
 def natural(text: str) -> tuple[tuple[int, str], ...]:
-    """A sorting key that puts instance=10 behind instance=9.
+    """A sort key that puts instance=10 after instance=9.
 
     >>> sorted(["a10", "a9", "b1", "a"], key=natural)
     ['a', 'a9', 'a10', 'b1']
@@ -243,14 +243,14 @@ def natural(text: str) -> tuple[tuple[int, str], ...]:
 
 
 def source_name(ledger: Ledger) -> str:
-    """Which source a ledger is of; its label mostly begins with the target."""
+    """The source of a ledger as TARGET/LABEL; most labels begin with the target already."""
     if ledger.source.startswith(f"{ledger.target}/"):
         return ledger.source
     return f"{ledger.target}/{ledger.source}"
 
 
 def printable(text: str, *, lines: bool = False) -> str:
-    r"""The text without control characters, lone surrogates and direction overrides, which break XML and terminals.
+    r"""Removes control characters, lone surrogates and direction overrides, which break XML and terminals.
 
     >>> printable("a\x00b\x1b[31mc\n\u202ed")
     'ab[31mc d'

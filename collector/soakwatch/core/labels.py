@@ -1,4 +1,4 @@
-"""Labels of a run: words such as ``release=7.2`` by which runs are found, filtered and compared."""
+"""Labels of a run, such as ``release=7.2``, to find, filter and compare runs by."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from collections.abc import Iterable, Mapping
 
 LABEL_NAME = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 LABELS_KEY = "labels"
-"""The meta of a record that holds the labels of its run: a JSON object of text by name."""
+"""Meta key: the labels of the run, a JSON object of text by name."""
 PENDING_KEY = "labels_pending"
-"""The meta that is "1" from the start of a run until the labels that it has to read were read or given up, then ""."""
+"""Meta key: "1" until the labels that the run reads itself were read or given up, then ""."""
 RELEASE = "release"
-"""The label that is the release under test, whatever the devices say of themselves."""
+"""The label with the release under test, whatever the devices report."""
 MAX_LABELS = 32
 MAX_TEXT = 200
 _REFERENCE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*|file:\S.*")
 
 
 def label_name(name: str) -> str:
-    """``name`` if it can be the name of a label. Raises ValueError."""
+    """Returns ``name`` if it can name a label. Raises ValueError."""
     if LABEL_NAME.fullmatch(name) is None:
         raise ValueError(
             f"{name[:60]!r} cannot name a label: write a lower-case word such as release (letters, digits, '_', '-';"
@@ -29,8 +29,8 @@ def label_name(name: str) -> str:
 
 
 def label_text(name: str, text: str) -> str:
-    """The text of the label ``name`` without blanks around it. Raises ValueError: it is one printable line, not empty,
-    of at most ``MAX_TEXT`` characters, and no reference to a secret, for labels are shown everywhere."""
+    """The text of label ``name``, stripped. Raises ValueError unless it is one printable line of 1 to ``MAX_TEXT``
+    characters and no reference to a secret: labels are shown everywhere."""
     value = text.strip()
     if not value:
         raise ValueError(f"the label {name} has no value: write one, or leave the label out")
@@ -44,7 +44,7 @@ def label_text(name: str, text: str) -> str:
 
 
 def given_labels(words: Iterable[str]) -> dict[str, str]:
-    """The labels of some ``NAME=VALUE``. Raises ValueError in one sentence.
+    """Parses labels given as ``NAME=VALUE``. Raises ValueError in one sentence.
 
     >>> given_labels(["release=7.2", "cell=kind=L4,size=64"])
     {'release': '7.2', 'cell': 'kind=L4,size=64'}
@@ -61,14 +61,14 @@ def given_labels(words: Iterable[str]) -> dict[str, str]:
 
 
 def bounded(labels: dict[str, str]) -> dict[str, str]:
-    """The labels, if they are not too many. Raises ValueError."""
+    """Returns the labels unless they are more than ``MAX_LABELS``. Raises ValueError."""
     if len(labels) > MAX_LABELS:
         raise ValueError(f"{len(labels)} labels are too many: {MAX_LABELS} at most")
     return labels
 
 
 def labels_in(text: str | None) -> dict[str, str]:
-    """The labels that a record holds under ``LABELS_KEY``; what is no text by name is left out.
+    """Parses the labels in a record (``LABELS_KEY``); values that are not text are left out.
 
     >>> labels_in('{"release": "7.2", "build": 9}'), labels_in(None), labels_in("[")
     ({'release': '7.2'}, {}, {})
@@ -81,12 +81,12 @@ def labels_in(text: str | None) -> dict[str, str]:
 
 
 def labels_json(labels: Mapping[str, str]) -> str:
-    """The labels as a record keeps them."""
+    """Encodes labels for a record."""
     return json.dumps(labels, ensure_ascii=False)
 
 
 def labels_words(labels: Mapping[str, str]) -> str:
-    """The labels in one line, as the command line takes them.
+    """Labels in one line, written as on the command line.
 
     >>> labels_words({"release": "7.2", "testbed": "rack 3"})
     'release=7.2, testbed=rack 3'
@@ -95,7 +95,7 @@ def labels_words(labels: Mapping[str, str]) -> str:
 
 
 def has_labels(labels: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
-    """Whether a run has all the labels that are wanted; case does not matter, and what ends in ``*`` is a beginning.
+    """True if a run has all ``wanted`` labels; case is ignored, and a text ending in ``*`` is a prefix.
 
     >>> has_labels({"release": "7.2.1"}, {"release": "7.2"}), has_labels({"release": "7.2.1"}, {"release": "7.2*"})
     (False, True)

@@ -1,4 +1,4 @@
-"""Throttled logging: a source that keeps failing is logged once, then ever more rarely, then when it has recovered."""
+"""Throttled logging: a failing source is logged once, then ever less often, and once when it recovered."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _PAUSES_S = (0.0, 60.0, 300.0, 1800.0, 3600.0)  # a 72 h outage is about 75 line
 
 
 class ThrottledLog:
-    """The log lines of one source."""
+    """Log lines of one source."""
 
     def __init__(self, who: str) -> None:
         self._who = who
@@ -18,7 +18,7 @@ class ThrottledLog:
         self._next_ns = 0
 
     def failed(self, now_ns: int, sentence: str) -> None:
-        """One more failure; logged if the pause since the last line is over."""
+        """Counts a failure; logs it if the pause since the last line is over."""
         self._count += 1
         if self._count == 1 or now_ns >= self._next_ns:
             again = f" ({self._count} failures in a row)" if self._count > 1 else ""
@@ -27,7 +27,7 @@ class ThrottledLog:
             self._next_ns = now_ns + int(_PAUSES_S[self._logged] * 1e9)
 
     def well(self) -> None:
-        """A success; logged once if there was a failure before."""
+        """A success; logged if a failure preceded it."""
         if self._count:
             _log.warning("%s: recovered after %d failed polls", self._who, self._count)
         self._count = self._logged = self._next_ns = 0

@@ -1,6 +1,6 @@
-"""How much memory this process may have, and what to do where that is too little.
+"""How much memory this process may use, and what to tell the user if that is too little.
 
-A limit of address space makes a library fail to load; that of a container kills the process without a word.
+A limit of address space makes a library fail to load; a container's limit kills the process without a message.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ from dataclasses import dataclass
 from pathlib import Path
 
 NEEDED_MIB = 400
-"""What a run of some devices, its page and its judge take together; a judge of a long run may take more."""
-_NO_LIMIT = 2**62  # bytes; what version 1 says where there is none is about twice that
+"""What a run of some devices takes, with its page and judge; judging a long run may take more."""
+_NO_LIMIT = 2**62  # bytes; cgroup v1 without a limit reads about twice this
 _DEADLY_MIB = 120
-"""Below this the container's limit kills a command when it loads its libraries."""
-_ROOM_MIB = 24  # the stack of one thread (8 MiB) and a library or two
+"""Below this a container's limit kills a command while it loads its libraries."""
+_ROOM_MIB = 24  # one thread's stack (8 MiB) and a library or two
 _LOADER_SAYS = ("cannot allocate memory", "failed to map segment", "cannot apply additional memory protection")
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryLimit:
-    """The least limit of memory: ``mib`` MiB, by whom, in words."""
+    """The lowest memory limit, in MiB, and what sets it."""
 
     mib: int
     by: str
 
 
 def memory_limit(system: Path = Path("/")) -> MemoryLimit | None:
-    """The least limit of this process, of address space or of one of its control groups (version 1 or 2); None without.
+    """The lowest limit of this process: of address space, or of one of its control groups (v1 or v2); None without one.
 
-    ``system`` is where /proc and /sys are found.
+    ``system`` is the root of /proc and /sys.
     """
     limits = []
     space, _ = resource.getrlimit(resource.RLIMIT_AS)
@@ -49,12 +49,12 @@ def memory_limit(system: Path = Path("/")) -> MemoryLimit | None:
 
 
 def _of_groups(top: Path, own: str, name: str) -> list[MemoryLimit]:
-    """The limits of a control group and of those above it."""
+    """The limits of a control group and its ancestors."""
     limits = []
     group = top / own.lstrip("/")
     for each in (group, *group.parents):
         if each.is_relative_to(top):
-            with suppress(OSError, ValueError):  # "max" is no number
+            with suppress(OSError, ValueError):  # ValueError: "max", no limit
                 limit = int((each / name).read_text(encoding="ascii"))
                 if limit < _NO_LIMIT:
                     limits.append(MemoryLimit(limit // 2**20, f"{name} of its control group"))
@@ -62,7 +62,7 @@ def _of_groups(top: Path, own: str, name: str) -> list[MemoryLimit]:
 
 
 def too_little(limit: MemoryLimit | None) -> str:
-    """A warning for a limit under which commands are killed before they can say a word; "" where it is not as low.
+    """A warning about a limit at which commands are killed without a message; "" if it is high enough.
 
     >>> too_little(MemoryLimit(70, "memory.max of its control group"))[:72]
     'this process may have only 70 MiB of memory (memory.max of its control g'
@@ -78,7 +78,7 @@ def too_little(limit: MemoryLimit | None) -> str:
 
 
 def not_enough(limit: MemoryLimit | None) -> str:
-    """The sentence for memory that was not to be had."""
+    """The sentence for a command that ran out of memory."""
     where = "" if limit is None else f" of {limit.mib} MiB ({limit.by})"
     return (
         f"there is not enough memory{where}: what was recorded is kept; raise the limit of this process or of its"
@@ -87,11 +87,11 @@ def not_enough(limit: MemoryLimit | None) -> str:
 
 
 def ran_out(error: BaseException) -> bool:
-    """Whether ``error``, or what it came from, was for want of memory.
+    """True if ``error``, or one it came from, was caused by lack of memory.
 
-    What a full address space raises depends on who asked last: MemoryError, ENOMEM, an ImportError in the loader's
-    words, "can't start new thread", or a SystemError of an extension that did not look. So an unforeseen error counts
-    where the process has no room for another 24 MiB; one that came before the room was used up is told wrongly.
+    A full address space shows as MemoryError, ENOMEM, an ImportError of the loader, "can't start new thread", or a
+    SystemError of an extension. So an unforeseen error also counts if the process cannot get another 24 MiB; wrong if
+    it came before memory ran out.
     """
     if isinstance(error, BaseExceptionGroup):
         return any(map(ran_out, error.exceptions))
@@ -106,7 +106,7 @@ def ran_out(error: BaseException) -> bool:
 
 
 def _has_room(mib: int) -> bool:
-    """Whether so much more address space can be had; it is given back."""
+    """True if ``mib`` MiB more address space can be mapped; it is given back."""
     try:
         mmap.mmap(-1, mib * 2**20).close()
     except (OSError, MemoryError):

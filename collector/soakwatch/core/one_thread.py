@@ -1,8 +1,8 @@
-"""Linear algebra on one thread: what a monitor computes is small, and must not take the processors of what it watches.
+"""Linear algebra on one thread: the monitor computes little and must not take CPU from what it watches.
 
-OpenBLAS starts a thread for each processor when it is loaded, and waits for ever, busily, for one that it cannot have:
-under a limit of memory each thread's stack counts. So the environment says one before numpy is imported; programs that
-a plan starts get back what the user had set.
+OpenBLAS starts a thread per processor when loaded, each with its stack, and spins for ever if it cannot get one because
+of a memory limit. So the environment says one thread before numpy is imported; programs that a plan starts get the
+user's settings back.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping, MutableMapping
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-"""What says how many threads the libraries of linear algebra use."""
+"""Variables that set the number of threads of linear algebra libraries."""
 _OURS = "SOAKWATCH_SET_THREADS"
 
 
 def use_one_thread(environ: MutableMapping[str, str]) -> None:
-    """Say one thread where the user said nothing; to be called before numpy is imported.
+    """Sets one thread unless the user chose a number; call it before numpy is imported.
 
     >>> environ = {"OMP_NUM_THREADS": "4"}
     >>> use_one_thread(environ)
@@ -28,6 +28,6 @@ def use_one_thread(environ: MutableMapping[str, str]) -> None:
 
 
 def users_own(environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment as the user gave it, for a program of the user."""
+    """The user's environment without our settings, for the user's programs."""
     ours = {_OURS, *environ.get(_OURS, "").split()}
     return {name: value for name, value in environ.items() if name not in ours}

@@ -1,16 +1,16 @@
-"""Plain names of series, such as "memory of bgpd", for sentences that do not quote the metric."""
+"""Plain names of series, such as "memory of bgpd", for sentences that do not name the metric."""
 
 from __future__ import annotations
 
 from soakwatch_model.metric_queries import words_of
 from soakwatch_model.sample import object_labels
 
-_NUMBERED = "core"  # a number says nothing without what it is of
+_NUMBERED = "core"  # a bare number needs the word for what it counts
 _NAMING_LABELS = ("process", "pool", "mountpoint", "device", "interface", "queue")
 
 
 def thing_name(metric: str, object_: str) -> str:
-    """The thing that a finding is about: the process, port or file system; where it names none, what is measured.
+    """What a finding is about: the process, port or file system; if it names none, what is measured.
 
     >>> thing_name("process.up", "process=authd,instance=0"), thing_name("system.cpu.utilization", "")
     ('authd', 'CPU')
@@ -28,7 +28,7 @@ def thing_name(metric: str, object_: str) -> str:
 
 
 def plain_name(metric: str, object_: str) -> str:
-    """What a series is of: the process, pool or file system by its name, without the instance of an only one.
+    """What a series measures and of what; the instance is named unless it is 0.
 
     >>> plain_name("process.memory.usage", "process=bgpd,instance=0"), plain_name("system.memory.committed", "")
     ('memory of bgpd', 'committed memory')

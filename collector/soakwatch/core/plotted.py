@@ -10,7 +10,7 @@ START_TIMES = ("start_time", "boot.time")
 
 
 def as_plotted(series: Series) -> tuple[Series, str]:
-    """The series as it is plotted, and a note of the conversion: counters become rates, start times become ages."""
+    """Converts counters to rates and start times to ages; also returns a note of the conversion."""
     if series.trait.kind == "counter":
         return series.spaced().rate(), "shown as a rate"
     if series.trait.kind == "state" and series.trait.unit == "s" and series.metric.endswith(START_TIMES):

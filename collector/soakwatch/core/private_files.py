@@ -1,7 +1,7 @@
-"""Files of a run are their owner's alone, whatever the umask, or shared for reading with one group that was named.
+"""Files of a run are readable by their owner only, whatever the umask, or by one named group.
 
-What a run records (command lines, syslog, captures of traffic, pages of devices) is not for every user of a machine.
-A file that is written later is as open as the record that it lies beside, so nobody has to remember the group.
+What a run records (command lines, syslog, traffic captures, device pages) is not for every user of a machine. Files
+written later get the mode of the record beside them.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from soakwatch.core.errors import SoakwatchError
 from soakwatch.core.suggest import hint
 
 PRIVATE, SHARED = 0o600, 0o640
-_PRIVATE_FOLDER, _SHARED_FOLDER = 0o700, 0o2750  # new files in a shared folder are the group's too
+_PRIVATE_FOLDER, _SHARED_FOLDER = 0o700, 0o2750  # setgid: new files in a shared folder get its group
 _GROUP_READS = stat.S_IRGRP
 
 
 def state_folder() -> Path:
-    """Where what Soakwatch keeps for this user lies: below XDG_STATE_HOME, else below ~/.local/state.
+    """The folder of Soakwatch's state of this user: in XDG_STATE_HOME, else in ~/.local/state.
 
-    Raises RuntimeError where the user has no home.
+    Raises RuntimeError if the user has no home.
     """
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state") / "soakwatch"
 
 
 def make_private_folder(folder: Path) -> None:
-    """Make a folder that only its owner may enter, and those above it as usual; one that exists is left as it is.
+    """Makes a folder with mode 0700, and its parents with the usual mode; an existing one is left as it is.
 
     Raises OSError.
     """
@@ -42,14 +42,14 @@ def make_private_folder(folder: Path) -> None:
 
 
 def make_new_private_folder(folder: Path) -> None:
-    """The same for a folder that must not exist yet. Raises OSError, of which FileExistsError says that it does."""
+    """The same for a folder that must not exist. Raises OSError (FileExistsError if it does)."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     folder.mkdir(mode=_PRIVATE_FOLDER)
-    folder.chmod(_PRIVATE_FOLDER)  # a umask may have taken rights of the owner
+    folder.chmod(_PRIVATE_FOLDER)  # the umask may have removed the owner's rights
 
 
 def open_private(file: Path, mode: int = PRIVATE, *, append: bool = False) -> BinaryIO:
-    """Open a file for writing that has ``mode`` from the moment at which it exists. Raises OSError."""
+    """Opens a file for writing, with ``mode`` from its creation on. Raises OSError."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | (os.O_APPEND if append else 0)
     descriptor = os.open(file, flags, mode)
     try:
@@ -64,22 +64,22 @@ def open_private(file: Path, mode: int = PRIVATE, *, append: bool = False) -> Bi
 
 
 def write_private(file: Path, data: str | bytes, mode: int = PRIVATE) -> None:
-    """Write a file, which has ``mode`` from the moment at which it exists; what was in it is lost. Raises OSError."""
+    """Replaces the content of a file, with ``mode`` from its creation on. Raises OSError."""
     with open_private(file, mode) as out:
         out.write(data.encode() if isinstance(data, str) else data)
 
 
 def shared_mode(file: Path) -> int:
-    """The mode of what is written beside ``file``: ``SHARED`` where its group may read it, else ``PRIVATE``."""
+    """The mode for files beside ``file``: ``SHARED`` if its group may read it, else ``PRIVATE``."""
     with suppress(OSError):
         return SHARED if file.stat().st_mode & _GROUP_READS else PRIVATE
     return PRIVATE
 
 
 def group_id(group: str) -> int:
-    """The number of a group with which files may be shared.
+    """The id of a group to share files with.
 
-    Raises SoakwatchError if there is none of that name, or if the user is no member of it.
+    Raises SoakwatchError if there is no such group, or the user is not a member.
     """
     try:
         number = grp.getgrnam(group).gr_gid
@@ -95,9 +95,9 @@ def group_id(group: str) -> int:
 
 
 def share(folder: Path, group: str) -> None:
-    """Let a group read a folder and the files in it, now and later; what holds a lock or a token stays the owner's.
+    """Makes a folder and its files, present and future, readable by a group; locks and tokens stay the owner's.
 
-    Raises SoakwatchError if there is no such group, or if the folder is another's.
+    Raises SoakwatchError if there is no such group, or the folder is another user's.
     """
     number = group_id(group)
     try:
@@ -114,7 +114,7 @@ def share(folder: Path, group: str) -> None:
 
 
 def sharing_group(folder: Path) -> str:
-    """The group that a folder was shared with by ``share``; "" where it is private, or the group has gone."""
+    """The group that ``share`` gave a folder to; "" if it is private or the group no longer exists."""
     with suppress(OSError, KeyError):
         status = folder.stat()
         if stat.S_IMODE(status.st_mode) == _SHARED_FOLDER:
@@ -123,12 +123,12 @@ def sharing_group(folder: Path) -> str:
 
 
 def mode_in(folder: Path) -> int:
-    """The mode of what is written into a folder that Soakwatch made: ``SHARED`` if it was shared with a group."""
+    """The mode for files in a folder that Soakwatch made: ``SHARED`` if it is shared with a group."""
     return SHARED if sharing_group(folder) else PRIVATE
 
 
 def owner_name(number: int) -> str:
-    """The name of a user, or the number where it has none."""
+    """The name of a user, or ``uid N`` without one."""
     try:
         return pwd.getpwuid(number).pw_name
     except KeyError:
@@ -136,7 +136,7 @@ def owner_name(number: int) -> str:
 
 
 def private_to(folder: Path) -> str:
-    """Who may read a folder, as words: ``root``, ``root and its group lab``. Raises OSError."""
+    """Who may read a folder, in words: ``root``, ``root and its group lab``. Raises OSError."""
     status = folder.stat()
     owner = owner_name(status.st_uid)
     if not status.st_mode & _GROUP_READS:

@@ -1,4 +1,4 @@
-"""Removal of the plan's secrets from everything that is stored of the output of others."""
+"""Removes secrets from stored output of devices and programs."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from soakwatch.core.secrets import reference, secret
 from soakwatch.core.yaml import Plain, parse
 
 MIN_SECRET_LENGTH = 4
-"""A shorter secret is no secret, and taking it out would leave nothing readable."""
+"""A shorter text is no secret; removing it would make the output unreadable."""
 LIKELY = 8
-"""The same for a variable of which only the name says that it is a secret."""
-_MAX_FILE_BYTES = 65_536  # what is larger is a file of something else
+"""The same for a variable that is a secret only by its name."""
+_MAX_FILE_BYTES = 65_536  # a larger file holds no secret
 _SIGN = b"***"
 
 
@@ -24,24 +24,24 @@ _SECRET_NAME = re.compile(r"pass(?!port)|token|secret|credential|api_?key|privat
 
 
 class Redaction:
-    """The secrets that some references stand for, and those in this process's environment by the look of their names
-    (a script that shows its environment shows them all); looked up when they are needed and never kept."""
+    """Removes the secrets of some references, and environment variables with a secret-like name (a script may print its
+    whole environment); they are looked up at each use and never kept."""
 
     def __init__(self, references: Iterable[str] = ()) -> None:
         self._references = tuple(dict.fromkeys(references))
 
     def text(self, text: str) -> str:
-        """A text without them."""
+        """Replaces secrets in text."""
         return self.output(text.encode("utf-8", "replace")).decode("utf-8", "replace")
 
     def output(self, data: bytes) -> bytes:
-        """What a program said, without them, also where they were escaped for a URL or for JSON."""
+        """Replaces secrets in output, also those escaped for a URL or JSON."""
         for form in self._forms():
             data = data.replace(form, _SIGN)
         return data
 
     def file(self, data: bytes) -> bytes:
-        """A file of any kind: every other byte stays where it is."""
+        """Overwrites secrets in a file of any kind; all other bytes keep their places."""
         for form in self._forms():
             data = data.replace(form, b"*" * len(form))
         return data
@@ -60,11 +60,11 @@ class Redaction:
             try:
                 yield secret(reference_).reveal(), MIN_SECRET_LENGTH
             except PlanError:
-                continue  # what is not there cannot be said
+                continue  # a secret that does not exist cannot leak
 
 
 def redaction_of(plan_text: str) -> Redaction:
-    """The redaction of all secrets to which a plan, as the record holds it, refers."""
+    """The redaction of all secrets that a recorded plan refers to."""
     return Redaction(_references(parse(plan_text, "plan").data) if plan_text.strip() else ())
 
 

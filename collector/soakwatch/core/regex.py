@@ -1,4 +1,4 @@
-"""Regular expressions that users write: compiled, or refused in one sentence."""
+"""Compiles users' regular expressions, or refuses them in one sentence."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ _MAX_LENGTH = 1000
 
 
 def user_regex(text: str, name: str = "") -> re.Pattern[str]:
-    """The compiled expression; ``name`` is the key that it was given for. Raises ValueError.
+    """The compiled expression; ``name`` is the key it was given for. Raises ValueError.
 
-    A bracket, ``--``, ``&&``, ``~~`` or ``||`` that stands bare in a set (``[[:alpha:]]``) is refused too: Python reads
-    it as itself today, warns on standard error, and means to read it otherwise.
-
+    Also refuses a bare bracket, ``--``, ``&&``, ``~~`` or ``||`` in a set (``[[:alpha:]]``): Python takes it literally
+    today, warns on standard error, and plans to change its meaning.
     >>> user_regex("sa_(up|down)").groups
     1
     >>> user_regex("[[a]", "match")

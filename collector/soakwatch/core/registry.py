@@ -1,10 +1,10 @@
-"""The directory is the registry: what is installed is what lies in the folders, imported only when asked for.
+"""The folders are the registry: a plug-in is installed if its module is there; it is imported only when needed.
 
-A module ``pollers/NAME.py`` is the poller NAME, ``loads/NAME.py`` the load NAME, ``detectors/NAME.py`` the rule NAME
-(its class in CamelCase), a package ``sinks/NAME`` with a class Config the sink NAME. Other distributions add to them by
-entry points that each name a module: of the groups ``soakwatch.pollers``, ``soakwatch.loads``, ``soakwatch.rules`` and
-``soakwatch.sinks``, and of ``soakwatch.executors`` for ``--on``. Ours lie in ``collector/plugins``; ``PLUGINS`` knows
-them where they are not installed.
+Module ``pollers/NAME.py`` is the poller NAME, ``loads/NAME.py`` the load NAME, ``detectors/NAME.py`` the rule NAME (its
+class in CamelCase), package ``sinks/NAME`` with a class Config the sink NAME. Other distributions add modules by entry
+points in the groups ``soakwatch.pollers``, ``soakwatch.loads``, ``soakwatch.rules``, ``soakwatch.sinks``, and
+``soakwatch.executors`` for ``--on``. Ours are in ``collector/plugins``; ``PLUGINS`` lists them for when they are not
+installed.
 """
 
 from __future__ import annotations
@@ -39,14 +39,11 @@ PLUGINS: Mapping[str, str] = {
     "ipmi": POLLER,
     "redfish": POLLER,
 }
-"""Our plug-ins, and what each brings. The extra that installs one has its name."""
+"""Our plug-ins and what each adds; the extra that installs one has its name."""
 
 
 def not_installed(name: str) -> str | None:
-    """The sentence on a plug-in of ours that is not installed; None for any other name.
-
-    Ask when the name was not found.
-    """
+    """The sentence that a plug-in of ours is not installed; None for any other name."""
     if name not in PLUGINS:
         return None
     return f"the {PLUGINS[name]} {name!r} is a plug-in that is not installed: {_to_install(name)}"
@@ -58,34 +55,33 @@ def _to_install(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PluginFolder:
-    """One folder of modules: ``package`` is its import name, ``word`` what one of them is called.
+    """One folder of modules: ``package`` is its import name ("" for entry points only), ``word`` what one of them is
+    called.
 
-    Without a package there are those of entry points only.
-
-    With ``holds``, only the packages of the folder count whose text has this line: its modules are what they share.
+    With ``holds``, only packages whose text has this line count; its modules are shared code.
     """
 
     package: str
     word: str
-    group: str | None = None  # entry points that add to it
+    group: str | None = None  # of entry points that add to it
     holds: str = ""
 
     def names(self) -> tuple[str, ...]:
-        """All names, of the folder and of entry points, sorted; nothing is imported."""
+        """All names of the folder and of entry points, sorted; imports nothing."""
         return tuple(sorted({*self._files(), *self._added()}))
 
     def missing(self) -> tuple[str, ...]:
-        """A line for each plug-in of ours that would add to it and is not installed: its name, and what installs it."""
+        """For each plug-in of ours that would add to it and is not installed: its name and how to install it."""
         there = self.names()
         ours = sorted(name for name, word in PLUGINS.items() if word == self.word and name not in there)
         return tuple(f"{name}: {_to_install(name)}" for name in ours)
 
     def summary(self, name: str) -> str:
-        """The first line of a module's docstring, read from its text."""
+        """The first line of a module's docstring; imports nothing."""
         return self.docstring(name).partition("\n")[0].strip().rstrip(".")
 
     def docstring(self, name: str) -> str:
-        """A module's docstring, read from its text; nothing is imported."""
+        """A module's docstring, parsed from its text; imports nothing."""
         file = self._files().get(name)
         if file is None:
             added = self._added().get(name)
@@ -95,9 +91,9 @@ class PluginFolder:
         return ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
 
     def module(self, name: str) -> ModuleType:
-        """The module, imported now.
+        """Imports and returns the module.
 
-        Raises PlanError for an unknown name, with the nearest, and for a module that fails to import.
+        Raises PlanError for an unknown name, with the nearest one, and if the import fails.
         """
         if name in self._files():
             full = f"{self.package}.{name}"
@@ -152,7 +148,7 @@ def loads(registry: Registry = INSTALLED) -> tuple[str, ...]:
 
 
 def is_load(name: str, registry: Registry = INSTALLED) -> bool:
-    """Whether a source is a load, also one whose plug-in is not installed where its record is judged."""
+    """True if a source is a load, even if its plug-in is not installed where the record is judged."""
     return name in loads(registry) or PLUGINS.get(name) == LOAD
 
 
@@ -162,9 +158,9 @@ def rules(registry: Registry = INSTALLED) -> tuple[str, ...]:
 
 
 def rule_class(name: str, registry: Registry = INSTALLED) -> type[Rule]:
-    """The class of a rule: module ``memory_growth`` holds ``MemoryGrowth``.
+    """The class of a rule: ``MemoryGrowth`` in module ``memory_growth``.
 
-    Raises PlanError for an unknown name, with the nearest, and for a module without that class.
+    Raises PlanError for an unknown name, with the nearest one, and for a module without that class.
     """
     module = registry.rules.module(name)
     rule: object = getattr(module, camel_case(name), None)
@@ -174,7 +170,7 @@ def rule_class(name: str, registry: Registry = INSTALLED) -> type[Rule]:
 
 
 def camel_case(name: str) -> str:
-    """The class of a module.
+    """The class name for a module.
 
     >>> camel_case("memory_growth")
     'MemoryGrowth'
@@ -184,8 +180,8 @@ def camel_case(name: str) -> str:
 
 @lru_cache(maxsize=64)
 def _entry_points(group: str, stamps: tuple[tuple[str, int], ...]) -> Mapping[str, metadata.EntryPoint]:
-    """The entry points of a group, by name. To find them reads a file of every distribution that is installed, and a
-    plan asks for each of its sources and rules: they are read again when a folder of the import path has changed."""
+    """A group's entry points by name. Finding them reads a file of every installed distribution, and a plan looks up
+    each source and rule: cached until a folder of the import path changes."""
     from importlib.metadata import distributions
 
     points: dict[str, metadata.EntryPoint] = {}
@@ -198,7 +194,7 @@ def _entry_points(group: str, stamps: tuple[tuple[str, int], ...]) -> Mapping[st
 
 @lru_cache(maxsize=64)
 def _modules_in(folder: Path, holds: str, _stamp: int) -> Mapping[str, Path]:
-    """The modules of a folder, or the packages that hold a line, by name: they are read again when it has changed."""
+    """The modules of a folder by name, or the packages that have a line; cached until the folder changes."""
     packages = {file.parent.name: file for file in folder.glob("[!_]*/__init__.py")}
     if holds:
         return {name: file for name, file in packages.items() if holds in file.read_text("utf-8").splitlines()}
@@ -207,7 +203,7 @@ def _modules_in(folder: Path, holds: str, _stamp: int) -> Mapping[str, Path]:
 
 
 def _changed_ns(folder: str | Path) -> int:
-    """When something came into a folder or left it; 0 where there is none."""
+    """When a folder's entries last changed; 0 if it does not exist."""
     try:
         return Path(folder).stat().st_mtime_ns
     except OSError:
@@ -215,7 +211,7 @@ def _changed_ns(folder: str | Path) -> int:
 
 
 def _folder_of(package: str) -> Path | None:
-    """Where a package lies; of its parents only the topmost is looked up, none is imported."""
+    """The folder of a package; imports nothing."""
     top, *below = package.split(".")
     spec = find_spec(top)
     for location in (spec.submodule_search_locations or ()) if spec else ():

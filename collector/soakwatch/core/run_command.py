@@ -1,4 +1,4 @@
-"""User-supplied commands that run during a soak: no shell, bounded output, a guaranteed end."""
+"""Runs the user's commands during a run: no shell, bounded output, a guaranteed end."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from soakwatch.core.stderr_tail import MAX_BYTES, last_line
 from soakwatch.core.units import show_seconds
 
 MAX_OUTPUT = 256 << 10
-_GRACE_S = 1.0  # between the polite signal and the other one
-_LEFT_OPEN_S = 1.0  # how long what it left behind may keep its output open
+_GRACE_S = 1.0  # from SIGTERM to SIGKILL
+_LEFT_OPEN_S = 1.0  # how long processes left behind may keep its output open
 
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """How a command ended: ``failure`` in a few words, "" if all is well; ``over`` if it was killed because the run was
-    over. ``output`` is what it said (both streams as they came), without secrets."""
+    """How a command ended: ``failure`` in a few words, "" on success; ``over`` if it was killed because the run ended.
+    ``output`` is both streams interleaved, without secrets."""
 
     failure: str
     output: bytes
@@ -45,7 +45,7 @@ class RunsCommand(Protocol):
         redaction: Redaction,
         max_output: int = MAX_OUTPUT,
     ) -> CommandResult:
-        """Run it."""
+        """Runs it."""
         ...
 
 
@@ -57,12 +57,12 @@ async def run_command(
     redaction: Redaction,
     max_output: int = MAX_OUTPUT,
 ) -> CommandResult:
-    """Run it to its end, or for ``timeout_s``, or until ``over`` is set; what it started in its process group ends
-    with it. Never raises but for cancellation, after which nothing of it is left either."""
+    """Runs it to its end, for ``timeout_s``, or until ``over`` is set; its process group is killed with it. Raises only
+    if cancelled, and then leaves nothing running either."""
     loop = asyncio.get_running_loop()
     started_s, captured = loop.time(), BoundedOutput(max_output)
     async with AsyncExitStack() as pipes:
-        # Pipes of our own: asyncio's keep a process that has ended waiting for whoever still holds its output open.
+        # Our own pipes: asyncio's would wait for any process that still holds the output open.
         stdout_pipe, stderr_pipe = await _ear(pipes, captured.take), await _ear(pipes, captured.take_error)
         try:
             process = await asyncio.create_subprocess_exec(
@@ -102,7 +102,7 @@ async def run_command(
 
 
 class BoundedOutput:
-    """The beginning and the end of some output; what is left out in between is counted."""
+    """The beginning and the end of some output; bytes left out in between are counted."""
 
     def __init__(self, max_bytes: int) -> None:
         self._half = max_bytes // 2
@@ -111,7 +111,7 @@ class BoundedOutput:
         self.errors = b""
 
     def take(self, data: bytes) -> None:
-        """Add output."""
+        """Adds output."""
         room = self._half - len(self._head)
         if room > 0:
             self._head += data[:room]
@@ -123,12 +123,12 @@ class BoundedOutput:
             del self._tail[:spare]
 
     def take_error(self, data: bytes) -> None:
-        """Add output of standard error."""
+        """Adds output of standard error."""
         self.errors = (self.errors + data)[-MAX_BYTES:]
         self.take(data)
 
     def bytes(self) -> bytes:
-        """The output; if something was left out, whole lines surround the gap."""
+        """The output; if some was left out, the gap is between whole lines."""
         if not self._left_out:
             return bytes(self._head + self._tail)
         head = bytes(self._head).rpartition(b"\n")[0] or bytes(self._head)
@@ -161,22 +161,23 @@ def _signal(process: Process, number: signal.Signals) -> None:
 
 
 class _PipeReader(asyncio.Protocol):
-    """One end of a pipe; ``mouth`` is the other, for the process. ``quiet`` is done when nobody holds that open."""
+    """The read end of a pipe; ``mouth`` is the write end for the process, ``quiet`` is done when nobody has that
+    open."""
 
     def __init__(self, mouth: int, heard: Callable[[bytes], None], quiet: asyncio.Future[None]) -> None:
         self.mouth, self.quiet, self._heard = mouth, quiet, heard
 
     def data_received(self, data: bytes) -> None:
-        """Pass on what was read."""
+        """Passes on what was read."""
         self._heard(data)
 
     def connection_lost(self, _: Exception | None) -> None:
-        """Note that the pipe was closed."""
+        """Notes that the pipe was closed."""
         if not self.quiet.done():
             self.quiet.set_result(None)
 
     def shut(self) -> None:
-        """Close this process's copy of the mouth."""
+        """Closes this process's copy of the write end."""
         os.close(self.mouth)
 
 

@@ -1,7 +1,7 @@
-"""Secrets: a plan holds references (``env:NAME``, ``file:PATH``), and only their user resolves them, late.
+"""Secrets: a plan holds references (``env:NAME``, ``file:PATH``), resolved only where and when they are used.
 
-A reference may be shown, recorded and reported; what it stands for may not. ``Secret`` therefore shows nothing of
-itself in ``repr``, ``str`` or formatting, and cannot be pickled.
+A reference may be shown, recorded and reported, its secret may not: ``Secret`` shows nothing of it in ``repr``, ``str``
+or formatting, and cannot be pickled.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _REMEDY = "a secret must not be written in clear text: write env:NAME or file:PA
 
 
 class Secret:
-    """One secret, in memory only; ``reveal()`` is the only way to its text."""
+    """One secret, in memory only; only ``reveal()`` returns it."""
 
     __slots__ = ("_text", "reference")
 
@@ -29,7 +29,7 @@ class Secret:
         self._text = text
 
     def reveal(self) -> str:
-        """The secret itself, for the call that needs it and for nothing else."""
+        """The secret itself, for the call that needs it only."""
         return self._text
 
     def __repr__(self) -> str:
@@ -42,7 +42,7 @@ class Secret:
 
 
 def reference(value: object) -> str:
-    """``value`` if it is a reference to a secret; ValueError (which never holds the value) if it is not.
+    """Returns ``value`` if it is a reference to a secret. Raises ValueError, which never holds the value.
 
     >>> reference("env:SNMP_AUTH")
     'env:SNMP_AUTH'
@@ -53,9 +53,9 @@ def reference(value: object) -> str:
 
 
 def secret(ref: str) -> Secret:
-    """What a reference stands for now: an environment variable, or a file's text less its last line end.
+    """The secret of a reference: an environment variable, or a file's text without its last line end.
 
-    Raises PlanError, in a sentence with the reference and without the secret, if it is not there or empty.
+    Raises PlanError, naming only the reference, if it is missing or empty.
     """
     kind, _, where = reference(ref).partition(":")
     if kind == "env":
@@ -81,4 +81,4 @@ SecretRef = Annotated[
     BeforeValidator(reference),
     WithJsonSchema({"type": "string", "pattern": "^(env:[A-Za-z_][A-Za-z0-9_]*|file:.+)$", "examples": ["env:TOKEN"]}),
 ]
-"""A key of a source that takes a secret: the plan holds the reference, ``secret()`` resolves it."""
+"""A key that takes a secret: the plan holds the reference, ``secret()`` resolves it."""

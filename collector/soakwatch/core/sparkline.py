@@ -1,4 +1,4 @@
-"""A line of a series that fits into a row of a table: an SVG path, with its lowest and highest value in words."""
+"""A small line plot of a series for a table row: an SVG path, and its lowest and highest value in words."""
 
 from __future__ import annotations
 
@@ -12,15 +12,14 @@ from soakwatch.core.plotted import as_plotted
 from soakwatch_model.series import Series
 
 WIDTH, HEIGHT = 120, 28
-"""The box that a path is drawn in, in its own units."""
+"""The box of a path, in SVG units."""
 _BINS, _MARGIN, _HOLE = 60, 2.0, 3
 
 
 @dataclass(frozen=True, slots=True)
 class Sparkline:
-    """``path`` is the ``d`` of an SVG path in a box of ``WIDTH`` by ``HEIGHT``; ``reach`` is from the lowest to the
-    highest value with the unit; counters are rates. ``metric`` and ``object`` of ``target`` say what it is of, and
-    ``moves`` whether its values differ at all."""
+    """``path`` is the ``d`` of an SVG path in a box of ``WIDTH`` by ``HEIGHT``; ``reach`` is the range of values with
+    unit (counters as rates); ``moves`` is False if all values are equal."""
 
     target: str
     metric: str
@@ -31,9 +30,9 @@ class Sparkline:
 
 
 def sparkline(series: Series) -> Sparkline | None:
-    """The lowest and highest of each of sixty equal stretches, so that no spike is lost; None without a reading.
+    """Draws minimum and maximum of sixty equal time spans, so that no spike is lost; None without a reading.
 
-    A silence of more than three times the usual distance, and of three stretches, is a hole in the line.
+    A gap of more than three times the usual distance, and more than three spans, breaks the line.
     """
     drawn, _ = as_plotted(series)
     good = drawn.finite()
@@ -51,7 +50,7 @@ def sparkline(series: Series) -> Sparkline | None:
 def _path(
     bins: NDArray[np.int64], lows: NDArray[np.float64], highs: NDArray[np.float64], low: float, high: float
 ) -> str:
-    # halves first: the difference of two floats may be none
+    # halve first: the difference of two large floats may overflow
     reach = high / 2 - low / 2
 
     def y(value: float) -> str:
@@ -63,7 +62,7 @@ def _path(
     before = -_BINS * 10
     for bin_index, bottom, top in zip(bins.tolist(), lows.tolist(), highs.tolist(), strict=True):
         x = f"{(bin_index + 0.5) / _BINS * WIDTH:.0f}"
-        # A point that stands alone would have no length, and not be seen.
+        # A single point has no length and would be invisible.
         pen, dot = ("L", "") if bin_index - before <= max(_HOLE, _HOLE * usual) else ("M", "h1")
         parts.append(f"{pen}{x} {y(bottom)}{dot}" + ("" if bottom == top else f"L{x} {y(top)}"))
         before = bin_index

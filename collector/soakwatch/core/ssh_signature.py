@@ -1,6 +1,6 @@
-"""Signatures of files by SSH keys, made and checked by ``ssh-keygen -Y``; nothing here is cryptography of its own.
+"""Signs files and checks signatures with SSH keys, by ``ssh-keygen -Y``; there is no cryptography of our own here.
 
-No command asks for anything: a key with a passphrase must be in an agent, whose public key is then named.
+Nothing prompts: a key with a passphrase must be in an agent, and its public key is named.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from pathlib import Path
 from soakwatch.core.errors import SoakwatchError
 
 NAMESPACE = "soakwatch@record"
-"""What the signatures of records are for: a signature with it is good for nothing else."""
-_TIMEOUT_S = 60.0  # a security key may wait for a touch
+"""Namespace of a record's signature: it is not valid for anything else."""
+_TIMEOUT_S = 60.0  # a hardware key may wait for a touch
 _MAGIC = b"SSHSIG"
 
 
 class SignatureError(SoakwatchError):
-    """Something could not be signed, or a signature is not what it should be."""
+    """Signing failed, or a signature is not valid."""
 
 
 def sign(text: str, key: Path) -> str:
-    """The signature of a text by a private key, or by the one in the agent whose public key is named.
+    """The signature of a text by a private key, or by the agent's key if its public key is named.
 
-    Raises SignatureError where that cannot be done without asking.
+    Raises SignatureError if that needs a prompt, or fails.
     """
     if not key.is_file():
         raise SignatureError(f"--sign-with {key}: there is no such file: name an SSH key (ssh-keygen -t ed25519)")
@@ -44,9 +44,9 @@ def sign(text: str, key: Path) -> str:
 
 
 def signer(text: str, signature: str, allowed: Path) -> str:
-    """Whose signature of a text this is, by a file of allowed signers (``man ssh-keygen``, ALLOWED SIGNERS).
+    """Who signed a text, by a file of allowed signers (``man ssh-keygen``, ALLOWED SIGNERS).
 
-    Raises SignatureError if it is of nobody in it, or of another text.
+    Raises SignatureError if the signer is not in it, or the text is another.
     """
     if not allowed.is_file():
         raise SignatureError(f"--allowed-signers {allowed}: there is no such file")
@@ -67,8 +67,8 @@ def signer(text: str, signature: str, allowed: Path) -> str:
 
 
 def key_of(signature: str) -> str:
-    """The type and the fingerprint of the key that a signature says it is of, as ``ssh-keygen -l`` shows them; nothing
-    is checked by that. "" where it cannot be read."""
+    """Type and fingerprint of the key that a signature claims, as ``ssh-keygen -l`` shows them; not verified. "" if it
+    cannot be read."""
     try:
         body = base64.b64decode("".join(line for line in signature.splitlines() if not line.startswith("-----")))
         if not body.startswith(_MAGIC):
@@ -88,7 +88,7 @@ def _field(body: bytes, at: int) -> bytes:
 
 
 def _run(words: Sequence[str], data: bytes = b"") -> subprocess.CompletedProcess[str]:
-    """``ssh-keygen`` without a terminal to ask at. Raises SignatureError."""
+    """Runs ``ssh-keygen`` without a terminal, so that it cannot prompt. Raises SignatureError."""
     try:
         done = subprocess.run(
             ["ssh-keygen", *words],

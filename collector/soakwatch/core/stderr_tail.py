@@ -1,4 +1,4 @@
-"""The last line of a command's standard error, for the sentence that reports why it ended."""
+"""The last line of a command's standard error, to say why it ended."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
 
 
 def last_line(data: bytes, environment: Mapping[str, str] = os.environ) -> str:
-    """The last line that says something, without what looks like a secret; empty if there is none.
+    """The last line that is not blank, without what looks like a secret; "" if there is none.
 
     >>> last_line(b"a\\nError: token=abc refused for https://bob:pw@dut/\\n\\n", {})
     'Error: token=… refused for https://…@dut/'

@@ -1,4 +1,4 @@
-"""The word that somebody meant: the nearest of the known ones, for errors that name a remedy."""
+"""Suggests the nearest known word for a misspelt one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _MAX_SUGGESTIONS = 12
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known word most like ``word`` (case ignored), or None if none is near.
+    """The known word most like ``word``, ignoring case; None if none is near.
 
     >>> nearest("intervall", ["interval", "timeout"]), nearest("zzz", ["interval"])
     ('interval', None)
@@ -20,7 +20,7 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 
 
 def hint(word: str, known: Iterable[str]) -> str:
-    """The tail of an error about an unknown word: the nearest one, else the known ones if they are few.
+    """The end of an error about an unknown word: the nearest known one, else all if they are few.
 
     >>> hint("intervall", ["interval"]), hint("x", ["b", "a"]), hint("x", [])
     ("; did you mean 'interval'?", '; known here: a, b', '; nothing is known here')

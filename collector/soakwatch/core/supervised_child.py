@@ -1,7 +1,7 @@
-"""Child processes that work beside a run: started, asked, bounded, killed and reaped in one way.
+"""Child processes of a run: started, asked, limited, killed and reaped in one way.
 
-A child is a session of its own (a Ctrl-C on the terminal is not for it) and says nothing on the terminal. The
-secrets that it needs come on its input, never on its command line, which everybody on the machine can read.
+A child has its own session (Ctrl-C does not reach it) and prints nothing on the terminal. Secrets are written to its
+input, never to its command line, which everybody on the machine can read.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ DRAIN_S = 1.0
 
 
 def python_module(name: str, *arguments: str) -> tuple[str, ...]:
-    """The command that runs a module by this interpreter."""
+    """The command that runs a module with this interpreter."""
     return (sys.executable, "-m", name, *arguments)
 
 
 class Child:
-    """A child for threads: one may read or wait while another writes, stops or kills. Raises OSError if there is no
-    process to be had.
+    """A child for threads: one may read or wait while another writes, stops or kills. Raises OSError if it cannot
+    start.
 
-    ``output`` keeps its standard output for ``lines`` and ``exchange``; ``pass_fds`` are descriptors that it inherits.
+    ``output`` keeps its standard output for ``lines`` and ``exchange``; it inherits the descriptors ``pass_fds``.
     """
 
     def __init__(self, command: tuple[str, ...], *, output: bool = True, pass_fds: tuple[int, ...] = ()) -> None:
@@ -54,21 +54,20 @@ class Child:
         return self._process.poll()
 
     def write(self, text: str) -> None:
-        """Write to its input; one that is gone or was told that nothing more comes does not get it."""
+        """Writes to its input; does nothing if it is gone or its input closed."""
         with self._input, suppress(OSError, ValueError):
             assert self._process.stdin is not None
             self._process.stdin.write(text.encode())
             self._process.stdin.flush()
 
     def close_input(self) -> None:
-        """Nothing more comes: for a child that works until then, the sign to end."""
+        """Closes its input, which tells a working child to end."""
         with self._input, suppress(OSError):
             assert self._process.stdin is not None
             self._process.stdin.close()
 
     def lines(self) -> Iterator[str]:
-        """The lines that it prints until its end, after which it is reaped; one that is longer than ``MAX_LINE`` is cut
-        into several."""
+        """Yields its output lines until it ends, then reaps it; lines over ``MAX_LINE`` bytes are split."""
         assert self._process.stdout is not None
         with self._process.stdout as output:
             while line := output.readline(MAX_LINE):
@@ -77,9 +76,9 @@ class Child:
         self.wait()
 
     def exchange(self, text: str, timeout_s: float) -> str:
-        """Write a text, and what it prints until its end, at most ``MAX_OUTPUT`` bytes of it; it is reaped then.
+        """Writes a text and returns all its output (``MAX_OUTPUT`` bytes at most); reaps it.
 
-        Raises TimeoutError if it has not ended after ``timeout_s``; it is killed for that, and for printing more.
+        Raises TimeoutError if it has not ended after ``timeout_s``. It is killed for that, and for printing more.
         """
         late = threading.Event()
 
@@ -106,21 +105,21 @@ class Child:
         return printed.decode("utf-8", "replace")
 
     def wait(self, timeout_s: float | None = None) -> int | None:
-        """Wait for its end, at most so long; its exit code, or None if it still runs."""
+        """Waits for its end, ``timeout_s`` at most; its exit code, or None if it still runs."""
         try:
             return self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:
             return None
 
     def stop(self, grace_s: float) -> None:
-        """Close its input, wait for it to end, and kill it after ``grace_s``; it is reaped."""
+        """Closes its input, kills it if it has not ended after ``grace_s``, and reaps it."""
         self.close_input()
         if self.wait(grace_s) is None:
             self.kill()
             self.wait()
 
     def kill(self) -> None:
-        """Kill it, if it runs; whoever waits for it reaps it."""
+        """Kills it if it runs; ``wait`` reaps it."""
         self._process.kill()
 
 
@@ -132,7 +131,7 @@ class AsyncChild:
 
     @classmethod
     async def start(cls, command: tuple[str, ...]) -> AsyncChild:
-        """Start it. Raises OSError if there is no process to be had."""
+        """Starts it. Raises OSError if it cannot."""
         process = await asyncio.create_subprocess_exec(
             *command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, start_new_session=True, limit=MAX_LINE
         )
@@ -149,19 +148,19 @@ class AsyncChild:
         return self._process.returncode
 
     async def write(self, text: str) -> None:
-        """Write to its input. Raises OSError if it is gone."""
+        """Writes to its input. Raises OSError if it is gone."""
         assert self._process.stdin is not None
         self._process.stdin.write(text.encode())
         await self._process.stdin.drain()
 
     async def read_line(self) -> str:
-        """The next line that it prints, with its end; "" after the last. Raises ValueError above ``MAX_LINE`` bytes."""
+        """Its next output line with line end; "" after the last. Raises ValueError above ``MAX_LINE`` bytes."""
         assert self._process.stdout is not None
         return (await self._process.stdout.readline()).decode()
 
     async def read_all(self, timeout_s: float) -> str:
-        """What it prints until its end, with nothing on its input. Raises TimeoutError if it has not ended by then, and
-        OSError if it prints more than ``MAX_OUTPUT`` bytes; it is killed for that, and reaped in every case."""
+        """All its output, with its input closed. Raises TimeoutError if it has not ended after ``timeout_s``, OSError
+        if it prints more than ``MAX_OUTPUT`` bytes; it is killed for that, and always reaped."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         printed = bytearray()
@@ -178,15 +177,15 @@ class AsyncChild:
         return printed.decode("utf-8", "replace")
 
     async def wait(self) -> int:
-        """Wait for its end; its exit code."""
+        """Waits for its end; returns its exit code."""
         return await self._process.wait()
 
     async def kill(self) -> None:
-        """Kill and reap it; nothing for one that has ended."""
+        """Kills and reaps it; does nothing if it has ended."""
         if self._process.returncode is None:
             with suppress(ProcessLookupError):
                 self._process.kill()
-        # Before it is waited for: asyncio holds the end of a process back until its pipes were read to their ends.
+        # Drain first: asyncio reports the end of a process only after its pipes were read.
         with suppress(TimeoutError):
             async with asyncio.timeout(DRAIN_S):
                 assert self._process.stdout is not None
@@ -197,19 +196,19 @@ class AsyncChild:
 
 @dataclass(slots=True)
 class RestartPauses:
-    """How long to wait before a child that ended by itself is started again: twice as long each time, up to
-    ``max_s``; ``succeeded`` starts over."""
+    """Pauses before restarting a child that ended by itself: each twice the last, up to ``max_s``; ``succeeded`` starts
+    over."""
 
     first_s: float
     max_s: float
     _next_s: float = 0.0
 
     def succeeded(self) -> None:
-        """It did some work before it ended."""
+        """The child did some work before it ended."""
         self._next_s = 0.0
 
     def next_s(self) -> float:
-        """The next pause, in seconds."""
+        """The next pause, seconds."""
         pause_s = self._next_s or self.first_s
         self._next_s = min(self.max_s, 2 * pause_s)
         return pause_s

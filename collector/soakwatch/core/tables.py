@@ -1,5 +1,5 @@
-"""Tables and sentences on stdout: fitted to a terminal, plain for everything else, nothing cut off in either, and no
-word, path or address broken, so that it can be copied."""
+"""Tables and sentences on stdout: fitted to a terminal, plain elsewhere; nothing is cut off and no word, path or
+address broken, so that all can be copied."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _BETWEEN = 2  # cells between two columns
 
 
 def show_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Prints a table; cells are text. In a file or pipe columns are two or more spaces apart, a line a row; on a
-    terminal that is too narrow for the longest words of all columns a row is a block of lines."""
+    """Prints a table of text. In a file or pipe, columns are at least two spaces apart, a row is a line; on a terminal
+    too narrow for the longest words of all columns, a row is a block of lines."""
     lines = [[harmless(cell) for cell in row] for row in (head, *rows)]
     if not sys.stdout.isatty():
         widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
@@ -30,7 +30,7 @@ def show_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     from soakwatch.core.console import CommandConsole
 
     console = CommandConsole()
-    least = [max(cell_len(line[0]) for line in lines), *longest_words(lines)[1:]]  # names stay in one piece
+    least = [max(cell_len(line[0]) for line in lines), *longest_words(lines)[1:]]  # names are not wrapped
     if sum(least) + _BETWEEN * (len(least) - 1) > console.width:
         for line in lines[1:]:
             for text in _block(lines[0], line):
@@ -47,7 +47,7 @@ def show_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def fitted(wanted: Sequence[int], least: Sequence[int], room: int) -> list[int]:
-    """The widths of columns in this room: the widest gives way first, and none becomes narrower than its longest word.
+    """Column widths that fit ``room``: the widest shrinks first, none below its longest word.
 
     >>> fitted([11, 40, 19], [11, 9, 10], 60), fitted([3, 5], [3, 2], 60)
     ([11, 30, 19], [3, 5])
@@ -60,7 +60,7 @@ def fitted(wanted: Sequence[int], least: Sequence[int], room: int) -> list[int]:
 
 
 def longest_words(lines: Sequence[Sequence[str]]) -> list[int]:
-    """The cells of the longest word of each column: so wide it must be at least.
+    """The cells of the longest word of each column: its minimum width.
 
     >>> longest_words([["run", "so far"], ["web", "not judged yet"]])
     [3, 6]
@@ -73,14 +73,14 @@ def longest_words(lines: Sequence[Sequence[str]]) -> list[int]:
 
 
 def _block(head: Sequence[str], line: Sequence[str]) -> list[str]:
-    """A row as lines: its name, and below it what each column says."""
+    """A row as lines: its name, then what each column says."""
     widest = max(map(len, head[1:]), default=0)
     said = [f"  {title.strip():<{widest}}  {cell}" for title, cell in zip(head[1:], line[1:], strict=True) if cell]
     return [line[0], *said]
 
 
 def say(text: str, *, indent: int = 0, err: bool = False) -> None:
-    """Prints a sentence; on a terminal it is wrapped between words, and what follows stands two cells further in."""
+    """Prints a sentence; on a terminal it is wrapped between words, with a hanging indent of two."""
     stream = sys.stderr if err else sys.stdout
     first = " " * indent
     if not stream.isatty():
@@ -100,7 +100,7 @@ def say(text: str, *, indent: int = 0, err: bool = False) -> None:
 
 
 def harmless(text: str) -> str:
-    r"""Text without control characters, so that what a device calls itself cannot steer a terminal.
+    r"""Escapes control characters, so that a device's name cannot steer a terminal.
 
     >>> harmless("eth0\x1b[2J")
     'eth0\\x1b[2J'

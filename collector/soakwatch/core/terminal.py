@@ -1,4 +1,4 @@
-"""Text that a terminal can show: characters that its encoding lacks are replaced by plainer ones."""
+"""Replaces characters that a terminal's encoding lacks by plainer ones."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PLAIN = {
 
 
 def spells(encoding: str, signs: str) -> bool:
-    """Whether an encoding has all of these signs.
+    """True if an encoding has all of these characters.
 
     >>> spells("utf-8", "▁█"), spells("latin-1", "▁█"), spells("no-such", "a")
     (True, False, False)
@@ -44,7 +44,7 @@ def spells(encoding: str, signs: str) -> bool:
 
 
 def encodable(text: str, encoding: str) -> str:
-    """The text in signs that the encoding has; what has no likeness there is a question mark.
+    """The text in characters that the encoding has; one without a plain form becomes a question mark.
 
     >>> encodable("✗ 5 µs ± 1 … é", "ascii"), encodable("✗ ±", "utf-8")
     ('x 5 us +- 1 ... e', '✗ ±')

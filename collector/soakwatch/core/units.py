@@ -1,4 +1,4 @@
-"""Durations, shares and sizes as people write them: ``200ms``, ``1h30m``, ``5%``, ``10MiB``."""
+"""Durations, shares and sizes in plans: ``200ms``, ``1h30m``, ``5%``, ``10MiB``."""
 
 from __future__ import annotations
 
@@ -35,10 +35,9 @@ _NUMBER_UNIT = re.compile(r"(-?\d+(?:\.\d+)?)\s*([A-Za-z%]*)")
 
 
 def seconds(text: object) -> float:
-    """Seconds of a duration such as ``90s``, ``1h30m``, ``200ms``, ``2 days`` or ``overnight`` (12 h).
+    """Parses a duration such as ``90s``, ``1h30m``, ``200ms``, ``2 days`` or ``overnight`` (12 h) to seconds.
 
-    Raises ValueError, with an example, for a bare number (nobody could know its unit) and for unknown units.
-
+    Raises ValueError, with an example, for a number without unit and for unknown units.
     >>> seconds("1h30m"), seconds("200ms"), seconds("12 hours"), seconds("overnight")
     (5400.0, 0.2, 43200.0, 43200.0)
     """
@@ -65,7 +64,7 @@ def seconds(text: object) -> float:
 
 
 def share(text: object) -> float:
-    """A ratio from ``5%`` or ``0.05``.
+    """Parses a share such as ``5%`` or ``0.05``. Raises ValueError.
 
     >>> share("5%"), share(0.05)
     (0.05, 0.05)
@@ -79,7 +78,7 @@ def share(text: object) -> float:
 
 
 def size(text: object) -> float:
-    """Bytes from ``10MiB``, ``1GB`` or a bare number of bytes.
+    """Parses a size such as ``10MiB``, ``1GB`` or a number of bytes. Raises ValueError.
 
     >>> size("10MiB")
     10485760.0
@@ -93,7 +92,7 @@ def size(text: object) -> float:
 
 
 def show_seconds(value: float) -> str:
-    """A duration as a person reads it, in the words of the rules' sentences.
+    """A duration for people, in the words of the rules.
 
     >>> show_seconds(5400), show_seconds(0.25), show_seconds(59), show_seconds(90061)
     ('1 h 30 min', '250 ms', '59 s', '25 h 1 min')
@@ -102,7 +101,7 @@ def show_seconds(value: float) -> str:
 
 
 def plan_seconds(value: float) -> str:
-    """A duration as a plan or an option takes it, for sentences whose values are meant to be copied.
+    """A duration written as a plan or option takes it, so that it can be copied from a sentence.
 
     >>> plan_seconds(5400), plan_seconds(0.25), plan_seconds(59), plan_seconds(90061), plan_seconds(5401)
     ('1h30m', '250ms', '59s', '1d1h1m', '1h30m')
@@ -120,7 +119,7 @@ def plan_seconds(value: float) -> str:
 
 
 def show_bytes(value: float) -> str:
-    """Bytes as a person reads them.
+    """Bytes for people.
 
     >>> show_bytes(20 * 2**20), show_bytes(512), show_bytes(-1536)
     ('20 MiB', '512 B', '-1.5 KiB')
@@ -129,7 +128,7 @@ def show_bytes(value: float) -> str:
 
 
 DURATION_PATTERN = rf"^(overnight|(\d+(\.\d+)?\s*({'|'.join((*_SECONDS, *_SPELLED))})[\s,]*)+)$"
-"""What a schema says of a duration."""
+"""The pattern of a duration in a JSON schema."""
 _DURATION_SCHEMA = {
     "type": "string",
     "pattern": DURATION_PATTERN,

@@ -1,4 +1,4 @@
-"""Validation errors in plain sentences: position, key, what was given, and what is expected."""
+"""Validation errors as plain sentences: position, key, what was found, and what is expected."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ K = TypeVar("K", bound=int | str | None)
 V = TypeVar("V")
 R = TypeVar("R")
 _TOLD = "told"
-"""The type of an error whose sentence is made."""
-_LOGIN = re.compile(r":(?!//)[^\s:@]*@")  # the password before the @ of an address
+"""Type of an error that already has its sentence."""
+_LOGIN = re.compile(r":(?!//)[^\s:@]*@")  # the password in an address
 
 _EXPECTED = {
     "string_type": "text",
@@ -51,8 +51,8 @@ _BOUNDS = {
 
 
 class Wrong(NamedTuple):
-    """A mistake and its place: the path within what a validator reads, or, with ``top``, within the whole file. ``key``
-    says that the key is at fault and not its value."""
+    """A mistake and its place: a path within what a validator reads, or with ``top`` within the whole file. ``key``
+    says that the key is wrong, not its value."""
 
     place: Path
     text: str
@@ -63,7 +63,7 @@ class Wrong(NamedTuple):
 def problems(document: Document, path: Path, model: type[BaseModel], error: ValidationError) -> list[Problem]:
     """Every error of ``model``, which read what is at ``path``, with its position in the document.
 
-    No sentence holds the value of a secret: a field of that type refuses with a sentence of its own.
+    No sentence holds a secret: fields for secrets refuse with their own sentence.
     """
     return [
         document.problem(wrong.place if wrong.top else (*path, *wrong.place), wrong.text, key=wrong.key)
@@ -72,7 +72,7 @@ def problems(document: Document, path: Path, model: type[BaseModel], error: Vali
 
 
 def refused(*wrong: Wrong) -> ValidationError:
-    """The error that a validator raises for its mistakes; pydantic puts the path of what it reads before theirs."""
+    """The error a validator raises for its mistakes; pydantic prepends the path of what it reads."""
     details: list[InitErrorDetails] = [
         {
             "type": PydanticCustomError(_TOLD, "{text}", {"text": each.text, "wrong": each}),
@@ -85,9 +85,9 @@ def refused(*wrong: Wrong) -> ValidationError:
 
 
 def every(items: Iterable[tuple[K, V]], read: Callable[[K, V], R], *also: Wrong) -> list[R]:
-    """What ``read`` makes of each item of a mapping or list, by its key or position (None: it has none).
+    """Applies ``read`` to each item of a mapping or list, with its key or position (None: it has none).
 
-    Raises ValidationError with the mistakes of all items, each at its place, and with those in ``also``.
+    Raises ValidationError with the mistakes of all items, each at its place, and those in ``also``.
     """
     made: list[R] = []
     wrong = list(also)
@@ -105,10 +105,10 @@ def every(items: Iterable[tuple[K, V]], read: Callable[[K, V], R], *also: Wrong)
 
 
 def read_part(model: type[M], value: JsonValue, name: str, context: object = None) -> M:
-    """Read a part of a file by a model of its own, within a validator of the model around it. ``name`` is
-    what sentences call the part as a whole.
+    """Reads a part of a file by its own model, within a validator of the outer model; ``name`` names the part in
+    sentences.
 
-    Raises ValidationError whose sentences are made here, because the model around does not know the part's keys.
+    Raises ValidationError with sentences made here, because the outer model does not know the part's keys.
     """
     try:
         return model.model_validate_json(json.dumps(value), strict=True, context=context, by_name=False)
@@ -117,7 +117,7 @@ def read_part(model: type[M], value: JsonValue, name: str, context: object = Non
 
 
 def wrongs(error: ValidationError) -> list[Wrong]:
-    """The mistakes of an error of ``refused``, each with the place that it has by now."""
+    """The mistakes in an error of ``refused``, with the places that pydantic extended."""
     return [_told(detail) for detail in error.errors(include_url=False)]
 
 
@@ -129,14 +129,14 @@ def _told(detail: ErrorDetails) -> Wrong:
 def _all_wrong(
     places: Container[Path], base: Path, model: type[BaseModel], error: ValidationError, name: str = "plan"
 ) -> list[Wrong]:
-    # A default that is made of other keys is not made where these are wrong, which is told already.
+    # A default computed from other keys is skipped if these are wrong, which is reported already.
     details = (each for each in error.errors(include_url=False) if each["type"] != "default_factory_not_called")
     return [_wrong(places, base, model, detail, name) for detail in details]
 
 
 def _wrong(places: Container[Path], base: Path, model: type[BaseModel], detail: ErrorDetails, whole: str) -> Wrong:
     kind = detail["type"]
-    if kind == _TOLD:  # to such a place pydantic adds nothing that is not in the file
+    if kind == _TOLD:  # its place needs no cleaning
         return _told(detail)
     loc = _real(places, base, detail["loc"], whole=kind == "missing")
     name = next((str(part) for part in reversed((*base, *loc)) if isinstance(part, str)), whole)
@@ -149,7 +149,8 @@ def _wrong(places: Container[Path], base: Path, model: type[BaseModel], detail: 
 
 
 def _real(places: Container[Path], base: Path, loc: tuple[int | str, ...], *, whole: bool) -> Path:
-    """``loc`` less what pydantic adds for unions, keys and validators; ``whole`` keeps its last part, a missing key."""
+    """``loc`` without the parts that pydantic adds for unions, keys and validators; ``whole`` keeps its last part, a
+    missing key."""
     real: Path = ()
     for index, part in enumerate(loc):
         if (*base, *real, part) in places or (whole and index == len(loc) - 1):
@@ -196,7 +197,7 @@ def _bound(bound: object, given: object) -> str:
 
 
 def keys_at(model: type[BaseModel], loc: Path) -> tuple[str, ...]:
-    """The keys that a model knows at a place within it; () where any key may stand."""
+    """The keys that a model knows at a place; () if any key is allowed."""
     here: object = model
     for part in loc:
         here = _within(here, part)
@@ -207,7 +208,7 @@ def keys_at(model: type[BaseModel], loc: Path) -> tuple[str, ...]:
 
 
 def _of_secrets(model: object, loc: Path) -> bool:
-    """Whether what stands at ``loc`` is to hold secrets: a list or keys and values of them."""
+    """True if ``loc`` holds secrets: a list or mapping of them."""
     here = model
     for part in loc:
         here = _within(here, part)
@@ -219,7 +220,7 @@ def _holds(kind: object) -> bool:
 
 
 def _within(kind: object, part: str | int) -> object:
-    """The type of what stands at ``part`` in a thing of type ``kind``; None where it is not known."""
+    """The type at ``part`` of type ``kind``; None if unknown."""
     model = _model(kind)
     if model is not None:
         fields = model.model_fields.items()
@@ -250,7 +251,7 @@ def _choices(kind: object) -> tuple[object, ...]:
 
 
 def shown(value: object) -> str:
-    """A value of a plan as errors name it.
+    """A value of a plan as errors show it, without passwords.
 
     >>> shown("x"), shown(True), shown(None), shown([1]), shown({}), shown(3)
     ("'x'", 'true', 'nothing', 'a list', 'keys and values', 'the number 3')

@@ -1,8 +1,8 @@
-"""The plan's syntax: YAML to plain data, with the line and column of every key and value.
+"""The plan's syntax: YAML as plain data, with the line and column of every key and value.
 
-Of YAML 1.1's traps none is left: ``on``, ``off``, ``yes``, ``no`` and ``1:30`` are text, ``08`` is 8, a timestamp is
-text, keys are text as they are written; a key that is given twice, a tag and a file that unfolds without bound are
-refused. A merge key (``<<: *anchor``) brings the keys that are not written out, each with its place at the anchor.
+Without YAML 1.1's traps: ``on``, ``off``, ``yes``, ``no`` and ``1:30`` are text, ``08`` is 8, a timestamp is text, keys
+are text as written. Duplicate keys, tags and unbounded aliases are refused. A merge key (``<<: *anchor``) adds the
+anchor's keys that are not written out, with their places there.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import yaml
 from soakwatch.core.errors import PlanError
 
 Plain = None | bool | int | float | str | list["Plain"] | dict[str, "Plain"]
-"""What a plan is made of."""
+"""The data of a plan."""
 Path = tuple[str | int, ...]
-"""The path of a value: keys and list positions from the top."""
+"""Path of a value: keys and list positions from the top."""
 
 MAX_BYTES = 1_000_000
 MAX_NODES = 20_000
@@ -30,7 +30,7 @@ _BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": 
 _NULLS = {"", "~", "null", "Null", "NULL"}
 _INTEGER = re.compile(r"[-+]?[0-9]{1,30}")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-_ODD = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")  # escapes in quotes can make these
+_ODD = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")  # escapes in quotes can produce these
 _PLAIN = "plain"
 _STR = "tag:yaml.org,2002:str"
 _LIST = "tag:yaml.org,2002:seq"
@@ -39,8 +39,8 @@ _DICT = "tag:yaml.org,2002:map"
 
 @dataclass(frozen=True, slots=True, order=True)
 class Problem:
-    """An error at one position; ``line`` and ``column`` count from 1, and are 0 if there is no position. ``origin`` is
-    the file where that is another than the document's own."""
+    """An error at a position; ``line`` and ``column`` count from 1, 0 if there is none. ``origin`` is its file if it is
+    not the document's."""
 
     line: int
     column: int
@@ -54,25 +54,25 @@ class Problem:
 
 
 def plan_error(origin: str, problems: list[Problem]) -> PlanError:
-    """One error for all problems of a plan, in the order of their places."""
+    """One error for all problems of a plan, in order of place."""
     return PlanError(*(problem.sentence(origin) for problem in sorted(set(problems))))
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """Plain data and its places; ``origin`` is the file's name as errors show it. ``origins`` are those of values, with
-    all that is in them, which come from another file."""
+    """Plain data with places; ``origin`` is the file's name for errors, ``origins`` those of values (and all within
+    them) from other files."""
 
     origin: str
     data: Plain
     values: Mapping[Path, tuple[int, int]] = field(default_factory=dict)
     keys: Mapping[Path, tuple[int, int]] = field(default_factory=dict)
     changed: Mapping[Path, str] = field(default_factory=dict)
-    """Numbers that are not written as Python writes them (``7.10``, ``08``), as they stand in the text."""
+    """The text of numbers that Python would write differently (``7.10``, ``08``)."""
     origins: Mapping[Path, str] = field(default_factory=dict)
 
     def position(self, path: Path, *, key: bool = False) -> tuple[int, int]:
-        """Line and column of the value (or key) at ``path``, else of the nearest thing around it; (0, 0) if none."""
+        """Line and column of the value (or key) at ``path``, else of the nearest enclosing one; (0, 0) if none."""
         return self._place(path, key=key)[1]
 
     def _place(self, path: Path, *, key: bool) -> tuple[Path, tuple[int, int]]:
@@ -88,7 +88,7 @@ class Document:
         return next((self.origins[part] for part in inner if part in self.origins), "")
 
     def where(self, path: Path, *, key: bool = False) -> str:
-        """``plan.yaml:14:7``, or the origin alone where there is no place."""
+        """``plan.yaml:14:7``, or only the origin without a place."""
         place, (line, column) = self._place(path, key=key)
         origin = self._origin(place) or self.origin
         return f"{origin}:{line}:{column}" if line else origin
@@ -100,7 +100,7 @@ class Document:
 
 
 def placeless(data: Plain, origin: str) -> Document:
-    """Data that comes from no file: problems name the origin only."""
+    """Data from no file: problems name only the origin."""
     values: dict[Path, tuple[int, int]] = {}
     left: list[tuple[Path, Plain]] = [((), data)]
     while left:
@@ -114,7 +114,7 @@ def placeless(data: Plain, origin: str) -> Document:
 
 
 def read_text(file: FilePath) -> str:
-    """The text of a plan's file. Raises PlanError in one sentence if there is none."""
+    """The text of a plan file. Raises PlanError in one sentence if it cannot be read."""
     try:
         if file.is_dir():
             raise PlanError(f"{file} is a folder: name the plan file")
@@ -133,9 +133,9 @@ def read_text(file: FilePath) -> str:
 
 
 def parse(text: str, origin: str) -> Document:
-    """Plain data of a YAML text, with places.
+    """Parses YAML to plain data with places.
 
-    Raises PlanError: the first error of syntax, or every duplicate key and tag.
+    Raises PlanError: the first syntax error, or every duplicate key and tag.
     """
     try:
         loader = _Nodes(text)
@@ -151,7 +151,7 @@ def parse(text: str, origin: str) -> Document:
         raise plan_error(origin, [Problem(error.line, error.column, message)]) from None
     except yaml.MarkedYAMLError as error:
         raise plan_error(origin, [_syntax(error)]) from None
-    except (ValueError, OverflowError):  # PyYAML asks chr() for what is no character
+    except (ValueError, OverflowError):  # PyYAML calls chr() with a number that is no character
         message = "an escape in quotes (\\U…) names no character: the last one is \\U0010FFFF"
         raise plan_error(origin, [Problem(loader.line + 1, loader.column + 1, message)]) from None
     finally:
@@ -172,7 +172,7 @@ class _TooDeepError(Exception):
 
 
 class _Nodes(yaml.SafeLoader):
-    """Composes nodes only; plain scalars keep the tag ``plain``, so that their meaning is decided here."""
+    """Composes nodes only; unquoted scalars get the tag ``plain``: ``scalar`` decides what they mean."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -222,7 +222,7 @@ _SYNTAX = {
 
 @dataclass(slots=True)
 class _Walk:
-    """Turns nodes into data, notes places and problems, and counts what aliases unfold to."""
+    """Turns nodes into data, notes places and problems, and limits what aliases unfold to."""
 
     values: dict[Path, tuple[int, int]] = field(default_factory=dict)
     keys: dict[Path, tuple[int, int]] = field(default_factory=dict)
@@ -278,7 +278,7 @@ class _Walk:
         above: tuple[int, ...],
         written: frozenset[str],
     ) -> None:
-        """Add the keys of a node to a mapping, without those that are ``written`` in what it is merged into."""
+        """Adds the keys of a node to a mapping, except those already ``written`` by the mapping it is merged into."""
         merged: list[yaml.Node] = []
         for key_node, value_node in node.value:
             if not isinstance(key_node, yaml.ScalarNode):
@@ -304,7 +304,7 @@ class _Walk:
                 self._report(other, "a merge key (<<) takes keys and values of an anchor, such as <<: *common")
             elif id(other) in above:
                 self._report(other, "an anchor contains itself: remove the alias")
-            elif not self._is_too_much(other):  # also of keys that are all written out
+            elif not self._is_too_much(other):  # counts merges too, even if all their keys are written out
                 self._fill(mapping, other, path, (*above, id(other)), frozenset(mapping))
 
     def _report(self, node: yaml.Node, text: str) -> None:
@@ -316,7 +316,7 @@ def _mark(node: yaml.Node) -> tuple[int, int]:
 
 
 def scalar(text: str) -> Plain:
-    """What an unquoted word means.
+    """The value of an unquoted word.
 
     >>> [scalar(word) for word in ("true", "on", "1:30", "08", "1.5", "~", "24h")]
     [True, 'on', '1:30', 8, 1.5, None, '24h']
@@ -334,7 +334,7 @@ def scalar(text: str) -> Plain:
 
 
 def value_name(value: Plain) -> str:
-    """The name of a value that is a bare word or number.
+    """A scalar value as a plan writes it.
 
     >>> [value_name(value) for value in ("20%", 64, 1.5, True)]
     ['20%', '64', '1.5', 'true']
@@ -347,13 +347,13 @@ def value_name(value: Plain) -> str:
 
 
 def dump(data: Plain) -> str:
-    """YAML text of plain data, which ``parse`` reads back to equal data; comments are not kept."""
+    """Plain data as YAML that ``parse`` reads back to equal data; comments are lost."""
     text: str = yaml.dump(data, Dumper=_Writer, sort_keys=False, allow_unicode=True, width=110)
     return text
 
 
 class _Writer(yaml.SafeDumper):
-    """Quotes every text that is not plainly a word, so that no reader of YAML takes it for something else."""
+    """Quotes every text that is not clearly a word, so that any YAML reader reads text."""
 
     def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 - equal lists are written out twice
         return True

@@ -1,1 +1,1 @@
-"""Where work is done: processes of this machine, or what a plug-in knows."""
+"""Executors of jobs: processes of this machine, or what a plug-in adds."""

@@ -1,4 +1,4 @@
-"""Where ``--on`` says that work is done."""
+"""Chooses the executor that ``--on`` names."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from soakwatch.core.workers.local import LocalProcesses
 
 
 class ExecutorModule(Protocol):
-    """What a module of the entry-point group ``soakwatch.executors`` holds."""
+    """What a module of the entry-point group ``soakwatch.executors`` has."""
 
     SCHEMES: Collection[str]
-    """What its addresses begin with, without ``://``."""
+    """Schemes of its addresses, without ``://``."""
     ADDRESSES: str
-    """How they are written, for an error: ``dask://HOST:8786``."""
+    """An example address for errors: ``dask://HOST:8786``."""
 
     def connect(self, on: str) -> Executor:
-        """The executor at an address with one of the schemes. Raises ClusterError."""
+        """The executor at an address of one of the schemes. Raises ClusterError."""
         ...
 
 
 def executor_for(on: str | None, jobs: int | None = None) -> Executor:
-    """The executor that ``on`` names (``dask://HOST:8786``, ``tls://HOST``); None: at most ``jobs`` processes of this
-    machine. Raises ClusterError: no such address, plug-in missing, nobody there, other versions there."""
+    """The executor at address ``on`` (``dask://HOST:8786``, ``tls://HOST``); None: up to ``jobs`` processes of this
+    machine. Raises ClusterError: bad address, plug-in missing, no answer, other versions."""
     if on is None:
         return LocalProcesses(jobs)
     executors = INSTALLED.executors

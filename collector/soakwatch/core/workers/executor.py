@@ -1,8 +1,8 @@
-"""The seam to where work is done: a job is a module-level function and one picklable argument, its result a future.
+"""The interface of executors: a job is a module-level function with one picklable argument, its result a future.
 
-``LocalProcesses`` (``local.py``) works in processes of this machine, a plug-in of the group ``soakwatch.executors`` on
-others; ``executor_for`` (``choose.py``) makes the one that ``--on`` asks for. All of them import the job's function by
-its module and name: a function of ``__main__``, a lambda or a closure is refused by pickle.
+``LocalProcesses`` (``local.py``) runs jobs in processes of this machine, plug-ins of the group ``soakwatch.executors``
+elsewhere; ``executor_for`` (``choose.py``) makes the one for ``--on``. All import the function by module and name:
+pickle refuses functions of ``__main__``, lambdas and closures.
 """
 
 from __future__ import annotations
@@ -23,70 +23,70 @@ Q = TypeVar("Q")
 
 
 class ClusterError(SoakwatchError):
-    """Where work should be done nothing can be done: no scheduler, no worker, other versions, no such testbed."""
+    """Jobs cannot run there: no scheduler, no worker, other versions, no such testbed."""
 
 
 class JobLostError(SoakwatchError):
-    """A job has no result, for whoever worked on it is gone; ``str()`` names the job."""
+    """A job has no result because its worker died; ``str()`` names the job."""
 
 
 class Executor(Protocol):
-    """Where jobs are done. A context manager: leaving it ends what still runs (``close``).
+    """Runs jobs. A context manager: leaving it ends what still runs (``close``).
 
-    ``label`` names a job in errors, default: the function's name. ``resource`` is what at most one job at a time holds,
-    such as ``testbed-a``; "" is nothing. Whatever a job raises comes out of its future.
+    ``label`` names a job in errors (default: the function's name). ``resource``, such as ``testbed-a``, is held by one
+    job at a time; "" is none. A job's exception comes out of its future.
     """
 
     @property
     def slots(self) -> int:
-        """How many jobs are done at once now; at least 1."""
+        """How many jobs run at once now; at least 1."""
         ...
 
     @property
     def same_machine(self) -> bool:
-        """Whether jobs are done on this machine: its files and its locks are theirs."""
+        """True if jobs run on this machine, with its files and locks."""
         ...
 
     def resources(self) -> frozenset[str] | None:
-        """The resources that somebody here has; None where every resource is this machine's own."""
+        """The resources that workers have; None if every resource is local."""
         ...
 
     def submit(self, function: Callable[[T], R], argument: T, *, resource: str = "", label: str = "") -> Future[R]:
-        """``function(argument)``, for jobs that may be begun again: one whose worker died is.
+        """Runs ``function(argument)``; if its worker dies, the job is started again.
 
-        The future raises JobLostError where that happens again: once more on this machine, as often as the scheduler
-        allows (``distributed.scheduler.allowed-failures``) on a cluster.
+        The future raises JobLostError after the second loss on this machine, or on a cluster after as many as
+        ``distributed.scheduler.allowed-failures`` allows.
         """
         ...
 
     def submit_files(
         self, function: Callable[[T, Path], R], argument: T, files: Sequence[Path], *, label: str = ""
     ) -> Future[R]:
-        """``function(argument, folder)``, as ``submit``: the folder holds ``files``, which lie in one folder here, by
-        their names. It may hold others, and nothing in it may be changed: where a worker sees the same files
-        (shared storage), it is their own folder."""
+        """Runs ``function(argument, folder)`` as ``submit`` does. ``folder`` has ``files`` (all of one folder here) by
+        their names. It may hold other files, and nothing in it may be changed: on shared storage it is the original
+        folder."""
         ...
 
     def submit_into(
         self, function: Callable[[T, Path], R], argument: T, folder: Path, *, resource: str = "", label: str = ""
     ) -> Future[R]:
-        """``function(argument, place)``, which writes files below ``place`` (it need not exist). They are in
-        ``folder`` (which must not exist, or be empty) when the future is done: each with the size and SHA-256 that it
-        had where it was written.
+        """Runs ``function(argument, place)``, which writes files below ``place`` (it need not exist). When the future
+        is done they are in ``folder`` (which must not exist, or be empty), each verified by size and SHA-256.
 
-        Begun at most once: if whoever works on it dies, the future raises JobLostError, and whoever keeps a ledger
-        decides whether to submit another attempt. Where the function raises, or its process died on this machine, what
-        it wrote until then is in ``folder`` as it is.
+        Started at most once: if its worker dies, the future raises JobLostError, and the caller decides on another
+        attempt. If the function raises, or its process on this machine dies, ``folder`` has what was written until
+        then.
         """
         ...
 
     def end(self, future: Future[R], *, at_once: bool) -> None:
-        """Ends a job that was submitted here: ``still_wanted`` is False there, and its result is awaited all the same;
-        ``at_once``: nobody waits for it, and the future raises JobLostError. Nothing for one that is done."""
+        """Ends a job: ``still_wanted`` turns False in it and its result is awaited; if ``at_once``, it is not awaited
+        and the future raises JobLostError. Does nothing if the job is done."""
         ...
 
     def close(self) -> None:
-        """Cancels what has not begun and ends what runs (``still_wanted`` is False there). May be called twice."""
+        """Cancels jobs that have not begun and ends running ones (``still_wanted`` turns False). May be called
+        twice."""
         ...
 
     def __enter__(self) -> Self: ...
@@ -101,22 +101,21 @@ def _always() -> bool:
 
 
 WANTED: ContextVar[Callable[[], bool]] = ContextVar("soakwatch_job_wanted", default=_always)
-"""Whether the result of the job that is being done is still wanted; set by whoever does jobs."""
+"""Whether the current job's result is still wanted; executors set it."""
 
 
 def still_wanted() -> bool:
-    """For a long job: whether anybody still waits for its result. A job that polls this (each second, say) and ends
-    soon after False leaves nothing running behind a driver that was ended. True where no executor works."""
+    """For a long job: whether anybody still waits for its result. A job that polls this, say every second, and ends
+    soon after False leaves nothing running when its driver ends. True outside an executor."""
     return WANTED.get()()
 
 
 def completed(
     submit: Callable[[T], Future[R]], arguments: Iterable[T], slots: Callable[[], int]
 ) -> Generator[tuple[T, Future[R]], None, None]:
-    """Submits a job for each argument and yields argument and future as they are done, in that order.
+    """Submits a job for each argument; yields argument and future as they are done.
 
-    Arguments are taken as room comes free: at most twice ``slots()`` jobs are under way, so that neither a generator
-    of thousands nor their results are held in memory.
+    Only twice ``slots()`` jobs are under way at once, so that thousands of arguments or results are not held in memory.
     """
     waiting = deque[tuple[T, Future[R]]]()
     source = iter(arguments)

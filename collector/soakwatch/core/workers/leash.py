@@ -1,8 +1,8 @@
-"""A command that ends when whoever started it is gone: ``python -m soakwatch.core.workers.leash COMMAND…``.
+"""Ends a command when the process that started it is gone: ``python -m soakwatch.core.workers.leash COMMAND…``.
 
-A worker of a cluster that is killed must not leave a run behind that holds the testbed and drives its load. This
-process holds the command; it ends the command when its own input ends: by SIGINT, so that a load is stopped in order,
-and by SIGKILL after a grace. It passes SIGINT and SIGTERM on, and ends as the command ended.
+A killed cluster worker must not leave a run behind that holds the testbed and drives its load. This process starts the
+command; when its own input ends, it sends SIGINT, so that a load is stopped in order, and SIGKILL after a grace. It
+passes SIGINT and SIGTERM on, and exits as the command did.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from contextlib import suppress
 from types import FrameType
 
 GRACE_S = 120.0
-"""From SIGINT to SIGKILL: a run stops its load and its sources, and is judged."""
+"""From SIGINT to SIGKILL: time for a run to stop its load and sources and be judged."""
 
 
 def leashed(command: list[str]) -> list[str]:
-    """The command that holds this one. Start it in a session of its own, with a pipe as its input."""
+    """Wraps a command. Start it in its own session, with a pipe as its input."""
     return [sys.executable, "-P", "-m", "soakwatch.core.workers.leash", *command]
 
 
 def main(command: list[str]) -> None:
-    """Run a command to its end, or to that of the input; never returns."""
-    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, close_fds=False)  # locks are held by descriptors
+    """Runs a command until it ends or the input does; never returns."""
+    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, close_fds=False)  # inherits descriptors that hold locks
 
     def pass_on(number: int, _frame: FrameType | None) -> None:
         with suppress(ProcessLookupError):

@@ -1,4 +1,4 @@
-"""Jobs in processes of this machine: started when they are needed, bounded, replaced when they die."""
+"""Runs jobs in processes of this machine, started when needed, limited in number, replaced when they die."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ R = TypeVar("R")
 
 _ATTEMPTS = 2
 GRACE_S = 60.0
-"""How long a job that asks whether it is still wanted may take to end; a run stops its load and sources first."""
+"""How long a job that calls ``still_wanted`` may take to end; a run stops its load and sources first."""
 _BEGIN = (
     "import sys; sys.path[:] = sys.argv[2:]; from soakwatch.core.workers.local_worker import main; "
     "main(int(sys.argv[1]))"
@@ -48,15 +48,15 @@ class _Job:
     label: str
     resource: str
     attempts: int
-    """How many are left."""
+    """How many attempts are left."""
 
 
 class LocalProcesses:
-    """An executor of at most ``jobs`` processes of this machine (default: one a processor).
+    """An executor of up to ``jobs`` processes of this machine (default: one per processor).
 
-    A process is started for the first job that finds none free, and does one job after another. It is a session of its
-    own: Ctrl-C is not for it, ``close`` ends it; and it ends by itself when this process is killed. Several processes
-    use one thread each for linear algebra, unless the environment says how many.
+    A process is started when a job finds none idle, and runs one job after another. It has its own session, so Ctrl-C
+    does not reach it; ``close`` ends it, and it ends by itself if this process is killed. If there are several, each
+    uses one thread for linear algebra, unless the environment says otherwise.
     """
 
     def __init__(self, jobs: int | None = None) -> None:
@@ -73,36 +73,36 @@ class LocalProcesses:
 
     @property
     def slots(self) -> int:
-        """How many jobs are done at once."""
+        """How many jobs run at once."""
         return self._slots
 
     @property
     def same_machine(self) -> bool:
-        """Jobs are done on this machine."""
+        """Always True."""
         return True
 
     def resources(self) -> frozenset[str] | None:
-        """None: every resource is this machine's own, one job at a time."""
+        """None: every resource is local, one job at a time."""
         return None
 
     def submit(self, function: Callable[[T], R], argument: T, *, resource: str = "", label: str = "") -> Future[R]:
-        """See Executor. Raises ClusterError for a job that cannot be pickled."""
+        """See Executor. Raises ClusterError if the job cannot be pickled."""
         return self._queued(function, (argument,), resource, label, _ATTEMPTS)
 
     def submit_files(
         self, function: Callable[[T, Path], R], argument: T, files: Sequence[Path], *, label: str = ""
     ) -> Future[R]:
-        """See Executor; the folder is that of the files."""
+        """See Executor; the folder is the original one."""
         return self._queued(function, (argument, files[0].parent.absolute()), "", label, _ATTEMPTS)
 
     def submit_into(
         self, function: Callable[[T, Path], R], argument: T, folder: Path, *, resource: str = "", label: str = ""
     ) -> Future[R]:
-        """See Executor; the function writes into the folder itself."""
+        """See Executor; the function writes directly into the folder."""
         return self._queued(function, (argument, folder.absolute()), resource, label, 1)
 
     def end(self, future: Future[R], *, at_once: bool) -> None:
-        """See Executor; at once also ends the process that works on it."""
+        """See Executor; ``at_once`` kills the job's process."""
         with self._change:
             pending = next((job for job in self._pending if job.future is future), None)
             if pending is not None:
@@ -117,9 +117,10 @@ class LocalProcesses:
             process.ask_to_end()
 
     def close(self) -> None:
-        """Cancels what has not begun; ends what runs, at once or after ``GRACE_S`` where it asks; reaps the processes.
+        """Cancels pending jobs; ends running ones at once, or within ``GRACE_S`` if they call ``still_wanted``; reaps
+        processes.
 
-        A KeyboardInterrupt meanwhile kills them and goes on.
+        A KeyboardInterrupt meanwhile kills them and is raised again.
         """
         with self._change:
             self._closing = True
@@ -168,7 +169,7 @@ class LocalProcesses:
         return cast("Future[R]", job.future)
 
     def _serve(self) -> None:
-        """One process and its jobs, until nothing more comes."""
+        """Serves jobs with one process until the executor closes; runs in a thread."""
         process: _Process | None = None
         try:
             while (job := self._next()) is not None:
@@ -237,14 +238,14 @@ class LocalProcesses:
         job.future.set_exception(JobLostError(f"{job.label} has no result: the process that worked on it {end}"))
 
     def _dropped(self, process: _Process) -> str:
-        """How it ended; nothing of it is left."""
+        """Ends and forgets a process; returns how it ended."""
         with self._change:
             self._processes.discard(process)
         return process.end()
 
 
 class _Process:
-    """A process that does jobs. One thread works, another may dismiss or kill it."""
+    """A worker process. One thread works with it, another may dismiss or kill it."""
 
     def __init__(self, *, single_thread: bool) -> None:
         ours, its = socket.socketpair()
@@ -271,7 +272,7 @@ class _Process:
         self.given_up = False
 
     def work(self, job: _Job) -> tuple[object, BaseException | None] | None:
-        """The result or the exception of a job; None if the process died of it, or beside it."""
+        """The result or exception of a job; None if the process died during it."""
         self.future = job.future
         try:
             self._connection.send_bytes(job.payload)
@@ -282,29 +283,29 @@ class _Process:
             self.future = None
         try:
             return cast("tuple[object, BaseException | None]", pickle.loads(answer))  # noqa: S301 - of our own process
-        except Exception as error:  # noqa: BLE001 - whatever unpickling of a job's own class raises
+        except Exception as error:  # noqa: BLE001 - unpickling a job's own class may raise anything
             return None, ClusterError(f"a result cannot be read: {type(error).__name__}: {error}")
 
     def ask_to_end(self) -> None:
-        """Its job sees that it is not wanted."""
+        """Tells its job that it is no longer wanted."""
         assert self._process.stdin is not None
         with suppress(OSError, ValueError):
             self._process.stdin.write(b"\n")
             self._process.stdin.flush()
 
     def dismiss(self) -> None:
-        """Nothing more is wanted: it ends, at once or after a grace."""
+        """Tells it that no more jobs come: it ends at once, or after a grace."""
         assert self._process.stdin is not None
         with suppress(OSError):
             self._process.stdin.close()
 
     def kill(self) -> None:
-        """Ends it and what is in its session."""
+        """Kills it and its session."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
 
     def end(self) -> str:
-        """How it ended, in words; it is reaped."""
+        """Waits for its end and reaps it; returns how it ended, in words."""
         self.dismiss()
         try:
             code = self._process.wait(GRACE_S + 10)

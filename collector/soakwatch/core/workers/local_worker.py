@@ -1,4 +1,4 @@
-"""What a process of ``LocalProcesses`` does: reads jobs, does them, answers; ends when nobody holds its input open."""
+"""The worker process of ``LocalProcesses``: reads jobs, runs them, answers; ends when its input is closed."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from soakwatch.core.workers.local import GRACE_S
 
 
 class _Wanted:
-    """Whether results are wanted: that of a job until a byte comes on the input, all until the input ends. A job that
-    never asks is not waited for then."""
+    """Whether results are still wanted: the current job's until a byte comes on the input, all until the input ends.
+    Then only a job that asks gets the grace."""
 
     def __init__(self) -> None:
         self._asked = False
@@ -31,11 +31,11 @@ class _Wanted:
         return not (self.over or self._ended)
 
     def begin(self) -> None:
-        """Another job, which has not asked yet."""
+        """The next job begins; it has not asked yet."""
         self._asked = self._ended = False
 
     def watch(self) -> None:
-        """Wait for the end of the input; then end this process and its session, after a grace if its job asks."""
+        """Waits for the end of the input, then kills this session, after ``GRACE_S`` if the job asks."""
         while os.read(0, 4096):
             self._ended = True
         self.over = True
@@ -46,7 +46,7 @@ class _Wanted:
 
 
 def main(descriptor: int) -> None:
-    """Do jobs that come over this descriptor until its other end is closed."""
+    """Runs jobs that come over this descriptor until its other end is closed."""
     connection = Connection(descriptor)
     wanted = _Wanted()
     threading.Thread(target=wanted.watch, daemon=True).start()
@@ -64,19 +64,19 @@ def main(descriptor: int) -> None:
             os._exit(0)
         if wanted.over:
             os._exit(0)
-        wanted.begin()  # between two jobs nobody is waited for
+        wanted.begin()  # between jobs there is nothing to wait for
 
 
 def _answer(payload: bytes) -> bytes:
     try:
         function, arguments = cast("tuple[Callable[..., object], tuple[object, ...]]", pickle.loads(payload))  # noqa: S301
         return pickle.dumps((function(*arguments), None))
-    except Exception as error:  # noqa: BLE001 - whatever a job raises belongs to whoever submitted it
+    except Exception as error:  # noqa: BLE001 - raised by the job's future
         if not isinstance(error, SoakwatchError):
             error.add_note("".join(traceback.format_exception(error)))
         try:
             answer = pickle.dumps((None, error))
-            pickle.loads(answer)  # noqa: S301 - an exception may be written and not be read
-        except Exception:  # noqa: BLE001 - whatever its class does
+            pickle.loads(answer)  # noqa: S301 - some exceptions can be pickled but not unpickled
+        except Exception:  # noqa: BLE001 - whatever its class raises
             answer = pickle.dumps((None, ClusterError(f"{type(error).__name__}: {error}")))
         return answer

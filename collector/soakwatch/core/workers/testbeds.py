@@ -1,4 +1,4 @@
-"""Testbeds as resources of an executor: ``dask worker SCHEDULER --resources "testbed-NAME=1"`` has one."""
+"""Testbeds as resources of an executor: a worker started with ``--resources "testbed-NAME=1"`` has one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _PREFIX = "testbed-"
 
 
 def testbed_resource(name: str) -> str:
-    """The resource that a run holds while it has the testbed; "" for none.
+    """The resource that a run on the testbed holds; "" for none.
 
     >>> testbed_resource("a"), testbed_resource("")
     ('testbed-a', '')
@@ -19,7 +19,7 @@ def testbed_resource(name: str) -> str:
 
 
 def require_testbeds(executor: Executor, names: Iterable[str]) -> None:
-    """Raises ClusterError for a testbed that nobody has, with those that exist."""
+    """Raises ClusterError if no worker has a testbed, naming those that exist."""
     there = executor.resources()
     if there is None:
         return
