@@ -1,4 +1,4 @@
-"""The vocabulary: sample, poll, event, metric, series, case, finding. It imports nothing of ours; all others import it.
+"""The shared vocabulary: sample, poll, event, metric, series, case, finding. It imports nothing of ours.
 
-Standard library only, but for ``series`` and what holds series, which are arrays of numpy: the agent does without them.
+Standard library only, except ``series`` and what holds series, which need numpy: the agent does not use these.
 """

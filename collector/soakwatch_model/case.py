@@ -1,4 +1,4 @@
-"""Case: all that a rule may look at, and the account of how it was watched."""
+"""Case: everything a rule may look at, and how well the target was polled."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from soakwatch_model.window import Phase, Window
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """A stretch without an answer of one source; ``lost`` counts the polls that were due in it by how they ended."""
+    """A time span without an answer of one source; ``lost`` counts the polls due in it by outcome."""
 
     window: Window
     lost: Mapping[str, int] = field(default_factory=dict)
@@ -22,14 +22,13 @@ class Silence:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """The account of one source in one window: polls that were due, and how they ended.
+    """The polls of one source in one window: how many were due, and how they ended.
 
-    ``got`` polls brought an answer; ``lost`` counts the others by how they ended. ``longest_gap`` is the longest
-    stretch without an answer, None where nothing ever came; an answer in part (``requests lost``) ends it. ``errors``
-    are the most frequent error sentences.
-    ``silences`` are the stretches without an answer of three intervals and more in order of time, the 1000 longest.
-    ``recovered`` of the polls that were got had been lost at first: the source kept its looks and handed them in late.
-    ``poller`` is the name of the poller or load that makes them.
+    ``got`` polls were answered; ``lost`` counts the others by outcome. ``longest_gap`` is the longest span without an
+    answer, None if there never was one; a partial answer (``requests lost``) ends a gap. ``errors`` are the most
+    frequent error sentences. ``silences`` are spans of at least three intervals without an answer, in order of time,
+    the 1000 longest. ``recovered`` of the ``got`` polls were lost at first and backfilled later. ``poller`` names the
+    poller or load that polls.
     """
 
     target: str
@@ -40,22 +39,22 @@ class Ledger:
     lost: Mapping[str, int]
     longest_gap: Window | None
     errors: tuple[str, ...] = ()
-    required: bool = True  # without enough of a required source there is no pass
+    required: bool = True  # no pass without enough polls of a required source
     silences: tuple[Silence, ...] = ()
     recovered: int = 0
     poller: str = ""
 
     @property
     def coverage(self) -> float | None:
-        """Share of the due polls that brought an answer; None if none was due."""
+        """Share of the due polls that were answered; None if none was due."""
         return self.got / self.due if self.due else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tenant:
-    """One of those who share a device: a customer, virtual system, virtual function, tunnel. ``series`` are the
-    readings of what is its own, of the device (interfaces, contexts) and of the generators (ports, flows). ``named``:
-    the plan or a label ``tenant`` says so; else the device's own names of its virtual systems do."""
+    """One tenant of a shared device: a customer, virtual system, virtual function, tunnel. ``series`` are its own
+    readings, of the device (interfaces, contexts) and of generators (ports, flows). ``named``: by the plan or a label
+    ``tenant``; else by the device's names of its virtual systems."""
 
     name: str
     series: tuple[Series, ...]
@@ -64,9 +63,9 @@ class Tenant:
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """A metric that could not be read though its source answered: of an object, of all that have some labels of it
-    (``protocol=ospf``), or of all (""); first and last reported in [begin_ns, end_ns], with the reason. Of a generator
-    that reported nothing at all ``metric`` is empty."""
+    """A metric that could not be read although its source answered: of an object, of all objects with some labels
+    (``protocol=ospf``), or of all (""); reported first and last in [begin_ns, end_ns], with the reason. ``metric`` is
+    empty for a generator that reported nothing at all."""
 
     metric: str
     object: str
@@ -79,9 +78,9 @@ class Unread:
 class Before:
     """What a rule compares with; each only for rules whose ``spec`` asks for it.
 
-    ``baseline`` are the readings of the run's baseline phase, if it had one, else of that of an earlier run which was
-    named for it (then its times lie before the window). ``earlier`` is the first of the case's series in earlier runs
-    that were named for comparison, one series a run, on the times of that run.
+    ``baseline`` are the readings of the run's baseline phase, else of the one of an earlier run named for it (at times
+    before the window). ``earlier`` is the first of the case's series in the earlier runs named for comparison, one per
+    run, at that run's times.
     """
 
     baseline: tuple[Series, ...] = ()
@@ -90,12 +89,12 @@ class Before:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TargetFacts:
-    """What is known of the target beside its series.
+    """What is known of the target besides its series.
 
-    ``stated`` are numbers that it stated of itself, by metric name (``system.memory.limit``). ``polling`` are objects
-    (``core=2``, "" the total, "*" all) known to poll, each with what says so. The others are only there for rules whose
-    ``spec`` asks: ``fingerprint`` is what it reported of itself as the run began, by section; ``shut`` are the windows
-    in which an interface was administratively down, by its name; ``tenants`` are those who share it.
+    ``stated`` are numbers it stated, by metric (``system.memory.limit``). ``polling`` are objects (``core=2``, "" the
+    total, "*" all) known to busy-poll, each with who says so. The rest only for rules whose ``spec`` asks:
+    ``fingerprint`` by section at the begin of the run; ``shut``, by interface, the windows in which it was
+    administratively down; ``tenants`` of the device.
     """
 
     stated: Mapping[str, float] = field(default_factory=dict)
@@ -107,14 +106,12 @@ class TargetFacts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Case:
-    """All that a rule may look at: one subject (an object, or a whole target) in one window.
+    """Everything a rule may look at: one subject (an object or a whole target) in one window.
 
-    ``series`` holds what the rule's ``metrics`` named and the record has, cut to the window, in the order of
-    ``metrics``; it may be empty. ``events`` touch the window and belong to the target (or to none). ``load`` is
-    what the generators reported. ``unread`` are the metrics that could not be read, and why. ``role`` is the target's
-    (dut, generator, monitor); ``devices`` is the number of targets of role dut, which share the load.
-    ``family`` is the number of cases that this rule judges in the run, this one among them: with many, some are
-    wrong by chance.
+    ``series`` are those the rule's ``metrics`` name and the record has, in that order, cut to the window; may be empty.
+    ``events`` overlap the window and are of the target or of none. ``load`` is what the generators reported, ``unread``
+    what could not be read, ``role`` the target's role. ``devices`` is the number of targets of role dut, which share
+    the load. ``family`` is the number of cases of this rule in the run, to correct for chance.
     """
 
     target: str
@@ -134,5 +131,5 @@ class Case:
 
     @property
     def faults(self) -> tuple[str, ...]:
-        """The sentences why something could not be read."""
+        """Why something could not be read, in sentences."""
         return tuple(each.text for each in self.unread)

@@ -1,4 +1,4 @@
-"""Kinds of events of the kernel's log: what each means where nothing more is known of it."""
+"""Kernel log events and what each means without further information."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from soakwatch_model.finding import Outcome
 
 @dataclass(frozen=True, slots=True)
 class KernelKind:
-    """What an alarm of the kernel's log is called, and what it means where nothing more is known of it."""
+    """Name and default outcome of a kernel log event."""
 
     words: str
     outcome: Outcome
@@ -23,10 +23,10 @@ KERNEL: Final[Mapping[str, KernelKind]] = {
     "kernel.lockup": KernelKind("lockup", Outcome.FAIL),
     "kernel.hung_task": KernelKind("hung task", Outcome.FAIL),
     "kernel.hardware": KernelKind("hardware error", Outcome.FAIL),
-    "kernel.segfault": KernelKind("segfault", Outcome.WARN),  # of a watched process it fails
+    "kernel.segfault": KernelKind("segfault", Outcome.WARN),  # fails if the process is watched
     "kernel.hardware_corrected": KernelKind("corrected hardware error", Outcome.WARN),
     "kernel.thermal": KernelKind("thermal throttling", Outcome.WARN),
     "hardware.fault": KernelKind("hardware fault", Outcome.WARN),
 }
-"""The alarms of a kernel's log, worst first, and what a device tells of its hardware. The counter
-``system.kernel.alarms`` has the same kinds without the first word."""
+"""Kernel log events, worst first, and the device's own hardware faults. The counter ``system.kernel.alarms`` has the
+same kinds without the first word."""

@@ -1,6 +1,6 @@
-"""Event: what happened on a target, with what was expected of it.
+"""Event: what happened on a target, and what was expected.
 
-The class runs on Python 3.9, where a dataclass with slots can have no defaults: it has none of the two.
+It runs on Python 3.9, where a dataclass with slots cannot have defaults.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 
-@dataclass(frozen=True)  # events are few: what slots would save does not matter
+@dataclass(frozen=True)  # no slots: events are few
 class Event:
-    """Something with a begin and mostly an end.
+    """Something with a begin and usually an end.
 
-    ``kind`` is a dotted word (``process.restart``, ``core.dump``, ``failover`` ...). ``target`` is empty for what
-    concerns the whole run, and in the answer of a source, whose target the record adds. ``object`` is the canonical
-    label text of what it happened to; empty for the target as a whole. ``detail`` carries what a person needs to find
-    it again (pid, file, log line), all as text. ``expect`` is the intent of a planned event (``{"reboot": 1}``),
-    ``deadline_ns`` the time by which it must be over; both are empty for what merely happened.
+    ``kind`` is a dotted word (``process.restart``, ``core.dump``, ``failover`` ...). ``target`` is empty if it concerns
+    the whole run, and in a source's answer, where the record adds it. ``object`` is the canonical label text of what it
+    happened to; empty for the target itself. ``detail`` is text that helps a person find it again (pid, file, log
+    line). ``expect`` is what a planned event should cause (``{"reboot": 1}``), ``deadline_ns`` when that must be over;
+    both are empty for other events.
     """
 
     kind: str

@@ -1,7 +1,7 @@
-"""The one catalogue of kinds of events: what each means, who brings it, and how it is treated.
+"""The catalogue of event kinds: what each means, who reports it, and how it is treated.
 
-Users may record events of any other kind (``flap``): what is not here, and belongs to none of the families, was done
-to the device, counts as an intervention, and may explain what follows.
+Users may record events of any other kind (``flap``): one that is not here, nor of a family below, counts as an
+intervention in the device and may explain what follows.
 """
 
 from __future__ import annotations
@@ -13,24 +13,23 @@ from typing import Final
 
 
 class Origin(StrEnum):
-    """Of whom or what events of a kind tell."""
+    """What events of a kind are about."""
 
-    DEVICE = "device"  # something happened to it: a probe saw it, or the device reported it
+    DEVICE = "device"  # something happened to it: seen by a probe, or reported by the device
     GENERATOR = "generator"  # something happened to a traffic generator
     OPERATOR = "operator"  # something was done to the device, or announced
-    MONITOR = "monitor"  # how the device was watched
-    RUN = "run"  # what became of the run itself: its phases, scripts, hooks, messages
+    MONITOR = "monitor"  # how the device was monitored
+    RUN = "run"  # the run itself: its phases, scripts, hooks, messages
 
 
 @dataclass(frozen=True, slots=True)
 class EventKind:
-    """One kind of event. ``about`` is its meaning, ``source`` who brings it, in a few words each.
+    """One kind of event. ``about`` is its meaning and ``source`` who reports it, both in a few words.
 
-    ``explains``: findings that follow such an event may be its consequence. ``intervention``: what it cost the traffic
-    is judged (``event_impact``). ``crash``: something died. ``internal``: it tells of the watching or of what was there
-    before, and of nothing that happened. ``admin``: it tells what became of scripts, hooks and messages, or what people
-    said of the run itself, so no rule is to see it. ``expectable``: a planned event may expect it. ``stress``: while it
-    lasts the device is under stress, and what it leaves behind is judged (``recovery``).
+    ``explains``: later findings may be its consequence. ``intervention``: ``event_impact`` judges what it cost the
+    traffic. ``crash``: something died. ``internal``: it is about the monitoring or the initial state. ``admin``: it is
+    about scripts, hooks and messages, or what people told the run, so rules ignore it. ``expectable``: a planned event
+    may expect it. ``stress``: the device is under stress while it lasts, and ``recovery`` judges what remains.
     """
 
     name: str
@@ -47,7 +46,7 @@ class EventKind:
 
     @property
     def notes(self) -> str:
-        """What is special about it, for a table; "-" for nothing."""
+        """Its special properties, for a table; "-" for none."""
         words = {"crash": self.crash, "expectable": self.expectable, "intervention": self.intervention}
         return ", ".join(word for word, holds in words.items() if holds) or "-"
 
@@ -66,7 +65,7 @@ FAMILIES: Final[Mapping[str, EventKind]] = {
     **dict.fromkeys(("hook", "script", "event", "notify"), _ADMIN),
     **dict.fromkeys(("capacity", "terminal"), replace(_ADMIN, explains=False)),
 }
-"""How kinds are treated by the word before their first dot, where the catalogue does not know the kind."""
+"""How kinds outside the catalogue are treated, by the word before their first dot."""
 
 
 def _entry(
@@ -77,7 +76,7 @@ def _entry(
     origin: Origin | None = None,
     **treated: bool,
 ) -> EventKind:
-    """A kind, treated as its family is but for what is given; without a family as an intervention."""
+    """An entry with its family's properties except those given; without a family it is an intervention."""
     family = FAMILIES.get(name.partition(".")[0], _FOREIGN)
     return replace(family, name=name, about=about, source=source, origin=origin or family.origin, **treated)
 
@@ -222,7 +221,7 @@ BY_NAME: Final[Mapping[str, EventKind]] = {kind.name: kind for kind in CATALOGUE
 
 
 def event_kind(name: str) -> EventKind:
-    """The entry of a kind; of one that is not in the catalogue how its family, or any event of a user, is treated.
+    """The entry of a kind; one outside the catalogue gets its family's properties, or those of a user's event.
 
     >>> event_kind("reboot").crash, event_kind("process.odd").explains, event_kind("flap").intervention
     (True, False, True)

@@ -1,4 +1,4 @@
-"""Facts: what a finding says to code, each of one kind with named fields; what it says to people is its sentence."""
+"""Facts: what a finding tells code, in typed fields; its sentence tells people."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class PartOfRun:
-    """What is judged was there for a part of the stretch only: ``lived_s`` seconds."""
+    """The subject existed for only ``lived_s`` seconds of the window."""
 
     lived_s: float
 
 
 @dataclass(frozen=True, slots=True)
 class Certainty:
-    """With which ``probability`` (0 to 1) what was measured is beyond its limit.
+    """The ``probability`` (0 to 1) that the measured value exceeds its limit.
 
-    ``contradicted``: a straight line detects growth that no shape does, so a low probability does not clear it.
+    ``contradicted``: a straight line detects growth although no shape does, so a low probability does not clear it.
     """
 
     probability: float
@@ -26,16 +26,16 @@ class Certainty:
 
 
 CERTAIN: Final = 0.999
-"""The probability from which a rule that leaves something open is not in doubt about what it measured."""
+"""From this probability on a rule counts as certain of what it measured."""
 
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """How much grew between the first and the last third of a life.
+    """Growth between the first and the last third of a process's life.
 
-    ``per_hour`` is in the unit of the series, below zero where it falls; ``change`` is the last third against the first
-    as a share, ``tolerance`` the share that is allowed. ``levelled``: within the last third it hardly rises any more.
-    ``cut_by_restarts``: the life is a part that restarts cut out of a longer run.
+    ``per_hour`` is in the series' unit, negative if it falls; ``change`` is the last third relative to the first as a
+    share, ``tolerance`` the allowed share. ``levelled``: it hardly rises within the last third. ``cut_by_restarts``:
+    the life is one part of a run cut by restarts.
     """
 
     per_hour: float
@@ -46,7 +46,7 @@ class Growth:
 
 
 class Stage(StrEnum):
-    """Where on its way a packet was lost. ``BEFORE`` and ``BEHIND``: the generator's own ports are not polled."""
+    """Where packets were lost. ``BEFORE`` and ``BEHIND``: the generator's own ports are not polled."""
 
     SENDER = "sender"
     WAY_IN = "way in"
@@ -59,11 +59,10 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """What did not come back: in each of ``stops`` standstills nothing at all, whatever was sent.
+    """What did not come back: in each of ``stops`` standstills nothing at all.
 
-    ``by_ports``: it was held against what the device's own interfaces counted; ``stage`` is where most of it was lost
-    then, None where no stage has half of it. ``count`` of ``what`` ("requests") were lost, None where what was sent is
-    not known.
+    ``by_ports``: compared with the counters of the device's interfaces; ``stage`` is where most was lost then, None if
+    no stage has half of it. ``count`` of ``what`` ("requests") were lost, None if what was sent is unknown.
     """
 
     stops: int = 0
@@ -75,15 +74,15 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class Repeated:
-    """It fails because it happened ``times`` again and again, where each time by itself would not fail."""
+    """It fails because it happened ``times`` times; once would not fail."""
 
     times: int
 
 
 @dataclass(frozen=True, slots=True)
 class Onset:
-    """What is found of a whole stretch began at ``begin_ns`` within it: it was flat before. With ``from_first`` it
-    was so from the first reading on, at ``begin_ns``, and no moment is known."""
+    """What was found began at ``begin_ns``: before, the series was flat. With ``from_first`` it was so from the first
+    reading on, and the real begin is unknown."""
 
     begin_ns: int
     from_first: bool = False
@@ -91,15 +90,15 @@ class Onset:
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """The process exited at ``time_ns`` and was not there again by the end."""
+    """The process exited at ``time_ns`` and had not returned by the end."""
 
     time_ns: int
 
 
 @dataclass(frozen=True, slots=True)
 class Happened:
-    """What happened in two parts of a sentence: the ``thing`` ("ge0"; empty: the target itself), and a ``verb`` with
-    all that belongs to it ("went down 3 times"). ``broke``: the thing itself failed, so what was lost then followed.
+    """What happened, as two parts of a sentence: the ``thing`` ("ge0"; empty for the target) and the ``verb`` with its
+    rest ("went down 3 times"). ``broke``: the thing itself failed, so losses at that time followed from it.
     """
 
     thing: str
@@ -109,18 +108,18 @@ class Happened:
 
 @dataclass(frozen=True, slots=True)
 class PathCut:
-    """The management did not answer while the load went through, and at no other time: its path was cut."""
+    """The management did not answer exactly while the load went through: its path was cut."""
 
 
 @dataclass(frozen=True, slots=True)
 class PollCost:
-    """What the monitor's own polls cost was weighed, or at least how long the answers took."""
+    """The cost of the monitor's own polls was assessed, or at least how long answers took."""
 
 
 @dataclass(frozen=True, slots=True)
 class Aside:
-    """Readings of a series of it were set aside, for they cannot be: ``text`` says which and why in one sentence,
-    ``undecided`` why nothing passes by what is left; empty where it may."""
+    """Impossible readings of its series were set aside: ``text`` says which and why in one sentence, ``undecided`` why
+    the rest cannot pass; empty if it can."""
 
     text: str
     undecided: str
@@ -128,7 +127,7 @@ class Aside:
 
 @dataclass(frozen=True, slots=True)
 class Sparse:
-    """The samples lie too far apart for the rule; what they do show is that nothing lasted ``seconds`` or longer."""
+    """The samples are too far apart for the rule; they only exclude what lasts ``seconds`` or longer."""
 
     seconds: float
 
@@ -148,4 +147,4 @@ KINDS: Final[tuple[type[Fact], ...]] = (
     Repeated,
     Sparse,
 )
-"""All of them; a record keeps facts by the names of their kinds."""
+"""All kinds of facts; a record stores facts by the names of these classes."""

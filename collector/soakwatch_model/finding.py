@@ -1,4 +1,4 @@
-"""Finding: what one rule says of one subject, complete enough to be argued about."""
+"""Finding: what one rule says of one subject, complete enough to be checked."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ F = TypeVar("F", bound=Fact)
 
 
 class Outcome(StrEnum):
-    """What a rule says, worst first. ``not applicable`` always comes with its reason."""
+    """A rule's result, worst first. ``not applicable`` always has a reason."""
 
     FAIL = "fail"
     INCONCLUSIVE = "inconclusive"
@@ -24,7 +24,7 @@ class Outcome(StrEnum):
 
 
 class InconclusiveReason(StrEnum):
-    """Why a finding is inconclusive: the word by which such findings are grouped; the sentence is in ``reason``."""
+    """Why a finding is inconclusive, as a word to group by; the sentence is in ``reason``."""
 
     TOO_SHORT = "too short"
     TOO_FEW = "too few readings"
@@ -43,9 +43,9 @@ class InconclusiveReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """When something is reached if it goes on like this, in seconds from the end of the finding's window.
+    """When a value reaches something at the current rate, in seconds after the finding's window.
 
-    ``low_s`` <= ``after_s`` <= ``high_s`` is the interval that holds the truth with probability ``confidence``.
+    The truth is between ``low_s`` and ``high_s`` with probability ``confidence``.
     """
 
     what: str  # "system.memory.limit (3.80 GiB)"
@@ -56,19 +56,19 @@ class Forecast:
 
 
 class MarkKind(StrEnum):
-    """What a mark points at, where that decides what belongs together."""
+    """What a mark is, where that decides which marks belong together."""
 
-    MOMENT = "moment"  # something happened; no more is known of it
-    SILENCE = "silence"  # a source, or the whole management, did not answer
-    DEVICE = "device"  # what died took the whole device with it
-    GROUP_KILL = "group kill"  # a kill for want of memory within a control group: the host had some left
+    MOMENT = "moment"  # something happened, of unknown nature
+    SILENCE = "silence"  # a source, or all of the management, did not answer
+    DEVICE = "device"  # the whole device died with it
+    GROUP_KILL = "group kill"  # an OOM kill within a control group: the host had memory left
 
 
 @dataclass(frozen=True, slots=True)
 class Victim:
-    """What died at a mark, as its source names it: a process with its pid, and the core file; empty what is not known.
+    """What died at a mark, as its source names it: process, pid and core file; empty if unknown.
 
-    A process name may be cut to 15 characters, as the kernel does.
+    A process name may be cut to 15 characters by the kernel.
     """
 
     process: str = ""
@@ -78,11 +78,11 @@ class Victim:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A moment or stretch that a finding points at: drawn in the plot, listed under the finding.
+    """A moment or time span of a finding: drawn in the plot, listed with the finding.
 
-    ``planned``: an event or a phase had asked for it. ``outcome`` is set in the time line of a cause only: the worst of
-    the findings whose moment it is, None of an event, which no rule judged. ``victim`` is what died at it, where a rule
-    on deaths knows that: causes are told apart by it.
+    ``planned``: an event or phase asked for it. ``outcome`` is only set in the time line of a cause: the worst of the
+    findings of that moment, None for an event. ``victim`` is what died then, if a rule on deaths knows; it
+    distinguishes causes.
     """
 
     begin_ns: int
@@ -95,20 +95,20 @@ class Mark:
 
 
 class Place(StrEnum):
-    """Where the words of a ruling stand in the sentence that a person reads."""
+    """Where a ruling's text goes in the finding's sentence."""
 
-    BEFORE = "before"  # the ruling, then what was said so far; the text brings its own colon or comma
-    NOTE = "note"  # what was said so far, and the ruling in brackets
-    BEHIND = "behind"  # what was said so far; the ruling
-    INSTEAD = "instead"  # the ruling alone, which says itself what was said so far
+    BEFORE = "before"  # first the ruling, whose text ends in its own colon or comma
+    NOTE = "note"  # last, the ruling in brackets
+    BEHIND = "behind"  # last, the ruling after a semicolon
+    INSTEAD = "instead"  # the ruling alone, which repeats what matters
 
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """What is decided about a finding after its rule wrote it: ``by`` whom, the ``outcome`` from then on, and why.
+    """A decision about a finding after its rule wrote it: ``by`` whom, the new ``outcome``, and why.
 
-    ``was`` is the outcome before it; ``text`` stands at its ``place`` in the sentence that is shown. ``why`` is set
-    of an inconclusive outcome.
+    ``was`` is the outcome before; ``text`` goes to its ``place`` in the sentence. ``why`` is set if the outcome is
+    inconclusive.
     """
 
     by: str
@@ -119,13 +119,13 @@ class Ruling:
     place: Place = Place.NOTE
 
     def beside(self, said: str) -> str:
-        """The words of the ruling beside what was said so far.
+        """Adds the ruling's text to the sentence so far.
 
         >>> note = Ruling("role", Outcome.WARN, None, "not the device", Outcome.FAIL)
         >>> note.beside("it fell"), replace(note, text="so far:", place=Place.BEFORE).beside("it fell")
         ('it fell (not the device)', 'so far: it fell')
         """
-        # no match statement: the module is parsed on Python 3.9, in the agent
+        # no match statement: the agent parses this module on Python 3.9
         if self.place is Place.BEFORE:
             return f"{self.text} {said}"
         if self.place is Place.NOTE:
@@ -135,14 +135,13 @@ class Ruling:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one rule says of one subject in one window, complete enough to be argued about.
+    """What one rule says of one subject in one window, complete enough to be checked.
 
-    Its rule writes it once; what others decide about it is appended as ``rulings``, and ``outcome``, ``why`` and
-    ``settle`` are those of the last one. ``facts`` are what others may know of it; ``numbers`` are only shown.
-    ``definition`` is one sentence with the parameters filled in; ``reason`` one sentence a person understands.
-    ``measured``, ``limit`` and ``interval`` (95 % unless the definition says otherwise) are in ``unit``;
-    ``smallest_detectable`` is the smallest effect that this window could have shown with 80 % power, in
-    ``detectable_unit``. ``coverage`` is the share of expected readings that were there. What is not known is None.
+    Its rule writes it once; later decisions are appended as ``rulings``, and ``outcome``, ``why`` and ``settle`` are
+    those of the last one. ``facts`` are for other code; ``numbers`` are only shown. ``definition`` is one sentence with
+    the rule's parameters; ``reason`` one sentence for people. ``measured``, ``limit`` and ``interval`` (95 % unless the
+    definition says otherwise) are in ``unit``; ``smallest_detectable`` is the smallest effect that this window shows
+    with 80 % power, in ``detectable_unit``. ``coverage`` is the share of expected readings that exist. None is unknown.
     """
 
     rule: str
@@ -162,46 +161,46 @@ class Finding:
     unit: str = ""
     smallest_detectable: float | None = None
     detectable_unit: str = ""
-    settle: str = ""  # what would settle an inconclusive finding ("needs 5 more minutes")
+    settle: str = ""  # what would decide an inconclusive finding ("needs 5 more minutes")
     marks: tuple[Mark, ...] = ()
-    numbers: Mapping[str, float] = field(default_factory=dict)  # the rule's own arithmetic, by name
+    numbers: Mapping[str, float] = field(default_factory=dict)  # the rule's arithmetic, by name
     doubts: tuple[str, ...] = ()  # known weaknesses of the method that matter here
-    why: InconclusiveReason | None = None  # what makes an inconclusive finding so
+    why: InconclusiveReason | None = None  # only of an inconclusive finding
     forecast: Forecast | None = None
     facts: tuple[Fact, ...] = ()
     rulings: tuple[Ruling, ...] = ()
 
     @property
     def own_outcome(self) -> Outcome:
-        """What the rule itself said, whatever was decided about it since."""
+        """The outcome of the rule itself, before any ruling."""
         return self.rulings[0].was if self.rulings else self.outcome
 
     @property
     def sentence(self) -> str:
-        """What a person reads: the reason of the rule, and what was decided about it since."""
+        """The sentence for people: the rule's reason with all rulings."""
         said = self.reason
         for ruling in self.rulings:
             said = ruling.beside(said)
         return said
 
     def passes(self, reason: str) -> Finding:
-        """The same with what its rule says: all is well, and why."""
+        """This finding as a pass, with the reason."""
         return self._decided(Outcome.PASS, reason)
 
     def fails(self, reason: str) -> Finding:
-        """The same with what its rule says: a limit is broken, and how."""
+        """This finding as a fail, with the reason."""
         return self._decided(Outcome.FAIL, reason)
 
     def warns(self, reason: str) -> Finding:
-        """The same with what its rule says: somebody should look."""
+        """This finding as a warning, with the reason."""
         return self._decided(Outcome.WARN, reason)
 
     def not_applicable(self, reason: str) -> Finding:
-        """The same with what its rule says: there is nothing to judge here, and why."""
+        """This finding as not applicable, with the reason."""
         return self._decided(Outcome.NOT_APPLICABLE, reason)
 
     def undecided(self, reason: str, why: InconclusiveReason, settle: str = "") -> Finding:
-        """The same as inconclusive, with what would settle it."""
+        """This finding as inconclusive, with what would decide it."""
         return replace(self, outcome=Outcome.INCONCLUSIVE, reason=reason, why=why, settle=settle)
 
     def _decided(self, outcome: Outcome, reason: str) -> Finding:
@@ -217,15 +216,15 @@ class Finding:
         why: InconclusiveReason | None = None,
         settle: str = "",
     ) -> Finding:
-        """The finding with one more ruling, by which it has this outcome; its reason stays what the rule said."""
+        """The finding with one more ruling and its outcome; ``reason`` stays the rule's."""
         ruling = Ruling(by, outcome, why, text, self.outcome, place)
         return replace(self, outcome=outcome, why=why, settle=settle, rulings=(*self.rulings, ruling))
 
     def fact(self, kind: type[F]) -> F | None:
-        """The fact of this kind, None where the rule states none."""
+        """The fact of this kind; None if there is none."""
         return next((fact for fact in self.facts if isinstance(fact, kind)), None)
 
     @property
     def coverage(self) -> float | None:
-        """Share of the expected readings that were there (at most 1), None if nobody knows what to expect."""
+        """Share of the expected readings that exist (at most 1); None if the expectation is unknown."""
         return min(1.0, self.samples / self.expected) if self.expected else None

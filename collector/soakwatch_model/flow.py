@@ -1,4 +1,4 @@
-"""Flow: what a figure of the load tells of the traffic: which side of it, of what, and of how much of the generator."""
+"""Flow: what a load metric says of the traffic: its side, what is counted, and of which part of the generator."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from dataclasses import dataclass
 
 OFFERED = "offered"  # what the generator was configured to send
 SENT = "sent"
-BACK = "back"  # what came back to it: packets received, requests answered, connections opened
+BACK = "back"  # came back to the generator: packets received, requests answered, connections opened
 LOST = "lost"  # packets that it knows to be lost
-FAILED = "failed"  # requests and connections that failed
-CEILING = "ceiling"  # the most that it has reached
-CAPACITY = "capacity"  # the most that came through the devices, as a search found it
-DRIVE = "drive"  # how hard it works in what is no traffic: its share of the full load, users, open connections
-QUALITY = "quality"  # how what came back did: late, out of order, sent again
+FAILED = "failed"  # failed requests and connections
+CEILING = "ceiling"  # the highest that it reached
+CAPACITY = "capacity"  # the highest that came through the devices, found by a search
+DRIVE = "drive"  # how hard it works, not traffic: share of full load, users, open connections
+QUALITY = "quality"  # of what came back: late, out of order, retransmitted
 
 PACKETS, BITS, BYTES, REQUESTS, CONNECTIONS = "packets", "bits", "bytes", "requests", "connections"
 LEVEL, USERS, SENDING = "level", "users", "sending"
 DELAY, JITTER, ORDER, REPEATS = "delay", "jitter", "order", "repeats"
 
 WHOLE, PORT, STREAM = "generator", "port", "flow"
-"""Of what: the whole generator, one of its ports, one flow that it sends."""
+"""The scope: the whole generator, one of its ports, or one flow that it sends."""
 
 
 @dataclass(frozen=True)
 class Flow:
-    """The ``side`` of the traffic that a figure is about (see above), ``what`` is counted, and the ``scope``."""
+    """The ``side`` of the traffic (see above), ``what`` is counted, and its ``scope``."""
 
     side: str
     what: str

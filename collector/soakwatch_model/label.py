@@ -9,7 +9,7 @@ _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 
 def label(text: str, key: str) -> str | None:
-    r"""The value of one label, None if the object has no such label.
+    r"""The value of one label of an object; None if it has no such label.
 
     >>> label("process=a\\,b,instance=0", "process"), label("process=nginx", "instance")
     ('a,b', None)

@@ -1,10 +1,9 @@
-"""The one catalogue of metrics: name, unit, kind, range, directions, words, figures, and where it is shown.
+"""The catalogue of metrics: name, unit, kind, range, directions, words, figures, and where each is shown.
 
-Names follow the OpenTelemetry semantic conventions where they have the metric, and their style where they do not;
-units are UCUM (``By``, ``s``, ``1`` = a ratio, ``{packet}``). Rules, reports, dashboards, figures and sinks
-take all that they know of a metric from here and from nowhere else. A value outside its range is refused; a
-utilisation that is beyond either end by at most ``SLACK`` is read as that end, never dropped: a container that is
-saturated reads 100.06 to 101.2 %, for its CPU time and its clock are not read at the same moment.
+Names follow OpenTelemetry's semantic conventions, or their style if there is none; units are UCUM (``By``, ``s``, ``1``
+= a ratio, ``{packet}``). It is the only place that rules, reports, dashboards, figures and sinks take this from. A
+value outside its range is refused; a utilisation that exceeds it by at most ``SLACK`` is read as the limit, because a
+saturated container reads 100.06 to 101.2 %: its CPU time and clock are not read at the same moment.
 """
 
 from __future__ import annotations
@@ -38,9 +37,9 @@ __all__ = [
 ]
 
 SLACK = 0.05
-"""How far beyond its range a utilisation may be read: 105 % is read as 100 %, 106 % is a fault."""
+"""How far a utilisation may exceed its range: 105 % is read as 100 %, 106 % is a fault."""
 ROUNDED = 0.001
-"""The same of other shares, such as a loss: what rounding makes of 100 %."""
+"""The same for other shares, such as a loss: rounding of 100 %."""
 
 CATALOGUE: tuple[Metric, ...] = (
     *HOST,
@@ -125,7 +124,7 @@ BY_NAME: dict[str, Metric] = {metric.name: metric for metric in CATALOGUE}
 
 @cache
 def flows(side: str, *what: str, kind: str | None = None, scope: str = WHOLE) -> tuple[str, ...]:
-    """The names of the metrics that tell one side of the traffic, counters before rates; of some ``what``, or of all.
+    """The metrics of one side of the traffic, counters before rates; of some ``what``, or of all.
 
     >>> from soakwatch_model.flow import BACK, LOST, SENT
     >>> flows(SENT, "packets"), flows(BACK, "requests", kind=COUNTER)
@@ -150,7 +149,7 @@ _SLACKS = {
 
 
 def slack_of(name: str) -> float:
-    """How far beyond its range a reading may be to be read as the end of the range: 0 for all but shares.
+    """How far a reading may exceed its range and still be read as its limit: 0 except for shares.
 
     >>> slack_of("system.cpu.utilization"), slack_of("load.loss"), slack_of("system.memory.usage")
     (0.05, 0.001, 0.0)
@@ -159,7 +158,7 @@ def slack_of(name: str) -> float:
 
 
 def clipped(name: str, value: float) -> float:
-    """A reading, or the end of its range where it is a share a little beyond it.
+    """The reading; if it is a share slightly outside its range, the limit.
 
     >>> clipped("system.cpu.utilization", 1.012), clipped("system.cpu.utilization", 1.2)
     (1.0, 1.2)
@@ -175,7 +174,7 @@ def clipped(name: str, value: float) -> float:
 
 
 def fault_of(name: str, value: float) -> str | None:
-    """Why a reading cannot be, in one sentence; None if it can.
+    """Why a reading is impossible, in one sentence; None if it is possible.
 
     >>> fault_of("system.cpu.utilization", 1.2)
     'system.cpu.utilization cannot be 1.2: the catalogue allows 0.0 to 1.0'

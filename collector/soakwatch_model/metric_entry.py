@@ -15,27 +15,27 @@ UP = "up"  # lasting growth is bad (memory, descriptors, queues)
 DOWN = "down"  # lasting fall is bad (free memory)
 
 BOOT, HOST_MEMORY, HELD_MEMORY = "boot", "memory of a host", "memory of a process"
-"""What several metrics say in ways of their own: which boot it is, what a host has in use, what a process holds."""
+"""What several metrics say in different ways: which boot it is, a host's memory in use, a process's memory."""
 
 FAILS, WARNS = "fail", "warn"
-"""What the generic rules may say at worst of a metric: it fails the device, or it warns."""
+"""The worst that the generic rules may say of a metric: it fails the device, or it warns."""
 
 GOES_OFF, FALLS, COUNTS, STOPS, SURGES = "goes off", "falls", "counts", "stops", "surges"
-"""How a metric tells of a fault: a switch that goes off, an age or a speed that falls, each count of a counter, traffic
-that stops while the load goes on, a rate or a level that becomes many times what it was."""
+"""How a metric shows a fault: a switch goes off, an age or speed falls, a counter counts, traffic stops under load, a
+rate or level multiplies."""
 
 OWN = "the monitor's own: it says nothing of a device"
-"""Why no rule judges what the monitor tells of itself."""
+"""Why no rule judges the monitor's own metrics."""
 CACHE = "page cache fills up by design"
 """Why no rule judges what a machine keeps of its disks."""
 
 FULL, REASONS, REFUSED = "full", "reasons", "refused"
-"""Why packets were dropped: no room or time for them, the reasons that the counter names, or on purpose."""
+"""Why packets were dropped: no buffer or time, reasons that the counter names, or on purpose."""
 
 
 @dataclass(frozen=True)
 class Drops:
-    """Where a device dropped what a counter counts ("interfaces"), and ``why``."""
+    """Where a device dropped packets ("interfaces"), and ``why``."""
 
     place: str
     why: str = FULL
@@ -43,8 +43,8 @@ class Drops:
 
 @dataclass(frozen=True)
 class Sign:
-    """Which sign of a fault the generic rule ``change`` looks for in a metric, and what it may say of it at worst;
-    ``off`` is what a switch is that went off."""
+    """Which sign of a fault the generic rule ``change`` looks for, and its worst outcome; ``off`` is what a switch is
+    when it is off."""
 
     how: str
     outcome: str = FAILS

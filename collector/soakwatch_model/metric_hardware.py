@@ -31,7 +31,7 @@ def _limits(
     probe: str = "",
     reads: tuple[str, ...] = (),
 ) -> tuple[Metric, ...]:
-    """The limits of a metric, those of which a ``probe`` of the agent ``reads`` are marked so."""
+    """The limits of a metric; those in ``reads`` come from an agent's ``probe``."""
     return tuple(
         entry(
             f"{metric}.{name}",

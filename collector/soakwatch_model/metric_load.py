@@ -1,7 +1,7 @@
-"""The catalogue's part on the load: what traffic generators report.
+"""The catalogue's metrics of the load: what traffic generators report.
 
-Figures of the whole generator carry no labels, so that they can be added up over several generators; those of its
-ports and flows have names of their own (``load.port.*``, ``load.flow.*``) and are never added to them.
+Figures of the whole generator have no labels, so that they can be summed over generators; those of its ports and flows
+have other names (``load.port.*``, ``load.flow.*``) and are never added to them.
 """
 
 from __future__ import annotations
@@ -580,7 +580,7 @@ HEARD = tuple(
         or (metric.flow.side == QUALITY and metric.flow.what == DELAY)
     )
 )
-"""Figures that a generator at work reports at least one of; what it was configured to send it may report at rest."""
+"""A working generator reports at least one of these; what it is configured to send it may report while idle."""
 RETURNED = frozenset(
     metric.name
     for metric in LOAD
@@ -588,8 +588,8 @@ RETURNED = frozenset(
     and metric.flow.side in {BACK, LOST, FAILED, QUALITY}
     and metric.flow.scope in {WHOLE, STREAM}
 )
-"""Where the generator is healthy, these tell of what lies between it and itself: they are the device's performance."""
+"""If the generator is healthy, these are the device's performance."""
 WHOLE_LOAD = frozenset(
     metric.name for metric in LOAD if not metric.name.startswith(("load.port.", "load.flow.", "load.capacity."))
 )
-"""Names of the figures of the load on a device: those of the whole generator."""
+"""The figures of the whole generator."""

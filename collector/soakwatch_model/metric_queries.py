@@ -1,4 +1,4 @@
-"""What is asked of the catalogue: the metrics of a topic, those that runs are laid over one another by, their words."""
+"""Queries on the catalogue: the metrics of a topic or probe, those of the generic rules, their words."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NOT_OF_DEVICES = ("monitor.", "source.", "load.", "reach.", "recorder.")
 
 @cache
 def turns_of(topic: str) -> tuple[tuple[str, ...], ...]:
-    """The metrics of a topic turn by turn: the first turn that a target reports is drawn.
+    """The metrics of a topic by turn: the first turn that a target reports is drawn.
 
     >>> from soakwatch_model.shown import QUEUES
     >>> turns_of(QUEUES)
@@ -33,7 +33,7 @@ def shown_in(topic: str) -> tuple[str, ...]:
 
 @cache
 def usual_in(topic: str) -> tuple[str, ...]:
-    """Those metrics of a topic that may stand for it where little room is, the preferred ones first.
+    """The metrics that may represent a topic where space is short, the preferred ones first.
 
     >>> from soakwatch_model.shown import CPU
     >>> usual_in(CPU)
@@ -44,7 +44,7 @@ def usual_in(topic: str) -> tuple[str, ...]:
 
 @cache
 def drop_counters() -> tuple[str, ...]:
-    """Counters of what was lost or damaged on its way through a target: all that may only grow for the worse.
+    """Counters of what was lost or damaged within a target.
 
     >>> "queue.dropped" in drop_counters(), "load.lost.packets" in drop_counters()
     (True, False)
@@ -61,7 +61,7 @@ def drop_counters() -> tuple[str, ...]:
 
 @cache
 def telling(what: str) -> tuple[str, ...]:
-    """The metrics that say one thing in ways of their own, in the order of the catalogue.
+    """The metrics that say the same thing in different ways, in the catalogue's order.
 
     >>> from soakwatch_model.metric_entry import BOOT
     >>> telling(BOOT)
@@ -72,7 +72,7 @@ def telling(what: str) -> tuple[str, ...]:
 
 @cache
 def brought_by(probe: str) -> tuple[str, ...]:
-    """The metrics that a probe of the agent reads on a host.
+    """The metrics that an agent's probe reads.
 
     >>> brought_by("softnet")
     ('system.softnet.processed', 'system.softnet.dropped', 'system.softnet.squeezed')
@@ -82,7 +82,7 @@ def brought_by(probe: str) -> tuple[str, ...]:
 
 @cache
 def trending(*outcomes: str) -> tuple[str, ...]:
-    """The metrics that the generic rule ``trend`` judges; those of which it says at worst one of ``outcomes``.
+    """The metrics that the generic rule ``trend`` judges; with ``outcomes``, those whose worst outcome is one of them.
 
     >>> "system.temperature" in trending(), "system.temperature" in trending("warn")
     (True, False)
@@ -92,8 +92,8 @@ def trending(*outcomes: str) -> tuple[str, ...]:
 
 @cache
 def changing(*how: str, outcome: str = "") -> tuple[str, ...]:
-    """The metrics that the generic rule ``change`` judges; those that tell of a fault in one of some ways, or of which
-    it says at worst ``outcome``.
+    """The metrics that the generic rule ``change`` judges; with ``how``, only these signs of a fault, with ``outcome``
+    only this worst outcome.
 
     >>> from soakwatch_model.metric_entry import GOES_OFF
     >>> changing(GOES_OFF)
@@ -108,7 +108,7 @@ def changing(*how: str, outcome: str = "") -> tuple[str, ...]:
 
 
 def bad_direction(name: str) -> str:
-    """Which way a metric is worse: ``up``, ``down``, or empty where neither is, or it is not known.
+    """The direction in which a metric gets worse: ``up``, ``down``, or "" if there is none.
 
     >>> bad_direction("system.temperature"), bad_direction("system.memory.available"), bad_direction("system.disk.io")
     ('up', 'down', '')
@@ -118,7 +118,7 @@ def bad_direction(name: str) -> str:
 
 
 def why_unjudged(name: str) -> str:
-    """Why no rule judges a metric, where the catalogue says so: its own reason, or whose limit it is.
+    """Why no rule judges a metric: its own reason, or that it is another's limit; "" if neither.
 
     >>> why_unjudged("system.sessions.limit"), why_unjudged("system.sessions")
     ('the limit of system.sessions', '')
@@ -129,7 +129,7 @@ def why_unjudged(name: str) -> str:
 
 
 def why_mild(name: str) -> str:
-    """Why the generic rules only warn of a metric, where one of them does.
+    """Why a generic rule only warns of a metric; "" if none does.
 
     >>> why_mild("system.softnet.squeezed"), why_mild("system.cpu.utilization")
     ('no packet is lost by it', '')
@@ -138,7 +138,7 @@ def why_mild(name: str) -> str:
 
 
 def words_of(name: str) -> str:
-    """What people call a metric; its name where the catalogue has no words for it, or does not know it.
+    """What people call a metric; its name if it has no words or is unknown.
 
     >>> words_of("process.memory.usage"), words_of("system.interrupts")
     ('memory', 'system.interrupts')

@@ -1,9 +1,9 @@
-"""What crosses every seam of Soakwatch: Sample, Fault, Answer and Poll.
+"""What all parts of Soakwatch exchange: Sample, Fault, Answer and Poll.
 
-Times are nanoseconds since 1970 UTC on the steady clock of a run (see ``soakwatch.core.clock``); durations are
-nanoseconds of a monotonic clock. A value that could not be read is a Fault, never a number.
+Times are ns since 1970 UTC on the run's steady clock (see ``soakwatch.core.clock``), durations ns of a monotonic clock.
+A value that could not be read is a Fault, never a number.
 
-The classes run on Python 3.9, where a dataclass with slots can have no defaults: every field is given.
+It runs on Python 3.9, where a dataclass with slots cannot have defaults, so every field is given.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ from soakwatch_model.event import Event
 class Sample:
     """One value of one metric of one object at one time.
 
-    ``metric`` is a name of the catalogue (metric.py), ``object`` the canonical label text of what was
-    measured (``object_text``; empty for the target as a whole), ``value`` in the unit of the catalogue; counters
-    are raw, as the source keeps them (an int may exceed 2**53).
+    ``metric`` is a name of the catalogue (metric.py), ``object`` the canonical label text (``object_text``; empty for
+    the target itself), ``value`` in the catalogue's unit; counters are raw (an int may exceed 2**53).
     """
 
     __slots__ = ("metric", "object", "time_ns", "value")
@@ -32,7 +31,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Fault:
-    """One metric (of one object) that could not be read in a poll that otherwise worked: why, in one sentence."""
+    """One metric (of one object) that could not be read in a poll that otherwise worked, and why in one sentence."""
 
     __slots__ = ("metric", "object", "text")
     metric: str
@@ -42,7 +41,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Answer:
-    """The result of one poll of one source. An empty answer is an answer; a failed poll raises instead."""
+    """The result of one poll of one source; may be empty. A failed poll raises instead."""
 
     __slots__ = ("events", "faults", "samples")
     samples: tuple[Sample, ...]
@@ -51,13 +50,13 @@ class Answer:
 
 
 class PollOutcome(Enum):
-    """How a due poll ended. Everything but OK is a gap in the series, and every gap is recorded."""
+    """How a due poll ended. Each but OK is a gap in the series and is recorded."""
 
     OK = "ok"
     FAILED = "failed"  # the source answered with an error, or not at all
-    LOSSY = "requests lost"  # the source answered some requests of the poll; others were lost on the way
+    LOSSY = "requests lost"  # only some of the poll's requests were answered
     TIMEOUT = "timeout"  # the poll took longer than its timeout and was abandoned
-    OVERRUN = "overrun"  # due while previous poll still running: skipped, never stacked
+    OVERRUN = "overrun"  # skipped: the previous poll was still running
     MISSED = "missed"  # the monitor itself was late
     HELD_BACK = "held back"  # not polled, because a failing source is polled less often
     GAP = "gap"  # the monitor was not running (crash, resume)
@@ -65,10 +64,10 @@ class PollOutcome(Enum):
 
 @dataclass(frozen=True)
 class Poll:
-    """One poll of one source: when it was due, when it started, how long it took, how it ended, its answer.
+    """One poll of one source: when it was due and started, how long it took, how it ended, its answer.
 
-    ``source`` is the id that the record gave the source; ``duration_ns`` is 0 for a poll that never started
-    (overrun, missed, held back, gap). ``error`` is one sentence, or None where the outcome is OK.
+    ``source`` is the source's id in the record; ``duration_ns`` is 0 if it never started (overrun, missed, held back,
+    gap). ``error`` is one sentence, None if OK.
     """
 
     __slots__ = ("answer", "due_ns", "duration_ns", "error", "outcome", "source", "start_ns")
@@ -100,7 +99,7 @@ def object_text(**labels: object) -> str:
 
 
 def object_labels(text: str) -> dict[str, str]:
-    r"""The labels of a canonical object text; the inverse of ``object_text``.
+    r"""Parses a canonical object text; the inverse of ``object_text``.
 
     >>> object_labels("process=a\\=b\\,c,instance=0")
     {'process': 'a=b,c', 'instance': '0'}

@@ -14,20 +14,20 @@ Kind = Literal["gauge", "counter", "state"]
 Growth = Literal["up", "down"]
 
 _WRAP_BITS = (32, 64)
-_MIN_STEP = 0.05  # of the usual distance
-_FASTER = 10.0  # times the fastest step elsewhere: a wrap that implies more was a reset
-_SMALL_WRAP = 65_536.0  # a counter that is reset so shortly before its wrap is rarer than one that counts in bursts
-_OFTEN = 0.25  # of the steps: a counter that falls so often wraps
+_MIN_STEP = 0.05  # of the usual distance between readings
+_FASTER = 10.0  # times the fastest other step: a wrap that implies more was a reset
+_SMALL_WRAP = 65_536.0  # a wrap with so small an increment is more likely a burst than a reset just before the wrap
+_OFTEN = 0.25  # of the steps: a counter that falls this often wraps
 
 
 @dataclass(frozen=True, slots=True)
 class Trait:
-    """What the catalogue and the device say of a metric: rules take unit, direction and limits from here only.
+    """What the catalogue and the device say of a metric; rules take unit, direction and limits only from here.
 
-    ``low``/``high`` bound what a reading can be; ``quantum`` is the smallest step that the source shows. ``floor`` is
-    the growth within one run that nobody cares about (one page, one descriptor), ``ceiling`` what the device states as
-    the most there can be (its memory, the size of its table); all in ``unit``, None or 0 where nobody knows. ``worse``
-    is the direction in which a run is worse than another where nothing may grow: throughput that falls, late answers.
+    ``low``/``high`` bound possible readings; ``quantum`` is the source's resolution. ``floor`` is the growth within a
+    run that does not matter (one page, one descriptor), ``ceiling`` the maximum that the device states (its memory, the
+    size of its table); all in ``unit``, None or 0 if unknown. ``worse`` is the direction in which one run is worse than
+    another, for metrics without growth: lower throughput, higher latency.
     """
 
     unit: str
@@ -46,7 +46,7 @@ GROWTHS: Final[dict[str, Growth]] = {growth: growth for growth in get_args(Growt
 
 
 def trait_of(metric: str, unit: str = "1", kind: str = "gauge", growth: Growth | None = None) -> Trait:
-    """The trait of a metric from the catalogue; of one that is not in it what is given.
+    """The trait of a catalogue metric; of any other the given values.
 
     >>> trait_of("process.threads").growth, trait_of("load.rx.packets").worse, trait_of("a.user's").unit
     ('up', 'down', '1')
@@ -63,9 +63,9 @@ def trait_of(metric: str, unit: str = "1", kind: str = "gauge", growth: Growth |
 class Series:
     """Readings of one (target, metric, object), strictly increasing in time.
 
-    ``time_ns`` int64 nanoseconds since 1970 UTC, shape (n,); ``value`` shape (n,), float64, int64 or uint64, in
-    ``trait.unit``; counters are raw. ``cadence_s`` is the planned distance of readings in seconds, or None where
-    nobody knows (an imported file). Raises ValueError for arrays of different length or times out of order.
+    ``time_ns`` is int64 ns since 1970 UTC, shape (n,); ``value`` float64, int64 or uint64, shape (n,), in
+    ``trait.unit``; counters are raw. ``cadence_s`` is the planned interval in seconds, None if unknown (an imported
+    file). Raises ValueError if lengths differ or times are out of order.
     """
 
     target: str
@@ -87,7 +87,7 @@ class Series:
 
     @property
     def seconds(self) -> NDArray[np.float64]:
-        """Times in seconds since the first reading (so that a shift in time changes nothing)."""
+        """Times in seconds since the first reading (so an offset of all times has no effect)."""
         if not len(self):
             return np.empty(0)
         elapsed: NDArray[np.float64] = (self.time_ns - self.time_ns[0]) * 1e-9
@@ -104,21 +104,20 @@ class Series:
         return self if high - low == len(self) else _part(self, self.time_ns[low:high], self.value[low:high])
 
     def finite(self) -> Series:
-        """The readings that are numbers; NaN and infinities are left out."""
+        """The readings without NaN and infinities."""
         if self.value.dtype.kind != "f":
             return self
         good = np.isfinite(self.value)
         return self if bool(good.all()) else _part(self, self.time_ns[good], self.value[good])
 
     def increments(self) -> Series:
-        """What a counter counted between neighbours, at the later one's time; length n - 1.
+        """A counter's increments, each at the time of the later reading; length n - 1.
 
-        A fall is a wrap at 2**32 or 2**64 if the counter stood in the upper half before and lies in the lower half
-        after it (so the increment is below half the range), and if that increment is no faster than ten times the
-        fastest step that did not wrap, or at most 65,536; any other fall is a restart of the counter and gives NaN. Of
-        a counter that wraps at every fourth reading or more often every such fall is one. Wrong for a counter that
-        wraps more than once between two readings: poll faster than that; and for one that was reset while it counted
-        so fast that a wrap would have been no surprise: then up to ten usual steps too many are counted.
+        A fall counts as a wrap at 2**32 or 2**64 if the counter was in the upper half before and is in the lower half
+        after (increment below half the range), and the increment is at most ten times the fastest step without a wrap,
+        or at most 65,536; any other fall is a restart: NaN. For a counter that falls in at least every fourth step,
+        each such fall is a wrap. Wrong if a counter wraps more than once between readings (poll faster), or is reset
+        while counting so fast that a wrap was likely: up to ten usual steps too many are counted.
         """
         if len(self) < 2:
             return _part(self, self.time_ns[1:], np.empty(0))
@@ -140,8 +139,8 @@ class Series:
         return _part(self, self.time_ns[1:], step)
 
     def spaced(self) -> Series:
-        """The series without readings that came at once after another (two that one poll brought): over so short a
-        time nothing is a pace. Shorter than a twentieth of the usual distance is at once."""
+        """The series without readings less than 1/20 of the usual interval after another (two from one poll): no rate
+        can be computed over so short a time."""
         steps = np.diff(self.time_ns)
         if not steps.size:
             return self
@@ -153,7 +152,7 @@ class Series:
         return _part(self, self.time_ns[kept], self.value[kept])
 
     def rate(self) -> Series:
-        """Increments per second; NaN across a restart of the counter. The trait becomes a gauge in unit/s."""
+        """Increments per second, NaN across a restart; the trait becomes a gauge in unit/s."""
         steps = self.increments()
         span = np.diff(self.time_ns) * 1e-9
         trait = replace(self.trait, kind="gauge", unit=f"{self.trait.unit}/s", low=None, high=None, quantum=None)
@@ -166,7 +165,7 @@ _FIELDS = tuple(field.name for field in fields(Series))
 def _part(
     of: Series, time_ns: NDArray[np.int64], value: NDArray[np.float64] | NDArray[np.int64] | NDArray[np.uint64]
 ) -> Series:
-    """Some readings of a series: their times are in order because all of them are, so nobody looks again."""
+    """Some readings of a series, without checking their order again."""
     series = object.__new__(Series)
     for name in _FIELDS:
         object.__setattr__(series, name, getattr(of, name))

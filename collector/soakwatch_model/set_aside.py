@@ -1,4 +1,4 @@
-"""SetAside: readings of one series that cannot be, and that no rule saw."""
+"""SetAside: impossible readings of one series, which no rule saw."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class SetAside:
-    """``count`` of the ``of`` readings of a series, in [begin_ns, end_ns], with ``why`` they cannot be: a phrase for
-    each way, the first ones.
+    """``count`` of the ``of`` readings of a series in [begin_ns, end_ns] are impossible; ``why`` has the first reasons,
+    a phrase each.
 
-    ``undecided`` says why nothing passes by what is left of the series: too many, or something may hide where they
-    were; empty where what was really counted is known from the readings around them.
+    ``undecided`` says why the rest of the series cannot pass (too many, or something may hide there); empty if the
+    neighbouring readings show what was counted.
     """
 
     target: str
@@ -26,7 +26,7 @@ class SetAside:
 
     @property
     def text(self) -> str:
-        """One sentence without its full stop.
+        """One sentence without full stop.
 
         >>> SetAside("fw", "queue.dropped", "queue=0", 1, 60, 0, 0, ("it fell to 0 and was back",)).text
         '1 of 60 readings of queue.dropped queue=0 was set aside: it cannot be (it fell to 0 and was back)'

@@ -1,4 +1,4 @@
-"""How a metric is shown: the topic of its panel, and the figures that people ask of it."""
+"""How a metric is shown: the topic of its panel, and its standard figures."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ MONITOR_LAG, MONITOR_MEMORY, MONITOR_CPU = "How late the monitor was", "Memory o
 
 @dataclass(frozen=True)
 class Shown:
-    """Where the pages show a metric: under which ``topic``, and at which ``turn``.
+    """Where pages show a metric: under which ``topic``, and at which ``turn``.
 
-    A target may report a topic in several ways: the first turn of which it has readings is drawn, all metrics of that
-    turn together. ``usual``: one of the ways that may stand for the topic where little room is.
+    A target may report a topic in several ways: all metrics of the first turn with readings are drawn. ``usual``: it
+    may represent the topic where space is short.
     """
 
     topic: str
@@ -26,9 +26,9 @@ class Shown:
 
 @dataclass(frozen=True)
 class Figures:
-    """What people ask of a metric: its ``place`` among the standard figures, the lowest first, and their expressions.
+    """A metric's standard figures: its ``place`` among all (lowest first), and their expressions.
 
-    Without an expression it is the metric by itself.
+    Without an expression it is the metric itself.
     """
 
     place: int

@@ -1,6 +1,6 @@
-"""Data of JSON, and its single values, each with its path, for the comparison of two set-ups.
+"""JSON data, and its single values by path, to compare two set-ups.
 
-It runs on Python 3.9, where types cannot be joined by ``|`` while the program runs.
+It runs on Python 3.9, which cannot join types with ``|`` at run time.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ import json
 from typing import Union
 
 Tree = Union[str, int, float, bool, None, list["Tree"], dict[str, "Tree"]]
-"""What a machine reports of itself, and whatever else is written or read as JSON."""
+"""A machine's fingerprint, and any other JSON data."""
 _MAX_DEPTH = 12
 
 
 def parse_json(text: str | None) -> Tree:
-    """The data of a JSON text; the text itself if it is not JSON, and an empty mapping for None."""
+    """Parses JSON; returns the text itself if it is none, and an empty mapping for None."""
     try:
         data: Tree = json.loads(text or "{}")
     except (ValueError, RecursionError):
@@ -23,7 +23,7 @@ def parse_json(text: str | None) -> Tree:
 
 
 def flatten(tree: Tree, path: str, depth: int = _MAX_DEPTH) -> dict[str, str]:
-    """The single values of a tree as text, by path; a list of single values counts as one.
+    """The single values of a tree as text, by path; a list without nested data is one value.
 
     >>> flatten({"cores": 2, "flags": ["aes", "avx"], "ports": [{"up": True}]}, "machine dut")
     {'machine dut cores': '2', 'machine dut flags': 'aes, avx', 'machine dut ports 1 up': 'yes'}

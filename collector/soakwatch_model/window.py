@@ -1,4 +1,4 @@
-"""Stretches of time, and the phases of a run."""
+"""Time windows, and the phases of a run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A stretch of time, begin <= t < end, in nanoseconds since 1970 UTC."""
+    """A time span, begin <= t < end, in ns since 1970 UTC."""
 
     begin_ns: int
     end_ns: int
@@ -20,7 +20,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """A named stretch of the run: baseline, ramp, soak, stress, spike, recovery, cooldown."""
+    """A named part of the run: baseline, ramp, soak, stress, spike, recovery, cooldown."""
 
     name: str
     window: Window
