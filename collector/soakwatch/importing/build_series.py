@@ -1,4 +1,4 @@
-"""Turns the gathered samples of a table into named series in their units, with notes on what was guessed."""
+"""Turns a table's samples into named series with units, and notes what was guessed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SHOWN = 3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ImportedSeries:
-    """One series as it goes into a record: finite readings, strictly increasing in time, in ``unit``."""
+    """One series for a record: finite readings, strictly increasing in time, in ``unit``."""
 
     target: str
     role: str
@@ -37,14 +37,14 @@ class ImportedSeries:
     column: str
     time_ns: Ints
     value: Values
-    refused: str = ""  # why readings were dropped, if any were
+    refused: str = ""  # why readings were dropped; "" if none were
     refused_share: float = 0.0
-    wanted: str = ""  # the metric that the column is called, where its unit is not known
+    wanted: str = ""  # the metric that the column's name means, if its unit is unknown
 
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What one file held. ``notes`` are sentences for people, ``columns`` what each column became."""
+    """The content of one file. ``notes`` are sentences for people."""
 
     file: str
     target: str
@@ -53,7 +53,7 @@ class Imported:
 
 
 def read_table(path: str, target: str, options: Options, progress: Callable[[str], None] | None = None) -> Imported:
-    """All series of one file; ``progress`` hears how far it is.
+    """All series of one file; ``progress`` is told how far it is.
 
     Raises DataError, in one sentence with line and remedy.
     """
@@ -78,7 +78,7 @@ def read_table(path: str, target: str, options: Options, progress: Callable[[str
             guesses[guess].append(column.name)
         if series is not None:
             same = hashlib.blake2b(series.time_ns.tobytes(), digest_size=16).digest()
-            shared = axes.setdefault(same, series.time_ns)  # columns of one table mostly have the same times
+            shared = axes.setdefault(same, series.time_ns)  # most columns of a table have the same times
             done[series.target, series.metric, series.object] = replace(series, time_ns=shared)
     notes.extend(f"{file}: {guess}: {', '.join(columns)}" for guess, columns in guesses.items())
     if disordered:
@@ -99,7 +99,7 @@ def _lines(number: int) -> str:
 
 
 def _check_options(file: str, gathered: Gathered, options: Options) -> None:
-    """Checks that the metrics of options exist in a long table. Raises DataError."""
+    """Raises DataError if options name metrics that a long table does not have."""
     known = {column.name for column in gathered.stacks} | set(gathered.troubles) | set(gathered.texts)
     if "value" in gathered.troubles:
         for name, option in options.named().items():
@@ -108,7 +108,7 @@ def _check_options(file: str, gathered: Gathered, options: Options) -> None:
 
 
 def _of_cells(file: str, gathered: Gathered, options: Options) -> Iterator[str]:
-    """Notes on cells that are not numbers. Raises DataError where most are not."""
+    """Notes on cells that are not numbers. Raises DataError if most are not."""
     named = {**options.meanings, **options.units, **options.kinds}
     for column in gathered.texts:
         if column in named:
@@ -174,7 +174,7 @@ def _settled(
 
 
 def _as_share(column: Column, ordered: Sorted, options: Options) -> Naming | None:
-    """The naming of a column called memory, without a unit, whose readings can only be a percentage."""
+    """The naming of a column called memory without a unit, if its readings can only be percentages."""
     low, high = float(ordered.value.min()), float(ordered.value.max())
     if "used" in column.name.lower() or not (low >= 0 and 1 < high <= 100):
         return None
@@ -183,12 +183,12 @@ def _as_share(column: Column, ordered: Sorted, options: Options) -> Naming | Non
 
 
 def _with_object(named: Naming, column: Column) -> Naming:
-    """The naming with the object of the line, where it has one."""
+    """The naming with the line's object, if it has one."""
     return replace(named, object=column.object) if column.object else named
 
 
 def _within(file: str, series: ImportedSeries, line: Ints, notes: list[str]) -> ImportedSeries | None:
-    """The series without impossible readings; adds notes on these and on clipped readings."""
+    """The series without impossible readings; notes these and clipped ones."""
     value, good, over = possible(series.metric, series.value)
     if over:
         notes.append(
@@ -214,7 +214,7 @@ def _within(file: str, series: ImportedSeries, line: Ints, notes: list[str]) -> 
 
 
 def _load_apart(series: Iterable[ImportedSeries], target: str) -> Iterator[ImportedSeries]:
-    """What a generator measured belongs to a target of its own, so that rules take it for the load."""
+    """Moves a generator's readings to a target of their own, so that rules take them for the load."""
     imported = list(series)
     others = {item.target for item in imported if not item.metric.startswith("load.")}
     for item in imported:

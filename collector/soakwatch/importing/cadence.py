@@ -1,4 +1,4 @@
-"""The interval of imported samples, the polls that follow from it, and the samples that are missing."""
+"""The interval of imported samples, the polls it implies, and which samples are missing."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 
-_NEAR = 0.5  # of a distance: nearer readings belong to the same poll, beyond 1.5 a poll is missing
+_NEAR = 0.5  # of an interval: nearer readings belong to the same poll; a gap over 1.5 lacks a poll
 _REGULAR = 0.8
 _UNKNOWN_NS = 10**9
-_MAX_LOST_RATIO = 20  # times the answered polls: a gap of a year in a file of seconds is not filled poll by poll
+_MAX_LOST_RATIO = 20  # times the answered polls: a gap of a year in a table of seconds is not filled poll by poll
 _MIN_LOST_BOUND = 100_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Polls:
-    """The polls that samples stand for: times and whether each was answered, shape (n,), and their interval.
+    """The polls that samples imply: times, whether each was answered (both shape (n,)), and their interval.
 
-    ``regular`` says whether the samples have an interval at all; without one it is unknown what is missing.
+    If not ``regular``, the samples have no interval, and what is missing is unknown.
     """
 
     time_ns: Ints
@@ -31,7 +31,7 @@ class Polls:
 
 
 def interval_of(time_ns: Ints) -> tuple[int, bool]:
-    """The median distance of samples where most are near to it, else the mean; and whether it is regular.
+    """The median distance of samples if most are near it, else the mean; and whether it is regular.
 
     >>> interval_of(np.array([0, 10, 20, 50, 60, 70])), interval_of(np.array([0, 1, 10, 11, 20]))
     ((10, True), (5, False))
@@ -46,9 +46,9 @@ def interval_of(time_ns: Ints) -> tuple[int, bool]:
 
 
 def polls_of(axes: Sequence[Ints], begin_ns: int | None = None, end_ns: int | None = None) -> Polls:
-    """The polls of series that were read together: their times, joined where near, and filled up where one is due.
+    """The polls of series that were read together: their times, near ones joined, missing ones filled in.
 
-    With ``begin_ns`` and ``end_ns`` samples are due from the one to the other, not only from the first to the last.
+    With ``begin_ns`` and ``end_ns`` polls are due between these, not only from the first to the last sample.
     """
     longest = max(axes, key=len)
     interval_ns, regular = interval_of(longest)
@@ -83,7 +83,7 @@ def polls_of(axes: Sequence[Ints], begin_ns: int | None = None, end_ns: int | No
 
 
 def _outside(time_ns: Ints, interval_ns: int, begin_ns: int | None, end_ns: int | None, most: int) -> tuple[Ints, Ints]:
-    """The times at which samples were due before the first and after the last."""
+    """The due times before the first sample and after the last."""
     first, last = int(time_ns[0]), int(time_ns[-1])
     early = 0 if begin_ns is None else max(0, first - begin_ns - round(_NEAR * interval_ns)) // interval_ns
     late = 0 if end_ns is None else max(0, end_ns - last - round(_NEAR * interval_ns)) // interval_ns
@@ -92,7 +92,7 @@ def _outside(time_ns: Ints, interval_ns: int, begin_ns: int | None, end_ns: int 
 
 
 def _thinned(time_ns: Ints, near_ns: int) -> Ints:
-    """Times that are at least ``near_ns`` after the last one that was kept."""
+    """The times without those less than ``near_ns`` after the last one kept."""
     if time_ns.size < 2 or bool((np.diff(time_ns) >= near_ns).all()):
         return time_ns
     kept, index = [0], 0

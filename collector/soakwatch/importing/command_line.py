@@ -1,4 +1,4 @@
-"""The options for reading a table: the same for every command that reads one."""
+"""The options for reading a table, shared by all commands that read one."""
 
 from __future__ import annotations
 
@@ -104,14 +104,14 @@ NAMES = (
 
 
 def table_options(command: F) -> F:
-    """Add the options to a command."""
+    """Adds the options to a command."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
 
 
 def given_options(given: Mapping[str, object]) -> tuple[str, ...]:
-    """The options that were given, as on the command line."""
+    """The given options by their names on the command line."""
     written = {
         "meanings": "--map",
         "units": "--unit",
@@ -125,7 +125,7 @@ def given_options(given: Mapping[str, object]) -> tuple[str, ...]:
 
 
 def options_of(given: Mapping[str, object], growth: str | None) -> ImportOptions:
-    """The parsed options; ``growth`` is the direction where none is given. Raises DataError."""
+    """Parses the options; ``growth`` is the direction if none is given. Raises DataError."""
     every, single = growths(_texts(given, "growths"))
     role, of_targets = roles(_texts(given, "role"))
     zone = _text(given, "zone")
@@ -153,7 +153,7 @@ def options_of(given: Mapping[str, object], growth: str | None) -> ImportOptions
 
 
 def is_table(text: str) -> bool:
-    """Whether this names a table rather than a run: standard input, or a file that is not a record."""
+    """True if this names a table, not a run: standard input, or a file that is not a record."""
     if text == "-":
         return True
     path = Path(text)

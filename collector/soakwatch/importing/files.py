@@ -1,4 +1,4 @@
-"""Files to a record in one step."""
+"""Imports files to a record."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _SUFFIXES = (".gz", ".csv", ".tsv", ".txt", ".dat", ".log")
 
 @dataclass(frozen=True, slots=True)
 class ImportedRun:
-    """What was imported: the series, and notes for people."""
+    """The imported series, and notes for people."""
 
     series: tuple[ImportedSeries, ...]
     notes: tuple[str, ...]
 
 
 def stem_of(path: str) -> str:
-    """The name of a run or target that follows from a file's name.
+    """The name of a run or target from a file's name.
 
     >>> stem_of("/tmp/rss of fw.csv.gz"), stem_of("-")
     ('rss of fw', 'stdin')
@@ -49,9 +49,9 @@ def import_files(
     progress: Callable[[str], None] | None = None,
     rules: Sequence[str] = (),
 ) -> ImportedRun:
-    """Make a record in ``folder`` of some files. Raises DataError and RecordError.
+    """Makes a record in ``folder`` from files. Raises DataError and RecordError.
 
-    A series that several files hold is one series: where two have a reading at the same time the later file counts.
+    A series in several files is one series; at equal times the later file wins.
     """
     parts: list[Imported] = []
     for path in paths:
@@ -72,7 +72,7 @@ def import_files(
 
 
 def _merged(parts: list[Imported]) -> list[Imported]:
-    """Every series once, with the readings of all files that hold it."""
+    """Each series once, with its readings from all files."""
     if len(parts) < 2:
         return parts
     known: dict[tuple[str, str, str], tuple[int, ImportedSeries]] = {}

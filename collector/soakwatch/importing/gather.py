@@ -1,4 +1,4 @@
-"""Collects the samples of a table column by column, then sorts them by time."""
+"""Collects a table's samples by column, and sorts them by time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Labels = tuple[tuple[str, str], ...]
 
 MAX_SERIES = 20_000
 MAX_READINGS = 100_000_000
-"""Cells that are read of one table: they stay in memory, at some 20 bytes each."""
+"""Maximum cells of one table: they stay in memory, about 20 bytes each."""
 _SHOWN = 3
 _LONG = ("metric", "value")
 _OF_LONG: tuple[str, ...] = ("time", "target", "metric", "object", "value", "unit")
@@ -33,7 +33,7 @@ _OF_LONG: tuple[str, ...] = ("time", "target", "metric", "object", "value", "uni
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One series of a table before it has a name in the record: ``given`` is the unit in its lines."""
+    """One series of a table before it is named; ``given`` is the unit in its lines."""
 
     name: str
     target: str
@@ -44,14 +44,14 @@ class Column:
 
 @dataclass(slots=True)
 class BadCells:
-    """Cells that are not numbers: their count and the first of them, and the count of the good ones."""
+    """Cells that are not numbers: their count and the first ones; also the count of good cells."""
 
     bad: int = 0
     good: int = 0
     first: list[str] = field(default_factory=list)
 
     def add(self, lines: Ints, cells: Sequence[str], bad: NDArray[np.bool_], good: int) -> None:
-        """Count the cells of one chunk."""
+        """Counts the cells of one chunk."""
         self.good += good
         wrong = np.flatnonzero(bad)
         self.bad += wrong.size
@@ -59,14 +59,14 @@ class BadCells:
             self.first.append(f"line {lines[index]}: {cells[index][:40]!r}")
 
     def text(self) -> str:
-        """The count and the first few."""
+        """The first bad cells, and how many more there are."""
         more = f" and {self.bad - len(self.first)} more" if self.bad > len(self.first) else ""
         return ", ".join(self.first) + more
 
 
 @dataclass(slots=True)
 class Stack:
-    """The readings of one column, a piece for each chunk; pieces of times and lines are shared between columns."""
+    """The readings of one column, a piece per chunk; columns share the arrays of times and lines."""
 
     time_ns: list[Ints] = field(default_factory=list)
     line: list[Ints] = field(default_factory=list)
@@ -81,7 +81,7 @@ class Stack:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sorted:
-    """The readings of one column in order of time: numbers only, one for each time, the last that was written."""
+    """A column's readings in order of time: numbers only, one per time, the last one in the table."""
 
     time_ns: Ints
     line: Ints
@@ -92,7 +92,7 @@ class Sorted:
 
 @dataclass(slots=True)
 class Gathered:
-    """The content of a table: the readings of its columns, and its bad cells."""
+    """The content of a table: readings by column, and bad cells."""
 
     stacks: dict[Column, Stack] = field(default_factory=dict)
     troubles: dict[str, BadCells] = field(default_factory=dict)
@@ -101,7 +101,7 @@ class Gathered:
 
 
 def gather(table: Table, options: Options, target: str, progress: Callable[[str], None] | None = None) -> Gathered:
-    """Read a table to its end; ``progress`` hears how far it is. Raises DataError."""
+    """Reads a table to its end; ``progress`` is told how far it is. Raises DataError."""
     names = _Names(table, options)
     time_index, reading = names.time()
     where = f"{table.name}: column {table.columns[time_index]}"
@@ -134,7 +134,7 @@ def gather(table: Table, options: Options, target: str, progress: Callable[[str]
 
 
 def in_order(stack: Stack) -> Sorted:
-    """The readings of a column, sorted; the stack is given up on the way, to hold them once only."""
+    """Sorts a column's readings; empties the stack, to save memory."""
     time_ns, line = np.concatenate(stack.time_ns), np.concatenate(stack.line)
     value = unified(stack.value)
     stack.time_ns, stack.line, stack.value = [], [], []
@@ -156,7 +156,7 @@ def in_order(stack: Stack) -> Sorted:
 
 
 def _check_first_column(table: Table, reading: Callable[[int], TimeReading]) -> None:
-    """The first column is a time without the name of one only if it reads like times that grow. Raises DataError."""
+    """Raises DataError unless the first column, whose name is no time's, reads like growing times."""
     sample = table.sample[0]
     try:
         moments = reading(0).read(sample)
@@ -175,7 +175,7 @@ def _listed(columns: Sequence[str]) -> str:
 
 
 class _Names:
-    """Columns of a table by name or number, as the options name them."""
+    """Resolves the columns that options give by name or number."""
 
     def __init__(self, table: Table, options: Options) -> None:
         self._table, self._options = table, options
@@ -196,8 +196,8 @@ class _Names:
         raise DataError(f"{self._table.name}: {option}: there is no column {column!r}{hint(column, columns)}")
 
     def time(self) -> tuple[int, TimeReading]:
-        """The index of the times, and how they are read: the column that is named, else the first with such a name that
-        reads like times, else the first column of all, if it reads like times and grows."""
+        """The column of times and how to read it: the one given, else the first with a usual name that reads like
+        times, else the first column, if it reads like growing times."""
         if self._options.time is not None:
             index = self.index(self._options.time, "--time")
             return index, self._reading(index)
@@ -216,26 +216,26 @@ class _Names:
         return time_reading(table.sample[index], timing, f"{table.name}: column {table.columns[index]}")
 
     def long(self) -> Mapping[str, int]:
-        """The indexes of the columns of a long table; empty for a wide one."""
+        """The columns of a long table by name; empty for a wide one."""
         indexes = {word: self._plain.index(word) for word in _OF_LONG if word in self._plain}
         return indexes if all(word in indexes for word in _LONG) else {}
 
     def skipped(self) -> set[int]:
-        """Columns without readings."""
+        """Columns to leave out."""
         return {self.index(column, "--skip") for column in self._options.skip}
 
     def by(self) -> list[int]:
-        """Columns whose cells distinguish objects."""
+        """Columns that distinguish objects."""
         return [self.index(column, "--by") for column in self._options.by]
 
     def exact(self) -> set[int]:
-        """Counters, whose values may exceed the precision of a float."""
+        """Columns of counters, whose values may exceed a float's precision."""
         counted = {column for column, kind in self._options.kinds.items() if kind == "counter"}
         return {self.index(column, "--kind") for column in counted}
 
 
 class _Wide:
-    """A line a time, a column a series; with --by a series for each value of that column."""
+    """A table with a line per time and a column per series; with --by, a series for each value of that column."""
 
     def __init__(self, table: Table, gathered: Gathered, names: _Names, time_index: int, target: str) -> None:
         self._table, self._gathered, self._target = table, gathered, target
@@ -254,7 +254,7 @@ class _Wide:
             raise DataError(f"{table.name}: no column but the times has numbers; {_listed(table.columns)}")
 
     def take(self, chunk: Chunk, moments: Moments) -> None:
-        """The readings of a chunk."""
+        """Takes the readings of a chunk."""
         whole_chunk = not bool(moments.bad.any())
         timed = ~moments.bad
         pieces = [
@@ -299,7 +299,7 @@ class _Wide:
 
 
 class _Long:
-    """A line a reading: time, metric, value, and perhaps target, object and unit."""
+    """A table with a line per reading: time, metric, value, and optionally target, object and unit."""
 
     def __init__(self, table: Table, gathered: Gathered, indexes: Mapping[str, int], target: str) -> None:
         self._table, self._gathered, self._target, self._indexes = table, gathered, target, indexes
@@ -307,7 +307,7 @@ class _Long:
         self._units: dict[tuple[str, ...], tuple[str, int]] = {}
 
     def take(self, chunk: Chunk, moments: Moments) -> None:
-        """The readings of a chunk."""
+        """Takes the readings of a chunk."""
         cells = chunk.cells[self._indexes["value"]]
         value, bad = numbers(cells, self._table.decimal)
         self._gathered.troubles.setdefault("value", BadCells()).add(

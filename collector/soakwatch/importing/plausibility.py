@@ -1,4 +1,4 @@
-"""Impossible values of a metric, and shares slightly outside 0 to 100 %, which are clipped."""
+"""Finds impossible values of a metric, and clips shares slightly outside 0 to 100 %."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from soakwatch_model.metric import BY_NAME, slack_of
 
 
 def possible(metric: str, value: Values) -> tuple[Values, NDArray[np.bool_], int]:
-    """The readings, clipped where they are a share slightly outside of its range; which of them are possible; how many
-    were clipped.
+    """Returns the readings, with shares slightly out of range clipped; which are possible; how many were clipped.
 
     >>> value, good, clipped = possible("system.cpu.utilization", np.array([0.5, 1.012, 1.2, -0.1]))
     >>> value.tolist(), good.tolist(), clipped

@@ -1,4 +1,4 @@
-"""Which rules can judge what was imported."""
+"""Which rules can judge imported series."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SHOWN = 6
 
 
 def growth_of(names: Sequence[str]) -> str | None:
-    """The bad direction of columns outside of the catalogue: up, where a rule about growth is named.
+    """The bad direction of columns outside the catalogue: up if a rule about growth is named.
 
     >>> growth_of(["memory_growth"]), growth_of(["step_change"])
     ('up', None)
@@ -27,7 +27,7 @@ def growth_of(names: Sequence[str]) -> str | None:
 
 
 def notes_on_rules(file: str, series: Sequence[ImportedSeries], names: Sequence[str]) -> tuple[str, ...]:
-    """Notes on columns and named rules that are not used. Raises DataError where nothing at all would be judged."""
+    """Notes on columns and named rules that are not used. Raises DataError if nothing at all would be judged."""
     metrics = {imported.metric for imported in series}
     outside = [imported for imported in series if imported.metric.startswith(IMPORTED)]
     traits = {imported.metric: trait_of(imported.metric, imported.unit, imported.kind) for imported in series}
@@ -35,7 +35,7 @@ def notes_on_rules(file: str, series: Sequence[ImportedSeries], names: Sequence[
     idle = []
     for name in names:
         rule = rule_class(name)
-        # those of generators come with the tenants
+        # their metrics come with the tenants
         read = OF_TENANTS if Input.TENANTS in rule.spec.inputs else rule.metrics
         if not read or metrics & set(read) or additional_metrics(rule, traits):
             continue
@@ -55,5 +55,5 @@ def notes_on_rules(file: str, series: Sequence[ImportedSeries], names: Sequence[
     sentence = f"{file}: no rule judges {columns}: name one, such as --rule {example}, or map them with --map"
     known = {metric for name in rules() for metric in rule_class(name).metrics}
     if not metrics & known:
-        raise DataError(sentence)  # nothing but the coverage would be judged, and that must not pass
+        raise DataError(sentence)  # only coverage would be judged, and that alone must not pass
     return (sentence,)

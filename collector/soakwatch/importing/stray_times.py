@@ -1,4 +1,4 @@
-"""Times that cannot belong to one run: a line with 0 or a broken clock must not make a window of decades."""
+"""Refuses times that cannot belong to one run: a line with 0 or a broken clock must not make a window of decades."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ from soakwatch.sources.tables.errors import DataError
 from soakwatch_model.window import Window
 
 MAX_GAP_NS = 366 * 86400 * 10**9
-"""So long nothing is recorded in no run: what lies further from the rest is a mistake."""
+"""A longer gap than any run has: times beyond it are mistakes."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimeCluster:
-    """Times without a gap of more than ``MAX_GAP_NS``, from the first to the last, and the first line of a table that
-    has one of them."""
+    """Times without a gap over ``MAX_GAP_NS``, from first to last, and the first line that has one of them."""
 
     window: Window
     lines: int
@@ -28,12 +27,12 @@ class TimeCluster:
 
 @dataclass(slots=True)
 class TimeSpread:
-    """Where the times of a table lie, of which it is told a chunk at a time."""
+    """Where the times of a table lie, collected by chunk."""
 
     stretches: list[TimeCluster] = field(default_factory=list)
 
     def add(self, time_ns: NDArray[np.int64], line: NDArray[np.int64]) -> None:
-        """The times of some lines, in any order."""
+        """Adds the times of some lines, in any order."""
         if not time_ns.size:
             return
         order = np.argsort(time_ns, kind="stable")
@@ -46,7 +45,7 @@ class TimeSpread:
         self.stretches = _joined([*self.stretches, *new])
 
     def check(self, where: str) -> None:
-        """Raises DataError if some times lie years from the others, which names the first line of the fewest."""
+        """Raises DataError if some times are years from the others, naming the first line of the smallest cluster."""
         if len(self.stretches) < 2:
             return
         stray = min(self.stretches, key=lambda stretch: stretch.lines)

@@ -1,7 +1,7 @@
-"""The phases and events of an imported run, as a user gives them.
+"""The phases and events of an imported run, as the user gives them.
 
-Times are ISO 8601 (without a zone in that of ``--tz``), epoch seconds to nanoseconds as tables have them, or a duration
-such as ``2h`` (or a small number of seconds) from the first reading of the run.
+Times are ISO 8601 (without a zone: that of ``--tz``), epoch in seconds to ns as in tables, or a duration such as ``2h``
+(or a small number of seconds) from the run's first reading.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from soakwatch_model.event import Event
 from soakwatch_model.window import Phase, Window
 
 NS = 10**9
-_FROM_START = 1e8  # smaller numbers are seconds from the begin, larger ones an epoch: as in the tables' own times
+_FROM_START = 1e8  # smaller numbers are seconds from the begin, larger ones epoch times, as in tables
 _RANGE = ".."
 _YAML = (".yaml", ".yml", ".json")
 _KEYS = ("kind", "target", "object", "begin", "end", "expect", "within")
@@ -35,19 +35,19 @@ _EXAMPLE_PHASE = "write NAME=BEGIN..END, such as --phase soak=30m..23h30m"
 
 
 class Moment(NamedTuple):
-    """A time in ns: since 1970 UTC, or from the first reading of the run."""
+    """A time in ns, since 1970 UTC or, if ``relative``, from the run's first reading."""
 
     time_ns: int
     relative: bool
 
     def absolute(self, start_ns: int) -> int:
-        """Since 1970 UTC, for a run that starts then."""
+        """Since 1970 UTC, for a run that starts at ``start_ns``."""
         return self.time_ns + (start_ns if self.relative else 0)
 
 
 @dataclass(frozen=True, slots=True)
 class GivenPhase:
-    """A phase; None is the begin, or the end, of the run."""
+    """A phase; None stands for the run's begin or end."""
 
     name: str
     begin: Moment | None
@@ -56,7 +56,7 @@ class GivenPhase:
 
 @dataclass(frozen=True, slots=True)
 class GivenEvent:
-    """An event, with its place in the user's file."""
+    """An event, and where the user's file has it."""
 
     source: str
     request: EventRequest
@@ -66,14 +66,14 @@ class GivenEvent:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """The phases and events of a run whose times are not yet resolved."""
+    """Phases and events whose times are not resolved yet."""
 
     phases: tuple[GivenPhase, ...] = ()
     events: tuple[GivenEvent, ...] = ()
 
     def phases_in(self, start_ns: int, end_ns: int) -> tuple[Phase, ...]:
-        """The phases of a run with readings from ``start_ns`` to ``end_ns``, in order. A phase may
-        have no reading (of a device that died before); if all have none, the times are wrong. Raises DataError."""
+        """The phases of a run with readings from ``start_ns`` to ``end_ns``, in order. One phase may have no reading
+        (the device died before); if none has any, the times are wrong. Raises DataError."""
         phases = sorted(
             (
                 Phase(
@@ -133,19 +133,19 @@ class Timeline:
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions(Options):
-    """How to read the tables, and the phases and events of the run."""
+    """How to read the tables, and the run's phases and events."""
 
     timeline: Timeline = field(default_factory=Timeline)
 
 
 def timeline(phases: Iterable[str], events: str | None, zone: str | None) -> Timeline:
-    """The timeline of ``--phase`` texts and the file of ``--events``. Raises DataError."""
+    """Parses ``--phase`` texts and the file of ``--events``. Raises DataError."""
     given_phases = tuple(_phase(text, zone) for text in phases)
     return Timeline(given_phases, () if events is None else tuple(_events(events, zone)))
 
 
 def moment_of(text: str, zone: str | None = None) -> Moment:
-    """A time as a user writes it. Raises ValueError.
+    """Parses a time. Raises ValueError.
 
     >>> moment_of("2h"), moment_of("90"), moment_of("1970-01-01T00:00:01Z")
     (Moment(time_ns=7200000000000, relative=True), Moment(time_ns=90000000000, relative=True), \
@@ -265,7 +265,7 @@ def _event(source: str, row: Mapping[str, Plain], zone: str | None) -> GivenEven
 
 
 def _expected(given: Plain) -> dict[str, int]:
-    """The expected events, from ``reboot=1 process.restart=2`` or a mapping. Raises ValueError."""
+    """Parses expected events: ``reboot=1 process.restart=2`` or a mapping. Raises ValueError."""
     if given is None:
         return {}
     if isinstance(given, dict):

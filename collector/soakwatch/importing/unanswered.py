@@ -1,5 +1,5 @@
-"""Which polls of imported samples were due and brought nothing: while others of the run went on, nobody but the target
-was silent; where all stop at once, the monitor stopped."""
+"""Which polls implied by imported samples were due but unanswered: if other sources of the run went on, the target was
+silent; if all stop at once, the monitor stopped."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from soakwatch.importing.cadence import Ints, Polls
 
-_APART = 1.5  # intervals of a source: further apart it did not go on between two readings
+_APART = 1.5  # intervals: a source with a larger gap did not go on between two readings
 _MISSING = 2  # intervals
-_NEAR = 0.5  # intervals: what is read so near to an answered poll belongs to it
+_NEAR = 0.5  # intervals: readings this near to an answered poll belong to it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Others:
-    """All that was read in a run, of all targets: its times, and the spans in which some source went on."""
+    """All readings of a run: their times, and the spans in which some source went on."""
 
     time_ns: Ints
     begin_ns: Ints
@@ -26,7 +26,7 @@ class Others:
 
     @classmethod
     def of(cls, paced: Sequence[tuple[Ints, int]]) -> Others:
-        """Of the times and the interval of each source, in ns."""
+        """From the times and interval (ns) of each source."""
         begins, ends = [], []
         for time_ns, interval_ns in paced:
             cut = np.flatnonzero(np.diff(time_ns) > _APART * interval_ns)
@@ -36,8 +36,8 @@ class Others:
         return cls(times, np.sort(np.concatenate(begins)), np.sort(np.concatenate(ends)))
 
     def went_on(self, polls: Polls) -> NDArray[np.bool_]:
-        """For each poll whether it brought nothing while others went on: they were read in that silence, and go on at
-        the time of the poll. Before its first answer a source may not have been there: those polls are none.
+        """For each poll, whether it was unanswered while others went on, both in that silence and at the poll's time.
+        Polls before a source's first answer do not count: it may not have existed.
 
         >>> reads = np.arange(0, 100, 10)
         >>> others = Others.of([(reads, 10), (np.array([0, 10, 20, 80, 90]), 10)])
@@ -68,17 +68,17 @@ class Others:
 
 @dataclass(frozen=True, slots=True)
 class Lasts:
-    """When the last reading of each target in each file was, and which targets generate the load."""
+    """When each target was last read in each file, and which targets are generators."""
 
     by_file: Mapping[tuple[str, str], int]
     generators: frozenset[str]
 
     def due_until(self, target: str, file: str, last_ns: int, interval_ns: int) -> int | None:
-        """Until when some series of a target were to be read, of which the last reading was at ``last_ns``; None: to
-        that one, for the target goes on without them, or is a generator, which may end when it is done.
+        """Until when series with the last reading at ``last_ns`` were due; None: until then, because the target has
+        later readings, or is a generator, which may end when it is done.
 
-        They were to be read to the end of their file, and to that of the generators. Files of other devices may be
-        cut where they like.
+        Others are due to the end of their file and of the generators' files. Files of other devices may be cut
+        anywhere.
 
         >>> lasts = Lasts({("fw", "a"): 500, ("sw", "a"): 900, ("tg", "b"): 990}, frozenset({"tg"}))
         >>> [lasts.due_until(name, file, 500, 10) for name, file in (("fw", "a"), ("sw", "a"), ("tg", "b"))]

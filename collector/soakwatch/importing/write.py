@@ -1,4 +1,4 @@
-"""Imported series as a record: targets, sources with their pace, polls with what is missing, and where it came from."""
+"""Writes imported series as a record: targets, sources with their interval, polls with the missing ones, origin."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ WHY_LOST = "the file has no line for this time"
 WHY_UNANSWERED = "no reading of it for this time, while others go on"
 _STRETCH_POLLS = 50_000
 _STRETCH_SAMPLES = 400_000
-_ALIKE = 1.25  # series whose intervals differ by less share a source
+_ALIKE = 1.25  # series whose intervals differ by less than this factor share a source
 
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """From when to when readings were due (None: from the first, to the last), and why they are missing."""
+    """From when to when readings were due (None: first to last reading), and why some are missing."""
 
     begin_ns: int | None = None
     end_ns: int | None = None
@@ -52,10 +52,10 @@ def write_record(
     due: Due | None = None,
     timeline: Timeline | None = None,
 ) -> tuple[str, ...]:
-    """A new record of imported series in ``folder``, to be judged by ``rules`` (by all that know its metrics, where
-    none is named); returns notes. ``due`` says how long readings were due; default: through all phases of the
-    ``timeline``, without one to the end of the table. What was due of one target and is not there, while others go on,
-    is a poll that brought nothing; where all stop at once the monitor stopped. Raises DataError and RecordError."""
+    """Writes a new record of imported series in ``folder``, to be judged by ``rules`` (if none, by all that know its
+    metrics); returns notes. ``due`` is when readings were due; default: through all phases of the ``timeline``, else to
+    the end of the table. A due poll missing for one target while others go on is unanswered; if all stop at once, the
+    monitor stopped. Raises DataError and RecordError."""
     series = [item for part in imported for item in part.series]
     begin_ns = min(int(item.time_ns[0]) for item in series)
     end_ns = max(int(item.time_ns[-1]) for item in series)
@@ -64,7 +64,7 @@ def write_record(
         due = Due(phases[0].window.begin_ns, phases[-1].window.end_ns) if phases else Due()
     roles = {item.target: item.role for item in series}
     if DUT not in roles.values() and GENERATOR in roles.values():
-        roles = {imported[0].target: DUT, **roles}  # the load alone still measures the device behind it
+        roles = {imported[0].target: DUT, **roles}  # a load alone still measures the device behind it
     events = () if timeline is None else timeline.events_in(begin_ns, end_ns, roles)
     notes: list[str] = []
     with Record.create(folder) as record:
@@ -146,7 +146,7 @@ def _names(part: Sequence[ImportedSeries]) -> str:
 
 
 def _together(imported: Iterable[Imported]) -> Iterator[tuple[str, str, list[ImportedSeries]]]:
-    """Series of one target that have about the same pace: a source each, with the file that they come from."""
+    """Groups each target's series of about the same interval into sources; yields target, file and series."""
     for part in imported:
         ordered = sorted(part.series, key=lambda item: item.target)
         for target, group in groupby(ordered, key=lambda item: item.target):
@@ -164,7 +164,7 @@ def _together(imported: Iterable[Imported]) -> Iterator[tuple[str, str, list[Imp
 
 
 def _others(sources: Sequence[tuple[str, str, list[ImportedSeries]]]) -> Others:
-    """What was read of all sources of the run."""
+    """The readings of all sources of the run."""
     paced = []
     for _, _, part in sources:
         axes = {id(item.time_ns): item.time_ns for item in part}
@@ -193,7 +193,7 @@ def _stretches(
         end = min(begin + size, polls.time_ns.size)
         low, high = np.searchsorted(where, [begin, end])
         times = due_ns[low:high]
-        # A reading belongs to the last answered poll before it; there is one, for polls are made of readings.
+        # A reading belongs to the last answered poll not after it; there is one, since polls are made of readings.
         first_ns = times[0] if times.size else 0
         last_ns = due_ns[high] if high < due_ns.size else np.iinfo(np.int64).max
         readings = []
