@@ -1,5 +1,5 @@
-"""A run as one file that a third party can verify and judge again offline: the record with its seal, plan and scripts,
-the reports, and the digests of all that. The same run makes the same file, byte for byte."""
+"""A run as one file that others can verify and judge offline: the record with its seal, plan and scripts, reports, and
+digests of all. The same run makes the same file, byte for byte."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ README, SUMS, SEAL, SIGNATURE, STAMP = "README.txt", "SHA256SUMS", "seal.txt", "
 _FIRST_LINE = "soakwatch bundle 1"
 _MOST_MEMBERS = 20_000
 _MOST_BYTES = 64 << 30
-"""What a bundle may hold unpacked: beyond any record, and a bound for a file that only pretends to be one."""
-_MOST_SMALL = 64 << 20  # bytes of any file but the record
+"""Maximum unpacked size: beyond any record, to refuse decompression bombs."""
+_MOST_SMALL = 64 << 20  # bytes of any file except the record
 
 
 @dataclass(frozen=True, slots=True)
 class Bundled:
-    """What was written; ``digest`` is that of the seal, "" of a record without one."""
+    """What was written; ``digest`` is the seal's, "" without a seal."""
 
     path: Path
     files: tuple[str, ...]
@@ -44,7 +44,7 @@ class Bundled:
 
 
 def write_bundle(run: Path, output: Path, *, force: bool = False) -> Bundled:
-    """Write the bundle of a run that has ended. Raises ExportError, RecordError."""
+    """Writes the bundle of an ended run. Raises ExportError, RecordError."""
     with tempfile.TemporaryDirectory(prefix="soakwatch-bundle-") as temporary:
         folder = Path(temporary)
         with RecordView.open(run) as view:
@@ -82,7 +82,7 @@ def write_bundle(run: Path, output: Path, *, force: bool = False) -> Bundled:
 
 
 def is_bundle(path: Path) -> bool:
-    """Whether a file is a bundle; False where it cannot be read."""
+    """True if a file is a bundle; False if it cannot be read."""
     try:
         with tarfile.open(path, "r|gz") as archive:
             first = archive.next()
@@ -96,8 +96,8 @@ def is_bundle(path: Path) -> bool:
 
 @contextmanager
 def opened_run(text: str, runs: Path) -> Iterator[Path]:
-    """The folder or record of a run that is named (``find_run``); of a bundle the folder into which it was unpacked,
-    until the block ends. Raises RecordError."""
+    """Yields the folder or record of a named run (``find_run``); a bundle is unpacked to a temporary folder for the
+    length of the block. Raises RecordError."""
     path = Path(text)
     if not (path.is_file() and is_bundle(path)):
         yield find_run(text, runs)
@@ -107,9 +107,9 @@ def opened_run(text: str, runs: Path) -> Iterator[Path]:
 
 
 def unpack(bundle: Path, folder: Path) -> Path:
-    """Unpack a bundle below a folder and check its digests; the folder of the run. Nothing is written outside of it.
+    """Unpacks a bundle below a folder and checks its digests; returns the run's folder. Writes nothing outside.
 
-    Raises RecordError for a bundle that is damaged, incomplete, too large, or whose names lead elsewhere.
+    Raises RecordError if the bundle is damaged, incomplete, too large, or has unsafe names.
     """
     run = folder / "run"
     run.mkdir()
@@ -155,7 +155,7 @@ def unpack(bundle: Path, folder: Path) -> Path:
 
 
 def _agrees(bundle: Path, folder: Path) -> None:
-    """The statement beside the record is the one in it."""
+    """Raises RecordError unless the seal beside the record is the one in it."""
     with RecordView.open(folder) as view:
         seals = view.seals()
     beside = (folder / SEAL).read_bytes() if (folder / SEAL).is_file() else b""
@@ -164,7 +164,7 @@ def _agrees(bundle: Path, folder: Path) -> None:
 
 
 def _inside(bundle: Path, member: tarfile.TarInfo) -> str:
-    """The name of a member below the folder of the bundle."""
+    """A member's path within the bundle's folder. Raises RecordError if it is unsafe."""
     parts = PurePosixPath(member.name).parts
     if not member.isfile() or len(parts) < 2 or ".." in parts or member.name.startswith("/") or "\\" in member.name:
         raise _refused(bundle, f"{member.name!r} is not a file within it")
@@ -194,7 +194,7 @@ def _sums_in(text: str) -> dict[str, str]:
 
 
 def _name_in(readme: Path) -> str:
-    """The name of the run that its text gives, where it is a plain name."""
+    """The run's name from a README, if it is a plain name; else ""."""
     lines = readme.read_text(encoding="utf-8", errors="replace").splitlines() if readme.is_file() else []
     name = lines[1].removeprefix("run: ") if len(lines) > 1 and lines[1].startswith("run: ") else ""
     plain = name and all(c.isalnum() or c in "._+=@-" for c in name) and not name.startswith(".")

@@ -1,7 +1,7 @@
-"""CSV: UTF-8, a header, ISO 8601 times in UTC to the nanosecond, an empty cell for what is missing.
+"""CSV: UTF-8 with a header, ISO 8601 times in UTC to the ns, missing values as empty cells.
 
-A text that a spreadsheet would take for a formula gets an apostrophe before it, as OWASP advises ("CSV injection"), and
-control characters are written out; numbers stay numbers. Integers are exact however large they are.
+Text that a spreadsheet would run as a formula gets an apostrophe in front, as OWASP advises ("CSV injection"); control
+characters are escaped. Numbers stay numbers, integers of any size exact.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from soakwatch.record.frames import Selection, chosen_keys, run_labels, tables
 from soakwatch.record.model import Ints, Values
 from soakwatch_model.sample import object_labels
 
-_PIECE = 20_000  # rows that are made at once
+_PIECE = 20_000  # rows rendered at once
 _FIXED = ("time", "run", "target", "metric", "object", "value", "unit", "phase")
 
 
 def cell(text: str) -> str:
-    r"""A text as a cell.
+    r"""Text as a CSV cell.
 
     >>> cell("eth0"), cell("=1+1"), cell("-5"), cell("a,b"), cell("@x\n")
     ('eth0', "'=1+1", '-5', '"a,b"', "'@x\\n")
@@ -40,7 +40,7 @@ def cell(text: str) -> str:
 
 
 def times(time_ns: Ints) -> list[str]:
-    """Times as texts.
+    """Times as ISO 8601 text.
 
     >>> times(np.array([1_700_000_000_000_000_001]))
     ['2023-11-14T22:13:20.000000001Z']
@@ -59,7 +59,7 @@ def _values(value: Values) -> list[str]:
 
 
 def write_long(file: IO[str], view: RecordView, run: Run, columns: Columns, wanted: Selection, *, head: bool) -> int:
-    """A row a reading, series after series; the number of rows."""
+    """Writes a row per reading, series after series; returns the number of rows."""
     labels = run_labels(view)
     if head:
         names = [
@@ -88,7 +88,7 @@ def write_long(file: IO[str], view: RecordView, run: Run, columns: Columns, want
 
 
 def write_wide(file: IO[str], view: RecordView, wanted: Selection) -> int:
-    """A row a time, a column a series; the number of rows."""
+    """Writes a row per time and a column per series; returns the number of rows."""
     keys = chosen_keys(view, wanted)
     file.write(",".join(["time", "phase", *map(cell, wide_names(keys))]) + "\n")
     rows = 0
@@ -103,7 +103,7 @@ def write_wide(file: IO[str], view: RecordView, wanted: Selection) -> int:
 
 
 def write_small(file: IO[str], view: RecordView, run: Run, table: SmallTable, *, head: bool = True) -> int:
-    """One of the other tables; the number of rows."""
+    """Writes one of the other tables; returns the number of rows."""
     if head:
         file.write(",".join([*(name for name, _ in table.columns), "run"]) + "\n")
     name, rows = cell(run.name), 0

@@ -1,4 +1,4 @@
-"""The files of an export: a folder with a folder for each table and in it a file for each run, or one file."""
+"""The files of an export: a folder per table with a file per run, or one file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BUFFER = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """One file that was written: what it holds, the run, where, and its rows (lines of line protocol)."""
+    """One written file: what it holds, its run, path, and rows (lines of line protocol)."""
 
     what: str
     run: str
@@ -35,7 +35,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is to be written of each run: the format, which readings, and whether a column a series (``wide``)."""
+    """What to write of each run: format, readings, and whether each series is a column (``wide``)."""
 
     format: Format
     selection: Selection = EVERYTHING
@@ -43,7 +43,7 @@ class Wanted:
 
 
 def runs_of(paths: Sequence[Path]) -> list[Run]:
-    """Runs by the names of their folders; those of one name are numbered from the second on (``night-2``)."""
+    """Runs named by their folders; equal names are numbered from the second on (``night-2``)."""
     runs: list[Run] = []
     taken: set[str] = set()
     for path in paths:
@@ -58,9 +58,10 @@ def runs_of(paths: Sequence[Path]) -> list[Run]:
 
 
 def export_folder(runs: Sequence[Run], wanted: Wanted, folder: Path, *, force: bool = False) -> list[Written]:
-    """Everything of some runs below a folder: ``samples/RUN.parquet``, ``polls/RUN.parquet`` and so on, or ``RUN.lp``.
+    """Writes everything of runs below a folder: ``samples/RUN.parquet``, ``polls/RUN.parquet`` and so on, or
+    ``RUN.lp``.
 
-    No file has its name before all are complete. Raises ExportError, and RecordError for a record that cannot be read.
+    Files get their names only when all are complete. Raises ExportError, and RecordError for an unreadable record.
     """
     suffix = next(suffix for suffix, known in SUFFIXES.items() if known == wanted.format)
     columns = _columns(runs, wanted)
@@ -86,9 +87,9 @@ def export_folder(runs: Sequence[Run], wanted: Wanted, folder: Path, *, force: b
 
 
 def export_file(runs: Sequence[Run], wanted: Wanted, path: Path, *, force: bool = False) -> list[Written]:
-    """The readings of some runs, or all their lines, in one file; Parquet and wide tables take one run.
+    """Writes the readings, or all lines, of runs to one file; Parquet and wide tables take one run.
 
-    Raises ExportError, and RecordError for a record that cannot be read.
+    Raises ExportError, and RecordError for an unreadable record.
     """
     _one_file(runs, wanted)
     columns = _columns(runs, wanted)
@@ -169,7 +170,7 @@ def _small(draft: Path, view: RecordView, run: Run, table: SmallTable, kind: For
 
 @contextmanager
 def _text(file: IO[bytes]) -> Iterator[io.TextIOWrapper]:
-    """A binary file as text; it stays open behind it."""
+    """Wraps a binary file as text; does not close it."""
     text = io.TextIOWrapper(file, encoding="utf-8", errors="replace", newline="")
     try:
         yield text

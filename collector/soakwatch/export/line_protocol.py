@@ -1,4 +1,4 @@
-"""InfluxDB's line protocol: the lines that a sink of the run would be given, in a file instead of a database."""
+"""InfluxDB line protocol: the lines that a sink of the run would get, in a file instead of a database."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from soakwatch.sinks.abc import RefusedLine
 from soakwatch.sinks.block import Block
 from soakwatch.sinks.push import push
 
-_LINES = 20_000  # at a time
+_LINES = 20_000  # per write
 
 
 @dataclass(slots=True)
 class LineFile:
-    """A sink that appends lines to an open file, and is its own destination: it never refuses and never loses one."""
+    """A sink that appends lines to an open file and is its own destination; it never refuses or loses a line."""
 
     file: IO[bytes]
     where: str
@@ -36,26 +36,26 @@ class LineFile:
         return self
 
     def open(self, refuse: Callable[[RefusedLine], None], timeout_s: float | None = None) -> LineFile:  # noqa: ARG002
-        """It is open already."""
+        """Does nothing: the file is open."""
         return self
 
     def write(self, lines: Block) -> None:
-        """Write all lines. Raises OSError where the disk is full: to try again would write half of them twice."""
+        """Writes all lines. Raises OSError if the disk is full; a retry would write some lines twice."""
         if lines.count:
             self.file.write(lines.text + b"\n")
             self.written += lines.count
 
     def try_out(self) -> None:
-        """A file that is open takes lines."""
+        """Does nothing: an open file takes lines."""
 
     def close(self) -> None:
-        """The file is closed by whoever opened it."""
+        """Does nothing: whoever opened the file closes it."""
 
 
 def write_lines(file: IO[bytes], run: Run, where: Path) -> int:
-    """Append everything that a sink would be given of a run: readings, polls, events, findings and the verdict.
+    """Appends everything that a sink would get of a run: readings, polls, events, findings and the verdict.
 
-    Returns the number of lines. Raises RecordError, OSError, and ExportError where it was broken off.
+    Returns the number of lines. Raises RecordError, OSError, and ExportError if it is incomplete.
     """
     pushed = push(run.path, run.name, LineFile(file, str(where)), patience_s=60.0)
     if pushed.error is not None:

@@ -1,5 +1,5 @@
-"""Parquet by pyarrow: column types that are the same for every run, texts dictionary-encoded, facts of the run as
-metadata of the file. A row group has about half a million rows, of one series after another."""
+"""Parquet by pyarrow: the same column types for every run, dictionary-encoded text, facts of the run as file metadata.
+A row group has about half a million rows, series after series."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _SMALL = 50_000
 
 
 def needs_pyarrow() -> None:
-    """Raises ExportError where pyarrow is not installed."""
+    """Raises ExportError if pyarrow is not installed."""
     try:
-        import pyarrow.parquet  # noqa: F401 - whether it is there
+        import pyarrow.parquet  # noqa: F401 - only checks that it is there
     except ImportError:
         raise ExportError(f"Parquet files need pyarrow: {NEEDS_EXTRA}") from None
 
@@ -56,7 +56,7 @@ def _metadata(run: Run, view: RecordView) -> dict[bytes, bytes]:
 
 
 def long_schema(columns: Columns, facts: Mapping[bytes, bytes]) -> pa.Schema:
-    """The columns of readings in the long form; ``exact`` is the integer where ``value`` had to round it, else null."""
+    """The columns of the long form; ``exact`` is the integer if ``value`` had to round it, else null."""
     import pyarrow as pa
 
     fields: list[tuple[str, pa.DataType]] = [("time", _type("time"))]
@@ -68,7 +68,7 @@ def long_schema(columns: Columns, facts: Mapping[bytes, bytes]) -> pa.Schema:
 
 
 def write_long(path: Path, view: RecordView, run: Run, columns: Columns, wanted: Selection) -> int:
-    """The readings of a run, a row a reading, series after series; the number of rows."""
+    """Writes a run's readings, a row each, series after series; returns the number of rows."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -76,7 +76,7 @@ def write_long(path: Path, view: RecordView, run: Run, columns: Columns, wanted:
     schema = long_schema(columns, {**_metadata(run, view), b"soakwatch.units": json.dumps(units).encode()})
     texts = [field.name for field in schema if pa.types.is_dictionary(field.type)]
     rows = 0
-    packed = {"time": "DELTA_BINARY_PACKED"}  # times go evenly within a series
+    packed = {"time": "DELTA_BINARY_PACKED"}  # times of a series are evenly spaced
     with pq.ParquetWriter(path, schema, compression="zstd", use_dictionary=texts, column_encoding=packed) as writer:
         for group in _groups(tables(view, wanted)):
             writer.write_table(_long_table(schema, group, view, run, columns), row_group_size=2 * _GROUP)
@@ -85,12 +85,12 @@ def write_long(path: Path, view: RecordView, run: Run, columns: Columns, wanted:
 
 
 def series_unit(view: RecordView, key: SeriesKey) -> str:
-    """The unit of a series; no reading is decoded for it."""
+    """The unit of a series, without decoding its readings."""
     return view.series(key, 0, 0).trait.unit
 
 
 def _groups(found: Iterable[SeriesTable]) -> Iterator[list[SeriesTable]]:
-    """Series together until they are a row group."""
+    """Groups series into row groups."""
     group: list[SeriesTable] = []
     for table in found:
         group.append(table)
@@ -144,7 +144,8 @@ def _dictionary(codes: NDArray[np.int32], texts: Sequence[str]) -> pa.Array:
 
 
 def write_wide(path: Path, view: RecordView, run: Run, wanted: Selection) -> int:
-    """A row a time, a column a series whose metadata has its target, metric, object and unit; the number of rows."""
+    """Writes a row per time and a column per series, with target, metric, object and unit as its metadata; returns the
+    number of rows."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -169,7 +170,7 @@ def write_wide(path: Path, view: RecordView, run: Run, wanted: Selection) -> int
 
 
 def write_small(path: Path, view: RecordView, run: Run, table: SmallTable) -> int:
-    """One of the other tables; the number of rows."""
+    """Writes one of the other tables; returns the number of rows."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

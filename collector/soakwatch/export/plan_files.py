@@ -1,4 +1,4 @@
-"""The plan of a run and the scripts that it ran, written out again so that the run can be repeated."""
+"""Writes a run's plan and its scripts, so that the run can be repeated."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ PLAN = "plan.yaml"
 
 @dataclass(frozen=True, slots=True)
 class PlanFiles:
-    """What was written, and what a person has to know of it, a sentence each."""
+    """The written files, and notes for the user."""
 
     files: tuple[Path, ...]
     notes: tuple[str, ...]
 
 
 def write_plan(record: Path, folder: Path, *, force: bool = False) -> PlanFiles:
-    """Write ``plan.yaml`` as it is in the record, and each script where the plan looks for it from there; one with an
-    absolute path, or above the folder, below ``scripts``.
+    """Writes ``plan.yaml`` as recorded, and each script where the plan looks for it; those with an absolute path, or
+    outside the folder, go below ``scripts``.
 
-    Raises ExportError for a record without a plan, and for what cannot be written.
+    Raises ExportError if the record has no plan, or writing fails.
     """
     with RecordView.open(record) as view:
         text = view.meta("plan")
@@ -61,7 +61,7 @@ def write_plan(record: Path, folder: Path, *, force: bool = False) -> PlanFiles:
 
 
 def _place(script: Artifact) -> PurePosixPath:
-    """Where a script goes: its own relative path if it stays within the folder."""
+    """Where a script goes: to its own relative path if that stays within the folder."""
     path = PurePosixPath(script.about)
     safe = PurePosixPath(artifact_name(*path.parts)) if path.parts else path
     if not path.is_absolute() and path == safe and safe.name != PLAN:

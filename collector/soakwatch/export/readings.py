@@ -1,4 +1,4 @@
-"""The readings of several runs in one shape: the columns that all of them get, and the readings piece by piece."""
+"""The readings of several runs in one shape: the columns they share, and the readings piece by piece."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from soakwatch.record.model import Ints
 from soakwatch_model.sample import object_labels
 
 WINDOW_READINGS = 1_000_000
-"""Readings of a wide table that are in memory at a time."""
+"""Maximum readings of a wide table in memory at a time."""
 _CELLS = 2_000_000
 _EXACT = 2**53
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run to be exported: its name in the data, and its record."""
+    """A run to export: its name in the data, and its record."""
 
     name: str
     path: Path
@@ -33,16 +33,16 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The columns of all runs beside the fixed ones: labels of objects and labels of runs, by name."""
+    """The columns of all runs besides the fixed ones: labels of objects and of runs, by name."""
 
     objects: tuple[str, ...]
     labels: tuple[str, ...]
 
 
 def columns_of(runs: Sequence[Run], wanted: Selection) -> Columns:
-    """The columns that runs need together.
+    """The columns that these runs need together.
 
-    Raises RecordError for a run without what was asked for, and for a phase that none of them has.
+    Raises RecordError if a run lacks what was asked for, or no run has a phase.
     """
     objects: set[str] = set()
     labels: set[str] = set()
@@ -61,7 +61,7 @@ def columns_of(runs: Sequence[Run], wanted: Selection) -> Columns:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WidePart:
-    """Some rows of a wide table: times (n,), the phase of each, and values (n, k), NaN where a series was not read."""
+    """Some rows of a wide table: times (n,), the phase of each, and values (n, k), NaN if not read at that time."""
 
     time_ns: Ints
     phase: Ints
@@ -70,7 +70,7 @@ class WidePart:
 
 
 def wide_parts(view: RecordView, keys: Sequence[SeriesKey], wanted: Selection) -> Iterator[WidePart]:
-    """A wide table in order of time, bounded in memory: window after window of about a million readings."""
+    """A wide table in order of time, in windows of about a million readings to bound memory."""
     phases = view.phases()
     names = phase_names(phases)
     window = view.window()
@@ -100,7 +100,7 @@ def wide_parts(view: RecordView, keys: Sequence[SeriesKey], wanted: Selection) -
 
 
 def wide_names(keys: Sequence[SeriesKey]) -> list[str]:
-    """The names of the columns of a wide table: metric and labels, before them the target where there are several.
+    """Column names of a wide table: metric and labels, with the target in front if there are several.
 
     >>> wide_names([SeriesKey("a", "system.cpu.utilization", "core=0"), SeriesKey("b", "tcp.up", "")])
     ['a system.cpu.utilization{core=0}', 'b tcp.up']
@@ -110,7 +110,7 @@ def wide_names(keys: Sequence[SeriesKey]) -> list[str]:
 
 
 def exact_texts(table: SeriesTable) -> list[str | None] | None:
-    """The integers that a float64 does not hold, as texts; None where each is held."""
+    """The integers that a float64 cannot hold, as text; None if it can hold all."""
     value = table.value
     if value.dtype.kind == "f" or not value.size or max(abs(int(value.min())), int(value.max())) <= _EXACT:
         return None

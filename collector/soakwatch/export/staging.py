@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all: written under another name, and given theirs when all are done."""
+"""Files that appear complete or not at all: written under another name and renamed when all are done."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class ExportError(SoakwatchError):
 
 @dataclass(slots=True)
 class Staging:
-    """Names of files that are being written. Without ``force`` no file that exists is replaced."""
+    """Files being written. Without ``force`` no existing file is replaced."""
 
     force: bool
     _files: list[tuple[Path, Path]] = field(default_factory=list)
 
     def file(self, path: Path) -> Path:
-        """Where to write what will be ``path``. Raises ExportError if that exists, or twice for the same."""
+        """Where to write what becomes ``path``. Raises ExportError if that exists, or is written twice."""
         self._check(path)
         if any(path == final for _, final in self._files):
             raise ExportError(f"{path} would be written twice: name a folder with --output")
@@ -40,18 +40,18 @@ class Staging:
 
     @property
     def latest(self) -> Path | None:
-        """The file that was begun last."""
+        """The file begun last."""
         return self._files[-1][1] if self._files else None
 
     def commit(self) -> None:
-        """Give all files their names."""
+        """Renames all files to their final names."""
         for _, path in self._files:
             self._check(path)
         for draft, path in self._files:
             draft.replace(path)
 
     def discard(self) -> None:
-        """Remove what has no name yet."""
+        """Removes files that have no final name."""
         for draft, _ in self._files:
             with suppress(OSError):
                 draft.unlink()
@@ -59,9 +59,9 @@ class Staging:
 
 @contextmanager
 def staging(*, force: bool) -> Iterator[Staging]:
-    """Files that get their names at the end of the block; whatever ends it earlier leaves none of them.
+    """Files that get their names at the end of the block; after an exception none is left.
 
-    Raises ExportError for what the system refuses: a full disk, a folder that is not writable.
+    Raises ExportError for the system's errors: a full disk, an unwritable folder.
     """
     staged = Staging(force)
     try:

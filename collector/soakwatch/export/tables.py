@@ -1,4 +1,4 @@
-"""What a record holds beside its readings, as tables: polls, events, phases, findings, faults, sources, and the run."""
+"""A record's data besides its readings, as tables: polls, events, phases, findings, faults, sources, and the run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Rows = Iterator[tuple[Cell, ...]]
 
 @dataclass(frozen=True, slots=True)
 class SmallTable:
-    """A table beside the readings: its columns with their types (a time is UTC ns), and the rows of a record."""
+    """One such table: its columns with their types (time is UTC ns), and its rows from a record."""
 
     name: str
     columns: tuple[tuple[str, Type], ...]
@@ -203,4 +203,4 @@ TABLES: Sequence[SmallTable] = (
     ),
     SmallTable("facts", (("key", "text"), ("value", "text")), _facts),
 )
-"""All of them; ``facts`` are the texts that the record keeps of its run: plan, versions, command, verdict."""
+"""All of them; ``facts`` are the record's texts about its run: plan, versions, command, verdict."""
