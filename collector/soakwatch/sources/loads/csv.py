@@ -65,7 +65,7 @@ class Config(TimedFileConfig):
 
 
 async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> Poller:
-    """Follow the file."""
+    """Opens the file for following."""
     table = TableFormat(
         str(config.file),
         site.target,

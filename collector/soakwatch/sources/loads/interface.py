@@ -62,7 +62,7 @@ class Config(SourceConfig):
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """What a kernel counts of one interface; a column that a system does not have is None."""
+    """The kernel's counters of one interface; ``up`` is None if unknown."""
 
     rx_bytes: int
     rx_packets: int
@@ -87,7 +87,7 @@ _PORTS = tuple((f"load.port.{metric.removeprefix('load.')}", name) for metric, n
 
 
 def parse(dev: str, states: Mapping[str, str]) -> dict[str, Counters]:
-    """The interfaces of a ``/proc/net/dev``; other lines are left out.
+    """Parses ``/proc/net/dev``; other lines are ignored.
 
     >>> line = " eth0: 900 9 0 0 0 0 0 0 1800 18 1 2 3 0 0 0"
     >>> parse(line, {"eth0": "up"})["eth0"].queue_full
@@ -110,10 +110,10 @@ def parse(dev: str, states: Mapping[str, str]) -> dict[str, Counters]:
 
 
 async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> Poller:
-    """Reads once, over SSH or here. Raises SourceError where no interface has such a name, and for a refused login."""
+    """Reads once, over SSH or locally. Raises SourceError if no interface matches, or a login is refused."""
     if config.ssh is None:
         return await _checked(config, _LocalHost())
-    # asyncssh is megabytes that reading this machine does not need
+    # Imported here: asyncssh takes megabytes that a local source does not need.
     from soakwatch.sources.transport.ssh.connection import SshLine
     from soakwatch.sources.transport.ssh.shell import Shell
 
@@ -135,11 +135,11 @@ async def _checked(config: Config, host: Host) -> Poller:
 
 
 class Host(Protocol):
-    """Where the interfaces are."""
+    """The host of the interfaces."""
 
     @property
     def name(self) -> str:
-        """How errors name it."""
+        """Its name in errors."""
         ...
 
     async def read(self) -> Interfaces:
@@ -152,7 +152,7 @@ class Host(Protocol):
 
 
 class _LocalHost:
-    """This machine; psutil where there is no /proc."""
+    """This machine; by psutil if it is not Linux."""
 
     name = "this machine"
 
@@ -164,7 +164,7 @@ class _LocalHost:
 
 
 class _RemoteHost:
-    """A machine over SSH: one kept shell, one script a poll."""
+    """A machine over SSH: one shell kept open, one script a poll."""
 
     def __init__(self, line: SshLine, shell: Shell, timeout_s: float) -> None:
         self._line, self._shell, self._timeout_s = line, shell, timeout_s
@@ -189,7 +189,7 @@ class _RemoteHost:
 
 
 class Ports:
-    """The chosen interfaces, and their sums since the first poll."""
+    """The chosen interfaces, and their sums, kept across restarts of their counters."""
 
     def __init__(self, config: Config, host: Host) -> None:
         self._config, self._host = config, host
@@ -205,7 +205,7 @@ class Ports:
         return Facts({**known.identity, **ports}, (), known.notes)
 
     def chosen(self, interfaces: Interfaces) -> dict[str, Counters]:
-        """Those that the plan means, bounded."""
+        """The interfaces that match the plan's, ``_MAX_PORTS`` at most."""
         names = [name for name in sorted(interfaces) if any(fnmatchcase(name, glob) for glob in self._config.ports)]
         return {name: interfaces[name] for name in names[:_MAX_PORTS]}
 
@@ -237,7 +237,8 @@ class Ports:
         return Answer(tuple(samples), events, faults)
 
     def _carry(self, chosen: Mapping[str, Counters], now_ns: int) -> Iterator[Event]:
-        """Events of restarts; the sums keep the last values of a port that disappeared or whose counters restarted."""
+        """Adds a restarted port's last values to the sums; yields an event for each. A vanished port keeps its
+        values."""
         self._gone = self._last.keys() - chosen.keys()
         for port, now in chosen.items():
             before = self._last.get(port)

@@ -28,6 +28,6 @@ class Config(TimedFileConfig):
 
 
 async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> Poller:
-    """Follow the file."""
+    """Opens the file for following."""
     reader = JmeterReader(round(site.interval_s * 1e9), begin_of(site), zone_of(config.tz))
     return await follow(config, site, stack, reader, program="JMeter")

@@ -27,7 +27,7 @@ class Config(TimedFileConfig):
 
 
 async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> Poller:
-    """Follow the file."""
+    """Opens the file for following."""
     names = K6Names(config.requests, config.failed, config.duration)
     reader = K6Reader(round(site.interval_s * 1e9), begin_of(site), names)
     return await follow(config, site, stack, reader, program="k6")

@@ -19,5 +19,5 @@ class Config(TimedFileConfig):
 
 
 async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> Poller:
-    """Follow the file."""
+    """Opens the file for following."""
     return await follow(config, site, stack, LocustReader(begin_of(site)), program="locust")

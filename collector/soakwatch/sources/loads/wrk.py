@@ -20,5 +20,5 @@ class Config(FileConfig):
 
 
 async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> Poller:
-    """Follow the file."""
+    """Opens the file for following."""
     return await follow(config, site, stack, WrkReader(), restarts=False, program="wrk")

@@ -31,7 +31,7 @@ from soakwatch_model.roles import GENERATOR
 from soakwatch_model.sample import Answer, Fault, Sample
 from soakwatch_model.tree import Tree
 
-_MAX_HELD_SAMPLES = 10_000  # a command that chatters faster than it is polled cannot fill the memory
+_MAX_HELD_SAMPLES = 10_000  # bounds memory if the command prints faster than it is polled
 _MAX_FAULTS = 20
 _UNREAD = "load.lines.unread"
 
@@ -51,7 +51,7 @@ class Config(SourceConfig):
 
 
 async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> Poller:
-    """Start the command; it is stopped, and killed after 5 s, when the stack closes."""
+    """Starts the command; when the stack closes it is stopped, and killed after 5 s."""
     if config.drive:
         driven = DrivenCommand(config, site)
         stack.push_async_callback(driven.stop)
@@ -73,12 +73,12 @@ class Command:
         return _answer(self._child, self._lines, now_ns)
 
     async def fingerprint(self) -> Mapping[str, Tree]:
-        """See Fingerprints: the command; what it is only itself knows."""
+        """See Fingerprints: the command line."""
         return _about(self._config)
 
 
 class DrivenCommand:
-    """A command that is started anew for each level."""
+    """A command that is restarted for each level."""
 
     def __init__(self, config: Config, site: SourceContext) -> None:
         self._config, self._site = config, site
@@ -88,9 +88,9 @@ class DrivenCommand:
         self._events: list[Event] = []
 
     async def poll(self, now_ns: int) -> Answer:
-        """The ticks that have arrived; at rest only that it rests. Raises SourceError once the command has ended."""
+        """The ticks that have arrived; at rest only load.sending 0. Raises SourceError once the command has ended."""
         if self._site.trial:
-            return Answer((), (), ())  # a look before the run starts no load
+            return Answer((), (), ())  # a trial before the run starts no load
         events, self._events = tuple(self._events), []
         if self._child is None:
             if self._level:
@@ -102,16 +102,16 @@ class DrivenCommand:
         return Answer(answer.samples, (*events, *answer.events), answer.faults)
 
     def facts(self) -> Facts:
-        """That it needs a level."""
+        """A note that it rests until a level is set."""
         notes = ("it rests until a phase says how much it sends (load: 100%)",) if self._level is None else ()
         return Facts({"command": self._config.run[0]}, (), notes)
 
     async def fingerprint(self) -> Mapping[str, Tree]:
-        """See Fingerprints: the command before its levels are filled in."""
+        """See Fingerprints: the command with its placeholders."""
         return _about(self._config)
 
     async def drive(self, level: float) -> None:
-        """End the command and start it with this level. Raises SourceError."""
+        """Stops the command and starts it with this level. Raises SourceError."""
         if level == self._level and self._child is not None and self._child.ended is None:
             return
         again = self._child is not None
@@ -124,10 +124,10 @@ class DrivenCommand:
             self._events.append(Event("generator.restart", "", "", self._site.now_ns(), None, cause))
 
     async def stop(self) -> None:
-        """End the command, if it runs."""
+        """Stops the command if it runs."""
         if self._child is not None:
             await self._child.end(_how(self._config))
-            self._child = None  # only now: whoever gave up waiting must find it again
+            self._child = None  # not earlier: if this is cancelled, the next stop must find it
 
     def _words(self, level: float) -> list[str]:
         return [self._filled(word, level) for word in self._config.run]
@@ -144,7 +144,7 @@ class DrivenCommand:
 
 
 class _Lines:
-    """What the command printed since the previous poll."""
+    """What the command printed since the last poll."""
 
     def __init__(self, site: SourceContext) -> None:
         self._site = site
@@ -153,7 +153,7 @@ class _Lines:
         self._unread = 0
 
     def heard(self, line: bytes | None) -> None:
-        """One line of its output."""
+        """Takes one line of output; None for one that was too long."""
         if line is None:
             self._unread_line([Fault("", "", f"a line of more than {LINE_BYTES} bytes was dropped")])
         elif len(self._samples) >= _MAX_HELD_SAMPLES:
@@ -171,7 +171,7 @@ class _Lines:
         self._faults += [fault for fault in faults if fault not in self._faults][: _MAX_FAULTS - len(self._faults)]
 
     def taken(self, now_ns: int) -> Answer:
-        """The samples since the last call, and how many lines could not be read completely so far."""
+        """The samples since the last call, and the count of lines that could not be read completely."""
         samples, self._samples = self._samples, []
         faults, self._faults = tuple(self._faults), []
         if self._site.role == GENERATOR:
@@ -180,7 +180,7 @@ class _Lines:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing was printed since the last call."""
+        """True if nothing was printed since the last call."""
         return not self._samples and not self._faults
 
 

@@ -1,4 +1,4 @@
-"""A command that is started, listened to, and ended with everything that it has started itself."""
+"""A child process whose output is read line by line, and which is ended with everything it started."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LOOK_S = 0.02
 
 
 class Child:
-    """One process; ``heard`` takes each line of its standard output, None for one of over ``LINE_BYTES`` bytes."""
+    """One process; ``heard`` gets each line of its standard output, None for one over ``LINE_BYTES``."""
 
     def __init__(self, process: Process, heard: Callable[[bytes | None], None]) -> None:
         self._process, self._heard = process, heard
@@ -31,12 +31,12 @@ class Child:
 
     @property
     def ended(self) -> str | None:
-        """How it ended, in one sentence with its last output; None while it runs or its output may still arrive."""
+        """How it ended, in one sentence with its last error line; None while it runs or output may still arrive."""
         code = self._process.returncode
         if code is None:
             return None
         self._ended_at = time.monotonic() if self._ended_at is None else self._ended_at
-        silent = all(ear.done() for ear in self._ears)  # else something that it started may hold the pipes open
+        silent = all(ear.done() for ear in self._ears)  # else a process that it started may hold the pipes open
         if not silent and time.monotonic() < self._ended_at + _LEFT_OPEN_S:
             return None
         how = f"was stopped by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
@@ -44,7 +44,7 @@ class Child:
         return f"the command {how}" + (f": {output}" if output else "")
 
     async def end(self, how: signal.Signals) -> None:
-        """Ask it to end; kill it after 5 s, and what is left of what it started."""
+        """Signals it to end, kills it after 5 s, and then kills its process group."""
         for number in (how, signal.SIGKILL):
             if not await self._gone(0):
                 self._signal(number)
@@ -56,7 +56,7 @@ class Child:
         await asyncio.wait(self._ears)
 
     async def _gone(self, within_s: float) -> bool:
-        """Whether it has ended; wait() would also wait for whoever holds its pipes open."""
+        """True if it has ended; wait() would also wait for whoever holds its pipes open."""
         for _ in range(round(within_s / _LOOK_S)):
             if self._process.returncode is not None:
                 break
@@ -92,7 +92,7 @@ class Child:
 
 
 async def begin(words: Sequence[str], environment: Mapping[str, str], heard: Callable[[bytes | None], None]) -> Child:
-    """Start a command in a session of its own. Raises SourceError."""
+    """Starts a command in its own session. Raises SourceError."""
     try:
         process = await asyncio.create_subprocess_exec(
             *words,

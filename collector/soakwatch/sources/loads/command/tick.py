@@ -1,4 +1,4 @@
-"""One line of a command's output: a JSON object, or pairs ``key value``."""
+"""Parses one line of a command's output: a JSON object, or pairs ``key value``."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _number(raw: object) -> float | None:
 
 
 def _object(name: str, text: str) -> str | None:
-    """The object in the catalogue's order of labels; None for labels that the metric does not have."""
+    """The object with labels in the catalogue's order; None if the metric does not have them."""
     if not text:
         return ""
     labels, known = object_labels(text), BY_NAME[name].labels

@@ -44,7 +44,7 @@ _OURS = re.compile(
     r"-[cstniJfkDub1PRlpVv]|--(?:client|server|time|bytes|interval|json.*|format|blockcount|daemon|udp|bitrate|"
     r"bandwidth|one-off|parallel|reverse|bidir|length|port|verbose|version|logfile|forceflush|help)(?:=.*)?"
 )
-_PATIENCE = 0.7  # of a poll's timeout, for a client to connect
+_PATIENCE = 0.7  # share of a poll's timeout in which a client must connect
 _BINDING_S = 0.5
 _MAX_LEVEL = 100.0
 _CLIENT_KEYS = ("server", "rate", "udp", "streams", "reverse", "bidir", "length", "drain")
@@ -55,7 +55,7 @@ _FACTORS = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 
 
 def bits_per_second(value: object) -> float:
-    """Bits per second; prefixes are decimal, as iperf3 takes them for rates. Raises ValueError with an example.
+    """Parses a rate to bits per second; prefixes are decimal, as iperf3's. Raises ValueError with an example.
 
     >>> bits_per_second("20M"), bits_per_second("1.5 Gbit/s"), bits_per_second(64000)
     (20000000.0, 1500000000.0, 64000.0)
@@ -150,7 +150,7 @@ class Config(SourceConfig):
 
     @property
     def lossless(self) -> str:
-        """TCP sends again what is lost, and slows down."""
+        """Why it cannot lose packets: TCP retransmits and slows down; "" for UDP."""
         return "" if self.udp else "iperf3 over TCP slows down instead of losing: add udp: true, and rate"
 
 
@@ -184,7 +184,7 @@ async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> P
 
 
 async def _listening(kept: Supervisor) -> None:
-    """Raises SourceError if the server ends at once, as on a port in use; one that listens may print nothing."""
+    """Raises SourceError if the server ends at once, such as for a port in use; a listening one may print nothing."""
     try:
         await kept.settled(_BINDING_S)
     except SourceError:
@@ -198,7 +198,7 @@ def _server(config: Config, program: Program) -> tuple[str, ...]:
 
 
 def client(config: Config, program: Program, level: float) -> tuple[str, ...]:
-    """The command for a level of the full rate; ``-b`` is of each stream.
+    """The command line for a share of the full rate; ``-b`` is per stream.
 
     >>> config = Config(drive=True, server="198.18.0.9", rate="20M", udp=True, streams=2, length=1000)
     >>> " ".join(client(config, Program("iperf3", (3, 17)), 0.5))
@@ -229,7 +229,7 @@ def _facts(program: Program, command: tuple[str, ...]) -> Facts:
 
 
 def _threads(program: Program, streams: int) -> int:
-    """One until 3.15, then one a stream."""
+    """Threads it can use: one before 3.16, then one per stream."""
     return streams if program.version >= THREADS_SINCE else 1
 
 
@@ -253,7 +253,7 @@ class Listener:
         return generator("iperf3", version, {"command": told_command(self._command)})
 
     async def poll(self, now_ns: int) -> Answer:
-        """The output since the previous poll. Raises SourceError while it should run and does not."""
+        """The output since the last poll. Raises SourceError if it should run and does not."""
         kept = self._kept
         if not kept.running and kept.error is not None and kept.exit_code != 0:
             raise SourceError(kept.error)
@@ -263,7 +263,7 @@ class Listener:
 
 
 class DrivenClient:
-    """A client that runs at the level of the phase."""
+    """A client that sends at the phase's level."""
 
     def __init__(self, config: Config, program: Program, kept: Supervisor, patience_s: float) -> None:
         self._config, self._program, self._kept, self._patience_s = config, program, kept, patience_s
@@ -291,7 +291,7 @@ class DrivenClient:
         await self._kept.settled(self._patience_s)
 
     async def poll(self, now_ns: int) -> Answer:
-        """The client's output since the previous poll. Raises SourceError while it should send and cannot."""
+        """The client's output since the last poll. Raises SourceError if it should send and cannot."""
         kept, config = self._kept, self._config
         if self._level and not kept.connected:
             raise SourceError(kept.error or f"iperf3 has not connected to {config.server}:{config.port} yet")

@@ -1,8 +1,8 @@
-"""The account of iperf3's tests: what its output reports becomes samples of the catalogue.
+"""Turns iperf3's reports into samples of the catalogue.
 
-Counters are of one process, from 0 on. A server goes on counting over its tests, and so does a client that the run
-itself starts at another level; any other client is a restarted process. A zero is put where a counter begins, so that
-the step back shows; the event ``generator.restart`` marks it too.
+Counters are of one process, from 0 on. A server counts on over its tests, and so does a client that the run restarts at
+another level; any other client is a new process. Its counters begin with a 0, so that the step back shows, and the
+event ``generator.restart`` marks it.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ from soakwatch_model.event import Event
 from soakwatch_model.sample import Answer, Fault, Sample, object_text
 
 RESTART = "generator.restart"
-_MIN_RATE_S = 0.15  # the last interval of a test may be a few packets long, and times have two digits
-_MAX_HELD_SAMPLES = 50_000  # samples between two polls; whoever is polled too rarely loses the oldest of a flood
+_MIN_RATE_S = 0.15  # a test's last interval may be shorter, and times have two decimals: no rate from it
+_MAX_HELD_SAMPLES = 50_000  # between two polls; of more, the oldest are dropped
 _MAX_HELD_EVENTS = 1_000
 
 
 class Account:
-    """Takes reports, gives samples. Times are steady times of the run.
+    """Takes reports and returns samples, at steady times of the run.
 
-    ``own`` says that whoever starts the process says when it is another (``restarted``), and measures its CPU.
+    With ``own`` the run starts the process, so it reports restarts (``restarted``) and measures CPU.
     """
 
     def __init__(self, begin_ns: int, *, own: bool = False) -> None:
-        self.running = False  # a test is under way
+        self.running = False  # True during a test
         self.tests = 0
         self.intervals = 0
-        self.error: str | None = None  # what the last test ended with
+        self.error: str | None = None  # iperf3's message at the end of the last test
         self.began = Began()
         self._own, self._anew = own, False
-        self._live = own  # whether it sends is known
-        self._fresh = False  # the test has had no interval yet
+        self._live = own  # True if it is known whether it sends
+        self._fresh = False  # True until the test's first interval
         self._last_ns = begin_ns
         self._totals: dict[tuple[str, str], int] = {}
-        self._before: dict[tuple[str, str], int] = {}  # the totals when the test began
+        self._before: dict[tuple[str, str], int] = {}  # totals at the begin of the test
         self._raw_lost = self._lost_before = 0
         self._unread = self._left_out = 0
         self._samples: list[Sample] = []
@@ -45,9 +45,9 @@ class Account:
         self._reported_unread = False
 
     def take(self, reports: Sequence[Report], now_ns: int) -> None:
-        """Takes reports that arrived by ``now_ns``: the last of several intervals is of now, earlier ones of before.
+        """Takes reports that arrived by ``now_ns``: the last interval ends now, earlier ones before it.
 
-        So a document that comes at the end of a test is spread over the time of the test, but not before the run.
+        So a document at the end of a test is spread over the test's time, but not to before the run.
         """
         for item, at_ns in zip(reports, times(reports, now_ns), strict=True):
             if isinstance(item, Unread):
@@ -63,23 +63,23 @@ class Account:
                 self._interval(item, at_ns)
 
     def restarted(self) -> None:
-        """The next test is of another process, and that was not planned."""
+        """The next test is of a new process, unplanned."""
         self._anew = True
 
     def cut_off(self, now_ns: int) -> None:
-        """The process ended: a test that is under way is over, whether that was reported or not."""
+        """The process ended, and with it a test that is running."""
         self._live = True
         if self.running:
             self.take([Ended(error="it ended without a message")], now_ns)
 
     def forget(self) -> None:
-        """Drop the samples, but not the counters: they are of the time before the run."""
+        """Drops the samples but keeps the counters: they are from before the run."""
         self._samples.clear()
         self._events.clear()
         self._left_out = 0
 
     def answer(self, now_ns: int, *more: Sample, fault: Fault | None = None) -> Answer:
-        """The samples since the last call, with the state of now."""
+        """The samples since the last call, and the current state."""
         left_out = self._left_out + max(0, len(self._samples) - _MAX_HELD_SAMPLES)
         samples, self._samples, self._left_out = self._samples[-_MAX_HELD_SAMPLES:], [], 0
         events, self._events = tuple(self._events[-_MAX_HELD_EVENTS:]), []
@@ -88,7 +88,7 @@ class Account:
         faults = tuple(each for each in (self._fault, fault, lost) if each is not None)
         self._fault = None
         if self._live and self._totals and not self.running and now_ns > self._last_ns:
-            # Nothing is counted now, and that is known: a counter that stands still is no gap.
+            # Known to count nothing now: repeat the counters, so that this is no gap.
             self._last_ns = now_ns
             samples += [Sample(metric, obj, total, now_ns) for (metric, obj), total in self._totals.items()]
         if self._live:
@@ -97,8 +97,8 @@ class Account:
         return Answer((*samples, *more), events, faults)
 
     def offered(self, now_ns: int) -> tuple[Sample, ...]:
-        """The offered load of the test under way, where its output names it."""
-        # A server offers nothing: it repeats the figure of its client.
+        """The offered load of the running test, if its output says it."""
+        # A server offers nothing: it repeats its client's figure.
         sends = self.running and not self.began.server
         return offered(self.began.offered_bits, self.began, now_ns) if sends else ()
 
@@ -153,7 +153,7 @@ class Account:
         begin_ns = self._last_ns + 1
         at_ns = self._last_ns = max(at_ns, begin_ns + 1)
         for total in ended.totals:
-            # The end of a test is often no interval of its own: the totals make up for what the intervals lack.
+            # The end of a test is often in no interval: the totals supply what the intervals lack.
             far = not total.sender and self._of_test("load.rx.bytes") == 0
             for metric, whole in _counted(total):
                 missing = whole - self._of_test(metric)
@@ -162,7 +162,7 @@ class Account:
             if not total.sender and total.lost is not None:
                 self._lose(total.lost - (self._raw_lost - self._lost_before), begin_ns, at_ns)
                 for metric, obj, value in _gauges(total) if far else ():
-                    if metric in ("load.loss", "load.jitter"):  # known to the other side only, and told now
+                    if metric in ("load.loss", "load.jitter"):  # only the other side knew them, and says so now
                         self._samples.append(Sample(metric, obj, value, at_ns))
         if ended.disordered is not None:
             self._count("load.disordered.packets", "", ended.disordered, begin_ns, at_ns)
@@ -176,16 +176,16 @@ class Account:
 
     def _count(self, metric: str, obj: str, step: int, begin_ns: int, at_ns: int) -> None:
         before = self._totals.get((metric, obj))
-        if before is None or self._fresh:  # where the growth begins, after a rest
+        if before is None or self._fresh:  # mark where the growth begins after a rest
             before = before or 0
             self._samples.append(Sample(metric, obj, before, begin_ns))
         if before + step >= MAX_COUNT:
-            return  # no generator counts so far: it is a line that went wrong
+            return  # impossible for a generator: a garbled line
         now = self._totals[metric, obj] = before + step
         self._samples.append(Sample(metric, obj, now, at_ns))
 
     def _lose(self, step: int, begin_ns: int, at_ns: int) -> None:
-        """A late datagram is no longer lost: the estimate goes back, the counter waits until it is passed."""
+        """Counts losses; if late datagrams lower the estimate, the counter waits until it is exceeded."""
         self._raw_lost += step
         known = self._totals.get(("load.lost.packets", ""), 0)
         self._count("load.lost.packets", "", max(0, self._raw_lost - known), begin_ns, at_ns)
@@ -193,7 +193,7 @@ class Account:
 
 
 def times(reports: Sequence[Report], now_ns: int) -> list[int]:
-    """When each was, if the last was just now.
+    """The time of each report, ns, if the last is of now.
 
     >>> said = [IntervalReport(0, 1, ()), IntervalReport(1, 2, ()), Began(), IntervalReport(0, 1, ())]
     >>> [round((at - 10**10) / 1e9) for at in times(said, 10**10)]
@@ -214,7 +214,7 @@ def times(reports: Sequence[Report], now_ns: int) -> list[int]:
 
 
 def offered(bits: float | None, began: Began, now_ns: int) -> tuple[Sample, ...]:
-    """The offered load of a test: bits (of the payload, without headers), and for UDP datagrams."""
+    """The offered load of a test: payload bits per second and, for UDP, datagrams per second."""
     if not bits:
         return ()
     samples = [Sample("load.offered.bit.rate", "", bits, now_ns)]
@@ -255,13 +255,13 @@ def _share_lost(lost: int, packets: int) -> float:
 
 
 def _sums(shares: Sequence[Share]) -> list[Share]:
-    """One share a direction: a sum if there is one, or that of the only stream."""
+    """One share per direction: the sum, or the only stream."""
     first = {share.sender: share for share in reversed(shares)}
     return list(first.values())
 
 
 def _numbered(streams: Sequence[Share]) -> Iterator[tuple[int, Share]]:
-    """Streams by number, each direction for itself, where there are several; socket numbers are not the same again."""
+    """Streams numbered by direction if there are several; socket numbers differ from test to test."""
     for sender in (True, False):
         ours = [share for share in streams if share.sender == sender]
         if len(ours) > 1:

@@ -1,6 +1,6 @@
-"""iperf3's JSON: one event a line (``--json-stream``, since 3.17), or one document a test when it has ended (``-J``).
+"""iperf3's JSON: one event a line (``--json-stream``, since 3.17), or one document at the end of a test (``-J``).
 
-The events carry the very objects that the document has in ``start``, ``intervals`` and ``end``.
+The events hold the same objects as the document's ``start``, ``intervals`` and ``end``.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from soakwatch.sources.loads.iperf3.reports import (
     readable,
 )
 
-MAX_DOCUMENT = 64 << 20  # characters; a document of three days at one stream is about as long
+MAX_DOCUMENT = 64 << 20  # characters; three days of one stream are about as long
 
 Object = dict[str, object]
 
 
 class JsonReader:
-    """Lines of events, and documents over many lines; a document is held until its closing brace."""
+    """Reads lines of events, and multi-line documents, which are held until their closing brace."""
 
     def __init__(self, max_document: int = MAX_DOCUMENT) -> None:
         self._held: list[str] = []
         self._length = 0
         self._max_document = max_document
-        self._lost = False  # the document is beyond bounds: its rest is skipped
+        self._lost = False  # the document is too long: its rest is skipped
         self._sending: bool | None = None
         self._bidir = False
-        self._span: tuple[float, float] | None = None  # of the interval before
+        self._span: tuple[float, float] | None = None  # of the last interval
 
     @property
     def open(self) -> bool:
@@ -114,7 +114,7 @@ class JsonReader:
         reverse, client = _number(test.get("reverse")), "connecting_to" in start
         self._sending = client is not bool(reverse) if "test_start" in start else None
         self._bidir, self._span = bool(_number(test.get("bidir"))), None
-        # -b is of each stream
+        # -b is per stream
         each = _number(test.get("target_bitrate")) or _number(start.get("target_bitrate"))
         protocol = test.get("protocol")
         return [
@@ -141,7 +141,7 @@ class JsonReader:
         if span is None or not (whole or parts):
             return [Unread("an interval without times or figures")]
         if span == self._span:
-            return []  # a server whose client went away repeats its last interval
+            return []  # a server whose client is gone repeats its last interval
         self._span = span
         return [IntervalReport(*span, _with_rtt(whole, parts) or parts[:1], parts)]
 
@@ -151,7 +151,7 @@ class JsonReader:
             self._share(end.get("sum_received"), sender=False),
         )
         if sent is None and received is None:
-            sent = self._share(end.get("sum"))  # before 3.1 of UDP
+            sent = self._share(end.get("sum"))  # UDP before 3.1
         totals = (
             () if self._bidir else tuple(each for each in (sent, received) if each is not None and _has_traffic(each))
         )
@@ -194,7 +194,7 @@ class JsonReader:
 
 
 def _with_rtt(whole: tuple[Share, ...], streams: tuple[Share, ...]) -> tuple[Share, ...]:
-    """The sums have no round-trip time: theirs is the mean of their streams'."""
+    """Adds the round-trip time to sums, which have none: the mean of their streams'."""
     done = []
     for share in whole:
         times = [each.rtt_s for each in streams if each.sender == share.sender and each.rtt_s is not None]
@@ -220,7 +220,7 @@ def _error_text(error: object) -> str:
 
 
 def _has_traffic(share: Share) -> bool:
-    """Whether a side was measured: one that iperf3 does not know of is all zeros."""
+    """False if all is zero, as iperf3 reports a side that it knows nothing of."""
     return bool(share.bytes or share.packets)
 
 
@@ -245,7 +245,7 @@ def _number(value: object) -> float | None:
 
 
 def _count(value: object, *, signed: bool = False) -> int | None:
-    """A count, or None; cJSON writes large ones as floating point."""
+    """A count, or None; cJSON writes large ones as floats."""
     number = _number(value)
     if number is None or abs(number) >= MAX_COUNT or (number < 0 and not signed):
         return None

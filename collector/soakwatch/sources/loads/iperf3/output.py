@@ -1,4 +1,4 @@
-"""The output of an iperf3 in whichever form: JSON from the first brace on, text otherwise, also one after the other."""
+"""Reads iperf3's output in either form, JSON or text, also mixed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from soakwatch.sources.loads.iperf3.text_output import TextReader
 
 
 class AnyReader:
-    """Reads either form: outside a JSON document, a line that begins with a brace is JSON."""
+    """Reads either form: outside a document, a line that begins with a brace is JSON."""
 
     def __init__(self, max_document: int = MAX_DOCUMENT) -> None:
         self._json = JsonReader(max_document)

@@ -1,4 +1,4 @@
-"""An output of iperf3 in a file that another process writes."""
+"""Follows a file of iperf3 output that another process writes."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ class FollowedOutput:
         self._reader = AnyReader()
         self._account = Account(begin_ns)
         self._begin_ns = self._news_ns = begin_ns
-        self._old = False  # what is read was there before the run
+        self._old = False  # True while reading what was there before the run
         self._seen = False
         self._one_at_a_time = threading.Lock()
 
     def begin(self) -> None:
-        """Note whether the file exists already."""
+        """Notes whether the file exists before the run."""
         self._old = self._tail.path.exists()
 
     async def close(self) -> None:
-        """Close the file, once an abandoned poll has ended."""
+        """Closes the file once an abandoned poll has ended."""
         await asyncio.to_thread(self._close)
 
     def _close(self) -> None:
@@ -48,18 +48,18 @@ class FollowedOutput:
             self._one_at_a_time.release()
 
     async def poll(self, now_ns: int) -> Answer:
-        """What was written since the previous poll. Raises SourceError for a missing file and a silent test."""
+        """What was written since the last poll. Raises SourceError for a missing file and a silent test."""
         return await asyncio.to_thread(self._poll_once, now_ns)
 
     def facts(self) -> Facts:
-        """Which file, and what wrote it."""
+        """The file, and the version that writes it."""
         identity = {"file": str(self._tail.path)}
         if self._account.began.version:
             identity["version"] = self._account.began.version
         return Facts(identity, (), () if self._seen else ("the file does not exist yet",))
 
     async def fingerprint(self) -> Mapping[str, Tree]:
-        """See Fingerprints: what stands at the begin of its output."""
+        """See Fingerprints: what the begin of its output says."""
         began = self._account.began
         config: dict[str, Tree] = {"file": str(self._tail.path)}
         if began.udp is not None:

@@ -1,4 +1,4 @@
-"""The program iperf3: which version is there, how it is called, and one process of it with its output."""
+"""The program iperf3: its version, its arguments, and one running process with its output."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _LINE_BYTES = 1 << 20
 _STDERR_BYTES = 4096
 _FAREWELL_S = 3.0
 
-# A generator must not outlive who started it, not even after a kill -9: the kernel ends it with its parent. Done in a
-# small Python that becomes the program, because code between fork and exec is not safe beside threads.
+# The kernel ends the generator with its parent, even after a kill -9. prctl is called by a small Python that execs the
+# program, because code between fork and exec is unsafe with threads.
 _TIED = (
     "import ctypes,os,signal,sys\n"
     "ctypes.CDLL(None).prctl(1, signal.SIGTERM)\n"
@@ -35,19 +35,19 @@ _TIED = (
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """An iperf3 that is installed."""
+    """An installed iperf3."""
 
     name: str
     version: tuple[int, int]
 
     @property
     def streams(self) -> bool:
-        """It can write one JSON event a line."""
+        """True if it can write one JSON event a line."""
         return self.version >= _STREAM_SINCE
 
     @property
     def output(self) -> tuple[str, ...]:
-        """The arguments for an output that can be read as it grows."""
+        """Arguments for an output that can be read while it grows."""
         return ("--json-stream",) if self.streams else ("-f", "k", "-V")
 
     @property
@@ -57,7 +57,7 @@ class Program:
 
 
 async def find(name: str) -> Program:
-    """The version of a program. Raises SourceError where it is missing, or is not iperf3."""
+    """The program with its version. Raises SourceError if it is missing or not iperf3."""
     try:
         process = await asyncio.create_subprocess_exec(
             name, "--version", stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL, start_new_session=True
@@ -85,7 +85,7 @@ async def find(name: str) -> Program:
 
 
 class RunningProgram:
-    """One process, from its start to its end. ``take`` receives each line of its output."""
+    """One process, from start to end. ``take`` gets each line of its output."""
 
     def __init__(self, process: Process, take: Callable[[str], None]) -> None:
         self._process = process
@@ -100,7 +100,7 @@ class RunningProgram:
 
     @property
     def complaint(self) -> str:
-        """The last line of its standard error."""
+        """The last meaningful line of its standard error."""
         written = self._complaint.decode("utf-8", "replace").splitlines()
         lines = [line for line in written if line.strip() not in ("", "iperf3: exiting")]
         return readable(lines[-1].removeprefix("iperf3: ").removeprefix("error - ")) if lines else ""
@@ -120,7 +120,7 @@ class RunningProgram:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_FAREWELL_S):
                     await self._process.wait()
-        # What it started in turn may hold the pipes.
+        # Processes that it started may hold the pipes.
         _, open_ = await asyncio.wait(self._readers, timeout=_FAREWELL_S)
         for task in open_:
             task.cancel()
@@ -147,8 +147,8 @@ class RunningProgram:
 
 async def launch(command: Sequence[str], take: Callable[[str], None]) -> RunningProgram:
     """Starts a command that ends with this process. Raises SourceError."""
-    # Text into a pipe comes in blocks, and --forceflush flushes with the intervals only: that it is connected, or
-    # listens, would be known a second late.
+    # Line-buffered: iperf3 writes to a pipe in blocks, and --forceflush flushes only with intervals, so that the lines
+    # "connected" and "listening" would come a second late.
     prompt = ("stdbuf", "-oL") if shutil.which("stdbuf") else ()
     tied = (sys.executable, "-I", "-S", "-c", _TIED, str(os.getpid())) if sys.platform == "linux" else ()
     try:

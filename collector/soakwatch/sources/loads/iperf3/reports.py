@@ -1,21 +1,21 @@
-"""What iperf3 reports of a test in any form of output: start, interval, end, and what could not be read."""
+"""What iperf3 reports of a test, in whatever format: start, interval, end, and unreadable lines."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Protocol
 
-MAX_STREAMS = 128  # iperf3's own bound
+MAX_STREAMS = 128  # iperf3's own limit
 MAX_COUNT = 1 << 63
 MAX_SECONDS = 366 * 86400.0
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What was sent (``sender``) or received, by one stream or by all, in an interval or in the whole test.
+    """What was sent (``sender``) or received, by one stream or all, in an interval or the whole test.
 
-    ``packets`` of a receiver are those that the sender sent as far as the receiver knows, the lost ones included; of
-    TCP none are counted. ``lost`` may be negative: a datagram that was counted as lost and came late after all.
+    A receiver's ``packets`` include lost ones; TCP has no count. ``lost`` may be negative: a datagram that was counted
+    as lost came late.
     """
 
     sender: bool
@@ -30,26 +30,26 @@ class Share:
 
     @property
     def received(self) -> int | None:
-        """Packets that arrived (of a receiver)."""
+        """Packets that arrived, of a receiver."""
         return None if self.packets is None else max(0, self.packets - (self.lost or 0))
 
 
 @dataclass(frozen=True, slots=True)
 class Began:
-    """A test started. ``offered_bits`` is the target rate of all its streams together, per second."""
+    """A test started. ``offered_bits`` is its target rate, per second, all streams together."""
 
     udp: bool | None = None
     streams: int | None = None
     length: int | None = None  # bytes of a datagram or block
     offered_bits: float | None = None
-    server: bool | None = None  # whose output it is
+    server: bool | None = None  # True if the server wrote the output
     version: str = ""
-    late: bool = False  # reported when the test was over: whether another is under way by now is not known
+    late: bool = False  # reported at the end of the test, so whether another runs now is unknown
 
 
 @dataclass(frozen=True, slots=True)
 class IntervalReport:
-    """One interval of a test; times are seconds since the test began. ``whole`` has one share a direction."""
+    """One interval of a test, in seconds since the test began. ``whole`` has one share per direction."""
 
     begin_s: float
     end_s: float
@@ -59,7 +59,8 @@ class IntervalReport:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A test ended. ``totals`` are of all of it, ``cpu`` the busy share of one core, ``error`` iperf3's message."""
+    """A test ended. ``totals`` are of the whole test, ``cpu`` is the busy share of one core, ``error`` iperf3's
+    message."""
 
     totals: tuple[Share, ...] = ()
     cpu: float | None = None
@@ -78,19 +79,19 @@ Report = Began | IntervalReport | Ended | Unread
 
 
 class Reader(Protocol):
-    """Takes the lines of an output one by one, without their ends."""
+    """Reads an output line by line, without line ends."""
 
     def feed(self, line: str) -> list[Report]:
         """The reports that this line completes. Never raises."""
         ...
 
     def done(self) -> list[Report]:
-        """The reports that were still open when the output ended."""
+        """The output ended: reports that were incomplete."""
         ...
 
 
 def readable(text: str, most: int = 120) -> str:
-    """A bounded text without control characters, for sentences.
+    """Shortens text and replaces control characters, for sentences.
 
     >>> readable("a\\tb" + "x" * 200, 8)
     'a bxxxxx…'

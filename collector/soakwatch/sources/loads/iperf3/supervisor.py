@@ -1,11 +1,10 @@
-"""The supervisor of an iperf3: restarts it after a failure, after ever longer pauses, and with another command.
+"""Keeps an iperf3 running: restarts it after failures, with growing pauses, and with another command.
 
-From one command to the next two things of the test before may be in the way. Its server may not know yet that it is
-over, since that word waits behind an overload, or was dropped with it: it refuses the next test as busy, and is asked
-again for ``PATIENCE_S``. And its datagrams may still wait in a queue: a server takes the first one that it sees for
-the next test's, whose client then waits for an answer that went elsewhere. So there is a pause between two tests
-(``drain``), and a client that has not got through after ``HANDSHAKE_S`` is given up. What never got through sent
-nothing: the counters go on over it.
+After a change of command two leftovers of the last test may interfere. Its server may not know yet that the test is
+over (the message is queued behind the overload, or was dropped) and refuses the next as busy: the client retries for
+``PATIENCE_S``. And its datagrams may still be queued: a server takes the first it sees for the next test's, whose
+client then waits in vain. So there is a pause between tests (``drain``), and a client that has not connected after
+``HANDSHAKE_S`` is restarted. One that never connected sent nothing: the counters continue.
 """
 
 from __future__ import annotations
@@ -26,10 +25,10 @@ from soakwatch.sources.loads.iperf3.output import AnyReader
 from soakwatch.sources.loads.iperf3.program import RunningProgram, launch
 
 FIRST_PAUSE_S, MAX_PAUSE_S = 0.5, 15.0
-PATIENCE_S = 3.0  # for a server that the test before still keeps busy
-HANDSHAKE_S = 5.0  # iperf3 itself waits for 30 s
+PATIENCE_S = 3.0  # retries while the last test still keeps the server busy
+HANDSHAKE_S = 5.0  # iperf3 itself waits 30 s
 _RETRY_S = 0.1
-_MAX_DOCUMENT = 4 << 20  # read between two other things that this process does: about an hour of one stream
+_MAX_DOCUMENT = 4 << 20  # parsed on the event loop, so short: about an hour of one stream
 _MIN_CPU_WINDOW_S = 0.2  # CPU time comes in hundredths of a second
 _CONNECTED = ('"event":"start"', " connected to ", "Server listening on ")
 
@@ -37,10 +36,10 @@ Command = tuple[str, ...]
 
 
 class Supervisor:
-    """``want`` says which command shall run from now on (None: none); a task of its own sees to it.
+    """Runs the command that ``want`` sets (None: none), by a task of its own.
 
-    ``now_ns`` is the run's clock. Lines go to the account as they come. ``once`` does not start it anew. A ``client``
-    has to get through to a server in time; ``drain_s`` lie between the end of one that did and the next.
+    ``now_ns`` is the run's clock. Lines go to the account as they come. With ``once`` it is not restarted. A ``client``
+    must connect within ``HANDSHAKE_S``; after one that did, the next starts ``drain_s`` later.
     """
 
     def __init__(
@@ -53,27 +52,27 @@ class Supervisor:
         drain_s: float = 0.0,
     ) -> None:
         self.account = account
-        self.error: str | None = None  # why it does not run, while it should
-        self.exit_code: int | None = None  # of the last that ended by itself
+        self.error: str | None = None  # why it does not run although it should
+        self.exit_code: int | None = None  # of the last process that ended by itself
         self.connected = False
         self._heard_ns = 0
         self._now_ns = now_ns
         self._once, self._client, self._drain_s = once, client, drain_s
-        self._drained_s = self._patient_s = -math.inf  # until when to wait, and to ask again soon; monotonic
-        self._through = False  # the process that runs has got through
-        self._refused = ""  # the error of refused attempts meanwhile
+        self._drained_s = self._patient_s = -math.inf  # end of the drain, end of quick retries; monotonic seconds
+        self._through = False  # True if the running process has connected
+        self._refused = ""  # the error of quick retries so far
         self._wanted: Command | None = None
         self._turned = asyncio.Event()
         self._news = asyncio.Event()
         self._run: RunningProgram | None = None
         self._reader = AnyReader(_MAX_DOCUMENT)
         self._failures = 0
-        self._spent: tuple[int, float, float] | None = None  # pid, monotonic seconds, seconds of CPU
+        self._spent: tuple[int, float, float] | None = None  # pid, monotonic seconds, CPU seconds
         self._task: asyncio.Task[None] | None = None
 
     @property
     def running(self) -> bool:
-        """Whether a process runs."""
+        """True while a process runs."""
         return self._run is not None
 
     def begin(self) -> None:
@@ -88,14 +87,14 @@ class Supervisor:
         await self._finish()
 
     def want(self, command: Command | None) -> None:
-        """Run this command from now on; an unchanged one keeps running."""
+        """Sets the command to run; an unchanged one keeps running."""
         if command != self._wanted:
             self._wanted = command
             self.connected, self.error, self._failures, self._refused = False, None, 0, ""
             self._turned.set()
 
     async def settled(self, timeout_s: float) -> None:
-        """Waits until the wanted state is reached: connected, or at rest. Raises SourceError."""
+        """Waits until the wanted state is reached: connected, or stopped. Raises SourceError."""
         try:
             async with asyncio.timeout(timeout_s):
                 while not self._settled():
@@ -109,11 +108,11 @@ class Supervisor:
             raise SourceError(f"iperf3 has not {verb} yet{why}") from None
 
     def silent_s(self, now_ns: int) -> float:
-        """How long the test that is under way has printed nothing, in seconds."""
+        """Seconds since the running test printed something; 0 without a test."""
         return (now_ns - self._heard_ns) * 1e-9 if self.connected and self.account.running else 0.0
 
     def busy(self, cores: int) -> float | None:
-        """The busy share of the cores that it can use, since the last call."""
+        """The busy share of the cores it can use, since the last call; None if unknown."""
         run, before = self._run, self._spent
         if run is None:
             self._spent = None
@@ -163,14 +162,14 @@ class Supervisor:
             await self._turned_within(None if self._once else pause_s)
 
     async def _turned_within(self, seconds: float | None) -> bool:
-        """Waits so long, at most until something else is wanted; whether it is."""
+        """Waits ``seconds`` (None: for ever) or until another command is wanted; True if one is."""
         with suppress(TimeoutError):
             async with asyncio.timeout(None if seconds is None else max(0.0, seconds)):
                 await self._turned.wait()
         return self._turned.is_set()
 
     async def _live(self, command: Command) -> str:
-        """Runs it until it ends by itself or another is wanted; returns why it ended."""
+        """Runs the command until it ends or another is wanted; returns why it ended."""
         self._reader, self._through = AnyReader(_MAX_DOCUMENT), False
         try:
             self._run = run = await launch(command, self._line)

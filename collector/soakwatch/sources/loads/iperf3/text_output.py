@@ -1,9 +1,8 @@
-"""iperf3's text: the lines of each interval, as ``-i 1 --forceflush -f k`` makes every version print them.
+"""iperf3's text: the interval lines that ``-i 1 --forceflush -f k`` makes every version print.
 
-What it gets wrong: bytes are shown with three or four digits, so they are counted from the rate where that has more
-(``-f k``), or for UDP from the datagrams and their length (known with ``-V``); times have two digits. A server whose
-client went away repeats the interval before: what does not go on in time is left out, and the summary that follows
-makes up for it.
+What it gets wrong: bytes have three or four digits, so they are computed from the rate if that has more (``-f k``), or
+for UDP from datagrams and their length (known with ``-V``); times have two decimals. A server whose client is gone
+repeats the last interval: an interval that does not follow in time is ignored, and the summary makes up for it.
 """
 
 from __future__ import annotations
@@ -54,25 +53,25 @@ _BYTES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 @dataclass(slots=True)
 class _Test:
-    """The state of the test under way."""
+    """The state of the running test."""
 
     began: Began = field(default_factory=Began)
     target: float | None = None
     ids: set[str] = field(default_factory=set)
-    announced: bool = False  # that it started
+    announced: bool = False  # its begin was reported
     end_s: float = 0.0
-    span: tuple[float, float] | None = None  # of the rows that are gathered
+    span: tuple[float, float] | None = None  # of the collected rows
     rows: dict[tuple[str, bool], Share] = field(default_factory=dict)
     totals: dict[tuple[str, bool], Share] = field(default_factory=dict)
-    roles: bool = False  # both directions at once
+    roles: bool = False  # True if both directions are in the output
     cpu: float | None = None
     disordered: int | None = None
-    sends: bool = False  # a client, not in reverse mode
+    sends: bool = False  # a client, not reversed
     server: bool | None = None
 
 
 class TextReader:
-    """Rows of one interval are gathered until all streams have one (or the next interval begins)."""
+    """Reads lines; collects the rows of an interval until all streams have one, or the next interval begins."""
 
     def __init__(self) -> None:
         self._test = _Test()
@@ -183,7 +182,7 @@ class TextReader:
         return [interval]
 
     def _over(self, error: str | None) -> list[Report]:
-        """Ends the test, if there was one, and clears the state for the next."""
+        """Ends the test, if there is one, and resets the state."""
         test, reports = self._test, self._flush()
         self._test = _Test()
         if not test.announced and error is None:
@@ -223,7 +222,7 @@ class TextReader:
 
 
 def _moved(row: re.Match[str], seconds: float) -> int:
-    """Bytes by the figure with more digits."""
+    """Bytes, from the figure with more digits."""
     if len(row["rate"].replace(".", "")) > len(row["moved"].replace(".", "")) and seconds > 0:
         bits = float(row["rate"]) * (_BITS if row["unit"] == "bits" else _BYTES)[row["per"]]
         return round(bits * seconds / (8 if row["unit"] == "bits" else 1))
