@@ -1,1 +1,1 @@
-"""What devices send of their own accord: SNMP notifications and log lines, received, read, and bounded in storms."""
+"""What devices send by themselves, SNMP notifications and syslog: received, parsed, and limited in storms."""

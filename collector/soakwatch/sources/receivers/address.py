@@ -1,4 +1,4 @@
-"""Where to listen: addresses as a plan writes them, and the sockets there."""
+"""Addresses to listen on, as a plan writes them, and their sockets."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from dataclasses import dataclass
 
 from soakwatch.core.errors import PlanError
 
-_BUFFER = 4 * 2**20  # bytes: a burst of some thousands of datagrams waits in the kernel while we do something else
-_RCVBUFFORCE = 33  # SO_RCVBUFFORCE of Linux: beyond net.core.rmem_max, for who may
+_BUFFER = 4 * 2**20  # bytes: holds a burst of some thousand datagrams while the loop is busy
+_RCVBUFFORCE = 33  # Linux's SO_RCVBUFFORCE: exceeds net.core.rmem_max, if privileged
 _BACKLOG = 128
-_MAPPED = "::ffff:"  # RFC 4291 section 2.5.5.2: an IPv4 sender, as a socket of IPv6 shows it
+_MAPPED = "::ffff:"  # RFC 4291 section 2.5.5.2: an IPv4 sender on an IPv6 socket
 
 
 @dataclass(frozen=True, slots=True)
 class Listen:
-    """A numeric address and a port; port 0 takes a free one. ``[::]`` is heard over IPv4 too."""
+    """A numeric address and a port; port 0 takes a free one. ``[::]`` accepts IPv4 too."""
 
     address: str
     port: int
@@ -39,7 +39,7 @@ class Listen:
 
 
 def listen_at(text: str) -> Listen:
-    """The address in a plan. Raises ValueError with the remedy.
+    """Parses an address of a plan. Raises ValueError with the remedy.
 
     >>> listen_at("127.0.0.1:1162")
     Listen(address='127.0.0.1', port=1162)
@@ -58,7 +58,7 @@ def listen_at(text: str) -> Listen:
 
 
 def plain(address: str) -> str:
-    """An address as its owner writes it: an IPv4 sender that came in over IPv6 is one of IPv4.
+    """The plain form of an address: IPv4 that arrived on an IPv6 socket is IPv4.
 
     >>> plain("::ffff:192.0.2.1"), plain("2001:db8::1")
     ('192.0.2.1', '2001:db8::1')
@@ -67,7 +67,7 @@ def plain(address: str) -> str:
 
 
 def reached(family: int, address: str, port: int) -> tuple[str | int, ...]:
-    """What a socket of a family calls a numeric address. Raises OSError.
+    """A numeric address in the form that a socket of this family takes. Raises OSError.
 
     >>> reached(socket.AF_INET6, "192.0.2.1", 162)[:2]
     ('::ffff:192.0.2.1', 162)
@@ -76,24 +76,24 @@ def reached(family: int, address: str, port: int) -> tuple[str | int, ...]:
         return address, port
     if ":" not in address:
         return f"{_MAPPED}{address}", port, 0, 0
-    # A link-local address has a scope (fe80::1%eth0) that only getaddrinfo makes a number of.
+    # Only getaddrinfo resolves the scope of a link-local address (fe80::1%eth0).
     addresses = socket.getaddrinfo(address, port, socket.AF_INET6, socket.SOCK_DGRAM, 0, socket.AI_NUMERICHOST)
     return tuple(part for part in addresses[0][4] if isinstance(part, str | int))
 
 
 def datagram_socket(listen: Listen) -> socket.socket:
-    """A bound UDP socket with as much room as the system gives. Raises OSError; the caller closes it."""
+    """A bound UDP socket with as large a buffer as the system allows. Raises OSError; the caller closes it."""
 
     def roomy(opened: socket.socket) -> None:
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BUFFER)
-        with contextlib.suppress(OSError):  # without it the kernel's own limit stays; what does not fit is counted
+        with contextlib.suppress(OSError):  # then the kernel's limit stays; drops are counted
             opened.setsockopt(socket.SOL_SOCKET, _RCVBUFFORCE, _BUFFER)
 
     return _bound(listen, socket.SOCK_DGRAM, roomy)
 
 
 def stream_socket(listen: Listen) -> socket.socket:
-    """A TCP socket that listens. Raises OSError; the caller closes it."""
+    """A listening TCP socket. Raises OSError; the caller closes it."""
     opened = _bound(
         listen, socket.SOCK_STREAM, lambda opened: opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     )
@@ -116,7 +116,7 @@ def _bound(listen: Listen, kind: socket.SocketKind, prepare: Callable[[socket.so
 
 
 def cannot_listen(target: str, listen: Listen, error: OSError, rivals: str = "") -> PlanError:
-    """Why an address cannot be opened, with the remedy; ``rivals`` are those of this run that hold its port."""
+    """Why an address cannot be opened, with the remedy; ``rivals`` names this run's sources on the port."""
     remedy = "give another address with listen:"
     if error.errno == errno.EADDRINUSE:
         remedy = "another program has it: give a free port with listen:"

@@ -1,4 +1,4 @@
-"""A UDP socket that is emptied as fast as it fills; what the kernel lost nevertheless is known."""
+"""A UDP socket that is emptied as fast as possible; datagrams that the kernel dropped are counted."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from soakwatch.sources.receivers.address import Listen, datagram_socket, plain, 
 
 _MAX_DATAGRAM = 65535
 _AT_ONCE = 200  # datagrams in one turn of the event loop
-_MEMINFO = 55  # SO_MEMINFO of Linux: nine numbers, the last is what the kernel dropped for want of room
+_MEMINFO = 55  # Linux's SO_MEMINFO: nine numbers, the last counts datagrams dropped because the buffer was full
 _ROOM_WANTED = 2**20
 
 Put = Callable[[str, int, bytes], None]
-"""Takes a sender's address and port, and what it sent."""
+"""Takes a datagram: the sender's address and port, and the data."""
 
 
 class Datagrams:
-    """Everything that reaches a place over UDP, handed to ``put``. Raises OSError if it cannot be listened at."""
+    """Passes all datagrams of an address to ``put``. Raises OSError if it cannot be opened."""
 
     def __init__(self, listen: Listen, put: Put) -> None:
         self._put = put
@@ -29,12 +29,12 @@ class Datagrams:
 
     @property
     def port(self) -> int:
-        """The port that is listened at."""
+        """The port it listens on."""
         return int(self._socket.getsockname()[1])
 
     @property
     def dropped(self) -> int:
-        """Datagrams that the kernel dropped because the buffer was full; 0 where it does not say."""
+        """Datagrams that the kernel dropped because the buffer was full; 0 if unknown."""
         try:
             return int(struct.unpack("9I", self._socket.getsockopt(socket.SOL_SOCKET, _MEMINFO, 36))[8])
         except (OSError, struct.error):
@@ -42,7 +42,7 @@ class Datagrams:
 
     @property
     def narrow(self) -> str | None:
-        """A sentence if the kernel gives the socket little room."""
+        """A sentence if the kernel gives the socket a small buffer."""
         room = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) // 2
         if room >= _ROOM_WANTED:
             return None
@@ -52,14 +52,14 @@ class Datagrams:
         )
 
     def send(self, data: bytes, address: str, port: int) -> None:
-        """Send an answer; what cannot be sent now is not sent: UDP promises nothing."""
+        """Sends an answer; drops it if it cannot be sent now, as UDP may."""
         try:
             self._socket.sendto(data, reached(self._socket.family, address, port))
         except OSError:
             return
 
     def close(self) -> None:
-        """Close the socket."""
+        """Closes the socket."""
         self._loop.remove_reader(self._socket)
         self._socket.close()
 
@@ -70,5 +70,5 @@ class Datagrams:
             except BlockingIOError:
                 return
             except OSError:
-                continue  # an ICMP error that came back for an answer of ours: the next datagram is fine
+                continue  # an ICMP error for an answer of ours: the next datagram is fine
             self._put(plain(str(sender[0])), int(sender[1]), data)

@@ -1,27 +1,27 @@
-"""Syslog messages in a stream (RFC 6587): counted octets or lines, told apart message by message, bounded."""
+"""Splits a stream into syslog messages (RFC 6587): octet counting or lines, decided per message."""
 
 from __future__ import annotations
 
 from soakwatch.sources.receivers.syslog_line import MAX_MESSAGE_BYTES
 
-_COUNT = 9  # digits of a length
-_MAX_ANNOUNCED = 2**24  # a longer message is no message: the sender does not speak syslog
+_COUNT = 9  # maximum digits of a length
+_MAX_ANNOUNCED = 2**24  # bytes; a sender that announces more does not speak syslog
 
 
 class NoSyslogError(Exception):
-    """The stream is not syslog: it cannot be read on."""
+    """The stream is not syslog and must be closed."""
 
 
 class Frames:
-    """Cuts a stream into messages of at most ``MAX_MESSAGE_BYTES`` bytes; the rest of a longer one is discarded."""
+    """Splits a stream into messages of at most ``MAX_MESSAGE_BYTES`` bytes; the rest of longer ones is discarded."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
-        self._discard = 0  # bytes of a counted message that are of no interest
+        self._discard = 0  # bytes left of a too long message
         self._to_line_end = False
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The messages that are complete now. Raises NoSyslog for a length that cannot be."""
+        """The messages that are complete now. Raises NoSyslogError for an impossible length."""
         self._buffer += data
         messages: list[bytes] = []
         while True:
@@ -32,13 +32,13 @@ class Frames:
                 messages.append(frame)
 
     def rest(self) -> bytes:
-        """What came after the last message when the stream ended."""
+        """The incomplete message at the end of the stream."""
         kept = b"" if self._to_line_end or self._discard else bytes(self._buffer[:MAX_MESSAGE_BYTES])
         self._buffer.clear()
         return kept
 
     def _next(self) -> bytes | None:
-        """The next message, b"" for something that is skipped, None if more must come first."""
+        """The next message, b"" for something skipped, None if more data is needed."""
         buffer = self._buffer
         if self._discard:
             gone = min(self._discard, len(buffer))
@@ -61,7 +61,7 @@ class Frames:
         return frame
 
     def _count(self) -> int | None:
-        """The length that the message announces; None for a line, -1 if it cannot be known yet."""
+        """The announced length; None if the message is a line, -1 if not known yet."""
         head = bytes(self._buffer[: _COUNT + 2])
         digits, space, after = head.partition(b" ")
         if not digits.isdigit() or len(digits) > _COUNT or digits.startswith(b"0"):

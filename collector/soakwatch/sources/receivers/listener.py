@@ -1,4 +1,4 @@
-"""An address that sources share: one socket per transport, and each message goes to those that claim its sender."""
+"""A shared address: one socket per transport; each message goes to the sources that claim its sender."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from soakwatch.sources.receivers.streams import Streams
 from soakwatch.sources.receivers.user import Receiver
 
 UDP, TCP, TLS = "udp", "tcp", "tls"
-_MAX_ROUTES = 4096  # senders that are remembered; beyond, they are looked up again
+_MAX_ROUTES = 4096  # cached senders
 
 Route = tuple[Subscriber, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Secure:
-    """TLS: its files, by which two are compared, and the context built from them."""
+    """TLS: its files, for comparison, and the context made of them."""
 
     files: tuple[str, ...]
     context: ssl.SSLContext = field(compare=False)
@@ -33,14 +33,14 @@ class Secure:
 
 @dataclass(frozen=True, slots=True)
 class Channels:
-    """What a source wants of a listener: the transports, and TLS where it is one of them."""
+    """What a source wants of a listener: its transports, and TLS if it is one of them."""
 
     channels: frozenset[str]
     secure: Secure | None = None
 
 
 class Listener:
-    """One address and port. A transport is opened for the first source that wants it and closed with the last."""
+    """One address and port. A transport opens with its first source and closes with its last."""
 
     def __init__(self, what: str, listen: Listen) -> None:
         self.what, self.listen = what, listen
@@ -57,7 +57,7 @@ class Listener:
         return tuple(self._subscribers)
 
     def check(self, subscriber: Subscriber, channels: Channels) -> None:
-        """Raises PlanError if a source cannot share the address with those that listen already."""
+        """Raises PlanError if a source cannot share the address with those already here."""
         for other, theirs in self._subscribers.items():
             if other.target != subscriber.target and not other.senders.named and not subscriber.senders.named:
                 raise PlanError(
@@ -78,8 +78,8 @@ class Listener:
                 )
 
     async def enter(self, subscriber: Subscriber, channels: Channels) -> None:
-        """Adds a source and opens what is not open yet. Raises OSError, and then changes nothing."""
-        self._subscribers[subscriber] = channels  # first: what is open already must stay so while the rest is opened
+        """Adds a source and opens missing transports. Raises OSError, and then changes nothing."""
+        self._subscribers[subscriber] = channels  # first, so that open transports stay open meanwhile
         subscriber.senders.when_changed(self._rerouted)
         self._rerouted()
         try:
@@ -99,7 +99,7 @@ class Listener:
             raise
 
     def leave(self, subscriber: Subscriber) -> None:
-        """Removes a source; what is not used any more is closed, and ``settled`` waits for it."""
+        """Removes a source and closes unused transports; ``settled`` waits for that."""
         del self._subscribers[subscriber]
         subscriber.senders.unless_changed(self._rerouted)
         wanted = frozenset[str]().union(*(channels.channels for channels in self._subscribers.values()))
@@ -112,7 +112,7 @@ class Listener:
         self._rerouted()
 
     async def settled(self) -> None:
-        """Waits until everything that is closing is closed."""
+        """Waits until closing transports are closed."""
         while self._closing:
             await self._closing.pop().closed()
 
@@ -127,11 +127,11 @@ class Listener:
             self.datagrams.send(data, address, port)
 
     def route(self, channel: str, address: str) -> Route:
-        """The sources that take what an address sends over a transport."""
+        """The sources for messages of an address over a transport."""
         takers = self._routes.get((channel, address))
         if takers is None:
             claiming = [subscriber for subscriber in self._subscribers if address in subscriber.senders]
-            # What a source claims but does not want on this transport is dropped: it is not another device's.
+            # A claimed sender's message on an unwanted transport is dropped: it is no other device's.
             taking = claiming or [subscriber for subscriber in self._subscribers if not subscriber.senders.named]
             takers = tuple(subscriber for subscriber in taking if channel in self._subscribers[subscriber].channels)
             if len(self._routes) >= _MAX_ROUTES:
@@ -140,12 +140,12 @@ class Listener:
         return takers
 
     def foreign(self) -> None:
-        """Counts a message that no source takes, in each source here."""
+        """Counts a message that no source takes, for each source here."""
         for subscriber in self._subscribers:
             subscriber.queue.fates["foreign"] += 1
 
     def _rerouted(self) -> None:
-        """A source came, left, or claims other senders than before."""
+        """Forgets cached routes: a source came, left, or claims other senders."""
         self._routes.clear()
         for streams in self._streams.values():
             streams.rerouted()
@@ -159,12 +159,12 @@ class Listener:
 
 
 Name = Callable[[str], str | None]
-"""The object of an interface by its ifIndex, None if it is not known."""
+"""The object of an interface by its ifIndex; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """A source's share of a listener."""
+    """A source's membership in a listener."""
 
     listener: Listener
     subscriber: Subscriber
@@ -172,20 +172,20 @@ class Subscription:
 
     @property
     def dropped(self) -> int:
-        """Datagrams that the kernel dropped since this source listens; whose they were is unknown."""
+        """Datagrams that the kernel dropped since this source joined; their senders are unknown."""
         return max(0, self.listener.dropped - self.dropped_before)
 
     @property
     def neighbours(self) -> str:
-        """The other targets that listen here, as text; empty if there are none."""
+        """The other targets that listen here, as text."""
         return ", ".join(sorted({other.target for other in self.listener.subscribers} - {self.subscriber.target}))
 
 
 @dataclass(slots=True, weakref_slot=True)
 class Listeners:
-    """The listeners of one event loop by protocol, address and port; it lives as long as one of them has a source.
+    """The listeners of an event loop by protocol, address and port; it lives as long as one has a source.
 
-    ``names`` maps a target to functions that know its interfaces.
+    ``names`` are, by target, functions that name its interfaces.
     """
 
     by_address: dict[tuple[str, str, int], Listener] = field(default_factory=dict)
@@ -195,11 +195,11 @@ class Listeners:
     async def join(
         self, what: str, listen: Listen, subscriber: Subscriber, channels: Channels, stack: AsyncExitStack
     ) -> Subscription:
-        """Listens on an address, alone or with other sources; the caller's stack ends it.
+        """Listens on an address, alone or with other sources; the stack ends it.
 
-        Port 0 is never shared. Raises PlanError if it cannot be listened at, or not together.
+        Port 0 is never shared. Raises PlanError if it cannot be opened, or not shared.
         """
-        async with self._turn:  # two that open the same address at the same time
+        async with self._turn:  # two sources may open the same address at once
             listener = self.by_address.get((what, listen.address, listen.port)) if listen.port else None
             listener = listener or Listener(what, listen)
             listener.check(subscriber, channels)
@@ -216,7 +216,7 @@ class Listeners:
             return Subscription(listener, subscriber, before)
 
     def _keep(self, listener: Listener) -> None:
-        """Keeps a listener as long as it has a source."""
+        """Keeps a listener while it has a source."""
         key = listener.what, listener.listen.address, listener.listen.port
         if listener.subscribers:
             self.by_address[key] = listener
@@ -225,7 +225,7 @@ class Listeners:
 
     async def _leave(self, listener: Listener, subscriber: Subscriber) -> None:
         listener.leave(subscriber)
-        self._keep(listener)  # before anything is awaited: a source that comes now opens the address again
+        self._keep(listener)  # before awaiting: a source that joins now must open the address anew
         await listener.settled()
 
     def _rivals(self, listener: Listener) -> str:
@@ -250,7 +250,7 @@ _LISTENERS: WeakKeyDictionary[asyncio.AbstractEventLoop, ref[Listeners]] = WeakK
 
 
 def listeners() -> Listeners:
-    """The listeners of the running loop: sockets cannot go from one loop to another."""
+    """The listeners of the running loop: sockets cannot change loops."""
     loop = asyncio.get_running_loop()
     held = _LISTENERS.get(loop)
     registry = held() if held is not None else None

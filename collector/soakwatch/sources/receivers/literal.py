@@ -1,16 +1,16 @@
-"""What a text must contain for a regular expression to match: searched first, because that costs next to nothing."""
+"""The literal text that a regular expression requires: a cheap search before the match."""
 
 from __future__ import annotations
 
 import re
 
-_LETTERS = frozenset("AbBdDsSwWZ0123456789")  # after a backslash: a class, a place, or a group's number
+_LETTERS = frozenset("AbBdDsSwWZ0123456789")  # after a backslash: a class, an anchor, or a group number
 
 
 def literal_of(pattern: re.Pattern[str]) -> str:
-    r"""The longest text that every match of a pattern contains; "" if none is known for sure.
+    r"""The longest text that every match of a pattern contains; "" if none is certain.
 
-    Only what stands outside of groups and classes counts, so the answer may be shorter than it could be, never wrong.
+    Only text outside groups and classes counts, so the result may be too short but is never wrong.
 
     >>> literal_of(re.compile(r"(?P<process>\S+) invoked oom-kille?r"))
     ' invoked oom-kill'
@@ -52,7 +52,7 @@ def literal_of(pattern: re.Pattern[str]) -> str:
 
 
 def _class(text: str, start: int) -> int:
-    """How long the class is that begins here."""
+    """The length of the character class that begins here."""
     end = start + 1
     if text[end : end + 1] == "^":
         end += 1

@@ -1,4 +1,4 @@
-"""Lines that mean that something happened, by the patterns of a profile: crashes, failovers, links, reboots."""
+"""Log lines that are events, by the patterns of a profile: crashes, failovers, links, reboots."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from soakwatch.sources.receivers.text import LINE, WORD, shown
 from soakwatch_model.event import Event
 from soakwatch_model.sample import object_text
 
-_SEARCHED = 600  # characters: a pattern may cost their square on a line that was written for it
-_OBJECT_GROUPS = ("interface", "process")  # groups of a pattern that name what the event is about
+_SEARCHED = 600  # characters: a hostile line may make a pattern quadratic
+_OBJECT_GROUPS = ("interface", "process")  # groups that name the event's object
 
 
 @dataclass(frozen=True, slots=True)
 class SearchPattern:
-    """A pattern, and what a line must contain for it to match."""
+    """A pattern, and the literal text that a match must contain."""
 
     pattern: LogPattern
     literal: str
 
 
 def prepare_patterns(patterns: Iterable[LogPattern]) -> tuple[SearchPattern, ...]:
-    """Patterns prepared for searching, in their order."""
+    """Prepares patterns for searching, in their order."""
     return tuple(SearchPattern(pattern, literal_of(pattern.match)) for pattern in patterns)
 
 
 def event_of(line: LogLine, address: str, time_ns: int, patterns: Sequence[SearchPattern]) -> Event | None:
-    """The event of the first pattern that is found in a line; None if there is none."""
+    """The event of the first pattern found in a line; None if there is none."""
     text = line.text[:_SEARCHED]
     for log_pattern in patterns:
         if log_pattern.literal not in text:

@@ -1,4 +1,4 @@
-"""What the SNMP source of a target calls an interface, for notifications that give only its index."""
+"""Interface names from a target's SNMP source, for notifications that only have an index."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from soakwatch.sources.profiles.survey import Survey
 from soakwatch.sources.profiles.tables import INTERFACE
 from soakwatch.sources.receivers.listener import Name, listeners
 
-_TABLES = ("1.3.6.1.2.1.2.2.1.", "1.3.6.1.2.1.31.1.1.1.")  # ifTable and ifXTable: their index is the ifIndex
-_UP = "system.network.up"  # the metric whose object is the interface and nothing else
+_TABLES = ("1.3.6.1.2.1.2.2.1.", "1.3.6.1.2.1.31.1.1.1.")  # ifTable and ifXTable, indexed by ifIndex
+_UP = "system.network.up"  # a metric whose object is just the interface
 
 
 class InterfaceNames:
-    """The object of an interface by its ifIndex, as a survey has it; None while there is no survey, or no such row.
+    """The object of an interface by its ifIndex, from a survey; None without a survey or row.
 
-    An index may mean another interface after a reboot: ``survey`` shall give None until the device is surveyed again.
+    An index may be another interface after a reboot, so ``survey`` must return None until the device is surveyed again.
     """
 
     def __init__(self, survey: Callable[[], Survey | None]) -> None:
@@ -35,7 +35,7 @@ class InterfaceNames:
 
 
 def share_names(target: str, name: Name, stack: AsyncExitStack) -> None:
-    """Let the notifications of a target know its interfaces; the caller's stack ends it."""
+    """Offers a target's interface names to its notifications; the stack ends it."""
     here = listeners()
     here.names.setdefault(target, []).append(name)
 
@@ -48,7 +48,7 @@ def share_names(target: str, name: Name, stack: AsyncExitStack) -> None:
 
 
 def name_of(target: str, index: str) -> str | None:
-    """The object of an interface of a target by its ifIndex, if a source of the target knows it."""
+    """The object of an interface of a target by its ifIndex; None if no source knows it."""
     objects = (name(index) for name in listeners().names.get(target, ()))
     return next((known for known in objects if known is not None), None)
 

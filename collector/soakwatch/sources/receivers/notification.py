@@ -1,7 +1,7 @@
-"""SNMP notifications of v1 and v2c as they come over the wire, and what all versions have in common.
+"""Parses SNMP notifications of v1 and v2c, and what all versions share.
 
-References: RFC 1157 section 4.1.6 (Trap-PDU of v1), RFC 3416 section 4.2.6 and 4.2.7 (SNMPv2-Trap, InformRequest),
-RFC 3584 section 3.1 (a v1 trap as one of v2).
+References: RFC 1157 section 4.1.6 (Trap-PDU of v1), RFC 3416 sections 4.2.6 and 4.2.7 (SNMPv2-Trap, InformRequest), RFC
+3584 section 3.1 (a v1 trap as v2).
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _IP_ADDRESS, _COUNTER64 = 0x40, 0x46
 _MAX_BINDS = 500
 
 Value = int | bytes | str
-"""A whole number of any kind; an octet string; an object identifier or an address as text."""
+"""An integer of any type; an octet string; an OID or address as text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """One notification; ``uptime_s`` is the sender's sysUpTime, ``binds`` what it says beside that and its name."""
+    """One notification; ``uptime_s`` is the sender's sysUpTime, ``binds`` the varbinds besides uptime and name."""
 
     version: str
     oid: str
@@ -33,7 +33,7 @@ class Notification:
 
 @dataclass(frozen=True, slots=True)
 class Community:
-    """A message of v1 or v2c: who it claims to come from, what it says, and what must be sent back (for informs)."""
+    """A v1 or v2c message: its community, its notification, and the reply to send (for informs)."""
 
     community: bytes
     notification: Notification
@@ -41,7 +41,7 @@ class Community:
 
 
 def version_of(data: bytes) -> int:
-    """0 for v1, 1 for v2c, 3 for v3. Raises MalformedError for what is no message of SNMP."""
+    """0 for v1, 1 for v2c, 3 for v3. Raises MalformedError if it is not SNMP."""
     parts = ber.open_sequence(data)
     if not parts or parts[0][0] != ber.INTEGER:
         raise ber.MalformedError("not an SNMP message")
@@ -49,7 +49,7 @@ def version_of(data: bytes) -> int:
 
 
 def community_message(data: bytes) -> Community | None:
-    """A notification of v1 or v2c; None for a message that is none (a request). Raises MalformedError."""
+    """Parses a v1 or v2c notification; None for another message (a request). Raises MalformedError."""
     parts = ber.open_sequence(data)
     if len(parts) != 3 or parts[1][0] != ber.OCTETS:
         raise ber.MalformedError("not an SNMP message")
@@ -69,7 +69,7 @@ def community_message(data: bytes) -> Community | None:
 
 
 def of_binds(version: str, binds: list[tuple[str, Value]]) -> Notification:
-    """A notification from its varbinds, of which the first two are the uptime and the name. Raises MalformedError."""
+    """A notification from varbinds, the first two being uptime and name. Raises MalformedError."""
     head = dict(binds[:2])
     uptime, oid = head.get(UPTIME), head.get(TRAP_OID)
     if not isinstance(oid, str):

@@ -1,4 +1,4 @@
-"""The queue of what arrives, read piece by piece and fetched by the next poll. Everything is bounded."""
+"""The bounded queue of received messages: parsed piece by piece, fetched by the next poll."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from soakwatch_model.sample import Answer, Sample, object_text
 MAX_WAITING = 50_000
 MAX_BYTES = 32 * 2**20
 MAX_EVENTS = 20_000  # between two polls
-_AT_ONCE_S = 0.005  # of the event loop; then the others have their turn
+_AT_ONCE_S = 0.005  # time on the event loop before others get their turn
 _EVENT, _SUPPRESSED, _DROPPED, _GARBLED = "event", "suppressed", "dropped", "garbled"
 
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """One datagram or line as it arrived."""
+    """One received datagram or line."""
 
     time_ns: int
     address: str
@@ -34,21 +34,21 @@ class Received:
 
 @dataclass(frozen=True, slots=True)
 class ReadResult:
-    """What a message turned out to be: an event, or the word for what became of it instead."""
+    """What a message became: an event, or else its fate in a word."""
 
     fate: str
     event: Event | None = None
 
 
 class MessageQueue:
-    """Takes what arrives without ever blocking and reads it in a task of its own, a few milliseconds at a time.
+    """Takes messages without blocking, and parses them in a task, a few milliseconds at a time.
 
-    ``read`` makes a ``ReadResult`` of each; what it raises is counted as garbled. What
-    does not fit is dropped and counted.
+    ``read`` makes a ``ReadResult`` of each; if it raises, the message counts as garbled. Messages that do not fit are
+    dropped and counted.
     """
 
     def __init__(self, read: Callable[[Received], ReadResult | None], storm: Storm, name: str = "") -> None:
-        self.name = name  # of the source in its series; given by the place where it listens
+        self.name = name  # of the source in its series; set by the listener if empty
         self.fates: Counter[str] = Counter({_EVENT: 0, _SUPPRESSED: 0, _DROPPED: 0})
         self._read, self._storm = read, storm
         self._waiting: deque[Received] = deque()
@@ -59,7 +59,7 @@ class MessageQueue:
         self._task: asyncio.Task[None] | None = None
 
     async def open(self, stack: AsyncExitStack) -> None:
-        """Starts to read; the caller's stack ends it."""
+        """Starts parsing; the stack ends it."""
         self._task = asyncio.create_task(self._work())
         stack.push_async_callback(self._close)
 
@@ -75,13 +75,13 @@ class MessageQueue:
         self._wake.set()
 
     async def room(self) -> None:
-        """Waits until there is room: for senders that can wait."""
+        """Waits for room, for senders that can wait."""
         await self._room.wait()
 
     def answer(self, now_ns: int, dropped: int = 0) -> Answer:
-        """What arrived since the previous call; ``dropped`` were lost before they reached the queue.
+        """The events since the last call; ``dropped`` were lost before the queue.
 
-        Raises SourceError if reading has stopped, and starts it again.
+        Raises SourceError if parsing had stopped, and restarts it.
         """
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._work())
@@ -113,7 +113,7 @@ class MessageQueue:
         self._bytes -= len(received.data)
         try:
             read = self._read(received)
-        except Exception:  # noqa: BLE001 - whatever was sent, and whatever a decoder makes of it, is no reason to stop
+        except Exception:  # noqa: BLE001 - whatever was sent must not stop the receiver
             read = ReadResult(_GARBLED)
         if read is None:
             return
@@ -137,7 +137,7 @@ class MessageQueue:
 
 @dataclass(slots=True, eq=False)
 class Subscriber:
-    """One source at a listener: whose messages it takes, and their queue; times are those of its own clock."""
+    """One source at a listener: whose messages it takes, and their queue; times are of its own clock."""
 
     target: str
     senders: SenderFilter

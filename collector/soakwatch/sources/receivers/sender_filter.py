@@ -1,4 +1,4 @@
-"""Whose messages a source takes: those of the addresses, networks and host names that its plan names."""
+"""Whose messages a source takes: those of the addresses, networks and host names in its plan."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from contextlib import AsyncExitStack, suppress
 
 from soakwatch.core.errors import PlanError
 
-AGAIN_S = 240.0  # between two times that host names are resolved
+AGAIN_S = 240.0  # interval of resolving host names
 _MAX_ADDRESSES = 64  # of one host name
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 class SenderFilter:
-    """The senders that a source claims. One without any takes what no other source at its address claims.
+    """The senders that a source claims. Without any, it takes what no other source at its address claims.
 
-    Host names are resolved at the start and again every few minutes. A name that is not known then keeps the
-    addresses that it had: a name server that fails must not make a device a stranger.
+    Host names are resolved at the start and every 4 min. If that fails, a name keeps its addresses: a failing name
+    server must not make a device a stranger.
     """
 
     def __init__(self, target: str, named: Sequence[str]) -> None:
@@ -38,7 +38,7 @@ class SenderFilter:
         return any(sender.network_address in network for network in known)
 
     def when_changed(self, call: Callable[[], None]) -> None:
-        """Registers a function that is called whenever the senders have changed."""
+        """Registers a function to call when the senders change."""
         self._callbacks.append(call)
 
     def unless_changed(self, call: Callable[[], None]) -> None:
@@ -46,7 +46,7 @@ class SenderFilter:
         self._callbacks.remove(call)
 
     async def open(self, stack: AsyncExitStack) -> None:
-        """Resolve the host names, now and again; the caller's stack ends it. Raises PlanError for an unknown one."""
+        """Resolves host names, repeatedly; the stack ends it. Raises PlanError for an unknown name."""
         for name in self._hosts:
             networks = await _resolved(name)
             if not networks:
@@ -68,7 +68,7 @@ class SenderFilter:
 
 
 def _network(name: str) -> Network | None:
-    """The network that a text is; None for a host name.
+    """Parses a network or address; None for a host name.
 
     >>> _network("192.0.2.7"), _network("::ffff:192.0.2.7"), _network("fw1")
     (IPv4Network('192.0.2.7/32'), IPv4Network('192.0.2.7/32'), None)
@@ -83,7 +83,7 @@ def _network(name: str) -> Network | None:
 
 
 async def _resolved(name: str) -> tuple[Network, ...]:
-    """The addresses of a host, in order; empty for an unknown name."""
+    """The sorted addresses of a host; empty if unknown."""
     try:
         networks = await asyncio.get_running_loop().getaddrinfo(name, None, type=socket.SOCK_DGRAM)
     except (OSError, UnicodeError):

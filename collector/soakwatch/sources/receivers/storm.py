@@ -1,4 +1,4 @@
-"""Storms: of many events of one kind and object in a short time the first are kept and the others counted."""
+"""Storms: of many events of one kind and object within a short time the first are kept, the rest counted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from soakwatch_model.event import Event
 STORM = "log.storm"
 _HOUR_NS = 3_600_000_000_000
 _SECOND_NS = 1_000_000_000
-_MAX_KINDS = 64  # more than all profiles have; kinds beyond are taken together
+_MAX_KINDS = 64  # more than any profile has; further kinds count as one
 _OTHERS = "others"
 
 Key = tuple[str, str]
@@ -19,18 +19,18 @@ Key = tuple[str, str]
 
 @dataclass(slots=True)
 class _Seen:
-    """The times of the last events that were kept, and, in a storm, since when and how many were not."""
+    """When the last kept events came and, in a storm, since when and how many were suppressed."""
 
     kept: deque[int]
     last_ns: int = 0
     storm_ns: int | None = None
     suppressed: int = 0
-    reported: bool = False  # that it goes on
+    reported: bool = False  # True once the running storm was reported
 
 
 @dataclass(slots=True)
 class _Kind:
-    """What one kind of events has left of what it may bring, and when that was."""
+    """The budget that a kind of events has left, and when that was computed."""
 
     left: float
     at_ns: int
@@ -38,13 +38,12 @@ class _Kind:
 
 @dataclass(slots=True)
 class Storm:
-    """Lets ``most`` events of one kind and object pass in ``window_s``; more are a storm.
+    """Admits ``most`` events of one kind and object within ``window_s``; more are a storm.
 
-    A storm lasts until there was none of them for a window, and is told by one event when it ends. One that goes on
-    is told so far after a window, and then each hour: a run may end before it does. All objects of a kind together
-    bring ``most_of_kind`` events at once, and as many again an hour: room for all ports of a large chassis, whatever
-    another kind does. Beyond that, or beyond ``most_keys`` different objects at a time, the objects of a kind are
-    taken together: whatever is sent, memory and what is recorded are bounded.
+    A storm ends after a window without such events and is reported by one event. One that goes on is reported after a
+    window, then each hour, since the run may end first. All objects of a kind together may bring ``most_of_kind``
+    events at once and as many more per hour: enough for all ports of a large chassis. Beyond that, or beyond
+    ``most_keys`` objects, the objects of a kind count as one, so that memory and record stay bounded.
     """
 
     most: int = 20
@@ -55,7 +54,7 @@ class Storm:
     _kinds: dict[str, _Kind] = field(default_factory=dict)
 
     def admits(self, kind: str, label: str, now_ns: int) -> bool:
-        """Whether this event is kept."""
+        """True if this event is kept."""
         if kind not in self._kinds and len(self._kinds) >= _MAX_KINDS:
             kind, label = _OTHERS, ""
         budget = self._kinds.get(kind)
@@ -78,7 +77,7 @@ class Storm:
         return False
 
     def over(self, now_ns: int, *, end: bool = False) -> Iterator[Event]:
-        """The storms that are over, each as one event; with ``end`` those too that go on."""
+        """The storms to report, each as one event; with ``end`` also those still going on."""
         for key, seen in list(self._seen.items()):
             quiet = now_ns - seen.last_ns >= self._window_ns
             due_ns = _HOUR_NS if seen.reported else self._window_ns

@@ -1,4 +1,4 @@
-"""Syslog over TCP and TLS: connections, read as fast as the queues take them, with a bounded number of connections."""
+"""Syslog over TCP and TLS: a bounded number of connections, read as fast as the queues take them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _AT_ONCE = 65536
 _HANDSHAKE_S = 10.0
 
 Takers = Callable[[str], tuple[Subscriber, ...]]
-"""Who takes what an address sends."""
+"""The sources for messages of an address."""
 
 
 @dataclass(slots=True, eq=False)
@@ -32,8 +32,8 @@ class _Connection:
 class Streams:
     """The open connections of one listener.
 
-    Each source has a number of connections from those whom it listens to; when there are too many, the one that was
-    silent longest is closed. A connection that no source takes (any more) is closed, and ``foreign`` called.
+    Each source has a maximum of connections from its senders; beyond it, the one silent longest is closed. A connection
+    without a source is closed, and ``foreign`` called.
     """
 
     def __init__(self, takers: Takers, foreign: Callable[[], None]) -> None:
@@ -43,7 +43,7 @@ class Streams:
         self._ending: list[asyncio.Task[None]] = []
 
     async def open(self, listen: Listen, tls: ssl.SSLContext | None) -> int:
-        """Listen, until ``close``. Returns the port. Raises OSError."""
+        """Listens until ``close``. Returns the port. Raises OSError."""
         opened = stream_socket(listen)
         try:
             self._server = await asyncio.start_server(
@@ -61,7 +61,7 @@ class Streams:
         return int(opened.getsockname()[1])
 
     def close(self) -> None:
-        """Listen no more and end all connections; ``closed`` waits for it."""
+        """Stops listening and ends all connections; ``closed`` waits for it."""
         if self._server is not None:
             self._server.close()
         self._ending = [connection.task for connection in self._open]
@@ -69,20 +69,20 @@ class Streams:
             task.cancel()
 
     def rerouted(self) -> None:
-        """End the connections that no source takes any more."""
+        """Ends connections that no source takes any more."""
         for connection in tuple(self._open):
             if not self._takers(connection.address):
                 self._open.discard(connection)
                 connection.task.cancel()
 
     async def closed(self) -> None:
-        """Wait until everything is closed."""
+        """Waits until everything is closed."""
         await asyncio.gather(*self._ending, return_exceptions=True)
         if self._server is not None:
             await self._server.wait_closed()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection, to its end."""
+        """Serves one connection to its end."""
         task = asyncio.current_task()
         assert task is not None
         connection = _Connection(task, *_peer(writer), time.monotonic())
@@ -93,13 +93,13 @@ class Streams:
             else:
                 self._foreign()
         except asyncio.CancelledError:
-            pass  # the run ends, or another connection needs the room: nothing waits for this task
+            pass  # the run ends, or another connection needs the place
         finally:
             self._open.discard(connection)
             writer.transport.abort()
 
     def _entered(self, connection: _Connection) -> bool:
-        """Accept a connection, unless no source listens to it."""
+        """Admits a connection unless no source takes it; may close the one silent longest."""
         takers = self._takers(connection.address)
         for subscriber in takers:
             having = [connected for connected in self._open if subscriber in self._takers(connected.address)]
@@ -128,7 +128,7 @@ class Streams:
         await self._put([rest] if (rest := frames.rest()) else [], connection)
 
     async def _put(self, messages: list[bytes], connection: _Connection) -> bool:
-        """Queue messages; False if no source takes them any more."""
+        """Queues messages; False if no source takes them any more."""
         for frame in messages:
             takers = self._takers(connection.address)
             for subscriber in takers:

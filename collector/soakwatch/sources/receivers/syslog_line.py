@@ -1,7 +1,6 @@
-"""One line of syslog, read tolerantly: RFC 5424, RFC 3164, and what Cisco and others make of the latter.
+"""Parses one syslog line leniently: RFC 5424, RFC 3164, and the variants of Cisco and others.
 
-A line that keeps to no form is still a line: what cannot be told apart stays in its text. The device's own time is
-not used (it may be any): the time of arrival is.
+A line of no known form is kept as text. Its time is the time of arrival, since the device's clock may be wrong.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-MAX_MESSAGE_BYTES = 8192  # bytes that are read of a line: RFC 5424 section 6.1 asks for 2048 at least
+MAX_MESSAGE_BYTES = 8192  # RFC 5424 section 6.1 asks for 2048 at least
 
 SEVERITIES = ("emerg", "alert", "crit", "err", "warning", "notice", "info", "debug")
 _BOM = "\ufeff"
@@ -25,9 +24,9 @@ _HOST = re.compile(r"([A-Za-z0-9][\w.:-]{0,254})(?<!:)(?: : | )(?=\S)")
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """What a line says. ``severity`` is 0 (worst) to 7, None where the line has no valid priority.
+    """A parsed line. ``severity`` is 0 (worst) to 7, None without a valid priority.
 
-    ``text`` is ``tag[pid]: message`` as in a log file, in whatever form it came.
+    ``text`` is ``tag[pid]: message`` as in a log file, whatever its form was.
     """
 
     severity: int | None
@@ -36,7 +35,7 @@ class LogLine:
 
 
 def log_line(data: bytes) -> LogLine | None:
-    """The line of one message; None for nothing but blanks.
+    """Parses one message; None if it is blank.
 
     >>> log_line(b"<34>1 2026-01-02T03:04:05Z fw sshd 712 ID47 [a@1 b=\\"c]\\"] refused")
     LogLine(severity=2, host='fw', text='sshd[712]: refused')
@@ -70,7 +69,7 @@ def _of_5424(severity: int, head: re.Match[str], rest: str) -> LogLine:
 
 
 def _after_data(rest: str) -> str:
-    """What follows the structured data; all of it if that is malformed."""
+    """The text after the structured data; all of it if that is malformed."""
     if rest.startswith("-"):
         return rest[1:]
     index, quoted = 0, False

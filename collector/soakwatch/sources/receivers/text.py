@@ -1,4 +1,4 @@
-"""Whatever a sender sent, as text that can be shown: printable, in one line, and not too long."""
+"""Received text made safe to show: printable, on one line, bounded."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ WORD = 200
 
 
 def shown(text: str | bytes, most: int = LINE) -> str:
-    r"""Printable text of at most ``most`` characters; what is not printable becomes a space, the end "…" if cut.
+    r"""Printable text of at most ``most`` characters: others become spaces, and a cut text ends in "…".
 
     >>> shown(b"link\x1b[31m down\r\n")
     'link [31m down'
@@ -20,7 +20,7 @@ def shown(text: str | bytes, most: int = LINE) -> str:
 
 
 def octets(data: bytes, most: int = WORD) -> str:
-    """An octet string as text if it is some, else in hexadecimal."""
+    """An octet string as text if it is printable, else in hexadecimal."""
     body = data.rstrip(b"\0")
     try:
         text = body.decode("utf-8")

@@ -1,4 +1,4 @@
-"""What a notification means: an event of a known kind, of the device's profile, or the raw trap."""
+"""The event of a notification: of a known kind, of the device's profile, or the raw trap."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from soakwatch_model.event import Event
 from soakwatch_model.sample import object_text
 
 _KINDS = {
-    f"{STANDARD}.1": "snmp.cold_start",  # the agent restarted: that does not prove that the device did
+    f"{STANDARD}.1": "snmp.cold_start",  # the agent restarted, not necessarily the device
     f"{STANDARD}.2": "snmp.warm_start",
     f"{STANDARD}.3": "link.down",
     f"{STANDARD}.4": "link.up",
     f"{STANDARD}.5": "snmp.authentication_failure",
-    "1.3.6.1.4.1.8072.4.0.2": "snmp.agent_stop",  # NET-SNMP-AGENT-MIB: the agent ends in order
+    "1.3.6.1.4.1.8072.4.0.2": "snmp.agent_stop",  # NET-SNMP-AGENT-MIB: the agent ends regularly
     "1.3.6.1.4.1.8072.4.0.3": "snmp.agent_restart",
 }
 _IF_NAME, _IF_DESCR, _IF_INDEX = "1.3.6.1.2.1.31.1.1.1.1", "1.3.6.1.2.1.2.2.1.2", "1.3.6.1.2.1.2.2.1.1"
@@ -29,7 +29,7 @@ _ALL_BINDS = 2000  # characters of the raw varbinds
 
 
 Name = Callable[[str], str | None]
-"""The object of an interface by its ifIndex, if it is known."""
+"""The object of an interface by its ifIndex; None if unknown."""
 
 
 def event_of(
@@ -39,11 +39,11 @@ def event_of(
     traps: Mapping[str, TrapPattern],
     known_as: Name = lambda _: None,
 ) -> Event:
-    """The event of a notification that came from an address. Its content is kept, bounded, in ``binds``.
+    """The event of a notification from ``address``, with its varbinds, bounded, in ``binds``.
 
-    The object of a link is the interface as its series call it: by its ifName, by what ``known_as`` knows of its
-    index, by its ifDescr, or else ``interface=ifIndex N``. Before ``known_as`` has noticed that the device numbered its
-    interfaces anew, an index alone names a wrong one.
+    A link's object is the interface as series name it: by its ifName, by ``known_as`` of its index, by its ifDescr,
+    else ``interface=ifIndex N``. Wrong if only the index is sent and the device has renumbered its interfaces since the
+    last survey.
     """
     pattern = traps.get(notification.oid)
     kind = pattern.kind if pattern else _KINDS.get(notification.oid, "snmp.trap")
@@ -71,7 +71,7 @@ def event_of(
 def _interface(notification: Notification, index: str | None, known_as: Name) -> str:
     known = known_as(index) if index is not None else None
     named = _under(notification, _IF_NAME)
-    if named and known != object_text(interface=f"{named} #{index}"):  # that is how series distinguish two of one name
+    if named and known != object_text(interface=f"{named} #{index}"):  # "#" distinguishes series of equal names
         return object_text(interface=named)
     if known is not None:
         return known
@@ -80,9 +80,9 @@ def _interface(notification: Notification, index: str | None, known_as: Name) ->
 
 
 def _index(notification: Notification) -> str | None:
-    """The ifIndex: as it is given, or as the instance of an object that is given.
+    """The ifIndex, given as value or as the instance of another object.
 
-    Some agents name the column without the instance: the last number is that of the column then, and no index.
+    Some agents name a column without instance; its last number is then no index.
     """
     index = next(
         (value for oid, value in notification.binds if oid == _IF_INDEX or oid.startswith(f"{_IF_INDEX}.")), None
@@ -105,7 +105,7 @@ def _states(notification: Notification) -> dict[str, str]:
 
 
 def _under(notification: Notification, prefix: str) -> str | None:
-    """The first value of an object, at whatever instance."""
+    """The first value of an object, of any instance."""
     for oid, value in notification.binds:
         if oid == prefix or oid.startswith(f"{prefix}."):
             return _text(value)

@@ -1,4 +1,4 @@
-"""Users of SNMPv3 whose notifications are taken, and what a receiver of them can do."""
+"""SNMPv3 users whose notifications are taken, and the interface of their receiver."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from soakwatch.sources.receivers.notification import Notification
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """A user whose notifications are taken; ``engine_id`` is that of a sender of traps, None for informs."""
+    """A user whose notifications are taken; ``engine_id`` is the sender's for traps, None for informs."""
 
     name: str
     auth: str = field(default="", repr=False)
@@ -22,7 +22,7 @@ class User:
 
     @property
     def key(self) -> Key:
-        """What a receiver distinguishes users by."""
+        """What distinguishes users of a receiver."""
         return self.name, self.engine_id
 
 
@@ -30,16 +30,16 @@ Key = tuple[str, bytes | None]
 
 
 class Receiver(Protocol):
-    """Reads SNMPv3 for all sources at a place: whoever sends informs must meet one engine there, not several."""
+    """Reads SNMPv3 for all sources at an address, because senders of informs must see one engine there."""
 
     def admit(self, target: str, users: Sequence[User]) -> None:
-        """Take a source's users in. Raises PlanError for keys that cannot be, or that another source contradicts."""
+        """Adds a source's users. Raises PlanError for invalid keys, or if another source contradicts them."""
         ...
 
     def dismiss(self, target: str, users: Sequence[User]) -> bool:
-        """Remove the users; True if no user is left, and the receiver closed."""
+        """Removes the users; True if none is left and the receiver is closed."""
         ...
 
     def read(self, data: bytes, address: str, port: int, mine: frozenset[Key]) -> Notification | str | None:
-        """The notification, what became of it instead, or None for a mere question; for a source with these users."""
+        """The notification, else its fate, None for an engine discovery; ``mine`` are the source's users."""
         ...

@@ -1,7 +1,7 @@
-"""SNMPv3 notifications: pysnmp authenticates, decrypts and acknowledges what the queue hands it.
+"""SNMPv3 notifications: pysnmp authenticates, decrypts and acknowledges them.
 
-A trap of v3 is signed with a key of its sender's engine, so the plan must name that engine's ID for each user; an
-inform is signed for ours, which the sender asks for. Reference: RFC 3414, RFC 3412 section 7.2.
+A v3 trap is signed with its sender's engine ID, so the plan names that for each user; an inform with ours, which the
+sender discovers. References: RFC 3414, RFC 3412 section 7.2.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ Send = Callable[[bytes, str, int], None]
 
 
 class _Outlet(udp.UdpTransport):  # type: ignore[misc] # pysnmp publishes no types
-    """A transport that has no socket of its own: it is fed, and what pysnmp answers goes to ``send``."""
+    """A transport without socket: datagrams are passed in, and pysnmp's answers go to ``send``."""
 
     def __init__(self, send: Send) -> None:
         super().__init__()
         self._send = send
 
     def send_message(self, outgoing: object, address: tuple[str, int]) -> None:
-        """An acknowledgement or a report."""
+        """Sends an acknowledgement or a report."""
         self._send(bytes(outgoing), str(address[0]), int(address[1]))  # type: ignore[call-overload]
 
 
 class Receiver3:
-    """Reads v3 datagrams one at a time, for all sources at a place; what opens with the first ends with the last.
+    """Reads v3 datagrams one at a time for all sources at an address; opens with the first and closes with the last.
 
-    One engine knows the users of all sources, because informs are signed for it; each source hears only its own.
+    One engine has the users of all sources, since informs are signed for it; each source gets only its own.
     """
 
     def __init__(self, send: Send) -> None:
@@ -66,7 +66,7 @@ class Receiver3:
         self._own = bytes(self._engine.snmpEngineID)
 
     def admit(self, target: str, users: Sequence[User]) -> None:
-        """Take a source's users in. Raises PlanError for keys that cannot be, or that another source contradicts."""
+        """Adds a source's users. Raises PlanError for invalid keys, or if another source contradicts them."""
         for user in users:
             for other, known in self._admitted.get(user.key, ()):
                 if known != user:
@@ -90,7 +90,7 @@ class Receiver3:
             ) from None
 
     def dismiss(self, target: str, users: Sequence[User]) -> bool:
-        """Remove the users; True if no user is left, and the receiver closed."""
+        """Removes the users; True if none is left and the receiver is closed."""
         self._remove(target, users)
         if self._admitted:
             return False
@@ -99,15 +99,15 @@ class Receiver3:
         return True
 
     def read(self, data: bytes, address: str, port: int, mine: frozenset[Key]) -> Notification | str | None:
-        """The notification; ``refused`` or ``garbled`` if it is none of these users; None for a mere question.
+        """The notification; ``refused`` or ``garbled`` if it is none of these users'; None for an engine discovery.
 
-        A sender of informs asks for our engine ID with a datagram that names no engine. Raises MalformedError.
+        A sender of informs discovers our engine ID with a datagram that names no engine. Raises MalformedError.
         """
         security = ber.open_sequence(ber.open_sequence(data)[2][1])
         engine, name = security[0][1], security[3][1].decode("utf-8", "replace")
         key = name, None if engine == self._own else engine
         if key in self._admitted and key not in mine:
-            return "refused"  # a user of another source: not acknowledged either
+            return "refused"  # another source's user: not acknowledged here
         self._heard = None
         refused = sum(int(stat.syntax) for stat in self._stats)
         strange = int(self._unknown_engines.syntax)
@@ -133,7 +133,7 @@ class Receiver3:
                 config.delete_v3_user(self._engine, user.name, _engine_id(user))
 
     def _take(self, *arguments: Sequence[tuple[object, object]]) -> None:
-        """pysnmp calls this with engine, state, context engine, context, varbinds and what was given to it."""
+        """Called by pysnmp with engine, state, context engine, context, varbinds and the registered argument."""
         self._heard = [(str(oid), _value(value)) for oid, value in arguments[4]]
 
 
