@@ -1,1 +1,1 @@
-"""Result files of load tools, read while the tools write them."""
+"""Result files of load tools, followed while the tools write them."""

@@ -1,7 +1,7 @@
-"""What the columns of a growing table are: by the plan, or else by their names, as ``soakwatch judge`` reads them.
+"""The columns of a growing table: as the plan maps them, else by name, as ``soakwatch judge`` reads them.
 
-During a run the whole column is not there to guess its unit from, so a column whose header names none is not sampled
-unless the plan maps it.
+During a run the readings cannot show a column's unit, so a column without a unit in its header is not sampled unless
+the plan maps it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FIELD = re.compile(r"\{([^{}]+)\}")
 
 
 class ColumnMap(BaseModel):
-    """What one column is. ``{Name}`` in a label stands for the cell of the column ``Name`` in the same line."""
+    """The meaning of a column. ``{Name}`` in a label is replaced by the cell of column ``Name`` in the same line."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -45,8 +45,8 @@ class ColumnMap(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class PlacedColumn:
-    """A column that is read: its index and meaning, the factor to the metric's unit, and how its objects are
-    named (``fields`` are the labels with the columns that they need)."""
+    """A column to read: its index and meaning, the factor to the metric's unit, and how its objects are named
+    (``fields`` are the columns that labels need)."""
 
     index: int
     name: str
@@ -54,7 +54,7 @@ class PlacedColumn:
     scale: float
     labels: Mapping[str, str]
     fields: Mapping[str, int]
-    fixed: str | None  # the object, where it is the same in all lines
+    fixed: str | None  # the object, if it is the same in all lines
     total: bool
 
     def object(self, cells: Sequence[str]) -> str:
@@ -69,7 +69,7 @@ class PlacedColumn:
 
 
 def column_index(columns: Sequence[str], name: str, who: str) -> int:
-    """The index of a column, from its name or its number from 1 on. Raises DataError, with the nearest name."""
+    """The index of a column by name or by number from 1 on. Raises DataError, with the nearest name."""
     if name in columns:
         return columns.index(name)
     if name.isdecimal() and 1 <= int(name) <= len(columns):
@@ -78,7 +78,7 @@ def column_index(columns: Sequence[str], name: str, who: str) -> int:
 
 
 def mapped(columns: Sequence[str], wanted: Mapping[str, ColumnMap], target: str) -> tuple[PlacedColumn, ...]:
-    """The columns that the plan names. Raises DataError."""
+    """The columns that the plan maps. Raises DataError."""
     placed = []
     for name, meaning in wanted.items():
         index = column_index(columns, name, "columns")
@@ -103,7 +103,7 @@ def mapped(columns: Sequence[str], wanted: Mapping[str, ColumnMap], target: str)
 def guessed(
     columns: Sequence[str], left: frozenset[int], target: str
 ) -> tuple[tuple[PlacedColumn, ...], tuple[str, ...]]:
-    """The columns that their names identify, and notes on these and on the columns that are not sampled."""
+    """The columns identified by their names, and notes on these and on those not sampled."""
     placed: dict[tuple[str, str], PlacedColumn] = {}
     unknown, unsure = [], []
     for index, column in enumerate(columns):

@@ -1,8 +1,8 @@
-"""What JMeter writes with ``-l FILE`` (a JTL): a row of CSV, or an element of XML, for each sample.
+"""Reads what JMeter writes with ``-l FILE`` (a JTL): a CSV row or XML element per sample.
 
-Sources: the JMeter manual, chapter "Listeners" (fields of CSV and attributes of XML). A sample is written when it ends:
-its time is ``timeStamp + elapsed``. Sums of transaction controllers, and samples inside of samples, are left
-out, because they would count twice. CSV needs its header (``jmeter.save.saveservice.print_field_names``, on since 3.0).
+Sources: the JMeter manual, chapter "Listeners" (fields of CSV and attributes of XML). A sample is written when it ends,
+so its time is ``timeStamp + elapsed``. Sums of transaction controllers and nested samples are left out: they would
+count twice. CSV needs its header (``jmeter.save.saveservice.print_field_names``, on since 3.0).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _DATES = ("%Y/%m/%d %H:%M:%S.%f", "%Y/%m/%d %H:%M:%S", "%Y-%m-%d %H:%M:%S.%f", "
 
 
 class JmeterReader:
-    """Samples of a JTL; ``zone`` is that of times that JMeter writes as dates."""
+    """Reads the samples of a JTL; ``zone`` is for times written as dates."""
 
     def __init__(self, ticks_of_ns: int, begin_ns: int, zone: tzinfo | None) -> None:
         self._width, self._begin_ns, self._zone = ticks_of_ns, begin_ns, zone
@@ -52,10 +52,10 @@ class JmeterReader:
         self._sign = ","
         self._xml = False
         self._rows = Rows()
-        self._depth = 0  # of elements inside of each other
+        self._depth = 0  # of nested elements
 
     def take(self, lines: Sequence[str], moment: Moment) -> ParsedLines:
-        """See ``following.Reader``."""
+        """See ``result_file.Reader``."""
         taken = ParsedLines()
         if self._header is None and not self._xml:
             lines = self._head(lines)
@@ -70,7 +70,7 @@ class JmeterReader:
         for row in rows:
             cells = cells_of(row, self._sign)
             if cells == self._header:
-                continue  # JMeter continued in the same file
+                continue  # a new run of JMeter appends to the same file
             if self._header is None or len(cells) != len(self._header):
                 taken.cannot(f"{row[:80]!r} has {len(cells)} cells instead of {len(self._header or ())}", lines_in(row))
                 continue
@@ -78,11 +78,11 @@ class JmeterReader:
         return taken
 
     def ended(self, moment: Moment) -> list[Sample]:
-        """See ``following.Reader``."""
+        """See ``result_file.Reader``."""
         return self._ticks.arrived(moment.now_ns) if moment.arrival else self._ticks.ended(moment.now_ns)
 
     def notes(self) -> tuple[str, ...]:
-        """See ``following.Reader``."""
+        """See ``result_file.Reader``."""
         return self._ticks.notes()
 
     def _head(self, lines: Sequence[str]) -> Sequence[str]:
@@ -156,5 +156,5 @@ class JmeterReader:
 
 
 def _truth(text: str) -> bool:
-    """Whether the text is true. Raises ValueError for anything but true and false."""
+    """Parses true or false. Raises ValueError."""
     return ("false", "true").index(text.lower()) == 1

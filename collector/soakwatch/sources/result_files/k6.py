@@ -1,7 +1,7 @@
-"""What k6 writes with ``--out json=FILE`` or ``--out csv=FILE``: a line for each measurement of each request.
+"""Reads what k6 writes with ``--out json=FILE`` or ``--out csv=FILE``: a line per measurement of each request.
 
-Lines of metrics that are not sampled are not parsed. Sources: the k6 documentation on both outputs, and files of
-k6 0.57. k6 counts a failed request in ``http_reqs`` too; ``load.requests`` are those that did not fail.
+Lines of other metrics are not parsed. Sources: the k6 documentation on both outputs, and files of k6 0.57. k6 counts
+failed requests in ``http_reqs`` too; ``load.requests`` are those that did not fail.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _CSV_HEAD = "metric_name,timestamp,metric_value"
 
 @dataclass(frozen=True, slots=True)
 class K6Names:
-    """The k6 metrics that stand for requests, their failures and their duration (ms)."""
+    """The k6 metrics of requests, their failures and their duration (ms)."""
 
     requests: str = "http_reqs"
     failed: str = "http_req_failed"
@@ -31,7 +31,7 @@ class K6Names:
 
 
 class K6Reader:
-    """Lines of k6, of both forms: the first line shows which it is."""
+    """Reads either format; the first line shows which it is."""
 
     def __init__(self, ticks_of_ns: int, begin_ns: int, names: K6Names) -> None:
         self._width, self._begin_ns, self._names = ticks_of_ns, begin_ns, names
@@ -49,7 +49,7 @@ class K6Reader:
         self._table: bool | None = None
 
     def take(self, lines: Sequence[str], moment: Moment) -> ParsedLines:
-        """See ``following.Reader``."""
+        """See ``result_file.Reader``."""
         taken = ParsedLines()
         for line in lines:
             if self._table is None:
@@ -65,11 +65,11 @@ class K6Reader:
         return taken
 
     def ended(self, moment: Moment) -> list[Sample]:
-        """See ``following.Reader``."""
+        """See ``result_file.Reader``."""
         return self._ticks.arrived(moment.now_ns) if moment.arrival else self._ticks.ended(moment.now_ns)
 
     def notes(self) -> tuple[str, ...]:
-        """See ``following.Reader``."""
+        """See ``result_file.Reader``."""
         return self._ticks.notes()
 
     def _is_table(self, line: str) -> bool:
@@ -82,7 +82,7 @@ class K6Reader:
     def _unwanted(self, line: str) -> bool:
         if self._table:
             return line.partition(",")[0] not in self._wanted and line.count(",") > 1
-        first, last = line.find(_MARK), line.rfind(_MARK)  # in old versions at the end; a tag may be called so as well
+        first, last = line.find(_MARK), line.rfind(_MARK)  # old versions have it last; a tag may have the same name
         if first < 0:
             return False
         names = {line[index + len(_MARK) :].partition('"')[0] for index in (first, last)}

@@ -1,4 +1,4 @@
-"""What lines of result files have in common: times, numbers, and cells with line ends inside of quotes."""
+"""What readers of result files share: times, numbers, and CSV rows with line ends in quotes."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SIZES = ((1e17, 1), (1e14, 10**3), (1e11, 10**6), (1e8, 10**9))  # nano- to seconds of any year since 1973
 _LATEST_NS = 2**62
 MAX_JOINED_LINES = 200
-"""Lines of one row; a quote that is never closed must not swallow the file."""
+"""Maximum lines of one row: a quote that is never closed must not swallow the file."""
 
 
 def epoch_ns(text: str) -> int:
-    """Seconds, milli-, micro- or nanoseconds since 1970 by their size, or RFC 3339 with its zone. Raises ValueError.
+    """Parses s, ms, µs or ns since 1970, told apart by size, or RFC 3339 with its zone. Raises ValueError.
 
     >>> epoch_ns("1795259336"), epoch_ns("1795259336123"), epoch_ns("2026-11-21T11:08:56.123456789Z")
     (1795259336000000000, 1795259336123000000, 1795259336123456000)
@@ -36,7 +36,7 @@ def epoch_ns(text: str) -> int:
 
 
 def positive(text: object) -> float:
-    """A finite number that is not negative. Raises ValueError.
+    """Parses a finite number >= 0. Raises ValueError.
 
     >>> positive("0.5")
     0.5
@@ -50,7 +50,7 @@ def positive(text: object) -> float:
 
 
 def cells_of(row: str, sign: str = ",") -> list[str]:
-    r"""The cells of a row of CSV; none where its quotes are invalid.
+    r"""The cells of a CSV row; empty if its quotes are invalid.
 
     >>> cells_of('a,"b,c"'), cells_of('a"\n"b"')
     (['a', 'b,c'], [])
@@ -67,14 +67,14 @@ def lines_in(row: str) -> int:
 
 
 class Rows:
-    """Joins lines of a CSV file where a line end is inside of quotes."""
+    """Joins lines of a CSV file whose line ends are in quotes."""
 
     def __init__(self) -> None:
         self._held: list[str] = []
         self._open = False
 
     def whole(self, lines: Sequence[str]) -> tuple[list[str], list[str]]:
-        """The rows that are complete now, and lines that do not form a row.
+        """The rows that are complete now, and lines that form none.
 
         >>> rows = Rows()
         >>> rows.whole(['a,"b', 'c",d', '"e']), rows.whole(['f"'])

@@ -1,8 +1,8 @@
-"""What locust writes with ``--csv NAME``: the file ``NAME_stats_history.csv``, a row a second for all requests.
+"""Reads what locust writes with ``--csv NAME``: ``NAME_stats_history.csv``, a row per second for all requests.
 
-Sources: the locust documentation, and files of locust 2.47. Two of its columns are not what they seem: ``Requests/s``
-is a mean over about ten seconds that ends two seconds ago (nought at first, while requests are answered), so rates
-are made of the totals here; and percentiles, over about ten seconds too, are nought where there are none.
+Sources: the locust documentation, and files of locust 2.47. ``Requests/s`` is a mean over about ten seconds that ended
+two seconds ago (0 at first, although requests are answered), so rates are computed from the totals. Percentiles are
+over about ten seconds too, and 0 if there are none.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MAXIMUM = "100%"
 
 
 class LocustReader:
-    """Rows of the history; those of single requests (``--csv-full-history``) are left out."""
+    """Reads the history; rows of single requests (``--csv-full-history``) are left out."""
 
     def __init__(self, begin_ns: int) -> None:
         self._begin_ns = begin_ns
@@ -32,10 +32,10 @@ class LocustReader:
         """A new run of locust."""
         self._header: list[str] | None = None
         self._rows = Rows()
-        self._before: tuple[int, int, int] | None = None  # time, requests and failures of the row before
+        self._before: tuple[int, int, int] | None = None  # time (ns), requests and failures of the last row
 
     def take(self, lines: Sequence[str], moment: Moment) -> ParsedLines:
-        """See ``following.Reader``."""
+        """See ``result_file.Reader``."""
         taken = ParsedLines()
         rows, torn = self._rows.whole(lines)
         if torn:
@@ -58,11 +58,11 @@ class LocustReader:
         return taken
 
     def ended(self, moment: Moment) -> list[Sample]:  # noqa: ARG002 - each row is complete
-        """See ``following.Reader``."""
+        """See ``result_file.Reader``."""
         return []
 
     def notes(self) -> tuple[str, ...]:
-        """See ``following.Reader``."""
+        """See ``result_file.Reader``."""
         return ()
 
     def _note(self, cells: Mapping[str, str], moment: Moment, taken: ParsedLines) -> None:

@@ -1,4 +1,4 @@
-"""A result file as a source of samples: what all kinds of them have in common."""
+"""Follows a result file as a source of samples: what all formats share."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RESTART = "generator.restart"
 UNREAD = "load.lines.unread"
 SENDING = "load.sending"
 _SHOWN = 120
-_READING_SHARE = 0.5  # of a poll's timeout; the rest of the file is for the next polls
+_READING_SHARE = 0.5  # of a poll's timeout; the rest of the file waits for the next polls
 _GRACE_S = 5.0
 
 
@@ -54,9 +54,9 @@ class TimedFileConfig(FileConfig):
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """When lines are read: ``limit_ns`` is the latest time that they may have; with ``arrival`` theirs do not count.
+    """When lines are read: ``limit_ns`` is the latest time they may have; with ``arrival`` their own times are ignored.
 
-    Lines that are ``old`` were in the file before the run.
+    ``old`` lines were in the file before the run.
     """
 
     now_ns: int
@@ -67,10 +67,9 @@ class Moment:
 
 @dataclass(slots=True)
 class ParsedLines:
-    """The content of some lines: ``newest_ns`` is the time of the last of them, ``active`` if there was load.
+    """The content of some lines: ``newest_ns`` is the time of the last one, ``active`` is True if there was load.
 
-    ``unread`` lines could not be read; ``first`` is the reason for the first of them. ``remarks`` are sentences on
-    lines that could be read, but perhaps wrongly.
+    ``unread`` counts unreadable lines, ``first`` says why the first was. ``remarks`` are on lines that may be misread.
     """
 
     samples: list[Sample] = field(default_factory=list)
@@ -81,11 +80,11 @@ class ParsedLines:
     remarks: dict[str, None] = field(default_factory=dict)
 
     def remark(self, sentence: str) -> None:
-        """Adds a remark, once."""
+        """Adds a remark once."""
         self.remarks[sentence] = None
 
     def cannot(self, why: str, many: int = 1) -> None:
-        """Counts lines that cannot be read."""
+        """Counts unreadable lines."""
         self.unread += many
         self.first = self.first or why
 
@@ -100,22 +99,22 @@ class ParsedLines:
 
 
 class Reader(Protocol):
-    """Reads the lines of one kind of file. All methods run in a worker thread."""
+    """Reads the lines of one format. All methods run in a worker thread."""
 
     def begin(self) -> None:
-        """Another file, or the same one rewritten: starts from scratch."""
+        """A new or rewritten file: starts from scratch."""
         ...
 
     def take(self, lines: Sequence[str], moment: Moment) -> ParsedLines:
-        """The content of these lines. Raises SourceError for a file of another kind."""
+        """The content of these lines. Raises SourceError for a file of another format."""
         ...
 
     def ended(self, moment: Moment) -> list[Sample]:
-        """The samples that are complete when there are no more lines for now."""
+        """The samples that are complete although no more lines are there."""
         ...
 
     def notes(self) -> tuple[str, ...]:
-        """Sentences on what was detected in the file."""
+        """Notes on what was detected in the file."""
         ...
 
 
@@ -124,12 +123,12 @@ class TellsSettings(Protocol):
     """A reader whose lines say how the generator was called."""
 
     def settings(self) -> Mapping[str, Tree]:
-        """The newest of it, without secrets; empty before the first such line."""
+        """The latest settings, without secrets; empty before the first such line."""
         ...
 
 
 def begin_of(site: SourceContext) -> int:
-    """The time before which lines do not belong to the run; a trial poll may show old ones."""
+    """Lines before this time are not of the run; a trial poll shows old ones too."""
     return 0 if site.trial else site.now_ns()
 
 
@@ -143,7 +142,7 @@ async def follow(
     restarts: bool = True,
     program: str = "",
 ) -> Poller:
-    """Follow the file of ``config`` from now on; see ``FollowedFile``. Raises SourceError for a wrong file."""
+    """Follows the file of ``config``; see ``FollowedFile``. Raises SourceError for a wrong file."""
     followed = FollowedFile(config, site, reader, load=load, restarts=restarts, program=program)
     stack.push_async_callback(followed.close)
     await asyncio.to_thread(followed.begin)
@@ -153,9 +152,8 @@ async def follow(
 class FollowedFile:
     """A poller that reads what is appended to a file.
 
-    ``load`` says that the lines are of a generator: then whether it sends is sampled, and unreadable lines are
-    counted. ``restarts`` says that a rewritten file means a restarted generator. ``program`` is the generator that
-    writes it, where that is known.
+    ``load``: a generator writes it, so whether it sends is sampled and unreadable lines are counted. ``restarts``: a
+    rewritten file means a restarted generator. ``program`` is the generator, if known.
     """
 
     def __init__(
@@ -175,21 +173,21 @@ class FollowedFile:
         self._reading = threading.Lock()
         self._begin_ns = site.now_ns()
         self._budget_s = _READING_SHARE * timing(0, site.interval_s, config.timeout).timeout_s
-        self._old = False  # lines that were there before the run are still being read
+        self._old = False  # True while reading lines from before the run
         self._seen = False
         self._unread = 0
         self._reported: set[str] = set()
-        self._lines_ns: int | None = None  # when lines came last
-        self._wrong: str | None = None  # what the file is instead, until it is another
+        self._lines_ns: int | None = None  # when the last lines came
+        self._wrong: str | None = None  # why the file is wrong, until it is replaced
         self._refusal: str | None = None  # what is wrong with its clock
         self._offset_s: float | None = None
 
     def begin(self) -> None:
-        """Note whether the file exists already: its content then is from before the run."""
+        """Notes whether the file exists: its content is then from before the run."""
         self._old = self._config.file.exists()
 
     async def close(self) -> None:
-        """Close the file, once an abandoned poll has ended."""
+        """Closes the file once an abandoned poll has ended."""
         await asyncio.to_thread(self._close)
 
     def _close(self) -> None:
@@ -198,11 +196,11 @@ class FollowedFile:
             self._reading.release()
 
     async def poll(self, now_ns: int) -> Answer:
-        """What was written since the previous poll. Raises SourceError for a missing or a wrong file."""
+        """What was written since the last poll. Raises SourceError for a missing or wrong file."""
         return await asyncio.to_thread(self._poll_once, now_ns)
 
     def facts(self) -> Facts:
-        """The file, the offset of its clock, and the reader's notes."""
+        """The file, its clock's offset, and the reader's notes."""
         identity = {"file": str(self._config.file)}
         if self._offset_s is not None:
             side = "behind" if self._offset_s < 0 else "ahead of"
@@ -213,7 +211,7 @@ class FollowedFile:
         return Facts(identity, (), tuple(notes))
 
     async def fingerprint(self) -> Mapping[str, Tree]:
-        """See Fingerprints: the program, and what its file says of how it was called; nothing where it is unknown."""
+        """See Fingerprints: the program and its settings, from the file; empty if it is unknown."""
         if not self._program:
             return {}
         told = self._reader.settings() if isinstance(self._reader, TellsSettings) else {}
@@ -254,7 +252,7 @@ class FollowedFile:
         if self._wrong is not None or self._refusal is not None:
             raise SourceError(self._wrong or self._refusal or "")
         faults += self._line_faults(parsed)
-        if moment.arrival:  # of several at one time the last counts
+        if moment.arrival:  # all have the same time: the last of a series counts
             parsed.samples = list({(sample.metric, sample.object): sample for sample in parsed.samples}.values())
         return Answer((*parsed.samples, *self._load_samples(parsed, now_ns)), tuple(events), tuple(faults))
 
@@ -299,7 +297,7 @@ class FollowedFile:
         raise SourceError(f"{file} does not exist: start the generator, or set file: to where it writes")
 
     def _check_clock(self, newest_ns: int | None, now_ns: int) -> None:
-        """Compares the times in the file with the run's clock; without new lines the result stays."""
+        """Checks the file's times against the run's clock; without new lines the result stays."""
         if newest_ns is None or self._timed is None or self._timed.time == "arrival" or self._site.trial:
             return
         off_s = (newest_ns - now_ns) * 1e-9
@@ -333,7 +331,7 @@ class FollowedFile:
         since_ns = self._begin_ns if self._lines_ns is None else self._lines_ns
         quiet = silence_s is not None and now_ns - since_ns > silence_s * 1e9
         if any(sample.metric == SENDING for sample in parsed.samples):
-            return samples  # the file has it
+            return samples  # the file says itself whether it sends
         if parsed.active is not None or quiet:
             samples.append(Sample(SENDING, "", int(bool(parsed.active)), now_ns))
         return samples

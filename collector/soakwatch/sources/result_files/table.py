@@ -1,7 +1,7 @@
-"""A table (CSV) that grows: each line is read once, as ``soakwatch judge FILE`` would read it.
+"""Reads a growing table (CSV): each line once, as ``soakwatch judge FILE`` would read it.
 
-The format (delimiter, decimal sign, form of the times) is detected in the first lines, or set by the plan. A repeated
-header is skipped. Of several lines of one object at one time the last counts, or their sum.
+Delimiter, decimal sign and time format are set by the plan, or detected in the first lines. A repeated header is
+skipped. Of several lines of one object and time the last counts, or their sum.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _KEYS = {"time": "time_column", "time-format": "time_format", "map": "columns"}
 
 @dataclass(frozen=True, slots=True)
 class TableFormat:
-    """The plan's keys on the format of a table; what they leave out is detected in the file."""
+    """The plan's keys on a table's format; missing ones are detected in the file."""
 
     file: str
     target: str
@@ -53,7 +53,7 @@ class TableFormat:
 
 @dataclass(slots=True)
 class _Layout:
-    """The format of a table. ``times`` is None where they are not read; ``sure`` if its decimal sign is known."""
+    """A table's format. ``times`` is None if times are by arrival; ``sure`` is True if the decimal sign is certain."""
 
     columns: tuple[str, ...]
     delimiter: str
@@ -70,7 +70,7 @@ class TableReader:
 
     def __init__(self, table_format: TableFormat, begin_ns: int, *, arrival: bool) -> None:
         self._format, self._begin_ns, self._arrival = table_format, begin_ns, arrival
-        self._last: dict[tuple[str, str], int] = {}  # the time of the last sample of each series
+        self._last: dict[tuple[str, str], int] = {}  # time of each series' last sample, ns
         self._counted: dict[tuple[str, str], float] = {}
         self._sums: dict[tuple[str, str], float] = {}
         self._sums_ns = 0
@@ -79,13 +79,13 @@ class TableReader:
         self.begin()
 
     def begin(self) -> None:
-        """Another file, perhaps in another format."""
+        """A new file, perhaps in another format."""
         self._rows = Rows()
         self._held: list[str] = []
         self._before, self._table = self._table, None
 
     def take(self, lines: Sequence[str], moment: Moment) -> ParsedLines:
-        """See ``following.Reader``. Raises SourceError for a table that the plan does not fit."""
+        """See ``result_file.Reader``. Raises SourceError if the plan does not fit the table."""
         taken = ParsedLines()
         rows, torn = self._rows.whole(lines)
         if torn:
@@ -97,7 +97,7 @@ class TableReader:
                 self._held += rows
                 rows, self._held = self._held, self._held[:_SNIFFED]
                 if len(rows) < 2:
-                    return taken  # no line below the header
+                    return taken  # nothing below the header yet
                 self._table, self._notes = self._sniffed(rows)
                 self._held = []
             self._read(self._table, rows, moment, taken)
@@ -106,14 +106,14 @@ class TableReader:
         return taken
 
     def ended(self, moment: Moment) -> list[Sample]:
-        """See ``following.Reader``. Sums are complete when a line of a later time has come; by arrival they are now."""
+        """See ``result_file.Reader``. Sums are complete once a later time comes; by arrival at once."""
         taken = ParsedLines()
         if moment.arrival:
             self._give_sums({}, taken)
         return taken.samples
 
     def notes(self) -> tuple[str, ...]:
-        """See ``following.Reader``."""
+        """See ``result_file.Reader``."""
         return self._notes
 
     def _sniffed(self, rows: Sequence[str]) -> tuple[_Layout, tuple[str, ...]]:
@@ -231,7 +231,7 @@ class TableReader:
         if last == 0 and len(self._last) >= MAX_SERIES:
             raise SourceError(f"{self._format.file} yields more than {MAX_SERIES} series: is a label a running number?")
         if time_ns < last or (time_ns == last and key not in positions):
-            return  # reported already, or too late
+            return  # reported already, or out of order
         sample = Sample(key[0], key[1], value, time_ns)
         if time_ns == last:
             taken.samples[positions[key]] = sample
@@ -252,7 +252,7 @@ class TableReader:
 
 
 def in_plan_words(sentence: str) -> str:
-    """A sentence of the import, whose options are keys here.
+    """Replaces the import's option names in a sentence by plan keys.
 
     >>> in_plan_words("give their format with --time-format")
     'give their format with time_format:'
@@ -261,20 +261,20 @@ def in_plan_words(sentence: str) -> str:
 
 
 def _continues(layout: _Layout, row: str) -> bool:
-    """Whether a file without a header continues the columns of the previous one, truncated unknown to its writer."""
+    """True if a file without a header continues the previous table: it was truncated while its writer went on."""
     cells = cells_of(row, layout.delimiter)
     figures = numbers([cells[column.index] for column in layout.read if column.index < len(cells)], layout.decimal)
     return len(cells) == len(layout.columns) and bool(np.isfinite(figures.value).any())
 
 
 def _is_header(row: Sequence[str], columns: Sequence[str]) -> bool:
-    """Whether a line is the header again: most of its cells are names of columns."""
+    """True if a line repeats the header: most of its cells are column names."""
     same = sum(" ".join(cell.split()) == name for cell, name in zip(row, columns, strict=False))
     return 2 * same > len(columns)
 
 
 def _exact(column: PlacedColumn, cell: str, value: float) -> float:
-    """A whole count as an int, so that no digit is lost."""
+    """A whole count as int, so that no digit is lost."""
     if BY_NAME[column.metric].kind != COUNTER:
         return value
     text = cell.strip()
@@ -284,7 +284,7 @@ def _exact(column: PlacedColumn, cell: str, value: float) -> float:
 
 
 def _learn_decimal(layout: _Layout, lines: Sequence[Sequence[str]], file: str) -> None:
-    """Detects a decimal comma in later lines, where cells are not separated by commas. Raises DataError."""
+    """Detects a decimal comma in later lines, unless commas separate cells. Raises DataError."""
     if layout.sure:
         return
     cells = [row[column.index] for row in lines for column in layout.read]

@@ -1,7 +1,7 @@
-"""A text file that something else writes, followed line by line: it appears, grows, is truncated, rotated, recreated.
+"""Follows a text file by lines while another process writes it: it may appear, grow, be truncated, rotated, recreated.
 
-Only whole lines are given out. A last line without its end is held back, because its writer may be in the middle of it;
-it counts as whole once the file was moved away and another took its name.
+Only whole lines are returned. An unfinished last line is held back, since it may still be written; it counts as whole
+once another file has taken the name.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from soakwatch.sources.abc import SourceError
 
 CHUNK_BYTES = 1 << 20
 MAX_LINE_BYTES = 1 << 18
-"""Characters of a line; a file without line ends must not fill the memory."""
-_HEAD_BYTES = 1024  # of a file's begin, by which a rewritten file is distinguished from one that grew
+"""Maximum length of a line, in characters: a file without line ends must not fill memory."""
+_HEAD_BYTES = 1024  # of the file's begin, to tell a rewritten file from one that grew
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
@@ -30,8 +30,8 @@ _NOT_TEXT = ((b"\x1f\x8b", "is compressed"), (b"PK\x03\x04", "is a zip or a spre
 class Piece:
     """The result of one read.
 
-    ``lines`` without their ends; ``anew`` if they are the first of a new file; ``more`` if there
-    is more to read now; ``overlong`` lines were dropped.
+    ``lines`` without line ends; ``anew``: they are the first of a new file; ``more`` can be read now; ``overlong``
+    counts lines dropped for their length.
     """
 
     lines: tuple[str, ...]
@@ -41,7 +41,7 @@ class Piece:
 
 
 class Tail:
-    """Follows the file at ``path``. Not for several threads at once."""
+    """Follows the file at ``path``. Not thread-safe."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -50,7 +50,7 @@ class Tail:
         self._forget()
 
     def close(self) -> None:
-        """Close the file."""
+        """Closes the file."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
@@ -60,13 +60,13 @@ class Tail:
         self._begin = b""
         self._decoder: codecs.IncrementalDecoder | None = None
         self._part = ""
-        self._skipping = False  # inside of a line that is too long
+        self._skipping = False  # inside an overlong line
         self._anew = True
 
     def read(self) -> Piece | None:
-        """The next lines, at most ``CHUNK_BYTES`` of them; None where there is no such file (now) and nothing to read.
+        """The next lines, about ``CHUNK_BYTES``; None if the file does not exist (any more) and all was read.
 
-        Raises SourceError for a file that cannot be read, or is not text.
+        Raises SourceError if the file cannot be read or is not text.
         """
         if self._file is None and not self._open():
             return None
@@ -80,7 +80,7 @@ class Tail:
         if where == _identity(os.fstat(self._file)):
             return Piece((), self._start_over())
         if where is None:
-            return None  # still open here: its writer may continue until it creates another
+            return None  # deleted but still open: its writer may go on until a new file appears
         self.close()  # rotated, and read to its end
         last, started_over = self._part, self._start_over()
         self._forget()
@@ -99,7 +99,7 @@ class Tail:
         return True
 
     def _where(self) -> tuple[int, int] | None:
-        """The identity of the file that has the name now, None without one."""
+        """The identity of the file that has the name now; None without one."""
         try:
             return _identity(self.path.stat())
         except OSError:
@@ -113,7 +113,7 @@ class Tail:
             raise SourceError(f"{self.path}: {(error.strerror or 'cannot be read').lower()}") from None
 
     def _was_rewritten(self) -> bool:
-        """Whether the file was truncated, or truncated and filled again."""
+        """True if the file was truncated, or truncated and refilled."""
         assert self._file is not None
         if os.fstat(self._file).st_size < self._offset:
             return True
@@ -152,11 +152,11 @@ class Tail:
         for mark, name in _MARKS:
             if data.startswith(mark):
                 return codecs.getincrementaldecoder(name)("replace"), data[len(mark) :]
-        head = data[:_HEAD_BYTES].lstrip(b"\0")  # what a writer leaves that continues behind a truncation
+        head = data[:_HEAD_BYTES].lstrip(b"\0")  # a writer that goes on after a truncation leaves zeros
         even, odd = head[::2].count(0), head[1::2].count(0)
         if even + odd <= len(head) // 8:
             return codecs.getincrementaldecoder("utf-8")("replace"), data
-        if min(even, odd) == 0:  # Latin letters in two bytes each, without a mark
+        if min(even, odd) == 0:  # UTF-16 with Latin letters, without a BOM
             name = "utf-16-le" if odd else "utf-16-be"
             return codecs.getincrementaldecoder(name)("replace"), data
         raise self._no_text("is not text")

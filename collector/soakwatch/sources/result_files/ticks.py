@@ -1,8 +1,7 @@
-"""Single answers of a load tool, added up per tick: counts so far, rates, percentiles.
+"""Sums up a load tool's single answers per tick: counts, rates, percentiles.
 
-A tick ends when an answer from ``SLACK_NS`` after it was seen, or when nothing has come for ``PATIENCE_NS``. An answer
-that comes later than that counts in the oldest tick that is still open: nothing is lost from the counters. Ticks in
-which nothing was answered, between two in which something was, are ticks too: their rate is zero, and known.
+A tick ends when an answer ``SLACK_NS`` after it was seen, or when nothing came for ``PATIENCE_NS``. A later answer
+counts in the oldest open tick, so no count is lost. Empty ticks between two others are reported too, with the rate 0.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ import numpy as np
 from soakwatch_model.sample import Sample
 
 SLACK_NS = 1_000_000_000
-"""How far back in time the next answer in the file may be: tools write the answers of several users in turn."""
+"""How far back the next answer's time may be: tools write the answers of several users in turn."""
 PATIENCE_NS = 5_000_000_000
 MAX_EXACT_VALUES = 20_000
-"""Durations of one tick that are kept; of more of them, a random choice of as many is kept."""
+"""Durations kept per tick; of more, a random sample of this size."""
 MAX_EMPTY_TICKS = 3_600
-"""Empty ticks between two others that are reported at most."""
+"""Maximum of empty ticks reported between two others."""
 ANSWERED, FAILED = "load.requests", "load.failures"
 _RATES = {ANSWERED: "load.request.rate", FAILED: "load.failure.rate"}
 QUANTILES = (0.5, 0.9, 0.95, 0.99)
@@ -29,7 +28,7 @@ QUANTILES = (0.5, 0.9, 0.95, 0.99)
 
 @dataclass(slots=True)
 class Times:
-    """Times (s) of one tick: all of them up to ``MAX_EXACT_VALUES``, then a random choice of as many (Vitter's R)."""
+    """Durations (s) of one tick: all up to ``MAX_EXACT_VALUES``, then a random sample of that size (Vitter's R)."""
 
     kept: list[float] = field(default_factory=list)
     many: int = 0
@@ -48,7 +47,7 @@ class Times:
             self.kept[position] = seconds
 
     def quantiles(self) -> Iterable[tuple[str, float]]:
-        """``min``, ``mean``, ``max`` (of all), and percentiles between the two kept times next to them."""
+        """``min``, ``mean``, ``max`` of all, and percentiles interpolated between kept durations."""
         if self.many:
             yield "min", self.lowest
             yield "mean", self.total / self.many
@@ -65,21 +64,21 @@ class _Tick:
 
 
 class Ticks:
-    """Ticks of ``width_ns`` on the grid of the run's time; ``known`` are counters that start at zero."""
+    """Ticks of ``width_ns`` on the grid of the run's time; counters in ``known`` start at zero."""
 
     def __init__(self, width_ns: int, begin_ns: int, known: Iterable[str] = (), seed: int = 0) -> None:
         self._width, self._begin = width_ns, begin_ns
         self._totals = dict.fromkeys(known, 0)
         self._open: dict[int, _Tick] = {}
-        self._done: int | None = None  # the last tick that was reported
+        self._done: int | None = None  # index of the last reported tick
         self._newest = begin_ns
-        self._chance = random.Random(seed)  # noqa: S311 - a choice of figures, not a secret
+        self._chance = random.Random(seed)  # noqa: S311 - samples figures, no secret
         self._arrived_ns: int | None = None
-        self._partial = True  # when in it the first tick began is not known
+        self._partial = True  # True if the next tick is cut at its begin
         self._sampled = False
 
     def count(self, time_ns: int, metric: str, many: int) -> None:
-        """Counts ``many`` at that time."""
+        """Counts ``many`` at ``time_ns``."""
         if time_ns < self._begin:
             self._totals[metric] = self._totals.get(metric, 0) + many
             return
@@ -87,17 +86,17 @@ class Ticks:
         counts[metric] = counts.get(metric, 0) + many
 
     def took(self, time_ns: int, seconds: float) -> None:
-        """Adds the duration of an answer at that time."""
+        """Adds the duration of an answer at ``time_ns``."""
         if time_ns >= self._begin:
             self._tick(time_ns).times.add(seconds, self._chance)
 
     def level(self, time_ns: int, metric: str, value: float) -> None:
-        """Sets a gauge at that time."""
+        """Sets a gauge at ``time_ns``."""
         if time_ns >= self._begin:
             self._tick(time_ns).levels[metric] = value
 
     def ended(self, now_ns: int) -> list[Sample]:
-        """The samples of the ticks that have ended by now, each at its end."""
+        """The samples of ticks that have ended by ``now_ns``, each at its end."""
         over = (self._newest - SLACK_NS) // self._width
         late = [index for index in self._open if (index + 1) * self._width < now_ns - PATIENCE_NS]
         samples: list[Sample] = []
@@ -106,7 +105,7 @@ class Ticks:
         return samples
 
     def arrived(self, now_ns: int) -> list[Sample]:
-        """All answers so far as one tick since the previous call: for answers whose own times are of no use."""
+        """All answers since the last call as one tick, if their own times are unusable."""
         if not self._open:
             return []
         tick = _Tick()
@@ -146,7 +145,7 @@ class Ticks:
         return samples + self._samples_of(tick, end_ns, seconds)
 
     def _samples_of(self, tick: _Tick, end_ns: int, seconds: float | None) -> list[Sample]:
-        """The samples of a tick; without rates where its length is not known."""
+        """The samples of a tick, without rates if its length is unknown."""
         for metric, many in tick.counts.items():
             self._totals[metric] = self._totals.get(metric, 0) + many
         samples = [Sample(metric, "", total, end_ns) for metric, total in self._totals.items()]

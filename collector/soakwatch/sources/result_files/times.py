@@ -1,4 +1,4 @@
-"""Times in a column of a growing file, on the run's clock."""
+"""Converts times in a column of a growing file to the run's clock."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _OTHER_ZONE = "Etc/GMT+5"
 
 @dataclass(frozen=True, slots=True)
 class TimeFormat:
-    """The plan's keys on times: their form, and the zone of those without one."""
+    """The plan's keys on times: their format, and the zone of those without one."""
 
     form: str | None = None
     zone: str | None = None
 
 
 class ColumnTimes:
-    """Reads the times of one column, in their order.
+    """Reads the times of one column, in order.
 
-    Times that count from the start of a test begin where the first new line was seen: the generator's clock does not
-    matter then. Of the hour that a clock shows twice in autumn, the second is meant where times would go back
-    otherwise. Raises DataError for times that cannot be read, or that have no zone.
+    Times since the start of a test count from when the first new line was seen, so the generator's clock does not
+    matter. In the hour that a clock repeats in autumn, the second one is taken if times would go back otherwise. Raises
+    DataError for times that cannot be read or lack a zone.
     """
 
     def __init__(self, sample: Sequence[str], time_format: TimeFormat, decimal: str, who: str) -> None:
@@ -46,7 +46,7 @@ class ColumnTimes:
         self.newest_ns: int | None = None
 
     def read(self, cells: Sequence[str], moment: Moment) -> tuple[list[bool], list[int]]:
-        """Which cells are possible times, and the times."""
+        """Which cells are possible times, and the times (ns)."""
         read = self._reading.read(cells)
         good, time_ns = ~read.bad, read.time_ns
         if self._elapsed:
@@ -59,7 +59,7 @@ class ColumnTimes:
         return (good & (time_ns <= moment.limit_ns)).tolist(), time_ns.tolist()
 
     def _since_start(self, read: Moments, moment: Moment) -> NDArray[np.int64]:
-        """Their times; those of old lines are 1970, because when that test started is not known."""
+        """Absolute times; those of old lines are 0 (1970), since the start of their test is unknown."""
         good = ~read.bad
         if self._start_ns is None and not moment.old and bool(good.any()):
             self._start_ns = moment.now_ns - int(read.time_ns[np.flatnonzero(good)[-1]])
@@ -81,6 +81,6 @@ class ColumnTimes:
 
 
 def _differs(sample: Sequence[str], first_options: TimeOptions, second_options: TimeOptions, who: str) -> bool:
-    """Whether these options yield different times of the same cells."""
+    """True if the two options yield different times for the same cells."""
     first, second = (time_reading(sample, options, who).read(sample) for options in (first_options, second_options))
     return bool((first.time_ns != second.time_ns)[~first.bad & ~second.bad].any())

@@ -1,8 +1,8 @@
-"""What wrk and wrk2 print when they end. Neither prints anything before, and neither prints a time.
+"""Reads what wrk and wrk2 print at their end; before that they print nothing, and never a time.
 
 Sources: the output of wrk 4.1, and the README of wrk2 (whose percentiles have decimals, and with ``-U`` a second,
-uncorrected table, which is left out). wrk counts answers with a status of 4xx or 5xx as requests, and those that never
-came as socket errors; ``load.requests`` are answers that are neither.
+uncorrected table, which is ignored). wrk counts answers of status 4xx or 5xx as requests, and missing ones as socket
+errors; ``load.requests`` are answers that are neither.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _UNABLE = re.compile(r"unable to (?:connect|resolve|create)\b.*")
 
 
 class WrkReader:
-    """Outputs of wrk, one after the other: counts go on from one to the next."""
+    """Reads outputs of wrk in sequence and keeps counting over them."""
 
     def __init__(self) -> None:
         self._totals = {ANSWERED: 0, FAILED: 0, "load.connections.failed": 0}
@@ -39,7 +39,7 @@ class WrkReader:
         self.begin()
 
     def begin(self) -> None:
-        """A new file: the totals stay, because each run of wrk counts from zero."""
+        """A new file: the totals stay, since each run of wrk counts from zero."""
         self._forget()
 
     def _forget(self) -> None:
@@ -50,7 +50,7 @@ class WrkReader:
         self._corrected = True
 
     def take(self, lines: Sequence[str], moment: Moment) -> ParsedLines:
-        """See ``following.Reader``."""
+        """See ``result_file.Reader``."""
         taken = ParsedLines()
         for line in lines:
             if _UNABLE.fullmatch(line):
@@ -78,15 +78,15 @@ class WrkReader:
             self._settings |= {"threads": int(match[1]), "connections": int(match[2])}
 
     def settings(self) -> Mapping[str, Tree]:
-        """See ``TellsSettings``: the head of each output."""
+        """See ``TellsSettings``: the head of the last output."""
         return dict(self._settings)
 
     def ended(self, moment: Moment) -> list[Sample]:  # noqa: ARG002 - an output is complete or not there
-        """See ``following.Reader``."""
+        """See ``result_file.Reader``."""
         return []
 
     def notes(self) -> tuple[str, ...]:
-        """See ``following.Reader``."""
+        """See ``result_file.Reader``."""
         return ()
 
     def _note(self, line: str) -> None:
@@ -122,7 +122,7 @@ class WrkReader:
         if self._seconds > 0:
             samples.append(Sample("load.request.rate", "", counts[ANSWERED] / self._seconds, now_ns))
             samples.append(Sample("load.failure.rate", "", counts[FAILED] / self._seconds, now_ns))
-        if self._requests == 0:  # without requests their times are zero
+        if self._requests == 0:  # then the times are meaningless zeros
             self._levels = {key: value for key, value in self._levels.items() if key[0] != "load.latency"}
         return samples + [Sample(metric, name, value, now_ns) for (metric, name), value in self._levels.items()]
 

@@ -1,4 +1,4 @@
-"""Time zones as plans name them, and which of the two hours is meant that a clock shows twice in autumn."""
+"""Time zones of plans, and the hour that a clock repeats in autumn."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _zone_name(value: object) -> object:
 
 
 def zone_of(name: str | None) -> tzinfo | None:
-    """The zone of that name, None for None. Raises ValueError."""
+    """The zone of a name; None for None. Raises ValueError."""
     if name is None:
         return None
     if name.upper() in {"UTC", "Z"}:
@@ -34,7 +34,7 @@ ZoneName = Annotated[str, BeforeValidator(_zone_name), WithJsonSchema({"type": "
 
 
 def second_of(time_ns: int, zone: tzinfo) -> int:
-    """The later of the two moments at which a clock in the zone shows what it shows at ``time_ns``; else that itself.
+    """If a clock in the zone shows the time at ``time_ns`` twice, the later moment (ns); else ``time_ns``.
 
     >>> from zoneinfo import ZoneInfo
     >>> first = 1792886400 * 10**9  # 2026-10-25 02:00 in Berlin, for the first time
