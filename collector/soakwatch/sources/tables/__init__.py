@@ -1,1 +1,1 @@
-"""Cells, times, units and columns of a table that is imported."""
+"""Cells, times, units and columns of imported tables."""

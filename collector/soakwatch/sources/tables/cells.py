@@ -1,4 +1,4 @@
-"""Cells of a table as numbers: missing ones are NaN, and other texts are marked as bad."""
+"""Parses table cells as numbers: missing ones are NaN, other text is marked as bad."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _GROUPED = {
 
 
 class Numbers(NamedTuple):
-    """Readings, shape (n,), NaN where there is none, and which cells are neither a number nor missing."""
+    """Numbers, shape (n,), NaN if missing or bad, and which cells are bad: neither number nor missing."""
 
     value: NDArray[np.float64]
     bad: NDArray[np.bool_]
 
 
 def numbers(cells: Sequence[str], decimal: str = ".") -> Numbers:
-    """The numbers in some cells.
+    """Parses cells.
 
     >>> made = numbers(["1.5", "", "1,234,567", "x", "inf"])
     >>> made.value.tolist(), made.bad.tolist()
@@ -40,7 +40,7 @@ def numbers(cells: Sequence[str], decimal: str = ".") -> Numbers:
 
 
 def middle(sizes: NDArray[np.float64]) -> float:
-    """The upper median, which no size of numbers makes overflow.
+    """The upper median: cannot overflow.
 
     >>> middle(np.array([3.0, 1.0, 1e308, 1e308]))
     1e+308
@@ -50,7 +50,7 @@ def middle(sizes: NDArray[np.float64]) -> float:
 
 
 def whole(cells: Sequence[str]) -> NDArray[np.int64] | NDArray[np.uint64] | None:
-    """The cells as integers of 64 bits, exactly; None where one of them is not an integer."""
+    """The cells as exact 64-bit integers; None if one of them is no integer."""
     try:
         return np.array(list(cells), dtype=np.int64)
     except (ValueError, OverflowError):
@@ -69,7 +69,7 @@ def _quickly(cells: Sequence[str]) -> NDArray[np.float64] | None:
 
 
 def _number(cell: str, decimal: str) -> float:
-    """The number in a cell, NaN for none, infinity for what is bad."""
+    """The number in a cell; NaN if it is missing, infinity if it is bad."""
     text = cell.strip()
     if text.lower() in MISSING:
         return math.nan
@@ -77,7 +77,7 @@ def _number(cell: str, decimal: str) -> float:
     if match:
         text = text.replace(match[1], "")
     if decimal == ",":
-        text = text.replace(".", "x").replace(",", ".")  # a point is not part of a number here
+        text = text.replace(".", "x").replace(",", ".")  # a point is invalid here
     try:
         return float(text) if "_" not in text else math.inf
     except ValueError:

@@ -1,4 +1,4 @@
-"""What a column becomes: a metric of the catalogue by name, alias or the user's mapping, else ``imported.X``."""
+"""What a column becomes: a catalogue metric by name, alias or the user's mapping, else ``imported.X``."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ TIME_NAMES = (
     "sec",
     "elapsedtime",
 )
-"""What columns of times are called, without blanks and in small letters; those before others come first."""
+"""Names of time columns, lower case without blanks, the preferred ones first."""
 
 IMPORTED = "imported."
-"""Metrics outside of the catalogue bear this before their column's name: their trait is in the record."""
+"""Prefix of metrics outside the catalogue, whose trait is in the record."""
 OTHERWISE = " (override with --unit COLUMN=…)"
 _OF_PROC = frozenset({"MemTotal", "MemAvailable", "VmRSS", "VmSize"})
 NO_UNIT = "{unit}"
-"""The unit of a column without one: "1" would be shown as a share in percent."""
+"""The unit of a column without one; not "1", which would be shown in percent."""
 MEMORY, MEMORY_SHARE = "system.memory.usage", "system.memory.utilization"
-MIN_LIKELY_BYTES = 2.0**20  # what has no unit and is smaller than this may be kilobytes, megabytes or a share
+MIN_LIKELY_BYTES = 2.0**20  # smaller values without unit may be KB, MB or a share
 _BRACED = re.compile(r"([a-z_.]+)\{(.*)\}")
 _ODD = re.compile(r"[^A-Za-z0-9_.]+")
 _QUANTILE = re.compile(r"(?:latency|responsetime)?(p\d{2,3}|max|min|mean|avg)(?:latency|responsetime)?")
@@ -101,9 +101,9 @@ _BY_ALIAS = {alias: metric for metric, aliases in _ALIASES.items() for alias in 
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """What a column is in the record: readings are its numbers times ``scale``, in ``unit``.
+    """A column's name in the record: its readings are the cells times ``scale``, in ``unit``.
 
-    ``scale`` is None where it depends on the readings (see ``scale_of``).
+    ``scale`` is None if it depends on the readings (see ``scale_of``).
     """
 
     metric: str
@@ -116,12 +116,12 @@ class Naming:
 
     @property
     def imported(self) -> bool:
-        """Whether the catalogue does not know it."""
+        """True if the catalogue does not have it."""
         return self.metric.startswith(IMPORTED)
 
 
 def naming(column: str, target: str, options: Options, labels: Mapping[str, str], given: str | None = None) -> Naming:
-    """The naming of a column (or of a metric in a long table, with the unit ``given`` there). Raises DataError."""
+    """Names a column (or a metric of a long table, whose lines have the unit ``given``). Raises DataError."""
     bare, of_header = split_header(column)
     unit_text = options.units.get(column) or given or of_header
     meaning = options.meanings.get(column)
@@ -131,22 +131,22 @@ def naming(column: str, target: str, options: Options, labels: Mapping[str, str]
     if metric == MEMORY and unit_text is not None and unit(unit_text).name == "1":
         metric = MEMORY_SHARE
     if metric is not None and (unit_text is None or fits(unit_text, BY_NAME[metric].unit) or column in options.units):
-        exact = column.strip() in BY_NAME or bool(own)  # a name of the catalogue implies its unit
+        exact = column.strip() in BY_NAME or bool(own)  # a catalogue name implies its unit
         return _of_catalogue(column, BY_NAME[metric], target, options, {**own, **labels}, unit_text, sure=exact)
     return _outside(column, bare, options, labels, unit_text)
 
 
 def outside(column: str, options: Options, labels: Mapping[str, str]) -> Naming:
-    """The naming of a column that is not what its name suggests."""
+    """Names a column as outside the catalogue, although its name suggests otherwise."""
     bare, of_header = split_header(column)
     return _outside(column, bare, options, labels, options.units.get(column) or of_header)
 
 
 def scale_of(column: str, naming: Naming, largest: float, median: float) -> tuple[float | None, str]:
-    """The factor for a column without a unit, and a note on it; None where it cannot be known.
+    """The factor for a column without a unit, and a note on it; None if it cannot be known.
 
-    Only what the readings show is assumed: a share above 1 is in percent, names as in /proc are in KiB, and values
-    above a million are in bytes.
+    Only what the readings show is assumed: shares above 1 are percent, names of /proc are KiB, values above 2**20
+    bytes.
     """
     if naming.scale is not None:
         return naming.scale, ""
@@ -212,7 +212,7 @@ def _of_catalogue(
 
 
 def _plain_scale(entry: Metric, *, sure: bool) -> float | None:
-    """The factor without a unit: objects are counted in ones, and a mapped column is in the metric's own unit."""
+    """The factor without a unit: counted objects are in ones, a mapped column is in the metric's unit."""
     if sure or entry.unit.startswith("{") or entry.unit in {"Cel", "Hz", "W"}:
         return 1.0
     return None if entry.kind == "gauge" or entry.unit == "By" else 1.0
@@ -227,7 +227,7 @@ def _object(entry: Metric, target: str, labels: Mapping[str, str]) -> str:
 
 
 def _outside(column: str, bare: str, options: Options, labels: Mapping[str, str], unit_text: str | None) -> Naming:
-    bare = bare.strip().removeprefix(IMPORTED) or bare  # an exported table has the names of the record
+    bare = bare.strip().removeprefix(IMPORTED) or bare  # exported tables have the record's names
     name = _ODD.sub("_", bare).strip("_.") or _ODD.sub("_", column).strip("_.") or "column"
     scale, word = 1.0, "1" if unit_text is None else unit_text
     if unit_text is not None:

@@ -1,4 +1,4 @@
-"""The error of an import: a sentence with file, line and remedy."""
+"""The error of table import: a sentence with file, line and remedy."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from soakwatch.core.errors import SoakwatchError
 
 
 class DataError(SoakwatchError, ValueError):
-    """The data cannot be used; ``str()`` names file, line and remedy where there are any."""
+    """The data cannot be used; ``str()`` names file, line and remedy, if known."""

@@ -1,4 +1,4 @@
-"""The options of a user on a table: the meaning of its columns, and the format of its cells."""
+"""The user's options on a table: the meaning of columns and the format of cells."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ AnyOptions = TypeVar("AnyOptions", bound="Options")
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """What a column stands for: a metric, the labels of its object, and the unit in which its cells are."""
+    """What a column means: a metric, the labels of its object, and the unit of its cells."""
 
     metric: str
     labels: Mapping[str, str]
@@ -30,7 +30,7 @@ class Meaning:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How to read a table. Columns are named by their headers, or by their numbers from 1 on."""
+    """How to read a table. Columns are given by header, or by number from 1 on."""
 
     target: str | None = None
     role: str = DUT
@@ -54,7 +54,7 @@ class Options:
         return self.roles.get(target, self.role)
 
     def named(self) -> dict[str, str]:
-        """Every column that is named, and the option that names it."""
+        """Every column that options name, and the option."""
         options = {
             "--map": self.meanings,
             "--unit": self.units,
@@ -68,7 +68,7 @@ class Options:
 
 
 def meaning(text: str) -> tuple[str, Meaning]:
-    """A column and its meaning, from ``COLUMN=METRIC[,label=value …][:unit]``.
+    """Parses ``COLUMN=METRIC[,label=value …][:unit]``.
 
     >>> meaning("eth0 rx=system.network.io,interface=eth0,direction=receive:KB")
     ('eth0 rx', Meaning(metric='system.network.io', labels={'interface': 'eth0', 'direction': 'receive'}, unit='KB'))
@@ -90,7 +90,7 @@ def meaning(text: str) -> tuple[str, Meaning]:
 
 
 def _without_unit(value: str) -> tuple[str, str, str]:
-    """A label may contain colons (``eth0:1``); a unit is neither a bare number nor a counted object."""
+    """Splits label value and unit; a value may contain colons (``eth0:1``), so a number or unknown word is no unit."""
     before, colon, after = value.rpartition(":")
     if colon and after and not after.isdecimal() and unit(after).name.strip("{}") != after:
         return before, colon, after
@@ -98,12 +98,12 @@ def _without_unit(value: str) -> tuple[str, str, str]:
 
 
 def pairs(texts: Iterable[str], option: str, example: str) -> dict[str, str]:
-    """``COLUMN=VALUE`` texts of one option."""
+    """Parses ``COLUMN=VALUE`` texts of one option."""
     return dict(_pair(text, option, example) for text in texts)
 
 
 def kinds(texts: Iterable[str]) -> dict[str, str]:
-    """``COLUMN=counter`` texts."""
+    """Parses ``COLUMN=counter`` texts."""
     by_column = pairs(texts, "--kind", "bytes=counter")
     for column, kind in by_column.items():
         if kind not in KINDS:
@@ -112,13 +112,13 @@ def kinds(texts: Iterable[str]) -> dict[str, str]:
 
 
 def growths(texts: Iterable[str]) -> tuple[str | None, dict[str, str]]:
-    """The direction of all columns, and those of single ones, from ``up`` and ``COLUMN=down`` texts."""
+    """Parses ``up`` and ``COLUMN=down`` texts: the direction of all columns, and of single ones."""
     remedy = "write up or down, or COLUMN=down for one column"
     return _every_and_single(texts, DIRECTIONS, lambda text, _: f"--growth {text}: {remedy}")
 
 
 def roles(texts: Iterable[str]) -> tuple[str | None, dict[str, str]]:
-    """The role of all targets, and those of single ones, from ``generator`` and ``TARGET=generator`` texts."""
+    """Parses ``generator`` and ``TARGET=generator`` texts: the role of all targets, and of single ones."""
     remedy = "write a role, or TARGET=ROLE"
     return _every_and_single(
         texts, ROLES, lambda text, word: f"--role {text}: unknown role {word!r}{hint(word, ROLES)} ({remedy})"
@@ -128,9 +128,9 @@ def roles(texts: Iterable[str]) -> tuple[str | None, dict[str, str]]:
 def _every_and_single(
     texts: Iterable[str], words: Collection[str], refusal: Callable[[str, str], str]
 ) -> tuple[str | None, dict[str, str]]:
-    """The word for all (``up``, the last one counts), and those of single names (``NAME=down``).
+    """Splits texts into the word for all (``up``; the last one counts) and words for names (``NAME=down``).
 
-    ``refusal`` says why a text is refused whose word is none of ``words``. Raises DataError.
+    ``refusal`` makes the error for a word not in ``words``. Raises DataError.
     """
     every, single = None, {}
     for text in texts:
@@ -145,7 +145,7 @@ def _every_and_single(
 
 
 def checked(options: AnyOptions) -> AnyOptions:
-    """The options, once nothing is wrong with them that shows without the file. Raises DataError."""
+    """Returns the options if they are consistent, as far as known without the file. Raises DataError."""
     if options.delimiter is not None and (len(options.delimiter) != 1 or options.delimiter in '"\r\n'):
         raise DataError(f"--delimiter {options.delimiter!r} is not one character: write , or ; or a tab")
     if options.decimal not in {None, ".", ","}:

@@ -1,6 +1,6 @@
-"""What sysbench prints, as a table: its lines of an interval (``--report-interval``), as text or by ``report_csv``.
+"""Converts sysbench's interval lines (``--report-interval``, as text or by ``report_csv``) to a table.
 
-Transactions, their latency and errors are taken; queries are so many a transaction.
+It has transactions, their latency and errors; queries are proportional to transactions.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _SIGN = "sysbench "
 
 
 def is_sysbench(lines: Iterable[str]) -> bool:
-    """Whether these first lines are the output of sysbench."""
+    """True if these first lines are sysbench output."""
     return any(line.startswith(_SIGN) or _TEXT.search(line) is not None for line in lines)
 
 
 def as_table(lines: Iterable[str]) -> Iterator[str]:
-    """The lines of a CSV table; other lines are left out.
+    """The lines of a CSV table; all other lines are dropped.
 
     >>> text = ["Threads started!", "[ 5s ] thds: 8 tps: 43.90 qps: 878.05 lat (ms,95%): 50.2 err/s: 0.10"]
     >>> list(as_table(text))

@@ -1,4 +1,4 @@
-"""Tables as files hold them: opened (plain, gzip, standard input), sniffed, and read some thousand lines at a time."""
+"""Opens tables (plain, gzip, standard input), detects their format, and reads them in chunks of lines."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from soakwatch.sources.tables.times import looks_like_time
 STDIN = "-"
 CHUNK_LINES = 20_000
 _SNIFFED = 60
-_MAX_LINE = 1 << 20  # a file without line ends is not a table, and must not fill the memory
+_MAX_LINE = 1 << 20  # a file without line ends is no table, and must not fill memory
 _DELIMITERS = "\t;|,"
 _COMMA_NUMBER = re.compile(r"\s*[+-]?\d+,\d+\s*")
 _GROUPS = re.compile(r"\s*[+-]?\d{1,3}(,\d{3})+\s*")
@@ -35,7 +35,7 @@ _POINT_NUMBER = re.compile(r"\s*[+-]?\d+\.\d+\s*")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chunk:
-    """Some lines of a table: their numbers in the file, shape (n,), and the cells of each column."""
+    """Some lines of a table: their numbers in the file, shape (n,), and the cells by column."""
 
     line: NDArray[np.int64]
     cells: tuple[Sequence[str], ...]
@@ -43,7 +43,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """An open table: ``columns`` are its headers, ``headed`` says whether the file had such a line."""
+    """An open table: ``columns`` are its headers; ``headed`` is False if the file has none."""
 
     name: str
     columns: tuple[str, ...]
@@ -57,7 +57,7 @@ class Table:
 
 @contextmanager
 def opened(path: str, delimiter: str | None = None, decimal: str | None = None) -> Iterator[Table]:
-    """The table in a file, or on standard input for ``-``. Raises DataError."""
+    """Opens the table in a file, or ``-`` for standard input. Raises DataError."""
     name = "standard input" if path == STDIN else path
     with ExitStack() as stack:
         try:
@@ -73,7 +73,7 @@ def opened(path: str, delimiter: str | None = None, decimal: str | None = None) 
 
 
 def table_in(text: io.TextIOBase, name: str, delimiter: str | None = None, decimal: str | None = None) -> Table:
-    """The table in a text that is open already. Raises DataError."""
+    """The table in an open text. Raises DataError."""
     return _table(text, name, delimiter, decimal)
 
 
@@ -94,7 +94,7 @@ def _text(binary: IO[bytes], name: str) -> Iterator[io.TextIOBase]:
         if not wide and b"\0" in buffered.peek(4096)[:4096]:
             raise DataError(f"{name} is not text: save it as CSV in UTF-8")
         text = io.TextIOWrapper(buffered, "utf-16" if wide else "utf-8-sig", errors="replace", newline="")
-        stack.callback(text.detach)  # standard input is not ours to close
+        stack.callback(text.detach)  # standard input must stay open
         yield text
 
 
@@ -103,7 +103,7 @@ def _peekable(binary: IO[bytes]) -> io.BufferedReader:
 
 
 def _lines(text: io.TextIOBase, name: str) -> Iterator[str]:
-    """The lines, endless ones refused."""
+    """The lines. Raises DataError for one over ``_MAX_LINE`` characters."""
     number = 0
     while line := text.readline(_MAX_LINE):
         number += 1
@@ -141,7 +141,7 @@ def _table(text: io.TextIOBase, name: str, delimiter: str | None, decimal: str |
 
 
 def _rows(lines: Iterator[str], name: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """The rows that are not empty, with the numbers of the lines on which they end."""
+    """The rows that are not blank, with the number of the line each ends on."""
     reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=delimiter != "\t")
     while True:
         try:
@@ -162,12 +162,12 @@ def _chunks(rows: Iterator[tuple[int, list[str]]], width: int) -> Iterator[Chunk
 
 
 def _fitted(row: list[str], width: int) -> list[str]:
-    """The cells of a row, padded or cut to ``width``."""
+    """A row's cells, padded or cut to ``width``."""
     return row[:width] if len(row) >= width else [*row, *[""] * (width - len(row))]
 
 
 def _delimiter(lines: Sequence[str]) -> str:
-    """The sign that divides most lines into the same number of cells, and into more than one."""
+    """The sign that splits most lines into the same number (> 1) of cells."""
     content = [line for line in lines if line.strip() and not line.startswith("# ")] or list(lines)
     best, chosen = (0.0, 0), ","
     for sign in _DELIMITERS:
@@ -183,7 +183,7 @@ def _delimiter(lines: Sequence[str]) -> str:
 def _header(
     rows: list[tuple[int, list[str]]], delimiter: str
 ) -> tuple[list[str], list[tuple[int, list[str]]], tuple[str, ...]]:
-    """The header without its ``#``, the lines below it, and notes on it."""
+    """The header without ``#``, the rows below it, and notes."""
     body = [(number, row) for number, row in rows if not row[0].startswith("#")]
     above = [row for number, row in rows if row[0].startswith("#") and (not body or number < body[0][0])]
     if above and body and delimiter == " ":  # "# columns: time rss": the last words are the names
@@ -196,14 +196,14 @@ def _header(
 
 
 def _is_header(row: list[str]) -> bool:
-    """Whether a row has names only: no number and no time."""
+    """True if a row has only names: no number, no time."""
     words = [cell for cell in row if cell.strip()]
     counted = numbers(words)
     return bool(np.isnan(counted.value).all()) and not any(looks_like_time(word) for word in words)
 
 
 def _named(header: Sequence[str]) -> Iterator[str]:
-    """Headers, made unique."""
+    """Makes headers unique."""
     seen: dict[str, int] = {}
     for index, cell in enumerate(header):
         name = " ".join(cell.split()) or f"column {index + 1}"
@@ -212,7 +212,7 @@ def _named(header: Sequence[str]) -> Iterator[str]:
 
 
 def _decimal(sample: Sequence[Sequence[str]], name: str, delimiter: str) -> str:
-    """The decimal sign: a comma where numbers are written with one. Raises DataError."""
+    """The decimal sign: comma if numbers have one. Raises DataError if it is ambiguous."""
     if delimiter == ",":
         return "."
     cells = [cell for column in sample for cell in column if cell.strip().lower() not in MISSING]

@@ -1,7 +1,7 @@
-"""Times as files write them, in nanoseconds since 1970 UTC.
+"""Parses times in files to ns since 1970 UTC.
 
-Numbers are epoch seconds, milli-, micro- or nanoseconds, by their size, or else seconds from the start. Texts are
-ISO 8601, day-first with points, slashes where the order shows, ``hh:mm:ss``, or in a given ``strptime`` format.
+Numbers are epoch s, ms, µs or ns by their size, small ones seconds from the start. Texts are ISO 8601, day-first with
+points, with slashes if the order is clear, ``hh:mm:ss``, or in a given ``strptime`` format.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _TO_THE_SECOND = "--time-format 's', 'ms', 'us', 'ns', 'elapsed', or a strptime 
 
 
 class Moments(NamedTuple):
-    """Times, shape (n,), and which cells are not a time."""
+    """Times in ns, shape (n,), and which cells are not times."""
 
     time_ns: NDArray[np.int64]
     bad: NDArray[np.bool_]
@@ -43,7 +43,7 @@ Read = Callable[[Sequence[str]], Moments]
 
 @dataclass(frozen=True, slots=True)
 class TimeReading:
-    """How a column of times is read, and notes on it."""
+    """A function that parses a column's times, and notes on it."""
 
     read: Read
     notes: tuple[str, ...] = ()
@@ -51,7 +51,7 @@ class TimeReading:
 
 @dataclass(frozen=True, slots=True)
 class TimeOptions:
-    """The options of a user on times; ``start_ns`` is the start of times in seconds from the start."""
+    """The user's options on times; ``start_ns`` is the start of those in seconds from the start."""
 
     form: str | None = None
     zone: str | None = None
@@ -60,13 +60,13 @@ class TimeOptions:
 
 
 def looks_like_time(cell: str) -> bool:
-    """Whether a cell is a date or a time of day."""
+    """True if a cell is a date or time of day."""
     text = cell.strip()
     return any(form.fullmatch(text) for form in (_ISO, _DATE, _CLOCK))
 
 
 def time_reading(cells: Sequence[str], options: TimeOptions, who: str) -> TimeReading:
-    """How the times of a column are read, from its first cells. Raises DataError where that cannot be known."""
+    """How to parse a column's times, from its first cells. Raises DataError if that is unknown."""
     zone = _zone(options.zone)
     if options.form is not None:
         return _as_given(options, zone)
@@ -138,7 +138,7 @@ def _zone(name: str | None) -> tzinfo:
 
 
 def _scaled(texts: Sequence[str], factor: int, start_ns: int, decimal: str) -> Moments:
-    """Numbers of ``factor`` nanoseconds each; those with a fraction to the microsecond."""
+    """Numbers in units of ``factor`` ns; fractions are exact to the microsecond."""
     exact = whole(texts)
     largest = (_LATEST_NS - start_ns) // factor
     if exact is not None:
@@ -176,10 +176,10 @@ def _iso(texts: Sequence[str], zone: tzinfo) -> Moments:
 
 
 def _micros(texts: list[str]) -> NDArray[np.int64]:
-    """Microseconds since 1970; negative for what is not a date."""
+    """Microseconds since 1970; negative if it is no date."""
     if any("," in text or "/" in text for text in texts):
         texts = [text.replace(",", ".").replace("/", "-") for text in texts]
-    if all(_NUMPY_READS(text) for text in texts):  # which else knows "now", and warns of what it takes for a zone
+    if all(_NUMPY_READS(text) for text in texts):  # numpy also accepts "now", and warns of suspected zones
         try:
             return np.array(texts, dtype="datetime64[us]").astype(np.int64)
         except ValueError:
@@ -188,7 +188,7 @@ def _micros(texts: list[str]) -> NDArray[np.int64]:
 
 
 def _rest_ns(texts: Sequence[str], bad: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """The nanoseconds behind whole microseconds, of times that have more than six digits behind the second."""
+    """The nanoseconds after whole microseconds, of times with more than six decimals."""
     rest = np.zeros(len(texts), dtype=np.int64)
     for index, text in enumerate(texts):
         if len(text) > _TO_MICROS and not bad[index] and text[_TO_MICROS:].isdecimal():
@@ -200,7 +200,7 @@ def _micros_of(text: str) -> int:
     try:
         if len(text) >= 10 and text[:4].isdecimal():
             moment = datetime.fromisoformat(text)
-            # a zone that is left here is one too many, or in the wrong place
+            # a zone left here is a second one, or misplaced
             return -1 if moment.tzinfo else (moment.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
     except (ValueError, OverflowError):
         return -1
@@ -221,7 +221,8 @@ def _offset_s(zone: str) -> int:
 
 
 def _zone_offsets_s(micros: NDArray[np.int64], zone: tzinfo) -> NDArray[np.int64]:
-    """East of UTC; zones change their offset at quarters of an hour only. Of a doubled hour the first is meant."""
+    """Offsets east of UTC, s; looked up per quarter of an hour, since they change only then. Repeated hours: the
+    first."""
     quarter = 900 * 10**6
     quarters, where = np.unique(micros // quarter, return_inverse=True)
     known = []
@@ -232,7 +233,7 @@ def _zone_offsets_s(micros: NDArray[np.int64], zone: tzinfo) -> NDArray[np.int64
 
 
 def _day_first(parted: Sequence[tuple[str, str, str]], who: str) -> bool:
-    """With points the day comes first; with slashes only if one of the numbers shows it."""
+    """With points the day comes first; with slashes a number over 12 must show it."""
     if any(sign == "." for _, sign, _ in parted):
         return True
     if any(int(first) > 12 for first, _, _ in parted):
@@ -253,7 +254,7 @@ def _as_iso(text: str, day_first: bool) -> str:  # noqa: FBT001
 
 
 class _Clock:
-    """``hh:mm:ss``: a fall by more than half a day is midnight."""
+    """``hh:mm:ss``; a fall of more than half a day is midnight."""
 
     def __init__(self, start_ns: int) -> None:
         self._start_ns, self._last_s, self._days = start_ns, -math.inf, 0

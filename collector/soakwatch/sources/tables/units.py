@@ -1,4 +1,4 @@
-"""Units as files write them, in the units of the catalogue: ``MB`` is 1e6 ``By``, ``%`` is 0.01 of ``1``."""
+"""Converts units in files to the catalogue's: ``MB`` is 1e6 ``By``, ``%`` is 0.01 of ``1``."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _FIXED: Mapping[str, tuple[str, float]] = {
 _PREFIXES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "p": 10**15}
 _BINARY = {"ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40, "pi": 2**50}
 _BYTES = re.compile(r"(?P<many>[kmgtp]i?|)(?:b|by|byte|bytes)(?P<per>/s|ps|)", re.IGNORECASE)
-_BITS = re.compile(r"(?P<many>[kmgtKMGT]|)(?:[Bb]its?|b)(?:/s|ps)")  # a small b of a rate is a bit: Kbps, not KBps
+_BITS = re.compile(r"(?P<many>[kmgtKMGT]|)(?:[Bb]its?|b)(?:/s|ps)")  # a small b in a rate is bit: Kbps, not KBps
 _BRACKETS = re.compile(r"(.*?)\s*[(\[]\s*([^()\[\]]+?)\s*[)\]]\s*")
 _TAIL = re.compile(
     r"(.+?)(?:_per_(?P<per>s|sec|second)|[_\s.-](?P<unit>ms|us|ns|sec|seconds|bytes|[kmg]i?b|pct|percent|[km]?pps))",
@@ -66,14 +66,14 @@ EXAMPLES = "%, KB, KiB, MB, GB, ms, s, pps"
 
 
 class Unit(NamedTuple):
-    """A unit of the catalogue and the factor that brings the file's readings into it."""
+    """A catalogue unit, and the factor to convert readings to it."""
 
     name: str
     scale: float
 
 
 def unit(text: str) -> Unit:
-    """What a unit in a file means. Bytes follow SI (``KB`` = 1000, ``KiB`` = 1024); another word counts objects.
+    """Parses a unit of a file. Bytes follow SI (``KB`` = 1000, ``KiB`` = 1024); an unknown word counts objects.
 
     >>> unit("MB"), unit("KiB"), unit("%"), unit("ms"), unit("Mpps")
     (Unit(name='By', scale=1000000.0), Unit(name='By', scale=1024.0), Unit(name='1', scale=0.01), \
@@ -100,16 +100,16 @@ Unit(name='s', scale=0.001), Unit(name='{packet}/s', scale=1000000.0))
 
 
 def into(text: str, wanted: str, who: str) -> float:
-    """The factor from a file's unit to the catalogue's. Raises DataError where they do not match."""
+    """The factor from a file's unit to the catalogue's. Raises DataError if they do not match."""
     given = unit(text)
-    if fits(text, wanted):  # packets, requests: what is counted is the metric's to say
+    if fits(text, wanted):  # packets or requests: the metric decides what is counted
         return given.scale
     example = {"By": "MB", "1": "%", "s": "ms"}.get(wanted, wanted)
     raise DataError(f"{who}: the unit {text} does not fit {wanted}: write one such as {example}, or map it elsewhere")
 
 
 def fits(text: str, wanted: str) -> bool:
-    """Whether a file's unit is one of the catalogue's.
+    """True if a file's unit can be converted to the catalogue's.
 
     >>> fits("MB", "By"), fits("millicores", "1"), fits("/s", "{request}/s")
     (True, False, True)
@@ -119,7 +119,7 @@ def fits(text: str, wanted: str) -> bool:
 
 
 def split_header(header: str) -> tuple[str, str | None]:
-    """A column's name, and the unit in its header.
+    """Splits a header into the column's name and its unit.
 
     >>> split_header("usedMemory (MB)"), split_header("latency_ms"), split_header("VmRSSBytes")
     (('usedMemory', 'MB'), ('latency', 'ms'), ('VmRSS', 'Bytes'))
