@@ -1,4 +1,4 @@
-"""A campaign in the foreground: signals, progress on a terminal or in lines, the result, exit code."""
+"""A campaign in the foreground: signals, progress as a panel or as lines, result, exit code."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ _MAX_REASON = 100
 
 @contextmanager
 def workers(campaign: Campaign, on: str | None) -> Iterator[Executor]:
-    """What runs the campaign: it answers, and has the testbeds. Raises ClusterError."""
+    """The executor of a campaign's runs, checked to answer and to have the testbeds. Raises ClusterError."""
     with executor_for(on, len(campaign.testbeds)) as executor:
         require_testbeds(executor, [bed.name for bed in campaign.testbeds])
         yield executor
 
 
 def run_campaign(terminal: Terminal, campaign: Campaign, folder: Path, ledger: Ledger, executor: Executor) -> int:
-    """Run what is left of a campaign; its exit code. Raises CampaignError, ClusterError."""
+    """Run what is left of a campaign; returns its exit code. Raises CampaignError, ClusterError."""
     console = CommandConsole()
     stopping = Stopping()
     with _interruptible(stopping), _display(campaign, console) as display:
@@ -59,7 +59,7 @@ def run_campaign(terminal: Terminal, campaign: Campaign, folder: Path, ledger: L
 
 
 def rows(state: CampaignState, progress: Progress) -> list[tuple[str, ...]]:
-    """A line for each attempt that was begun: cell, run, testbed, state, verdict, reason."""
+    """One row for each attempt that has begun: cell, run, testbed, state, verdict, reason."""
     stages = {(one.run.cell.id, one.run.repetition): one for one in progress.going}
     shown: list[tuple[str, ...]] = []
     for run in state.runs:
@@ -74,18 +74,18 @@ def rows(state: CampaignState, progress: Progress) -> list[tuple[str, ...]]:
 
 
 class _Lines:
-    """Plain lines: what happens, and how far it is every ten minutes."""
+    """Plain lines: messages, and the progress every ten minutes."""
 
     def __init__(self, campaign: Campaign, console: CommandConsole) -> None:
         self._campaign, self._console = campaign, console
         self._begin = self._next = time.monotonic()
 
     def tell(self, text: str) -> None:
-        """A line with the time since the begin."""
+        """Print a message with the time since the start."""
         _print(self._console, f"[{show_seconds(round(time.monotonic() - self._begin))}] {text}")
 
     def show(self, state: CampaignState, history: History) -> None:
-        """How far it is, now and then."""
+        """Print the progress, at most every ten minutes."""
         if time.monotonic() < self._next:
             return
         self._next = time.monotonic() + LINE_EVERY_S
@@ -93,7 +93,7 @@ class _Lines:
 
 
 class _Panel:
-    """Lines of what happens, and below them a picture that is redrawn: how far it is, and what runs."""
+    """Prints messages, and below them a panel that is redrawn: progress and current runs."""
 
     def __init__(self, campaign: Campaign, console: CommandConsole, frame: Frame) -> None:
         self._campaign, self._console, self._frame = campaign, console, frame
@@ -101,11 +101,11 @@ class _Panel:
         self._next = 0.0
 
     def tell(self, text: str) -> None:
-        """A line above the picture."""
+        """Print a message above the panel."""
         _print(self._console, f"[{show_seconds(round(time.monotonic() - self._begin))}] {text}")
 
     def show(self, state: CampaignState, history: History) -> None:
-        """Redraw the picture, at most once a second."""
+        """Redraw the panel, at most once a second."""
         if time.monotonic() < self._next:
             return
         self._next = time.monotonic() + DRAW_EVERY_S
@@ -117,7 +117,7 @@ class _Picture:
         self._progress, self._encoding = progress, encoding
 
     def lines(self, width: int, height: int) -> Sequence[Text]:
-        """The bar of what is done, then a line for each run that goes on."""
+        """The progress bar, then a line for each current run."""
         progress = self._progress
         size = max(10, min(40, width - 20))
         filled = size * progress.done // max(1, progress.total)
@@ -145,7 +145,7 @@ def _display(campaign: Campaign, console: CommandConsole) -> Iterator[Listener]:
 
 @contextmanager
 def _interruptible(stopping: Stopping) -> Iterator[None]:
-    """Ctrl-C and SIGTERM ask to stop."""
+    """Ctrl-C and SIGTERM ask the campaign to stop."""
 
     def asked(_number: int, _frame: FrameType | None) -> None:
         stopping.asked += 1

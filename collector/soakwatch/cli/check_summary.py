@@ -1,4 +1,4 @@
-"""What ``soakwatch check`` says first, and how it sums up a fleet: targets that are read alike are one block."""
+"""The first line of ``soakwatch check``, and its summary of a fleet: similar targets are one block."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from soakwatch.sources.abc import Facts
 from soakwatch_rules.wording.words import counted
 
 FLEET = 3
-"""So many targets that are read alike are shown as one block."""
+"""From this many similar targets on they are shown as one block."""
 _MAX_NAMED = 4
 
 
 def first_line(plan: Plan, checks: Sequence[SourceCheck], problems: int, warnings: int) -> str:
-    """Whether the run can begin, and the smallest leak that it will see."""
+    """Whether the run can begin, and the smallest leak that it will detect."""
     answered = sum(check.error is None for check in checks)
     if answered < len(checks):
         sources = f"{answered} of {counted(len(checks), 'source')} can be polled"
@@ -33,7 +33,7 @@ def first_line(plan: Plan, checks: Sequence[SourceCheck], problems: int, warning
 
 
 def warnings_in(checks: Iterable[SourceCheck]) -> int:
-    """How many different things are not as one may expect: not read, not on the device, noted by a source."""
+    """The number of different warnings: values not read, profile metrics that the device lacks, notes of a source."""
     return len(
         {
             words
@@ -48,7 +48,7 @@ def warnings_in(checks: Iterable[SourceCheck]) -> int:
 
 
 def alike(checks: Sequence[SourceCheck]) -> list[tuple[SourceCheck, ...]]:
-    """The checks in groups that are shown as one block, in their order: alone, or ``FLEET`` and more of one kind."""
+    """The checks in groups that are shown as one block, in order: single ones, or at least ``FLEET`` of one kind."""
     groups: dict[object, list[SourceCheck]] = {}
     for check in checks:
         groups.setdefault(_kind(check), []).append(check)
@@ -65,13 +65,13 @@ def alike(checks: Sequence[SourceCheck]) -> list[tuple[SourceCheck, ...]]:
 
 
 def _kind(check: SourceCheck) -> object:
-    """What two targets must have in common to be read alike."""
+    """What two targets must have in common to share a block."""
     metrics = frozenset(sample.metric for sample in check.samples)
     return check.target.role, check.source.poller, check.interval_s, metrics, check.error
 
 
 def together(group: Sequence[SourceCheck]) -> SourceCheck:
-    """One check that stands for a group: the readings of all, the slowest poll, each fault once with its count."""
+    """One check for a whole group: all samples, the slowest poll, each fault once with its count."""
     first = group[0]
     if len(group) == 1:
         return first
@@ -103,7 +103,7 @@ def _common_facts(group: Sequence[SourceCheck]) -> Facts | None:
 
 
 def names_of(group: Sequence[SourceCheck]) -> str:
-    """Which targets a block is about.
+    """The targets of a block, by name.
 
     >>> from types import SimpleNamespace as N
     >>> names_of([N(target=N(name=f"fw{n}")) for n in range(1, 21)])
@@ -118,7 +118,7 @@ def names_of(group: Sequence[SourceCheck]) -> str:
 
 
 def told_once(sentences: Iterable[tuple[str, str]]) -> list[str]:
-    """Sentences about sources ("fw1 snmp", what can be seen there), one for all sources of which it is true."""
+    """Sentences about sources ("fw1 snmp", what can be seen there), each once for all sources that share it."""
     by_text: dict[str, list[str]] = {}
     for who, text in sentences:
         by_text.setdefault(text, []).append(who)

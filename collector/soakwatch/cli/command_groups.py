@@ -1,4 +1,4 @@
-"""The commands in the groups of ``soakwatch --help``, and the words of other programs for what they do."""
+"""The groups of commands in ``soakwatch --help``, and what other programs call the commands."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         *("note", "seal", "verify", "bundle", "export", "sink", "sinks", "dashboards", "notify", "schema"),
     ),
 }
-"""Every command, once, in the order in which somebody comes to need it."""
+"""Every command once, in the order in which a user needs them."""
 
 SYNONYMS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("status", "state"), ("ps", "watch")),
@@ -42,7 +42,7 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "help": ("--help",),
     "version": ("--version",),
 }
-"""Words that people type for commands that have another name here."""
+"""Other programs' words for commands."""
 
 
 def brief(summary: str) -> str:
@@ -57,7 +57,7 @@ def brief(summary: str) -> str:
 
 
 def other_word(word: str, summary: Callable[[str], str]) -> str:
-    """The sentence that answers a word of another program with the command that does this here; "" for other words.
+    """The error message for a word that other programs use for a command of ours; "" for any other word.
 
     >>> other_word("validate", {"check": "Check a plan: parse it"}.__getitem__)
     "there is no command 'validate': use 'soakwatch check' (check a plan)"

@@ -1,4 +1,4 @@
-"""The demo: two copies of a small HTTP service, one of which leaks and is killed and restarted once, under load."""
+"""The demo: two copies of a small HTTP service under load; one leaks, and is killed and restarted once."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from soakwatch_model.roles import DUT, GENERATOR, MONITOR
 
 BASELINE_S, SOAK_S, SPIKE_S, RECOVERY_S = 20, 80, 15, 20
 KILL_AFTER_S = BASELINE_S + SOAK_S / 2
-LEAK_BYTES = 16_384  # a request; at 50 requests a second 0.8 MB/s, on top of about 25 MB
+LEAK_BYTES = 16_384  # per request; at 50 requests/s this is 0.8 MB/s, on top of about 25 MB
 SERVICE, LOAD_MODULE = "soakwatch.cli.demo_service", "soakwatch.cli.demo_load"
 LEAKER, TWIN = "leaker", "twin"
 
 
 def process_name(service: str) -> str:
-    """The word in the service's command line by which this demo finds it, and not that of another demo beside it."""
+    """The word in the service's command line by which this demo, and no other one running now, finds it."""
     return f"{service}-{os.getpid()}"
 
 
@@ -44,13 +44,12 @@ class Service:
         self._process = self._start()
 
     def kill_and_restart(self) -> None:
-        """Simulate a crash and its supervisor: SIGKILL, and a new process on the same port."""
+        """Simulate a crash with a supervisor: SIGKILL, then a new process on the same port."""
         self._process.kill()
         self._process.communicate()
         self._process = self._start()
 
     def stop(self) -> None:
-        """Terminate the service and wait for it."""
         self._process.terminate()
         self._process.communicate()
 
@@ -107,7 +106,7 @@ def demo_plan(ports: tuple[int, ...]) -> Plan:
 
 
 def run_demo(terminal: Terminal, runs: Path, group: str = "") -> int:
-    """Run the demo, which ``group`` may read; returns 0 if its verdict is as expected, else 4."""
+    """Run the demo, which ``group`` may read; returns 0 if the verdict is as expected, else 4."""
     with ExitStack() as stack:
         services = {LEAKER: Service(LEAKER, LEAK_BYTES), TWIN: Service(TWIN)}
         for service in services.values():
@@ -129,7 +128,7 @@ def run_demo(terminal: Terminal, runs: Path, group: str = "") -> int:
 
 
 def surprises(folder: Path) -> list[str]:
-    """How the findings differ from the expected ones, a sentence each."""
+    """How the findings differ from the expected ones, one sentence each."""
     with RecordView.open(folder) as view:
         findings = view.findings(live=False)
         twin = next(target for target in judge_record(view).targets if target.target == TWIN)

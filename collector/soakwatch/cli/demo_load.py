@@ -19,12 +19,12 @@ from urllib.parse import SplitResult, urlsplit
 from soakwatch.core.units import seconds
 
 _TIMEOUT_S = 5.0
-RATE_BOUND = 5_000.0  # requests a second over all addresses
+RATE_BOUND = 5_000.0  # requests/s over all addresses
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One stretch of the profile: its length, and the requests per second sent to each address."""
+    """One step of the profile: its length, and the requests per second to each address."""
 
     seconds: float
     rate: float
@@ -32,7 +32,7 @@ class Step:
 
 @dataclass(slots=True)
 class Tally:
-    """What happened since the line before."""
+    """What happened since the last line."""
 
     sent: int = 0
     failed: int = 0
@@ -42,7 +42,7 @@ class Tally:
     latencies: list[float] = field(default_factory=list)
 
     def line(self, span_s: float, offered: float) -> str:
-        """The JSON line, and a fresh start."""
+        """The JSON line; resets the counts of the interval."""
         done = sorted(self.latencies)
         self.total += len(done)
         self.total_failed += self.failed
@@ -63,7 +63,7 @@ class Tally:
 
 
 def profile(text: str) -> tuple[Step, ...]:
-    """The steps of ``30s@20,2m@100``: so long, so many requests a second to each address.
+    """Parse ``30s@20,2m@100``: steps of a length and a rate in requests per second to each address.
 
     >>> profile("30s@20,2m@100")
     (Step(seconds=30.0, rate=20.0), Step(seconds=120.0, rate=100.0))
@@ -76,7 +76,7 @@ def profile(text: str) -> tuple[Step, ...]:
 
 
 def loopback(text: str) -> SplitResult:
-    """The parts of a URL on this machine. Raises ValueError for any other."""
+    """Parse a URL on loopback. Raises ValueError for any other."""
     url = urlsplit(text)
     host = url.hostname or ""
     if url.scheme != "http" or not (host == "localhost" or ipaddress.ip_address(host).is_loopback):
@@ -149,7 +149,7 @@ def _ends(start: float, steps: tuple[Step, ...]) -> list[float]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the profile; exit code 2 for an address that is not loopback."""
+    """Run the profile; exit code 2 if an address is not on loopback."""
     parser = argparse.ArgumentParser(prog="demo_load", description=__doc__)
     parser.add_argument("urls", nargs="+", metavar="URL", help="http://127.0.0.1:PORT/")
     parser.add_argument("--profile", required=True, help="steps LENGTH@RATE, such as 30s@20,2m@100")

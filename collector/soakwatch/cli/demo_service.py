@@ -1,6 +1,6 @@
-"""A small real HTTP service that answers every GET, and leaks so many bytes a request if it is set to.
+"""A small HTTP service that answers every GET, and can leak a set number of bytes per request.
 
-For demos and tests: it binds to loopback only, and stops leaking at a bound.
+For demos and tests: it binds to loopback only, and leaks at most 256 MiB.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _BODY = b'{"ok": true}\n'
 
 class _Answer(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    # Small answers in two segments wait 40 ms for an acknowledgement with Nagle on: the load would measure TCP.
+    # With Nagle on, a small answer in two segments waits 40 ms for an acknowledgement: the load would measure TCP.
     disable_nagle_algorithm = True
     wbufsize = -1
     leak_bytes: ClassVar[int] = 0
@@ -35,7 +35,7 @@ class _Answer(http.server.BaseHTTPRequestHandler):
         self.wfile.flush()
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - http.server's signature
-        """A demo needs no access log."""
+        """Do not log."""
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -1,4 +1,4 @@
-"""A run in the foreground: signals, progress, orderly end, verdict on the terminal, exit code."""
+"""A run in the foreground: signals, progress, orderly end, verdict, exit code."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ from soakwatch.web.supervisor import supervised_web
 from soakwatch_model.event import Event
 
 DRAW_EVERY_S = 1.0
-_SECOND_POLLS_S = 2.0  # rates and utilisations are known from the second poll on
-_FIRST_LOOKS = 10  # seconds after the start in which every source should have been polled once
+_SECOND_POLLS_S = 2.0  # rates and utilisations exist from the second poll on
+_FIRST_LOOKS = 10  # seconds after the start within which every source should have been polled once
 
 
 def run_to_the_end(
@@ -61,9 +61,9 @@ def run_to_the_end(
 ) -> int:
     """Watch the run, end it, judge it, write and print everything; returns the exit code of the verdict.
 
-    Its page is served until all that is done, so that its readers see the verdict and can take the report along. Of a
-    run whose polling is over only the end is made. A calibration, in which there is no device to judge, does not show
-    its verdict. Raises MonitorBrokenError if the record could not be written; what was committed is kept.
+    The page is served until the end, so that readers see the verdict and can save the report. If polling was over
+    already (``polled_ns``), only the end is made. ``verdict_shown`` is False for a calibration, which has no device to
+    judge. Raises MonitorBrokenError if the record could not be written; what was committed is kept.
     """
     with listed_as_running(course.folder):
         return _run(terminal, course, record, clock, verdict_shown=verdict_shown, web=web)
@@ -98,7 +98,7 @@ def _run(
                 say(f"recording to {course.folder}{served.words}")
                 if served.link and console.is_terminal:
                     say(f"page by a one-time link (for a new one: soakwatch open {course.folder}):")
-                    say(served.link)  # alone on its line, so that 80 columns hold it whole
+                    say(served.link)  # on its own line, to fit 80 columns
                 if course.start_ns > clock.now_ns() + 10**9:
                     say(f"waiting for the start at {utc_text(course.start_ns)}")
                 soak = Soak(course, record, clock, promises=promises)
@@ -108,7 +108,7 @@ def _run(
                     served.end()
 
                 end_ns = asyncio.run(_watch(soak, clock, console, sinks, terminal, leave))
-                if soak.aside:  # what was sent is known, so that only the rest is
+                if soak.aside:  # flush the sinks first, so that only the rest is sent again
                     sinks = SinkProcesses(to, record.path.parent, record, clock.now_ns, say)
                     sinks.start()
                 ending = ending_with(soak.hooks, soak.notifying, sinks, say, _complain, show)
@@ -122,7 +122,7 @@ def _run(
                     return EXIT_INCONCLUSIVE
                 say(f"finished after {show_seconds((end_ns - course.start_ns) * 1e-9)}; judging")
                 verdict = ending.make(end_ns)
-        if record.displaced():  # after it was judged: what could not be written yet is written by resume
+        if record.displaced():  # after judging: resume writes what could not be written yet
             _complain(_what_is_kept(record))
     except RecordError as error:
         broken = f"{error}; {_what_is_kept(record)}"
@@ -144,7 +144,7 @@ def _run(
 
 
 def _end_only(course: RunContext, record: Record, clock: Clock, promises: Promises) -> tuple[Hooks, Notifying]:
-    """What tells of the end of a run whose polling is over."""
+    """Hooks and notifications for the end of a run whose polling is over."""
     notes = Notes(record, Committer(record, clock.now_ns, threaded=False))
     plan, folder, now_ns = course.plan, course.folder, clock.now_ns
     hooks = hooks_of(plan, folder, notes, now_ns, course.live_findings, promises)
@@ -152,7 +152,7 @@ def _end_only(course: RunContext, record: Record, clock: Clock, promises: Promis
 
 
 def _show(console: CommandConsole, verdict_shown: bool, view: RecordView, verdict: Verdict) -> None:  # noqa: FBT001
-    """The files of the run, and its verdict as the last thing that is printed."""
+    """Print the files of the run, and the verdict last."""
     with suppress(FileNotFoundError):
         console.say(f"record  {view.path} ({show_bytes(view.path.stat().st_size)})")
     if verdict.checked is not None and verdict.checked.seal is not None:
@@ -171,18 +171,18 @@ def _complain(text: str) -> None:
 
 
 def _event_of(loss: Loss, now_ns: int) -> Event:
-    """That nothing more was shown, for the record."""
+    """The event that records the loss of a terminal."""
     return Event(TERMINAL_LOST, "", loss.stream, now_ns, now_ns, {"reason": loss.reason})
 
 
 def _check(soak: Soak) -> None:
-    """Raises RecordError if the record could not be written to the end."""
+    """Raise RecordError if the record could not be written to the end."""
     if soak.trouble is not None:
         raise RecordError(soak.trouble)
 
 
 def _what_is_kept(record: Record) -> str:
-    """What becomes of a run whose end could not be made."""
+    """What remains of a run that could not be ended properly."""
     if gone := record.displaced():
         before = record.path
         if failure := record.rescue():
@@ -223,7 +223,7 @@ async def _watch(
 
 
 async def _warn_of_what_is_missing(soak: Soak, clock: Clock, console: CommandConsole) -> None:
-    """Say and record, as soon as each source was polled once, what of the plan is not there; then say what a run of
+    """Once each source was polled, report and record what the plan names and does not exist; then say what a run of
     this length can show."""
     if soak.context.resumed:
         return
@@ -247,7 +247,7 @@ async def _warn_of_what_is_missing(soak: Soak, clock: Clock, console: CommandCon
 
 
 async def _leave_what_is_not_ours(soak: Soak, leave: Callable[[], None]) -> None:
-    """End the page and the sinks of a run whose place another record has taken: it is that which they would show."""
+    """If another record has taken the run's folder, end page and sinks, which would show that one."""
     await soak.goes_aside()
     await asyncio.to_thread(leave)
 

@@ -1,4 +1,4 @@
-"""Help that no terminal breaks inside a word: lines that are kept as they stand are wrapped where they are too long."""
+"""Help text whose verbatim lines are wrapped at words where they are too long for the terminal."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _HANGING = "    "
 
 
 class HelpFormatter(click.HelpFormatter):
-    """Wraps on a terminal the lines of examples and notes too, which click leaves as they are."""
+    """Also wraps the lines of examples and notes on a terminal, which click leaves as they are."""
 
     def write_text(self, text: str) -> None:
-        """Write a text, its kept lines fitted to the width."""
+        """Write a text with verbatim lines wrapped."""
         before = len(self.buffer)
         super().write_text(text)
         if sys.stdout.isatty():
@@ -23,13 +23,13 @@ class HelpFormatter(click.HelpFormatter):
 
 
 class HelpContext(click.Context):
-    """The context of a command whose help is written so."""
+    """The context of a command with this help."""
 
     formatter_class = HelpFormatter
 
 
 def fitted(line: str, width: int) -> str:
-    r"""A line in as many lines as it needs; one that is a command goes on behind a backslash, so that it can be copied.
+    r"""Wrap a line; a command is continued with a backslash, so that it can be copied.
 
     >>> print(fitted("  soakwatch run plan.yaml --label release=7.2", 32))
       soakwatch run plan.yaml \

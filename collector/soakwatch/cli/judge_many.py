@@ -1,4 +1,4 @@
-"""``soakwatch judge`` with several records: progress, JSON lines as they come, and the table of what changes."""
+"""``soakwatch judge`` with several records: progress, JSON lines, and the table of changed verdicts."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _ORDER = (Outcome.PASS, Outcome.FAIL, Outcome.INCONCLUSIVE)
 
 
 def judge_many(executor: Executor, names: tuple[RecordName, ...], rules: Rules, json_file: Path | None) -> int:
-    """Judges them, prints what changes, and returns the exit code of the worst.
+    """Judge all records, print what changes, and return the exit code of the worst.
 
-    ``json_file`` gets a line of JSON for each record as it comes; "-" is standard output, without the table then.
+    ``json_file`` gets one JSON line per record as it is judged; "-" is standard output, and then there is no table.
     """
     rows: list[tuple[RecordName, JudgedAgain]] = []
     now: Counter[Outcome | None] = Counter()
@@ -62,7 +62,7 @@ def _opened(file: Path | None, stack: ExitStack) -> TextIO | None:
 
 
 def _document(name: RecordName, result: JudgedAgain) -> dict[str, object]:
-    """A line of JSON: names and sentences are text, what is not known is null."""
+    """One record as JSON; unknown values are null."""
     return {
         "record": name.name,
         "run": result.run or None,

@@ -1,4 +1,4 @@
-"""``soakwatch drill PLAN``: what will be done where, the question, the run with its faults, and who saw them."""
+"""``soakwatch drill PLAN``: announces the faults, asks, runs the plan with them, and shows which rules saw them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ HEAD = ("fault", "target", "made at", "seen by", "after", "while it ran", "what 
 def drill_plan(
     file: Path, kinds: Sequence[str], lasts_s: float, rest_s: float, runs_folder: Path, output: Output, *, sure: bool
 ) -> int:
-    """List what will be broken, ask, do it, and show who saw it. Raises PlanError where nothing may be broken."""
+    """List the faults, ask, make them, and show which were seen. Raises PlanError if the plan allows none."""
     plan = load_plan(file)
     faults = _faults(plan, file, kinds, lasts_s)
     pace = Pace(rest_s)
@@ -98,13 +98,13 @@ def _announce(plan: Plan, faults: Sequence[LiveFault], total_s: float) -> None:
 
 
 def _place(target: TargetPlan) -> str:
-    """Where the commands of a target run, as ``host_of`` has it."""
+    """Where the commands of a target run, consistent with ``host_of``."""
     hosts = [source.config.host for source in target.sources if isinstance(source.config, Access)]
     return f"over SSH on {hosts[0]}" if hosts else "on this machine"
 
 
 def _ask(*, sure: bool) -> None:
-    """Raises UsageError where nobody can answer, Abort where the answer is no."""
+    """Raise UsageError without a terminal, Abort if the answer is no."""
     if sure:
         return
     if not sys.stdin.isatty():

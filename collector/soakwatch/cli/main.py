@@ -1,7 +1,7 @@
-"""The command line: one file a command in ``commands/``, imported when it is called for.
+"""The command line: one file a command in ``commands/``, imported when it is called.
 
-Errors are one sentence on stderr and an exit code (``soakwatch.core.errors``); an internal error is exit 4, and
-``--debug`` shows its traceback. Importing this module imports click and nothing heavier.
+An error is one sentence on stderr and an exit code (``soakwatch.core.errors``); an internal error is exit code 4, and
+``--debug`` shows its traceback. This module imports nothing heavier than click.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ EXIT_BROKEN_PIPE = 141  # 128 + SIGPIPE: neither a pass nor a fail
 
 
 LASTING = frozenset({"run", "resume", "calibrate", "demo", "campaign"})
-"""The commands that go on without their terminal."""
+"""The commands that continue without their terminal."""
 COMMANDS = PluginFolder("soakwatch.cli.commands", "command")
 
 
 class Commands(click.Group):
-    """The group whose commands are the files of a folder; listing them imports none of them."""
+    """A group whose commands are the files of a folder; listing them imports none."""
 
     context_class = HelpContext
     plugins: PluginFolder = COMMANDS
     groups: Mapping[str, tuple[str, ...]] = GROUPS
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """Every command by name."""
+        """The names of all commands."""
         return list(self.plugins.names())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """The command, imported now; None if there is no such file."""
+        """Import and return a command; None if there is no such file."""
         if cmd_name not in self.plugins.names():
             return None
         command: object = getattr(self.plugins.module(cmd_name), "command", None)
@@ -56,7 +56,7 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that the first word names, or a usage error that names the one that is meant, or the nearest."""
+        """The command that the first word names; else a usage error that suggests the right or nearest one."""
         word = args[0]
         if not word.startswith("-") and word not in self.plugins.names():
             answer = other_word(word, self.plugins.summary) if self.groups else ""
@@ -64,7 +64,7 @@ class Commands(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """The commands in their groups, a line each: what the first lines of their files say first."""
+        """List the commands by group, one line each, with the first clause of their file's docstring."""
         names = self.plugins.names()
         grouped = {name for group in self.groups.values() for name in group}
         rest = tuple(name for name in names if name not in grouped)
@@ -102,11 +102,11 @@ def soakwatch(debug: bool) -> None:  # noqa: FBT001 - click's signature; main() 
 
 
 def main(args: Sequence[str] | None = None) -> None:
-    """Runs the command line and exits the process."""
+    """Run the command line and exit the process."""
     words = list(sys.argv[1:] if args is None else args)
     hold_standard_streams()
     if next((word for word in words if not word.startswith("-")), "") in LASTING:
-        stay_on_hang_up()  # before the command is imported, which takes a second on a busy machine
+        stay_on_hang_up()  # before the import of the command, which takes a second on a busy machine
     use_one_thread(os.environ)
     if warning := too_little(memory_limit()):
         click.echo(f"soakwatch: warning: {warning}", err=True)
@@ -114,8 +114,8 @@ def main(args: Sequence[str] | None = None) -> None:
 
 
 def run(args: list[str]) -> int:
-    """Runs one command line and returns its exit code; a command's return value is that code (None = 0)."""
-    debug, limit = False, memory_limit()  # which cannot be read any more when there is no memory
+    """Run one command line and return its exit code, which is the command's return value (None: 0)."""
+    debug, limit = False, memory_limit()  # the limit cannot be read once memory has run out
     try:
         with soakwatch.make_context("soakwatch", args) as context:
             debug = bool(context.params.get("debug"))
@@ -142,13 +142,13 @@ def run(args: list[str]) -> int:
         file = f"{error.filename}: " if error.filename else ""
         return _complain(f"{file}{error.strerror or type(error).__name__}", EXIT_BROKEN, debug)
     except BaseExceptionGroup as group:
-        # What tasks of a task group raise together: if all of it is for the user, report all of it.
+        # A task group may raise several errors together: report all if all are for the user.
         for_user, others = group.split(SoakwatchError)
         if for_user is None or others is not None:
             return _unforeseen(group, limit, debug)
         errors = list(_flattened(for_user))
         return _complain("\n".join(map(_sentences, errors)), max(error.exit_code for error in errors), debug)
-    except Exception as error:  # noqa: BLE001 - the last resort: a defect is a sentence, not a traceback
+    except Exception as error:  # noqa: BLE001 - last resort: a defect is a sentence, not a traceback
         return _unforeseen(error, limit, debug)
     return code if isinstance(code, int) else 0
 
@@ -166,10 +166,10 @@ def _flattened(group: BaseExceptionGroup[SoakwatchError]) -> Iterator[SoakwatchE
 
 
 def _unforeseen(error: BaseException, limit: MemoryLimit | None, debug: bool) -> int:  # noqa: FBT001
-    """Says that there was no memory, or else that this is a defect, and where."""
+    """Report that memory ran out, or else an internal error with its location."""
     if ran_out(error):
         return _complain(not_enough(limit), EXIT_BROKEN, debug)
-    # The text of an unforeseen exception may hold anything, so only its type and location are shown.
+    # The text of an unforeseen exception may contain anything, so only its type and location are shown.
     frames = traceback.extract_tb(error.__traceback__)
     location = f" at {os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""  # noqa: PTH119
     message = f"internal error: {type(error).__name__}{location}; re-run with --debug"
@@ -190,7 +190,7 @@ def _pipe_closed() -> int:
 
 
 def _complain(text: str, code: int, debug: bool) -> int:  # noqa: FBT001
-    with suppress(OSError):  # nobody is there to read it; the exit code says what it can
+    with suppress(OSError):  # nobody may be there to read it; the exit code remains
         if debug:
             traceback.print_exc()
         for line in text.splitlines():

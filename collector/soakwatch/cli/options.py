@@ -1,4 +1,4 @@
-"""Options that several commands share: the folder of runs, --group, --label, and --stop-on-fail."""
+"""Options shared by commands: the folder of runs, --group, --set, --sign-with, --label, --on and --stop-on-fail."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def runs_option(purpose: str = "Folder in which RUN is looked up.") -> Callable[[F], F]:
-    """Adds ``--runs`` as the parameter ``runs_folder``, a path; ``purpose`` is its help."""
+    """Add ``--runs`` as the parameter ``runs_folder``, a path; ``purpose`` is its help."""
     return click.option(
         "--runs",
         "runs_folder",
@@ -32,7 +32,7 @@ def runs_option(purpose: str = "Folder in which RUN is looked up.") -> Callable[
 
 
 def group_option(what: str) -> Callable[[F], F]:
-    """Adds ``--group`` as the parameter ``group``, "" or the name of a group of this user; ``what`` may be read."""
+    """Add ``--group`` as the parameter ``group``: "", or a group of this user that may read ``what``."""
     return click.option(
         "--group",
         default="",
@@ -56,7 +56,7 @@ def _group(_context: click.Context, _parameter: click.Parameter, name: str) -> s
 
 
 def set_option(command: F) -> F:
-    """Adds ``--set`` as the parameter ``values``, changes of the plan in its own words."""
+    """Add ``--set`` as the parameter ``values``: changes of the plan."""
     return click.option(
         "--set",
         "values",
@@ -67,7 +67,7 @@ def set_option(command: F) -> F:
 
 
 def sign_option(command: F) -> F:
-    """Adds ``--sign-with`` as the parameter ``sign_with``, a path or None, and ``--timestamp``, an address or ""."""
+    """Add ``--sign-with`` as the parameter ``sign_with``, a path or None, and ``--timestamp``, a URL or ""."""
     return click.option(
         "--sign-with",
         type=click.Path(path_type=Path, dir_okay=False),
@@ -84,16 +84,16 @@ def sign_option(command: F) -> F:
 
 
 class LabelCommand(click.Command):
-    """A command with ``--label``, behind which several labels may stand: ``--label release=7.2 build=9``.
+    """A command whose ``--label`` may be followed by several labels: ``--label release=7.2 build=9``.
 
-    A file whose name looks like a label is written ./NAME=VALUE.
+    A file whose name looks like a label must be written ./NAME=VALUE.
     """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """The arguments, with the option before each label."""
+        """Repeat the option before each label."""
         end = args.index("--") if "--" in args else len(args)
         spelt_out: list[str] = []
-        follows = False  # the word stands behind a label
+        follows = False  # the previous word was a label
         for index, word in enumerate(args[:end]):
             is_value = index > 0 and args[index - 1] == _LABEL
             if follows and not is_value and _LABEL_WORD.match(word):
@@ -105,7 +105,7 @@ class LabelCommand(click.Command):
 
 
 def label_option(purpose: str) -> Callable[[F], F]:
-    """Adds ``--label`` as the parameter ``labels``, a mapping of text by name; ``purpose`` is its help."""
+    """Add ``--label`` as the parameter ``labels``, values by name; ``purpose`` is its help."""
     return click.option(
         _LABEL,
         "labels",
@@ -126,7 +126,7 @@ def _labels(_context: click.Context, _parameter: click.Parameter, words: tuple[s
 
 
 def on_option(command: F) -> F:
-    """Adds ``--on`` as the parameter ``on``, a text or None: see ``soakwatch.core.workers.choose``."""
+    """Add ``--on`` as the parameter ``on``, a text or None: see ``soakwatch.core.workers.choose``."""
     return click.option(
         "--on",
         metavar="dask://HOST:8786",
@@ -135,20 +135,20 @@ def on_option(command: F) -> F:
 
 
 class StoppingCommand(LabelCommand):
-    """A command with ``--stop-on-fail``: alone it means every rule, as --stop-on-fail=RULE that one.
+    """A command whose ``--stop-on-fail`` means every rule, and ``--stop-on-fail=RULE`` that one.
 
-    Click by itself would take the word behind a bare option for its value.
+    Click alone would take the word behind a bare option for its value.
     """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """The arguments, with a bare option spelt out."""
+        """Write out a bare option."""
         end = args.index("--") if "--" in args else len(args)
         spelt_out = [f"{_STOP_ON_FAIL}={EVERY}" if word == _STOP_ON_FAIL else word for word in args[:end]]
         return super().parse_args(ctx, [*spelt_out, *args[end:]])
 
 
 def stop_option(command: F) -> F:
-    """Adds the option as the parameter ``stop_on_fail``, a tuple of texts; ``chosen`` reads it."""
+    """Add the option as the parameter ``stop_on_fail``, a tuple of texts that ``chosen`` reads."""
     return click.option(
         _STOP_ON_FAIL,
         "stop_on_fail",
@@ -160,7 +160,7 @@ def stop_option(command: F) -> F:
 
 
 def chosen(given: Sequence[str]) -> tuple[bool, frozenset[str]]:
-    """Whether every rule is meant, and which ones otherwise. Raises BadParameter for an unknown rule."""
+    """Whether to stop at any rule, and at which ones otherwise. Raises BadParameter for an unknown rule."""
     from soakwatch.core.registry import rules
 
     known = rules()

@@ -1,8 +1,8 @@
-"""Standard output and error of a command that goes on without them: a terminal may vanish, or stop taking output.
+"""Standard output and error of a command that continues without them.
 
-A run of days outlives the terminal that it was started on: an SSH client is killed, the reader of a pipe ends, a disk
-fills up, somebody presses Ctrl-S. Here is the one place that knows: within ``lasting_terminal`` no write to standard
-output or error fails or waits, whoever makes it. What cannot be written is lost, which ``Terminal.losses`` tells.
+A run of days outlives its terminal: an SSH client is killed, the reader of a pipe ends, a disk fills up, somebody
+presses Ctrl-S. Within ``lasting_terminal`` no write to standard output or error fails or blocks. What cannot be written
+is dropped and reported by ``Terminal.losses``.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 PATIENCE_S = 10.0
-"""So long the end of a command waits for a terminal that takes nothing; what is left is lost then."""
+"""How long the end of a command waits for a blocked terminal before the rest is dropped."""
 MAX_WAITING = 4 << 20
-"""Bytes that wait for a terminal that takes nothing; of more the oldest are lost."""
+"""Bytes queued for a blocked terminal; beyond that the oldest are dropped."""
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-"""What a disk says that may have room again: the next write is tried."""
+"""Disk errors that may pass: the next write is tried."""
 _OUT, _ERR = 1, 2
 _NAMES = {_OUT: "standard output", _ERR: "standard error"}
 
@@ -48,8 +48,7 @@ class Loss:
 
 
 class Terminal:
-    """What became of standard output and error. Bytes are written by a thread of its own, in the order in which they
-    came, so that nobody waits for them."""
+    """Writes to standard output and error from a thread, in order, so that no caller waits."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -63,12 +62,12 @@ class Terminal:
         self._moved_to: dict[int, int] = {}
 
     def real(self, descriptor: int) -> int:
-        """The descriptor to which the bytes of a stream go: another one within ``moved``."""
+        """The descriptor that a stream's bytes go to: another one within ``moved``."""
         return self._moved_to.get(descriptor, descriptor)
 
     @contextmanager
     def moved(self, descriptor: int, to: int) -> Iterator[None]:
-        """Within the block the bytes of this stream go to another descriptor, and its own may be put to other use."""
+        """Within the block the bytes of this stream go to the descriptor ``to``, so its own can be used otherwise."""
         self._moved_to[descriptor] = to
         try:
             yield
@@ -82,13 +81,13 @@ class Terminal:
         return _OUT in self._gone
 
     def losses(self) -> list[Loss]:
-        """What was lost since this was last asked."""
+        """The losses since the last call."""
         with self._changed:
             told, self._untold = self._untold, []
             return told
 
     def put(self, descriptor: int, data: bytes) -> None:
-        """Write it as soon as what came before is written; never waits, and never raises."""
+        """Queue bytes for writing; never blocks or raises."""
         with self._changed:
             if descriptor in self._gone:
                 return
@@ -102,7 +101,7 @@ class Terminal:
             self._changed.notify_all()
 
     def drain(self, patience_s: float = PATIENCE_S) -> bool:
-        """Wait until all is written, as long as there is progress within ``patience_s``; whether it is."""
+        """Wait until all is written, as long as there is progress within ``patience_s``; returns whether it is."""
         with self._changed:
             while self._waiting or self._writing:
                 written = self._written
@@ -115,7 +114,7 @@ class Terminal:
         return self._written != written or not (self._waiting or self._writing)
 
     def give_up(self, descriptor: int, reason: str) -> None:
-        """The stream is lost from here on: whoever writes to it, in this process or in a child, writes to nothing."""
+        """Drop the stream from here on: this process and its children then write to /dev/null."""
         with self._changed:
             if descriptor in self._gone:
                 return
@@ -150,7 +149,7 @@ class Terminal:
         while left and descriptor not in self._gone:
             try:
                 count = os.write(self.real(descriptor), left)
-            except BlockingIOError:  # somebody else made it so: it is shared with other processes
+            except BlockingIOError:  # another process that shares the descriptor made it non-blocking
                 select.select([], [self.real(descriptor)], [], 1.0)
                 continue
             except OSError as error:
@@ -175,15 +174,14 @@ class _Stream(io.BufferedIOBase):
 
     @property
     def name(self) -> str:
-        """As people call it."""
+        """The stream's name for people."""
         return _NAMES.get(self._descriptor, "")
 
     def writable(self) -> bool:
-        """It can be written, and no more."""
         return True
 
     def fileno(self) -> int:
-        """The descriptor, which leads to nothing once the stream is lost."""
+        """The descriptor; it leads to /dev/null once the stream is lost."""
         return self._terminal.real(self._descriptor)
 
     def isatty(self) -> bool:
@@ -191,7 +189,7 @@ class _Stream(io.BufferedIOBase):
         return os.isatty(self.fileno())
 
     def write(self, data: Buffer, /) -> int:
-        """Take all of it."""
+        """Queue all of it."""
         taken = bytes(data)
         self._terminal.put(self._descriptor, taken)
         return len(taken)
@@ -199,8 +197,8 @@ class _Stream(io.BufferedIOBase):
 
 @contextmanager
 def lasting_terminal() -> Iterator[Terminal]:
-    """Whatever becomes of standard output and error, the block goes on: no write fails or waits, and a hang-up
-    (SIGHUP) does not end it. At its end what waits is written, or given up after ``PATIENCE_S`` without progress."""
+    """Within the block no write to standard output or error fails or blocks, and a hang-up (SIGHUP) does not end it. At
+    its end the rest is written, or dropped after ``PATIENCE_S`` without progress."""
     terminal = Terminal()
     before = sys.stdout, sys.stderr
     descriptors = [number for number in map(_descriptor, before) if number is not None]
@@ -218,7 +216,7 @@ def lasting_terminal() -> Iterator[Terminal]:
 
 
 def outlives_terminal(command: Callable[Concatenate[Terminal, P], R]) -> Callable[P, R]:
-    """The command within ``lasting_terminal``, which it gets as its first argument."""
+    """Wrap a command in ``lasting_terminal``, which is its first argument."""
 
     @functools.wraps(command)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -229,8 +227,8 @@ def outlives_terminal(command: Callable[Concatenate[Terminal, P], R]) -> Callabl
 
 
 def hold_standard_streams() -> None:
-    """Give a process that was started without standard input, output or error (``>&-``) ones that lead to nothing:
-    a file that it opens would take their place, and be written by whoever means to speak to the user."""
+    """Open /dev/null for a standard stream that was closed at start (``>&-``): otherwise a file opened later would take
+    its descriptor and get what is written for the user."""
     for descriptor in (0, _OUT, _ERR):
         try:
             os.fstat(descriptor)
@@ -241,7 +239,7 @@ def hold_standard_streams() -> None:
 
 
 def discard_broken_streams() -> None:
-    """Send what cannot be written to nothing: Python flushes it again at exit, and a failure makes exit code 120."""
+    """Redirect broken streams to /dev/null: Python flushes at exit, and a failure there makes the exit code 120."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -250,9 +248,9 @@ def discard_broken_streams() -> None:
 
 
 def stay_on_hang_up() -> None:
-    """From now on a hang-up of the terminal (SIGHUP) does not end the process.
+    """Survive a hang-up of the terminal (SIGHUP) from now on.
 
-    By a handler that does nothing, and not by SIG_IGN, which hooks and scripts would inherit.
+    With a handler that does nothing rather than SIG_IGN, which hooks and scripts would inherit.
     """
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         signal.signal(signal.SIGHUP, lambda *_: None)
@@ -283,7 +281,7 @@ def _lasting(stream: TextIO, terminal: Terminal) -> TextIO:
 
 
 def _descriptor(stream: TextIO) -> int | None:
-    """The descriptor of a stream; None of one that has none, such as that of a test."""
+    """The descriptor of a stream; None if it has none, such as in a test."""
     try:
         return stream.fileno()
     except (AttributeError, OSError, ValueError):

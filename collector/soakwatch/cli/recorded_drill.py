@@ -1,4 +1,4 @@
-"""``soakwatch drill RUN``: the estimate before, the progress, and the tables."""
+"""``soakwatch drill RUN``: estimate, progress, and tables."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _LINE_EVERY_S = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Files that are written beside the table, or None; "-" is standard output, instead of the table."""
+    """Files to write besides the table, or None; "-" is standard output instead of the table."""
 
     json: Path | None
     markdown: Path | None
 
     @property
     def printed(self) -> bool:
-        """Whether one of them takes standard output."""
+        """Whether one of them goes to standard output."""
         return "-" in {str(self.json), str(self.markdown)}
 
     def write(self, file: Path | None, text: str) -> None:
-        """Write one of them, if it is asked for."""
+        """Write one of them, if it was asked for."""
         if file is None:
             return
         if str(file) == "-":
@@ -41,7 +41,7 @@ class Output:
 
 
 def drill_record(path: Path, kinds: tuple[str, ...], places: int, seed: int, output: Output) -> None:
-    """Try the faults on a record, and show what was found."""
+    """Try the faults on a record, and show which were found."""
     with RecordView.open(path) as view:
         name = view.meta("run") or path.name
         click.echo(harmless(f"reading {name}"), err=True)

@@ -1,4 +1,4 @@
-"""``soakwatch pollers``, ``loads`` and ``sinks``: the command of a plugin folder, which lists it or shows one of it."""
+"""``soakwatch pollers``, ``loads`` and ``sinks``: list the modules of a plugin folder, or show one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from soakwatch.core.units import DURATION_PATTERN
 
 
 def source_command(folder: PluginFolder, example: str) -> click.Command:
-    """The command ``soakwatch pollers``, ``loads`` or ``sinks``; ``example`` is a name in its help."""
+    """The command ``soakwatch pollers``, ``loads`` or ``sinks``; ``example`` is a name for its help."""
     words = f"{folder.word}s"
 
     @click.command(
@@ -32,7 +32,7 @@ def source_command(folder: PluginFolder, example: str) -> click.Command:
 
 
 def show_sources(folder: PluginFolder) -> None:
-    """Prints the names of a folder with their summaries, and the plug-ins of ours that are not installed."""
+    """Print the names in a folder with summaries, and which of our plug-ins are not installed."""
     names = folder.names()
     if not names:
         click.echo(f"no {folder.word} is installed")
@@ -43,7 +43,7 @@ def show_sources(folder: PluginFolder) -> None:
 
 
 def show_source(folder: PluginFolder, name: str, registry: Registry = INSTALLED) -> None:
-    """Prints one source or sink: its docstring and its keys. Raises PlanError for an unknown name."""
+    """Print one source or sink: its docstring and its keys. Raises PlanError for an unknown name."""
     from soakwatch.core.suggest import hint
 
     if name not in folder.names():

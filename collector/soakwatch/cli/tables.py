@@ -1,4 +1,4 @@
-"""What ``soakwatch check`` and ``soakwatch probe`` print about two polls of one source."""
+"""The output of ``soakwatch check`` and ``soakwatch probe`` about one source that was polled twice."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from soakwatch_model.sample import Fault
 from soakwatch_rules.wording.words import counted, percent
 
 _MAX_FAULTS = 12
-_FEW_MORE = 3  # so few are shown rather than counted
+_FEW_MORE = 3  # show so few rather than count them
 _TIMES = {"system.boot.time", "process.start_time"}
-_MAX_SHARE_OF_INTERVAL = 0.5  # a poll that takes more leaves no time for a retry
+_MAX_SHARE_OF_INTERVAL = 0.5  # a slower poll leaves no time for a retry
 
 
 def show_source_check(
@@ -28,11 +28,11 @@ def show_source_check(
     series: bool = False,
     most: int | None = None,
 ) -> None:
-    """Print what the source is, what a poll takes and costs, each metric with live values, what is missing and why.
+    """Print what the source is, what a poll costs, each metric with live values, and what is missing and why.
 
-    ``duration_s`` is the length of the planned run, None where there is no plan; ``who`` names the targets where it
-    stands for several; ``series`` shows every object, ``most`` is how many metrics are shown (None: all). Why it cannot
-    be polled is left to who asked.
+    ``duration_s`` is the length of the planned run (None without a plan); ``who`` names the targets if the check stands
+    for several; ``series`` shows every object; ``most`` limits the metrics shown (None: all). The caller reports why a
+    source cannot be polled.
     """
     cadence = show_seconds(check.interval_s)
     click.echo(f"\n{who or check.target.name} ({check.target.role}): {check.source.poller}, every {cadence}")
@@ -63,8 +63,7 @@ def show_source_check(
 
 
 def shown_value(metric: str, low: float, high: float) -> str:
-    """The values of a metric as a person reads them, from the lowest to the highest, with their unit once; a state has
-    no unit but its number, and what the catalogue does not know neither.
+    """The range of a metric's values for people, with its unit once; without a unit for states and unknown metrics.
 
     >>> shown_value("system.cpu.utilization", 0.125, 0.5), shown_value("system.memory.usage", 2**20, 2**20)
     ('12.5 to 50 %', '1 MiB')

@@ -1,4 +1,4 @@
-"""The questions of ``soakwatch init`` on a terminal: each answer is tried in the plan as soon as it is given."""
+"""The questions of ``soakwatch init``: each answer is tried in a plan at once."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _HOUR = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What was answered so far; the rest as it is by default."""
+    """The answers so far, with defaults for the rest."""
 
     addresses: tuple[str, ...] = ("local",)
     processes: tuple[str, ...] = ()
@@ -48,22 +48,21 @@ class Answers:
     phases: str = ""
     generator: str = ""
     drives: bool = False
-    """Whether the run sets how much the generator sends."""
+    """Whether the run controls the generator's load."""
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was answered yet."""
         return self == Answers()
 
     @property
     def text(self) -> str:
-        """The plan as it is written. Raises PlanError."""
+        """The plan's text. Raises PlanError."""
         name = quick_plan(self.addresses, self.processes, self.interval, self.duration).name
         return draft(name, self.duration, self.interval, self.processes, self.addresses, self.phases, self.generator)
 
 
 class StoppedError(Exception):
-    """Somebody ended the questions; ``answers`` are those that were given."""
+    """The user ended the questions; ``answers`` are those given."""
 
     def __init__(self, answers: Answers) -> None:
         super().__init__("stopped")
@@ -71,7 +70,7 @@ class StoppedError(Exception):
 
 
 def ask() -> Answers:
-    """All questions, in turn. Raises StoppedError with what was answered where they are ended (Ctrl-C, Ctrl-D)."""
+    """Ask all questions. Raises StoppedError with the answers so far on Ctrl-C or Ctrl-D."""
     answers = Answers()
     try:
         for question in (_device, _processes, _generator, _length, _phases, _interval):
@@ -190,7 +189,7 @@ def _addresses(text: str) -> Answers:
 
 
 def _asked(words: str, put: Callable[[str], Answers], default: str | None = None) -> Answers:
-    """Ask until the plan takes the answer."""
+    """Ask until the answer makes a valid plan."""
 
     def tried(text: str) -> Answers:
         try:
@@ -203,12 +202,12 @@ def _asked(words: str, put: Callable[[str], Answers], default: str | None = None
 
 
 def _asked_text(words: str, address: Callable[[str], str]) -> str:
-    """Ask for a host until an address of it is one."""
+    """Ask for a host until its address is valid."""
     return _asked_word(words, lambda text: Answers(addresses=(address(text),)))
 
 
 def _asked_word(words: str, put: Callable[[str], Answers]) -> str:
-    """Ask for a word until a plan with it is one."""
+    """Ask for a word until it makes a valid plan."""
 
     def tried(text: str) -> str:
         try:
@@ -222,7 +221,7 @@ def _asked_word(words: str, put: Callable[[str], Answers]) -> str:
 
 
 def _reference(words: str, default: str) -> str:
-    """Ask where a secret is; the secret itself is not taken."""
+    """Ask where a secret is kept; the secret itself is rejected."""
 
     def tried(text: str) -> str:
         try:
@@ -236,13 +235,13 @@ def _reference(words: str, default: str) -> str:
 
 
 def _tried(answers: Answers) -> Answers:
-    """The answers, if there is a plan of them. Raises PlanError."""
+    """Return the answers if they make a valid plan. Raises PlanError."""
     plan_from_text(answers.text, "plan.yaml")
     return answers
 
 
 def _without_place(error: Exception) -> str:
-    """What is wrong, without the line of a plan that nobody has seen yet."""
+    """The error without its line in a plan that the user has not seen yet."""
     first = error.problems[0] if isinstance(error, PlanError) and error.problems else str(error)
     head, _, rest = first.partition(": ")
     return rest if rest and (head == "command line" or Path(head.partition(":")[0]).suffix == ".yaml") else first

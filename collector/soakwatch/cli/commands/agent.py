@@ -38,7 +38,7 @@ def command() -> None:
 
 @dataclass(frozen=True, slots=True)
 class HostOptions:
-    """How to reach a host over SSH, and the agent's folder on it, as given on the command line."""
+    """How to reach a host over SSH, and the agent's folder on it."""
 
     where: str
     key: str | None
@@ -49,7 +49,7 @@ class HostOptions:
     folder: str
 
     def agent_folder(self) -> str:
-        """The agent's folder, relative to the account's home. Raises BadParameter for one that cannot be used."""
+        """The agent's folder, relative to the account's home. Raises BadParameter for an invalid one."""
         plain = self.folder.removeprefix("~/")
         if not plain or plain.startswith(("~", "-")) or not plain.isprintable():
             raise click.BadParameter(f"{self.folder!r} is not a folder of the account", param_hint="--dir")
@@ -74,7 +74,7 @@ _HOST_OPTIONS = (
 
 
 def _host_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Adds the options of a command that goes to a host, and passes them to it as one HostOptions."""
+    """Add the options of a command that connects to a host, and pass them to it as one HostOptions."""
 
     @functools.wraps(function)
     def with_host(
@@ -142,11 +142,11 @@ _STATUS = {
     "recorder interval (s)": "recorder_every_s",
     "recorder CPU time (s)": "recorder_cpu_s",
 }
-"""What ``agent status`` prints for each key of the agent's answer."""
+"""The labels that ``agent status`` prints, each with a key of the agent's answer."""
 
 
 def _shown(value: object) -> str:
-    """A value of the agent's status; "-" where there is none."""
+    """A value of the agent's status as text; "-" for none."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     return "-" if value is None or value == "" else str(value)
@@ -229,14 +229,14 @@ def _psutil(wheel: Path | None) -> Psutil:
 
 
 def _refused(detail: ErrorDetails) -> str:
-    """What is wrong with an option, in the words of the plan's key that it stands for."""
+    """What is wrong with an option; ``detail`` is pydantic's error on the plan key of the same name."""
     key = str(detail["loc"][0]) if detail["loc"] else "host"
     option = f"--{key.replace('_', '-')}" if key in {"key", "password", "known_hosts", "host_key", "jump"} else key
     return f"{option}: {detail['msg'].removeprefix('Value error, ')}"
 
 
 def _on_host(host: HostOptions, work: Callable[[SshLine], Coroutine[object, object, T]]) -> T:
-    """Do some work over one SSH connection. Raises SoakwatchError for everything that the user can correct."""
+    """Run ``work`` over one SSH connection. Raises SoakwatchError for everything that the user can correct."""
     from contextlib import AsyncExitStack
 
     from pydantic import ValidationError

@@ -81,7 +81,7 @@ def command(plan: Path, runs_folder: Path, values: tuple[str, ...], *, no_connec
         if check.error is None:
             click.echo(f"sink: {check.where} accepts lines")
     _show_sources(loaded, runs_folder, seen, verbose=verbose)
-    if sys.stdout.isatty():  # what was said first has scrolled away
+    if sys.stdout.isatty():  # the first line has scrolled away
         say(ready)
         for sentence in problems:
             say(sentence, indent=2)
@@ -132,7 +132,7 @@ def _show_references(plan: Plan, runs: Path) -> None:
 
 
 def _check_sinks(plan: Plan) -> tuple[tuple[SinkCheck, ...], tuple[str, ...]]:
-    """What the plan's sinks answered, and a sentence for each that does not take lines."""
+    """The results of checking the plan's sinks, and a sentence for each one that does not accept lines."""
     from soakwatch.sinks.check import check_sinks
     from soakwatch.sinks.registry import destinations
 
@@ -142,7 +142,7 @@ def _check_sinks(plan: Plan) -> tuple[tuple[SinkCheck, ...], tuple[str, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What the sources of a plan showed, the labels as read now, what is wrong, and what may go wrong, in sentences."""
+    """The result of polling a plan's sources: labels as read now, and problems and warnings as sentences."""
 
     checks: tuple[SourceCheck, ...]
     labels: tuple[tuple[LabelPlan, str, str], ...]

@@ -100,7 +100,7 @@ def _seconds(option: str, text: str) -> float:
 
 
 def _kinds(given: str | None, known: Sequence[str]) -> tuple[str, ...]:
-    """The kinds that are asked for; none for all. Raises BadParameter for an unknown one."""
+    """The kinds asked for; empty for all. Raises BadParameter for an unknown one."""
     names = tuple(name.strip() for name in (given or "").split(",") if name.strip())
     for name in names:
         if name not in known:

@@ -112,7 +112,7 @@ def _import_database(
     given: Mapping[str, object],
     group: str,
 ) -> None:
-    """Import a run from a database: it appears among the runs once it is complete."""
+    """Import a run from a database; it appears among the runs only once it is complete."""
     from rich.console import Console
 
     from soakwatch.core.tables import harmless
@@ -146,7 +146,7 @@ def _import_database(
 
 
 def _finish(folder: Path, labels: Mapping[str, str], group: str, say: Callable[[str], None]) -> str:
-    """Label the record, judge it and write its reports; the verdict in a line, or why there is none."""
+    """Label the record, judge it and write its reports; returns the verdict in one line, or why there is none."""
     from soakwatch.core.labels import LABELS_KEY, labels_in, labels_json
     from soakwatch.core.private_files import share
     from soakwatch.judge.record_verdict import judge_record, keep
@@ -179,7 +179,7 @@ def _finish(folder: Path, labels: Mapping[str, str], group: str, say: Callable[[
 
 
 def _show(imported: ImportedRun) -> None:
-    """Print the imported series, a line each."""
+    """Print the imported series, one row each."""
     from soakwatch.core.tables import show_table
     from soakwatch.core.units import show_seconds
 

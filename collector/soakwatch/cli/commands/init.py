@@ -64,7 +64,7 @@ def command(
 
 
 def _interview(output: str, *, force: bool) -> int:
-    """Ask, write the plan, and check it; what was answered is written too where somebody stops."""
+    """Ask, write the plan, and check it; if the user stops, write what was answered so far."""
     from soakwatch.cli.wizard import StoppedError, ask
 
     try:

@@ -220,7 +220,7 @@ def _one(
 
 
 def _earlier(other: str, view: RecordView, run: str, runs_folder: Path) -> RecordView:
-    """A run to compare with. Raises UsageError for one that has nothing to compare."""
+    """Open a run to compare with. Raises UsageError if it has nothing to compare."""
     from soakwatch.record import RecordView
     from soakwatch.runs.catalog import find_run
 
@@ -250,7 +250,7 @@ def _given(method: str | None, names: tuple[str, ...]) -> tuple[RulePlan, ...]:
 
 @contextmanager
 def _opened(run: str, runs_folder: Path, names: tuple[str, ...], given: Mapping[str, object]) -> Iterator[RecordView]:
-    """The record that ``run`` names, or a temporary one made of a table or a database."""
+    """The record that ``run`` names, or a temporary one made from a table or a database."""
     from soakwatch.export.bundle import is_bundle, opened_run
     from soakwatch.record import RecordView
 
@@ -286,7 +286,7 @@ def _opened(run: str, runs_folder: Path, names: tuple[str, ...], given: Mapping[
 
 @contextmanager
 def _of_database(address: str, names: tuple[str, ...], given: Mapping[str, object]) -> Iterator[RecordView]:
-    """A temporary record made of a database; ``soakwatch import`` keeps one."""
+    """A temporary record made from a database; ``soakwatch import`` keeps one."""
     import tempfile
 
     from soakwatch.core.console import CommandConsole

@@ -63,7 +63,7 @@ def command(pattern: str | None, *, events: bool, rules: bool) -> None:
 
 
 def _matching(what: str, pattern: str | None, names: Sequence[str]) -> list[str]:
-    """The names that a glob, or a part of a name, matches. Raises SoakwatchError where it matches none."""
+    """The names that match a glob, or contain the pattern. Raises SoakwatchError if none does."""
     glob = "*" if pattern is None else pattern if set(pattern) & set("*?[") else f"*{pattern}*"
     matches = [name for name in names if fnmatchcase(name, glob)]
     if not matches:
@@ -72,7 +72,7 @@ def _matching(what: str, pattern: str | None, names: Sequence[str]) -> list[str]
 
 
 def _facts(metric: Metric) -> list[tuple[str, str]]:
-    """All that the catalogue knows of a metric, as rows of a name and a text."""
+    """Everything the catalogue knows about a metric, as (name, text) rows."""
     flow, shown = metric.flow, metric.shown
     ends = [f"{end:g}" if end is not None else "" for end in (metric.low, metric.high)]
     figures = () if metric.figures is None else metric.figures.expressions or (metric.name,)
@@ -98,7 +98,7 @@ def _facts(metric: Metric) -> list[tuple[str, str]]:
 
 
 def _judged_by(metric: Metric) -> str:
-    """The rules that look at a metric, or why none does; of a generic rule also whether it only warns."""
+    """The rules that judge a metric, and whether a generic one only warns; or why none does."""
     found = [
         f"{name} (warns)" if metric.name in traits_of(name).only_warns else name
         for name in INSTALLED.rules.names()

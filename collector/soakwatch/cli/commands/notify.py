@@ -79,7 +79,7 @@ def command(plan: Path | None, to: str | None, *, test: bool) -> int:
 
 
 def _send_test(name: str, references: list[str], files: list[bool]) -> int:
-    """Send a test message to each, with a small page in place of the report."""
+    """Send a test message to each receiver, with a small page in place of the report."""
     import tempfile
     from concurrent.futures import ThreadPoolExecutor
 

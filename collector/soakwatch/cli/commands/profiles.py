@@ -56,7 +56,7 @@ def command(
 
 
 def _table(profiles: Profiles, name: str | None) -> None:
-    """What each profile, or the one, reads."""
+    """Show what each profile, or the named one, reads."""
     from soakwatch.sources.platforms.registry import platform
     from soakwatch.sources.profiles.coverage import COLUMNS, coverage
 

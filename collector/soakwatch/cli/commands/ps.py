@@ -71,7 +71,7 @@ def _document(folder: Path) -> dict[str, Tree]:
 
 
 def _status(folder: Path) -> Status | str:
-    """How a run stands, or why its record cannot be read."""
+    """The status of a run, or why its record cannot be read."""
     from soakwatch.cli.display.follow import RecordedRun
     from soakwatch.core.errors import RecordError
 
@@ -82,7 +82,7 @@ def _status(folder: Path) -> Status | str:
 
 
 def _so_far(status: Status) -> str:
-    """What was found so far, in a few words: provisional until the run is over."""
+    """The live findings in a few words."""
     if status.judged_at_s is None:
         return "not judged yet"
     failed, warned = (_count(status, word) for word in ("fail", "warn"))

@@ -76,7 +76,7 @@ def _show(shelf: PluginFolder, name: str) -> None:
 
 
 def _description(module: str, rule: str) -> str:
-    """The docstrings of module and class, without the examples and the list of parameters."""
+    """The docstrings of module and class, without examples and parameters."""
     paragraphs = [*module.split("\n\n"), *rule.split("\n\n")]
     return "\n\n".join(part.strip("\n") for part in paragraphs if not part.lstrip().startswith((">>>", "Parameters:")))
 
@@ -84,7 +84,7 @@ def _description(module: str, rule: str) -> str:
 def _default(value: float, unit: str) -> str:
     from soakwatch.core.units import plan_seconds, show_bytes
 
-    if unit == "1" and 0 < value < 1:  # a share; from 1 up it is rather a number of something
+    if unit == "1" and 0 < value < 1:  # a share; values from 1 on are counts
         return f"{value * 100:.6g}%"
     if unit == "s":
         return plan_seconds(value)

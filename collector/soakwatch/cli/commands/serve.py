@@ -16,7 +16,7 @@ _LINK_VALID_S = 3600.0
 
 
 def _no_port(_context: click.Context, _parameter: click.Parameter, port: str | None) -> None:
-    """What other servers call it is answered with what it is called here."""
+    """Reject ``--port``, which other servers have, and name ``--listen``."""
     if port is not None:
         raise click.UsageError(f"--port is part of --listen: write --listen 127.0.0.1:{port}")
 

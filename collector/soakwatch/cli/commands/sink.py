@@ -77,14 +77,14 @@ def command(
     planned = None if "://" in to else planned_sink(record, to)
     database = planned or influxdb_of(to, org, bucket, token, None if ca is None else str(ca))
     (check,) = check_sinks([database])
-    if check.wrong:  # a wrong token or bucket does not get better by waiting
+    if check.wrong:  # waiting does not fix a wrong token or bucket
         raise PlanError(f"--to: {check.error}")
     shown = name or run_tag(record)
     console = Console(stderr=True)
     if console.is_terminal:
         with console.status(f"sending {shown}", refresh_per_second=4) as status:
             pushed = push(record, shown, database, patience_s, lambda words: status.update(f"sending {shown}: {words}"))
-    else:  # a spinner costs CPU even where nobody sees it
+    else:  # a spinner costs CPU even if nobody sees it
         pushed = push(record, shown, database, patience_s)
     if pushed.error is not None:
         click.echo(f"soakwatch: {pushed.error}; tried for {patience}, {pushed.written} lines written", err=True)

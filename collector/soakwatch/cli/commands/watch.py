@@ -50,13 +50,13 @@ def command(run: str, runs_folder: Path, ca: str | None, *, once: bool, judged: 
         snapshot = reader.read()
         show_snapshot(snapshot, console)
     else:
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the terminal gets its cursor back
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # restore the terminal's cursor
         try:
             snapshot = follow(reader, console)
         except KeyboardInterrupt:
             click.echo(f"the run continues; soakwatch watch {run} shows it again, soakwatch stop {run} ends it")
             return 130
-        except OSError as error:  # the terminal is gone, which says nothing of the run
+        except OSError as error:  # the terminal is gone, which says nothing about the run
             raise BrokenPipeError(*error.args) from None
     if snapshot.over:
         show_outcome(snapshot, run, console)

@@ -1,1 +1,1 @@
-"""What a terminal shows of a running soak."""
+"""Terminal display of a running soak."""

@@ -1,4 +1,4 @@
-"""Runs against a reference on the terminal: outcomes that differ, figures with their changes, the set-up."""
+"""The comparison of runs on the terminal: outcomes that differ, figures with their changes, the set-up."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MAX_SETUP, _MAX_CELL = 20, 48
 
 
 def show_comparison(data: Compared) -> None:
-    """Print it: results first, then what of the set-up is not the same."""
+    """Print results first, then differences of the set-up."""
     numbers = [str(number + 1) for number in range(len(data.runs))]
     show_table(
         ("", "run", "verdict", "release", "start (UTC)", "length"),

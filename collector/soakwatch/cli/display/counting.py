@@ -1,4 +1,4 @@
-"""How far a judging of many is, on standard error: a bar with the time left on a terminal, else a line now and then."""
+"""Progress of judging many records, on standard error: a bar on a terminal, else occasional lines."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ class Counting(Protocol):
     """Counts what was judged."""
 
     def one_more(self) -> None:
-        """Another one is done."""
+        """Count one more."""
         ...
 
 
 class _Lines:
-    """A line on standard error now and then, where that is no terminal."""
+    """Prints a line now and then, without a terminal."""
 
     def __init__(self, total: int, every_s: float) -> None:
         self._total, self._every_s, self._done = total, every_s, 0
         self._began_s = self._said_s = time.monotonic()
 
     def one_more(self) -> None:
-        """Another one is done."""
+        """Count one more."""
         self._done += 1
         now_s = time.monotonic()
         if now_s - self._said_s >= self._every_s and self._done < self._total:
@@ -41,19 +41,19 @@ class _Lines:
 
 
 class _Bar:
-    """A bar on a terminal, with the time left."""
+    """A progress bar with the time left."""
 
     def __init__(self, advance: Callable[[], None]) -> None:
         self._advance = advance
 
     def one_more(self) -> None:
-        """Another one is done."""
+        """Count one more."""
         self._advance()
 
 
 @contextmanager
 def counting(total: int, every_s: float = _LINE_EVERY_S) -> Iterator[Counting]:
-    """Shows how many of ``total`` are done; without a terminal a line each ``every_s`` seconds."""
+    """Show progress towards ``total``; without a terminal, a line every ``every_s`` seconds."""
     if not sys.stderr.isatty():
         yield _Lines(total, every_s)
         return

@@ -1,4 +1,4 @@
-"""Following a run of another process, by its record on this machine or by the server that serves it."""
+"""Follows a run of another process, through its record on this machine or through the server."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class RunReader(Protocol):
     """Reads the state of a run."""
 
     def read(self) -> RunSnapshot:
-        """The state of the run now. Raises SoakwatchError."""
+        """The current state. Raises SoakwatchError."""
         ...
 
 
 class RecordedRun:
-    """A run on this machine, by the folder of its record."""
+    """A run on this machine, read from its folder."""
 
     def __init__(self, folder: Path, now_ns: Callable[[], int] = time.time_ns) -> None:
         self._folder, self._now_ns = folder, now_ns
@@ -43,8 +43,8 @@ class RecordedRun:
         self._figures = DeviceFigures(folder, now_ns)
 
     def read(self) -> RunSnapshot:
-        """The state of the run by its record. Raises RecordError for a record that cannot be read."""
-        written = is_written(self._folder)  # asked first: the verdict is written before the writer goes
+        """The current state from the record. Raises RecordError."""
+        written = is_written(self._folder)  # check first: the verdict is written before the writer exits
         state = self._reader.read(self._now_ns())
         status = status_of(state, LEAVES_IT)
         if state.standing == "running":
@@ -61,7 +61,7 @@ class RecordedRun:
 
 
 def follow(reader: RunReader, console: Console, *, pause: Callable[[float], None] = time.sleep) -> RunSnapshot:
-    """Show a run until it is over; returns the last snapshot. Raises OSError if the terminal disappears."""
+    """Show a run until it ends; returns the last snapshot. Raises OSError if the terminal disappears."""
     with shown(console) as display:
         while True:
             snapshot = reader.read()
@@ -72,7 +72,7 @@ def follow(reader: RunReader, console: Console, *, pause: Callable[[float], None
 
 
 def show_snapshot(snapshot: RunSnapshot, console: Console) -> None:
-    """Print one snapshot, uncut if the console is not a terminal."""
+    """Print one snapshot, uncut unless on a terminal."""
     picture = panel(replace(snapshot.status, keys=""), encoding=console.encoding)
     wide = console.width if console.is_terminal else _UNCUT
     for line in picture.lines(wide, _UNCUT):

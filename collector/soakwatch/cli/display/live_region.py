@@ -1,5 +1,5 @@
-"""A picture at the bottom of a terminal that is redrawn in place: nothing is cleared before it is overwritten, so
-nothing flickers; what others print meanwhile appears above it and stays."""
+"""A picture at the bottom of a terminal, redrawn in place without clearing it first, so that it does not flicker. What
+others print meanwhile appears above it and stays."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from rich.file_proxy import FileProxy
 from rich.segment import ControlType, Segment
 from rich.text import Text
 
-_BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"  # terminals that support it show everything in between at once
+# synchronized output: terminals that support it show everything in between at once
+_BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
 
 
 class Picture(Protocol):
-    """Something that fits itself into a width and a height, in character cells."""
+    """Something that can be drawn within a width and height, in character cells."""
 
     def lines(self, width: int, height: int) -> Sequence[Text]:
-        """At most ``height`` lines, none of them wider than ``width``."""
+        """At most ``height`` lines, each at most ``width`` wide."""
         ...
 
 
@@ -31,10 +32,10 @@ class Frame(RenderHook):
     def __init__(self, console: Console) -> None:
         self._console = console
         self._picture: Picture | None = None
-        self._widths: list[int] = []  # of the lines that are shown now
+        self._widths: list[int] = []  # of the lines shown now
 
     def draw(self, picture: Picture) -> None:
-        """Show this picture now. Raises OSError if the terminal is gone."""
+        """Show this picture. Raises OSError if the terminal is gone."""
         self._picture = picture
         self._console.print(Control())
 
@@ -44,12 +45,12 @@ class Frame(RenderHook):
         self._console.print(Control())
 
     def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
-        """What is printed, and the picture below it."""
+        """The printed message, then the picture below it."""
         message = any(not isinstance(renderable, Control) for renderable in renderables)
         return [_Raw(_BEGIN), self._back(wiped=message), *renderables, _Drawn(self, self._picture), _Raw(_END)]
 
     def _back(self, *, wiped: bool) -> ConsoleRenderable:
-        """Back to where the picture begins; a terminal that became narrower has rewrapped its lines."""
+        """Move the cursor to the start of the picture; a terminal that became narrower has rewrapped its lines."""
         width = max(self._console.width, 1)
         rows = sum(max(1, -(-drawn_width // width)) for drawn_width in self._widths)
         up = f"\x1b[{rows - 1}A" if rows > 1 else ""
@@ -57,7 +58,7 @@ class Frame(RenderHook):
         return _Raw("\r" + up + ("\x1b[J" if wiped or narrower else ""))
 
     def drawn(self, options: ConsoleOptions, picture: Picture | None) -> Iterator[Segment]:
-        """The segments of a picture, each line cleared behind its text only, and all that was below."""
+        """The segments of a picture; each line clears only what is behind its text, the last one everything below."""
         console = self._console
         lines = [] if picture is None else picture.lines(max(options.max_width - 1, 1), max(console.height - 1, 1))
         self._widths = [line.cell_len for line in lines]
@@ -70,7 +71,7 @@ class Frame(RenderHook):
 
 
 class _Raw:
-    """A code for the terminal that is not counted as text."""
+    """A terminal code that has no width."""
 
     def __init__(self, code: str) -> None:
         self._code = code
@@ -89,9 +90,9 @@ class _Drawn:
 
 @contextmanager
 def framed(console: Console) -> Iterator[Frame]:
-    """A frame on a terminal for as long as the block lasts; then it is removed, and what was printed stays.
+    """Yield a frame on a terminal; at the end it is removed, and what was printed stays.
 
-    What is written to standard error meanwhile appears above it. A terminal that disappears raises nothing here.
+    Standard error is shown above it meanwhile. Nothing is raised if the terminal disappears.
     """
     frame = Frame(console)
     stderr = sys.stderr
@@ -112,7 +113,7 @@ def framed(console: Console) -> Iterator[Frame]:
 
 
 def drawable(console: Console) -> bool:
-    """Whether a console is a terminal on which a picture can be redrawn in place."""
+    """Whether the console is a terminal that can redraw in place."""
     return console.is_terminal and not console.is_dumb_terminal and console.file.isatty()
 
 

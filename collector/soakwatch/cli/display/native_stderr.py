@@ -1,7 +1,7 @@
-"""What libraries in other languages write to the terminal by themselves: one line above the picture, not through it.
+"""Logs what native libraries write to the terminal, as one line above the picture instead of through it.
 
-A library in Rust or C writes to descriptor 2, past Python: a panic with a backtrace of 25 lines over a picture that is
-redrawn in place, once for each malformed answer of a device. While the block lasts that descriptor leads into a pipe.
+A Rust or C library writes to descriptor 2, bypassing Python: for example a panic with 25 lines of backtrace for each
+malformed answer of a device. Within the block that descriptor is a pipe.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from soakwatch.core.text import one_line
 
 _STDERR = 2
 _CHUNK, _MOST, _JOIN_S = 65536, 300, 2.0
-_PAUSE_S, _MOST_AT_ONCE = 0.05, 2**18  # what a library writes in many pieces is one message
+_PAUSE_S, _MOST_AT_ONCE = 0.05, 2**18  # what a library writes in several pieces within this time is one message
 _NOISE = re.compile(r"\s*(\d+: .*|at .*|stack backtrace:|note: .*|)")
 
 
 def sentence_of(text: str) -> str:
-    """What a library wrote, without backtrace and hints, in one line.
+    """A library's message in one line, without backtrace and hints.
 
     >>> panic = "thread '<unnamed>' panicked at src/ber.rs:7:9:\\nno tag\\nstack backtrace:\\n   0: rust\\n   at ./x"
     >>> sentence_of(panic)
@@ -39,9 +39,9 @@ def sentence_of(text: str) -> str:
 
 @contextmanager
 def native_stderr_logged(terminal: Terminal) -> Iterator[None]:
-    """What is written to descriptor 2 by other than Python is logged, each time a line, and rarely if it goes on.
+    """Log what anything but Python writes to descriptor 2, one line each, rate-limited.
 
-    Python's own words go on to ``terminal``. Nothing changes where standard error is not descriptor 2.
+    Python's own output still goes to ``terminal``. Does nothing if standard error is not descriptor 2.
     """
     saved = _saved()
     if saved is None:
@@ -58,14 +58,14 @@ def native_stderr_logged(terminal: Terminal) -> Iterator[None]:
             try:
                 yield
             finally:
-                os.dup2(saved, _STDERR)  # the pipe has no writer left, so its reader comes to its end
+                os.dup2(saved, _STDERR)  # the pipe has no writer left, so its reader ends
                 reading.join(_JOIN_S)
     finally:
         os.close(saved)
 
 
 def _saved() -> int | None:
-    """Another descriptor for standard error, which no child inherits; None where that is not descriptor 2."""
+    """A duplicate of standard error that children do not inherit; None if that is not descriptor 2."""
     try:
         is_usual = sys.stderr is not None and sys.stderr.fileno() == _STDERR
         return os.dup(_STDERR) if is_usual else None
@@ -74,7 +74,7 @@ def _saved() -> int | None:
 
 
 def _log(out: int) -> None:
-    """Log what comes until the last writer has gone."""
+    """Log until the last writer has closed the pipe."""
     complaint = ThrottledLog("a library")
     with os.fdopen(out, "rb", buffering=0) as pipe:
         while text := pipe.read(_CHUNK):

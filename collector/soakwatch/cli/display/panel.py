@@ -1,4 +1,5 @@
-"""The status panel of a run on a terminal: fits any width, and omits the least important lines if it is not high."""
+"""The status panel of a run on a terminal: fits any width, and omits the least important lines if the height is too
+small."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ _MAX_FINDINGS, _MAX_WITHDRAWN, _MAX_RATES, _MIN_SOURCES, _MAX_REASON_LINES, _MAX
 
 @dataclass(frozen=True, slots=True)
 class RunPicture:
-    """One moment of a run; ``withdrawn`` are the alarms that did not last, ``encoding`` is the terminal's."""
+    """The panel at one moment; ``withdrawn`` are alarms that did not last, ``encoding`` is the terminal's."""
 
     status: Status
     withdrawn: tuple[Finding, ...] = ()
@@ -93,7 +94,7 @@ class RunPicture:
         return Text.assemble((full * done, "cyan"), (empty * (cells - done), "dim"), words)
 
     def _sources(self, max_lines: int) -> list[Text]:
-        """A table of the sources: failing ones first if there is no room for all."""
+        """The table of sources; if there is no room for all, failing ones first."""
         sources = self.status.sources
         if not sources or max_lines < 2:
             return []
@@ -156,7 +157,7 @@ class RunPicture:
         status = self.status
         if status.events:
             told = [harmless(event) for event in status.events]
-            while len(told) > 1 and _LABEL + cell_len(", ".join(told)) > width:  # none is cut in the middle
+            while len(told) > 1 and _LABEL + cell_len(", ".join(told)) > width:  # drop events rather than cut one
                 told.pop()
             yield _row("events", ", ".join(told))
         for words in status.behind:
@@ -175,7 +176,7 @@ def _row(label: str, words: str, style: str = "") -> Text:
 
 
 def _block(finding: Finding, width: int, *, whole: bool) -> list[Text]:
-    """A finding in one line if it fits, else with its reason in separate lines; the forecast always has its own."""
+    """A finding in one line if it fits, else with its reason below; a forecast always has its own line."""
     style, text, forecast = STYLES[finding.outcome], finding_words(finding), harmless(forecast_text(finding))
     if 2 + cell_len(text) <= width:
         return [Text(f"  {text}", style=style)]
@@ -195,7 +196,7 @@ def _trouble(source: SourceStatus) -> tuple[bool, float]:
 
 
 def _cut(line: Text, width: int, encoding: str) -> Text:
-    """The line in characters that the terminal can show, no wider than it is."""
+    """Replace characters that the terminal cannot show, and truncate to the width."""
     if not spells(encoding, line.plain):
         line = Text.assemble(*((encodable(line.plain[a:b], encoding), style) for a, b, style in _runs(line)))
     line.truncate(width, overflow="ellipsis" if spells(encoding, "…") else "crop")
@@ -203,7 +204,7 @@ def _cut(line: Text, width: int, encoding: str) -> Text:
 
 
 def _runs(line: Text) -> list[tuple[int, int, str]]:
-    """The line in pieces of one style each; the spans must not overlap."""
+    """Split a line into pieces of one style each; its spans must not overlap."""
     pieces, position = [], 0
     for styled in sorted(line.spans, key=lambda styled: styled.start):
         pieces += [(position, styled.start, str(line.style)), (styled.start, styled.end, str(styled.style))]

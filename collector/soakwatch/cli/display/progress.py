@@ -1,6 +1,6 @@
-"""A run as shown on a terminal: a panel that is redrawn in place, or plain lines if there is no terminal.
+"""The display of a run: a panel redrawn in place, or plain lines without a terminal.
 
-Every display shows a ``Status``, either of a run in this process or of one that is followed through its record.
+Every display shows a ``Status``, either of a run in this process or of one followed through its record.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MAX_DEVICES = 4
 
 
 class Alarms:
-    """Failures and warnings that were reported so far, and those of them that a later evaluation withdrew."""
+    """Failures and warnings reported so far, and those that a later evaluation withdrew."""
 
     def __init__(self) -> None:
         self._reported: dict[tuple[str, ...], Finding] = {}
@@ -36,7 +36,7 @@ class Alarms:
         self.withdrawn: dict[tuple[str, ...], Finding] = {}
 
     def update(self, status: Status) -> tuple[list[Finding], list[Finding]]:
-        """The alarms that are new (or have another outcome), and those that a newer evaluation withdrew."""
+        """The new alarms (or with a new outcome), and those that a newer evaluation withdrew."""
         now = {(f.rule, f.target, f.metric, f.object): f for f in alarms(status)}
         known = self._reported
         new = [f for key, f in now.items() if key not in known or known[key].outcome is not f.outcome]
@@ -48,13 +48,13 @@ class Alarms:
 
 
 class Silences:
-    """How long each source has not answered, derived from its poll counts, for a status that does not contain it."""
+    """How long each source has not answered, derived from its poll counts, if the status does not tell."""
 
     def __init__(self) -> None:
         self._answered: dict[str, tuple[int, int, float]] = {}  # got and due at the last answer, and its time in s
 
     def completed(self, status: Status) -> Status:
-        """The status with how long each of its sources has been silent."""
+        """The status with the silence of each source filled in."""
         return replace(status, sources=tuple(self._with_silence(s, status.elapsed_s) for s in status.sources))
 
     def _with_silence(self, source: SourceStatus, now_s: float) -> SourceStatus:
@@ -68,7 +68,7 @@ class Silences:
 
 
 class Lines:
-    """Plain lines: at the start, at every change of phase, findings or sources, and periodically in between."""
+    """Plain lines: at the start, at each change of phase, findings or sources, and periodically."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -101,7 +101,7 @@ class Lines:
             self._print(f"{_clock(status)} " + "; ".join(_parts(status)))
 
     def _print_rates(self, status: Status) -> None:
-        """Print each growth rate once, and again when it is withdrawn."""
+        """Print each growth rate once, and when it is withdrawn."""
         now = {(rate.target, rate.metric, rate.object): rate for rate in status.rates}
         for rate in (rate for key, rate in now.items() if key not in self._growing):
             self._print(f"{_clock(status)} {rate.words}")
@@ -111,7 +111,7 @@ class Lines:
         self._growing = now
 
     def _print_silences(self, status: Status) -> None:
-        """Print each source that stopped answering, and each that answers again."""
+        """Print each source that stops or resumes answering."""
         now = frozenset(source.label for source in status.sources if source.silent_s is not None)
         for label in sorted(now - self._silent):
             self._print(f"{_clock(status)} source {label} does not answer")
@@ -132,7 +132,7 @@ class Panel:
         self._alarms, self._silences = Alarms(), Silences()
 
     def show(self, status: Status) -> None:
-        """Redraw the panel at once. Raises OSError if the terminal is gone."""
+        """Redraw the panel. Raises OSError if the terminal is gone."""
         self._alarms.update(status)
         withdrawn = tuple(self._alarms.withdrawn.values())
         self._frame.draw(RunPicture(self._silences.completed(status), withdrawn, self._encoding))
@@ -140,7 +140,7 @@ class Panel:
 
 @contextlib.contextmanager
 def shown(console: Console) -> Iterator[Lines | Panel]:
-    """A display for runs on this console: a panel on a terminal, else plain lines."""
+    """The display for a console: a panel on a terminal, else plain lines."""
     if not drawable(console):
         yield Lines(console)
         return
@@ -149,7 +149,7 @@ def shown(console: Console) -> Iterator[Lines | Panel]:
 
 
 def panel(status: Status, withdrawn: tuple[Finding, ...] = (), encoding: str = "utf-8") -> RunPicture:
-    """The panel for one status; ``withdrawn`` are the alarms that did not last."""
+    """The panel for one status; ``withdrawn`` are alarms that did not last."""
     return RunPicture(status, withdrawn, encoding)
 
 

@@ -1,4 +1,4 @@
-"""The monitor's own health, as the display of its run shows it; neither polled nor recorded."""
+"""The monitor's own health for the display of its run; neither polled nor recorded."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _INTERVALS = 10
 
 
 class SelfStatus:
-    """Memory, lateness of the event loop over the last intervals, missed polls, and free space on the record's disk."""
+    """Memory, recent lateness of the event loop, missed polls, and free space on the record's disk."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._here, self._process = folder, HostContext(), psutil.Process()
@@ -26,7 +26,7 @@ class SelfStatus:
         self._shown_s: float | None = None
 
     def record_lateness(self, every_s: float) -> None:
-        """To be called by a task that slept for ``every_s`` seconds after ``words``."""
+        """Call after sleeping for ``every_s`` seconds since ``words``."""
         if self._shown_s is not None:
             self._late.append(max(0.0, time.monotonic() - self._shown_s - every_s))
 

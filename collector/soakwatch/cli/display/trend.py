@@ -1,4 +1,4 @@
-"""A trend on the terminal: a table a figure, with a sign a run."""
+"""A trend on the terminal: one table per figure, with a sparkline of its runs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MAX_LEFT_OUT = 5
 
 
 def show_trend(trend: Trend, runs: Path) -> None:
-    """Print all plans, and what was left out."""
+    """Print all plans, and which runs were left out."""
     for plan in trend.plans:
         _show_plan(plan, trend.by)
     if not trend.plans:
