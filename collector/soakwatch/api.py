@@ -10,10 +10,10 @@
 >>> finding.outcome.value
 'pass'
 
-Whatever is wrong with the data is either an inconclusive finding (too few readings, NaN) or one ValueError that names
-the remedy (lengths that differ, times that fall).
+Bad data gives either an inconclusive finding (too few readings, NaN) or a ValueError that names the remedy (lengths
+that differ, times that fall).
 
-A script that does something to the device reports it to the run that watches it, here or through its URL::
+A script that acts on the device reports that to the run, on this machine or through its URL::
 
     with mark("last", "failover", target="dut", expect={"reboot": 1}, within="5m"):
         reload_the_active_unit()
@@ -84,7 +84,7 @@ _LATEST_NS = 2**63 - 2
 
 @runtime_checkable
 class _Indexed(Protocol):
-    """The part of a pandas Series that is used here."""
+    """The parts of a pandas Series that are used here."""
 
     index: Iterable[object]
     values: Iterable[object]
@@ -111,7 +111,7 @@ def judge_series(
     micro- or nanoseconds, by their size), or seconds from the start; None takes the index of a pandas Series.
     ``metric`` is a name of the catalogue, which then gives unit, kind and direction (``unit`` says in which unit the
     values are); without it the series is a gauge in ``unit`` whose lasting ``growth`` is bad. ``parameters`` are the
-    rule's, as numbers or as a plan writes them (``"5%"``, ``"10m"``). ``cadence_s`` is the planned distance of readings
+    rule's, as numbers or as a plan writes them (``"5%"``, ``"10m"``). ``cadence_s`` is the planned interval of readings
     in seconds.
 
     Raises ValueError for arrays of different lengths, for times that are invalid, fall or repeat, for values
@@ -180,11 +180,11 @@ def judge_csv(
 ) -> Verdict:
     """The verdict of a table, as ``soakwatch judge FILE --rule …`` gives it.
 
-    ``columns`` says what columns are (``{"rss": "process.memory.usage,process=nginx:KB"}``), the others are the
-    options of that command: ``role`` also by target (``{"gen": "generator"}``), ``phases`` such as
-    ``["soak=30m..22h"]``, ``events`` a file; ``parameters`` are those of single rules by name. ``on_note`` is called
-    with every sentence about what was guessed or left out; without it they are warnings. Raises ValueError for a table
-    that cannot be used.
+    ``columns`` maps columns to metrics (``{"rss": "process.memory.usage,process=nginx:KB"}``). The other arguments are
+    the command's options: ``role`` may be given by target (``{"gen": "generator"}``), ``phases`` such as
+    ``["soak=30m..22h"]``, ``events`` a file. ``parameters`` are those of rules by name. ``on_note`` is called with
+    every sentence about what was guessed or left out; without it they are warnings. Raises ValueError for an unusable
+    table.
     """
     names = (rule,) if isinstance(rule, str) else tuple(rule)
     directions = (growth,) if isinstance(growth, str) else tuple(f"{c}={g}" for c, g in (growth or {}).items())
@@ -232,7 +232,7 @@ def open_record(run: str | Path, runs: str | Path = "runs") -> RecordView:
 
     ``view.keys()`` lists the series, ``view.series(key)`` gives one as arrays, ``view.to_pandas("process.*")`` several
     as a data frame (``pip install 'soakwatch[export]'``), ``view.events()`` and ``view.findings(live=False)`` what
-    happened and how it was judged, ``view.labels`` by what the run is found. Raises RecordError.
+    happened and how it was judged, ``view.labels`` the run's labels. Raises RecordError.
     """
     return RecordView.open(find_run(str(run), Path(runs)))
 
@@ -249,12 +249,12 @@ def mark(
     token: str | None = None,
     runs: str | Path = "runs",
 ) -> EventBlock:
-    """A block that is an event of a run: it begins with the block and ends with it, however that ends.
+    """A context manager that records an event of a run: it begins and ends with the block, also if the block raises.
 
     ``run`` is a folder, a record file, a name below ``runs``, ``last``, the URL of a server (``attach`` says more), or
-    what ``attach`` returned. ``expect`` is what the event brings (``{"reboot": 1}``), ``within`` how long after its
-    begin all must be over (``"5m"``, or seconds). If the block raises, the event gets the label ``error`` with the
-    exception's type. Raises SoakwatchError: for a run that is not there, an event that overlaps with one of its kind.
+    what ``attach`` returned. ``expect`` is what the event causes (``{"reboot": 1}``), ``within`` the time from its
+    begin after which all must be over (``"5m"``, or seconds). If the block raises, the event gets the label ``error``
+    with the exception's type. Raises SoakwatchError for a missing run, or an event that overlaps with one of its kind.
     """
     attached = run if isinstance(run, SoakRun) else attach(run, token=token, runs=runs)
     return attached.event(kind, target=target, object=object, expect=expect, within=within, labels=labels)
@@ -309,7 +309,8 @@ def _values(value: Iterable[object], factor: float) -> NDArray[np.float64]:
 
 
 def _possible(metric: str, value: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The values as a record would have them: a utilisation a little over 100 % is 100 %, one far over is refused."""
+    """The values as a record would have them: a utilisation slightly over 100 % becomes 100 %; one far over it raises
+    ValueError."""
     bounded, good, _ = possible(metric, value)
     wrong = np.flatnonzero(~good & np.isfinite(value))
     if slack_of(metric) and wrong.size:
@@ -367,7 +368,7 @@ def _plain(time: object) -> object:
 
 
 def _array(values: Iterable[object]) -> NDArray[np.generic]:
-    """An array of what may be a list, an iterator, an array, or a column or index of pandas."""
+    """An array from a list, an iterator, an array, or a column or index of pandas."""
     if isinstance(values, np.ndarray):
         return values
     convert = getattr(values, "to_numpy", None)

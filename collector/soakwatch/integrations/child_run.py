@@ -1,4 +1,4 @@
-"""A run that a test session begins and ends: a separate process, with its own folder and a log."""
+"""A run that a test session starts and ends: a process of its own with a folder and a log."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WORDS = {EXIT_PASS: "pass", EXIT_FAIL: "fail", EXIT_INCONCLUSIVE: "inconclusive
 
 
 class Companion:
-    """The process of one run. If whoever began it is killed, it goes on to the end of its plan."""
+    """The process of one run. If its parent is killed, it continues to the end of its plan."""
 
     def __init__(self, process: subprocess.Popen[bytes], folder: Path, log: Path) -> None:
         self.folder, self._log, self._process = folder, log, process
@@ -29,9 +29,9 @@ class Companion:
 
     @classmethod
     def start(cls, plan: str | Path, runs: str | Path) -> Companion:
-        """Start a run of a plan, and wait until its first poll is recorded.
+        """Start a run of a plan, and wait for its first recorded poll.
 
-        Raises PlanError for a plan that cannot be used, SoakwatchError with the run's last word if it does not begin.
+        Raises PlanError for an invalid plan, SoakwatchError with the run's last message if it does not start.
         """
         loaded = load_plan(plan)
         folder = new_folder(Path(runs), loaded.name, time.time_ns())
@@ -51,9 +51,9 @@ class Companion:
         return companion
 
     def end(self) -> tuple[str, str | None]:
-        """End the run, have it judged, and wait for that; a sentence, and the outcome (None if it was not judged).
+        """End the run and wait until it is judged. Returns a sentence, and the outcome (None if it was not judged).
 
-        A second call only returns what the first returned.
+        Further calls return the same.
         """
         if self._ended is None:
             with suppress(ProcessLookupError):

@@ -1,8 +1,8 @@
 """Pytest during a soak: tests report to a run what they do to the device, and get its verdict so far.
 
-``pytest --soak-run=last`` (or SOAKWATCH_RUN) attaches the session to a running run, ``--soak-plan=PLAN`` starts
-one and ends it with the session. (With ``=``: what stands alone pytest takes for a folder of tests, when it looks for
-its root.) Without a run every test runs all the same, and nothing is recorded::
+``pytest --soak-run=last`` (or SOAKWATCH_RUN) attaches the session to a running run, ``--soak-plan=PLAN`` starts one and
+ends it with the session. (With ``=``: pytest takes a separate word for a folder of tests when it looks for its root.)
+Without a run, tests run as usual and nothing is recorded::
 
     def test_failover(soak, dut):
         with soak.event("failover", expect={"reboot": 1}, within="5m"):
@@ -11,10 +11,10 @@ its root.) Without a run every test runs all the same, and nothing is recorded::
     @pytest.mark.soak(kind="upgrade", expect={"reboot": 1}, within="10m")
     def test_upgrade(dut): ...
 
-The marker makes an event of the body of a test (fixtures are ready before it and taken down after it). The verdict on
-the device during the events of a test is a section of its report (``-rA`` shows those of passed tests too) and the
-property ``soak_verdict`` in JUnit XML; ``--soak-fail`` makes a test fail if the device failed meanwhile,
-``--soak-fail-run`` the session if the run does.
+The marker makes the body of a test an event, without the set-up and teardown of fixtures. The verdict on the device
+during a test's events is a section of its report (``-rA`` also shows those of passed tests) and the property
+``soak_verdict`` in JUnit XML. ``--soak-fail`` fails a test if the device failed meanwhile, ``--soak-fail-run`` the
+session if the run fails.
 """
 
 from __future__ import annotations
@@ -34,17 +34,14 @@ if TYPE_CHECKING:
     from soakwatch.record import StoredEvent
     from soakwatch.runs.attached import EventFields, InterimVerdict, OpenEvent, SoakRun
 
-_VARIABLE = "SOAKWATCH_RUN"  # attached.run_meant, without its imports
+_VARIABLE = "SOAKWATCH_RUN"  # RUN_VARIABLE, without its imports
 _DEFAULT_KIND = "test"
 _MAX_NAME_CHARS = 400
 _KEYS = ("kind", "target", "object", "expect", "within", "labels")
 
 
 class Soak:
-    """The fixture ``soak``: the run, for one test. Without a run its events are not recorded.
-
-    ``attached`` says whether there is one, ``name`` which.
-    """
+    """The fixture ``soak``: the run, for one test. Without a run its events are not recorded."""
 
     def __init__(self, run: SoakRun | None) -> None:
         self._run = run
@@ -60,7 +57,7 @@ class Soak:
         return None if self._run is None else self._run.name
 
     def event(self, kind: str, **fields: Unpack[EventFields]) -> AbstractContextManager[OpenEvent]:
-        """A block that is an event; ``soakwatch.api.mark`` has the fields."""
+        """A context manager for an event; for the fields see ``soakwatch.api.mark``."""
         if self._run is None:
             return _unrecorded_event(kind)
         return self._run.event(kind, **fields)
@@ -72,7 +69,7 @@ class Soak:
         until: datetime | str | None = None,
         **fields: Unpack[EventFields],
     ) -> StoredEvent | None:
-        """Mark a moment (default: now), or with ``until`` a stretch that is over. Returns None without a run."""
+        """Record a moment (default: now), or with ``until`` a period that is over. Returns None without a run."""
         if self._run is None:
             return None
         return self._run.mark(kind, at, until, **fields)
@@ -90,7 +87,7 @@ def soak(request: pytest.FixtureRequest) -> Soak:
 
 
 class _Session:
-    """What the session knows of its run; ``companion`` is the process of a run that it began itself."""
+    """The session's run; ``companion`` is its process if the session started it."""
 
     def __init__(self, run: SoakRun, companion: Companion | None) -> None:
         self.run, self.companion = run, companion
@@ -155,7 +152,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> str | list[str]:
-    """The run that events are recorded in; nothing without one."""
+    """The run in which events are recorded; nothing without one."""
     session = config.stash.get(_SESSION, None)
     if session is None:
         return []
@@ -164,7 +161,7 @@ def pytest_report_header(config: pytest.Config) -> str | list[str]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """The body of a test: an event if it is marked, and a verdict if it reported any."""
+    """Run the test's body, as an event if it is marked, and add a verdict if it reported any."""
     session = item.config.stash.get(_SESSION, None)
     if session is None:
         if item.get_closest_marker("soak") is not None or "soak" in getattr(item, "fixturenames", ()):
@@ -188,7 +185,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """End the run that was started here; fail the session with it if that is wanted."""
+    """End the run that this session started; fail the session if the run failed and that is wanted."""
     mine = session.config.stash.get(_SESSION, None)
     if mine is None:
         return
@@ -202,7 +199,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Whatever ended the session, no run that it started is left behind."""
+    """End the run that this session started, however the session ended."""
     mine = config.stash.get(_SESSION, None)
     if mine is not None and mine.companion is not None:
         mine.companion.end()
@@ -239,7 +236,7 @@ def _event(run: SoakRun, marker: pytest.Mark, nodeid: str) -> AbstractContextMan
     name = "".join(sign if sign.isprintable() else "?" for sign in nodeid)[:_MAX_NAME_CHARS]
     given["labels"] = {"test": name, **given.get("labels", {})}
     if "kind" not in given:
-        # Tests side by side are events of one kind, which overlap only where they are events of one object.
+        # Parallel tests have events of one kind, which may not overlap on the same object.
         given = {"kind": _DEFAULT_KIND, "object": object_text(test=name), **given}
     try:
         return _ReportedBlock(run.event(given.pop("kind"), **given))
@@ -248,7 +245,7 @@ def _event(run: SoakRun, marker: pytest.Mark, nodeid: str) -> AbstractContextMan
 
 
 class _ReportedBlock:
-    """An event block whose refusals are failures of the test without a traceback; a lost end is a warning."""
+    """An event block: refused events fail the test without a traceback; an end that is not recorded is a warning."""
 
     def __init__(self, block: AbstractContextManager[OpenEvent]) -> None:
         self._block = block
@@ -278,7 +275,7 @@ def _unrecorded_event(kind: str) -> AbstractContextManager[OpenEvent]:
 
 
 def _report_verdict(item: pytest.Item, session: _Session, reported_before: int) -> InterimVerdict | None:
-    """Add the report section of a test that reported events; its verdict, None if it reported none or there is none."""
+    """Add the verdict to the report of a test that reported events; returns it, or None."""
     events = session.run.reported[reported_before:]
     if not events:
         return None

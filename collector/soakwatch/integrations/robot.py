@@ -1,4 +1,4 @@
-"""Robot Framework during a soak: keywords that report to a run what a test does, and check its verdict.
+"""Robot Framework during a soak: keywords that report events to a run, and check its verdict.
 
 ::
 
@@ -157,7 +157,7 @@ class SoakEvents:
 
 
 robot = SoakEvents
-"""Robot Framework takes the class whose name is that of its module."""
+"""Robot Framework loads the class named like its module."""
 
 
 def _counts(text: str | Mapping[str, int]) -> dict[str, int]:

@@ -1,1 +1,1 @@
-"""The web of Soakwatch: what a run, or ``soakwatch serve``, answers over HTTP; on loopback unless told otherwise."""
+"""The HTTP server of a run or of ``soakwatch serve``; on loopback by default."""

@@ -1,7 +1,7 @@
 """The server of a running run, in a process of its own: ``python -m soakwatch.web FOLDER --fd N …``.
 
-It has a lower priority than the run, so drawing and answering do not delay polls. It ends with the run: when its
-standard input does, or some seconds later if a page is open that still fetches the verdict and the report.
+It has a lower priority than the run, so it does not delay polls. It ends with its standard input, when the run does; if
+a page is open, some seconds later, so that it can still fetch verdict and report.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from soakwatch.web.access import token_for
 from soakwatch.web.server import OneRun, Served, serve
 
 _NICE = 5
-_VIEWER_S = 6.0  # an open page asks every other second: after so long without a request no page is open
-_QUIET_S, _MAX_WAIT_S = 3.0, 10.0  # what an open page may still fetch when the run has ended
+_VIEWER_S = 6.0  # an open page requests every 2 s: after this long without a request none is open
+_QUIET_S, _MAX_WAIT_S = 3.0, 10.0  # time for open pages to fetch what is left when the run has ended
 
 
 def main() -> int:
@@ -58,7 +58,7 @@ def main() -> int:
 
 
 class Activity:
-    """How long there was no request, as far as sampling the server's counters shows."""
+    """Time without requests, by sampling the server's counters."""
 
     def __init__(self) -> None:
         self._answers, self._last_s = 0, float("-inf")

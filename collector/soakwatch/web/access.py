@@ -1,5 +1,8 @@
-"""The secrets and the socket of a server: the token in a file that only its owner reads, what is derived from it for
-links and cookies (and never stored), and an address that is loopback or protected by TLS."""
+"""The token, secrets derived from it, and the listening socket of a server.
+
+The token is in a file that only its owner can read; links and cookies are derived from it and never stored. The address
+is loopback or protected by TLS.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ class Token:
         return hmac.compare_digest(header.encode("utf-8", "replace"), b"Bearer " + self._bytes)
 
     def key(self) -> bytes:
-        """The key for words derived from it."""
+        """The HMAC key for derived secrets."""
         return self._bytes
 
     def __repr__(self) -> str:
@@ -45,19 +48,19 @@ class Token:
 
 
 def derived(token: Token, purpose: str) -> str:
-    """A word that only the holder of the token can compute, different for each purpose (HMAC-SHA256, RFC 2104)."""
+    """A secret for one purpose that only the holder of the token can compute (HMAC-SHA256, RFC 2104)."""
     digest = hmac.new(token.key(), f"soakwatch {purpose}".encode(), hashlib.sha256).digest()
     return base64.urlsafe_b64encode(digest).decode().rstrip("=")
 
 
 def one_time_code(token: Token, until_s: float) -> str:
-    """A code that lets a browser in once, until a time (seconds since 1970)."""
+    """A code that logs a browser in once, until a time (seconds since 1970)."""
     head = f"{int(until_s):x}.{secrets.token_urlsafe(9)}"
     return f"{head}.{derived(token, f'enter {head}')}"
 
 
 def is_valid_code(token: Token, code: str, now_s: float) -> bool:
-    """Whether a code was made with this token and is not too old. That it works once is up to the server."""
+    """Whether a code was made with this token and has not expired. The caller must ensure that it is used once."""
     head, _, signed = code.rpartition(".")
     if not equal_in_constant_time(signed, derived(token, f"enter {head}")):
         return False
@@ -65,12 +68,13 @@ def is_valid_code(token: Token, code: str, now_s: float) -> bool:
 
 
 def equal_in_constant_time(word: str, other: str) -> bool:
-    """Whether two words are equal, compared in constant time."""
+    """Compare two texts in constant time."""
     return hmac.compare_digest(word.encode("utf-8", "replace"), other.encode("utf-8", "replace"))
 
 
 def open_listener(plan: WebPlan) -> socket.socket:
-    """A socket that listens where the plan says. Raises PlanError as ``address``, SoakwatchError if it is taken."""
+    """A socket that listens where the plan says. Raises PlanError as ``address`` does, SoakwatchError if the address is
+    taken."""
     host, port = address(plan)
     try:
         return _open_socket(host, port)
@@ -83,7 +87,7 @@ def open_listener(plan: WebPlan) -> socket.socket:
 
 
 def tls_context(plan: WebPlan) -> ssl.SSLContext | None:
-    """The server's side of TLS; None where the plan names no certificate. Raises PlanError."""
+    """The server's TLS context; None without a certificate in the plan. Raises PlanError."""
     if not plan.cert or not plan.key:
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -99,9 +103,9 @@ def tls_context(plan: WebPlan) -> ssl.SSLContext | None:
 
 
 def token_for(plan: WebPlan, folder: Path) -> Token:
-    """The token that the plan refers to; else the one in the folder's ``web.token``, which is made if need be.
+    """The token that the plan refers to, else the one in the folder's ``web.token``, which is created if missing.
 
-    Raises PlanError for a secret that is missing or short, SoakwatchError if the file cannot be written.
+    Raises PlanError for a missing or short secret, SoakwatchError if the file cannot be written.
     """
     if plan.token is not None:
         given = secret(plan.token)
@@ -118,9 +122,9 @@ def token_for(plan: WebPlan, folder: Path) -> Token:
 
 
 def served_at(folder: Path) -> tuple[str, Token] | None:
-    """Where a folder is served and the token of it, as its files say; None where there are none.
+    """The URL and token of a served folder, from its files; None if it is not served.
 
-    Raises SoakwatchError if the token is not among them.
+    Raises SoakwatchError if the token is not in a file.
     """
     try:
         url = (folder / ADDRESS_FILE).read_text(encoding="ascii").strip()
@@ -133,7 +137,7 @@ def served_at(folder: Path) -> tuple[str, Token] | None:
 
 
 def write_address(folder: Path, url: str) -> Path:
-    """Write the address at which a folder is served to a file in it. Raises OSError."""
+    """Write the server's URL to a file in the folder. Raises OSError."""
     file = folder / ADDRESS_FILE
     _write(file, url)
     return file
@@ -155,7 +159,7 @@ def _checked(given: Secret) -> str:
 
 
 def _stored_token(file: Path) -> str | None:
-    """A token that was stored earlier, if nobody else could have read or written it."""
+    """A stored token, if nobody else could read or write its file."""
     try:
         descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -172,7 +176,7 @@ def _stored_token(file: Path) -> str | None:
 
 
 def _write(file: Path, text: str) -> None:
-    """Write a file atomically that is at no time readable by others."""
+    """Write a file atomically that others can never read."""
     new = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
     descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:

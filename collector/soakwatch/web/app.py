@@ -33,16 +33,16 @@ _NO_TOKEN = "send the header 'Authorization: Bearer TOKEN' with the token of thi
 
 
 class Answers:
-    """Answers requests about some runs, for clients that may ask.
+    """Answers requests about some runs from authorised clients.
 
-    Records are read and written in threads of ``pool``: however long a disk takes, the loop goes on.
+    Records are read and written in threads of ``pool``, so a slow disk does not block the event loop.
     """
 
     def __init__(self, runs: ServedRuns, auth: Authenticator, pool: Executor) -> None:
         self._runs, self._auth, self._pool = runs, auth, pool
 
     def application(self, endpoints: Iterable[Endpoint], names: Names) -> ASGIApp:
-        """The ASGI application of these endpoints, for a server that has these names."""
+        """The ASGI application of these endpoints, for a server with these names."""
         by_path: dict[str, dict[str, Endpoint]] = {}
         for endpoint in endpoints:
             by_path.setdefault(endpoint.path, {})[endpoint.method] = endpoint
@@ -98,7 +98,7 @@ class Answers:
             return Response(status_code=204)
         if self._auth.enter(str(request.path_params["code"])):
             return self._auth.let_in(May.ACT, secure=request.url.scheme == "https")
-        if self._may(request) >= May.ACT:  # somebody who is logged in already
+        if self._may(request) >= May.ACT:  # already logged in
             return RedirectResponse("/", 303)
         return _login_page("This link was used already or has expired.", 401)
 
@@ -126,7 +126,7 @@ class Answers:
 
 
 def _is_cross_site(request: Request) -> bool:
-    """Whether a page of another site makes the browser ask, perhaps against the user's will."""
+    """Whether a page of another site made the browser send this request."""
     origin = request.headers.get("origin")
     return origin is not None and origin != f"{request.url.scheme}://{request.headers.get('host', '')}"
 
@@ -148,7 +148,7 @@ def _login_page(sentence: str, status: int) -> Response:
 
 
 async def _body(request: Request, kind: str) -> bytes:
-    """The body. Raises HTTPException as soon as it is clear that it is too large or does not arrive."""
+    """The body. Raises HTTPException as soon as it is too large or late."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != kind:
         await _drain(request)
         raise HTTPException(415, f"send the body as {kind}")
@@ -156,7 +156,7 @@ async def _body(request: Request, kind: str) -> bytes:
 
 
 async def _drain(request: Request) -> None:
-    """Read and discard a body: a client that is still sending would lose the error with the connection."""
+    """Read and discard a body: otherwise a client that is still sending might lose the error response."""
     with suppress(HTTPException, ClientDisconnect):
         await _read(request)
 
@@ -180,9 +180,9 @@ async def _read(request: Request) -> bytes:
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    """Any error as one sentence. An unforeseen exception may contain anything: only its type is shown."""
+    """Turn any error into one sentence. An unforeseen exception may contain anything: only its type is shown."""
     if isinstance(error, HTTPException):
-        if error.detail in _PHRASES:  # no endpoint was called yet, and nothing read
+        if error.detail in _PHRASES:  # from the router: no endpoint was called, and the body is unread
             await _drain(request)
         methods = (error.headers or {}).get("Allow", "").split(", ")
         allowed = ", ".join(sorted(method for method in methods if method != "HEAD"))
@@ -209,5 +209,5 @@ _PHRASES = frozenset({"Not Found", "Method Not Allowed"})
 
 
 def _error(status: int, sentence: str, headers: Mapping[str, str] | None = None) -> Response:
-    # The body of a rejected request is not read to its end: the connection is of no further use.
+    # The body of a rejected request may be unread, so the connection cannot be reused.
     return JSONResponse({"error": sentence}, status, {**(headers or {}), "connection": "close"})

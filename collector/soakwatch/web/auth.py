@@ -1,5 +1,5 @@
-"""Who may do what: the token allows everything, a view-only word derived from it only reading, and a browser gets a
-cookie for either. Also the login page, and the headers that protect every answer."""
+"""Authorisation: the token allows everything, a secret derived from it only viewing; browsers get a cookie for either.
+Also the login page, and the security headers of every answer."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ for read-only access, <code>soakwatch open last --view-only</code>.</p>
 
 
 class Authenticator:
-    """Decides by a request's headers what it may do, and logs browsers in.
+    """Determines from a request's headers what it may do, and logs browsers in.
 
-    A browser cannot send a header by itself. It logs in by a one-time code (``/enter/CODE``), by the token typed into
-    a form, or by the view-only link (``/view/WORD``), and gets a cookie that no script can read and that other sites'
-    pages cannot use to act. Cookies do not distinguish ports, so their name contains the port.
+    A browser cannot send an authorization header by itself. It logs in by a one-time code (``/enter/CODE``), by the
+    token in a form, or by the view-only link (``/view/WORD``), and gets a cookie that scripts cannot read and other
+    sites' pages cannot use. Cookies ignore ports, so the cookie's name contains the port.
     """
 
     def __init__(self, token: Token, port: int) -> None:
@@ -73,7 +73,7 @@ class Authenticator:
         return next(fits, May.NOTHING)
 
     def is_view_word(self, word: str) -> bool:
-        """Whether this is the word of the view-only link."""
+        """Whether this is the secret of the view-only link."""
         return equal_in_constant_time(word, derived(self._token, "view"))
 
     def enter(self, code: str) -> bool:
@@ -85,7 +85,7 @@ class Authenticator:
         return True
 
     def let_in(self, role: May, *, secure: bool) -> Response:
-        """A redirect to the page, with the cookie."""
+        """Redirect to the page, with the cookie set."""
         answer = RedirectResponse("/", 303, {"cache-control": "no-store"})
         word = derived(self._token, f"cookie {_COOKIES[role]}")
         answer.set_cookie(self.cookie, word, httponly=True, samesite="lax", secure=secure, path="/")

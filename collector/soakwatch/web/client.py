@@ -1,4 +1,4 @@
-"""A run that is reached over HTTP: the client side of the event API, for scripts."""
+"""HTTP client of the event API, for scripts."""
 
 from __future__ import annotations
 
@@ -48,13 +48,14 @@ class RemoteRun:
     ca: str | None = None
 
     def tell(self, ask: EventRequest) -> StoredEvent:
-        """Keep an event there. Raises EventRefusedError as the server says it, SoakwatchError if it does not answer."""
+        """Record an event there. Raises EventRefusedError with the server's message, SoakwatchError if it does not
+        answer."""
         return _event(self.ask("POST", "events", request_to_json(ask)))
 
     def verdict_so_far(self, until_ns: int | None) -> InterimVerdict:
         """The run's final verdict, or the interim verdict of its last live evaluation.
 
-        While it goes on, it contains nothing of rules that judge only at the end.
+        An interim verdict contains nothing from rules that judge only at the end.
         """
         answer: dict[str, object] = {}
 
@@ -70,13 +71,13 @@ class RemoteRun:
         return _interim_verdict(answer)
 
     def ask(self, method: str, what: str, body: bytes | None = None) -> dict[str, object]:
-        """What the server answers below this run. Raises SoakwatchError, EventRefusedError, EventConflictError."""
+        """The server's answer for this run. Raises SoakwatchError, EventRefusedError, EventConflictError."""
         url = f"{self.base}/api/runs/{quote(self.name, safe='')}/{what}"
         return _answer(method, url, self.token, self.ca, body)
 
 
 def remote_run(url: str, token: str | None, ca: str | None) -> RemoteRun:
-    """The run that a URL means, if its server knows it and the token. Raises PlanError and SoakwatchError."""
+    """The run at a URL, if its server knows the run and accepts the token. Raises PlanError and SoakwatchError."""
     parts = urlsplit(url)
     try:
         path = _PATH.fullmatch(parts.path)

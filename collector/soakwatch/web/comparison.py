@@ -1,4 +1,4 @@
-"""The comparison of some runs as a page shows it: with their series overlaid, kept for as long as nothing changes."""
+"""The comparison of runs with their series overlaid, cached until a record changes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SHOWN_OUTCOMES = (Outcome.FAIL, Outcome.WARN)
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Runs against the first of them, and their plots."""
+    """Runs compared with the first one, and their plots."""
 
     data: Compared
     plots: tuple[Overlay, ...]
@@ -36,7 +36,7 @@ class Comparison:
 def comparison(folders: Sequence[Path], asked: Asked | None = None) -> Comparison:
     """Compare runs with the first of them.
 
-    Raises RecordError for a record that cannot be read or is empty, SoakwatchError for a target that is not there.
+    Raises RecordError for an unreadable or empty record, SoakwatchError for a missing target.
     """
     with ExitStack() as stack:
         views = [stack.enter_context(RecordView.open(folder)) for folder in folders]
@@ -50,17 +50,17 @@ def comparison(folders: Sequence[Path], asked: Asked | None = None) -> Compariso
 
 
 class Comparisons:
-    """A cache of the last few comparisons, valid until one of their records changes. Used from any thread."""
+    """Caches the last comparisons until a record changes. Thread-safe."""
 
     def __init__(self) -> None:
         self._kept: dict[tuple[object, ...], Comparison] = {}
         self._lock = threading.Lock()
 
     def of(self, folders: Sequence[Path], asked: Asked | None = None) -> Comparison:
-        """The comparison of these runs as they are now. Raises what ``comparison`` does."""
+        """The current comparison of these runs. Raises what ``comparison`` does."""
         stamps: list[tuple[Path, Stamp]] = [(folder, stamp_of(folder)) for folder in folders]
         key = (*stamps, None if asked is None else asked.key)
-        with self._lock:  # a reload meanwhile waits for the result instead of computing it again
+        with self._lock:  # a concurrent reload waits for the result instead of computing it again
             result = self._kept.get(key) or comparison(folders, asked)
             self._kept.pop(key, None)
             self._kept[key] = result
@@ -70,12 +70,12 @@ class Comparisons:
 
 
 COMPARISONS = Comparisons()
-"""Those of this process."""
+"""The cache of this process."""
 
 
 def chosen(sides: Sequence[Side]) -> tuple[SeriesKey, ...]:
-    """The series to plot that at least two runs have, by the names of the reference's targets: those that failed or
-    warned, then those of the key figures; devices first."""
+    """The series to plot, of those that at least two runs have, named after the reference's targets: failed or warned
+    ones first, then key figures; devices first."""
     names = [side.targets.shown for side in sides]
     available = [
         frozenset(replace(key, target=shown.get(key.target, key.target)) for key in side.view.keys())  # noqa: SIM118

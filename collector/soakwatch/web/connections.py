@@ -1,8 +1,7 @@
-"""The connections of a server: a few idle strangers cannot lock out those who have a token.
+"""Limits connections so that a few idle strangers cannot lock out clients with a token.
 
-A connection has a place until it ends. When all places are taken, a new connection gets the place of one that has not
-shown a token: of the address that holds most of such connections, the one that has waited longest. A connection that
-showed a token keeps its place.
+A connection occupies a place until it ends. If all are occupied, a new one replaces one that has not shown a token: of
+the address with most of those, the oldest. A connection that showed a token is never replaced.
 """
 
 from __future__ import annotations
@@ -22,15 +21,15 @@ from soakwatch.web.endpoint import PROVED
 MAX_CONNECTIONS = 128
 MAX_HEAD_BYTES = 16 * 1024
 HEAD_S = 5.0
-"""How long a TLS handshake, and after it the head of the first request, may take."""
+"""Maximum duration of a TLS handshake, and then of receiving the first request's head."""
 CHECK_EVERY_S = 15.0
-_MAX_CHECKS_WHILE_BUSY = 4  # an answer that is not fetched for so many checks is dropped
+_MAX_CHECKS_WHILE_BUSY = 4  # an answer that is not fetched for this many checks is dropped
 
 
 class Connection(H11Protocol):
-    """One connection: it ends if its head does not come in time, is too large, or if it is idle.
+    """Closes a connection whose request head is late or too large, or that is idle.
 
-    uvicorn itself waits for ever for the end of a request's head, and for a client that does not read.
+    uvicorn alone waits for ever for the end of a request's head, and for a client that does not read.
     """
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
@@ -51,7 +50,7 @@ class Connection(H11Protocol):
             super().connection_lost(exc)
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's words are not a sentence
-        """Refuse what is no HTTP, or has too large a head."""
+        """Refuse what is not HTTP, or has too large a head."""
         unread, _ = self.conn.trailing_data
         status, words = HTTPStatus.BAD_REQUEST, "this is no HTTP request"
         if len(unread) >= MAX_HEAD_BYTES:
@@ -65,7 +64,7 @@ class Connection(H11Protocol):
 
     @property
     def is_busy(self) -> bool:
-        """Whether a request of it is being answered."""
+        """Whether one of its requests is being answered."""
         cycle: object = self.cycle  # None before the first request, whatever its type says
         return isinstance(cycle, RequestResponseCycle) and not cycle.response_complete
 
@@ -89,17 +88,17 @@ class Connection(H11Protocol):
 
 
 class Loop(asyncio.SelectorEventLoop):
-    """An event loop whose servers do not wait a minute for a handshake that never comes."""
+    """An event loop with a short TLS handshake timeout: asyncio's is a minute."""
 
     async def create_server(self, *args: object, **options: object) -> asyncio.Server:
-        """As asyncio does, with ``HEAD_S`` for a handshake of TLS."""
+        """As asyncio's, with a handshake timeout of ``HEAD_S``."""
         if options.get("ssl") is not None:
             options["ssl_handshake_timeout"] = HEAD_S
         return await super().create_server(*args, **options)  # type: ignore[call-overload,no-any-return]
 
 
 def _make_room(connections: Iterable[asyncio.Protocol]) -> bool:
-    """End the stranger that has waited longest, of the address that has the most; False where none is a stranger."""
+    """Close the oldest connection without a token, of the address with most of them; False if there is none."""
     strangers = [one for one in connections if isinstance(one, Connection) and not one.proved and not one.is_busy]
     if not strangers:
         return False

@@ -1,4 +1,4 @@
-"""The endpoints of the server: each is one entry of a file in ``routes``, with its part of the OpenAPI document."""
+"""The model of an endpoint: each is an entry of a file in ``routes``, with its part of the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from starlette.responses import Response
 Schema = Mapping[str, object]
 JSON = "application/json"
 PROVED = "proved"
-"""The key in a request's ``state`` of the function to call once its token is known to be right."""
+"""Key in a request's ``state`` of the function to call once its token has proved right."""
 
 
 class May(IntEnum):
@@ -30,7 +30,7 @@ class ServedRuns(Protocol):
     """The runs that a server serves."""
 
     def folder(self, name: str) -> Path | None:
-        """The folder of a run by its name, or by ``last``; None for a run that is not shown."""
+        """The folder of a run by name, or ``last``; None for a run that is not served."""
         ...
 
     def listed(self) -> list[Mapping[str, object]]:
@@ -38,12 +38,12 @@ class ServedRuns(Protocol):
         ...
 
     def now_ns(self) -> int:
-        """The time of the clock for events, UTC ns."""
+        """The time for events, UTC ns."""
         ...
 
     @property
     def single(self) -> bool:
-        """Whether this is the server of one running run."""
+        """Whether this is the server of a single running run."""
         ...
 
 
@@ -60,7 +60,7 @@ class Param:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A request to an endpoint. ``run`` is the folder of the run that the path names, if it names one.
+    """A request to an endpoint. ``run`` is the folder of the run in the path, if any.
 
     ``words`` are the query parameters that the endpoint knows; ``body`` is as received.
     """
@@ -107,11 +107,11 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One method of one path. ``answer`` is called in a thread and may take its time; what it raises becomes one
-    sentence: HTTPException and SoakwatchError with their own words, anything else as a defect.
+    """One method of one path. ``answer`` is called in a thread and may block; what it raises becomes one sentence:
+    HTTPException and SoakwatchError with their own message, anything else as an internal error.
 
-    ``sends`` and ``gives`` are JSON Schemas of the body and of the answer; an answer of another kind than JSON names
-    its ``media``. Paths outside of ``/api`` and ``/metrics`` are pages for people and not part of the OpenAPI text.
+    ``sends`` and ``gives`` are JSON Schemas of the body and of the answer; ``media`` is the answer's type if it is not
+    JSON. Paths outside of ``/api`` and ``/metrics`` are pages for people and not in the OpenAPI document.
     """
 
     method: Literal["GET", "POST", "DELETE"]

@@ -1,5 +1,8 @@
-"""Which names a server is asked under. A page of another site whose name was made to lead here (DNS rebinding) asks
-under that name, and is refused before anything else is looked at; so nobody sees a redirect that repeats it."""
+"""Checks the Host header against the server's names.
+
+It stops DNS rebinding, in which another site's name resolves to this server: such a request has a foreign Host and is
+refused first, so no redirect repeats that name.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +24,14 @@ _REFUSAL = (
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The names of a server, in lower case. One that listens on every address is also asked under any IP address, for
-    no name can be made to lead to it there."""
+    """The names of a server, in lower case. One that listens on every address also accepts any IP address as its name,
+    since no rebound name is an IP address."""
 
     names: frozenset[str]
     every_address: bool
 
     def allow(self, host: str) -> bool:
-        """Whether a request with this Host header is meant for the server; its port does not matter (tunnels).
+        """Whether a Host header names the server; its port is ignored (tunnels).
 
         >>> names = Names(frozenset({"soak.lab", "*.test"}), every_address=False)
         >>> [names.allow(host) for host in ("localhost:9000", "[::1]:1", "127.9.9.9", "soak.lab", "A.test", "b.a.test")]
@@ -48,9 +51,9 @@ class Names:
 
 
 def names_of(listener: socket.socket, given: Collection[str], cert: str | None) -> Names:
-    """The names of a listening socket: its address, those that were ``given``, and those of its certificate (PEM).
+    """The names of a listening socket: its address, the ``given`` ones, and those of its certificate (PEM).
 
-    A socket beyond loopback is also asked under the name of this machine.
+    Beyond loopback also the name of this machine.
     """
     address = ipaddress.ip_address(listener.getsockname()[0].partition("%")[0])
     names = {str(address), *given, *_certified(cert)}
@@ -60,7 +63,7 @@ def names_of(listener: socket.socket, given: Collection[str], cert: str | None) 
 
 
 def _certified(cert: str | None) -> set[str]:
-    """The names that a certificate is made out for; none where it cannot be read."""
+    """The names in a certificate; none if it cannot be read."""
     if cert is None:
         return set()
     from cryptography import x509
@@ -74,14 +77,14 @@ def _certified(cert: str | None) -> set[str]:
 
 
 class Guarded:
-    """An application behind its guards: a foreign Host is refused, and every answer gets ``headers`` that it lacks."""
+    """Refuses a foreign Host, and adds missing ``headers`` to every answer."""
 
     def __init__(self, app: ASGIApp, names: Names, headers: Mapping[str, str]) -> None:
         self._app, self._names = app, names
         self._headers = [(name.encode(), value.encode()) for name, value in headers.items()]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, as ASGI has it."""
+        """Answer one ASGI request."""
 
         async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":

@@ -1,4 +1,4 @@
-"""Events as JSON: requests of the event API, parsed strictly, and stored events."""
+"""Events as JSON: strict parsing of requests to the event API, and stored events."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _KEYS = frozenset({"kind", "begin", "at", "end", "target", "object", "expect", "
 
 
 def request_from_json(body: bytes) -> EventRequest:
-    """The event that a request describes. Raises EventRefusedError with one sentence.
+    """Parse a request. Raises EventRefusedError with one sentence.
 
     ``at`` (default now) is one point in time; ``begin`` alone opens an event, ``end`` alone ends the open one;
     ``begin`` and ``end`` together, or ``at`` and ``end``, are an event that is over. Times are ISO 8601 with a zone,
@@ -64,7 +64,7 @@ def request_from_json(body: bytes) -> EventRequest:
 
 
 def request_to_json(request: EventRequest) -> bytes:
-    """The body of the request for an event, which ``request_from_json`` reads back."""
+    """The body of a request, as ``request_from_json`` reads it."""
     begin = {"mark": "at", "begin": "begin", "end": "end"}[request.action]
     data: dict[str, object] = {
         "kind": request.kind,
@@ -83,7 +83,7 @@ def request_to_json(request: EventRequest) -> bytes:
 
 
 def event_data(stored: StoredEvent) -> Mapping[str, object]:
-    """An event as clients read it; times are ISO 8601 in UTC, an ``end`` of null is open."""
+    """An event as clients read it; times are ISO 8601 in UTC, ``end`` is null while it is open."""
     event = stored.event
     return {
         "id": stored.id,

@@ -1,4 +1,4 @@
-"""Events and findings of a record, and a run of the list, as JSON."""
+"""Events and findings of a record, and one run of the list, as JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from soakwatch.web.json_events import event_data
 
 
 def events_data(folder: Path, after: int, limit: int) -> Mapping[str, object]:
-    """Events with higher ids than ``after``, in the order of recording; ``more`` if there are others."""
+    """Events with ids above ``after``, in the order of recording; ``more`` if there are further ones."""
     with RecordView.open(folder) as view:
         events = sorted((stored for stored in view.events() if stored.id > after), key=lambda stored: stored.id)
     return {"events": [event_data(stored) for stored in events[:limit]], "more": len(events) > limit}

@@ -1,4 +1,4 @@
-"""A run of the list, and what is lost with it, as JSON; texts are not escaped, for the page sets them as text."""
+"""A run of the list, and what deleting it would lose, as JSON. Texts are not escaped, as the page sets them as text."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ ROW: Schema = {
 
 
 def row_data(summary: RunSummary) -> Mapping[str, object]:
-    """One row of the runs page, without characters that would reverse or hide the text next to them."""
+    """One row of the runs page, without characters that reverse or hide the text next to them."""
     line, spark = summary.line, summary.spark
     row: dict[str, object] = {
         "run": line.folder.name,
@@ -118,9 +118,9 @@ def row_data(summary: RunSummary) -> Mapping[str, object]:
 
 
 def _harmless(value: object) -> object:
-    """The value with every text in it made printable."""
+    """Make every text in a value printable."""
     if isinstance(value, str):
-        return value if value.isprintable() else printable(value)  # the first is a hundred times as fast
+        return value if value.isprintable() else printable(value)  # the check is a hundred times as fast
     if isinstance(value, list):
         return [_harmless(inner) for inner in value]
     return {name: _harmless(inner) for name, inner in value.items()} if isinstance(value, dict) else value
@@ -165,7 +165,7 @@ LOSS: Schema = {
 
 
 def loss_data(loss: Loss) -> Mapping[str, object]:
-    """What is lost if a run is deleted, in numbers and in words."""
+    """What deleting a run would lose, as numbers and text."""
     line = loss.summary.line
     findings = sum(count for word, count in loss.summary.counts.items() if word != Outcome.NOT_APPLICABLE)
     failed = loss.summary.counts.get(Outcome.FAIL, 0)

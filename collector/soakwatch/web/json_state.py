@@ -1,4 +1,4 @@
-"""The state of a run as JSON: figures for programs, and the texts that a page shows."""
+"""The state of a run as JSON: numbers for programs, and the texts on its page."""
 
 from __future__ import annotations
 
@@ -31,9 +31,10 @@ MAX_ALARMS, MAX_INCONCLUSIVE, _MAX_EVENTS, _MAX_MARKS, _MAX_KINDS = 150, 50, 30,
 _MAX_DEVICES = 100
 _JUDGING_NS = 600 * 10**9  # a run that ended longer ago is not about to be judged
 _SHOWN = frozenset({STOP, ACKNOWLEDGED, START_WARNING, "gap", "clock.step"})
-_SILENT, _SLACK_S = 3.5, 3.0  # intervals without an answer, and seconds on top: the record itself is a little late
+_SILENT, _SLACK_S = 3.5, 3.0  # intervals without an answer, plus seconds, as the record lags a little
 _ORDER = (Outcome.FAIL, Outcome.WARN, Outcome.INCONCLUSIVE)
-_LOAD: tuple[tuple[str, str, str, Callable[[list[float]], float]], ...] = (  # of several objects the sum, or the worst
+# several objects are folded by sum or maximum
+_LOAD: tuple[tuple[str, str, str, Callable[[list[float]], float]], ...] = (
     *((figure.metric, figure.unit, figure.word, sum) for figure in RATES),
     *((figure.metric, figure.unit, figure.word, max) for figure in SHARES),
     (LATE, "s", "latency p99", max),
@@ -41,8 +42,8 @@ _LOAD: tuple[tuple[str, str, str, Callable[[list[float]], float]], ...] = (  # o
 
 
 def state_data(state: RunState, *, report: bool, load_at: Callable[[int], str] = lambda _: "") -> dict[str, object]:
-    """The state of a run; ``report`` says whether its report is written, ``load_at`` what load there was at a moment
-    (UTC ns). Times are ISO 8601 in UTC."""
+    """The state of a run. ``report``: whether its report is written; ``load_at`` gives the load at a time (UTC ns) in
+    words. Times are ISO 8601 in UTC."""
     counts = {outcome.value: 0 for outcome in (Outcome.FAIL, Outcome.WARN, Outcome.INCONCLUSIVE, Outcome.PASS)}
     for finding in state.findings:
         if finding.outcome.value in counts:
@@ -86,7 +87,7 @@ def state_data(state: RunState, *, report: bool, load_at: Callable[[int], str] =
 
 
 def shown_data(state: RunState, known: str) -> dict[str, object]:
-    """What a page shows in addition: alarms, events, and what events can be marked on.
+    """What a page also shows: alarms, events, and the kinds and targets that events can be marked with.
 
     ``alarms`` is null if the page has them already (``known`` is their digest).
     """
@@ -108,7 +109,7 @@ def shown_data(state: RunState, known: str) -> dict[str, object]:
 
 
 def _fleet(state: RunState) -> dict[str, object] | None:
-    """The devices by kind of trouble, worst first; None where they are few, or nothing was judged yet."""
+    """The devices by kind of trouble, worst first; None if they are few, or nothing was judged yet."""
     devices = sorted({source.target for source in state.sources if source.role == DUT}, key=natural)
     table = None if state.judged_ns is None else live_matrix(devices, state.findings)
     if table is None:
@@ -135,7 +136,7 @@ def _fleet(state: RunState) -> dict[str, object] | None:
 
 
 def _is_hidden(stored: StoredEvent) -> bool:
-    """Whether an event is not shown: identities and the like are recorded once per source and are not news."""
+    """Whether an event is not shown: identities and the like are recorded once per source."""
     return is_internal(stored.event.kind) and stored.event.kind not in _SHOWN
 
 
@@ -201,7 +202,7 @@ def _monitor(state: RunState) -> dict[str, object]:
 
 
 def _loads(state: RunState) -> list[dict[str, object]]:
-    """The load in a few figures for each generator."""
+    """A few load figures for each generator."""
     figures: list[dict[str, object]] = []
     for target in dict.fromkeys(target for target, _, _ in state.load):
         for metric, unit, word, fold in _LOAD:
@@ -245,7 +246,7 @@ def _rate(rate: Rate) -> dict[str, object]:
 
 
 def _line(state: RunState, load_at: Callable[[int], str]) -> str:
-    """The preliminary verdict in one line."""
+    """The verdict so far in one line."""
     if state.verdict is not None:
         return printable(state.reason or "")
     if state.standing == "broken off":
@@ -281,14 +282,14 @@ def _line(state: RunState, load_at: Callable[[int], str]) -> str:
 
 
 def _so_far(state: RunState) -> tuple[Window, tuple[Phase, ...]]:
-    """The time of the run so far, and its phases that have begun."""
+    """The window of the run so far, and the phases that have begun."""
     begin_ns = state.begin_ns or 0
     phases = (Phase(p.name, Window(p.begin_ns, p.end_ns)) for p in state.phases if p.state != "planned")
     return Window(begin_ns, max(begin_ns, state.last_ns or begin_ns)), tuple(phases)
 
 
 def _problems(state: RunState, phases: Sequence[Phase], outcome: Outcome) -> tuple[Problem, ...]:
-    """What went wrong so far, told as the report will tell it."""
+    """What went wrong so far, in the order of the report."""
     found = [f for f in _sorted(state.findings) if f.outcome is outcome]
     return problems_of(found, causes(found, [stored.event for stored in state.events], phases), outcome)
 
@@ -299,7 +300,7 @@ def _fresh(state: RunState, judged_ns: int) -> int:
 
 
 def _sorted(findings: Iterable[Finding]) -> list[Finding]:
-    """Worst first; among warnings, those that are forecast to come true soonest."""
+    """Worst first; warnings by how soon they are forecast to come true."""
 
     def rank(finding: Finding) -> tuple[object, ...]:
         soon = float("inf") if finding.forecast is None or isnan(finding.forecast.after_s) else finding.forecast.after_s
@@ -313,7 +314,7 @@ def _alarms(state: RunState) -> list[dict[str, object]]:
     findings = _sorted(state.findings)
     failed = [f for f in findings if f.outcome is Outcome.FAIL]
     made = causes(failed, [stored.event for stored in state.events], _so_far(state)[1])
-    raised = [failed[place] for cause in made for place in cause.findings]  # what led to what comes before it
+    raised = [failed[place] for cause in made for place in cause.findings]  # causes before their effects
     raised = [*raised, *(f for f in findings if f.outcome is Outcome.WARN)][:MAX_ALARMS]
     inconclusive = [f for f in findings if f.outcome is Outcome.INCONCLUSIVE][:MAX_INCONCLUSIVE]
     return [_alarm(finding, known) for finding in (*raised, *inconclusive)]
@@ -387,5 +388,5 @@ def _clock(time_ns: int) -> str:
 
 
 def _acknowledged_at(event: Event) -> str:
-    """When a finding was acknowledged: the event itself cannot lie after the end of the run."""
+    """When a finding was acknowledged, which may be after the end of the run, unlike the event itself."""
     return event.detail.get("said", "")[:19].replace("T", " ") or _clock(event.begin_ns)

@@ -1,4 +1,4 @@
-"""Where a run is served: the socket, the token, and the files that announce both, without any HTTP."""
+"""The socket of a run's server, its token, and the files that announce both, without HTTP."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from soakwatch.web.access import Token, open_listener, tls_context, token_for, w
 
 @dataclass(frozen=True, slots=True)
 class ServerSocket:
-    """The listening socket of a run before a server answers: clients that connect wait and are not refused."""
+    """The listening socket of a run. Until a server answers, clients that connect wait and are not refused."""
 
     listener: socket.socket
     token: Token
@@ -30,7 +30,7 @@ class ServerSocket:
 
 @contextmanager
 def open_server_socket(plan: WebPlan, folder: Path) -> Iterator[ServerSocket]:
-    """Listen for a run; its folder holds the files with address and token while the block lasts.
+    """Listen for a run; within the block its folder has files with address and token.
 
     Raises PlanError and SoakwatchError in one sentence; the run can go on without a server.
     """
@@ -49,7 +49,7 @@ def open_server_socket(plan: WebPlan, folder: Path) -> Iterator[ServerSocket]:
 
 
 def remove_files(folder: Path) -> None:
-    """Remove address and token of a server that has ended: a token must not be mailed with a record."""
+    """Remove address and token of a server that has ended: the token must not be mailed with the record."""
     remove_address(folder)
     with suppress(OSError):
         (folder / TOKEN_FILE).unlink()

@@ -1,6 +1,6 @@
 """Runs as OpenMetrics text: their state, the monitor's own health, and the newest samples of one of them.
 
-A metric of ours keeps its name, with underscores and the prefix ``soakwatch_``; its unit is appended
+Our metrics keep their names, with underscores and the prefix ``soakwatch_``; the unit is appended
 (``system.memory.usage`` in By is ``soakwatch_system_memory_usage_bytes``). Labels are the run, the target and those of
 the object. Only fresh samples are exported, without times: a series that a device no longer reports is left out.
 """
@@ -46,7 +46,7 @@ Kind = Literal["gauge", "counter"]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The newest reading of a series, with what the record says of it."""
+    """The newest reading of a series, with its unit and kind."""
 
     key: SeriesKey
     unit: str
@@ -86,7 +86,7 @@ class Families:
         return text
 
     def _clashes(self, family: str, kind: Kind) -> bool:
-        """Whether what a counter is called (``x_total``) is another metric's name already."""
+        """Whether a counter's sample name (``x_total``) is the name of another metric."""
         if kind == "counter":
             return any(f"{family}{suffix}" in self._metrics for suffix in ("_total", "_created"))
         base = re.sub(r"_(total|created)$", "", family)
@@ -159,7 +159,7 @@ def add_readings(families: Families, run: str, readings: Sequence[Reading]) -> N
 
 
 def unit_of(unit: str) -> str:
-    """The word for a UCUM unit at the end of a name; empty for what is counted.
+    """The suffix of a metric's name for a UCUM unit; "" for counted things.
 
     >>> unit_of("By"), unit_of("By/s"), unit_of("{packet}"), unit_of("{packet}/s")
     ('bytes', 'bytes_per_second', '', 'per_second')

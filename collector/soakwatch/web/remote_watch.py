@@ -1,4 +1,4 @@
-"""A run that is followed over HTTP: the state and the findings that its server reports, as displays show them."""
+"""Follows a run over HTTP: the state and findings that its server reports."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.sample import PollOutcome
 
 MAX_OUTAGE_S = 20.0
-"""Seconds without an answer that are tolerated: a server that died is restarted."""
+"""Seconds without an answer that are tolerated, as a server that died is restarted."""
 _OUTCOMES = {outcome.value: outcome for outcome in PollOutcome}
 _INTERNAL_PREFIX = "phase."
 
 
 class ServedRun:
-    """A run by its server. The findings are fetched again after each evaluation."""
+    """A run read from its server. Findings are fetched again after each evaluation."""
 
     def __init__(self, run: RemoteRun, clock: Callable[[], float] = time.monotonic) -> None:
         self._run, self._clock = run, clock
@@ -35,7 +35,8 @@ class ServedRun:
         self._last: tuple[Status, float] | None = None
 
     def read(self) -> RunSnapshot:
-        """The run now, or for a while its last known state if the server does not answer. Raises SoakwatchError."""
+        """The current state; for ``MAX_OUTAGE_S`` the last known one if the server does not answer. Raises
+        SoakwatchError."""
         try:
             snapshot = self._asked()
         except SoakwatchError:
@@ -115,7 +116,7 @@ def _source(data: Mapping[str, object], now_ns: int) -> SourceStatus:
 
 
 def _load(figures: list[Mapping[str, object]]) -> Mapping[tuple[str, str], float]:
-    """The load by metric and object; the server has folded the figures, and latency is the 99th percentile."""
+    """The load by metric and object; the server has folded the objects, and latency is its p99."""
     tails = {"load.latency": "quantile=p99"}
     return {
         (str(figure["metric"]), f"{figure['target']},{tails.get(str(figure['metric']), '')}"): float(

@@ -1,4 +1,4 @@
-"""HTML pages from the templates in ``pages``: content from a record is escaped, and there is no inline script."""
+"""Renders HTML pages from the templates in ``pages``; content is escaped, and there is no inline script."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from soakwatch.core.formatting import SYMBOLS, printable
 
 
 def page(name: str, status: int = 200, **facts: object) -> HTMLResponse:
-    """The page of this name with its facts. Texts lose characters that would reverse or hide others; never cached."""
+    """Render a page; it is never cached. Characters that would reverse or hide others are removed from texts."""
     text = _environment().get_template(name).render(facts)
     return HTMLResponse(text, status, {"cache-control": "no-store"})
 

@@ -1,4 +1,4 @@
-"""The runs below a folder, as a server shows them."""
+"""Serves the runs in a folder."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NAME = re.compile(r"[A-Za-z0-9._-]{1,255}")
 
 
 class RunFolder:
-    """Every run in one folder, and nothing else: a name is the name of a folder, never a path."""
+    """The runs in one folder. A run's name is that of its folder, never a path."""
 
     def __init__(self, runs: Path) -> None:
         self._runs = runs.absolute()
@@ -30,8 +30,8 @@ class RunFolder:
         return self._runs
 
     def folder(self, name: str) -> Path | None:
-        """The folder of a run by its name, or ``last``; ``CAMPAIGN:RUN`` is one of a campaign that belongs here.
-        A name of either kind may have the time of the run's start before it, as databases do."""
+        """The folder of a run by name, or ``last``; ``CAMPAIGN:RUN`` is a run of a campaign that belongs here. Either
+        may be preceded by the start time, as in databases."""
         if name == LAST:
             try:
                 return find_run(LAST, self._runs)
@@ -39,7 +39,7 @@ class RunFolder:
                 return None
         if (folder := self._named(name)) is not None:
             return folder
-        return self._named(STAMP.sub("", name))  # what a database calls it, with its start before it
+        return self._named(STAMP.sub("", name))  # the name in a database begins with the start time
 
     def _named(self, name: str) -> Path | None:
         campaign, colon, own = name.partition(":")
@@ -53,7 +53,7 @@ class RunFolder:
         return [line_data(line) for line in list_runs(self._runs)]
 
     def now_ns(self) -> int:
-        """The wall clock: the clock of a run may be that of another process."""
+        """The wall clock, since a run's clock may be in another process."""
         return time.time_ns()
 
     @property
@@ -63,7 +63,7 @@ class RunFolder:
 
 
 def _run_in(runs: Path, name: str) -> Path | None:
-    """The folder of this name below ``runs`` if it holds a record; never another place."""
+    """The folder of this name below ``runs`` if it has a record; never outside of ``runs``."""
     if _NAME.fullmatch(name) is None or name in {".", ".."}:
         return None
     folder = runs / name

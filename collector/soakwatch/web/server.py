@@ -1,4 +1,5 @@
-"""A server in a thread of its own: polls, judge and signals of a run never wait for it, and its end is bounded."""
+"""Runs the server in a thread: a run's polls, judge and signals never wait for it, and stopping it takes bounded
+time."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ _THREADS = 4
 
 
 class Served:
-    """A server while it serves: ``url`` is where. Close it, or use ``with``."""
+    """A running server at ``url``. Close it, or use ``with``."""
 
     def __init__(self, server: uvicorn.Server, thread: threading.Thread, pool: ThreadPoolExecutor, url: str) -> None:
         self.url = url
@@ -52,7 +53,7 @@ class Served:
 
     @property
     def answers(self) -> int:
-        """How many requests it has answered so far."""
+        """Number of requests answered."""
         return self._server.server_state.total_requests
 
     @property
@@ -61,7 +62,7 @@ class Served:
         return bool(self._server.server_state.tasks)
 
     def close(self) -> None:
-        """End the server: pending requests are answered within a second or two, no new ones accepted."""
+        """Stop the server: pending requests are answered within a second or two."""
         self._server.should_exit = True
         self._thread.join(_END_S)
         if self._thread.is_alive():
@@ -71,14 +72,14 @@ class Served:
 
 
 def serve(plan: WebPlan, token: Token, runs: ServedRuns, listener: socket.socket | None = None) -> Served:
-    """Serve some runs, on ``listener`` if there is one already. Raises as ``open_listener`` does."""
+    """Start serving runs, on ``listener`` if given. Raises as ``open_listener`` does."""
     context = tls_context(plan)
     listener = listener or open_listener(plan)
     pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="web")
     auth = Authenticator(token, listener.getsockname()[1])
     names = names_of(listener, plan.names, plan.cert)
     server = uvicorn.Server(_config(Answers(runs, auth, pool).application(endpoints(), names), context))
-    # Nothing that strangers send goes to the terminal of a run, and no line that could contain a token.
+    # Keep what strangers send off the run's terminal, and lines that could contain a token.
     for name in ("uvicorn.error", "uvicorn.access"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     thread = threading.Thread(target=_run, args=(server, listener), name="web", daemon=True)
@@ -94,7 +95,7 @@ class OneRun:
         self._folder, self._now_ns = folder.absolute(), now_ns
 
     def folder(self, name: str) -> Path | None:
-        """Its folder; None for the name of another run."""
+        """The folder of the run; None for another name."""
         return self._folder if name in {self._folder.name, "last", "current"} else None
 
     def listed(self) -> list[Mapping[str, object]]:
@@ -105,7 +106,7 @@ class OneRun:
         return [line_data(run_line(self._folder))]
 
     def now_ns(self) -> int:
-        """The clock of the run."""
+        """The run's clock."""
         return self._now_ns()
 
     @property
@@ -118,7 +119,7 @@ def _run(server: uvicorn.Server, listener: socket.socket) -> None:
     try:
         with asyncio.Runner(loop_factory=Loop) as runner:
             runner.run(server.serve(sockets=[listener]))
-    except (Exception, SystemExit):  # noqa: BLE001 - whatever ends the server, the run goes on without it
+    except (Exception, SystemExit):  # noqa: BLE001 - the run goes on without the server
         logging.getLogger(__name__).warning("the web server ended early; the run goes on without it")
     finally:
         listener.close()

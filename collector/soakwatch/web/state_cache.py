@@ -1,4 +1,4 @@
-"""The states of runs for pages that ask every other second: a state that was just read serves all of them."""
+"""Caches the states of runs for a second, since each open page asks every other second."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from soakwatch.runs.state import RunState, StateReader
 _MAX_RUNS = 32
 _FRESH_NS = 10**9
 _TICK_NS = 50_000_000
-"""Longer than the steps in which the kernel's clock of files goes (CONFIG_HZ of 100: 10 ms)."""
+"""Longer than the resolution of file times (10 ms with CONFIG_HZ=100)."""
 Stamp = tuple[tuple[int, int], ...]
 
 
@@ -28,11 +28,11 @@ class _Known:
     lock: threading.Lock = field(default_factory=threading.Lock)
     stamp: Stamp = ()
     state: RunState | None = None
-    load: tuple[int, str] = (-1, "")  # what load there was at the moment that was asked for last
+    load: tuple[int, str] = (-1, "")  # the last time asked for, and the load then
 
 
 class StateCache:
-    """The states of the runs that were requested last. Used from any thread."""
+    """The states of the runs requested last. Thread-safe."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[Path, _Known] = OrderedDict()
@@ -44,23 +44,23 @@ class StateCache:
         with known.lock:
             stamp = _stamp(folder)
             last = known.state
-            # A writer that was killed leaves no trace in the file: an old state is read again in any case.
+            # Always refresh an old state: a writer that was killed does not change the file.
             if last is not None and stamp == known.stamp and 0 <= now_ns - last.now_ns < _FRESH_NS:
                 return replace(last, now_ns=now_ns)
             known.state, known.stamp = known.reader.read(now_ns), stamp
-            # What is written next may have the same times, and a log that begins anew the same size.
+            # The next write may leave the same file times, and a new log may have the same size.
             if time.time_ns() - max(changed_ns for changed_ns, _ in stamp) < _TICK_NS:
                 known.stamp = ()
             return known.state
 
     def figures(self, folder: Path) -> tuple[str, ...]:
-        """The figures of each device of a run as a line, the one that matters most first; see ``DeviceFigures``."""
+        """One line per device, the most important first; see ``DeviceFigures``."""
         known = self._of(folder)
         with known.lock:
             return known.figures.lines()
 
     def load_at(self, folder: Path, time_ns: int) -> str:
-        """What the generators of a run did at a moment, in words. Raises RecordError."""
+        """The load at a time, in words. Raises RecordError."""
         known = self._of(folder)
         with known.lock:
             if known.load[0] != time_ns:
@@ -79,7 +79,7 @@ class StateCache:
 
 
 def _stamp(folder: Path) -> Stamp:
-    """Size and time of the record's files, which change whenever the record does."""
+    """Size and time of the record's files."""
     file = record_file(folder)
     stamp = []
     for suffix in ("", *SIDE_SUFFIXES):

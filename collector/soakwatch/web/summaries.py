@@ -1,4 +1,4 @@
-"""The summaries of all runs in a folder, read again whenever a record changed, in threads of their own."""
+"""Summaries of all runs in a folder, read again by background threads when a record has changed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from soakwatch.runs.summary import RunSummary, summary_of
 
 THREADS = 2
 _REST_S, _REST_PER_WORK = 5.0, 20.0
-"""A running run changes every second: it is read again after a pause, a longer one if reading takes long."""
+"""Pause before a running run, which changes every second, is read again: at least the first, or the second times the
+reading time."""
 
 Stamp = tuple[tuple[int, int], ...]
 
@@ -31,7 +32,7 @@ class _Entry:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """What is known now: summaries sorted by name, and the number of runs that are still to be read."""
+    """The summaries known now, sorted by name, and the number of runs still to be read."""
 
     summaries: tuple[RunSummary, ...]
     unread: int
@@ -43,9 +44,9 @@ class Overview:
 
 
 class Summaries:
-    """The runs of a folder. ``overview`` answers at once with what is known, and has the rest read in the background.
+    """Summaries of the runs in a folder. ``overview`` returns what is known, and starts reading the rest.
 
-    Used from any thread. Its own threads end as soon as there is nothing left to read.
+    Thread-safe. The threads end when there is nothing left to read.
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class Summaries:
         self._change = threading.Condition()
 
     def overview(self, wait_s: float = 0.0) -> Overview:
-        """What is known of all runs, after ``wait_s`` at most if some are still to be read."""
+        """What is known of all runs, waiting up to ``wait_s`` seconds for runs not read yet."""
         stamps = {name: stamp_of(self._runs / name) for name in self._names()}
         with self._change:
             self._forget(stamps)
@@ -110,7 +111,7 @@ class Summaries:
             try:
                 summary = self._read(self._runs / name)
                 entry = _Entry(stamp, summary, self._now_s(), self._now_s() - began)
-            except Exception as error:  # noqa: BLE001 - one record that nobody foresaw must not hide all others
+            except Exception as error:  # noqa: BLE001 - one unforeseen record must not hide all others
                 summary = RunSummary(_internal_error(self._runs / name, error))
                 entry = _Entry(stamp, summary, self._now_s(), 0.0)
             with self._change:
@@ -124,7 +125,7 @@ def _internal_error(folder: Path, error: Exception) -> RunLine:
 
 
 def _with_current_state(summary: RunSummary) -> RunSummary:
-    """The summary with the run's current state: a run that was killed since leaves no trace in its record."""
+    """The summary with the run's current state: a killed run does not change its record."""
     if summary.line.state not in {"running", "broken off"}:
         return summary
     state = lifecycle_of({}, summary.line.folder)
@@ -132,9 +133,9 @@ def _with_current_state(summary: RunSummary) -> RunSummary:
 
 
 def stamp_of(folder: Path) -> Stamp:
-    """Time and size of the record and its log files, which change with every change of the record, and of its note.
+    """Time and size of the record, its logs and its note.
 
-    An empty log does not count: every reader creates one.
+    An empty log does not count, since every reader creates one.
     """
     stamp = []
     for suffix in ("", "-wal", "-journal"):

@@ -1,4 +1,4 @@
-"""Runs the web server of a run as a child process: starts, restarts and stops it; the run goes on if it fails."""
+"""Starts, restarts and stops the web server of a run in a child process; the run goes on if it fails."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from soakwatch.plan.web import WebPlan
 if TYPE_CHECKING:
     from soakwatch.web.listener import ServerSocket
 
-_RESTART_PAUSE_S = 1.0  # the first; each is twice the one before
+_RESTART_PAUSE_S = 1.0  # the first; each later one is twice as long
 _MAX_RESTARTS = 5
 _STOP_TIMEOUT_S = 15.0
-_LINK_S = 86400.0  # a run's link is valid for this long, and works once
+_LINK_S = 86400.0  # validity of a run's link, which works once
 
 
 @dataclass(frozen=True, slots=True)
 class WebNotice:
-    """What a run prints about its web server: words for the log, and a link for the browser, which works once; ``end``
-    stops it before the block is left."""
+    """What a run prints about its web server: text for the log, and a one-time link for the browser. ``end`` stops the
+    server early."""
 
     words: str = ""
     link: str = ""
@@ -37,9 +37,9 @@ class WebNotice:
 def supervised_web(
     plan: WebPlan | None, folder: Path, now_ns: Callable[[], int], complain: Callable[[str], None]
 ) -> Iterator[WebNotice]:
-    """Serve a run from a child process while the block lasts.
+    """Serve a run from a child process within the block.
 
-    If that is impossible (a port in use, an invalid certificate), ``complain`` gets one sentence and the run goes on.
+    If that fails (port in use, invalid certificate), ``complain`` gets one sentence and the run goes on.
     """
     if plan is None:
         yield WebNotice()
@@ -65,7 +65,8 @@ def supervised_web(
 
 
 class _Process:
-    """The child process, restarted up to ``_MAX_RESTARTS`` times. The run owns the socket: clients wait meanwhile."""
+    """The child process, restarted up to ``_MAX_RESTARTS`` times. The run keeps the socket, so clients wait
+    meanwhile."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The chart of a trend: a point a run, groups beside one another with their medians, change points as lines."""
+"""The chart of a trend: one point a run, groups side by side with medians, change points as lines."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from soakwatch_model.flow import BACK, BITS, OFFERED, PACKETS, REQUESTS, SENT
 from soakwatch_model.metric import flows
 
 WIDTH, HEIGHT = 760, 190
-"""The box of a chart, in its own units."""
+"""Size of a chart in its own units."""
 _LEFT, _RIGHT, _TOP, _BOTTOM = 118, 8, 18, 24
-_LETTER = 6.4  # the width of one, in units
-_MARGIN = 0.08  # of the values' reach, above and below
-_FULL = 0.85 * (HEIGHT - _TOP - _BOTTOM)  # the height of the highest load
+_LETTER = 6.4  # width of a letter in units
+_MARGIN = 0.08  # share of the range added above and below
+_FULL = 0.85 * (HEIGHT - _TOP - _BOTTOM)  # height of the highest load
 _CARRIED = tuple(
     name for what in (REQUESTS, PACKETS, BITS) for side in (OFFERED, SENT, BACK) for name in flows(side, what)
 )
-"""What tells the load, what was asked for before what came back."""
+"""Metrics of the load, best first: offered before sent before returned."""
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A run: where it is drawn, where it leads, and what its tip says. ``there`` is False where it has no figure."""
+    """A run: position, link and tooltip. ``there`` is False if it lacks the figure."""
 
     x: float
     y: float
@@ -38,7 +38,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """A group: from where to where, its name as far as there is room, and the height of its median, if it has one."""
+    """A group: its extent, its name as far as it fits, and the height of its median, if any."""
 
     begin: float
     end: float
@@ -48,7 +48,7 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class TurnLine:
-    """A change point: where, and its change in words; ``worse``, ``better`` or "" as its class."""
+    """A change point: position, and change in words; ``kind`` is its class: ``worse``, ``better`` or ""."""
 
     x: float
     text: str
@@ -57,8 +57,8 @@ class TurnLine:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """All that is drawn of a figure. ``ticks`` are heights with their values in words. ``bars`` are the load of each
-    run on an axis of its own, from 0 to ``load`` at the height ``_FULL``: left edge, top, width and height of each."""
+    """The chart of a figure. ``ticks`` are heights with values in words. ``bars`` are the load of each run (left, top,
+    width, height) on their own axis, from 0 to ``load`` at height ``_FULL``."""
 
     points: tuple[Point, ...]
     bands: tuple[Band, ...]
@@ -69,7 +69,7 @@ class Chart:
 
 
 def chart_of(plan: PlanTrend, figure: FigureTrend) -> Chart | None:
-    """The chart of a figure; None where no run has it."""
+    """The chart of a figure; None if no run has it."""
     there = [value.value for value in figure.values if value.value is not None]
     if not there:
         return None
@@ -122,7 +122,8 @@ def chart_of(plan: PlanTrend, figure: FigureTrend) -> Chart | None:
 
 
 def load_of(plan: PlanTrend) -> tuple[tuple[float | None, ...], str]:
-    """The mean load of each run as a share of the highest, and that in words; nothing where no figure tells a load."""
+    """The mean load of each run as a share of the highest, and the highest in words; empty if no figure shows a
+    load."""
     rates = [
         spec
         for run in plan.runs

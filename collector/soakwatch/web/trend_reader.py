@@ -1,4 +1,4 @@
-"""The runs of a trend, each read once and again when its record changed, for a limited time at a stretch."""
+"""Caches the runs of a trend, each read again when its record changes, for a limited time per request."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _Key = tuple[Path, tuple[str, ...]]
 
 
 class TrendReader:
-    """A cache of the figures of runs, by their folders, the figures that were asked for, and the state of the record.
+    """Caches figures of runs by folder, figures asked for, and state of the record.
 
-    Used from any thread. A reader that needs longer than ``within_s`` goes on where it stopped when it is asked again.
+    Thread-safe. Reading that takes longer than ``within_s`` continues at the next call.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class TrendReader:
     def runs(
         self, folders: Sequence[Path], wanted: Sequence[FigureSpec], within_s: float
     ) -> tuple[list[TrendRun | LeftOut], int]:
-        """What is known of these runs, in their order, and how many are still to be read; at least one is read."""
+        """What is known of these runs in order, and how many are still unread; each call reads at least one."""
         texts = tuple(spec.text for spec in wanted)
         end_s = self._now_s() + within_s
         known: dict[Path, TrendRun | LeftOut] = {}
@@ -60,4 +60,4 @@ class TrendReader:
 
 
 TRENDS = TrendReader()
-"""Those of this process."""
+"""The cache of this process."""

@@ -1,4 +1,4 @@
-"""Acknowledging a finding: its outcome does not change, but everybody sees that it is known, and why."""
+"""Acknowledges findings: the outcome stays, but everybody sees that the finding is known, and why."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _acknowledge(question: Question) -> Response:
     labels = {"rule": rule, "metric": metric, "reason": reason}
     time_ns = now_ns
     if state.standing in {"ended", "broken off"} and state.last_ns is not None:
-        # No event may lie after the end of a run; each event has a time of its own.
+        # No event may lie after the end of a run, and no two acknowledgements may have the same time.
         time_ns = min(now_ns, state.last_ns + state.last_event + 1)
         labels["said"] = moment_text(time.time_ns())
     request = EventRequest("mark", ACKNOWLEDGED, at_ns=time_ns, target=target, object=object_, labels=labels)

@@ -1,4 +1,4 @@
-"""The files of a run: script output, and the evidence that hooks captured."""
+"""The files of a run: script output, and what hooks captured."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def _file(question: Question) -> Response:
         if name not in {entry.name for entry in view.artifact_entries()}:
             raise HTTPException(404, "the record contains no file of this name: GET the list of its artifacts")
         artifact = view.artifact(name)
-    # Whatever its type: no browser opens it as a page of this server.
+    # Whatever its type, no browser may open it as a page of this server.
     headers = {"content-disposition": disposition(name), "content-security-policy": "default-src 'none'; sandbox"}
     return Response(artifact.data, media_type=_BYTES, headers=headers)
 
 
 def disposition(name: str) -> str:
-    """The header that makes a browser save a file, under the last part of its name (RFC 6266, RFC 8187).
+    """The header that makes a browser save the file under the last part of its name (RFC 6266, RFC 8187).
 
     >>> print(disposition("hooks/dump é.txt"))
     attachment; filename="dump _.txt"; filename*=UTF-8''dump%20%C3%A9.txt

@@ -1,4 +1,4 @@
-"""The pages of campaigns, and the same as JSON."""
+"""The pages of campaigns, also as JSON."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _HEADERS = {"cache-control": "no-store"}
 
 
 def _folders(question: Question) -> tuple[Path, Mapping[str, Path]]:
-    """The served folder, and the campaigns that belong to it."""
+    """The served folder, and its campaigns."""
     if not isinstance(question.runs, RunFolder):
         raise HTTPException(404, "this server serves one run only: use soakwatch serve for campaigns")
     return question.runs.path, campaigns_in(question.runs.path)
 
 
 def _asked(question: Question) -> tuple[Path, Path]:
-    """The served folder, and that of the campaign that the path names."""
+    """The served folder, and that of the campaign in the path."""
     runs, campaigns = _folders(question)
     name = question.path["campaign"]
     folder = campaigns.get(name)
@@ -46,7 +46,7 @@ def _asked(question: Question) -> tuple[Path, Path]:
 
 
 def _link(runs: Path, campaign: Path) -> Link:
-    """Links to the pages of runs: those of a campaign's own folder are named with the campaign before a colon."""
+    """Makes links to the pages of runs: a run in the campaign's own folder is named CAMPAIGN:RUN."""
 
     def link(run: CellRun) -> str:
         if run.folder is None or not (run.folder / RECORD).is_file():

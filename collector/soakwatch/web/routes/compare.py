@@ -1,4 +1,4 @@
-"""The page that shows some runs side by side."""
+"""The page that compares runs."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _by_phase(question: Question) -> bool:
 
 
 def _asked(question: Question) -> Asked:
-    """Raises SoakwatchError for a pair of targets that is none."""
+    """Raises SoakwatchError for an invalid pair of targets."""
     targets: dict[str, dict[str, str]] = {}
     for text in question.words.get("target", ()):
         pair = match_of(text)

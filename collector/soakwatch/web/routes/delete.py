@@ -1,4 +1,4 @@
-"""Deleting a run: first what would be lost, then, confirmed by its name, the deletion."""
+"""Deletes a run: shows what would be lost, then deletes when confirmed by name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from soakwatch.web.run_folder import RunFolder
 
 
 def _runs(question: Question) -> RunFolder:
-    """The folder of runs. Raises HTTPException 404 for the server of a single run, which deletes nothing."""
+    """The folder of runs. Raises HTTPException 404 on the server of a single run, which deletes nothing."""
     if not isinstance(question.runs, RunFolder):
         raise HTTPException(404, "this server serves one run only: use soakwatch serve to delete runs of a folder")
     return question.runs

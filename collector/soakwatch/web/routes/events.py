@@ -1,4 +1,4 @@
-"""Events of a run: recorded by test scripts and people, and read back."""
+"""Events of a run: recorded by scripts and people, and listed."""
 
 from __future__ import annotations
 

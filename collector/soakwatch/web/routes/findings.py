@@ -1,4 +1,4 @@
-"""The findings of a run: the final ones, or those of the live judge while it goes on."""
+"""The findings of a run: final, or live while it goes on."""
 
 from __future__ import annotations
 

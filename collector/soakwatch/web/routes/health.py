@@ -1,4 +1,4 @@
-"""Whether the server answers, and whether a run is being monitored as it should be."""
+"""Whether the server answers, and whether a run is being monitored properly."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from soakwatch.web.endpoint import Endpoint, May, Question
 from soakwatch.web.json_state import state_data
 from soakwatch.web.routes.state import STATE, STATES
 
-_STALLED_S, _SILENT = 30.0, 3.5  # nothing was recorded for so long, and so many of the shortest interval
+_STALLED_S, _SILENT = 30.0, 3.5  # stalled: nothing recorded for these seconds plus this many of the shortest interval
 
 
 def _health(_: Question) -> Response:

@@ -1,4 +1,4 @@
-"""The page of all runs, and what it shows as JSON."""
+"""The page of all runs, also as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OpenMetrics of the running runs, for Prometheus and others to scrape."""
+"""OpenMetrics of the running runs, for Prometheus."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from soakwatch.web.series_reader import READER
 from soakwatch_model.roles import MONITOR
 
 MAX_SERIES = 5000
-"""Maximum number of series of one run, in order of target, metric and object."""
+"""Maximum number of series per run, ordered by target, metric and object."""
 _MAX_RUNS = 50
 _GOING_ON = frozenset({"running", "waiting"})
 

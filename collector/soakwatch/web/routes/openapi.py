@@ -1,4 +1,4 @@
-"""The OpenAPI document of the HTTP API, generated from the endpoints."""
+"""The OpenAPI document, generated from the endpoints."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _errors(endpoint: Endpoint) -> dict[str, object]:
 
 
 def _lifted(schema: Schema, schemas: dict[str, object]) -> object:
-    """A schema with parts of its own (``$defs``) becomes a component of the document; others stay inline."""
+    """Move a schema with ``$defs`` into the document's components; others stay inline."""
     defined = schema.get("$defs")
     if not isinstance(defined, dict):
         return schema

@@ -1,4 +1,4 @@
-"""The page of a run: its state while it goes on, its verdict and its report afterwards."""
+"""The page of a run: its state while it goes on, then verdict and report."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from soakwatch.web.routes.state import STATES, state_of
 
 _PLOTS = PlotCache()
 _POLICY = "content-security-policy"
-_PAGE_POLICY = f"{GUARDS[_POLICY]}; frame-src 'self'"  # the report of a run that has ended
+_PAGE_POLICY = f"{GUARDS[_POLICY]}; frame-src 'self'"  # frames the report of a run that has ended
 _REPORT_POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; font-src data:;"
     " base-uri 'none'; form-action 'none'; frame-ancestors 'self';"
     " sandbox allow-scripts allow-popups allow-modals allow-downloads"
 )
-"""A report contains its scripts. It may run them, but reach nothing: it has an origin of its own."""
+"""A report's inline scripts may run, but in an origin of their own from which they can reach nothing."""
 
 
 def _page(question: Question) -> Response:
@@ -46,7 +46,7 @@ def _page(question: Question) -> Response:
 
 
 def _name(question: Question) -> str:
-    """The run as paths name it; ``last`` is another one tomorrow, so its folder stands for it."""
+    """The run's name for paths; ``last`` is replaced by the folder, as it will be another run tomorrow."""
     asked = question.path["run"]
     return asked if ":" in asked else question.folder.name
 

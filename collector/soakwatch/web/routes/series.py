@@ -1,4 +1,4 @@
-"""Series of a run: their list, and their values at the requested resolution."""
+"""Series of a run: the list, and values at the requested resolution."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def _whole(value: object) -> bool:
 
 
 def _ms(name: str, body: Mapping[str, object]) -> int | None:
-    """A time of the body in ns; scripts have fractions of ms."""
+    """A time from the body in ns; scripts may send fractions of ms."""
     value = body.get(name)
     if value is None:
         return None

@@ -156,7 +156,7 @@ STATE: Schema = {
 
 
 def state_of(question: Question, known: str | None) -> dict[str, object]:
-    """The state of the run that the path names; with ``known``, also what the page shows in addition."""
+    """The state of the run in the path; with ``known``, also what the page shows."""
     state = STATES.read(question.folder, question.runs.now_ns())
     data = state_data(
         state,

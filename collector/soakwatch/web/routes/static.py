@@ -1,4 +1,4 @@
-"""Scripts and styles of the pages, all from this package."""
+"""Scripts and styles of the pages."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from starlette.responses import Response
 from soakwatch.web.endpoint import Endpoint, May, Question
 
 OF_THE_REPORT = frozenset({"shade.js", "theme.js", "figure.js", "plots.js"})
-"""Scripts that a report holds inline."""
+"""Scripts that a report has inline."""
 OF_PLOTS = {"uplot.js": ("uplot/uPlot.iife.min.js",), "plots.css": ("uplot/uPlot.min.css", "plots.css")}
-"""What a page's plots need, with the files of the report that it is made of."""
+"""Files for plots, by the files of the report that they consist of."""
 OF_CAMPAIGNS = "tables.css"
 _KINDS = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 
 
 @functools.cache
 def _content(name: str) -> tuple[bytes, str] | None:
-    """The bytes of a file and their digest; None for an unknown file."""
+    """The content and ETag of a file; None for an unknown one."""
     if name in OF_PLOTS:
         content = b"".join(resources.files("soakwatch.report").joinpath(part).read_bytes() for part in OF_PLOTS[name])
     elif name in OF_THE_REPORT:

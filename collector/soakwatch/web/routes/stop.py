@@ -1,4 +1,4 @@
-"""Stopping a run from outside: it reacts within a second or two, and ends properly."""
+"""Stops a run: it ends properly, within a second or two."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from soakwatch.web.routes.state import STATES
 
 
 def reason_of(question: Question) -> str:
-    """The text ``reason`` of the body, without spaces around it. Raises HTTPException 400."""
+    """The text ``reason`` of the body, with whitespace normalised. Raises HTTPException 400."""
     reason = question.json().get("reason", "")
     if not isinstance(reason, str) or len(reason) > MAX_REASON_LENGTH:
         raise HTTPException(400, f"reason is a text of {MAX_REASON_LENGTH} characters at most")

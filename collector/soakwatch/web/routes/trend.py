@@ -1,4 +1,4 @@
-"""The page of key figures over the runs of a plan, and the same as JSON."""
+"""The page of key figures over the runs of a plan, also as JSON."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from soakwatch.web.trend_chart import HEIGHT, WIDTH, chart_of
 from soakwatch.web.trend_reader import TRENDS
 
 READ_S = 4.0
-"""So long a request reads records; the next one goes on."""
+"""How long a request reads records; the next request continues."""
 _MAX_FIGURES, _MAX_PLANS = 24, 24
 _SPANS = ("7d", "30d", "90d", "365d")
 _LINK_LENGTH = 400
@@ -48,7 +48,7 @@ _PARAMS = (
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What is asked for, and what the runs of the folder have to choose from."""
+    """What was asked for, and the choices that the folder's runs offer."""
 
     trend: Trend
     by: str
@@ -60,7 +60,7 @@ class _Asked:
 
 
 def _asked(question: Question, *, newest_plan: bool) -> _Asked:
-    """The trend of a question. Raises SoakwatchError, and HTTPException 404 at the server of one run."""
+    """The trend for a question. Raises SoakwatchError, and HTTPException 404 on the server of a single run."""
     if not isinstance(question.runs, RunFolder):
         raise HTTPException(
             404, "this server serves one run only: use soakwatch serve for the trend of a folder's runs"

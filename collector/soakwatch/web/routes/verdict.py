@@ -1,4 +1,4 @@
-"""The verdict of a run, the final one or that of its record so far, and its report."""
+"""The verdict of a run, final or so far, and its report."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _POLICY = (
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
     "sandbox allow-scripts allow-popups allow-modals allow-downloads"
 )
-"""The report's script is part of its file, and a file may come from anywhere: it runs in an origin of its own, and can
-neither send requests to this server with the user's rights nor to any other."""
+"""A report may come from anywhere and contains a script: in an origin of its own it can send requests neither to this
+server with the user's rights nor to any other."""
 
 
 def _verdict(question: Question) -> Response:
@@ -44,9 +44,9 @@ def _report(question: Question) -> Response:
 
 
 def _verdict_text(folder: Path) -> str:
-    """verdict.json of a run that ended, else a preliminary one made of the findings so far.
+    """verdict.json of a run that has ended, else a preliminary one from the findings so far.
 
-    A run that is not over cannot have passed: it is inconclusive, and the reason says so. Raises RecordError.
+    Before its end a run is never a pass but inconclusive, and the reason says so. Raises RecordError.
     """
     with RecordView.open(folder) as view:
         if view.meta("verdict") is not None:
@@ -57,7 +57,7 @@ def _verdict_text(folder: Path) -> str:
 
 
 def _verdict_so_far(view: RecordView, *, goes_on: bool) -> Verdict:
-    """The fold of the findings in a record, without judging again: of the final ones if there are any."""
+    """The fold of the recorded findings, without judging again; of the final ones if there are any."""
     final = view.meta("verdict")
     window, planned = view.window(), Planned.of(view)
     verdict = fold(
@@ -82,7 +82,7 @@ def _verdict_so_far(view: RecordView, *, goes_on: bool) -> Verdict:
 
 
 def _report_file(folder: Path) -> Path | None:
-    """The report that was written at the end of a run; None if there is none."""
+    """The report written at the end of a run; None if there is none."""
     file = folder / REPORT_FILES["html"]
     with RecordView.open(folder) as view:
         return file if view.meta("verdict") is not None and file.is_file() else None
@@ -91,7 +91,7 @@ def _report_file(folder: Path) -> Path | None:
 def _optional(view: RecordView) -> frozenset[str]:
     try:
         return frozenset(rule.name for rule in recorded_rules(view) if rule.required is False)
-    except PlanError:  # of rules that are not installed here
+    except PlanError:  # some rules are not installed here
         return frozenset()
 
 
