@@ -9,13 +9,13 @@ from soakwatch.core.workers.executor import ClusterError, Executor
 
 SCHEMES: Final = {"dask": "tcp", "tcp": "tcp", "dask+tls": "tls", "tls": "tls"}
 PORT: Final = 8786
-"""On which a scheduler listens unless it is told otherwise."""
+"""The default port of a scheduler."""
 ADDRESSES: Final = f"dask://HOST:{PORT}, or tls://HOST:{PORT}"
 _ADDRESS = re.compile(r"([a-z+]+)://(\[[0-9a-fA-F:.]+\]|[^\s:/\[\]]+)(?::(\d{1,5}))?/?")
 
 
 def connect(on: str) -> Executor:
-    """The cluster of the scheduler at an address. Raises ClusterError."""
+    """Connect to the cluster of a scheduler. Raises ClusterError."""
     address = scheduler_address(on)
     from soakwatch_dask.cluster import DaskCluster
 
@@ -23,7 +23,7 @@ def connect(on: str) -> Executor:
 
 
 def scheduler_address(on: str) -> str:
-    """The address as distributed writes it. Raises ClusterError.
+    """The address in the form that distributed takes. Raises ClusterError.
 
     >>> scheduler_address("dask://lab7"), scheduler_address("dask+tls://lab7:9000"), scheduler_address("tls://[::1]:9")
     ('tcp://lab7:8786', 'tls://lab7:9000', 'tls://[::1]:9')

@@ -1,8 +1,8 @@
-"""Jobs on the workers of a dask scheduler (``distributed``).
+"""Runs jobs on the workers of a dask scheduler (``distributed``).
 
-A job is one task. dask gives the task of a worker that died to another one, up to the scheduler's
-``distributed.scheduler.allowed-failures``; a job that is begun at most once marks its begin at the scheduler, and what
-comes after is told that it was lost. Records go and come in pieces of bounded size, each file with its SHA-256.
+A job is one task. If a worker dies, dask gives its task to another one, up to the scheduler's
+``distributed.scheduler.allowed-failures`` times. A job that may begin only once marks its begin at the scheduler; a
+second worker then reports it as lost. Records are transferred in pieces of bounded size, each file with its SHA-256.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 MAX_WAIT_S: Final = 10.0
-"""How long a scheduler may take to answer, and then to have a worker."""
+"""How long to wait for a scheduler to answer, and then for a worker."""
 _FRESH_S: Final = 2.0
 _READS: Final = 3
 _CARRIERS: Final = 4
@@ -66,7 +66,7 @@ class _Client(Protocol):
 
 
 class _Wish:
-    """A job and what stands for it at the scheduler; the first of several ends decides its future."""
+    """A job and its tasks at the scheduler. It may end in several ways; the first one sets its future."""
 
     def __init__(self, label: str) -> None:
         self.label = label
@@ -75,12 +75,12 @@ class _Wish:
         self.claim = ""
 
     def succeed(self, result: object) -> None:
-        """It is done."""
+        """Set the result."""
         with suppress(InvalidStateError):
             self.future.set_result(result)
 
     def fail(self, error: BaseException) -> None:
-        """It failed, or was lost."""
+        """Set the error: it failed, or was lost."""
         with suppress(InvalidStateError):
             self.future.set_exception(error)
 
@@ -100,14 +100,13 @@ class DaskCluster:
 
     @classmethod
     def connect(cls, address: str, max_wait_s: float = MAX_WAIT_S) -> DaskCluster:
-        """The cluster of the scheduler at ``tcp://…`` or ``tls://…``.
+        """Connect to the scheduler at ``tcp://…`` or ``tls://…``.
 
-        Certificates for TLS are those of dask's own configuration, by environment or file, as ``dask scheduler`` and
-        ``dask worker`` have them. Raises ClusterError: no scheduler answers, it has no worker, a worker has other
-        versions.
+        TLS certificates come from dask's own configuration (environment or file), as for ``dask scheduler`` and ``dask
+        worker``. Raises ClusterError if no scheduler answers, it has no worker, or a worker has other versions.
         """
         distributed = importlib.import_module("distributed")
-        logging.getLogger("distributed").setLevel(logging.CRITICAL + 1)  # what it logs comes as an exception too
+        logging.getLogger("distributed").setLevel(logging.CRITICAL + 1)  # its errors are also raised
         options = {"security": _security(address)} if address.startswith("tls://") else {}
         try:
             with warnings.catch_warnings():
@@ -116,7 +115,7 @@ class DaskCluster:
                     "_Client",
                     distributed.Client(address, timeout=max_wait_s, set_as_default=False, name="soakwatch", **options),
                 )
-        except OSError as error:  # TimeoutError is one
+        except OSError as error:  # TimeoutError is a subclass
             why = f" ({error.__cause__ or error})" if address.startswith("tls://") else ""
             raise ClusterError(
                 f"no scheduler answers at {address} within {max_wait_s:g} s: start one with 'dask scheduler'{why}"
@@ -131,16 +130,16 @@ class DaskCluster:
 
     @property
     def slots(self) -> int:
-        """The threads of all workers now; 1 while there is none."""
+        """The threads of all workers now, at least 1."""
         return max(1, sum(cast("int", worker["nthreads"]) for worker in self._workers().values()))
 
     @property
     def same_machine(self) -> bool:
-        """Workers may be anywhere."""
+        """False: workers may be anywhere."""
         return False
 
     def resources(self) -> frozenset[str] | None:
-        """What the workers have now that were started with ``--resources``."""
+        """The resources that workers have now (``dask worker --resources``)."""
         every = self._workers().values()
         return frozenset(name for worker in every for name in cast("Mapping[str, float]", worker["resources"]))
 
@@ -154,8 +153,8 @@ class DaskCluster:
     def submit_files(
         self, function: Callable[[T, Path], R], argument: T, files: Sequence[Path], *, label: str = ""
     ) -> Future[R]:
-        """See Executor. Workers are asked whether they see the same files (folder, names, sizes, SHA-256); once
-        one does not, files are sent."""
+        """See Executor. Workers first check whether they see the same files (folder, names, sizes, SHA-256); once one
+        does not, files are sent."""
         payload = _pickled(label or function.__name__, function, argument)
         wish = self._wish(label or function.__name__)
         self._carry(wish, self._begin_on_files, wish, payload, tuple(file.absolute() for file in files))
@@ -164,7 +163,7 @@ class DaskCluster:
     def submit_into(
         self, function: Callable[[T, Path], R], argument: T, folder: Path, *, resource: str = "", label: str = ""
     ) -> Future[R]:
-        """See Executor. The files are written on the worker's disk (``--local-directory``) and fetched at the end."""
+        """See Executor. Files are written to the worker's disk (``--local-directory``) and fetched at the end."""
         label = label or function.__name__
         if folder.exists() and any(folder.iterdir()):
             raise ClusterError(f"{folder} is not empty: what {label} writes cannot go there")
@@ -176,7 +175,7 @@ class DaskCluster:
         return cast("Future[R]", wish.future)
 
     def end(self, future: Future[R], *, at_once: bool) -> None:
-        """See Executor. A job that writes no files cannot be asked, only ended at once."""
+        """See Executor. A job that writes no files can only be cancelled at once."""
         with self._lock:
             wish = next((each for each in self._wishes if each.future is future), None)
         if wish is None:
@@ -189,7 +188,7 @@ class DaskCluster:
             self._event(f"{wish.claim}{there.END}").set()
 
     def close(self) -> None:
-        """Cancels every job: those that run see that they are not wanted. The workers stay as they are."""
+        """Cancel every job; running ones notice that. The workers stay."""
         if self._closed:
             return
         self._closed = True
@@ -197,7 +196,7 @@ class DaskCluster:
             wishes = list(self._wishes)
         for wish in wishes:
             wish.fail(JobLostError(f"{wish.label} was broken off: it was no longer wanted"))
-        with suppress(Exception):  # the scheduler may be gone; then nobody is left to be told
+        with suppress(Exception):  # the scheduler may be gone
             self._client.cancel([task for wish in wishes for task in wish.tasks])
         self._carriers.shutdown(wait=True, cancel_futures=True)
         with suppress(Exception):
@@ -235,7 +234,7 @@ class DaskCluster:
         asked_s, workers = self._known
         now_s = time.monotonic()
         if fresh or now_s - asked_s > _FRESH_S:
-            with suppress(OSError):  # for a moment it may be gone; who is there is then as it was
+            with suppress(OSError):  # it may be gone for a moment: keep the last known workers
                 workers = self._client.scheduler_info(n_workers=-1)["workers"]
             self._known = now_s, workers
         return workers
@@ -255,7 +254,7 @@ class DaskCluster:
     def _over(self, wish: _Wish) -> None:
         with self._lock:
             self._wishes.discard(wish)
-        wish.tasks.clear()  # the scheduler forgets what nobody holds
+        wish.tasks.clear()  # the scheduler forgets tasks that nobody references
 
     def _task(
         self,
@@ -272,14 +271,14 @@ class DaskCluster:
             wish.fail(self._gone(error))
             return
         wish.tasks.append(task)
-        # The library has one thread for these callbacks, which must not wait for what others of them bring.
+        # The library runs these callbacks in one thread: they must not wait for what other callbacks bring.
         task.add_done_callback(lambda done: self._carry(wish, self._ended, wish, settle, done))
 
     def _carry(self, wish: _Wish, function: Callable[..., None], *arguments: object) -> None:
         def carried() -> None:
             try:
                 function(*arguments)
-            except BaseException as error:  # noqa: BLE001 - whoever waits for the future must hear of it
+            except BaseException as error:  # noqa: BLE001 - the future's owner must get the error
                 wish.fail(error)
 
         with suppress(RuntimeError):  # closed: the future has failed already
@@ -290,7 +289,7 @@ class DaskCluster:
             result = task.result()
         except SoakwatchError as error:
             wish.fail(error)
-        except BaseException as error:  # noqa: BLE001 - what a job raises, and dask's own, whose classes are not imported
+        except BaseException as error:  # noqa: BLE001 - of the job, or dask's own, whose classes are not imported
             wish.fail(self._translated(wish, error))
         else:
             settle(wish, result)
@@ -333,7 +332,7 @@ class DaskCluster:
         pieces: list[list[_DaskFuture]] = []
         for file, expected in zip(files, sums, strict=True):
             with file.open("rb") as opened:
-                # A task each, not scattered data: those of a worker that dies are had again from the scheduler.
+                # A task each, not scattered data: if a worker dies, the scheduler can provide them again.
                 pieces.append(
                     [
                         self._client.submit(there.piece, opened.read(length), key=_key(wish), pure=False)
@@ -358,7 +357,7 @@ class DaskCluster:
             folder.rmdir()
         coming.rename(folder)
         _sync(folder.parent)
-        with suppress(Exception):  # it lies in the worker's own folder, which goes with the worker
+        with suppress(Exception):  # it lies in the worker's folder, which is deleted with the worker
             self._client.run(there.forget, result.place, workers=[result.address])
         if result.failure is not None:
             wish.fail(result.failure)
@@ -377,10 +376,11 @@ class DaskCluster:
         name = str(place_of(Path(sent.place), expected.name))
         for begin, length in chunks(expected.size):
             try:
-                # Beside the worker's jobs: one that begins now must not hold the record of the last one back.
+                # ``run`` works alongside the worker's jobs: a job that begins now must not delay the record of the last
+                # one.
                 answers = self._client.run(there.read_piece, name, begin, length, workers=[sent.address])
                 data = cast("bytes", answers[sent.address])
-            except Exception as error:  # noqa: BLE001 - the library's, whose classes are not imported
+            except Exception as error:  # noqa: BLE001 - the library's errors, whose classes are not imported
                 raise JobLostError(
                     f"{wish.label} is over, but its worker {sent.address} was gone before {expected.name} had come"
                     f" ({type(error).__name__})"
@@ -389,7 +389,7 @@ class DaskCluster:
 
 
 def _security(address: str) -> object:
-    """Who we are for TLS, by dask's own configuration. Raises ClusterError."""
+    """The TLS settings from dask's own configuration. Raises ClusterError."""
     security_of = importlib.import_module("distributed.security").Security
     security = security_of(require_encryption=True)
     lacking = [
@@ -424,7 +424,7 @@ def _key(wish: _Wish) -> str:
 
 
 def _sync(folder: Path) -> None:
-    """The name of what was renamed is on the disk."""
+    """Make a rename in a folder durable."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

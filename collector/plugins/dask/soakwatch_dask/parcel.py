@@ -1,4 +1,4 @@
-"""Files on their way between machines: what each must be when it arrives, and pieces of bounded size."""
+"""Files transferred between machines: checksums, and pieces of bounded size."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from soakwatch.core.private_files import open_private
 from soakwatch.core.workers.executor import ClusterError
 
 CHUNK = 4 * 2**20
-"""Bytes of a piece: 72 h of 200 series each second are 32 MB, 8 pieces; dask warns of messages from 10 MB on."""
+"""Bytes of a piece. 72 h of 200 series each second are 32 MB, 8 pieces; dask warns of messages from 10 MB on."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileSum:
-    """A file as it was where it came from: its name below the folder (with ``/``), bytes, SHA-256."""
+    """A file at its origin: its name below the folder (with ``/``), size in bytes, SHA-256."""
 
     name: str
     size: int
@@ -25,27 +25,27 @@ class FileSum:
 
 
 def sum_of(file: Path, name: str) -> FileSum:
-    """A file as it is. Raises OSError."""
+    """The checksum of a file. Raises OSError."""
     with file.open("rb") as opened:
         digest = hashlib.file_digest(opened, "sha256").hexdigest()
         return FileSum(name, opened.tell(), digest)
 
 
 def sums_below(folder: Path) -> tuple[FileSum, ...]:
-    """Every file below a folder, by name; () where there is no such folder. Links are followed to files, not to
-    folders; sockets and pipes are left out. Raises OSError."""
+    """The checksums of all files below a folder, by name; () if it does not exist. Links to files are followed, links
+    to folders not; sockets and pipes are left out. Raises OSError."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     return tuple(sum_of(file, file.relative_to(folder).as_posix()) for file in files)
 
 
 def total(sums: Iterable[FileSum]) -> str:
-    """One sum of all: SHA-256 over name, size and sum of each, in the order of their names."""
+    """One checksum of all: SHA-256 over name, size and checksum of each, sorted by name."""
     lines = sorted(f"{each.name}\0{each.size}\0{each.sha256}\n" for each in sums)
     return hashlib.sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def chunks(size: int) -> Iterator[tuple[int, int]]:
-    """Begin and length of each piece of so many bytes.
+    """Begin and length of each piece of a file of ``size`` bytes.
 
     >>> list(chunks(CHUNK + 1)), list(chunks(0))
     ([(0, 4194304), (4194304, 1)], [])
@@ -55,7 +55,7 @@ def chunks(size: int) -> Iterator[tuple[int, int]]:
 
 
 def place_of(folder: Path, name: str) -> Path:
-    """Where a file of this name belongs. Raises ClusterError for a name that leads out of the folder."""
+    """The path of a file below a folder. Raises ClusterError for a name that leads out of it."""
     path = PurePosixPath(name)
     if not path.parts or path.is_absolute() or ".." in path.parts:
         raise ClusterError(f"a worker sent a file named {name!r}, which is no name below a folder")
@@ -63,7 +63,7 @@ def place_of(folder: Path, name: str) -> Path:
 
 
 def written(file: Path, expected: FileSum, pieces: Iterable[bytes]) -> bool:
-    """Writes the pieces, durably; whether the file is then what it must be. Raises OSError."""
+    """Write the pieces durably; returns whether the file has the expected checksum. Raises OSError."""
     file.parent.mkdir(parents=True, exist_ok=True)
     digest, size = hashlib.sha256(), 0
     with open_private(file) as opened:

@@ -1,6 +1,6 @@
-"""What workers of a dask cluster do for us: functions that ``cluster.py`` sends there by name.
+"""Functions that ``cluster.py`` runs on the workers of a dask cluster.
 
-Nothing here imports the library: a worker has it.
+The module does not import the library, which a worker has loaded.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from soakwatch.core.workers.executor import WANTED, ClusterError
 from soakwatch_dask.parcel import FileSum, place_of, sum_of, sums_below, written
 
 SAME = ("soakwatch", "soakwatch-dask", "distributed", "numpy", "scipy")
-"""Packages whose versions must be equal: a verdict is to be the same wherever it is computed."""
+"""Packages whose versions must be equal, so that a verdict is the same wherever it is computed."""
 END = "-end"
-"""What the event that asks a job to end is called behind its claim."""
+"""Suffix to a job's claim: the name of the event that asks the job to end."""
 _RUNNING = "executing"
 _ASK_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class NotHere:
-    """The worker does not see these files."""
+    """The worker does not see the same files."""
 
 
 @dataclass(frozen=True, slots=True)
 class GivenBack:
-    """A job that is begun at most once was begun before, by a worker that is gone."""
+    """A job that may begin only once has been begun before, by a worker that is gone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A job has ended, and its files lie in ``place`` on the worker at ``address``. ``failure`` is what it raised."""
+    """A job has ended, and its files are in ``place`` on the worker at ``address``. ``failure`` is what it raised."""
 
     address: str
     place: str
@@ -74,12 +74,12 @@ class _Flag(Protocol):
 
 @cache
 def versions() -> Mapping[str, str]:
-    """What must be the same at both ends, by name."""
+    """Versions that must be the same at both ends, by name."""
     return {"python": ".".join(platform.python_version_tuple()[:2]), **{name: metadata.version(name) for name in SAME}}
 
 
 def differing(here: Mapping[str, str], there: Mapping[str, str], where: str) -> str:
-    """A sentence on versions that are not the same; "" if all are.
+    """A sentence about differing versions; "" if all are the same.
 
     >>> differing({"numpy": "2.1"}, {"numpy": "2.0"}, "tcp://b:1")
     'the worker tcp://b:1 has numpy 2.0 and here is 2.1: install the same versions at both ends'
@@ -89,13 +89,13 @@ def differing(here: Mapping[str, str], there: Mapping[str, str], where: str) -> 
 
 
 def work(payload: bytes, asked: Mapping[str, str]) -> object:
-    """Do a job: a function and its arguments, pickled. ``asked`` are the versions where it comes from."""
+    """Run a job: a pickled function with its arguments. ``asked`` are the versions at the sender."""
     function, arguments = _job(payload, asked)
     return _done(function, arguments)
 
 
 def work_here(payload: bytes, asked: Mapping[str, str], folder: str, sums: Sequence[FileSum]) -> object:
-    """Do a job on files that this worker may see where they lie; NotHere where one is missing or another one."""
+    """Run a job on files that this worker sees in their place; NotHere if one is missing or differs."""
     for expected in sums:
         file = Path(folder, expected.name)
         try:
@@ -110,7 +110,7 @@ def work_here(payload: bytes, asked: Mapping[str, str], folder: str, sums: Seque
 def work_on_files(
     payload: bytes, asked: Mapping[str, str], sums: Sequence[FileSum], pieces: Sequence[Sequence[bytes]]
 ) -> object:
-    """Do a job on files whose bytes came along; they are gone afterwards."""
+    """Run a job on files that were sent along, which are then deleted."""
     function, arguments = _job(payload, asked)
     with tempfile.TemporaryDirectory(prefix="soakwatch-", dir=_worker().local_directory) as folder:
         for expected, parts in zip(sums, pieces, strict=True):
@@ -120,12 +120,12 @@ def work_on_files(
 
 
 def piece(data: bytes) -> bytes:
-    """A piece of a file on its way to a worker."""
+    """Return a piece of a file: as a task, it brings the data to a worker."""
     return data
 
 
 def work_into(payload: bytes, asked: Mapping[str, str], claim: str) -> Written | GivenBack:
-    """Do a job that writes files, unless it was begun before: the scheduler knows by the event ``claim``."""
+    """Run a job that writes files, unless it was begun before, which the event ``claim`` at the scheduler tells."""
     function, arguments = _job(payload, asked)
     event = _event(claim)
     if event.is_set():
@@ -137,20 +137,20 @@ def work_into(payload: bytes, asked: Mapping[str, str], claim: str) -> Written |
     failure: Exception | None = None
     try:
         result = _done(function, (*arguments, place), _event(f"{claim}{END}"))
-    except Exception as error:  # noqa: BLE001 - whatever it raises goes to whoever submitted it, behind its files
+    except Exception as error:  # noqa: BLE001 - the error is sent to the submitter after its files
         failure = error
     return Written(worker.address, str(place), sums_below(place), result, failure)
 
 
 def read_piece(file: str, begin: int, length: int) -> bytes:
-    """A part of a file on this worker. Called beside its jobs."""
+    """A part of a file on this worker. Called alongside its jobs."""
     with Path(file).open("rb") as opened:
         opened.seek(begin)
         return opened.read(length)
 
 
 def forget(place: str) -> None:
-    """What was written has arrived."""
+    """Delete files that have been fetched."""
     shutil.rmtree(Path(place).parent, ignore_errors=True)
 
 
@@ -159,7 +159,7 @@ def _job(payload: bytes, asked: Mapping[str, str]) -> tuple[Callable[..., object
     if sentence:
         raise ClusterError(sentence)
     try:
-        return cast("tuple[Callable[..., object], tuple[object, ...]]", pickle.loads(payload))  # noqa: S301 - dask itself does no other
+        return cast("tuple[Callable[..., object], tuple[object, ...]]", pickle.loads(payload))  # noqa: S301 - as dask itself
     except (ImportError, AttributeError) as error:
         raise ClusterError(f"the worker {_worker().address} does not have what the job needs: {error}") from None
 

@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from soakwatch_gnmi.stream import GnmiEndpoint, Stream
     from soakwatch_model.tree import Tree
 
-_SILENT = 3  # intervals without an update
+_SILENT = 3  # intervals without an update that count as silence
 _SESSIONS = ("network.session.", "network.topology.")
 _SESSIONS_EVERY_S = 60.0
 
 
 class PathShape(BaseModel):
-    """A path of the plan's own."""
+    """A path in the plan."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -53,7 +53,7 @@ class PathShape(BaseModel):
 
 
 class Config(SourceConfig):
-    """Keys of the source ``gnmi``."""
+    """The keys of the source ``gnmi``."""
 
     asks_management = True
 
@@ -77,7 +77,7 @@ class Config(SourceConfig):
 
 
 class GnmiPoller:
-    """One stream in a task of its own; a poll takes the newest reading of each series."""
+    """One stream, read by a task; a poll takes the newest reading of each series."""
 
     def __init__(
         self, config: Config, site: SourceContext, lines: tuple[PathQuery, ...], endpoint: GnmiEndpoint
@@ -94,8 +94,8 @@ class GnmiPoller:
         self._spoken = ("", "")
 
     async def poll(self, now_ns: int) -> Answer:
-        """What came since the last poll. Raises SourceError for a stream that ended or is silent; it is opened again
-        at the next poll."""
+        """The readings since the last poll. Raises SourceError if the stream ended or is silent; the next poll reopens
+        it."""
         if self._task is None:
             await self._open(now_ns)
         elif self._task.done():
@@ -120,7 +120,7 @@ class GnmiPoller:
         return Answer(samples, events, faults)
 
     def facts(self) -> Facts:
-        """What the device speaks."""
+        """What the device supports."""
         version, encoding = self._spoken
         identity = {"gNMI": version, "encoding": encoding, "profile": self._config.profile or "the plan's paths"}
         notes = []
@@ -135,7 +135,7 @@ class GnmiPoller:
         return Facts(identity, promised, tuple(notes), slow)
 
     async def fingerprint(self) -> Mapping[str, Tree]:
-        """What the device tells of itself by Capabilities and openconfig-platform, in requests of their own."""
+        """The device's self-description from Capabilities and openconfig-platform, by requests of their own."""
         if self._stream is None:
             raise SourceUnreadyError(f"{self._config.host}: the stream is not open")
         stream = self._stream
@@ -143,7 +143,7 @@ class GnmiPoller:
         return await gnmi_fingerprint(stream.snapshot, spoken, self._config.profile or "")
 
     async def close(self) -> None:
-        """Ends the stream."""
+        """End the stream."""
         tasks = [*([self._task] if self._task else []), *self._aside]
         self._task, self._aside = None, []
         for task in tasks:
@@ -179,11 +179,11 @@ class GnmiPoller:
             for name, part in self._asides.items()
             if name not in self._refused
         ]
-        await asyncio.sleep(0)  # the request goes out before the first drain
+        await asyncio.sleep(0)  # send the request before the first drain
 
     async def _follow_aside(self, stream: Stream, name: str, lines: tuple[PathQuery, ...]) -> None:
-        """Follows the paths of one protocol in a subscription of its own: many devices refuse a request as a whole
-        for one path that they do not have, or cannot send on change."""
+        """Follow the paths of one protocol in a subscription of its own: many devices refuse a whole request for one
+        path that they lack, or cannot send on change."""
         sampled = tuple(replace(line, line=replace(line.line, mode="sample")) for line in lines)
         interval_s = max(self._site.interval_s, _SESSIONS_EVERY_S)
         why = ""
@@ -193,12 +193,12 @@ class GnmiPoller:
             except SourceError as failure:
                 why = str(failure)
                 if not stream.refused(failure):
-                    return  # the whole stream is gone, or this one ended: they are opened again together
+                    return  # the connection or this stream ended: all are reopened together
         self._refused[name] = why
 
 
 async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> GnmiPoller:
-    """Resolves paths and login; the stream opens with the first poll. Raises PlanError."""
+    """Resolve paths and login; the stream opens with the first poll. Raises PlanError."""
     from soakwatch_gnmi.stream import GnmiEndpoint
 
     lines = _lines(config, site.target)
@@ -215,7 +215,7 @@ async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> G
 
 
 def _parts(lines: tuple[PathQuery, ...]) -> tuple[tuple[PathQuery, ...], dict[str, tuple[PathQuery, ...]]]:
-    """The paths of the one subscription, and those of sessions with peers by protocol."""
+    """The paths of the main subscription, and those of sessions with peers, by protocol."""
     asides: dict[str, list[PathQuery]] = {}
     main = [line for line in lines if not line.line.metric.startswith(_SESSIONS)]
     if not main:
@@ -241,7 +241,7 @@ def _lines(config: Config, target: str) -> tuple[PathQuery, ...]:
 
 
 async def _roots(config: Config, site: SourceContext) -> tuple[bytes | None, str | None]:
-    """The certificates that are trusted, None for no TLS, and the name in a pinned certificate."""
+    """The trusted certificates (None: no TLS), and the name in a pinned certificate."""
     if config.plaintext:
         if config.pin or config.ca:
             raise PlanError(

@@ -1,7 +1,8 @@
-"""What a device tells of itself by gNMI: the sections of SNMP and of command lines, and ``gnmi`` with what it speaks.
+"""A device's self-description over gNMI: the sections that SNMP and command lines give, plus ``gnmi`` itself.
 
-``/system/state`` (openconfig-system) tells name, software and boot time; ``/components`` (openconfig-platform, with
-openconfig-platform-transceiver) the parts. Each is asked for by itself: a device that lacks one refuses that alone.
+``/system/state`` (openconfig-system) gives name, software and boot time; ``/components`` (openconfig-platform, with
+openconfig-platform-transceiver) the parts. Each is requested separately, as a device that lacks one refuses the
+request.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from soakwatch_model.tree import Tree
 
 Leaves = Sequence[tuple[tuple[Element, ...], Plain]]
 Ask = Callable[[str, float], Awaitable[Leaves]]
-"""What lies under a path now, within so many seconds. Raises SourceError."""
+"""Returns the values below a path, within a timeout in seconds. Raises SourceError."""
 
 READ_S: Final = 45.0
-"""What reading all of it may take."""
+"""Timeout for reading all of it."""
 MAX_MODELS: Final = 500
-"""Models that are told by name; a device with more says how many it has besides."""
+"""Number of models listed by name; the others are counted."""
 _ASK_S: Final = 20.0
 _SYSTEM: Final = "/system/state"
 _PARTS: Final = "/components/component[name=*]/state"
@@ -46,7 +47,7 @@ _OPTIC_LEAVES: Final[Mapping[str, str]] = {
     "vendor-part": "model",
     "serial-no": "serial",
 }
-_CLASSES: Final[Mapping[str, str]] = {  # identities of openconfig-platform-types, by the words that SNMP has for them
+_CLASSES: Final[Mapping[str, str]] = {  # identities of openconfig-platform-types, in SNMP's words
     "CHASSIS": "chassis",
     "POWER_SUPPLY": "power supply",
     "FAN": "fan",
@@ -65,7 +66,7 @@ _SYSTEM_PART: Final = "OPERATING_SYSTEM"
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """What Capabilities told: the version of gNMI, encodings, and the models with their versions."""
+    """From Capabilities: gNMI version, encodings, and the models with their versions."""
 
     version: str
     encodings: tuple[str, ...]
@@ -73,7 +74,7 @@ class Spoken:
 
 
 async def gnmi_fingerprint(ask: Ask, spoken: Spoken, profile: str) -> dict[str, Tree]:
-    """The sections, and notes about what is not served and why. Asks for one path after the other."""
+    """The sections, and notes about what is not served and why. Requests one path after the other."""
     deadline = time.monotonic() + READ_S
     notes = ["licences: not read over gNMI"]
     told: dict[str, Leaves] = {}
@@ -115,7 +116,7 @@ def _spoken(spoken: Spoken) -> dict[str, Tree]:
 
 
 def _device(system: Mapping[str, str], chassis: Mapping[str, str], software: str) -> dict[str, str]:
-    """Name and software of the system, all else of the chassis."""
+    """Name and software from the system, everything else from the chassis."""
     device = {
         "name": system.get("hostname", ""),
         "software": system.get("software-version", "") or software or chassis.get("software", ""),
@@ -127,7 +128,7 @@ def _device(system: Mapping[str, str], chassis: Mapping[str, str], software: str
 
 
 def _words(leaves: Leaves, path: str) -> dict[str, str]:
-    """What the system tells of itself, by the names of the leaves."""
+    """The system's own values, by leaf name."""
     found = {}
     for name in ("hostname", "software-version", "boot-time", "current-datetime", "up-time"):
         for _, value in _values(leaves, f"{path}/{name}"):
@@ -136,7 +137,7 @@ def _words(leaves: Leaves, path: str) -> dict[str, str]:
 
 
 def _values(leaves: Leaves, path: str) -> Iterable[tuple[str, str]]:
-    """The key and the text of a leaf, wherever it is told."""
+    """Component name and text of a leaf, for each component that has it."""
     steps = parse_path(path)
     for sent, value in leaves:
         for keys, leaf in matches(steps, sent, value):
@@ -147,7 +148,7 @@ def _values(leaves: Leaves, path: str) -> Iterable[tuple[str, str]]:
 
 
 def _rows(leaves: Leaves, path: str, names: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """What each component tells, by its name."""
+    """The values of each component, by its name."""
     rows: dict[str, dict[str, str]] = {}
     for leaf, ours in names.items():
         for name, words in _values(leaves, f"{path}/{leaf}"):
@@ -158,7 +159,7 @@ def _rows(leaves: Leaves, path: str, names: Mapping[str, str]) -> dict[str, dict
 def _inventory(
     rows: Mapping[str, Mapping[str, str]], optics: Mapping[str, Mapping[str, str]]
 ) -> tuple[Inventory, str, int]:
-    """The parts, the software of the operating system, and how many parts were left out."""
+    """The parts, the operating system's software version, and how many parts were left out."""
     modules, cages, software = [], [], ""
     for name, row in rows.items():
         kind = row.get("type", "")
@@ -179,7 +180,7 @@ def _inventory(
 
 
 def _part(name: str, kind: str, row: Mapping[str, str]) -> dict[str, str]:
-    """A part as SNMP tells it: its model, which many devices only know as a part number, and the rest."""
+    """A part in SNMP's terms; its part number serves as the model if it has no other."""
     part = {"name": name, "class": kind, **{key: words for key, words in row.items() if key != "type"}}
     if "model" not in part and "part" in part:
         part["model"] = part.pop("part")
@@ -193,7 +194,7 @@ def _optic(name: str, component: Mapping[str, str], told: Mapping[str, str]) -> 
 
 
 def _uptime_s(system: Mapping[str, str]) -> int | None:
-    """How long the system has run: by its own clock where it tells the time, else by this machine's."""
+    """Uptime by the device's clock if it sends the time, else by this machine's."""
     booted = _epoch_s(system.get("boot-time", ""))
     if booted is None:
         return None
@@ -203,7 +204,7 @@ def _uptime_s(system: Mapping[str, str]) -> int | None:
 
 
 def _epoch_s(text: str) -> float | None:
-    """A boot time in seconds: nanoseconds by the model, seconds of devices with an older one.
+    """A boot time in seconds. The model has nanoseconds; devices with an older model send seconds.
 
     >>> _epoch_s("1700000000000000000") == _epoch_s("1700000000") == 1.7e9
     True

@@ -1,4 +1,4 @@
-"""The newest reading of every subscribed series, taken out of a stream of updates."""
+"""The newest reading of every subscribed series, from a stream of updates."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _LINK = "system.network.up"
 
 @dataclass(frozen=True, slots=True)
 class PathQuery:
-    """A path of a profile, parsed. ``gate`` is the leaf that decides whether it is sampled, if there is one; ``module``
-    the native YANG module of a Cisco system, which finds nothing without it."""
+    """A parsed path of a profile. ``gate`` is the leaf that decides whether it is sampled, if any; ``module`` is the
+    native YANG module of a Cisco system, without which it finds nothing."""
 
     line: GnmiPath
     steps: tuple[Element, ...]
@@ -35,12 +35,12 @@ class PathQuery:
 
     @property
     def on_change(self) -> bool:
-        """Whether the device tells it only when it changes."""
+        """Whether the device sends it only when it changes."""
         return self.line.mode == "on_change"
 
 
 def path_queries(lines: Iterable[GnmiPath]) -> tuple[PathQuery, ...]:
-    """The paths, parsed. Raises ValueError for a malformed one, or one whose labels are not those of its metric."""
+    """Parse the paths. Raises ValueError for a malformed path, or labels that are not the metric's."""
     parsed = []
     for line in lines:
         try:
@@ -60,24 +60,24 @@ def path_queries(lines: Iterable[GnmiPath]) -> tuple[PathQuery, ...]:
 class _Reading:
     value: float
     came_ns: int
-    lasting: bool  # sent on change: it holds until the next update
+    lasting: bool  # sent on change: valid until the next update
     line: GnmiPath
     fresh: bool = True
 
 
 class Latest:
-    """The newest readings of the stream. ``take`` is called for each update, ``drain`` at each poll."""
+    """The newest readings of the stream: ``take`` each update, ``drain`` at each poll."""
 
     def __init__(self, lines: Sequence[PathQuery]) -> None:
         self._lines = lines
         self._readings: dict[tuple[str, str], _Reading] = {}
         self._faults: dict[tuple[str, str], str] = {}
         self._events: list[Event] = []
-        self._words: dict[tuple[str, str], str] = {}  # of the leaves that decide
+        self._words: dict[tuple[str, str], str] = {}  # of the gate leaves
         self.unmatched = 0
 
     def take(self, path: Sequence[Element], value: Plain, came_ns: int) -> None:
-        """Takes one update."""
+        """Store one update."""
         matched = False
         for each in self._lines:
             for keys, leaf in matches(each.steps, path, value):
@@ -90,14 +90,14 @@ class Latest:
         self.unmatched += not matched
 
     def refuse(self, path: Sequence[Element], text: str) -> None:
-        """An update whose value cannot be read: a fault of every metric that the path could have held."""
+        """Report an update with an unreadable value as a fault of every metric that the path may belong to."""
         for each in self._lines:
             alike = all(p.name == s.name for p, s in zip(path, each.steps, strict=False))
             if alike and len(self._faults) < _MAX_FAULTS:
                 self._faults[each.line.metric, ""] = f"{each.line.path}: {text}"
 
     def forget(self, path: Sequence[Element]) -> None:
-        """The device deleted what lies at a path: its readings hold no longer."""
+        """Drop the readings below a path that the device deleted."""
         for each in self._lines:
             if len(path) > len(each.steps) or any(p.name != s.name for p, s in zip(path, each.steps, strict=False)):
                 continue
@@ -108,13 +108,13 @@ class Latest:
                 self._words.pop((each.line.metric, _label(each.line, keys)), None)
 
     def forget_all(self) -> None:
-        """The stream broke: what was sent on change is not known any more."""
+        """Drop everything: the stream broke, so values sent on change are no longer known."""
         self._readings.clear()
         self._words.clear()
         self._faults.clear()
 
     def drain(self) -> tuple[tuple[Sample, ...], tuple[Event, ...], tuple[Fault, ...]]:
-        """What came since the last time, and what holds since it was told, with the time at which it came."""
+        """The readings since the last call, and values sent on change with the time at which they arrived."""
         samples = []
         for (metric, label), reading in self._readings.items():
             if (reading.fresh or reading.lasting) and self._open(reading.line, metric, label):
@@ -129,14 +129,14 @@ class Latest:
         return tuple(samples), events, faults
 
     def _open(self, line: GnmiPath, metric: str, label: str) -> bool:
-        """Whether the leaf beside it lets a reading be sampled; a word that never came excludes nothing."""
+        """Whether the gate leaf lets a reading be sampled; a gate that never arrived excludes nothing."""
         if line.when is None:
             return True
         word = self._words.get((metric, label))
         return (word in line.when.words) is not line.when.excluded
 
     def renew(self, now_ns: int) -> None:
-        """What is told on change holds now as well, while the stream is alive."""
+        """While the stream is alive, values sent on change are valid now."""
         for reading in self._readings.values():
             if reading.lasting:
                 reading.came_ns = max(reading.came_ns, now_ns)
@@ -144,7 +144,7 @@ class Latest:
     def _store(self, each: PathQuery, keys: dict[str, str], leaf: Plain, came_ns: int) -> None:
         key = each.line.metric, _label(each.line, keys)
         if leaf is None and key[0].startswith("network."):
-            return  # a tree tells of a session what the device knows of it
+            return  # a subtree of sessions contains only what the device knows of each
         try:
             value = number(leaf, each.line.values, each.line.scale)
         except BadValueError as bad:

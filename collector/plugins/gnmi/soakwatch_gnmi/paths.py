@@ -1,4 +1,4 @@
-"""Paths of gNMI: parsed, and matched with what a device sends."""
+"""Parses gNMI paths, and matches them with updates."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ Plain = None | bool | int | float | str | list["Plain"] | dict[str, "Plain"]
 
 
 def matches(wanted: Sequence[Element], sent: Sequence[Element], value: Plain) -> Iterator[tuple[dict[str, str], Plain]]:
-    """What an update says of a wanted path: keys and value, once for each instance.
+    """The keys and value that an update has for each instance of a wanted path.
 
-    A device may answer with the very leaf, or with a tree above it (JSON, RFC 7951); lists in a tree are told apart by
-    the keys that the wanted path names. An update that is about something else gives nothing.
+    A device may send the leaf itself, or a tree above it (JSON, RFC 7951); lists in a tree are told apart by the keys
+    in the wanted path. An update about something else gives nothing.
     """
     keys: dict[str, str] = {}
     for want, have in zip(wanted, sent, strict=False):
@@ -77,7 +77,7 @@ def matches(wanted: Sequence[Element], sent: Sequence[Element], value: Plain) ->
 
 
 def named_keys(path: Sequence[Element]) -> dict[str, str]:
-    """The keys of a path by the names that labels have for them: the second key of a name is ``step.key``.
+    """The keys of a path by the names that labels use: a second key of the same name is ``step.key``.
 
     >>> named_keys(parse_path("/instance[name=red]/protocol[name=7]"))
     {'name': 'red', 'protocol.name': '7'}

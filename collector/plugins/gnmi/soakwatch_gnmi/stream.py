@@ -1,7 +1,7 @@
-"""One subscription of a device: opened, read to its end, its failures in one sentence without a secret.
+"""One gNMI connection to a device, with its subscriptions; errors are one sentence without secrets.
 
-The generated messages come with pygnmi; the calls are grpc's own for asyncio, since pygnmi's client reads a stream in
-threads and keeps what nobody fetched.
+pygnmi provides the generated messages. The calls use grpc's asyncio API, since pygnmi's client reads a stream in
+threads and queues without bound.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from soakwatch_gnmi.paths import Element, Plain, parse_path
 from soakwatch_gnmi.values import BadValueError, elements, plain
 
 ENCODINGS = ("JSON_IETF", "JSON", "PROTO")
-"""What is asked for, the best first."""
+"""Preferred encodings, best first."""
 _MAX_SNAPSHOT = 100_000
 _OPTIONS = [
     ("grpc.max_receive_message_length", 16 * 2**20),
@@ -34,7 +34,8 @@ _OPTIONS = [
 
 @dataclass(frozen=True, slots=True)
 class GnmiEndpoint:
-    """How a device is reached. ``roots`` is PEM, None for no TLS; ``metadata`` holds the login and is never shown."""
+    """How to reach a device. ``roots`` are PEM certificates, None for no TLS; ``metadata`` holds the login and is never
+    shown."""
 
     host: str
     port: int
@@ -48,11 +49,11 @@ class GnmiEndpoint:
 
 
 class PathsRefusedError(SourceError):
-    """A device that has not what a subscription asks for; the connection is well."""
+    """A device does not have what a subscription requests; the connection is intact."""
 
 
 class Stream:
-    """One channel. ``open`` asks what the device can do, ``follow`` reads updates until the stream ends."""
+    """One channel: ``open`` requests the device's capabilities, ``follow`` reads updates until the stream ends."""
 
     def __init__(self, endpoint: GnmiEndpoint) -> None:
         self._endpoint = endpoint
@@ -66,12 +67,12 @@ class Stream:
         self._stub = gnmi_pb2_grpc.gNMIStub(self._channel)
         self.version, self.encoding = "", ENCODINGS[0]
         self.encodings: tuple[str, ...] = ()
-        self.models: dict[str, str] = {}  # version by name, as Capabilities told them
-        self.device_offset_ns: int | None = None  # by the time that the device wrote into its last message
+        self.models: dict[str, str] = {}  # version by name, from Capabilities
+        self.device_offset_ns: int | None = None  # from the time stamp of the last message
         self.updates = 0
 
     async def open(self, timeout_s: float, encoding: str | None) -> None:
-        """Capabilities: the version, and an encoding that the device has. Raises SourceError."""
+        """Request the capabilities, and choose an encoding. Raises SourceError."""
         try:
             answer = await self._stub.Capabilities(
                 gnmi_pb2.CapabilityRequest(), timeout=timeout_s, metadata=self._endpoint.metadata
@@ -95,9 +96,9 @@ class Stream:
         *,
         counted: bool = True,
     ) -> None:
-        """Feeds ``latest`` until the stream ends. Raises SourceError with the reason, whatever it was.
+        """Feed ``latest`` until the stream ends; always raises SourceError with the reason.
 
-        ``counted``: its updates show that the device is not silent.
+        ``counted``: these updates count as a sign that the device is not silent.
         """
         request = gnmi_pb2.SubscribeRequest(subscribe=_subscription(lines, interval_s, self.encoding))
         call = self._stub.Subscribe(metadata=self._endpoint.metadata)
@@ -114,9 +115,9 @@ class Stream:
         raise SourceError(f"{self._where()} ended the stream of updates")
 
     async def snapshot(self, path: str, timeout_s: float) -> list[tuple[tuple[Element, ...], Plain]]:
-        """What lies under a path now, by one subscription ONCE, else by Get: devices have one of them or both.
+        """The values below a path now, by a subscription ONCE, else by Get: a device has one of them or both.
 
-        Raises SourceError, with the reason of the first where neither is served.
+        Raises SourceError; if neither is served, with the reason for the first.
         """
         steps = [gnmi_pb2.PathElem(name=step.name, key=dict(step.keys)) for step in parse_path(path)]
         asked = gnmi_pb2.Path(elem=steps)
@@ -160,11 +161,11 @@ class Stream:
 
     @staticmethod
     def refused(failure: SourceError) -> bool:
-        """Whether a failure of ``follow`` is that of its paths, and not of the connection."""
+        """Whether a failure of ``follow`` is about its paths and not the connection."""
         return isinstance(failure, PathsRefusedError)
 
     async def close(self) -> None:
-        """Closes the channel."""
+        """Close the channel."""
         with suppress(grpc.aio.AioRpcError):
             await self._channel.close()
 
@@ -192,7 +193,7 @@ class Stream:
 
     def _sentence(self, error: grpc.aio.AioRpcError) -> str:
         code, where, detail = error.code(), self._where(), error.details() or ""
-        for _, value in self._endpoint.metadata:  # a device may repeat what it was given; before anything is cut off
+        for _, value in self._endpoint.metadata:  # a device may echo the login; replace it before truncating
             detail = detail.replace(value, "***") if value else detail
         detail = one_line(detail, 160)
         known = {
@@ -231,7 +232,7 @@ _KNOWN = frozenset(gnmi_pb2.Encoding.values())
 
 
 def _leaves(note: gnmi_pb2.Notification) -> list[tuple[tuple[Element, ...], Plain]]:
-    """Paths and values of a message; a value that cannot be read says nothing."""
+    """Paths and values of a message; unreadable values are skipped."""
     prefix = elements(tuple(note.prefix.elem))
     found = []
     for update in note.update:
@@ -243,7 +244,7 @@ def _leaves(note: gnmi_pb2.Notification) -> list[tuple[tuple[Element, ...], Plai
 def _subscription(lines: Sequence[PathQuery], interval_s: float, encoding: str) -> gnmi_pb2.SubscriptionList:
     subscriptions = []
     every = round(interval_s * 1e9)
-    asked: dict[str, tuple[gnmi_pb2.Path, bool]] = {}  # one path may give several metrics
+    asked: dict[str, tuple[gnmi_pb2.Path, bool]] = {}  # one path may provide several metrics
     for line in lines:
         for steps in (line.steps, line.gate) if line.gate else (line.steps,):
             names = [f"{line.module}:{steps[0].name}" if line.module else steps[0].name, *(s.name for s in steps[1:])]

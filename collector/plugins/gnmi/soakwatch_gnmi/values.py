@@ -1,4 +1,4 @@
-"""Values of gNMI as plain numbers and texts, whatever encoding a device chose."""
+"""gNMI values as numbers and texts, in any encoding."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _MAX_JSON_BYTES = 4 * 2**20
 
 
 class BadValueError(ValueError):
-    """A value that cannot be read: why, in one sentence."""
+    """An unreadable value; the reason is one sentence."""
 
 
 class Typed(Protocol):
-    """A TypedValue of gnmi.proto, of which the set field is named by ``WhichOneof("value")``."""
+    """TypedValue of gnmi.proto; ``WhichOneof("value")`` names the field that is set."""
 
     def WhichOneof(self, name: str) -> str | None:  # noqa: N802 - protobuf's name
         """The name of the field that is set."""
@@ -25,7 +25,7 @@ class Typed(Protocol):
 
 
 def plain(value: Typed) -> Plain:
-    """The value of an update. Raises BadValue for one that cannot be read."""
+    """The value of an update. Raises BadValueError."""
     kind = value.WhichOneof("value")
     if kind is None:
         return None
@@ -48,9 +48,9 @@ def plain(value: Typed) -> Plain:
 
 
 def number(value: Plain, names: Mapping[str, float], scale: float | None) -> float:
-    """A reading out of a value; ``names`` gives numbers to words (``default`` for all others).
+    """The number in a value; ``names`` maps words to numbers (``default`` for all others).
 
-    Whole numbers stay whole, also those that JSON carries as text (RFC 7951). Raises BadValue.
+    Integers stay integers, also those in JSON texts (RFC 7951). Raises BadValueError.
     """
     if names:
         word = bare(str(value))

@@ -30,11 +30,11 @@ from soakwatch_model.sample import Answer, object_text
 
 _HOUR_NS = 3600 * 10**9
 _TOTAL: Final = object_text(sensor="total")
-_MAX_PASSWORD = 20  # bytes, of IPMI 2.0
+_MAX_PASSWORD = 20  # bytes, the limit of IPMI 2.0
 
 
 class Config(SourceConfig):
-    """Keys of the source ``ipmi``."""
+    """The keys of the source ``ipmi``."""
 
     interval: Annotated[Seconds, Field(default=10.0, ge=1, le=86400, description="time between polls")]
     host: Annotated[HostName, Field(description="name or address of the controller")]
@@ -52,7 +52,7 @@ class Config(SourceConfig):
 
 
 class IpmiPoller:
-    """One controller: its repository of sensors is read at the first poll and again each hour, beside the polls."""
+    """One controller. Its sensor repository is read at the first poll, and hourly in the background."""
 
     def __init__(self, tool: Ipmitool, repository: Path, interval_s: float) -> None:
         self._tool, self._repository, self._interval_s = tool, repository, interval_s
@@ -64,7 +64,8 @@ class IpmiPoller:
         self._known: Known = {}
 
     async def poll(self, now_ns: int) -> Answer:
-        """Every sensor and the DCMI power once. Raises SourceError where the controller, or all of it, does not."""
+        """Read every sensor and the DCMI power once. Raises SourceError if the controller does not answer or has no
+        reading."""
         await self._know_sensors(now_ns)
         every = HardwareReadings()
         await self._take_power(every)
@@ -80,7 +81,7 @@ class IpmiPoller:
         return answer
 
     def facts(self) -> Facts:
-        """Where the watts come from, and how often readings do."""
+        """The source of the watts, and the intervals of readings."""
         if self._read_ns is None:
             return Facts({})
         often = cadences(self._interval_s)
@@ -90,7 +91,7 @@ class IpmiPoller:
         return Facts({"watts": "sensors"}, notes=(note,), cadences=often)
 
     async def close(self) -> None:
-        """Ends what still reads the repository."""
+        """End a pending read of the repository."""
         if self._reading is not None:
             self._reading.cancel()
             await asyncio.gather(self._reading, return_exceptions=True)
@@ -111,9 +112,9 @@ class IpmiPoller:
             every.take("system.power", _TOTAL, watts)
 
     async def _know_sensors(self, now_ns: int) -> None:
-        """The repository is read before the first answer, and later while polls go on with the one that is there.
+        """Read the repository before the first answer; later in the background, with the old one in use.
 
-        A slow controller takes longer for this than a poll may last: what one poll began the next one waits for.
+        On a slow controller this takes longer than a poll may: the next poll waits for the same read.
         """
         if self._reading is None and (self._read_ns is None or now_ns - self._read_ns >= _HOUR_NS):
             self._reading = asyncio.create_task(self._read_repository())
@@ -128,7 +129,7 @@ class IpmiPoller:
                 self._reading = None
 
     async def _read_repository(self) -> bool:
-        """Whether there is one."""
+        """Read the repository; returns whether the controller has one."""
         new = self._repository.with_suffix(".new")
         try:
             await self._tool.run("sdr", "dump", str(new))
@@ -141,7 +142,7 @@ class IpmiPoller:
 
 
 async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> IpmiPoller:
-    """Looks for the program. Raises PlanError for keys that IPMI cannot have, SourceError without ``ipmitool``."""
+    """Find the program. Raises PlanError for keys that IPMI cannot use, SourceError without ``ipmitool``."""
     program = shutil.which("ipmitool")
     if program is None:
         raise SourceError("the program ipmitool is not on this machine: install the package ipmitool")

@@ -1,8 +1,7 @@
-"""The program ``ipmitool``: one command of it against one controller, and in a sentence why it failed.
+"""Runs the program ``ipmitool`` against one controller; errors are one sentence.
 
-A program of its own because the Python libraries do not do: pyghmi 1.6 does not read thresholds, keeps its sockets and
-threads in globals, and never returns from a sensor's name in 6-bit ASCII. The password goes through the environment,
-which other accounts of this machine cannot read.
+The Python libraries are not sufficient: pyghmi 1.6 does not read thresholds, keeps sockets and threads in globals, and
+hangs on a sensor's name in 6-bit ASCII. The password is passed in the environment, which other accounts cannot read.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import Final
 from soakwatch.core.stderr_tail import last_line
 from soakwatch.sources.abc import LoginRefusedError, SourceError
 
-_REPOSITORY_S = 120.0  # hundreds of records of a controller that takes a tenth of a second for each
+_REPOSITORY_S = 120.0  # hundreds of records, at a tenth of a second each
 _TRIES = ("-N", "1", "-R", "2")
 
 _REFUSED: Final = {
@@ -41,12 +40,12 @@ _NOT_OFFERED: Final = ("Invalid command", "Invalid data field", "privilege level
 
 
 class NotOfferedError(SourceError):
-    """The controller was reached and does not know this command, or does not let this privilege use it."""
+    """The controller answered that it does not know this command, or does not allow it at this privilege."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ipmitool:
-    """The program, the options that name a controller, and ``where`` it is, for sentences."""
+    """The program, the options for a controller, and ``where`` it is, for messages."""
 
     program: str
     options: tuple[str, ...]
@@ -54,7 +53,7 @@ class Ipmitool:
     where: str
 
     async def run(self, *command: str) -> str:
-        """What the command wrote. Raises LoginRefusedError, NotOfferedError, or SourceError, in one sentence."""
+        """The output of a command. Raises LoginRefusedError, NotOfferedError, or SourceError, in one sentence."""
         environment = {**os.environ, "IPMITOOL_PASSWORD": self.password, "LC_ALL": "C"}
         process = await asyncio.create_subprocess_exec(
             self.program,

@@ -1,8 +1,8 @@
-"""What ``ipmitool`` writes of sensors (``-c -v sdr list all``) and of power (``dcmi power reading``).
+"""Parses the sensors (``-c -v sdr list all``) and power (``dcmi power reading``) of ``ipmitool``.
 
-A row of a sensor with a reading in a unit is name, value, unit, status, entity, entity's name, type, nominal, normal
-lowest and highest, the six thresholds from upper non-recoverable to lower non-critical, lowest, highest; a row of a
-sensor of states is name, number, status, entity, states. Nothing is quoted, so that the entity finds the place.
+The row of a sensor with a reading is name, value, unit, status, entity, entity's name, type, nominal, normal lowest and
+highest, the six thresholds from upper non-recoverable to lower non-critical, lowest, highest. The row of a sensor of
+states is name, number, status, entity, states. Nothing is quoted, so columns are located by the entity.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _INSTANT: Final = re.compile(r"Instantaneous power reading\s*:\s*(\d+) Watts")
 _INACTIVE: Final = re.compile(r"Power reading state is\s*:\s*deactivated")
 
 Known = dict[tuple[str, str], tuple[str, str]]
-"""Metric and object by the name and the entity of a sensor."""
+"""Metric and object of a sensor, by its name and entity."""
 
 
 def power_of_dcmi(said: str) -> float | None:
@@ -45,9 +45,10 @@ def power_of_dcmi(said: str) -> float | None:
 
 
 def take_sensors(into: HardwareReadings, rows: str, known: Known) -> None:
-    """The sensors that have a metric. What had a reading before is in ``known``: without one now it is a fault.
+    """Take the sensors that have a metric. ``known`` are sensors that had a reading before: without one now they are
+    faults.
 
-    Sensors of one name, such as ``Temp`` of each processor, have their entity behind it.
+    Sensors of the same name, such as ``Temp`` of each processor, are named with their entity.
     """
     found = [row for line in rows.splitlines() if (row := _ROW.fullmatch(line) or _STATES.fullmatch(line))]
     times = Counter(row["name"] for row in found)
@@ -65,7 +66,7 @@ def take_sensors(into: HardwareReadings, rows: str, known: Known) -> None:
 
 
 def _take_reading(into: HardwareReadings, name: str, row: re.Match[str], value: float) -> tuple[str, str]:
-    """Its metric and object."""
+    """Take a reading and its limits; returns its metric and object."""
     metric, label = _UNITS[row["unit"]]
     thing = into.object(label, name, metric)
     into.take(metric, thing, value)
@@ -79,7 +80,8 @@ def _take_reading(into: HardwareReadings, name: str, row: re.Match[str], value: 
 
 
 def _take_supply(into: HardwareReadings, name: str, states: str) -> tuple[str, str]:
-    """Its metric and object. A supply that only predicts its failure, or stands by, works."""
+    """Take the state of a supply; returns its metric and object. One in standby, or that predicts its failure,
+    works."""
     metric = "hardware.power_supply.up"
     thing = into.object("power_supply", name, metric)
     failed = any(words in states.replace("Predictive failure", "") for words in _FAILURES)

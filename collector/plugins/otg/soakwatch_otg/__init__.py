@@ -35,7 +35,7 @@ _LOG = logging.getLogger("soakwatch")
 _STOP_S = 5.0
 _UNKNOWN = frozenset({404, 405, 501})
 _VERSIONS = {"api_spec_version": "API", "app_version": "application", "sdk_version": "SDK"}
-_TOLD_FIRST = ("application", "SDK", "API")  # which of them is the version of the generator
+_TOLD_FIRST = ("application", "SDK", "API")  # for the version of the generator, in order of preference
 
 
 class Config(WebConfig):
@@ -53,7 +53,7 @@ class Config(WebConfig):
 
 
 class OtgLoad:
-    """One controller, asked for its ports and its flows at each poll."""
+    """One controller, polled for ports and flows."""
 
     def __init__(self, config: Config, api: OtgApi) -> None:
         self._config, self._api = config, api
@@ -66,7 +66,7 @@ class OtgLoad:
         return bool(self._identity)
 
     async def greet(self) -> None:
-        """Request its version, which not every controller has. Raises SourceError if nothing answers."""
+        """Request the version, which not every controller has. Raises SourceError if nothing answers."""
         try:
             answer = await self._api.call("GET", "/capabilities/version")
         except RefusedError as refused:
@@ -87,7 +87,7 @@ class OtgLoad:
                 await self.greet()
             ports = rows_of(await self._metrics("port", {}), "port_metrics")
         except SourceError:
-            self._identity = {}  # what comes back may be another version
+            self._identity = {}  # it may come back with another version
             raise
         if ports is None:
             raise SourceError(
@@ -114,7 +114,8 @@ class OtgLoad:
         return Facts({**self._identity, "the whole": by})
 
     async def fingerprint(self) -> Mapping[str, Tree]:
-        """See Fingerprints: versions, ports and flows of the configuration; no protocols, for they hold keys.
+        """See Fingerprints: versions, ports and flows of the configuration; protocols are left out, as they contain
+        keys.
 
         Rates are left out where the run drives them: they change with the phases.
         """
@@ -134,7 +135,7 @@ class OtgLoad:
         names: list[Tree] = list(self._config.flows or ())
         try:
             flows = rows_of(await self._metrics("flow", {"flow_names": names} if names else {}), "flow_metrics")
-        except RefusedError as refused:  # ports without flows are a poll
+        except RefusedError as refused:  # ports without flows are a valid poll
             figures.fault("load.flow.tx.packets", str(refused))
             return None
         if flows is None:
@@ -142,12 +143,13 @@ class OtgLoad:
         return flows
 
     def _put_whole(self, figures: AnswerBuilder, ports: Rows, flows: Rows | None) -> None:
-        """The sum over flows or ports, as the plan or the first flows that count have settled for the whole run."""
+        """The total over flows or ports, as settled for the whole run by the plan or by whether the first flows
+        count."""
         if self._by_flows is None and flows is not None:
             counts = [row.get("frames_tx") for rows in flows.named.values() for row in rows]
             self._by_flows = any(count is not None for count in counts)
         if self._by_flows is None:
-            return  # flows were refused, which is a fault already; the next poll may have them
+            return  # flows were refused, which is a fault already; the next poll may get them
         if not self._by_flows:
             put_whole(figures, ports, flows=False)
         elif flows is not None and flows.named:
@@ -157,18 +159,18 @@ class OtgLoad:
 
 
 class DrivenOtg:
-    """A controller that is asked at each poll, and whose flows the run drives."""
+    """A polled controller whose flows the run drives."""
 
     def __init__(self, config: Config, api: OtgApi, load: OtgLoad) -> None:
         self._config, self._api, self._load = config, api, load
         self._flows: tuple[Row, ...] = ()
-        self._applied: float | None = 1.0  # of the rates that the flows were configured with; None: not known
-        self._sending: bool | None = None  # by order of the run; None: it has given none
+        self._applied: float | None = 1.0  # share of the configured rates; None: unknown
+        self._sending: bool | None = None  # as commanded by the run; None: no command yet
         self._level = 0.0
         self._fixed = False
 
     async def poll(self, now_ns: int) -> Answer:
-        """A poll, with the offered load; a controller that comes back at rest though it should send is started again.
+        """A poll, with the offered load. A controller that comes back idle though it should send is started again.
 
         Raises SourceError.
         """
@@ -190,7 +192,7 @@ class DrivenOtg:
         return Answer((*answer.samples, *figures.answer().samples), answer.events, answer.faults)
 
     async def drive(self, level: float) -> None:
-        """Send at ``level`` times the configured rates; 0 stops. Raises SourceError: then nothing more was changed."""
+        """Send at ``level`` times the configured rates; 0 stops. Raises SourceError, and then changes nothing more."""
         if not self._flows:
             self._flows = flows_of(await self._api.call("GET", "/config"), self._config.flows)
         if level > 0:
@@ -204,7 +206,7 @@ class DrivenOtg:
             self._sending = False
 
     async def rest(self) -> None:
-        """Stop at the end of the run what the run has started, and restore the rates; a failure is logged."""
+        """At the end of the run stop the flows it started, and restore the rates; a failure is logged."""
         try:
             async with asyncio.timeout(_STOP_S):
                 if self._sending:
@@ -257,7 +259,7 @@ class DrivenOtg:
 
 
 async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> OtgLoad | DrivenOtg:
-    """Requests its version. Raises SourceError if nothing answers, PlanError for keys that contradict each other."""
+    """Request the version. Raises SourceError if nothing answers, PlanError for contradictory keys."""
     limit_s = timing(0, site.interval_s, config.timeout).timeout_s
     api = await otg_api(config, site.target, limit_s, stack)
     load = OtgLoad(config, api)

@@ -1,4 +1,4 @@
-"""Requests to an Open Traffic Generator's REST interface: JSON both ways, every failure one sentence.
+"""Requests to an Open Traffic Generator's REST interface, in JSON; errors are one sentence.
 
 The paths are those of the model since 0.13 (``/monitor/metrics``, ``/control/state``, ``/config``,
 ``/capabilities/version``; open-traffic-generator/models, artifacts/openapi.yaml).
@@ -20,7 +20,7 @@ _MAX_ERROR = 200  # characters of a controller's own error
 
 
 class RefusedError(SourceError):
-    """The controller answered with an error: ``status`` is the one of HTTP."""
+    """The controller answered with the HTTP error ``status``."""
 
     def __init__(self, status: int, sentence: str) -> None:
         super().__init__(sentence)
@@ -28,15 +28,15 @@ class RefusedError(SourceError):
 
 
 class OtgApi:
-    """One controller; the connection is kept and opened anew when it breaks."""
+    """One controller; the connection is kept, and reopened when it breaks."""
 
     def __init__(self, config: WebConfig, access: WebAccess) -> None:
         self._user, self._access = config.user, access
         self.where = shown(config.url.rstrip("/"))
-        """What errors call it."""
+        """Its name in errors."""
 
     async def call(self, method: str, path: str, body: Tree = None) -> Tree:
-        """The JSON of the answer, None for an empty one.
+        """The JSON answer, None if empty.
 
         Raises PeerError, SourceError, LoginRefusedError, and RefusedError for the controller's own errors.
         """
@@ -66,7 +66,7 @@ async def otg_api(config: WebConfig, target: str, limit_s: float, stack: AsyncEx
 
 
 def _error_text(body: bytes) -> str:
-    """The first of the errors that the controller names."""
+    """The first error in the controller's answer."""
     try:
         tree = json.loads(body)
     except (ValueError, RecursionError):

@@ -1,8 +1,8 @@
-"""Port and flow metrics of an Open Traffic Generator as figures of the catalogue.
+"""Converts port and flow metrics of an Open Traffic Generator to metrics of the catalogue.
 
-Numbers come as JSON numbers or as strings: protobuf's JSON writes 64-bit integers in quotes, and some controllers name
-keys in its camelCase. ``loss`` is a percentage, latencies are nanoseconds. Some controllers give a flow one row for
-each port that receives it: rows of one flow are one flow here.
+Numbers may be JSON numbers or strings: protobuf's JSON quotes 64-bit integers, and some controllers use its camelCase
+keys. ``loss`` is a percentage, latencies are nanoseconds. Some controllers send a row for each port that receives a
+flow; these are merged into one flow.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from soakwatch.sources.answer_builder import AnswerBuilder, mean_by, whole
 from soakwatch_model.tree import Tree
 
 MAX_ROWS = 4096
-"""Ports, and flows, that are sampled at most; where there are more, the whole is unknown."""
+"""Maximum number of ports, and of flows, that are sampled; with more the total is unknown."""
 _MAX_NAME = 200
 _CAMEL = re.compile(r"(?<=[a-z0-9])([A-Z])")
 _NUMBER = re.compile(r"\s*-?\d{1,40}(?:\.\d{0,40})?(?:[eE][-+]?\d{1,3})?\s*")
@@ -27,7 +27,7 @@ Row = Mapping[str, Tree]
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows of an answer by the name of their port or flow, and whether there were more than are sampled."""
+    """Rows of an answer by port or flow, and whether some were cut off."""
 
     named: Mapping[str, Sequence[Row]]
     cut: bool
@@ -55,7 +55,7 @@ def rows_of(answer: Tree, key: str) -> Rows | None:
 
 
 def is_sending(ports: Rows, flows: Rows | None) -> bool | None:
-    """Whether traffic is sent, by the state of flows (else ports), else by the rates of the ports."""
+    """Whether traffic is sent: by the states of flows, else of ports, else by the ports' rates."""
     for rows in (flows, ports):
         states = [row["transmit"] for row in _all(rows) if isinstance(row.get("transmit"), str)]
         if states:
@@ -66,9 +66,9 @@ def is_sending(ports: Rows, flows: Rows | None) -> bool | None:
 
 
 def put_ports(builder: AnswerBuilder, ports: Rows) -> None:
-    """The figures of each port."""
+    """Put the metrics of each port."""
     for name, rows in ports.named.items():
-        row = rows[-1]  # a name is a port's own: of two, the later
+        row = rows[-1]  # a name belongs to one port: of two rows, take the later
         for side in _WAYS:
             for what, unit in (("frames", "packets"), ("bytes", "bytes")):
                 metric = f"load.port.{side}.{unit}"
@@ -81,7 +81,7 @@ def put_ports(builder: AnswerBuilder, ports: Rows) -> None:
 
 
 def put_flows(builder: AnswerBuilder, flows: Rows) -> None:
-    """The figures of each flow."""
+    """Put the metrics of each flow."""
     for name, rows in flows.named.items():
         for side in _WAYS:
             metric = f"load.flow.{side}.packets"
@@ -99,9 +99,9 @@ def put_flows(builder: AnswerBuilder, flows: Rows) -> None:
 
 
 def put_whole(builder: AnswerBuilder, rows: Rows, *, flows: bool) -> None:
-    """The whole generator: the sums over its flows, or over its ports, as the plan has it.
+    """Put the totals of the generator, over its flows or over its ports.
 
-    Sums over ports hold what protocols send as well; sums over flows hold those flows alone whose metrics are enabled.
+    Totals over ports include what protocols send; totals over flows only flows with enabled metrics.
     """
     if rows.cut:
         builder.fault("load.tx.packets", f"the generator reports more than {MAX_ROWS} parts: the whole is unknown")
@@ -126,7 +126,7 @@ def put_whole(builder: AnswerBuilder, rows: Rows, *, flows: bool) -> None:
 
 
 def number(value: Tree) -> float | None:
-    """A number, or a string that holds one; None for everything else, NaN and infinity included.
+    """A number, also from a string; None for anything else, including NaN and infinity.
 
     >>> number("18446744073709551615"), number(2.5), number("NaN"), number(True)
     (18446744073709551615, 2.5, None, None)
@@ -144,7 +144,7 @@ def number(value: Tree) -> float | None:
 
 
 def _whole_number(value: Tree) -> float | None:
-    """A counter: not below zero, and a whole one wherever it is one."""
+    """A counter: not negative, and an int if integral."""
     plain = number(value)
     if plain is None or plain < 0:
         return None
@@ -154,7 +154,7 @@ def _whole_number(value: Tree) -> float | None:
 def _count(builder: AnswerBuilder, metric: str, row: Row, key: str, **labels: object) -> float | None:
     value = row.get(key)
     if value is None:
-        return None  # columns can be left out, and a controller need not have all
+        return None  # columns can be left out, and not every controller has all
     count = _whole_number(value)
     if count is None:
         builder.fault(metric, f"{key}: {repr(value)[:60]} is not a count", **labels)
@@ -173,7 +173,7 @@ def _rate(builder: AnswerBuilder, metric: str, row: Row, key: str, **labels: obj
 
 
 def _bits(row: Row, side: str) -> float | None:
-    """Bits of frames a second, without what the line adds between them."""
+    """Bits of frames per second, without preamble and gap."""
     for key, factor in ((f"bytes_{side}_rate", 8), (f"{side}_rate_bps", 1), (f"{side}_rate_bytes", 8)):
         rate = number(row.get(key))
         if rate is not None and rate >= 0:
@@ -182,7 +182,7 @@ def _bits(row: Row, side: str) -> float | None:
 
 
 def _loss(rows: Sequence[Row]) -> float | None:
-    """The lost share that the generator reports, weighted by what each row sent; None before anything was sent."""
+    """The loss ratio that the generator reports, weighted by sent packets; None before anything was sent."""
     if len(rows) == 1:
         share, sent = number(rows[0].get("loss")), _whole_number(rows[0].get("frames_tx"))
         return None if share is None or sent == 0 else _share(share)
@@ -191,12 +191,12 @@ def _loss(rows: Sequence[Row]) -> float | None:
 
 
 def _share(percent: float) -> float | None:
-    """A percentage as a share; None for one below zero (more came back than was sent)."""
+    """A percentage as a share; None if negative (more came back than was sent)."""
     return percent / 100 if 0 <= percent <= 100 else None
 
 
 def _latency(rows: Sequence[Row]) -> dict[str, float]:
-    """Latency over rows in seconds; empty where no packet came back or all figures are zero: none was measured."""
+    """Latency over rows in seconds; empty if no packet came back, or all values are zero (not measured)."""
     measured = []
     for row in rows:
         inner = row.get("latency")

@@ -1,7 +1,7 @@
-"""Rates of the flows of an Open Traffic Generator's configuration: what they offer, and the same at another level.
+"""Rates of the flows in an Open Traffic Generator's configuration: their offered load, and scaling to a level.
 
-A rate is one of ``pps``, ``bps``, ``kbps``, ``mbps``, ``gbps`` and ``percentage`` of the line (Flow.Rate of the model,
-with its defaults). Bit rates become ``bps``, so that a tenth of 1 ``gbps`` can be set.
+A rate is ``pps``, ``bps``, ``kbps``, ``mbps``, ``gbps`` or ``percentage`` of the line (Flow.Rate of the model, with its
+defaults). Bit rates become ``bps``, so that a tenth of 1 ``gbps`` can be set.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _DEFAULTS: Mapping[str, float] = {
     "gbps": 1,
     "percentage": 100,
 }
-_MIN_BITS_PER_SECOND = 672  # of the model: one frame of 84 bytes on the wire
+_MIN_BITS_PER_SECOND = 672  # the model's minimum: one frame of 84 bytes on the wire
 
 
 def flows_of(config: Tree, wanted: Collection[str] | None) -> tuple[Row, ...]:
-    """The flows of a configuration, or those of them that are wanted.
+    """The flows of a configuration, or the ``wanted`` ones.
 
-    Raises SourceError for a wanted flow that does not exist, and where there are no flows.
+    Raises SourceError if a wanted flow is missing, or there are no flows.
     """
     flows = config.get("flows") if isinstance(config, Mapping) else None
     rows = [row for row in flows if isinstance(row, Mapping)] if isinstance(flows, list) else []
@@ -41,7 +41,7 @@ def flows_of(config: Tree, wanted: Collection[str] | None) -> tuple[Row, ...]:
 
 
 def scaled(flow: Row, level: float) -> dict[str, Tree]:
-    """The flow at a level of its rate. Raises SourceError for a rate that cannot be read or exceeds the line rate."""
+    """The flow at a level of its rate. Raises SourceError for an unreadable rate, or above the line rate."""
     unit, value = _rate(flow)
     if unit == "percentage":
         if value * level > 100:
@@ -53,7 +53,7 @@ def scaled(flow: Row, level: float) -> dict[str, Tree]:
 
 
 def offered(flows: Sequence[Row], level: float) -> tuple[str, float] | None:
-    """What flows offer together, with its metric; None where one is bounded in time, or their units differ.
+    """The offered load of all flows, with its metric; None if a flow has a limited duration, or units differ.
 
     >>> offered([{"rate": {"choice": "mbps", "mbps": "10"}}], 0.5)
     ('load.offered.bit.rate', 5000000.0)

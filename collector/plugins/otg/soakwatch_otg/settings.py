@@ -1,6 +1,6 @@
-"""What of a controller's configuration a test report repeats: its ports and its flows.
+"""The parts of a controller's configuration that a test report repeats: ports and flows.
 
-Protocols, devices and packets are left out: they hold keys of routing and MACsec, and are large.
+Protocols, devices and packets are left out: they contain routing and MACsec keys, and are large.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from soakwatch.core.text import one_line
 from soakwatch_model.tree import Tree
 
-_MOST = 200  # ports, and flows
+_MOST = 200  # of ports, and of flows
 _LENGTH = 200
 _OF_FLOW = ("size", "duration", "rate")
 
 
 def configured(answer: Tree, *, rates: bool) -> dict[str, Tree]:
-    """Ports with their locations, flows with size, duration and rate; ``rates`` is false where these change.
+    """Ports with locations, flows with size, duration and rate; ``rates`` is False if the run changes the rates.
 
     >>> flow = {"name": "f", "rate": {"choice": "pps", "pps": 5}, "size": {"choice": "fixed", "fixed": 64}}
     >>> configured({"ports": [{"name": "p1", "location": "eth1"}], "flows": [flow]}, rates=True)
@@ -48,7 +48,7 @@ def _words(row: Mapping[str, Tree], keys: tuple[str, ...]) -> dict[str, Tree]:
 
 
 def _choice(flow: Mapping[str, Tree], key: str) -> str:
-    """A choice of the model with its value, on one line."""
+    """A choice in the model and its value, on one line."""
     tree = flow.get(key)
     choice = tree.get("choice") if isinstance(tree, Mapping) else None
     if not isinstance(tree, Mapping) or not isinstance(choice, str):

@@ -31,7 +31,7 @@ from soakwatch_pktgen.lua_text import LuaTables, Table
 _LOG = logging.getLogger("soakwatch")
 _STOP_S = 5.0
 _MIN_RATE = 0.01  # percent; Pktgen takes 0 for this
-_MAX_UNCOUNTED_POLLS = 3  # polls: its figures are a second old, and the first packets take their time
+_MAX_UNCOUNTED_POLLS = 3  # polls: its figures are a second old, and the first packets take a while
 
 PortList = Annotated[str, Field(max_length=100, pattern=r"^(all|\d{1,3}(-\d{1,3})?(,\d{1,3}(-\d{1,3})?)*)$")]
 
@@ -53,7 +53,7 @@ class Config(SourceConfig):
 
 
 class PktgenLoad:
-    """One Pktgen, asked at each poll over a connection of its own."""
+    """One Pktgen; each poll has a connection of its own."""
 
     def __init__(self, config: Config, console: Console) -> None:
         self._config, self._console = config, console
@@ -68,7 +68,7 @@ class PktgenLoad:
         return bool(self._identity)
 
     async def greet(self) -> None:
-        """Request its identity, and find out which functions it has. Raises SourceError."""
+        """Request the identity, and find out which functions it has. Raises SourceError."""
         answer = await self._console.ask([table_line("about", "pktgen.info"), *self._totals(one_argument=False)])
         about = answer.tables.get("about")
         if about is None:
@@ -89,7 +89,7 @@ class PktgenLoad:
         try:
             answer = await self._console.ask(self._questions())
         except SourceError:
-            self._identity = {}  # what comes back may be another version
+            self._identity = {}  # it may come back with another version
             raise
         ports = pg.ports_of(answer)
         if not ports.totals:
@@ -121,7 +121,7 @@ class PktgenLoad:
         return Facts(self._identity, (), tuple(notes))
 
     async def fingerprint(self) -> Mapping[str, Tree]:
-        """See Fingerprints: versions, and of each port what Pktgen reports but what the phases change."""
+        """See Fingerprints: versions, and the settings of each port that phases do not change."""
         if not self._identity:
             await self.greet()
         config: dict[str, Tree] = {name: self._identity[name] for name in ("DPDK", "Lua") if name in self._identity}
@@ -152,7 +152,7 @@ class PktgenLoad:
 
 
 class DrivenPktgen:
-    """A Pktgen that is asked at each poll, and driven by the run."""
+    """A polled Pktgen that the run drives."""
 
     def __init__(self, config: Config, console: Console, load: PktgenLoad) -> None:
         self._config, self._console, self._load = config, console, load
@@ -160,7 +160,7 @@ class DrivenPktgen:
         self._level = 0.0
 
     async def poll(self, now_ns: int) -> Answer:
-        """A poll; a Pktgen that comes back at rest though it should send is started again. Raises SourceError."""
+        """A poll; a Pktgen that comes back idle though it should send is started again. Raises SourceError."""
         away = not self._load.reached
         answer = await self._load.poll(now_ns)
         if not away or not self._started or not rests(answer):
@@ -177,7 +177,7 @@ class DrivenPktgen:
         return await self._load.fingerprint()
 
     async def drive(self, level: float) -> None:
-        """Send at ``level`` times the configured rate; 0 stops. Raises SourceError: then its state is unknown."""
+        """Send at ``level`` times the configured rate; 0 stops. Raises SourceError, and then its state is unknown."""
         send, where = lua_string(self._config.send), self._console.where
         check = [table_line(pg.SENDING, f"pktgen.isSending({send})"), table_line(pg.INFO, f"pktgen.portInfo({send})")]
         if level <= 0:
@@ -204,7 +204,7 @@ class DrivenPktgen:
         self._started = level > 0
 
     async def rest(self) -> None:
-        """Stop at the end of the run what the run has started; a failure is logged."""
+        """At the end of the run stop what it started; a failure is logged."""
         if not self._started:
             return
         try:
@@ -216,7 +216,7 @@ class DrivenPktgen:
 
 
 async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> PktgenLoad | DrivenPktgen:
-    """Requests its identity. Raises SourceError if nothing answers, or something that is not Pktgen."""
+    """Request the identity. Raises SourceError if nothing answers, or it is not Pktgen."""
     limit_s = 0.9 * timing(0, site.interval_s, config.timeout).timeout_s
     console = Console(config.host, config.port, limit_s)
     stack.push_async_callback(console.close)

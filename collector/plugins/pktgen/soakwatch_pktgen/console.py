@@ -1,12 +1,11 @@
-"""Pktgen's Lua port: lines of Lua go in, what they print comes back.
+"""Talks to Pktgen's Lua port: Lua lines go in, their output comes back.
 
-The port is a Lua shell without a prompt that serves one client at a time; others wait in the kernel's queue until
-that one hangs up, and so each exchange has a connection of its own. Two traps are kept away from the generator:
+The port is a Lua shell without a prompt that serves one client at a time; others wait in the kernel's queue. So each
+exchange has a connection of its own. Two dangers are avoided:
 
-* It may be killed by SIGPIPE when it writes to a client that is gone. A request that is given up here closes only its
-  own half and goes on reading, bounded, until the generator has written its answer.
-* Lines that wait in the queue are executed whenever their turn comes. An order is therefore sent only on a
-  connection that has just answered.
+* SIGPIPE may kill Pktgen when it writes to a client that is gone. A request that is given up closes only its own half
+  of the connection, and keeps reading, within bounds, until Pktgen has written its answer.
+* Queued lines are executed later. A command is therefore sent only on a connection that has just answered.
 """
 
 from __future__ import annotations
@@ -20,16 +19,16 @@ from soakwatch.sources.abc import SourceError
 from soakwatch_pktgen.lua_text import LuaTables, read_tables
 
 MAX_ANSWER_BYTES = 2**20
-"""Bytes of an answer that are read at most."""
+"""Maximum bytes of an answer."""
 MAX_LINE = 1000
-"""Bytes of a line: older shells read 1023 at a time and take the rest for the next line."""
+"""Maximum bytes of a line: older shells read 1023 at a time and treat the rest as another line."""
 _LINGER_S = 60.0
 _LAST_WAIT_S = 3.0
 _PART = 65_536
 
 
 class Console:
-    """The Lua port of one Pktgen. One exchange at a time."""
+    """The Lua port of one Pktgen; one exchange at a time."""
 
     def __init__(self, host: str, port: int, wait_s: float) -> None:
         self._host, self._port, self._wait_s = host, port, wait_s
@@ -39,18 +38,18 @@ class Console:
 
     @property
     def where(self) -> str:
-        """What errors call it."""
+        """Its name in errors."""
         return f"Pktgen at {self._host}:{self._port}"
 
     async def ask(self, lines: Sequence[str]) -> LuaTables:
-        """What some lines print. They only read: nothing is lost if they are executed late or never.
+        """The output of lines that only read: it does not matter if they are executed late or never.
 
         Raises SourceError in one sentence.
         """
         return await self._exchange([lines])
 
     async def order(self, lines: Sequence[str]) -> LuaTables:
-        """What some lines print that change a setting: sent once the generator has answered. Raises SourceError."""
+        """The output of lines that change settings: sent only once Pktgen has answered. Raises SourceError."""
         return await self._exchange([(), lines])
 
     async def close(self) -> None:
@@ -129,13 +128,13 @@ class Console:
         except OSError:
             finished = True
         if finished:
-            writer.close()  # nothing more is under way: the mark is the last that it prints
+            writer.close()  # nothing is in transit: the mark is printed last
         else:
             self._lingering = asyncio.create_task(_linger(reader, writer))
 
 
 async def _linger(reader: StreamReader, writer: StreamWriter) -> None:
-    """Read to its end the answer to a request that was given up."""
+    """Read the rest of the answer to a request that was given up."""
     try:
         async with asyncio.timeout(_LINGER_S):
             while await reader.read(_PART):
@@ -147,9 +146,9 @@ async def _linger(reader: StreamReader, writer: StreamWriter) -> None:
 
 
 def table_line(name: str, what: str) -> str:
-    """A line that writes the table ``what`` as ``name = {...}``, or nothing where there is none.
+    """A line that writes the table ``what`` as ``name = {...}``, or nothing if it is no table.
 
-    It needs no library but Lua's own: ``prints`` is Pktgen's, and an installed Pktgen does not find it. ``io.write``
+    It needs only Lua's own library: ``prints`` is Pktgen's, which an installed Pktgen does not find. ``io.write``
     reaches the client in every version, ``print`` does not. An error would show on Pktgen's screen at each poll.
     """
     return (
@@ -159,7 +158,7 @@ def table_line(name: str, what: str) -> str:
 
 
 def lua_string(text: str) -> str:
-    """A string of Lua; for names and port lists, which hold no control characters.
+    """A Lua string literal, for texts without control characters.
 
     >>> lua_string('say "all"')
     '"say \\\\"all\\\\""'
@@ -173,7 +172,7 @@ def _why(error: OSError) -> str:
     return (error.strerror or "the connection was lost").lower()
 
 
-_WRITER = (  # before 5.3 Lua has reals alone, and would print fourteen digits of them
+_WRITER = (  # Lua before 5.3 has only floats, and would print fourteen of their digits
     "local function w(v) if type(v)~='table' then io.write(type(v)=='string' and string.format('%q',v) or "
     "type(v)=='number' and not math.type and string.format('%.17g',v) or tostring(v)) "
     "return end io.write('{') for k,x in pairs(v) do io.write('[',type(k)=='string' and string.format('%q',k) or "

@@ -1,8 +1,8 @@
-"""Pktgen's tables as figures of the catalogue; the names that its versions since 2014 have used.
+"""Converts Pktgen's tables to metrics of the catalogue, with the names of all versions since 2014.
 
-``portStats(ports, "port")`` are the totals since the last ``clr``, ``portStats(ports, "rate")`` those of the last
-second. Since 2026 there is one ``portStats(ports)`` with ``curr`` and ``ext``, and no rates (they follow from the
-counters). Bits are those of frames as DPDK counts them: without preamble, gap and mostly without the checksum.
+``portStats(ports, "port")`` are totals since the last ``clr``, ``portStats(ports, "rate")`` those of the last second.
+Since 2026 there is one ``portStats(ports)`` with ``curr`` and ``ext``, and no rates. Bits are those of frames as DPDK
+counts them: without preamble and gap, and mostly without the checksum.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from soakwatch_model.tree import Tree
 from soakwatch_pktgen.lua_text import LuaTables, Table, Value
 
 TOTALS, RATES, LINKS, SENDING, PACKETS, INFO = "totals", "rates", "links", "sending", "packets", "info"
-"""Names under which the tables are asked for."""
+"""Names under which the tables are requested."""
 
 _SETTINGS = ("pkt_size", "tx_count", "tx_burst", "rx_burst", "mac_addr", "pci_addr", "vlanid")
 _PORT_COUNTERS = {
@@ -43,7 +43,7 @@ class Ports:
 
 
 def ports_of(answer: LuaTables) -> Ports:
-    """The tables that an answer holds; those that it lacks are empty."""
+    """The tables in an answer; missing ones are empty."""
     totals = _tables(answer, TOTALS)
     extended = {port: table["ext"] for port, table in totals.items() if isinstance(table.get("ext"), dict)}
     return Ports(
@@ -57,17 +57,17 @@ def ports_of(answer: LuaTables) -> Ports:
 
 
 def counts_nothing(ports: Ports) -> bool:
-    """Whether it reports that it sends but has not counted one packet on any port.
+    """Whether it reports that it sends but has counted no packet on any port.
 
-    Right for a moment after the start; for longer it is the fault of versions 23.10 to 24.03, whose Lua library read
-    figures that nothing wrote (Pktgen bug 235).
+    Normal for a moment after the start. If it lasts, it is the defect of versions 23.10 to 24.03, whose Lua library
+    reads variables that nothing writes (Pktgen bug 235).
     """
     counted = [table.get(key) for table in ports.totals.values() for key in ("opackets", "ipackets")]
     return is_sending(ports) is True and bool(counted) and all(count == 0 for count in counted)
 
 
 def is_sending(ports: Ports) -> bool | None:
-    """Whether any port sends; None where that is not known of all."""
+    """Whether any port sends; None if some states are unknown."""
     states = [_truth(state) for state in ports.sending.values()]
     if True in states:
         return True
@@ -75,7 +75,7 @@ def is_sending(ports: Ports) -> bool | None:
 
 
 def put_counters(builder: AnswerBuilder, ports: Ports) -> None:
-    """Counters and errors of ports and of the whole."""
+    """Put counters and errors of ports, and the totals."""
     for metric, key in _PORT_COUNTERS.items():
         counts = {port: _count(builder, metric, port, table, key) for port, table in ports.totals.items()}
         for port, count in counts.items():
@@ -94,7 +94,7 @@ def put_counters(builder: AnswerBuilder, ports: Ports) -> None:
 
 
 def put_rates(builder: AnswerBuilder, ports: Ports) -> None:
-    """Rates of ports and of the whole; nothing from versions that report none."""
+    """Put rates of ports, and the totals; nothing for versions without rates."""
     for side, keys in (("tx", ("pkts_tx", "opackets")), ("rx", ("pkts_rx", "ipackets"))):
         metric = f"load.port.{side}.packet.rate"
         rates = {port: _gauge(builder, metric, port, table, keys) for port, table in ports.rates.items()}
@@ -107,7 +107,7 @@ def put_rates(builder: AnswerBuilder, ports: Ports) -> None:
 
 
 def put_state(builder: AnswerBuilder, ports: Ports) -> None:
-    """Links, and whether it sends."""
+    """Put link states, and whether it sends."""
     for port, state in ports.links.items():
         if isinstance(state, str) and state:
             up = _LINK.search(state) is not None
@@ -122,10 +122,10 @@ def put_state(builder: AnswerBuilder, ports: Ports) -> None:
 
 
 def put_latency(builder: AnswerBuilder, ports: Ports) -> None:
-    """Latency over all ports that measure it (``latency all enable``); a zero was not measured.
+    """Put latency over all ports that measure it (``latency all enable``); zero means not measured.
 
-    The smallest and the largest are those since Pktgen's last ``clr``. Older versions report whole microseconds, and
-    their smallest and largest are those of the means that were read.
+    Minimum and maximum are since Pktgen's last ``clr``. Older versions report whole microseconds, and the minimum and
+    maximum of the means that were read.
     """
     low, high, means = [], [], []
     for table in ports.packets.values():
@@ -142,9 +142,9 @@ def put_latency(builder: AnswerBuilder, ports: Ports) -> None:
 
 
 def put_offered(builder: AnswerBuilder, ports: Ports) -> None:
-    """Packets per second that the sending ports are set to, as Pktgen computes it from rate and size of one packet.
+    """Put the packet rate that the sending ports are set to, which Pktgen computes from rate and size of one packet.
 
-    Wrong for mixed sizes (sequences, ranges, PCAP files): it is only read where the plan asks for it.
+    Wrong for mixed sizes (sequences, ranges, PCAP files), so it is only read if the plan asks for it.
     """
     parts = []
     for port, state in ports.sending.items():
@@ -157,13 +157,13 @@ def put_offered(builder: AnswerBuilder, ports: Ports) -> None:
 
 
 def rates_set(ports: Ports) -> dict[int, float]:
-    """The percentage to which each port is set, where it is reported."""
+    """The percentage that each port is set to, if reported."""
     settings = {port: _find(table, "tx_rate") for port, table in ports.info.items()}
     return {port: float(rate) for port, rate in settings.items() if _is_number(rate)}
 
 
 def port_settings(table: Table) -> dict[str, Tree]:
-    """What of a port is set and no phase changes: sizes, counts, and the mode of its link."""
+    """Settings of a port that no phase changes: sizes, counts, addresses."""
     found = {name: _find(table, name) for name in _SETTINGS}
     return {name: value for name, value in found.items() if isinstance(value, str | int | float) and value != ""}
 
@@ -171,7 +171,7 @@ def port_settings(table: Table) -> dict[str, Tree]:
 def _count(
     builder: AnswerBuilder, metric: str, port: int | None, table: Table, key: str, direction: str | None = None
 ) -> float | None:
-    """A counter; older Lua writes large ones as reals. Below zero (unset memory was seen) it is a fault."""
+    """A counter, which older Lua may write as a float. Negative values (uninitialised memory) are faults."""
     value = table.get(key)
     if _is_number(value) and value >= 0:
         return int(value) if isinstance(value, int) or value.is_integer() else value
@@ -238,7 +238,7 @@ def _tables(answer: LuaTables, name: str) -> dict[int, Table]:
 
 
 def _find(table: Table, key: str) -> Value:
-    """A key of a table or of a table in it (where ``tx_pps`` stands has changed); depth is bounded by the reader."""
+    """The value of a key in a table or its subtables (``tx_pps`` has moved); the parser bounds the depth."""
     if key in table:
         return table[key]
     for value in table.values():

@@ -1,8 +1,8 @@
-"""Lua tables as text, as ``prints`` of Pktgen's own library and its look-alikes write them; bounded and tolerant.
+"""Parses Lua tables as ``prints`` of Pktgen's library and similar functions write them; bounded and tolerant.
 
-``prints("portStats", t)`` writes ``portStats = {``, an entry ``[key] = value,`` a line, and ``}``. Versions differ in
-commas, in line breaks before braces, and in what they do not quote (addresses). What is not a table is skipped: a
-banner, an error message of the interpreter.
+``prints("portStats", t)`` writes ``portStats = {``, one ``[key] = value,`` a line, and ``}``. Versions differ in
+commas, in line breaks before braces, and in what they leave unquoted (addresses). Anything but tables is skipped: a
+banner, an error message.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "0": "\0"}
 
 @dataclass(frozen=True, slots=True)
 class LuaTables:
-    """The tables of an answer by name, and why others could not be read."""
+    """The tables in an answer by name, and why others are unreadable."""
 
     tables: dict[str, Table]
     unread: dict[str, str]
 
 
 class _BrokenError(Exception):
-    """A table that cannot be read: why."""
+    """Why a table is unreadable."""
 
 
 def read_tables(text: str) -> LuaTables:
-    """Every table with a name at the begin of a line; the last of a name counts.
+    """Every table with a name at the start of a line; of several with the same name the last one.
 
     >>> read_tables('Lua 5.4\\nlinks = {\\n  [0] = "<UP-10000-FD>",\\n  ["n"] = 1,\\n}\\n').tables
     {'links': {0: '<UP-10000-FD>', 'n': 1}}
@@ -70,7 +70,7 @@ def read_tables(text: str) -> LuaTables:
 
 
 def _table(text: str, index: int, depth: int, budget: list[int]) -> tuple[Table, int]:
-    """The table whose brace was opened before ``index``, and where it ends."""
+    """The table whose brace was opened before ``index``, and the index behind it."""
     if depth > _MAX_DEPTH:
         raise _BrokenError(f"it is nested more than {_MAX_DEPTH} deep")
     table: Table = {}
@@ -141,7 +141,7 @@ def _unescaped(match: re.Match[str]) -> str:
 
 
 def _plain(raw: str) -> Value:
-    """A value without quotes: a number, a truth, nil, or its text (``1A:6B:…``, ``table: 0x55…``)."""
+    """An unquoted value: a number, a boolean, nil, or text (``1A:6B:…``, ``table: 0x55…``)."""
     if _WHOLE.fullmatch(raw):
         return int(raw)
     if _REAL.fullmatch(raw):

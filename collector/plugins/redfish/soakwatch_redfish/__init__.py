@@ -34,17 +34,17 @@ from soakwatch_redfish.readings import (
 
 _ROOT = "/redfish/v1"
 _HOUR_NS = 3600 * 10**9
-_MAX_MEMBERS = 300  # of a collection that has to be asked one by one
+_MAX_MEMBERS = 300  # of a collection whose members must be requested one by one
 
 
 class Config(WebConfig):
-    """Keys of the source ``redfish``."""
+    """The keys of the source ``redfish``."""
 
     chassis: Annotated[list[str], Field(default_factory=list, description="globs of chassis to ask; default: all")]
 
 
 class RedfishPoller:
-    """One service, whose chassis are found at the first poll and again each hour."""
+    """One service; its chassis are looked up at the first poll and hourly."""
 
     def __init__(self, access: WebAccess, wanted: list[str], where: str, interval_s: float) -> None:
         self._interval_s, self._version = interval_s, "unknown"
@@ -55,7 +55,7 @@ class RedfishPoller:
         self._answers = HardwareAnswers()
 
     async def poll(self, now_ns: int) -> Answer:
-        """Every chassis once. Raises SourceError with one sentence where the service, or all of it, cannot be read."""
+        """Read every chassis once. Raises SourceError if the service cannot be read or has no reading."""
         if self._found_ns is None or now_ns - self._found_ns >= _HOUR_NS:
             await self._find()
             self._found_ns = now_ns
@@ -69,7 +69,7 @@ class RedfishPoller:
         return answer
 
     def facts(self) -> Facts:
-        """The version of the service, and how often readings come."""
+        """The version of the service, and the intervals of readings."""
         return Facts({"redfish": self._version}, cadences=cadences(self._interval_s))
 
     async def _find(self) -> None:
@@ -115,7 +115,7 @@ class RedfishPoller:
                 take_sensor(into, sensor, power=power is None)
 
     async def _members(self, address: str | None) -> AsyncIterator[Resource]:
-        """The members of a collection in full: in one answer where the service can do that, else one by one."""
+        """The members of a collection in full, in one request if the service supports that, else one by one."""
         if address is None:
             return
         collection = await self._get(f"{address}?$expand=.($levels=1)" if self._expands else address)
@@ -143,7 +143,7 @@ class RedfishPoller:
 
 
 async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> RedfishPoller:
-    """Opens the client. Raises PlanError for wrong keys, SourceError for a server without the pinned certificate."""
+    """Open the client. Raises PlanError for wrong keys, SourceError for a server without the pinned certificate."""
     parts = urlsplit(config.url)
     if parts.path.strip("/") or parts.query:
         raise PlanError(f"{site.target}: redfish: url ends with the host, such as https://{parts.hostname}")

@@ -1,7 +1,7 @@
-"""What resources of Redfish (DSP2046) say: power, supplies, fans, temperatures and voltages, with their thresholds.
+"""Converts resources of Redfish (DSP2046): power, supplies, fans, temperatures and voltages, with thresholds.
 
-Old services have ``Power`` and ``Thermal`` of a chassis, new ones ``Sensors``, ``PowerSubsystem`` and
-``ThermalSubsystem``; many have both, and then the sensors are asked only where the old resources are not there.
+Older services have ``Power`` and ``Thermal`` of a chassis, newer ones ``Sensors``, ``PowerSubsystem`` and
+``ThermalSubsystem``. Many have both: then the newer ones are read only where an older one is missing.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def take_power(into: HardwareReadings, power: Resource) -> None:
 
 
 def take_thermal(into: HardwareReadings, thermal: Resource) -> None:
-    """The resource ``Thermal``: temperatures, and fans by their revolutions (a share of the most is no speed)."""
+    """The resource ``Thermal``: temperatures, and fans whose reading is in RPM (a percentage is no speed)."""
     for sensor in _members(thermal, "Temperatures"):
         thing = _put(into, "system.temperature", "sensor", _name(sensor), sensor.get("ReadingCelsius"), sensor)
         _limit(into, "system.temperature", thing, sensor.get, _OLD_LIMITS)
@@ -97,7 +97,7 @@ def take_fan(into: HardwareReadings, fan: Resource, name: str) -> None:
 
 
 def take_sensor(into: HardwareReadings, sensor: Resource, *, power: bool) -> None:
-    """One of ``Sensors``; without ``power`` those of power are left out, which ``Power`` told already."""
+    """One of ``Sensors``; with ``power=False`` sensors of power and energy are skipped, as ``Power`` has them."""
     known = _OF_SENSORS.get(str(sensor.get("ReadingType")))
     if known is None or (known[0] in {"system.power", "system.energy"} and not power):
         return
@@ -116,7 +116,7 @@ def take_sensor(into: HardwareReadings, sensor: Resource, *, power: bool) -> Non
 def _put(
     into: HardwareReadings, metric: str, label: str, name: str, value: object, what: Resource | None = None
 ) -> str:
-    """A reading of a part; its object. A null is a fault, unless the part is not there or not switched on."""
+    """Store a reading; returns its object. null is a fault, unless the part is absent or switched off."""
     thing = into.object(label, name, metric)
     number = number_of(value)
     if number is not None:
@@ -135,7 +135,7 @@ def _limit(
 
 
 def _part(into: HardwareReadings, metric: str, label: str, name: str, what: Resource) -> None:
-    """Whether a fan or a supply works: it is there, and its health is not critical."""
+    """Store whether a fan or a supply works: it is present, and its health is not critical."""
     status = what.get("Status")
     if isinstance(status, Mapping):
         told = bool(status.get("Health") or status.get("State"))
@@ -144,7 +144,7 @@ def _part(into: HardwareReadings, metric: str, label: str, name: str, what: Reso
 
 
 def linked(resource: Resource, *keys: str) -> str | None:
-    """The address that a resource gives for another one; None where it has none.
+    """The address of a linked resource; None if there is no link.
 
     >>> linked({"Power": {"@odata.id": "/redfish/v1/Chassis/1/Power"}}, "Power")
     '/redfish/v1/Chassis/1/Power'

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from soakwatch_trex.driver import Driver
     from soakwatch_trex.reader import Reader
 
-_OWN_SHARE = 0.9  # of the time for a poll: an error with its reason is worth more than a poll that timed out
+_OWN_SHARE = 0.9  # of a poll's time: fail before the wrapper's timeout, with a reason
 
 
 class Config(SourceConfig):
@@ -60,11 +60,11 @@ class DrivenTrex:
         self._reader, self._driver = reader, driver
 
     async def poll(self, now_ns: int) -> Answer:
-        """One poll, with the offered rate. A TRex that was restarted gets its level again."""
+        """A poll, with the offered rate. A restarted TRex gets its level again."""
         return await self._reader.read(now_ns, self._driver)
 
     async def drive(self, level: float) -> None:
-        """See ``Drivable``. A TRex that was restarted since the last poll is recognised by what it refuses."""
+        """See ``Drivable``. A TRex that restarted since the last poll is recognised by its refusal."""
         server = await self._reader.server()
         try:
             await self._driver.drive(server, level)
@@ -84,8 +84,8 @@ class DrivenTrex:
 
 
 async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> Poller:
-    """Connect and shake hands. Raises SourceError if that fails or another holds a port that is to be driven, and
-    PlanError where the mode cannot be driven."""
+    """Connect and shake hands. Raises SourceError if that fails or another user holds a port to drive, PlanError if the
+    mode cannot be driven."""
     import zmq.asyncio
 
     from soakwatch_trex.driver import DriveConfig, Driver
@@ -108,7 +108,7 @@ async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> P
         raise PlanError(
             f"{site.target}: only a stateless TRex can be driven, this one runs {server.mode}: remove drive: true"
         )
-    # The same run takes its ports again after a crash of the monitor; no other run of the same user does.
+    # The same run takes its ports again after a crash of the monitor; another run of the same user does not.
     session = zlib.crc32(f"{site.folder.resolve()} {site.target} {config.host} {config.port}".encode()) or 1
     driver = Driver(rpc, DriveConfig(config.ports, rate(config.rate), config.user, session))
     if site.trial:

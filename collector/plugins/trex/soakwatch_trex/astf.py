@@ -1,7 +1,7 @@
-"""What the ASTF mode reports besides the totals: counters of its TCP and UDP stacks, and the latency of its probes.
+"""ASTF's own statistics besides the totals: counters of its TCP and UDP stacks, and latency of its probes.
 
-Counters come by number and without those that are zero; a description has their names. TRex plays both ends:
-connections are counted where they begin, at the clients; segments sent again are counted at both.
+Counters are sent by number, without those that are zero; a description maps names to numbers. TRex plays both ends:
+connections are counted at the clients, where they begin, retransmitted segments at both.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _MAX_PORT_DIGITS = 4
 
 
 def described(reply: object) -> dict[str, int]:
-    """Numbers of the counters by their names, of an answer to ``get_counter_desc``; empty before any traffic."""
+    """Counter numbers by name, from ``get_counter_desc``; empty before any traffic."""
     items = [mapping(item) for item in listing(mapping(reply).get("data"))[:_MAX_COUNTERS]]
     pairs = [(word(item.get("name")), count(item.get("id"))) for item in items]
     return {name: number for name, number in pairs if name and number is not None}
 
 
 def put_counters(builder: AnswerBuilder, reply: object, numbers: Mapping[str, int]) -> dict[str, int]:
-    """Connections and segments sent again, by metric; none before any traffic."""
+    """Put connections and retransmitted segments; returns them by metric, empty before any traffic."""
     raw = mapping(reply)
     clients, servers = mapping(raw.get("client")), mapping(raw.get("server"))
     if not numbers or not raw:
@@ -42,7 +42,7 @@ def put_counters(builder: AnswerBuilder, reply: object, numbers: Mapping[str, in
 
 
 def put_open(builder: AnswerBuilder, reply: object, numbers: Mapping[str, int], whole: Mapping[str, object]) -> None:
-    """Connections that are open: at the clients, or of the totals where the counters lack it."""
+    """Put open connections: those of the clients, or of the totals if the counters lack them."""
     if "m_active_flows" in numbers and mapping(reply):
         _put_sum(builder, "load.connections", ("m_active_flows",), numbers, mapping(mapping(reply).get("client")))
     elif "m_active_flows" in whole:
@@ -58,7 +58,7 @@ def _put_sum(
     numbers: Mapping[str, int],
     *sides: Mapping[str, object],
 ) -> int | None:
-    """The sum of what the description knows of these counters; one that is not sent is zero."""
+    """Put the sum of the counters that the description has; one that is not sent is zero."""
     raw = [side.get(str(numbers[name]), 0) for side in sides for name in names if name in numbers]
     values = [value for value in map(count, raw) if value is not None]
     if len(values) < len(raw):
@@ -77,7 +77,7 @@ class Probes:
         self._before: dict[str, Delay] = {}
 
     def put(self, builder: AnswerBuilder, reply: object) -> None:
-        """Latency and jitter of the packets since the previous poll, if the probes are on."""
+        """Put latency and jitter of the packets since the previous poll, if the probes are on."""
         now = {
             name: _delay(mapping(part))
             for name, part in mapping(mapping(reply).get("data")).items()

@@ -1,4 +1,4 @@
-"""The throttle of a stateless TRex: ports are acquired without force, started, updated, and stopped at the end."""
+"""Drives a stateless TRex: acquires ports without force, starts and updates them, and stops them at the end."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ACTIVE = SENDING | {"PAUSE"}
 
 @dataclass(frozen=True, slots=True)
 class DriveConfig:
-    """The plan's keys: the ports (None = all that have streams), the full rate, and the user that acquires them."""
+    """From the plan: ports (None: all with streams), full rate, and the user that acquires them."""
 
     ports: tuple[int, ...] | None
     full: Rate
@@ -31,28 +31,28 @@ class DriveConfig:
 
 
 class Driver:
-    """Ports that are acquired until ``release``."""
+    """Ports acquired until ``release``."""
 
     def __init__(self, rpc: Rpc, config: DriveConfig) -> None:
         self._rpc, self._config = rpc, config
         self._server: Server | None = None
         self._handlers: dict[int, str] = {}
         self._ours: set[int] = set()  # ports that we started or changed
-        self._most: dict[int, tuple[float, float]] = {}  # pps and bit/s of a port's streams as they are
+        self._most: dict[int, tuple[float, float]] = {}  # pps and bit/s of a port's streams at factor 1
         self._factor: dict[int, float] = {}
         self.level: float | None = None
-        self._followed = ""  # the handle of the TRex that took the level last
+        self._followed = ""  # handle of the TRex that last took the level
 
     async def foresee(self, server: Server) -> None:
-        """Check, without changing anything, that the ports could be acquired. Raises SourceError if not."""
+        """Check, without changes, that the ports could be acquired. Raises SourceError if not."""
         for port, status in zip(*await self._states(self._wanted(server)), strict=True):
             owner = word(mapping(status).get("owner"))
             if owner not in {"", self._config.user}:
                 raise SourceError(self._taken(port, f"it is owned by {owner[:40]!r}"))
 
     async def take(self, server: Server) -> None:
-        """Acquire the ports, without force. Raises SourceError for one that another user holds."""
-        if self._server is None or self._server.handle != server.handle:  # another process: nothing is ours there
+        """Acquire the ports, without force. Raises SourceError if another user holds one."""
+        if self._server is None or self._server.handle != server.handle:  # another process: nothing there is ours
             self._handlers, self._ours, self._factor, self._most = {}, set(), {}, {}
         self._server = server
         for port in self._wanted(server):
@@ -84,11 +84,11 @@ class Driver:
         self._followed = server.handle
 
     def behind(self, server: Server) -> bool:
-        """Whether TRex was restarted since its level was set."""
+        """Whether TRex restarted since its level was set."""
         return self.level is not None and self._followed not in {"", server.handle}
 
     def put(self, builder: AnswerBuilder) -> None:
-        """The offered rates, where TRex reported what the streams amount to."""
+        """Put the offered rates, if TRex reported the rates of the streams."""
         if self._factor and all(port in self._most or not factor for port, factor in self._factor.items()):
             for metric, which in (("load.offered.packet.rate", 0), ("load.offered.bit.rate", 1)):
                 rates = [factor * self._most[port][which] if factor else 0.0 for port, factor in self._factor.items()]
@@ -114,12 +114,12 @@ class Driver:
             self._factor[port] = 0.0
             return
         if port not in self._most and state not in _ACTIVE:
-            with suppress(RefusedError):  # then the offered rate is unknown, and it sends all the same
+            with suppress(RefusedError):  # the offered rate is then unknown, but it sends anyway
                 most = mapping(mapping(await self._rpc.ask("validate", **mine)).get("rate"))
                 packets, bits = number(most.get("max_pps")), number(most.get("max_bps_l2"))
                 if packets is not None and bits is not None:
                     self._most[port] = packets, bits
-        self._ours.add(port)  # before the request: with a lost answer it may be sending
+        self._ours.add(port)  # before the request: even if the answer is lost it may be sending
         order: dict[str, object] = {**mine, "mul": self._config.full.at(level), "force": False}
         if state in _ACTIVE:
             answer = await self._rpc.ask("update_traffic", **order)

@@ -1,7 +1,7 @@
 """Flows (packet groups) of the stateless mode: counters, loss by sequence numbers, latency, jitter.
 
-A newer TRex is asked for them and uses short names; an older one publishes what changed, under long names. Loss by
-sequence numbers takes a late packet back: it is a share of one window and never a counter.
+A newer TRex answers requests and uses short names; an older one publishes changes, with long names. Loss by sequence
+numbers is corrected by late packets: it is a ratio over one window, never a counter.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from soakwatch_trex.json_values import count, mapping, number, total
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """One packet group so far. ``version`` changes when its counters restart; None = not reported."""
+    """One packet group so far. ``version`` changes when its counters restart; None: not reported."""
 
     group: int
     version: int | None
@@ -28,7 +28,7 @@ class Flow:
 
 
 def asked(reply: object) -> dict[int, Flow]:
-    """Flows of an answer to ``get_pgid_stats``."""
+    """Flows in an answer to ``get_pgid_stats``."""
     parts = mapping(reply)
     latency, versions = mapping(parts.get("latency")), mapping(parts.get("ver_id"))
     return {
@@ -44,7 +44,7 @@ def asked(reply: object) -> dict[int, Flow]:
 
 
 def published(flow_stats: Mapping[str, object], latency_stats: Mapping[str, object]) -> dict[int, Flow]:
-    """Flows of what an older TRex published, all messages so far merged."""
+    """Flows from the merged messages of an older TRex."""
     return {
         group: Flow(
             group,
@@ -65,7 +65,7 @@ def published(flow_stats: Mapping[str, object], latency_stats: Mapping[str, obje
 
 
 def _groups(raw: object) -> Iterable[tuple[int, str, Mapping[str, object]]]:
-    for name, value in mapping(raw).items():  # beside the groups there is an entry for the errors of all
+    for name, value in mapping(raw).items():  # besides the groups there is an entry for all errors
         if name.isdecimal() and len(name) <= 10:
             yield int(name), name, mapping(value)
 
@@ -81,19 +81,19 @@ def _measured(
         average, last_max, total_max = (number(part.get(key)) for key in ("average", "last_max", "total_max"))
         histogram = buckets(mapping(part.get("histogram")))
         delay = Delay(histogram, received, average, last_max, total_max, number(part.get(jitter)))
-    lost, disordered = (count(wrong.get(name, 0)) for name in names)  # a TRex that is asked leaves out noughts
+    lost, disordered = (count(wrong.get(name, 0)) for name in names)  # answers leave out zeros
     return delay, lost, disordered
 
 
 class FlowHistory:
-    """Remembers the previous poll, and turns flows into samples."""
+    """Turns flows into samples; remembers the previous poll."""
 
     def __init__(self) -> None:
         self._before: dict[int, Flow] = {}
         self._disordered = 0
 
     def put(self, builder: AnswerBuilder, flows: Mapping[int, Flow]) -> list[int]:
-        """The samples of these flows; returns the groups whose counters restarted since the previous poll."""
+        """Put the samples of these flows; returns the groups whose counters restarted since the previous poll."""
         windows: list[LatencyDelta] = []
         jitters: list[float] = []
         anew = []
@@ -125,7 +125,7 @@ class FlowHistory:
         builder.put("load.flow.tx.packets", flow.sent, flow=flow.group)
         builder.put("load.flow.rx.packets", flow.received, flow=flow.group)
         if flow.disordered is not None:
-            # Added up here: the sum of counters that come and go with their flows would step back.
+            # Accumulated here: the sum of counters of flows that come and go would decrease.
             old = before.disordered if before is not None and before.disordered is not None else 0
             self._disordered += max(flow.disordered - old, 0)
         if before is None or anew or None in (flow.lost, before.lost, flow.received, before.received):

@@ -1,6 +1,6 @@
-"""The frames of TRex: JSON as it is, or compressed behind a header of a magic number and the length before.
+"""TRex messages: plain JSON, or compressed behind a header with a magic number and the uncompressed length.
 
-Source: the format of the server's zip layer, two 32-bit numbers in network order, then a zlib stream.
+Source: the server's zip layer, two 32-bit numbers in network order, then a zlib stream.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ import zlib
 
 MAGIC = 0xABE85CEA
 MAX_MESSAGE_BYTES = 16 * 2**20
-"""Bytes of a message; a server of 16 ports and 1152 flows stays below a tenth of it."""
+"""Maximum bytes of a message; a server of 16 ports and 1152 flows needs less than a tenth."""
 _HEADER = struct.Struct(">II")
 
 
 class BadFrameError(Exception):
-    """A message that cannot be read, in one sentence."""
+    """An unreadable message; the reason is one sentence."""
 
 
 def unpack(data: bytes) -> object:
-    """The JSON value of a message. Raises BadFrameError for anything else; takes at most ``MAX_MESSAGE_BYTES`` bytes.
+    """The JSON value of a message of at most ``MAX_MESSAGE_BYTES``. Raises BadFrameError for anything else.
 
     >>> unpack(b'{"a": 1}'), unpack(pack(b'[1, 2]'))
     ({'a': 1}, [1, 2])
@@ -36,7 +36,7 @@ def unpack(data: bytes) -> object:
 
 
 def pack(text: bytes) -> bytes:
-    """The message of a JSON text, compressed."""
+    """Compress a JSON text to a message."""
     return _HEADER.pack(MAGIC, len(text)) + zlib.compress(text)
 
 

@@ -1,8 +1,8 @@
-"""The latency histogram of TRex: counts by decade and first digit, in microseconds, and what can be read from it.
+"""TRex's latency histogram in microseconds, by decade and first digit, and quantiles from it.
 
-TRex keeps packets below 10 µs in one bucket (key 0), then 10–19, 20–29 … 90–99, 100–199 … 900 000–999 999 µs, and
-none of those that took a second or longer. A quantile is therefore interpolated within its bucket: it may be wrong by
-the bucket's width, up to a factor of two at the begin of a decade.
+TRex counts packets below 10 µs in one bucket (key 0), then 10–19, 20–29 … 90–99, 100–199 … 900 000–999 999 µs, and none
+of those that took a second or longer. A quantile is interpolated within its bucket and may be wrong by its width, up to
+a factor of two at the start of a decade.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from soakwatch_trex.json_values import count
 Buckets = Mapping[int, int]
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
 SECOND_US = 1_000_000
-"""From here on packets are in no bucket of TRex; those that are missing are counted here."""
+"""TRex counts packets from here on in no bucket; the missing ones are counted under this key."""
 _MAX_BUCKETS = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Delay:
-    """The latency of one stream so far as TRex reports it: µs, packets; None = not reported."""
+    """The latency of one stream so far as TRex reports it: µs, packets; None: not reported."""
 
     buckets: Buckets
     packets: int | None
@@ -42,12 +42,12 @@ class LatencyDelta:
 
     @property
     def packets(self) -> int:
-        """Packets in the buckets."""
+        """Number of packets in the buckets."""
         return sum(self.buckets.values())
 
 
 def buckets(pairs: Mapping[str, object]) -> dict[int, int]:
-    """Buckets from JSON, whose keys are texts. Other entries are left out.
+    """Buckets from JSON, whose keys are texts; invalid entries are skipped.
 
     >>> buckets({"0": 3, "20": 4, "x": 5, "-7": 1, "30": -2})
     {0: 3, 20: 4}
@@ -61,11 +61,11 @@ def buckets(pairs: Mapping[str, object]) -> dict[int, int]:
 
 
 def window(before: Delay, now: Delay) -> LatencyDelta | None:
-    """What is new; None if nothing came. Counts that fell mean that the stream was restarted: then all is new.
-    (But for those below 10 µs: TRex takes them from two counters at two moments.)
+    """The latency since ``before``; None if no packet came. Counts that fell mean that the stream restarted: then all
+    is new. (Except below 10 µs: TRex computes those from two counters read at different times.)
 
-    The largest latency of TRex is that of its last half second, or of all time. It is the window's where the one of
-    all time has grown; else the last half second's or the begin of the highest bucket, which may be too small.
+    TRex reports the maximum of its last half second and that of all time. The window's maximum is the latter if it
+    grew, else the larger of the former and the start of the highest bucket, which may be too small.
     """
     anew = any(now.buckets.get(key, 0) < many for key, many in before.buckets.items() if key) or _fell(before, now)
     old: Buckets = {} if anew else before.buckets
@@ -86,7 +86,7 @@ def _fell(before: Delay, now: Delay) -> bool:
 
 
 def merged(windows: list[LatencyDelta]) -> LatencyDelta:
-    """All of some windows together; their means weigh by their packets."""
+    """Merge windows; means are weighted by packets."""
     sums: dict[int, int] = {}
     for each in windows:
         for key, many in each.buckets.items():
@@ -98,7 +98,7 @@ def merged(windows: list[LatencyDelta]) -> LatencyDelta:
 
 
 def quantile(part: LatencyDelta, share: float) -> float | None:
-    """The latency in µs that ``share`` of the packets did not exceed; None without packets.
+    """The latency in µs that a share of the packets did not exceed; None without packets.
 
     >>> part = LatencyDelta({0: 50, 10: 50}, None, 15.0)
     >>> quantile(part, 0.5), quantile(part, 0.99)
@@ -115,7 +115,7 @@ def quantile(part: LatencyDelta, share: float) -> float | None:
 
 
 def put_latency(builder: AnswerBuilder, metric: str, part: LatencyDelta, **labels: object) -> None:
-    """The latency of a window under ``metric``, in seconds: mean, max, and quantiles of the buckets."""
+    """Put the latency of a window in seconds: mean, max, and quantiles from the buckets."""
     builder.put(metric, part.mean_us, scale=1e-6, **labels, quantile="mean")
     builder.put(metric, part.max_us, scale=1e-6, **labels, quantile="max")
     for name, share in QUANTILES.items():

@@ -1,4 +1,4 @@
-"""Checked access to JSON values: mappings, lists, texts and numbers of the expected kind, or an empty value."""
+"""Typed access to JSON values: the expected type, or an empty value."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ _MAX_NUMBER = 2**64
 
 
 def mapping(value: object) -> Mapping[str, object]:
-    """A JSON object; an empty one for anything else."""
+    """A JSON object, or an empty one."""
     return value if isinstance(value, dict) else {}
 
 
 def listing(value: object) -> list[object]:
-    """A JSON array; an empty one for anything else."""
+    """A JSON array, or an empty one."""
     return value if isinstance(value, list) else []
 
 
 def word(value: object) -> str:
-    """A text; an empty one for anything else."""
+    """A text, or an empty one."""
     return value if isinstance(value, str) else ""
 
 
@@ -37,7 +37,7 @@ def number(value: object) -> int | float | None:
 
 
 def count(value: object) -> int | None:
-    """A whole number from zero on that fits into 64 bits; None for anything else."""
+    """An integer from 0 to 2^64 - 1; None for anything else."""
     exact = number(value)
     return exact if isinstance(exact, int) and exact >= 0 else None
 

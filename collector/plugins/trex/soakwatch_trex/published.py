@@ -1,7 +1,7 @@
-"""What an older TRex publishes: totals, flows and latency, each about once a second, to all subscribers.
+"""Statistics that an older TRex publishes to all subscribers: totals, flows and latency, each about once a second.
 
-Flows come as changes, which are merged here. Nothing is requested of TRex: a request for everything at once would
-reach its consoles as well, and reset their counts.
+Flows are sent as changes, which are merged here. Nothing is requested: the answer to a request for everything would
+also reach TRex's consoles and reset their counts.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ _MAX_HELD_MESSAGES = 64
 
 
 class Published:
-    """One subscription, read in a task of its own; the newest of each kind is kept."""
+    """One subscription, read by a task; the newest message of each kind is kept."""
 
     def __init__(self, host: str, port: int, context: zmq.asyncio.Context, now_ns: Callable[[], int]) -> None:
         self.totals: Mapping[str, object] = {}
-        self.totals_ns = 0  # when they came
+        self.totals_ns = 0  # when they arrived
         self.flows: dict[str, dict[str, object]] = {}
         self.latency: Mapping[str, object] = {}
         self.unread = 0
-        self.trouble = ""  # the first message that could not be read
+        self.trouble = ""  # the first unreadable message
         self._where, self._now_ns = f"{host} port {port}", now_ns
         self._heard_s = time.monotonic()
         self._news = asyncio.Event()
@@ -51,8 +51,8 @@ class Published:
         self._task = asyncio.create_task(self._read())
 
     async def fresh(self, patience_s: float) -> None:
-        """Wait for the first totals. Raises SourceUnreadyError if there are none yet, SourceError if none came for
-        long."""
+        """Wait for the first totals. Raises SourceUnreadyError if there are none yet, SourceError if none came for 3
+        s."""
         with suppress(TimeoutError):
             async with asyncio.timeout(patience_s / 2):
                 await self._news.wait()
@@ -90,7 +90,7 @@ class Published:
 
 
 def put_together(before: Mapping[str, dict[str, object]], news: Mapping[str, object]) -> dict[str, dict[str, object]]:
-    """Flows after a message, which names all groups that exist, and of each what changed.
+    """Merge a message, which has all existing groups, each with what changed.
 
     >>> put_together({"7": {"tx_pkts": {"0": 5, "1": 0}}, "8": {}}, {"7": {"tx_pkts": {"0": 6}}})
     {'7': {'tx_pkts': {'0': 6, '1': 0}}}

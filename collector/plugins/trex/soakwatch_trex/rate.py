@@ -1,4 +1,4 @@
-"""The full rate of a driven TRex: what level 1 means, as TRex's own consoles write it."""
+"""The full rate (level 1) of a driven TRex, in the notation of TRex's consoles."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _KINDS = {"pps": "pps", "bps": "bps", "bpsl1": "bpsl1", "%": "percentage", "": "
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """A multiplier of TRex, per port: ``raw`` is times the streams' own rates, ``percentage`` is of the line."""
+    """A multiplier of TRex, per port: ``raw`` multiplies the streams' own rates, ``percentage`` is of the line rate."""
 
     kind: str
     value: float
 
     def at(self, level: float) -> dict[str, object]:
-        """As TRex takes it, at a level."""
+        """TRex's parameter for a level."""
         return {"type": self.kind, "op": "abs", "value": self.value * level}
 
 
@@ -44,4 +44,4 @@ def _checked(text: object) -> object:
 
 _SCHEMA = {"anyOf": [{"type": "string"}, {"type": "number"}]}
 RateText = Annotated[str, BeforeValidator(_checked), WithJsonSchema(_SCHEMA)]
-"""A rate as it stands in a plan."""
+"""A rate in a plan."""

@@ -1,4 +1,4 @@
-"""One poll of a TRex: its requests, in one or two messages, and the samples of the answers."""
+"""Polls a TRex with one or two messages, and converts the answers to samples."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ _BUCKETS = (
     "latency quantiles are read from TRex's histogram, whose buckets are one digit wide (10-19 us, 100-199 us ...)"
 )
 _DRAIN = "packets under way when the traffic stops come back later: totals are final after that drain"
-_NO_TRAFFIC = "not initialized"  # what ASTF says of its counters before its first traffic
-_PROFILE = {"profile_id": "_"}  # the one that consoles use by default
+_NO_TRAFFIC = "not initialized"  # ASTF's error before its first traffic
+_PROFILE = {"profile_id": "_"}  # the default of TRex's consoles
 _SYSTEM: Final = ("hostname", "core_type", "dp_core_count", "dp_core_count_per_port", "is_multiq_mode")
 _PORT: Final = ("driver", "description", "pci_addr", "numa", "speed", "supp_speeds", "hw_mac", "is_virtual")
 _PROMISED = ("load.tx.packets", "load.rx.packets", "load.tx.packet.rate", "load.queue_full", "load.cpu.utilization")
 
 
 class Reader:
-    """A TRex that is only read. After a failed poll it repeats the handshake: it may be another process by then."""
+    """A TRex that is only read. After a failed poll it repeats the handshake, as it may be another process."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Reader:
         self._unsampled, self._factor = 0, 1.0
 
     async def server(self, *, anew: bool = False) -> Server:
-        """The server; does the handshake if there is no connection, or ``anew``. Raises SourceError."""
+        """The server; shakes hands if there is no connection, or if ``anew``. Raises SourceError."""
         if anew or self._server is None or not self._rpc.connected:
             await self._greet()
         assert self._server is not None
@@ -70,11 +70,11 @@ class Reader:
         return await self.read(now_ns, None)
 
     async def read(self, now_ns: int, driver: Driver | None) -> Answer:
-        """One poll; with the rate of a driver, which sets it again if TRex was restarted. Raises SourceError."""
+        """One poll, with the offered rate of a driver, which drives again if TRex restarted. Raises SourceError."""
         builder = AnswerBuilder(now_ns)
         server = await self.server()
         results = await self._rpc.ask_all(self._questions(server))
-        if all(isinstance(each, Refusal) for each in results):  # as with the handle of another process
+        if all(isinstance(each, Refusal) for each in results):  # as if the handle is another process's
             server = await self.server(anew=True)
             results = await self._rpc.ask_all(self._questions(server))
         self._put_states(builder, server, results)
@@ -114,7 +114,7 @@ class Reader:
         return Facts({key: value for key, value in identity.items() if value}, _PROMISED, tuple(notes))
 
     async def fingerprint(self) -> Mapping[str, Tree]:
-        """See Fingerprints: what the handshake said, and the machine and the ports as TRex describes them."""
+        """See Fingerprints: the result of the handshake, and TRex's description of machine and ports."""
         server = await self.server()
         config: dict[str, Tree] = {"mode": server.mode, "interface": server.api}
         try:
@@ -195,9 +195,9 @@ class Reader:
             builder.fault("load.lines.unread", f"unreadable message: {news.trouble}")
         builder.put("load.lines.unread", news.unread)
         if results:
-            await self._put_flows(builder, results[0])  # releases in between publish their totals only
+            await self._put_flows(builder, results[0])  # releases in between publish only their totals
         if news.totals_ns == self._published_ns:
-            return  # nothing new: it publishes less often than it is polled
+            return  # it publishes less often than it is polled
         self._published_ns = news.totals_ns
         ports = by_port(news.totals)
         then = AnswerBuilder(news.totals_ns)
@@ -224,7 +224,7 @@ class Reader:
         if isinstance(active, Refusal):
             builder.fault("load.flow.tx.packets", f"TRex refuses the list of its flows: {active.text}")
             return
-        raw = mapping(active).get("ids")  # a plain list, or one for each kind
+        raw = mapping(active).get("ids")  # one list, or one for each kind
         kinds = [raw] if isinstance(raw, list) else [mapping(raw).get("latency"), mapping(raw).get("flow_stats")]
         groups = [group for kind in kinds for each in listing(kind) if (group := count(each)) is not None]
         chosen = list(dict.fromkeys(groups))[: self._most_flows]
@@ -258,14 +258,14 @@ class Reader:
         if latency and len(answers) > 1:
             self._probes.put(builder, answers[1])
         fell = [metric for metric, value in counted.items() if value < self._counted.get(metric, 0)]
-        if fell:  # the epoch of TRex says less: it changes with every start, whether counters are cleared or not
+        if fell:  # TRex's epoch changes with every start, whether or not counters are cleared
             detail = {"source": f"TRex at {self._rpc.where}", "counters": ", ".join(fell)}
             self._events.append(Event("generator.cleared", "", "", builder.time_ns, None, detail))
         self._counted.update(counted)
 
 
 def _described(words: Mapping[str, object], names: Sequence[str]) -> dict[str, Tree]:
-    """Those of its words that are texts, numbers, flags, or lists of numbers."""
+    """The named values that are texts, numbers, flags, or lists of numbers."""
     told: dict[str, Tree] = {}
     for name in names:
         value = words.get(name)

@@ -1,4 +1,4 @@
-"""JSON-RPC 2.0 over a ZeroMQ request socket, as TRex speaks it: one message at a time, with several requests in it."""
+"""JSON-RPC 2.0 over a ZeroMQ request socket, as TRex has it: one message at a time, with several requests."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The error that TRex answers instead of a result; ``text`` can be shown."""
+    """An error that TRex answers instead of a result; ``text`` may be shown."""
 
     code: int
     text: str
 
 
 class RefusedError(Exception):
-    """A request that TRex answered with an error."""
+    """TRex answered a request with an error."""
 
     def __init__(self, refusal: Refusal) -> None:
         super().__init__(refusal.text)
@@ -45,7 +45,7 @@ class RefusedError(Exception):
 
 
 class Rpc:
-    """One connection to the synchronous port. ``handle`` goes with every request, once it is known."""
+    """One connection to the synchronous port. ``handle`` is sent with every request once it is known."""
 
     def __init__(self, host: str, port: int, patience_s: float, context: zmq.asyncio.Context) -> None:
         self.where = f"{host} port {port}"
@@ -62,14 +62,14 @@ class Rpc:
         return self._socket is not None
 
     async def ask(self, method: str, **params: object) -> object:
-        """The result of one request. Raises RefusedError for an error, SourceError for no answer or an invalid one."""
+        """The result of one request. Raises RefusedError for an error, SourceError for a missing or invalid answer."""
         (result,) = await self.ask_all([Request(method, params)])
         if isinstance(result, Refusal):
             raise RefusedError(result)
         return result
 
     async def ask_all(self, asks: Sequence[Request]) -> list[object]:
-        """Results (or Refusals) in the order of the requests. Raises SourceError for no answer or an invalid one."""
+        """Results (or Refusals) in the order of the requests. Raises SourceError for a missing or invalid answer."""
         numbered = [(next(self._ids), ask) for ask in asks]
         handle = {"api_h": self.handle} if self.handle else {}
         bodies = [
