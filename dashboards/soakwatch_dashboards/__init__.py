@@ -3,6 +3,6 @@
 import warnings
 
 with warnings.catch_warnings():
-    # It recommends the second schema of dashboards, which no Grafana before 12 can show, when it is imported first.
+    # Importing dashboards v1 warns to prefer v2, which no Grafana before 12 can show.
     warnings.filterwarnings("ignore", message="Prefer using dashboardv2", category=DeprecationWarning)
     from grafana_foundation_sdk.builders import dashboard, heatmap  # noqa: F401

@@ -1,7 +1,7 @@
 """Writes the dashboards' JSON: ``python -m soakwatch_dashboards [FOLDER]``.
 
-By default it lies where the collector has it, and the provisioning of ``deploy/`` is written as well: its alert rules
-lead to panels by their numbers.
+Without FOLDER it is written to the collector's package, together with the provisioning in ``deploy/``, whose alert
+rules refer to panels by number.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ IN_COMPOSE = Grafana("http://influxdb:8086", "soak", "$__file{/run/secrets/influ
 
 
 def boards() -> tuple[Board, ...]:
-    """All dashboards, made anew."""
+    """All dashboards."""
     return run.board(), device.board(), compare.board(), fleet.board(), monitor.board()
 
 
 def texts() -> Iterator[tuple[str, str]]:
-    """The name of each file and what it holds."""
+    """Name and content of each file."""
     for board in boards():
         yield board.file, to_json(board)
 
@@ -39,7 +39,7 @@ def main(folder: Path) -> None:
 
 
 def write_deploy() -> None:
-    """Write what ``soakwatch dashboards`` would for the containers; an empty folder has a file that git can hold."""
+    """Write the provisioning for the containers; an otherwise empty folder gets a file, so that git keeps it."""
     texts = {**provisioning(IN_COMPOSE), **{f"{name}/.gitkeep": "" for name in EMPTY_FOLDERS}}
     for name, text in texts.items():
         file = DEPLOY / name

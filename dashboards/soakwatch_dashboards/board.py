@@ -1,4 +1,4 @@
-"""A dashboard from its rows of panels: places, numbers, variables, annotations, links, and its JSON."""
+"""Builds a dashboard's JSON from rows of panels, variables, annotations and links."""
 
 # ruff: noqa: S608, FBT003 - InfluxQL of our own names, what people choose is escaped by Grafana (${name:regex});
 # the SDK takes switches by position
@@ -41,19 +41,19 @@ NAMES = {
     uid: uid.partition("-")[2].title()
     for uid in ("soakwatch-fleet", RUN_UID, DEVICE_UID, "soakwatch-monitor", COMPARE_UID)
 }
-"""The dashboards in the order in which they are gone through, and what their links are called."""
+"""The dashboards in the order in which they are used, with the names of their links."""
 THIS_SOURCE = "${source:queryparam}"
-"""The chosen database, in links."""
+"""The chosen database, for links."""
 OF_A_RUN = (RUN_UID, DEVICE_UID, "soakwatch-monitor")
-"""Those that show one run in one window: from one to the other both stay."""
+"""Dashboards of a single run: links between them keep run and time range."""
 STRIP_ENDS = 1
-"""Of Grafana's 24 columns: 54 to 67 pixels of a wall, and the axis of the load has 64."""
+"""In units of Grafana's 24 columns: 54 to 67 pixels on a wall screen, where the load's axis has 64."""
 Variable = QueryVariable | CustomVariable | TextBoxVariable | DatasourceVariable
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Panels side by side: how high they are, and how wide each is, in units of Grafana's grid."""
+    """Panels side by side; height and widths are in units of Grafana's grid."""
 
     height: int
     panels: Sequence[tuple[int, Panel]]
@@ -61,10 +61,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Columns side by side: how wide each is, and its panels from the top down with their heights.
+    """Columns side by side: the width of each, and its panels from top to bottom with their heights.
 
-    A strip ends ``STRIP_ENDS`` before the end of its column: it has no axis at the right, and the plots below it, which
-    have that of the load, end there.
+    A strip has no right axis and is ``STRIP_ENDS`` narrower than its column, so that it ends with the plots below it,
+    which have the load's axis.
     """
 
     columns: Sequence[tuple[int, Sequence[tuple[int, Panel]]]]
@@ -72,7 +72,8 @@ class Columns:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Rows under a heading that opens and closes them. ``repeat`` names a variable: a section for each chosen value."""
+    """Rows under a heading that opens and closes them. ``repeat`` names a variable: one section for each chosen
+    value."""
 
     title: str
     rows: Sequence[Row | Columns]
@@ -82,9 +83,9 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """All of a dashboard but its looks.
+    """The content of a dashboard.
 
-    ``since`` and ``until`` are the time range that it opens with, ``windows`` (name, from, to) others that it offers.
+    ``since`` and ``until`` are its initial time range; ``windows`` (name, from, to) are further ones to choose.
     """
 
     uid: str
@@ -101,7 +102,6 @@ class Board:
 
     @property
     def file(self) -> str:
-        """The name of its file."""
         return f"{self.uid}.json"
 
 
@@ -117,10 +117,11 @@ def variable(
     regex: str = "",
     all_value: str = ".*",
 ) -> QueryVariable:
-    """A variable of the values of a tag; ``many`` has All, which is chosen at first, or else the first value is.
+    """A variable with the values of a tag; ``many`` allows several and All, which is chosen initially, else the first
+    one is.
 
-    ``as_it_comes`` keeps the order of the database; ``hidden`` is for those that only queries use; an empty
-    ``all_value`` makes All the values that the query brings.
+    ``as_it_comes`` keeps the database's order; ``hidden`` is for variables that only queries use; with an empty
+    ``all_value`` All means the values that the query returns.
     """
     built = (
         QueryVariable(name)
@@ -142,8 +143,8 @@ def variable(
 
 
 def newest_first(condition: str = "") -> str:
-    """A variable's query: the runs in the order of their begins, the newest first. Their names have no order: whoever
-    sends a run may give it any."""
+    """Query of a variable: runs by start time, newest first. Names cannot be used for sorting, as they are
+    arbitrary."""
     where = f" WHERE {condition}" if condition else ""
     return (
         f'SELECT "run" FROM (SELECT last("rank") AS "rank" FROM "soakwatch_verdict"{where} GROUP BY "run")'
@@ -158,11 +159,11 @@ SOURCE_VARIABLE = (
     .type("influxdb")
     .current(VariableOption(True, "Soakwatch", SOURCE_UID))
 )
-"""Which of Grafana's InfluxDBs is asked; at first the one that ``soakwatch dashboards`` provisions."""
+"""Which of Grafana's InfluxDB data sources is queried; initially the one that ``soakwatch dashboards`` provisions."""
 
 
 def targets(*, many: bool = True) -> QueryVariable:
-    """The targets of the chosen run; of one the devices under test only, not generator or monitor."""
+    """The targets of the chosen run; with ``many=False`` only devices under test."""
     query = _values("target", "soakwatch_poll", "run")
     return variable("target", "Target", query if many else f"{query} AND \"role\" = 'dut'", many=many)
 
@@ -190,9 +191,9 @@ def _annotation(
 ) -> AnnotationQuery:
     """A shaded region from time to ``end_ms``, or a line.
 
-    Columns are named with their measurement, as Grafana's server calls them; under their own names alone titles and
-    ends are not found. Each of ``tags`` is looked for *within* the names of columns: one that is part of the
-    measurement's name, such as ``phase``, would be found in all of them, and a number has no tags to split.
+    Columns must be named with their measurement, as Grafana's server names them; otherwise titles and ends are not
+    found. Each of ``tags`` is searched *within* column names: a tag that is part of the measurement's name, such as
+    ``phase``, would match all of them. A number cannot be split into tags.
     """
     mapping: dict[str, object] = {
         "name": name,
@@ -208,11 +209,11 @@ def _annotation(
 
 
 def marks() -> tuple[AnnotationQuery, ...]:
-    """Phases and events of the chosen run, and the moments of what failed or warned.
+    """Phases and events of the chosen run, and the times of failures and warnings.
 
-    Nothing shades more than an eighth of the view: a region is drawn over the lines, and a hundred findings on the
-    whole run would make one solid box of each plot. What lasts longer is a line where it began; the strips of rules
-    and phases show how long it lasted.
+    Nothing shades more than an eighth of the view: regions are drawn over the lines, and a hundred findings on the
+    whole run would cover each plot. Longer ones are a line at their start; the strips of rules and phases show their
+    length.
     """
     run = one_of("run")
     here = f'{run} AND "begin_ms" <= $__to AND "end_ms" >= $__from'
@@ -236,8 +237,8 @@ def marks() -> tuple[AnnotationQuery, ...]:
 def to_json(board: Board) -> str:
     """The dashboard's JSON, the same for the same code.
 
-    Grafana's placements of annotations and links in a menu, which the SDK sets by itself, are left out: a switch that
-    is not seen from three metres is not used.
+    The SDK puts annotations and links into a menu by default; these placements are removed, as nobody uses a switch
+    that is hidden.
     """
     built = (
         Dashboard(board.title)
@@ -260,7 +261,7 @@ def to_json(board: Board) -> str:
 
 
 def _placed(rows: Sequence[Row | Columns | Section]) -> list[Panel | RowPanel]:
-    """The panels with their places and numbers; those of a closed section lie in its heading."""
+    """The panels with positions and numbers; panels of a collapsed section are nested in its heading."""
     placed: list[Panel | RowPanel] = []
     y, number = 0, 0
     for row in rows:
@@ -284,7 +285,7 @@ def _placed(rows: Sequence[Row | Columns | Section]) -> list[Panel | RowPanel]:
 
 
 def _in_grid(rows: Sequence[Row | Columns], y: int, number: int) -> tuple[list[Panel], int]:
-    """Panels of rows that begin at ``y``, numbered behind ``number``; and where the next row begins."""
+    """The panels of rows from ``y`` on, numbered after ``number``, and the ``y`` behind them."""
     placed: list[Panel] = []
     for row in rows:
         columns = row.columns if isinstance(row, Columns) else [(w, [(row.height, panel)]) for w, panel in row.panels]
@@ -303,20 +304,20 @@ def _in_grid(rows: Sequence[Row | Columns], y: int, number: int) -> tuple[list[P
 
 
 def is_strip(panel: Panel) -> bool:
-    """Whether it is one of one row, without a title."""
+    """Whether it is a strip of one row without a title."""
     return panel.type_val == "state-timeline" and not panel.title
 
 
 def _windows(board: Board) -> Iterator[DashboardLink]:
-    """The links at the head to other windows."""
+    """The links to other time windows."""
     for name, begin, end in board.windows:
         url = f"/d/{board.uid}?from={begin}&to={end}"
         yield DashboardLink(name).type(DashboardLinkType.LINK).title(name).icon("clock").url(url).include_vars(True)
 
 
 def _boards(board: Board) -> Iterator[DashboardLink]:
-    """The links at the head to the other dashboards. Where a run is chosen it is taken along, Compare's excepted: its
-    clock is another."""
+    """The links to the other dashboards. They keep the chosen run, and the time range except to Compare, which has
+    another clock."""
     for uid, name in NAMES.items():
         if uid != board.uid and not (board.uid not in OF_A_RUN and uid in OF_A_RUN):
             keeps_run = board.uid in OF_A_RUN and uid in (*OF_A_RUN, COMPARE_UID)
@@ -325,7 +326,7 @@ def _boards(board: Board) -> Iterator[DashboardLink]:
                 .type(DashboardLinkType.LINK)
                 .title(name)
                 .icon("dashboard")
-                # The run and nothing else: another's "All" targets is no target of the dashboard of one.
+                # Only the run is kept: another dashboard's "All" targets is no target of the Device dashboard.
                 .url(f"/d/{uid}?{THIS_SOURCE}" + ("&var-run=${run:percentencode}" if keeps_run else ""))
                 .include_vars(False)
                 .keep_time(keeps_run and uid in OF_A_RUN)

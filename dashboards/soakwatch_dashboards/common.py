@@ -1,4 +1,4 @@
-"""Queries, panels and links that several dashboards share."""
+"""Queries, panels and links shared by several dashboards."""
 
 # ruff: noqa: S608 - InfluxQL of our own names; what people choose is escaped by Grafana (${name:regex})
 
@@ -14,19 +14,18 @@ from soakwatch_model.metric import CATALOGUE
 from soakwatch_model.metric_entry import REFUSED
 
 _FIELD = "${{__data.fields.{}:percentencode}}"
-"""A column of the row that was clicked. By itself Grafana leaves ``+``, ``&`` and ``#`` as they are."""
+"""A column of the clicked row, percent-encoded, since Grafana leaves ``+``, ``&`` and ``#`` as they are."""
 EXACTLY = "from=${__data.fields.begin_ms.numeric}&to=${__data.fields.end_ms.numeric}"
-"""The window of the row that was clicked, in milliseconds, as Grafana's addresses have it."""
+"""The window of the clicked row, in milliseconds for Grafana's URLs."""
 THIS_RUN = f"{THIS_SOURCE}&var-run=${{run:percentencode}}"
 WHOLE = (("The whole run", EXACTLY), ("From its start until now", "from=${__data.fields.begin_ms.numeric}&to=now"))
-"""Two ways to look at a run: one that has ended, and one that still goes on."""
+"""Links to a run's window: for one that has ended, and for one still running."""
 LOAD_UNITS = {"requests": "requests/s", "packets": "packets/s", "bits": "bits/s", "users": "users"}
 LOAD_LINES = {f"^load of .* \\({what}\\)$": of_load(unit) for what, unit in LOAD_UNITS.items()}
 
 
 def load() -> list[Query]:
-    """THE line of each generator, on the time axis of whatever it is laid under: the sink chooses which of its metrics
-    stands for its load, and makes a rate of it."""
+    """The load of each generator, to overlay on any plot; the sink chooses the metric and makes a rate of it."""
     query = (
         f'SELECT mean("value") AS "value" FROM "soakwatch_load" WHERE {one_of("run")} AND {TIME}'
         ' GROUP BY time($__interval), "target", "what" fill(null)'
@@ -35,7 +34,7 @@ def load() -> list[Query]:
 
 
 def cpu(where: str) -> list[Query]:
-    """The busy share of cores, of modules and of all of it: most devices tell of some of them only."""
+    """CPU of cores, modules and the whole device: most devices report only some of them."""
     return [
         series("system.cpu.core.utilization", where, ("target", "core"), alias="$tag_target core $tag_core"),
         series("system.cpu.module.utilization", where, ("target", "module")),
@@ -44,7 +43,7 @@ def cpu(where: str) -> list[Query]:
 
 
 def memory_of_parts(where: str, processes: str) -> list[Query]:
-    """Memory of processes and pools, as shares where a device tells no bytes."""
+    """Memory of processes and pools, as shares if a device reports no bytes."""
     return [
         series("process.memory.usage", processes, ("target", "process", "instance")),
         series("system.memory.pool.usage", where, ("target", "pool"), alias="$tag_target pool $tag_pool"),
@@ -55,7 +54,7 @@ def memory_of_parts(where: str, processes: str) -> list[Query]:
 
 
 def memory_of_all(where: str) -> list[Query]:
-    """All memory of a device, as a share where it tells no bytes."""
+    """Total memory of a device, as a share if it reports no bytes."""
     return [
         series("system.memory.usage", where, ("target",), alias="$tag_target, all of it"),
         series("system.memory.utilization", where, ("target",), alias="$tag_target, share of all of it"),
@@ -68,16 +67,16 @@ DROP_COUNTERS = tuple(
     for metric in CATALOGUE
     if metric.drops is not None and metric.drops.why != REFUSED and metric.unit == "{packet}"
 )
-"""Where devices count what they lost, by which labels, and a word for it."""
+"""Drop counters of devices: metric, labels, and a word for the place."""
 
 
 def dropped(where: str) -> list[Query]:
-    """What the device lost: a line for each place that counts drops, the sum of its objects' rates."""
+    """Packets that the device dropped: a line for each place, summed over its objects."""
     return [total(metric, where, by, f"dropped: {word}") for metric, by, word in DROP_COUNTERS]
 
 
 def coverage(where: str) -> Panel:
-    """The strip of lost polls by source."""
+    """The strip of lost polls, by source."""
     query = Query(
         f'SELECT min("ok") AS "ok" FROM "soakwatch_poll" WHERE {where} AND {TIME}'
         ' GROUP BY time($__interval), "target", "source" fill(null)',
@@ -92,7 +91,7 @@ def coverage(where: str) -> Panel:
 
 
 def coverage_share(where: str) -> Panel:
-    """The strip of lost polls of all sources together, with the time axis of the plots."""
+    """The strip of lost polls of all sources, aligned with the plots."""
     each = (
         f'SELECT mean("ok") AS "share" FROM "soakwatch_poll" WHERE {where} AND {TIME}'
         ' GROUP BY time($__interval), "target", "source" fill(none)'
@@ -108,13 +107,13 @@ def coverage_share(where: str) -> Panel:
 
 
 def phases() -> Panel:
-    """The strip of phases, with their names."""
+    """The strip of phases, with names."""
     query = Query(f'SELECT "state" FROM "soakwatch_timeline" WHERE {one_of("run")} AND "kind" = \'phase\'', "phase")
     return timeline("", query, "The phases of the run by name.", PHASES)
 
 
 def rule_states(where: str) -> Panel:
-    """The strip of rules: when each failed, warned, or could not judge."""
+    """The strip of rules: when each failed, warned, or was inconclusive."""
     query = Query(
         f'SELECT "state" FROM "soakwatch_timeline" WHERE {where} AND "kind" = \'rule\' GROUP BY "row"', "$tag_row"
     )
@@ -131,7 +130,7 @@ def rule_states(where: str) -> Panel:
 def findings(
     where: str, about: str, *, title: str = "Findings", ranks: str = '"rank" >= 2', with_run: bool = False
 ) -> Panel:
-    """The findings of some ranks, worst first and of these the newest, each with the way to its window."""
+    """Findings of some ranks, worst first, then newest; each links to its window."""
     run = '"run", ' if with_run else ""
     query = Query(
         f'SELECT "rank", {run}"at_ms", "rule", "target", "metric", "object", "reason", "begin_ms", "end_ms"'
@@ -156,7 +155,7 @@ def findings(
 
 
 def _to_window(run: str) -> tuple[tuple[str, str], ...]:
-    """From the row of a finding to its window; ``run`` chooses the run."""
+    """Links from a finding to its window; ``run`` is the URL's run."""
     return (
         ("The device in this window", f"/d/{DEVICE_UID}?{run}&var-target={_FIELD.format('target')}&{EXACTLY}"),
         ("The run in this window", f"/d/{RUN_UID}?{run}&{EXACTLY}"),
@@ -164,7 +163,7 @@ def _to_window(run: str) -> tuple[tuple[str, str], ...]:
 
 
 def newest_findings(where: str) -> Panel:
-    """The newest findings in few words, for the wall."""
+    """The newest findings in short, for the wall screen."""
     query = Query(
         f'SELECT "at_ms", "rank", "target", "rule", "object", "reason", "begin_ms", "end_ms" FROM "soakwatch_finding"'
         f' WHERE {where} AND "rank" >= 2',

@@ -1,4 +1,4 @@
-"""The dashboard that lays runs over each other: every run, or one phase of every run, begins at the same hour zero."""
+"""The dashboard that overlays runs: each run, or one phase of each, starts at the same hour zero."""
 
 # ruff: noqa: S608, FBT003 - the SDK takes switches by position; InfluxQL of our own names; what people choose is escaped by Grafana (${name:regex})
 
@@ -13,16 +13,17 @@ from soakwatch_dashboards.panels import lines
 from soakwatch_dashboards.style import PACKETS
 
 ZERO, END = "2100-01-01T00:00:00.000Z", "2100-01-02T00:00:00.000Z"
-"""Hour zero, as the sink has it, and a day on. It lies ahead of us so that no retention of a bucket drops it."""
+"""Hour zero, as in the sink, and a day later. It is in the future, so that no retention of a bucket drops it."""
 _HERE = one_of("run", "role", "target", "since")
 
 
 def _overlay(title: str, unit: str, metrics: str, about: str, *, most: float | None = None, where: str = "") -> Panel:
-    """One line a run: the highest of the metrics that a regular expression names, of the run's targets and objects.
+    """One line a run: the maximum over the metrics that a regular expression matches, and the run's targets and
+    objects.
 
-    Each line has the name of its run and nothing else. Colours go by the order of the lines: by name, two runs of three
-    may get one colour. So each panel has a line of each run, sorted by the database, also of one that never reported
-    what it shows: without it the runs behind would have other colours than in the panel beside it.
+    Colours are assigned by the order of lines (by name, two of three runs may get the same colour). So each panel must
+    have a line for each run in the database's order, also for one without data: otherwise the runs after it would have
+    other colours than in the next panel.
     """
     by = 'GROUP BY time($__interval), "run"'
     shown = (

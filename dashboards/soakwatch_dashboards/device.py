@@ -1,4 +1,4 @@
-"""The dashboard of one device in depth: cores, memory, processes, interfaces, queues, power, hardware, kernel."""
+"""The dashboard of one device: cores, memory, processes, interfaces, queues, power, hardware, kernel."""
 
 # ruff: noqa: S608 - InfluxQL of our own names; what people choose is escaped by Grafana (${name:regex})
 
@@ -52,7 +52,7 @@ _PROCESS = one_of("run", "target", "process")
 _PORT = one_of("run", "target", "interface")
 LIMITS = {"^limit": limit_line()}
 STRIP_ROWS = 12
-"""So many rows of a strip have room for their names."""
+"""Number of rows in a strip whose names fit."""
 WORST_UP = variable(
     "worst_process",
     "Processes that were down most",
@@ -64,7 +64,7 @@ WORST_UP = variable(
     hidden=True,
     all_value="",
 )
-"""The processes of the strip: those that were down longest."""
+"""The processes in the strip: those that were down longest."""
 
 
 WORST_PORT = variable(
@@ -80,12 +80,12 @@ WORST_PORT = variable(
     hidden=True,
     all_value="",
 )
-"""The interfaces of the strip: those that were up at some time, and of these the ones that were down longest. A port
-that nobody uses is down all night, and no news."""
+"""The interfaces in the strip: those that were up at some time and down longest. A port that nobody uses is down all
+the time, which is no news."""
 
 
 def _processes() -> Panel:
-    # Three queries, for the outer select of one with two aggregates does not join them: its rows come double.
+    # Three queries, since an outer select of one query with two aggregates does not join them but doubles the rows.
     levels = [
         by_labels(
             (word,),
@@ -184,7 +184,7 @@ def _top() -> Row:
 
 
 def _cores() -> list[Query]:
-    # The database sorts names as text, 10 before 2: by their lengths they are in the order of their numbers.
+    # The database sorts names as text, 10 before 2; grouped by length they are in numeric order.
     return [
         *(
             series("system.cpu.core.utilization", f'{_HERE} AND "core" =~ {length}', ("core",), alias="core $tag_core")
@@ -280,7 +280,7 @@ def _modes() -> Section:
 
 
 def _pressure() -> Section:
-    """What waits, and for what: Linux's pressure stall information."""
+    """Linux's pressure stall information: what tasks wait for."""
     by = ("resource",)
 
     def stalled(extent: str) -> Query:
@@ -396,7 +396,7 @@ def _states() -> tuple[Row, ...]:
 
 
 def _sessions() -> Section:
-    """What the device keeps with its neighbours: BGP, OSPF, tunnels."""
+    """Sessions of the device with neighbours: BGP, OSPF, tunnels."""
     up = Query(
         f'SELECT min("value") AS "up" FROM "network.session.up" WHERE {_HERE} AND {TIME}'
         ' GROUP BY time($__interval), "protocol", "peer", "context" fill(null)',

@@ -16,23 +16,23 @@ from soakwatch_dashboards.style import BLUE, GREEN, GREY, ORANGE, OUTCOMES, PURP
 _STALE = '"rank" = -1 AND "last_ms" + "stale_after_ms" < $__to'
 _FRESH = '("rank" != -1 OR "last_ms" + "stale_after_ms" >= $__to)'
 ZERO_MS = 4_102_444_800_000
-"""Hour zero of Compare, in the year 2100: the sink's ``aligned.ZERO_NS``."""
+"""Compare's hour zero, in the year 2100: ``aligned.ZERO_NS`` of the sink."""
 COUNT = 30
-"""The figures of Fleet in pixels: hours and minutes of hundreds of runs have room in their tile."""
+"""Font size in pixels at which hours and minutes of hundreds of runs fit into their tile."""
 MINUTES = "time:YYYY-MM-DD HH:mm"
 NAMED = r'"run" =~ /^(\d{8}T\d{6}Z-)?${name:regex}$/'
-"""The runs of the chosen names, which have the time of their start before them."""
+"""Condition: runs of the chosen names, which are preceded by the start time."""
 CHOSEN = (
     f"{NAMED} AND "
     '"devices" =~ /(^|, )${device:regex}(, |$)/ AND "verdict" =~ /^${verdict:regex}$/'
     ' AND "label_release" =~ /^${release:regex}$/ AND "label_testbed" =~ /^${testbed:regex}$/'
     ' AND ("run" =~ /${search:regex}/ OR "headline" =~ /${search:regex}/ OR "labels" =~ /${search:regex}/)'
 )
-"""What is chosen at the head, as a condition on runs."""
+"""Condition: runs chosen by the variables."""
 
 
 def verdicts(title: str, where: str, about: str = "A row a run; the name leads to it.") -> Panel:
-    """A row a run; its name leads to the run, from its first minute to its last, and to its place in Compare."""
+    """One row a run; its name links to the run's window, and to its place in Compare."""
 
     def select(rank: str, condition: str) -> Query:
         return Query(
@@ -111,7 +111,7 @@ def board() -> Board:
     device = variable(
         "device", "Device", 'SHOW TAG VALUES FROM "soakwatch_poll" WITH KEY = "target" WHERE "role" = \'dut\''
     )
-    # The name that the plan gives, behind the time of the start.
+    # The plan's name, behind the start time.
     name = variable(
         "name",
         "Name",

@@ -1,4 +1,4 @@
-"""Power and hardware of one device: watts, temperatures, fans, supplies and optics against their own limits."""
+"""Power and hardware of one device: watts, temperatures, fans, supplies and optics, with their limits."""
 
 # ruff: noqa: S608 - InfluxQL of our own names; what people choose is escaped by Grafana (${name:regex})
 
@@ -14,7 +14,7 @@ from soakwatch_dashboards.style import ORANGE, UPNESS, in_colour
 
 _HERE = one_of("run", "target")
 _TOLD_SELDOM = DynamicConfigValue("custom.spanNulls", True)  # noqa: FBT003 - its own signature has no names
-"""Sources tell limits each hour and when they change: a limit holds until it is told again."""
+"""Sources report limits hourly and on change: a limit holds until it is reported again."""
 _EDGES = {
     "^(lowest|highest) limit": [*limit_line(), _TOLD_SELDOM],
     "^(lowest|highest) warning": [*limit_line(), _TOLD_SELDOM, in_colour(ORANGE)],
@@ -23,7 +23,7 @@ _OF_SENSORS = ("system.temperature", "celsius", "sensor")
 
 
 def _power() -> Panel:
-    """What the device draws, with the load."""
+    """The power that the device draws, with the load."""
     return lines(
         "Power, with the load",
         "watt",
@@ -111,7 +111,7 @@ def _works(title: str, part: str) -> Panel:
 
 
 def _table(title: str, metric: str, unit: str, label: str, *, high: bool) -> Panel:
-    """A row for each object: now, the extreme that matters, and the limits of the run, told as seldom as each hour."""
+    """A row for each object: now, the worst extreme, and the limits in the run, which are reported only hourly."""
     worst, word = ("max", "highest") if high else ("min", "lowest")
     queries = [
         by_labels((name,), f'SELECT {of}("value") AS "{name}" FROM "{metric}" WHERE {_HERE} AND {TIME}', (label,))

@@ -1,7 +1,7 @@
-"""InfluxQL as grafana-foundation-sdk wants to have it: one query of a panel, of a variable, of an annotation.
+"""InfluxQL queries for grafana-foundation-sdk: of panels, variables and annotations.
 
-InfluxQL, because InfluxDB 1.8, 2 and 3 all speak it. What is asked for is what the sink ``influxdb`` writes:
-measurement = metric name, field ``value``, tags run, target, role, phase and the labels of the object.
+InfluxDB 1.8, 2 and 3 all support InfluxQL. The schema is that of the sink ``influxdb``: measurement = metric name,
+field ``value``, tags run, target, role, phase and the labels of the object.
 """
 
 # ruff: noqa: S608 - InfluxQL of our own names; what people choose is escaped by Grafana (${name:regex})
@@ -20,12 +20,12 @@ from soakwatch_model.metric import BY_NAME
 
 SOURCE_UID = "soakwatch-influxql"
 SOURCE = DataSourceRef(type_val="influxdb", uid="${source}")
-"""What the variable ``source`` says: at first the provisioned one, whose uid is ``SOURCE_UID``."""
+"""The variable ``source``: initially the provisioned data source, whose uid is ``SOURCE_UID``."""
 TIME = "$timeFilter"
 
 
 class Query(Dataquery, Builder["Query"]):
-    """One InfluxQL query; ``table`` asks for rows instead of series; ``extra`` are keys that annotations have."""
+    """One InfluxQL query; ``table`` requests rows instead of series; ``extra`` are keys for annotations."""
 
     def __init__(
         self,
@@ -39,15 +39,15 @@ class Query(Dataquery, Builder["Query"]):
         self.query, self.alias, self.ref, self.table, self.extra = query, alias, ref, table, extra or {}
 
     def build(self) -> Self:
-        """Itself: it is complete."""
+        """Itself, as the SDK's builder interface requires."""
         return self
 
     def lettered(self, letter: str) -> Query:
-        """The same query under another letter."""
+        """The same query with another letter."""
         return Query(self.query, self.alias, ref=letter, table=self.table, extra=self.extra)
 
     def to_json(self) -> dict[str, object]:
-        """What Grafana's InfluxDB data source reads in InfluxQL mode with a query as text."""
+        """The JSON of a text query for Grafana's InfluxDB data source in InfluxQL mode."""
         shown: dict[str, object] = {"alias": self.alias} if self.alias else {}
         return {
             "datasource": SOURCE,
@@ -61,7 +61,7 @@ class Query(Dataquery, Builder["Query"]):
 
 
 def one_of(*variables: str) -> str:
-    """The condition that a tag of the same name as each variable has one of the chosen values.
+    """Condition: for each variable, the tag of the same name has a chosen value.
 
     >>> one_of("run")
     '"run" =~ /^${run:regex}$/'
@@ -70,7 +70,7 @@ def one_of(*variables: str) -> str:
 
 
 def tag_is(tag: str, variable: str) -> str:
-    """The condition that a tag has one of the chosen values of a variable of another name.
+    """Condition: a tag has a chosen value of a variable with another name.
 
     >>> tag_is("process", "growing")
     '"process" =~ /^${growing:regex}$/'
@@ -79,21 +79,21 @@ def tag_is(tag: str, variable: str) -> str:
 
 
 def quoted(names: Sequence[str]) -> str:
-    """Names as InfluxQL has them in lists."""
+    """Names quoted for an InfluxQL list."""
     return ", ".join(f'"{name}"' for name in names)
 
 
 def lettered(queries: Sequence[Query]) -> list[Query]:
-    """The queries of a panel with the letters A, B, … in their order."""
+    """The queries of a panel, lettered A, B, …"""
     return [query.lettered(letter) for query, letter in zip(queries, ascii_uppercase, strict=False)]
 
 
 def series(metric: str, where: str, by: Sequence[str], *, of: str = "max", alias: str = "", times: str = "") -> Query:
-    """A metric over time, one line for each combination of the tags ``by``: a counter as its rate per second.
+    """A metric over time, one line for each combination of the tags ``by``; counters as rates per second.
 
-    ``of`` is what stands for an interval of the screen (``max``: no spike is lost in 72 hours, however narrow);
-    ``times`` multiplies (``8``: bytes as bits). A counter's restart is no rate and leaves a hole. Raises KeyError for
-    a metric that is not in the catalogue, and ValueError for a tag that it does not have.
+    ``of`` aggregates an interval of the screen (``max``: no spike is lost in 72 hours, however narrow); ``times`` is a
+    factor (``8``: bytes to bits). A counter's restart is a gap. Raises KeyError for a metric that is not in the
+    catalogue, ValueError for a tag that it does not have.
     """
     value = _reading(metric, by, of)
     query = (
@@ -104,7 +104,7 @@ def series(metric: str, where: str, by: Sequence[str], *, of: str = "max", alias
 
 
 def total(metric: str, where: str, by: Sequence[str], alias: str, *, of: str = "sum") -> Query:
-    """One line: the sum (or the maximum: ``of``) over the objects that ``by`` tells apart, a counter's of its rates.
+    """One line: the sum (or ``of``) over the objects that ``by`` distinguishes; counters as rates.
 
     Raises as ``series`` does.
     """
@@ -116,8 +116,7 @@ def total(metric: str, where: str, by: Sequence[str], alias: str, *, of: str = "
 
 
 def spread(metric: str, where: str, by: Sequence[str], word: str) -> Query:
-    """Three lines for many objects: the highest, the median and the lowest of each interval. Raises as ``series``
-    does."""
+    """Three lines for many objects: maximum, median and minimum of each interval. Raises as ``series`` does."""
     return Query(
         'SELECT max("each") AS "highest", median("each") AS "median", min("each") AS "lowest"'
         f" FROM ({_each(metric, where, by)}) WHERE {TIME} GROUP BY time($__interval) fill(null)",
@@ -126,8 +125,8 @@ def spread(metric: str, where: str, by: Sequence[str], word: str) -> Query:
 
 
 def growth(metric: str, where: str, by: Sequence[str], alias: str = "") -> Query:
-    """How much a level has grown since the view began, one line for each combination of ``by``; raises as ``series``
-    does. Lines of large and of small objects begin at zero together, so that what grows is what rises."""
+    """The growth of a level since the start of the view, one line for each combination of ``by``. All lines start at
+    zero, so that growth is visible whatever the size. Raises as ``series`` does."""
     query = (
         f'SELECT cumulative_sum(difference({_reading(metric, by, "mean")})) AS "value" FROM "{metric}"'
         f" WHERE {where} AND {TIME} GROUP BY time($__interval){_tags(by)} fill(none)"
@@ -136,8 +135,8 @@ def growth(metric: str, where: str, by: Sequence[str], alias: str = "") -> Query
 
 
 def increase(metric: str, where: str, by: Sequence[str], alias: str) -> Query:
-    """How much a counter or a level rose from one interval to the next, one line for each combination of ``by``: what
-    is rare is counted and has no rate. Raises as ``series`` does."""
+    """The increase of a counter or level per interval, one line for each combination of ``by``, for rare events, which
+    have no useful rate. Raises as ``series`` does."""
     _reading(metric, by, "max")
     query = (
         f'SELECT non_negative_difference(max("value")) AS "value" FROM "{metric}"'
@@ -147,8 +146,7 @@ def increase(metric: str, where: str, by: Sequence[str], alias: str) -> Query:
 
 
 def edge(metric: str, where: str, by: Sequence[str], alias: str, *, of: str) -> Query:
-    """One line: the lowest or the highest (``of``: min, max) of the objects, which have the tags ``by``. Raises as
-    ``series`` does."""
+    """One line: the minimum or maximum (``of``) over objects with the tags ``by``. Raises as ``series`` does."""
     value = _reading(metric, by, of)
     return Query(
         f'SELECT {value} AS "value" FROM "{metric}" WHERE {where} AND {TIME} GROUP BY time($__interval) fill(null)',
@@ -157,14 +155,14 @@ def edge(metric: str, where: str, by: Sequence[str], alias: str, *, of: str) -> 
 
 
 def largest(count: int, tag: str, select: str, *, where: str = "") -> str:
-    """A variable's query: the ``count`` values of a tag of which the column ``size`` of ``select`` is largest, of those
-    rows that meet the condition ``where``."""
+    """Query of a variable: the ``count`` values of a tag with the largest ``size`` in ``select``, of rows for which
+    ``where`` holds."""
     of_those = f" WHERE {where}" if where else ""
     return f'SELECT "{tag}" FROM (SELECT top("size", {count}) AS "size", "{tag}" FROM ({select}){of_those})'
 
 
 def _each(metric: str, where: str, by: Sequence[str]) -> str:
-    """The highest reading of each object in each interval, as the column ``each``."""
+    """The maximum of each object in each interval, as the column ``each``."""
     return (
         f'SELECT {_reading(metric, by, "max")} AS "each" FROM "{metric}"'
         f" WHERE {where} AND {TIME} GROUP BY time($__interval){_tags(by)} fill(none)"
@@ -184,18 +182,17 @@ def _tags(by: Sequence[str]) -> str:
 
 
 def by_labels(values: Sequence[str], select: str, labels: Sequence[str]) -> Query:
-    """A table with a column for each label: ``select`` is a query that groups by nothing but them.
+    """A table with a column for each label; ``select`` is a query without GROUP BY.
 
-    They are columns of an outer query and not its tags: Grafana puts the tags of a table into columns in the order of a
-    map in Go, which is another in each row.
+    The labels are columns of an outer query and not its tags, because Grafana orders the tags of a table by iterating a
+    Go map, which differs from row to row.
     """
     columns = quoted([*values, *labels])
     return Query(f"SELECT {columns} FROM ({select} GROUP BY {quoted(labels)})", table=True)
 
 
 def counted_in_view(metric: str, where: str, labels: Sequence[str], name: str) -> str:
-    """A query for ``by_labels``: how much a counter counted in the view; its restarts add nothing. Raises as ``series``
-    does."""
+    """A query for ``by_labels``: what a counter counted in the view, ignoring restarts. Raises as ``series`` does."""
     _reading(metric, labels, "max")
     each = quoted(["target", *BY_NAME[metric].labels])
     return (
@@ -205,13 +202,14 @@ def counted_in_view(metric: str, where: str, labels: Sequence[str], name: str) -
 
 
 def extreme_in_view(metric: str, where: str, labels: Sequence[str], name: str, *, of: str) -> str:
-    """A query for ``by_labels``: the highest or lowest (``of``: max, min) of the view; raises as ``series`` does."""
+    """A query for ``by_labels``: the maximum or minimum (``of``) in the view. Raises as ``series`` does."""
     _reading(metric, labels, of)
     return f'SELECT {of}("value") AS "{name}" FROM "{metric}" WHERE {where} AND {TIME}'
 
 
 def counted(condition: str, name: str, *, of: str, measurement: str, where: str) -> Query:
-    """How many points meet a condition: 0 where there are points and none meets it, nothing where there are none."""
+    """The number of points for which ``condition`` holds: 0 if there are points but none matches, no value if there are
+    none."""
     here = f'FROM "{measurement}" WHERE {where}'
     return Query(
         f'SELECT sum("{name}") AS "{name}" FROM (SELECT count("{of}") AS "{name}" {here} AND {condition}),'

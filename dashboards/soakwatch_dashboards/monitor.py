@@ -1,4 +1,4 @@
-"""The dashboard of Soakwatch's own health: is what the others show complete, and in time?"""
+"""The dashboard of Soakwatch's own health: whether the other dashboards are complete and up to date."""
 
 # ruff: noqa: S608 - InfluxQL of our own names; what people choose is escaped by Grafana (${name:regex})
 
@@ -14,7 +14,7 @@ _RUN = one_of("run")
 
 
 def _last(metric: str, by: str = "target", of: str = "last") -> Query:
-    """The last reading of each: two sinks are two figures."""
+    """The last reading of each tag value, such as each sink."""
     return Query(
         f'SELECT {of}("value") AS "value" FROM "{metric}" WHERE {_RUN} AND {TIME} GROUP BY "{by}"', f"$tag_{by}"
     )

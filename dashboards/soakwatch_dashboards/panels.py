@@ -1,4 +1,4 @@
-"""The kinds of panels that the dashboards are made of."""
+"""The kinds of panels."""
 
 # ruff: noqa: FBT003 - the SDK takes switches by position
 
@@ -58,12 +58,12 @@ from soakwatch_dashboards.style import (
 )
 
 GAP_MS = 90_000.0
-"""Lines cross gaps up to this long: a source that is polled each minute is still a line, and one lost poll of it is
-seen. A shorter gap of a faster source is in the strip of coverage, on the same time axis."""
+"""Lines bridge gaps up to this length, so a source polled each minute is still a line, and one lost poll of it is
+visible. Shorter gaps of a faster source show in the strip of coverage."""
 NOTHING = "no samples in this window, which is not the same as zero"
 NO_ROWS = "none in this window"
 NONE = "–"
-"""What stands for no value: never a number, never green."""
+"""Shown for no value: never a number, never green."""
 Overrides = Mapping[str, Sequence[DynamicConfigValue]]
 NO_LEGEND = DynamicConfigValue("custom.hideFrom", {"legend": True, "tooltip": False, "viz": False})
 SECOND_AXIS = (
@@ -75,13 +75,13 @@ DASHED = DynamicConfigValue("custom.lineStyle", {"dash": [10, 6], "fill": "dash"
 
 
 def of_unit(unit: str) -> tuple[DynamicConfigValue, ...]:
-    """What is counted otherwise than the rest of a panel, on an axis of its own at the right."""
+    """Values in another unit than the rest of a panel, on a right axis of their own."""
     return (DynamicConfigValue("unit", unit), *SECOND_AXIS)
 
 
 def of_load(counted: str) -> tuple[DynamicConfigValue, ...]:
-    """The look of a generator's line under a device's: one colour, dashed, on a linear axis of its own with short
-    numbers, which says what they count and stands for the line in the legend, where it would take a line of its own."""
+    """A generator's line on a device's plot: one colour, dashed, on a linear right axis with short numbers. The axis
+    names what they count and replaces the entry in the legend."""
     return (
         in_colour(LOAD),
         DynamicConfigValue("unit", "short"),
@@ -98,13 +98,13 @@ def of_load(counted: str) -> tuple[DynamicConfigValue, ...]:
 
 
 def limit_line() -> tuple[DynamicConfigValue, ...]:
-    """The look of a limit beside what is used of it: red and dashed, on the same axis, and not in the legend: sorted
-    by size, limits would stand before what is used of them."""
+    """A limit on a plot: red and dashed, on the same axis, and not in the legend, which is sorted by size and would
+    list limits first."""
     return (in_colour(RED), DASHED, DynamicConfigValue("custom.fillOpacity", 0), NO_LEGEND)
 
 
 def band(lowest: str) -> tuple[DynamicConfigValue, ...]:
-    """The look of the upper edge of a band that reaches down to the line of the name ``lowest``."""
+    """The upper edge of a band that reaches down to the line ``lowest``."""
     return (DynamicConfigValue("custom.fillBelowTo", lowest), DynamicConfigValue("custom.fillOpacity", 12))
 
 
@@ -120,12 +120,11 @@ def lines(
     small_and_large: bool = False,
     compact: bool = False,
 ) -> Panel:
-    """Lines over time; ``overrides`` by the regular expression of their names; ``most`` is the axis' soft end.
+    """Lines over time; ``overrides`` by regular expressions of line names; ``most`` is the axis' soft maximum.
 
-    The axis begins at zero, so that nothing looks worse than it is; ``below_zero``: what is shown may be negative;
-    ``small_and_large``: a logarithmic axis that has a zero, for lines of which one may be a million times another.
-    The legend lies below, so that plots of one column end at the same place,
-    the largest line first; ``compact``: names only, on one line.
+    The axis starts at zero, so that nothing looks worse than it is, unless ``below_zero`` (values may be negative).
+    ``small_and_large``: a logarithmic axis with a zero, for lines that differ by up to a million times. The legend is
+    below, so that the plots of a column align, largest line first; ``compact``: names only, on one line.
     """
     panel = (
         timeseries.Panel()
@@ -161,12 +160,12 @@ def lines(
             ScaleDistributionConfig().type(ScaleDistribution.SYMLOG).log(10).linear_threshold(0.01)
         )
     for pattern, properties in (overrides or {}).items():
-        panel.override_by_regexp(f"/{pattern}/", list(properties))  # without slashes it is the whole name
+        panel.override_by_regexp(f"/{pattern}/", list(properties))  # without slashes it would be the whole name
     return panel.build()
 
 
 def bars(title: str, queries: Sequence[Query], about: str) -> Panel:
-    """How many in each interval, as bars on each other: what is rare is seen, and an interval without any is empty."""
+    """Counts per interval as stacked bars: rare events are visible, and an interval without any is empty."""
     return (
         timeseries.Panel()
         .title(title)
@@ -199,10 +198,9 @@ def bars(title: str, queries: Sequence[Query], about: str) -> Panel:
 
 
 def share_strip(query: Query, about: str) -> Panel:
-    """A share from 0 to 1 as one row: green where it is 1, red where it is less, empty where there is none.
+    """A share from 0 to 1 as one row: green if 1, red if less, empty without data.
 
-    Whole cells and no bars: a bar's colour is that of each of its heights, so that the bar of a share of 1 is red up to
-    its last pixel.
+    Cells rather than bars: a bar is coloured by height, so that the bar of a share of 1 is red up to its last pixel.
     """
     panel = _states("", query, about)
     return _one_row(
@@ -227,7 +225,7 @@ def figure(
     overrides: Overrides | None = None,
     decimals: int | None = None,
 ) -> Panel:
-    """One figure a series, or one word, that fills its box with its colour; where there is nothing stands a dash."""
+    """One number or word a series, which fills its box with its colour; a dash if there is none."""
     panel = (
         stat.Panel()
         .title(title)
@@ -258,10 +256,10 @@ def word(
     named: Mapping[str, tuple[str, str]],
     links: Sequence[tuple[str, str]],
 ) -> Panel:
-    """A column of the one row that one of the queries brings, as a word in its colour; a click follows a link, which
-    may name other columns.
+    """A column of the only row that one of the queries returns, as a coloured word; a click follows a link, which may
+    refer to other columns.
 
-    Rows instead of reduced values: only then do links know the other columns.
+    Rows instead of reduced values, as only then links know the other columns.
     """
     return (
         stat.Panel()
@@ -272,7 +270,7 @@ def word(
         .color_mode(BigValueColorMode.BACKGROUND)
         .graph_mode(BigValueGraphMode.NONE)
         .text_mode(BigValueTextMode.VALUE)
-        .text(VizTextDisplayOptions().title_size(TITLE))  # a size of ours cuts the longest word
+        .text(VizTextDisplayOptions().title_size(TITLE))  # a fixed size would cut the longest word
         .reduce_options(ReduceDataOptions().values(True).limit(1).calcs([]).fields(f"/^{column}$/"))
         .mappings(unknown(named))
         .thresholds(steps((None, GREY)))
@@ -291,9 +289,9 @@ def sentence(
     size: int = SIZE,
     empty: str = "",
 ) -> Panel:
-    """A text of the database: a column of a query's row, and nothing but it (all columns would show the time too).
+    """A text: one column of a query's row (all columns would include the time).
 
-    ``empty`` is the word for an empty text.
+    ``empty`` replaces an empty text.
     """
     panel = (
         stat.Panel()
@@ -315,7 +313,7 @@ def sentence(
 
 
 def strip(title: str, query: Query, named: Mapping[str, tuple[str, str]], about: str) -> Panel:
-    """A coloured cell for each stretch of time, a row for each line; the worst of a stretch is what is seen."""
+    """A coloured cell for each interval, a row for each line; the worst of an interval shows."""
     return (
         statushistory.Panel()
         .title(title)
@@ -324,7 +322,7 @@ def strip(title: str, query: Query, named: Mapping[str, tuple[str, str]], about:
         .targets([query])
         .max_data_points(180)
         .mappings(words(named))
-        # Without a limit of our own the legend would name Grafana's: "< 80" and "80+".
+        # Without a threshold the legend would show Grafana's defaults: "< 80" and "80+".
         .thresholds(steps((None, GREY)))
         .color_scheme(fixed(GREY))
         .no_value(NONE)
@@ -340,7 +338,7 @@ def strip(title: str, query: Query, named: Mapping[str, tuple[str, str]], about:
 def timeline(
     title: str, query: Query, about: str, named: Mapping[str, tuple[str, str]], *, values: bool = True
 ) -> Panel:
-    """Words over time, a row for each line: each holds until the next. ``values``: written into the bars."""
+    """Words over time, a row for each line: each holds until the next. ``values``: write them into the bars."""
     panel = (
         _states(title, query, about)
         .thresholds(steps((None, GREY)))
@@ -370,14 +368,14 @@ def _states(title: str, query: Query, about: str) -> statetimeline.Panel:
 
 
 def _one_row(panel: Panel) -> Panel:
-    """Without pages: their buttons take the height that the row has."""
+    """Disable pages, whose buttons take the height of the row."""
     assert isinstance(panel.options, StateTimelineOptions)
     panel.options.per_page = None
     return panel
 
 
 def heat(title: str, queries: Sequence[Query], unit: str, about: str) -> Panel:
-    """One row a line, its level from 0 to 1 as colour: the more colour, the busier, on a dark and on a light page."""
+    """One row a line, its level from 0 to 1 as colour: more colour is busier, on dark and light pages."""
     colours = HeatmapColorOptions().mode(HeatmapColorMode.SCHEME).scheme("Oranges").steps(64).min(0).max(1)
     return (
         heatmap.Panel()
@@ -402,10 +400,10 @@ def _links(links: Sequence[tuple[str, str]]) -> Iterator[DashboardLink]:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """How a column of a table is shown: its heading, unit, words, width in pixels; ``hidden`` feeds links only,
-    ``text`` may be missing in a row, which a table says otherwise than that it has no rows.
+    """How a column of a table is shown: heading, unit, words, width in pixels. ``hidden`` columns only feed links;
+    ``text`` may be missing in a row and is then a dash.
 
-    ``links`` (title, address) hang at the cells of this column, and of no other.
+    ``links`` (title, address) apply to the cells of this column.
     """
 
     heading: str = ""
@@ -418,7 +416,7 @@ class Column:
     text: bool = False
 
     def properties(self) -> list[DynamicConfigValue]:
-        """As Grafana's overrides have it."""
+        """The column's Grafana overrides."""
         links = [{"title": name, "url": url, "targetBlank": False} for name, url in self.links]
         settings = [
             ("displayName", self.heading),
@@ -428,7 +426,7 @@ class Column:
             ("custom.hidden", self.hidden),
             ("mappings", words(self.named) if self.named else None),
             ("custom.cellOptions", {"type": "color-background"} if self.named else None),
-            ("custom.displayMode", "color-background" if self.named else None),  # of Grafana 9
+            ("custom.displayMode", "color-background" if self.named else None),  # for Grafana 9
             ("links", links),
         ]
         shown = [DynamicConfigValue(key, value) for key, value in settings if value]
@@ -444,8 +442,8 @@ def rows(
     *,
     merged: bool = False,
 ) -> Panel:
-    """A table; ``sorted_by`` names headings, highest first. Several queries make one row of what has the same labels;
-    ``merged`` says that they bring other rows and not other columns, whose times mean something."""
+    """A table; ``sorted_by`` names headings, highest first. Several queries are joined into rows by equal labels;
+    ``merged``: they add rows rather than columns, and their times are meaningful."""
     panel = (
         table.Panel()
         .title(title)
@@ -458,7 +456,7 @@ def rows(
     for name, column in columns.items():
         panel.override_by_name(name, column.properties())
     if len(queries) > 1:
-        if not merged:  # the times of aggregates mean nothing
+        if not merged:  # the times of aggregates are meaningless
             panel.with_transformation(
                 DataTransformerConfig("filterFieldsByName", options={"exclude": {"names": ["Time"]}})
             )

@@ -1,4 +1,4 @@
-"""A dashboard's JSON read back: what the tests look at, with types."""
+"""Reads a dashboard's JSON with types, for the tests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Target(TypedDict):
 
 
 class Grid(TypedDict):
-    """A panel's place."""
+    """A panel's position."""
 
     x: int
     y: int
@@ -28,7 +28,7 @@ class Grid(TypedDict):
 
 
 class Link(TypedDict):
-    """A link of a panel's data, or of a dashboard's head; the latter says what it takes along."""
+    """A link of a panel's data or of a dashboard; the latter says what it keeps."""
 
     url: str
     keepTime: bool
@@ -36,27 +36,27 @@ class Link(TypedDict):
 
 
 class Words(TypedDict):
-    """What a mapping of a special value is shown as."""
+    """The words of a special value."""
 
     match: str
     result: dict[str, object]
 
 
 class Mapping(TypedDict):
-    """Values that are shown as words; of those with a type ``special`` the options are ``Words``."""
+    """Values shown as words; those of type ``special`` have ``Words`` as options."""
 
     type: str
     options: Words
 
 
 class Reduced(TypedDict):
-    """Which fields a stat shows."""
+    """The fields that a stat shows."""
 
     fields: str
 
 
 class Sizes(TypedDict, total=False):
-    """How large a stat writes, in pixels."""
+    """Font sizes of a stat, in pixels."""
 
     valueSize: int
     titleSize: int
@@ -78,7 +78,7 @@ class Colour(TypedDict):
 
 
 class Options(TypedDict):
-    """What a panel has of its own: a stat, a plot, a heat map."""
+    """The options of a stat, plot or heat map."""
 
     reduceOptions: Reduced
     text: Sizes
@@ -95,7 +95,7 @@ class Custom(TypedDict, total=False):
 
 
 class Step(TypedDict):
-    """A limit from which on a colour holds."""
+    """A threshold from which a colour applies."""
 
     value: float | None
     color: str
@@ -108,7 +108,7 @@ class Limits(TypedDict):
 
 
 class Defaults(TypedDict, total=False):
-    """What holds for all fields of a panel."""
+    """Defaults for all fields of a panel."""
 
     unit: str
     noValue: str
@@ -120,14 +120,14 @@ class Defaults(TypedDict, total=False):
 
 
 class Property(TypedDict):
-    """One thing that an override sets."""
+    """One property of an override."""
 
     id: str
     value: object
 
 
 class Override(TypedDict):
-    """What holds for some fields of a panel."""
+    """Settings for some fields of a panel."""
 
     matcher: dict[str, object]
     properties: list[Property]
@@ -141,7 +141,7 @@ class FieldConfig(TypedDict):
 
 
 class Panel(TypedDict):
-    """A panel; of a closed heading, those that lie in it are its ``panels``."""
+    """A panel; a collapsed heading contains its ``panels``."""
 
     id: int
     type: str
@@ -155,13 +155,13 @@ class Panel(TypedDict):
 
 
 class Chosen(TypedDict):
-    """What of a variable is chosen."""
+    """The chosen value of a variable."""
 
     value: list[str] | str
 
 
 class Variable(TypedDict, total=False):
-    """A variable; ``allValue`` and ``current`` where several can be chosen."""
+    """A variable; ``allValue`` and ``current`` if several can be chosen."""
 
     name: str
     type: str
@@ -194,7 +194,7 @@ class Templating(TypedDict):
 
 
 class Heading(TypedDict, total=False):
-    """A heading that opens and closes the panels below it, or holds them while it is closed."""
+    """A heading that opens and closes the panels below it, and contains them while closed."""
 
     id: int
     type: str
@@ -224,7 +224,7 @@ class Dashboard(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A query and where it stands: a panel's title and the query's letter, ``$variable``, ``annotation NAME``."""
+    """A query and its place: a panel's title and the query's letter, ``$variable``, ``annotation NAME``."""
 
     board: str
     where: str
@@ -232,7 +232,7 @@ class Asked:
 
 
 def parse(text: str) -> Dashboard:
-    """The dashboard of a file."""
+    """Parse a dashboard's file."""
     board: Dashboard = json.loads(text)
     return board
 
@@ -243,7 +243,7 @@ def headings(board: Dashboard) -> Iterator[Heading]:
 
 
 def panels(board: Dashboard) -> Iterator[Panel]:
-    """Every panel of a dashboard, those of closed headings too; no heading."""
+    """Every panel of a dashboard, also those of collapsed headings; no headings."""
     for panel in board["panels"]:
         if panel["type"] == "row":
             yield from cast("Heading", panel)["panels"]

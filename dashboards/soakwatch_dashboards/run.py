@@ -1,4 +1,4 @@
-"""The dashboard of one run. Its first screen is the wall: verdict, phase, device under load, losses, findings."""
+"""The dashboard of one run. Its first screen is for the wall: verdict, phase, device under load, losses, findings."""
 
 # ruff: noqa: S608 - InfluxQL of our own names; what people choose is escaped by Grafana (${name:regex})
 
@@ -92,7 +92,7 @@ GROWING = (
     _growing("process", "growing", "Processes that grow most"),
     _growing("instance", "growing_as", "Instances of what grows most"),
 )
-"""The few processes whose memory has grown most in the view: of twenty devices each has one of the same name."""
+"""The few processes with the largest growth in the view, since each of twenty devices has one of the same name."""
 
 
 def _of_verdict(field: str, where: str = _RUN) -> Query:
@@ -107,7 +107,7 @@ def _verdict() -> Panel:
     known = f'SELECT last("rank") AS "rank", {columns} WHERE {_RUN}'
     queries = [
         Query(f'{known} AND ("rank" != -1 OR "last_ms" + "stale_after_ms" >= $__to)', table=True),
-        # It says that it goes on, and nothing has come for too long: its collector was killed, or is cut off.
+        # It says that it runs, but nothing arrived for too long: its collector was killed, or is cut off.
         Query(f'SELECT last("rank") - 2 AS "rank", {columns} WHERE {_RUN} AND "rank" = -1 AND {_STALE}', table=True),
     ]
     return word(
@@ -269,7 +269,7 @@ def _lost() -> Panel:
         PER_SECOND,
         [
             *dropped(_HERE),
-            # The generator's losses are not the chosen target's: they belong to the run.
+            # The generator's losses belong to the run, not to the chosen target.
             total("load.lost.packets", _RUN, ("target",), "lost, as the generator counts"),
             total("load.failures", _RUN, ("target",), "requests failed"),
             *load(),
@@ -283,9 +283,9 @@ def _lost() -> Panel:
 
 
 def _devices() -> Panel:
-    """A row a device: of twenty, which.
+    """A row a device, to find which one of many it is.
 
-    A column for each place that drops: InfluxQL keeps measurements apart, and a sum of Grafana's would make 0 of none.
+    One column for each place of drops: InfluxQL keeps measurements apart, and Grafana's sum would turn no value into 0.
     """
     by = ("target",)
     counted = 'SELECT count("rank") AS "{}" FROM "soakwatch_finding" WHERE {} AND "rank" = {} AND "target" != \'\''
@@ -412,7 +412,7 @@ def _generator() -> Section:
 
 
 def _flows() -> Section:
-    """The generator by flow and by port: what was lost where, and its latency; the worst first."""
+    """The generator by flow and port: losses and latency, worst first."""
     of_flow = ("target", "flow")
     flows = {
         "at most": extreme_in_view("load.flow.loss", _RUN, of_flow, "at most", of="max"),
@@ -509,7 +509,7 @@ def _flows() -> Section:
 
 def board() -> Board:
     """The dashboard *Run*."""
-    # 18 rows of the grid: 1080 lines at the browser's 150 %, at which Grafana's 12 pixels are 18.
+    # 18 rows of the grid fit 1080 lines at the browser's 150 %, where Grafana's 12 pixels become 18.
     wall = Columns(
         [
             (12, [(2, phases()), (6, _cpu()), (5, _lost()), (2, coverage_share(_HERE))]),

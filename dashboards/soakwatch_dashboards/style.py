@@ -1,4 +1,5 @@
-"""How the dashboards look: one colour for one meaning, Grafana's units for the catalogue's, sizes read from 3 m."""
+"""The look of the dashboards: one colour for one meaning, Grafana's units for the catalogue's, sizes legible from 3
+m."""
 
 from __future__ import annotations
 
@@ -34,15 +35,15 @@ OUTCOMES = {
     "2": ("WARN", YELLOW),
     "3": ("FAIL", RED),
 }
-"""The field ``rank`` of findings and verdicts as words: the worse, the higher, so that a table is sorted by it.
-STALE is made by the queries: a run that says it goes on, and whose newest reading is too old."""
+"""Words for the field ``rank`` of findings and verdicts; higher is worse, so that tables sort by it. The queries make
+STALE: a run that says it runs, but whose newest reading is too old."""
 STATES = {
     "fail": ("FAIL", RED),
     "warn": ("WARN", YELLOW),
     "inconclusive": ("inconclusive", ORANGE),
     "ok": ("ok", GREEN),
 }
-"""The field ``state`` of a rule's strip."""
+"""Words for the field ``state`` in the strip of rules."""
 PHASES = {
     "baseline": ("baseline", "#56727F"),
     "ramp": ("ramp", "#8A6FB8"),
@@ -56,7 +57,7 @@ PHASES = {
     "no reading": ("no reading", PURPLE),
     "ended": ("ended", "#44484D"),
 }
-"""The field ``state`` of the strip of phases."""
+"""Words for the field ``state`` in the strip of phases."""
 ANSWERED = {"0": ("lost", RED), "1": ("ok", GREEN)}
 WRITABLE = {"0": ("READ-ONLY", RED), "1": ("ok", GREEN)}
 UPNESS = {"0": ("DOWN", RED), "1": ("up", GREEN)}
@@ -64,7 +65,7 @@ UPNESS = {"0": ("DOWN", RED), "1": ("up", GREEN)}
 PACKETS = "count:packets/s"
 """Grafana's ``pps`` takes SI prefixes: 0.03 packets/s would be 33 mp/s, which reads as mega."""
 PER_SECOND = "count:/s"
-"""Packets and requests beside each other."""
+"""Packets and requests on one plot."""
 _UNITS = {
     "1": "percentunit",
     "By": "bytes",
@@ -82,21 +83,21 @@ _UNITS = {
 }
 _RATES = {"By": "binBps", "J": "watt", "s": "percentunit", "{packet}": PACKETS, "{request}": "reqps"}
 TITLE, SIZE = 18, 36
-"""Titles and figures of a stat in pixels: 12 and 23 mm on a screen of 1080 lines that is 0.7 m high
-(55 inches). What is read from 3 m must be 12 mm high, 1/250 of the distance. Grafana draws axes, legends and cells in
-12 pixels and has no option for it: a wall shows the browser at 150 %, which makes 18 of them."""
+"""Font sizes of a stat in pixels: 12 and 23 mm on a screen with 1080 lines and 0.7 m height (55 inches). Legible from 3
+m is 12 mm, 1/250 of the distance. Grafana always draws axes, legends and cells at 12 pixels, so a wall screen shows the
+browser at 150 %, which makes them 18."""
 TILE = 26
-"""A figure of the wall, whose 150 % make 39 of them."""
+"""Font size of a tile on the wall, 39 pixels at 150 %."""
 AXIS = 72
-"""How wide each axis is, in pixels: the plots of one column begin and end at the same place."""
+"""Width of each axis in pixels, so that the plots of a column align."""
 STRIP_AXIS = AXIS + 16
-"""The same for a strip of states, beside whose names Grafana leaves 8 pixels, where a plot's axis has 24."""
+"""The same for a strip of states: Grafana leaves 8 pixels next to its names, and 24 next to a plot's axis."""
 LOAD_AXIS = 52
-"""The axis of the load has short numbers ("2.50 Mil"), and what they count is written along it in 20 more."""
+"""The load's axis has short numbers ("2.50 Mil"); its label takes 20 more."""
 
 
 def unit_of(metric: str) -> str:
-    """Grafana's unit for what ``influx.series`` shows of a metric: a counter's is that of its rate.
+    """Grafana's unit for a metric as ``influx.series`` shows it; counters as rates.
 
     >>> unit_of("system.memory.usage"), unit_of("system.network.io"), unit_of("process.threads")
     ('bytes', 'binBps', 'short')
@@ -108,7 +109,7 @@ def unit_of(metric: str) -> str:
 
 
 def words(named: Mapping[str, tuple[str, str]]) -> list[ValueMapping]:
-    """Numbers that are shown as a word in a colour."""
+    """Numbers shown as coloured words."""
     return [
         ValueMap(
             {
@@ -120,7 +121,7 @@ def words(named: Mapping[str, tuple[str, str]]) -> list[ValueMapping]:
 
 
 def text_words(named: Mapping[str, tuple[str, str]]) -> list[ValueMapping]:
-    """Texts that are shown as a word in a colour; the empty text is one."""
+    """Texts shown as coloured words, including the empty text."""
     empty = [
         SpecialValueMap(
             DashboardSpecialValueMapOptions(
@@ -134,7 +135,7 @@ def text_words(named: Mapping[str, tuple[str, str]]) -> list[ValueMapping]:
 
 
 def unknown(named: Mapping[str, tuple[str, str]] | None = None) -> list[ValueMapping]:
-    """The same, and no value as a grey dash: without it, it has the colour of the lowest limit, mostly green."""
+    """The same, and no value as a grey dash; otherwise it would have the lowest threshold's colour, mostly green."""
     nothing = SpecialValueMap(
         DashboardSpecialValueMapOptions(
             match=SpecialValueMatch.NULL_AND_NAN, result=ValueMappingResult("–", GREY, index=len(named or {}))
@@ -144,14 +145,14 @@ def unknown(named: Mapping[str, tuple[str, str]] | None = None) -> list[ValueMap
 
 
 def steps(*limits: tuple[float | None, str]) -> ThresholdsConfig:
-    """Colours by value: each from its limit up; the first limit is None."""
+    """Colours by value, each from its threshold up; the first threshold is None."""
     return (
         ThresholdsConfig().mode(ThresholdsMode.ABSOLUTE).steps([Threshold(limit, colour) for limit, colour in limits])
     )
 
 
 def by_value() -> FieldColor:
-    """The colour of the limit that a value has passed."""
+    """Colour by threshold."""
     return FieldColor().mode(FieldColorModeId.THRESHOLDS)
 
 

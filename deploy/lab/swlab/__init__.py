@@ -1,1 +1,1 @@
-"""A lab of network namespaces: generator, two routers and sink, with everything that happens to them on purpose."""
+"""A lab in network namespaces: generator, two routers and sink, and everything that happens to them on purpose."""

@@ -16,7 +16,7 @@ _ALL = "all"
 
 
 def main(words: Sequence[str]) -> int:
-    """0 if all came as it must, 1 if not, 4 where the lab itself cannot be."""
+    """Returns 0 if everything was as expected, 1 if not, 4 if the lab cannot run."""
     if words[:1] == ["probe"]:
         return _probe(list(words[1:]))
     parser = _parser()

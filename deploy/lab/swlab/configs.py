@@ -1,4 +1,4 @@
-"""Configurations of the daemons of a router: FRR, keepalived, snmpd and sshd."""
+"""Configurations of a router's daemons: FRR, keepalived, snmpd and sshd."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ AS_NUMBER = 65010
 
 
 def write(node: Router, community: str) -> None:
-    """Writes all of them into the router's folder."""
+    """Write all of them to the router's folder."""
     frr = node.folder / "frr"
     frr.mkdir(parents=True)
     for name, text in {
@@ -42,8 +42,8 @@ watchfrr_options="--interval 1 --min-restart-interval 2 --max-restart-interval 1
 
 
 def frr_conf(node: Router) -> str:
-    """BGP with the partner: IPv4 routes of the kernel, and EVPN for the addresses of the tunnel. OSPF brings no routes
-    of its own: it is another session with the partner."""
+    """BGP with the other router: IPv4 routes of the kernel, and EVPN for the addresses of the tunnel. OSPF is only
+    another session between them: it adds no routes."""
     partner = other(node).core
     return f"""\
 frr defaults traditional
@@ -78,7 +78,7 @@ router bgp {AS_NUMBER}
 
 
 def keepalived_conf(node: Router) -> str:
-    """One virtual address on each side; both move together, and a router that comes back takes nothing."""
+    """One virtual address on each side. Both move together; a router that comes back does not preempt."""
     sides = {"north": (51, NORTH_GATEWAY), "south": (52, SOUTH_GATEWAY)}
     instances = "".join(
         f"""\
@@ -113,7 +113,7 @@ vrrp_sync_group sides {{
 
 
 def snmpd_conf(node: Router, community: str) -> str:
-    """SNMP v2c for the monitor alone, with FRR's tables by AgentX."""
+    """SNMP v2c for the monitor only, with FRR's tables through AgentX."""
     return f"""\
 agentAddress udp:{node.management}:161
 rocommunity {community} 192.0.2.0/24
@@ -126,7 +126,7 @@ agentXPerms 0660 0755 frr frr
 
 
 def sshd_config(node: Router, state: Path) -> str:
-    """Logins of root with the lab's own key, from the management network."""
+    """Root logins with the lab's own key, from the management network."""
     lines = {
         "ListenAddress": node.management,
         "Port": "22",

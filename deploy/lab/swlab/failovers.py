@@ -1,5 +1,5 @@
-"""Failovers, one after the other, and each outage four times: by loss and by time stamps, as soakwatch has it from its
-ticks, and as the log of the single packets has it."""
+"""Repeated failovers, each outage measured four ways: from loss and from time stamps, by soakwatch's ticks and by the
+log of single packets."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from swlab.trouble import LabError, call
 
 FIRST_S, APART_S = 20.0, 12.0
 RATE = 200.0
-"""Packets a second, as the plan says."""
+"""Packets per second, as in the plan."""
 
 
 @dataclass(frozen=True, slots=True)
 class Packet:
-    """One that came back: its number, and the steady times of its sending and return."""
+    """A packet that came back: its number, and the monotonic times when it was sent and returned."""
 
     number: int
     sent_ns: int
@@ -34,7 +34,7 @@ class Packet:
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """One as the single packets tell it, in seconds."""
+    """An outage according to single packets, in seconds."""
 
     lost: int
     loss_s: float
@@ -47,9 +47,9 @@ class Outage:
 
 
 def outage_of(packets: Sequence[Packet], begin_ns: int, end_ns: int, rate: float = RATE) -> Outage:
-    """What was lost of the packets sent in a stretch: lost packets over the rate (RFC 6201, section 4.3.1), and the
-    time between the last packet back before the gap and the first one after it, less the interval that always lies
-    between two (section 4.3.2). Several gaps are added up.
+    """The outage among packets sent in a stretch: lost packets over the rate (RFC 6201, section 4.3.1), and the time
+    between the last packet returned before a gap and the first one after it, minus one interval (section 4.3.2).
+    Several gaps are added up.
 
     >>> back = [Packet(n, n * 10**7, n * 10**7 + 5) for n in (0, 1, 2, 13, 14)]
     >>> outage_of(back, 0, 10**9, rate=100.0)
@@ -66,8 +66,8 @@ def outage_of(packets: Sequence[Packet], begin_ns: int, end_ns: int, rate: float
 
 
 def scatter_of(packets: Sequence[Packet], rate: float = RATE) -> float:
-    """By how many intervals two packets that follow each other came back more apart than they should, at most: how far
-    off one of their time stamps may be, where the machine is busy with other things.
+    """The largest deviation of the time between two consecutive packets, in intervals: the error of a time stamp on a
+    busy machine.
 
     >>> scatter_of([Packet(n, n * 10**7, n * 10**7 + late) for n, late in enumerate((5, 5, 10**7 + 5, 5))], rate=100.0)
     1.0
@@ -78,7 +78,7 @@ def scatter_of(packets: Sequence[Packet], rate: float = RATE) -> float:
 
 
 def packets_of(log: Path) -> list[Packet]:
-    """The log of the probe; a last line that is not whole is left out."""
+    """Parse the log of the probe, without an incomplete last line."""
     packets = []
     for line in log.read_text().rpartition("\n")[0].splitlines():
         words = line.split()
@@ -88,14 +88,14 @@ def packets_of(log: Path) -> list[Packet]:
 
 
 class Failovers:
-    """Pulls and plugs, and keeps when it did."""
+    """Pulls and plugs cables, and remembers when."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self.pulled: list[tuple[str, int]] = []
 
     def pull(self) -> None:
-        """Pull the cable of the router that forwards, and mark the event in soakwatch."""
+        """Pull the cable of the forwarding router, and mark the event in soakwatch."""
         node = life.master()
         self.pulled.append((node.name, time.monotonic_ns()))
         topology.plug(node, "north", up=False)
@@ -113,13 +113,13 @@ class Failovers:
         )
 
     def plug(self) -> None:
-        """All cables are in again; nobody takes over for that."""
+        """Plug all cables in; this causes no failover."""
         for each in ROUTERS:
             topology.plug(each, "north", up=True)
 
 
 def failovers(repeat: int, runs: Path) -> int:
-    """Runs them and prints the table; 0 if all agree. Raises LabError."""
+    """Run them and print the table; returns 0 if all agree. Raises LabError."""
     if life.settled():
         life.up()
     folder = new_folder(runs, "failovers")

@@ -1,4 +1,4 @@
-"""What one router is, told by its agent, over SSH and over SNMP, side by side.
+"""Compares the fingerprints of one router from its agent, over SSH and over SNMP.
 
 >>> told = {"agent": {"host": {"kernel": "6.1"}}, "ssh": {"host": {"kernel": "6.1"}}, "snmp": {"device": {}}}
 >>> compared(told, (Fact("kernel", "host kernel", "device software"),))[0][-1]
@@ -20,31 +20,31 @@ from swlab.running import HERE, new_folder, observe
 from swlab.table import columns
 from swlab.trouble import LabError, call, wait_for
 
-if TYPE_CHECKING:  # the lab's other commands need no soakwatch in this process
+if TYPE_CHECKING:  # the lab's other commands do not need soakwatch in this process
     from soakwatch_model.tree import Tree
 
 _WAYS: Final = ("agent", "ssh", "snmp")
 _SHOWN: Final = {"agent": "agent", "ssh": "SSH", "snmp": "SNMP"}
 _NAME: Final = "fingerprint"
 _WITHIN_S: Final = 60.0
-"""Uptimes that differ by no more than this are the same: the three are asked one after the other."""
+"""Uptimes that differ by at most this are the same, as the three are read one after the other."""
 _WIDE: Final = 44
 _PROGRAM: Final = frozenset({"agent", "processes", "notes", "told_by"})
-"""Sections about what read the others, and what changes by itself."""
+"""Sections about the source itself, and what changes by itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One line of the table: its name, and where the trees of a host and of a network device have it."""
+    """One line of the table: its name, and its place in the trees of a host and of a network device."""
 
     name: str
     host: str
     device: str = ""
     number: bool = False
-    moves: bool = False  # whether it changes by itself between two questions
+    moves: bool = False  # whether it may change between two reads
 
     def of(self, tree: Mapping[str, Tree]) -> str:
-        """What a tree says of it; "" for nothing."""
+        """The fact in a tree, as text; "" if missing."""
         return next(
             (words for path in (self.host, self.device) if path and (words := _at(dict(tree), path.split()))), ""
         )
@@ -81,7 +81,7 @@ FACTS: Final = (
 
 
 def fingerprints(runs: Path) -> int:
-    """Runs the plan over the first router and prints the table; 1 where two ways contradict. Raises LabError."""
+    """Run the plan on the first router and print the table; returns 1 if two sources contradict. Raises LabError."""
     if life.reachable():
         life.up(forwards=False)
     folder = new_folder(runs, _NAME)
@@ -104,7 +104,7 @@ def fingerprints(runs: Path) -> int:
 
 
 def compared(told: Mapping[str, Mapping[str, Tree]], facts: Sequence[Fact]) -> list[tuple[str, ...]]:
-    """A row a fact: its name, what each way says, and in words who agrees."""
+    """One row a fact: its name, the value from each source, and which sources agree."""
     rows = []
     for fact in facts:
         said = {way: fact.of(told[way]) for way in _WAYS}
@@ -113,7 +113,7 @@ def compared(told: Mapping[str, Mapping[str, Tree]], facts: Sequence[Fact]) -> l
 
 
 def agreement(one: Mapping[str, Tree], other: Mapping[str, Tree]) -> tuple[int, dict[str, tuple[str, str]]]:
-    """How many facts two trees have in common, and those that they do not, by path."""
+    """The number of facts that two trees have in common, and by path those that differ."""
     from soakwatch.core.fingerprints import comparable
     from soakwatch_model.tree import flatten
 
@@ -141,7 +141,7 @@ def _agreed(said: Mapping[str, str], fact: Fact) -> str:
 
 
 def _at(tree: Tree, steps: Sequence[str]) -> str:
-    """What lies there: a value, or the names of what is there."""
+    """The value at a place in a tree, or the names of its children."""
     for step in steps:
         tree = tree.get(step) if isinstance(tree, dict) else None
     if isinstance(tree, dict):
@@ -175,7 +175,7 @@ def _told(folder: Path) -> dict[str, Mapping[str, Tree]]:
 
 @contextmanager
 def _agent() -> Iterator[None]:
-    """An agent in the first router, at a socket that the monitor sees as well."""
+    """Run an agent in the first router, at a socket that the monitor sees too."""
     home = A.folder / "agent"
     words = (sys.executable, "-m", "soakwatch_agent", "run", "--no-recorder", "--dir", str(home))
     process = life.start_inside(A, *words)
@@ -183,7 +183,7 @@ def _agent() -> Iterator[None]:
         wait_for((home / "socket").exists, "the agent in the router", 60)
         yield
     finally:
-        process.kill()  # nsenter; the agent itself ends with the line below
+        process.kill()  # this kills nsenter; ``end_inside`` kills the agent
         process.wait()
         life.end_inside(A, str(home))
         call("rm", "-rf", str(home))

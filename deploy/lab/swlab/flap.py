@@ -1,4 +1,4 @@
-"""Routes that come and go: in the kernel for BGP to tell, and addresses of the tunnel for EVPN."""
+"""Flapping routes: in the kernel, for BGP to announce, and addresses of the tunnel, for EVPN."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PAUSE_S = 0.5
 
 
 class Flapping:
-    """Turns so far, and why it ended early."""
+    """The number of turns so far, and why it ended early."""
 
     def __init__(self) -> None:
         self.turns = 0
@@ -22,7 +22,7 @@ class Flapping:
 
 
 def turn(node: Router) -> None:
-    """All of them come, and go."""
+    """Add and remove all routes and addresses once."""
     for verb in ("replace", "del"):
         routes = "".join(f"route {verb} blackhole 10.{n >> 8}.{n & 255}.0/24\n" for n in range(ROUTES))
         call("ip", "-n", node.space, "-batch", "-", stdin=routes)
@@ -35,7 +35,7 @@ def turn(node: Router) -> None:
 
 @contextmanager
 def flapping(node: Router) -> Iterator[Flapping]:
-    """Goes on in a thread; all routes are gone in the end."""
+    """Flap in a thread within the block; all routes are gone at the end."""
     state, ended = Flapping(), threading.Event()
 
     def go_on() -> None:

@@ -1,7 +1,7 @@
-"""The first process of a router: mounts, daemons, its syslog; it ends them all by ending.
+"""The first process of a router: sets up mounts, starts the daemons and receives syslog; everything ends with it.
 
-It runs in namespaces of its own for processes, mounts and the host's name, so a router has a /run, a /dev/log, a table
-of processes and a configuration in /etc/frr that are no other's. Run by ``lab up`` only.
+It has process, mount and UTS namespaces of its own, so each router has its own /run, /dev/log, process table and
+/etc/frr. Only ``lab up`` runs it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MAX_LINE_BYTES = 2048
 
 
 def main(name: str) -> None:
-    """Lives until it is told to end; processes that it did not start are waited for as well, as a first one must."""
+    """Run until SIGTERM; reaps orphaned processes, as a first process must."""
     node = router(name)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     _mounts(node)
@@ -41,7 +41,8 @@ def main(name: str) -> None:
                 with contextlib.suppress(TimeoutError):
                     line = heard.recv(_MAX_LINE_BYTES)
                     kept.write(line.rstrip(b"\0\n") + b"\n")
-                    with contextlib.suppress(OSError):  # the way to the monitor may be cut: syslog over UDP loses it
+                    # the path to the monitor may be cut: syslog over UDP is then lost
+                    with contextlib.suppress(OSError):
                         syslog.sendto(_with_host(line, name), (MONITOR_ADDRESS, SYSLOG_PORT))
                 with contextlib.suppress(ChildProcessError):
                     while os.waitpid(-1, os.WNOHANG)[0]:
@@ -50,16 +51,16 @@ def main(name: str) -> None:
 
 def _mounts(node: Router) -> None:
     socket.sethostname(node.name)
-    # The outer /run/swlab is kept in sight, everything else of /run is the router's own.
+    # Keep the outer /run/swlab visible; the rest of /run is the router's own.
     call("mount", "--make-rprivate", "/")
-    held = f"/tmp/{node.space}"  # noqa: S108 - a mount point, in a mount namespace of its own
+    held = f"/tmp/{node.space}"  # noqa: S108 - a mount point in a private mount namespace
     Path(held).mkdir(exist_ok=True)
     call("mount", "--bind", str(STATE), held)
     call("mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", "/run")
     STATE.mkdir()
     call("mount", "--move", held, str(STATE))
     Path(held).rmdir()
-    call("mount", "-t", "tmpfs", "-o", "mode=1777", "tmpfs", "/var/tmp")  # noqa: S108 - of this mount namespace
+    call("mount", "-t", "tmpfs", "-o", "mode=1777", "tmpfs", "/var/tmp")  # noqa: S108 - in this mount namespace
     for folder in ("frr", "sshd", "agentx"):
         Path("/run", folder).mkdir(mode=0o755)
     call("chown", "frr:frr", "/run/frr", "/run/agentx")
@@ -83,7 +84,7 @@ def _mounts(node: Router) -> None:
 
 
 def _daemons(node: Router) -> None:
-    """Each in the background; the routing daemons by their own script, with watchfrr."""
+    """Start each in the background; the routing daemons through their own script, with watchfrr."""
     folder = node.folder
     with (folder / "daemons.log").open("ab") as log:
         for words in (
@@ -96,7 +97,7 @@ def _daemons(node: Router) -> None:
 
 
 def _with_host(line: bytes, name: str) -> bytes:
-    """A line of /dev/log as it goes over the network: with the name of its host (RFC 3164, section 4.1.2)."""
+    """A line of /dev/log for the network: with the host's name (RFC 3164, section 4.1.2)."""
     text = line.rstrip(b"\0\n")
     end = text.find(b">") + 1
     stamp = text[end : end + 16]

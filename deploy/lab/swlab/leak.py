@@ -1,4 +1,4 @@
-"""A process that keeps a little more memory each tenth of a second, after a while without."""
+"""A process that leaks memory at a fixed rate after a while."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _TICK_S = 0.1
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Leaks, and ends by itself."""
+    """Leak, and end after ``--seconds``."""
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     parser.add_argument("--rate", type=int, default=1 << 20, help="bytes a second")
     parser.add_argument("--after", type=float, default=20.0, help="seconds without a leak")

@@ -1,4 +1,4 @@
-"""The lab's life: what it needs, coming up, its state, and going down whatever happened before."""
+"""The lab's life cycle: prerequisites, start, state, and removal whatever happened before."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NEEDED = {
     "util-linux": "/usr/bin/nsenter",
     "procps": "/usr/sbin/sysctl /sbin/sysctl",
 }
-"""Debian's packages, and files of which each brings one."""
+"""Debian packages, each with a file that it installs."""
 
 
 def missing() -> tuple[str, ...]:
@@ -40,7 +40,7 @@ def missing() -> tuple[str, ...]:
 
 
 def install() -> None:
-    """Installs what is missing, by apt; none of the daemons is started for this machine. Raises LabError."""
+    """Install what is missing by apt, without starting any daemon on this machine. Raises LabError."""
     wanted = missing()
     if not wanted:
         return
@@ -58,7 +58,7 @@ def install() -> None:
 
 
 def check_ground() -> None:
-    """Raises LabError where a lab cannot be: no root, not Linux, something missing."""
+    """Raise LabError if the lab cannot run here: no root, not Linux, something missing."""
     if sys.platform != "linux":
         raise LabError("the lab is made of Linux's network namespaces: run it on Linux")
     if os.geteuid() != 0:
@@ -69,7 +69,7 @@ def check_ground() -> None:
 
 @contextmanager
 def held(patience_s: float = 600.0) -> Iterator[None]:
-    """Nobody else makes, uses or removes the lab meanwhile. Raises LabError."""
+    """Lock the lab against other commands. Raises LabError."""
     with LOCK.open("w") as file:
         deadline = time.monotonic() + patience_s
         while True:
@@ -84,8 +84,8 @@ def held(patience_s: float = 600.0) -> Iterator[None]:
 
 
 def up(*, forwards: bool = True) -> None:
-    """Makes the lab anew and waits until it forwards, or else until its routers can be polled. Raises LabError; then
-    nothing is left of it."""
+    """Make the lab anew and wait until it forwards, or with ``forwards=False`` until its routers can be polled. Raises
+    LabError, and then leaves nothing behind."""
     check_ground()
     down()
     try:
@@ -107,7 +107,7 @@ def up(*, forwards: bool = True) -> None:
 
 
 def reachable() -> str:
-    """Why the routers cannot be polled, or nothing."""
+    """Why the routers cannot be polled; "" if they can."""
     if len(topology.existing()) < len(SPACES) or any(pid_of(each) is None for each in ROUTERS):
         return "it is not up"
     for each in ROUTERS:
@@ -117,7 +117,7 @@ def reachable() -> str:
 
 
 def settled() -> str:
-    """What is not as it must be, or nothing."""
+    """What is not as it should be; "" if all is."""
     if trouble := reachable():
         return trouble
     if sum(is_master(each) for each in ROUTERS) != 1:
@@ -131,7 +131,7 @@ def settled() -> str:
 
 
 def down() -> None:
-    """Ends every process in the lab's namespaces, removes them and its files; a lab that is not there is no error."""
+    """Kill every process in the lab's namespaces, remove these and the files; a missing lab is no error."""
     for name in [*(each.name for each in ROUTERS), "sink"]:
         _end(_kept(name))
     deadline = time.monotonic() + 10
@@ -147,23 +147,23 @@ def down() -> None:
 
 
 def inside(node: Router, *words: str, patience_s: float = 20.0) -> str:
-    """What a command says that runs in a router. Raises LabError."""
+    """The output of a command in a router. Raises LabError."""
     return call(*entry_command(node), *words, patience_s=patience_s)
 
 
 def start_inside(node: Router, *words: str) -> subprocess.Popen[bytes]:
-    """A command that goes on in a router."""
+    """Start a command in a router."""
     return subprocess.Popen([*entry_command(node), *words], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
 
 
 def is_master(node: Router) -> bool:
-    """Whether it holds the virtual addresses."""
+    """Whether the router has the virtual addresses."""
     addresses = call("ip", "-n", node.space, "-o", "-4", "address", "show", "dev", "north")
     return "198.18.1.1/24" in addresses
 
 
 def established(node: Router) -> bool:
-    """Whether its session of BGP is up for EVPN."""
+    """Whether its BGP session is up for EVPN."""
     try:
         return '"state":"Established"' in inside(node, "vtysh", "-c", "show bgp l2vpn evpn summary json").replace(
             " ", ""
@@ -173,7 +173,7 @@ def established(node: Router) -> bool:
 
 
 def master() -> Router:
-    """The router that forwards now. Raises LabError."""
+    """The router that forwards now. Raises LabError unless there is exactly one."""
     masters = [each for each in ROUTERS if is_master(each)]
     if len(masters) != 1:
         raise LabError(f"{len(masters)} routers hold the virtual address: wait until VRRP has settled")
@@ -181,12 +181,12 @@ def master() -> Router:
 
 
 def master_or_none() -> Router | None:
-    """The router that forwards now, if there is one."""
+    """The router that forwards now, if any."""
     return next((each for each in ROUTERS if is_master(each)), None)
 
 
 def end_inside(node: Router, word: str) -> None:
-    """Ends the processes of a router whose command line holds a word."""
+    """Kill the processes of a router whose command line contains a word."""
     first = pid_of(node)
     space = None if first is None else Path(f"/proc/{first}/ns/pid").readlink()
     for folder in Path("/proc").glob("[0-9]*"):
@@ -198,7 +198,7 @@ def end_inside(node: Router, word: str) -> None:
 
 
 def pid_of(node: Router) -> int | None:
-    """The router's first process, as this machine numbers it; None if it does not live."""
+    """PID of the router's first process on this machine; None if it does not run."""
     return _child(_kept(node.name))
 
 
@@ -233,7 +233,7 @@ def _background(name: str, *words: str) -> None:
 
 
 def _kept(name: str) -> int | None:
-    """A process that `up` started, if it still lives: number and start time must be the same."""
+    """PID of a process that `up` started, if it still runs: PID and start time must match."""
     try:
         pid, began = (STATE / f"{name}.pid").read_text().split()
         return int(pid) if _began(int(pid)) == began else None
@@ -259,7 +259,7 @@ def _child(pid: int | None) -> int | None:
 
 
 def entry_command(node: Router) -> tuple[str, ...]:
-    """The words before a command that is to run in a router. Raises LabError."""
+    """The command prefix that runs a command in a router. Raises LabError."""
     pid = pid_of(node)
     if pid is None:
         raise LabError(f"the router {node.name} does not run: `deploy/lab/lab up` makes the lab")

@@ -1,4 +1,4 @@
-"""Names and addresses of the lab: they exist in its own network namespaces only."""
+"""Names and addresses of the lab, which exist only in its network namespaces."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from dataclasses import dataclass
 from pathlib import Path
 
 STATE = Path("/run/swlab")
-"""Keys, configurations and the process numbers of a lab that is up."""
+"""Keys, configurations and PIDs of the running lab."""
 LOCK = Path("/run/swlab.lock")
 
 MONITOR, GENERATOR, SINK = "swlab-mon", "swlab-gen", "swlab-sink"
 MONITOR_ADDRESS, GENERATOR_ADDRESS, SINK_ADDRESS = "192.0.2.1", "198.18.1.10", "198.18.2.10"
 NORTH_GATEWAY, SOUTH_GATEWAY = "198.18.1.1", "198.18.2.1"
-"""The virtual addresses that VRRP moves: where the generator and the sink send to."""
+"""The virtual addresses that VRRP moves: the gateways of generator and sink."""
 SYSLOG_PORT, ECHO_PORT = 5514, 7007
 VNI = 10
 
 QUEUE_BIT_RATE, QUEUE_PACKETS = 20_000_000, 200
-"""The queue of each router towards the sink: how fast it is emptied, and how many packets it holds."""
+"""The queue of each router towards the sink: rate in bit/s, and size in packets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Router:
-    """One of the two; ``number`` is the last part of its addresses."""
+    """One of the two routers; ``number`` is the last part of its addresses."""
 
     name: str
     number: int
@@ -35,7 +35,7 @@ class Router:
 
     @property
     def management(self) -> str:
-        """Where its SSH, SNMP and echo answers are."""
+        """Its address for SSH, SNMP and echo."""
         return f"192.0.2.{self.number}"
 
     @property
@@ -50,12 +50,12 @@ class Router:
 
     @property
     def core(self) -> str:
-        """Its address on the link between the routers, where BGP speaks."""
+        """Its address on the link between the routers, for BGP."""
         return f"198.18.3.{self.number}"
 
     @property
     def folder(self) -> Path:
-        """Its configurations and process numbers."""
+        """Folder of its configurations and PIDs."""
         return STATE / self.name
 
 
@@ -70,5 +70,5 @@ def router(name: str) -> Router:
 
 
 def other(node: Router) -> Router:
-    """Its partner."""
+    """The other router."""
     return B if node is A else A

@@ -1,8 +1,8 @@
 """Numbered datagrams at a known rate, sent through the routers and sent back by the sink.
 
-``send`` prints one line a tick, as the load ``command`` reads them: packets sent and received so far, and the round
-trip. With ``--log`` each packet's number and times go to a file, from which an outage is told to one packet.
-``echo`` sends back what comes; ``try`` says by its status whether anything does.
+``send`` prints one line a tick for the load ``command``: packets sent and received so far, and the round trip. With
+``--log`` each packet's number and times go to a file, which shows an outage to one packet. ``echo`` returns packets;
+``try`` exits with 0 if any packet comes back.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from typing import TextIO
 
 from swlab.places import ECHO_PORT, SINK_ADDRESS
 
-_HEAD = struct.Struct("!QQ")  # number, steady time of its sending
+_HEAD = struct.Struct("!QQ")  # number, monotonic time when it was sent
 
 
 def main(words: Sequence[str]) -> None:
-    """Until it is told to end."""
+    """Run until told to end."""
     parser = argparse.ArgumentParser(prog="lab probe", description=__doc__, allow_abbrev=False)
     parser.add_argument("what", choices=("send", "echo", "try"))
     parser.add_argument("--rate", type=float, default=200.0, help="packets a second")
@@ -48,7 +48,7 @@ def main(words: Sequence[str]) -> None:
 
 
 def comes_back(peer: str) -> bool:
-    """Whether one of five packets is sent back at once."""
+    """Whether one of five packets comes back at once."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.settimeout(0.1)
         for number in range(5):
@@ -59,17 +59,17 @@ def comes_back(peer: str) -> bool:
 
 
 def echo(peer: str) -> None:
-    """Sends back what comes."""
+    """Return every packet."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.bind((peer, ECHO_PORT))
         while True:
             data, sender = sock.recvfrom(2048)
-            with contextlib.suppress(OSError):  # no way back at the moment: it is lost
+            with contextlib.suppress(OSError):  # no route back at the moment: the packet is lost
                 sock.sendto(data, sender)
 
 
 def send(peer: str, rate: float, size: int, tick_s: float, seconds: float, log: TextIO | None) -> None:
-    """Sends at a fixed rate, on a grid: what is late is sent at once, so the number sent tells the time."""
+    """Send at a fixed rate, on a grid: late packets are sent at once, so the number sent follows the time."""
     fill, sent, back, trips = bytes(size - _HEAD.size), 0, 0, list[int]()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock, selectors.DefaultSelector() as waiting:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
@@ -79,7 +79,7 @@ def send(peer: str, rate: float, size: int, tick_s: float, seconds: float, log: 
         end_ns, next_line_ns = begin_ns + round(seconds * 1e9), begin_ns + round(tick_s * 1e9)
         while (now_ns := time.monotonic_ns()) < end_ns:
             while (due_ns := begin_ns + round(sent / rate * 1e9)) <= now_ns:
-                with contextlib.suppress(OSError):  # refused by this machine is lost as well
+                with contextlib.suppress(OSError):  # a packet refused by this machine counts as lost
                     sock.sendto(_HEAD.pack(sent, now_ns) + fill, (peer, ECHO_PORT))
                 sent += 1
             waiting.select(max(0.0, (min(due_ns, next_line_ns) - now_ns) * 1e-9))

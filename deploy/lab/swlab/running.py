@@ -1,4 +1,5 @@
-"""Runs of the lab: soakwatch in the monitor's namespace, the actions of a scenario at their times, and the result."""
+"""Runs of the lab: runs soakwatch in the monitor's namespace, performs a scenario's actions on time, and checks the
+result."""
 
 from __future__ import annotations
 
@@ -20,14 +21,14 @@ from swlab.trouble import LabError, wait_for
 
 HERE = Path(__file__).parents[1]
 _MAX_RUN_S = 300.0
-_LASTS, _REST = "6s", "8s"  # of a fault, and before and after each
+_LASTS, _REST = "6s", "8s"  # of a fault, and of the time before and after each
 _WORST = ("fail", "inconclusive", "warn", "pass", "not applicable")
 _CODES = {0: "pass", 1: "fail", 3: "inconclusive"}
 
 
 @dataclass(frozen=True, slots=True)
 class Came:
-    """What came of a run."""
+    """The result of a run."""
 
     scenario: Scenario
     folder: Path
@@ -41,12 +42,12 @@ class Came:
 
     @property
     def reason(self) -> str:
-        """The verdict's own sentence."""
+        """The verdict's reason."""
         return str(self.data.get("reason", "no verdict"))
 
     @property
     def wrong(self) -> str:
-        """What is not as it must be, or nothing."""
+        """What differs from the expectation; "" if nothing does."""
         if self.scenario.sees and self.verdict == self.scenario.expected:
             return unseen(self.scenario, self.data)
         if self.verdict != self.scenario.expected:
@@ -72,7 +73,7 @@ def findings(data: Mapping[str, object]) -> list[Mapping[str, object]]:
 
 
 def run(scenario: Scenario, runs: Path) -> Came:
-    """Makes the lab if it is not up, runs the scenario and puts the lab in order again. Raises LabError."""
+    """Run a scenario, after making the lab if needed, and restore the lab afterwards. Raises LabError."""
     if life.settled() if scenario.forwards else life.reachable():
         life.up(forwards=scenario.forwards)
     folder = new_folder(runs, scenario.name)
@@ -87,7 +88,7 @@ def run(scenario: Scenario, runs: Path) -> Came:
 
 
 def drill(scenario: Scenario, folder: Path) -> Came:
-    """The scenario's faults, made by ``soakwatch drill``; a pass if the drill was done. Raises LabError."""
+    """Make the scenario's faults with ``soakwatch drill``; passes if the drill completed. Raises LabError."""
     kinds = ",".join(kind for kind, _ in scenario.sees)
     plan = HERE / "plans" / f"{scenario.plan or scenario.name}.yaml"
     result = folder / "drill.json"
@@ -106,7 +107,7 @@ def drill(scenario: Scenario, folder: Path) -> Came:
 
 
 def unseen(scenario: Scenario, data: Mapping[str, object]) -> str:
-    """The faults of a drill that were not made, or not seen as they must be; nothing if all were."""
+    """The faults of a drill that were not made, or not seen by the expected rules; "" if all were."""
     faults = data.get("faults", [])
     assert isinstance(faults, list)
     wrong = []
@@ -122,7 +123,7 @@ def unseen(scenario: Scenario, data: Mapping[str, object]) -> str:
 
 
 def verdict_of(folder: Path) -> Mapping[str, object]:
-    """The verdict of a run, empty where there is none."""
+    """The verdict of a run; empty if there is none."""
     try:
         verdict = json.loads((folder / "verdict.json").read_text())
     except (OSError, ValueError):
@@ -132,15 +133,15 @@ def verdict_of(folder: Path) -> Mapping[str, object]:
 
 
 def new_folder(runs: Path, name: str) -> Path:
-    """A folder that is not there yet."""
+    """The path of a new folder."""
     runs.mkdir(parents=True, exist_ok=True)
     stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
     return runs.resolve() / f"{stamp}-lab-{name}"
 
 
 def observe(plan: Path, folder: Path, actions: Sequence[Action], *options: str, longest_s: float = _MAX_RUN_S) -> int:
-    """Its exit code. Deeds are done at their time from the begin of the run; what soakwatch says is kept in
-    ``FOLDER.log``. Raises LabError; the run is ended then."""
+    """Run soakwatch and perform actions at their times from the start of the run; returns the exit code. The output
+    goes to ``FOLDER.log``. Raises LabError, and then ends the run."""
     words = ["ip", "netns", "exec", MONITOR, soakwatch(), "run", str(plan), "--into", str(folder), *options]
     log = folder.with_suffix(".log")
     with log.open("wb") as output:
@@ -165,7 +166,7 @@ def observe(plan: Path, folder: Path, actions: Sequence[Action], *options: str, 
 
 
 def soakwatch() -> str:
-    """The installed command, or the one that SOAKWATCH names. Raises LabError."""
+    """The command that SOAKWATCH names, or the installed one. Raises LabError."""
     if named := os.environ.get("SOAKWATCH"):
         return named
     installed = Path(sys.executable).with_name("soakwatch")

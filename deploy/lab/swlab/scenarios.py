@@ -1,4 +1,4 @@
-"""What happens in each scenario, when, and which verdict it must bring."""
+"""The scenarios: what happens when, and the expected verdict."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from swlab.trouble import LabError, call, wait_for
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What is done ``at_s`` seconds after the begin of the run."""
+    """An action ``at_s`` seconds after the start of the run."""
 
     at_s: float
     what: str
@@ -27,12 +27,12 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A plan, what is done meanwhile, and its verdict: ``fails`` are the rules that must fail, ``may_fail`` those
-    that may, and no others; ``says`` are rule, target and what the worst of its findings there may be. With ``sees``
-    its faults are made by ``soakwatch drill``: kind of fault, and the rules of which one must see it.
+    """A plan, actions during its run, and the expected verdict. ``fails`` are the rules that must fail, ``may_fail``
+    those that may; no others may. ``says`` are rule, target and the allowed worst outcomes there. ``sees``: faults made
+    by ``soakwatch drill``, each with the rules of which one must see it.
 
-    A scenario and its twin, in which nothing is wrong, share a ``plan``; else it has the scenario's name. ``forwards``:
-    whether the routers must forward packets; else it is enough that they can be polled.
+    A scenario and its fault-free twin share a ``plan``; by default the plan has the scenario's name. ``forwards``: the
+    routers must forward packets; else they need only be reachable for polls.
     """
 
     name: str
@@ -49,12 +49,12 @@ class Scenario:
 
 
 def pull() -> None:
-    """The cable to the generator is pulled where the virtual addresses are."""
+    """Pull the cable to the generator at the router with the virtual addresses."""
     topology.plug(life.master(), "north", up=False)
 
 
 def plug_all() -> None:
-    """All cables are in, and the router that has the virtual addresses at the begin has them again."""
+    """Plug all cables in, and move the virtual addresses back to the first router."""
     for each in ROUTERS:
         for side in ("north", "south", "mgmt"):
             topology.plug(each, side, up=True)
@@ -67,38 +67,38 @@ def plug_all() -> None:
 
 
 def kill_bgpd() -> None:
-    """SIGKILL for the routing daemon of the first router, by the number that it has there."""
+    """SIGKILL the routing daemon of the first router."""
     call(*life.entry_command(A), "kill", f"-{signal.SIGKILL.value}", (_number("bgpd")))
 
 
 def hold_partner(*, still: bool) -> None:
-    """The partner's routing daemons stand still, or go on: their sessions run into the timers of the first router."""
+    """Stop or continue the other router's routing daemons: their sessions then time out on the first router."""
     number = signal.SIGSTOP.value if still else signal.SIGCONT.value
     daemons = [life.inside(B, "cat", f"/run/frr/{daemon}.pid").strip() for daemon in ("bgpd", "ospfd")]
     call(*life.entry_command(B), "kill", f"-{number}", *daemons)
 
 
 def restart_routing() -> None:
-    """What an administrator does: all routing daemons and their watcher anew, by their own script."""
+    """Restart all routing daemons and their watchdog with their own script, as an administrator does."""
     life.inside(A, "/usr/lib/frr/frrinit.sh", "restart", patience_s=30)
 
 
 @contextmanager
 def leaking() -> Iterator[None]:
-    """A helper process in the first router that leaks 10 s later."""
+    """Run a helper process in the first router that starts to leak after 10 s."""
     words = ("env", f"PYTHONPATH={Path(__file__).parents[1]}", sys.executable, "-m", "swlab.leak", "--after", "10")
     process = life.start_inside(A, *words)
     try:
         yield
     finally:
-        process.kill()  # nsenter; the helper itself ends with the line below
+        process.kill()  # this kills nsenter; ``end_inside`` kills the helper
         process.wait()
         life.end_inside(A, "swlab.leak")
 
 
 @contextmanager
 def flapping_warm() -> Iterator[None]:
-    """Routes flap at the partner; three turns come before the run, so that what is kept for reuse is there."""
+    """Flap routes at the other router, with three turns before the run so that caches have filled."""
     for _ in range(3):
         flap.turn(B)
     with flap.flapping(B) as state:
@@ -110,7 +110,7 @@ def flapping_warm() -> Iterator[None]:
 
 @contextmanager
 def serving() -> Iterator[None]:
-    """A server of iperf3 in the sink; what it says goes to the file that the plan follows."""
+    """Run an iperf3 server in the sink; its output goes to the file that the plan follows."""
     log = STATE / "iperf3.log"
     log.unlink(missing_ok=True)
     words = ("iperf3", "-s", "-i", "1", "-f", "k", "--forceflush", "--logfile", str(log))
@@ -124,18 +124,18 @@ def serving() -> Iterator[None]:
 
 
 def cut(*, up: bool) -> None:
-    """The cable to the management network of the first router."""
+    """Plug or pull the management cable of the first router."""
     topology.plug(A, "mgmt", up=up)
 
 
 def set_filter(value: int) -> None:
-    """The first router's check of source addresses (RFC 3704), which no traffic of the lab runs into: 0 is off."""
+    """Set the first router's source address validation (RFC 3704), which the lab's traffic never triggers; 0 is off."""
     call("ip", "netns", "exec", A.space, "sysctl", "-q", "-w", f"net.ipv4.conf.all.rp_filter={value}")
 
 
 @contextmanager
 def two_tenants(*, apart: bool) -> Iterator[None]:
-    """The tunnels of two tenants, and the server that the load of one of them needs."""
+    """The tunnels of two tenants, and the server for one tenant's load."""
     with tenants(apart=apart), serving():
         yield
 
@@ -162,7 +162,7 @@ SCENARIOS = {
             "fail",
             (Action(15, "kill -9 bgpd", kill_bgpd),),
             fails=("core_dump", "process_restart"),
-            may_fail=("session_flap",),  # its session may be up again before the list of sessions comes
+            may_fail=("session_flap",),  # its session may be up again before the list of sessions arrives
             afterwards=plug_all,
         ),
         Scenario("restart", "pass", (Action(15, "frrinit.sh restart", restart_routing),), afterwards=plug_all),

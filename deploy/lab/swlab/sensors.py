@@ -1,7 +1,7 @@
-"""Temperature sensors of a router: a second, real snmpd whose tables of sensors a program serves (``pass_persist``).
+"""Temperature sensors of a router: a second, real snmpd whose sensor tables a program serves (``pass_persist``).
 
-ENTITY-MIB names two sensors, ENTITY-SENSOR-MIB (RFC 3433) has their readings, and ARISTA-ENTITY-SENSOR-MIB the limits
-that the device states: 65 °C warns, 75 °C is critical. The inlet reads what stands in a file, the outlet 38 °C.
+ENTITY-MIB names two sensors, ENTITY-SENSOR-MIB (RFC 3433) has their readings, and ARISTA-ENTITY-SENSOR-MIB their
+limits: warning at 65 °C, critical at 75 °C. The inlet's reading is in a file, the outlet's is 38 °C.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TextIO
 
 PORT = 1161
-"""Where the snmpd of the sensors answers, beside the router's own."""
+"""UDP port of this snmpd, besides the router's own."""
 COOL_C = 41.0
 _SUBTREES = ("1.3.6.1.2.1.47.1.1.1.1", "1.3.6.1.2.1.99.1.1.1", "1.3.6.1.4.1.30065.3.12.1.1.1")
 _OUTLET = "38.0"
@@ -22,7 +22,7 @@ Row = tuple[tuple[int, ...], str, str]
 
 @contextmanager
 def sensing() -> Iterator[None]:
-    """The snmpd of the sensors runs in the first router; the inlet is cool."""
+    """Run the snmpd of the sensors in the first router, with a cool inlet."""
     from swlab import life
     from swlab.places import STATE, A
 
@@ -37,14 +37,14 @@ def sensing() -> Iterator[None]:
     try:
         yield
     finally:
-        process.kill()  # nsenter; snmpd itself, and the programs that it started, end with the line below
+        process.kill()  # this kills nsenter; ``end_inside`` kills snmpd and the programs that it started
         process.wait()
         life.end_inside(A, "sensors.conf")
         life.end_inside(A, "sensors.py")
 
 
 def heat(celsius: float) -> None:
-    """The inlet reads so many degrees from now on."""
+    """Set the inlet's reading."""
     file = _inlet()
     fresh = file.with_suffix(".new")
     fresh.write_text(f"{celsius:.1f}")
@@ -58,7 +58,7 @@ def _inlet() -> Path:
 
 
 def main(base: str, inlet: str) -> None:
-    """Answers snmpd's questions (PING, get, getnext) about one subtree until it ends."""
+    """Answer snmpd's requests (PING, get, getnext) about one subtree."""
     subtree = _oid(base)
     while question := sys.stdin.readline().strip():
         if question == "PING":
@@ -71,7 +71,7 @@ def main(base: str, inlet: str) -> None:
 
 
 def _rows(inlet: str) -> list[Row]:
-    """All cells in the order of their numbers; temperatures in tenths of a degree."""
+    """All cells sorted by OID; temperatures in tenths of a degree."""
     entity, sensor, limits = map(_oid, _SUBTREES)
     rows: list[Row] = []
     for index, name, celsius in ((1, "inlet", Path(inlet).read_text()), (2, "outlet", _OUTLET)):

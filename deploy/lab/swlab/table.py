@@ -1,4 +1,4 @@
-"""What came of the lab's runs, as tables."""
+"""Tables of the lab's results."""
 
 from __future__ import annotations
 
@@ -19,6 +19,6 @@ def scenario_table(came: Sequence[Came]) -> str:
 
 
 def columns(rows: Sequence[Sequence[str]]) -> str:
-    """Texts below each other."""
+    """Align texts in columns."""
     wide = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return "\n".join("  ".join(text.ljust(w) for text, w in zip(row, wide, strict=True)).rstrip() for row in rows)

@@ -1,4 +1,4 @@
-"""Two tenants of a router: a tunnel (VXLAN) each from the generator to the sink, behind one queue or one each."""
+"""Two tenants of a router, each with a VXLAN tunnel from generator to sink, behind one queue or one queue each."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from swlab.trouble import LabError, call, wait_for
 
 _QUEUE_PACKETS = 50
 _PREFERENCE = "1"
-"""Filters with it come before that of the router's own queue for UDP."""
+"""Filters with this preference precede that of the router's own queue for UDP."""
 _TC = ("tc", "-n", A.space)
 _ON = ("dev", "south")
 
 
 @dataclass(frozen=True, slots=True)
 class Tunnel:
-    """One tenant's; ``bit_rate`` is its share of the link where each has a queue of its own."""
+    """A tenant's tunnel; ``bit_rate`` is its share of the link if each has a queue of its own."""
 
     name: str
     number: int
@@ -29,7 +29,7 @@ class Tunnel:
     bit_rate: int
 
     def address(self, end: int) -> str:
-        """That of the generator (1) or of the sink (2) in it."""
+        """The address of the generator (1) or of the sink (2) in it."""
         return f"198.18.{self.number}.{end}"
 
 
@@ -39,8 +39,8 @@ _BOTH = (RED, BLUE)
 
 @contextmanager
 def tenants(*, apart: bool) -> Iterator[None]:
-    """The tunnels are there, what the blue one sends comes back, and their packets share a queue of the first router
-    or, ``apart``, have one each: 4 Mbit/s in all."""
+    """Set up the tunnels and an echo for the blue one. Their packets share a queue of the first router or, with
+    ``apart``, have one each: 4 Mbit/s in total."""
     try:
         for tunnel in _BOTH:
             _dig(tunnel)
@@ -83,7 +83,7 @@ def _queues(*, apart: bool) -> None:
 
 
 def _level() -> None:
-    """Removes what is there of it."""
+    """Remove what exists of it."""
     wanted: list[tuple[str, ...]] = [(*_TC, "filter", "del", *_ON, "parent", "1:", "pref", _PREFERENCE)]
     for number in ("30", "31"):
         wanted.append((*_TC, "qdisc", "del", *_ON, "parent", f"1:{number}"))
@@ -93,7 +93,7 @@ def _level() -> None:
         try:
             call(*words)
         except LabError:
-            continue  # it was not there, or is gone with its namespace
+            continue  # it did not exist, or is gone with its namespace
 
 
 def _succeeds(*words: str, env: dict[str, str]) -> bool:

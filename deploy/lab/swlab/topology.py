@@ -24,13 +24,13 @@ from swlab.trouble import LabError, call
 
 
 def existing() -> tuple[str, ...]:
-    """The lab's namespaces that are there."""
+    """The lab's namespaces that exist."""
     names = {line.split()[0] for line in call("ip", "netns", "list").splitlines() if line.strip()}
     return tuple(space for space in SPACES if space in names)
 
 
 def build() -> None:
-    """Makes all of it. Raises LabError."""
+    """Make all of it. Raises LabError."""
     for space in SPACES:
         call("ip", "netns", "add", space)
         call("ip", "-n", space, "link", "set", "lo", "up")
@@ -54,19 +54,19 @@ def build() -> None:
 
 
 def remove() -> None:
-    """Removes the namespaces that are there, and with them the links."""
+    """Remove the namespaces, and with them the links."""
     for space in existing():
         call("ip", "netns", "delete", space)
 
 
 def plug(node: Router, side: str, *, up: bool) -> None:
-    """Plugs a router's cable in at its switch, or pulls it. ``side`` is mgmt, north or south."""
+    """Plug a router's cable in at its switch, or pull it. ``side`` is mgmt, north or south."""
     space = {"mgmt": MONITOR, "north": GENERATOR, "south": SINK}[side]
     call("ip", "-n", space, "link", "set", node.name, "up" if up else "down")
 
 
 def lacking() -> tuple[str, ...]:
-    """What this kernel cannot do of what a lab could use, tried out in a namespace of its own."""
+    """Kernel features that a lab could use and that are missing, tried in a namespace of their own."""
     space, lacked = "swlab-try", []
     call("ip", "netns", "add", space)
     try:
@@ -104,8 +104,8 @@ def _plug(node: Router, side: str, address: str, space: str, switch: str) -> Non
 
 
 def _queue(node: Router) -> None:
-    """Towards the sink: a shaper, and below it a queue of packets for UDP, which drops what does not fit, and another
-    for everything else: VRRP and control connections do not wait behind an overload."""
+    """Towards the sink: a shaper with one queue for UDP, which drops what does not fit, and another for the rest, so
+    that VRRP and control connections do not wait behind an overload."""
     device = ("tc", "-n", node.space, "qdisc", "replace", "dev", "south")
     call(*device, "root", "handle", "1:", "htb", "default", "20")
     rate = f"{QUEUE_BIT_RATE}bit"
@@ -118,8 +118,8 @@ def _queue(node: Router) -> None:
 
 
 def _tunnel(node: Router) -> None:
-    """A VXLAN whose addresses BGP EVPN tells the partner. Nothing on it asks for routers: while the daemons restart it
-    leads nowhere, and such a packet would be a loss that no scenario means."""
+    """A VXLAN whose addresses are announced by BGP EVPN. Router solicitations are off: while the daemons restart it
+    leads nowhere, and such a packet would count as a loss that no scenario intends."""
     name = f"vxlan{VNI}"
     ends = ("id", str(VNI), "local", node.core, "dstport", "4789", "nolearning")
     call("ip", "-n", node.space, "link", "add", "br0", "type", "bridge", "forward_delay", "0")

@@ -1,4 +1,4 @@
-"""What goes wrong with the lab, in one sentence; and the commands that it is made of."""
+"""The lab's error, and how it runs commands."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 
 
 class LabError(Exception):
-    """Why the lab cannot be, or not do, what was asked: one sentence with the remedy."""
+    """Why the lab cannot run or do something: one sentence with the remedy."""
 
 
 def call(*words: str, patience_s: float = 20.0, stdin: str | None = None) -> str:
-    """What a command says. Raises LabError with its complaint if it fails or takes too long."""
+    """The output of a command. Raises LabError with its error message if it fails or takes too long."""
     try:
         done = subprocess.run(words, input=stdin, capture_output=True, text=True, timeout=patience_s, check=False)
     except subprocess.TimeoutExpired:
@@ -26,7 +26,7 @@ def call(*words: str, patience_s: float = 20.0, stdin: str | None = None) -> str
 
 
 def wait_for(happened: Callable[[], bool], what: str, patience_s: float) -> None:
-    """Asks until it is so. Raises LabError after ``patience_s``."""
+    """Poll until it happened. Raises LabError after ``patience_s``."""
     deadline = time.monotonic() + patience_s
     while not happened():
         if time.monotonic() > deadline:

@@ -122,7 +122,7 @@ class Rpc:
                 raise
 
     async def _open(self) -> zmq.asyncio.Socket:
-        """A ZeroMQ socket tries for ever in silence, so a plain connection shows first whether the port is open."""
+        """Check with a plain connection that the port is open, as a ZeroMQ socket retries silently for ever."""
         try:
             _, writer = await asyncio.open_connection(self.host, self._port)
         except OSError as error:

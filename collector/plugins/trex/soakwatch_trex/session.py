@@ -1,4 +1,4 @@
-"""The handshake: the version of TRex, its mode, the version of its interface, and the requests that it supports."""
+"""The handshake: TRex's version, mode and interface version, and the requests that it supports."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from soakwatch_trex.json_values import count, listing, mapping, word
 from soakwatch_trex.rpc import UNKNOWN_METHOD, RefusedError, Rpc
 
 KNOWN = {"STL": (5, 1), "ASTF": (2, 3)}
-"""The newest interface of each mode that this reader was written against."""
-_MAJORS = (5, 4, 3, 2, 1)  # a minor number of 0 suits every server of the same major number
+"""The newest interface known to this reader, by mode."""
+_MAJORS = (5, 4, 3, 2, 1)  # minor number 0 suits every server of the same major number
 _MAX_PORTS = 32
 _THEIRS = re.compile(r"server: '(\d{1,3})\.(\d{1,3})'")
 _MODE = re.compile(r"server RPC configuration: '(\w{1,20})'")
@@ -20,7 +20,7 @@ _MODE = re.compile(r"server RPC configuration: '(\w{1,20})'")
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """One TRex process. ``handle`` is drawn anew whenever it starts, so another handle is another process."""
+    """One TRex process. ``handle`` is drawn anew at each start, so another handle means another process."""
 
     mode: str
     version: str
@@ -30,16 +30,16 @@ class Server:
     ports: tuple[int, ...]
     drivers: tuple[str, ...]
     methods: frozenset[str]
-    newer: bool  # its interface is newer than the one known here
+    newer: bool  # its interface is newer than ``KNOWN``
 
     @property
     def asked(self) -> bool:
-        """Whether its totals can be requested; an older one only publishes them."""
+        """Whether totals can be requested; an older TRex only publishes them."""
         return "get_global_stats" in self.methods
 
 
 async def greet(rpc: Rpc) -> Server:
-    """Handshake. Raises SourceError where it fails; ``rpc`` carries the handle from then on."""
+    """Shake hands; ``rpc`` then carries the handle. Raises SourceError."""
     rpc.handle = ""
     try:
         about = mapping(await rpc.ask("get_version"))
@@ -66,7 +66,7 @@ def _shown(api: tuple[int, int]) -> str:
 
 
 async def _agreed(rpc: Rpc, reported_mode: str) -> tuple[str, tuple[int, int], str]:
-    """Mode, interface and handle. The server's refusals name what it would accept, and are followed."""
+    """Mode, interface and handle. A refusal names what the server would accept, which is tried next."""
     mode = reported_mode if reported_mode in KNOWN else "STL"
     api = KNOWN[mode]
     tried: set[tuple[str, tuple[int, int]]] = set()
@@ -99,7 +99,7 @@ async def _agreed(rpc: Rpc, reported_mode: str) -> tuple[str, tuple[int, int], s
 
 
 async def _agreed_before_v2(rpc: Rpc) -> tuple[str, tuple[int, int], str]:
-    """Releases up to 2.30 know one interface, called core, and the stateless mode only."""
+    """The same for releases up to 2.30, which know one interface, called core, and only the stateless mode."""
     why = "it accepts no version of its interface"
     for major in _MAJORS:
         try:

@@ -1,8 +1,8 @@
-"""The figures of the whole generator and of its ports, from a question or from what an older TRex publishes.
+"""Totals of the generator and of its ports, requested or published by an older TRex.
 
-Rates are those of TRex (smoothed over about a second, times its platform factor); totals are its counters. Its own
-``m_rx_drop_bps`` is left alone: TRex sets it to zero as long as less than a tenth is lost. What is under way counts
-as lost in ``load.drop.estimate``, so the estimate falls again when the traffic stops and the rest arrives.
+Rates are TRex's (smoothed over about a second, times its platform factor); totals are its counters. Its
+``m_rx_drop_bps`` is not used: TRex sets it to zero while less than a tenth is lost. ``load.drop.estimate`` counts
+packets in transit as lost, so it falls again when the traffic stops and they arrive.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SENDING = frozenset({"TX", "PCAP_TX"})
 
 
 def put_number(builder: AnswerBuilder, metric: str, raw: object, **labels: object) -> None:
-    """A value as it stands in a message; one that is not a number is a fault. What is missing must not get here."""
+    """Put a value of a message; a value that is not a number is a fault. Do not call it for missing values."""
     value = number(raw)
     if value is None:
         builder.fault(metric, f"TRex says {str(raw)[:40]!r}, which is not a number", **labels)
@@ -46,12 +46,12 @@ def put_number(builder: AnswerBuilder, metric: str, raw: object, **labels: objec
 
 
 def put_whole(builder: AnswerBuilder, raw: Mapping[str, object], ports: Mapping[int, Mapping[str, object]]) -> None:
-    """The whole generator: rates, totals, offered rates where TRex knows them, queues, and the busiest of its cores."""
+    """Put the generator's rates, totals, offered rates if TRex knows them, full queues, and its busiest core."""
     for field, metric in _WHOLE.items():
         if field in raw:
             put_number(builder, metric, raw[field])
     for field, metric in _OFFERED.items():
-        if number(raw.get(field)):  # 0 is "not known" in the interactive modes
+        if number(raw.get(field)):  # in the interactive modes 0 means unknown
             put_number(builder, metric, raw[field])
     sent, back = count(raw.get("m_total_tx_pkts")), count(raw.get("m_total_rx_pkts"))
     if sent is not None and back is not None:
@@ -67,7 +67,7 @@ def put_whole(builder: AnswerBuilder, raw: Mapping[str, object], ports: Mapping[
 
 
 def put_port(builder: AnswerBuilder, port: int, raw: Mapping[str, object]) -> None:
-    """One port's totals, rates and errors."""
+    """Put one port's totals, rates and errors."""
     for field, metric in _PORT.items():
         if field in raw:
             put_number(builder, metric, raw[field], port=port)
@@ -77,7 +77,7 @@ def put_port(builder: AnswerBuilder, port: int, raw: Mapping[str, object]) -> No
 
 
 def put_state(builder: AnswerBuilder, port: int, raw: Mapping[str, object]) -> bool | None:
-    """One port's link; returns whether it sends, None if it does not report that."""
+    """Put one port's link; returns whether it sends, None if it does not report that."""
     up = mapping(mapping(raw.get("attr")).get("link")).get("up")
     if isinstance(up, bool):
         builder.put("load.port.up", int(up), port=port)
@@ -86,7 +86,7 @@ def put_state(builder: AnswerBuilder, port: int, raw: Mapping[str, object]) -> b
 
 
 def by_port(published: Mapping[str, object]) -> dict[int, dict[str, object]]:
-    """The ports' part of the totals that an older TRex publishes, where fields end in the number of their port.
+    """The fields of each port in an older TRex's totals, whose names end in the port's number.
 
     >>> by_port({"opackets-0": 7, "m_tx_pps": 1.0, "opackets-1": 8})
     {0: {'opackets': 7}, 1: {'opackets': 8}}
