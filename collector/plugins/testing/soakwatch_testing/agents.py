@@ -28,7 +28,7 @@ INTERVAL_NS = 200_000_000
 
 @dataclass
 class LocalAgent:
-    """One agent in a folder; ``pid`` is that of the agent itself, not of its keeper."""
+    """One agent in a folder; ``process`` is the agent itself, not its keeper."""
 
     folder: Path
     arguments: tuple[str, ...] = ()
@@ -36,13 +36,12 @@ class LocalAgent:
 
     @property
     def socket(self) -> Path:
-        """Where it listens."""
         return self.folder / "socket"
 
     def start(self) -> None:
-        """Starts it and waits until it listens. Raises AssertionError."""
+        """Start it and wait until it listens. Raises AssertionError."""
         self.process = subprocess.Popen([*_AGENT, "run", "--dir", str(self.folder), *self.arguments])
-        with suppress(PermissionError):  # it polls in time where the machine is busy with other tests, too
+        with suppress(PermissionError):  # so that it polls on time even on a machine busy with other tests
             os.setpriority(os.PRIO_PROCESS, self.process.pid, -10)
         deadline = time.monotonic() + 20
         while time.monotonic() < deadline:
@@ -55,7 +54,7 @@ class LocalAgent:
         raise AssertionError("the agent does not listen")
 
     def status(self) -> dict[str, object]:
-        """Its status, as the agent prints it."""
+        """The status that the agent prints."""
         done = subprocess.run(
             [*_AGENT, "status", "--dir", str(self.folder)], capture_output=True, text=True, timeout=30, check=True
         )
@@ -71,7 +70,7 @@ class LocalAgent:
 
 
 class Relay:
-    """A socket in front of an agent's; ``cut`` closes what is open and refuses what comes, as a dead network does."""
+    """A socket in front of an agent's; ``cut`` aborts open connections and refuses new ones, like a dead network."""
 
     def __init__(self, here: Path, there: Path) -> None:
         self.here, self.there = here, there
@@ -94,13 +93,13 @@ class Relay:
         await self._server.wait_closed()
 
     def cut(self) -> None:
-        """Nothing comes through any more."""
+        """Stop all traffic."""
         self.open = False
         for writer in self._writers:
             writer.transport.abort()
 
     def mend(self) -> None:
-        """New connections come through again."""
+        """Let new connections through again."""
         self.open = True
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -126,7 +125,7 @@ class Relay:
 
 @dataclass
 class Follower:
-    """A collector that polls on its grid and keeps what it got, by due time."""
+    """A collector that polls on its grid and keeps the answers by due time."""
 
     poller: AgentPoller
     clock: SteadyClock
@@ -136,7 +135,7 @@ class Follower:
     failures: list[str] = field(default_factory=list)
 
     async def poll(self, times: int = 1) -> None:
-        """Polls at the next due times."""
+        """Poll at the next due times."""
         for _ in range(times):
             now = self.clock.now_ns()
             due = now - now % self.interval_ns + self.interval_ns
@@ -151,7 +150,7 @@ class Follower:
             self.answers.append((begin, answer))
 
     def slots(self) -> list[int]:
-        """The due times of all polls that arrived, in order: each poll is recognised by its sample of the uptime."""
+        """The due times of all polls that arrived, in order; each is recognised by its sample of the load average."""
         times = [
             sample.time_ns
             for answer in [*(answer for _, answer in self.answers), *(late.answer for late in self.late)]
@@ -162,12 +161,12 @@ class Follower:
 
 
 def config(**keys: object) -> Config:
-    """Keys of the source."""
+    """The source's keys."""
     return Config.model_validate({"interval": "200ms", "probes": ["load", "memory", "cpu"], **keys})
 
 
 async def follow(keys: Config, folder: Path, stack: AsyncExitStack, clock: SteadyClock | None = None) -> Follower:
-    """A collector that is connected."""
+    """A connected collector."""
     clock = clock or SteadyClock()
     site = SourceContext("dut", DUT, (), None, folder, clock.now_ns, INTERVAL_NS * 1e-9)
     return Follower(await start_poller(keys, site, stack), clock)

@@ -1,6 +1,6 @@
-"""A network system's command line on a real SSH server of the loopback: prompts, pager, privileges, and its faults.
+"""A network system's command line on a real SSH server on loopback: prompts, pager, privileges, and its faults.
 
-For tests. What was typed is kept in ``typed``, so that a test can prove what was asked and what never was.
+``typed`` keeps what was typed, so that a test can prove what was asked and what was not.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ ERASURES = {
     "clear": b"\r\x1b[K",
     "none": b"",
 }
-"""How pagers wipe their own prompt away."""
+"""How pagers erase their prompt."""
 
 
 @dataclass
 class CliDevice:
-    """What the device is, and what goes wrong with it; everything may be changed while it runs.
+    """The device and its faults; everything may be changed while it runs.
 
-    ``answers`` are texts by command. ``prompt`` is the prompt with ``{mark}`` where ``>``
-    or ``#`` stands. ``rows`` is the length of a page (0: no paging, also after ``unpage`` was typed). ``logs`` are
-    lines that appear by themselves: before the echo of the next command, and in the middle of its answer.
+    ``answers`` are texts by command. ``prompt`` has ``{mark}`` for ``>`` or ``#``. ``rows`` is the length of a page (0:
+    no paging, also after ``unpage`` was typed). ``logs`` are lines that appear on their own: before the echo of the
+    next command, and within its answer.
     """
 
     prompt: str = "asa{mark} "
@@ -50,7 +50,7 @@ class CliDevice:
     piece: int = 0  # bytes written at a time; 0: all
     pause_s: float = 0.0  # after each piece
     silent: set[str] = field(default_factory=set)  # commands that never end; "" is the login
-    cut: set[str] = field(default_factory=set)  # commands in whose answer the connection ends
+    cut: set[str] = field(default_factory=set)  # commands during whose answer the connection ends
     rename: dict[str, str] = field(default_factory=dict)  # another prompt after a command
     sessions_per_connection: int = 1
     version: str = "Cisco-2.0"
@@ -60,7 +60,7 @@ class CliDevice:
     _open: dict[asyncssh.SSHServerConnection, int] = field(default_factory=dict)
 
     def keys(self, folder: Path) -> Mapping[str, object]:
-        """The keys of a source that asks it."""
+        """The keys of a source for this device."""
         return {
             "host": "127.0.0.1",
             "port": self.port,
@@ -70,7 +70,7 @@ class CliDevice:
         }
 
     def cut_all(self) -> None:
-        """Every connection ends now."""
+        """End every connection."""
         for connection in list(self._open):
             connection.abort()
 
@@ -102,7 +102,7 @@ class _Server(asyncssh.SSHServer):
             self._device._open.pop(self._connection, None)  # noqa: SLF001
 
     def session_requested(self) -> bool | asyncssh.SSHServerProcess[bytes]:
-        """Grants a session, unless the connection has as many as the device allows."""
+        """Grant a session, unless the connection has the maximum already."""
         device, connection = self._device, self._connection
         held = device._open  # noqa: SLF001
         if connection is None or held.get(connection, 0) >= device.sessions_per_connection:
@@ -247,7 +247,7 @@ class _Channel:
 
 @asynccontextmanager
 async def run_cli_device(device: CliDevice, folder: Path) -> AsyncIterator[CliDevice]:
-    """Serves a device on a free port; ``folder`` gets known_hosts with its key, and the password."""
+    """Serve a device on a free port; ``folder`` gets known_hosts with its key, and the password."""
     key = asyncssh.generate_private_key("ssh-ed25519")
     server = await asyncssh.listen(
         "127.0.0.1",

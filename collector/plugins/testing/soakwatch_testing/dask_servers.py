@@ -1,4 +1,4 @@
-"""A dask scheduler and its workers on the loopback, as processes: the real ones, without their pages."""
+"""Real dask scheduler and worker processes on loopback, without their dashboards."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from soakwatch_testing.servers import ended, started
 
 @dataclass(slots=True)
 class DaskServers:
-    """A scheduler, and workers of one thread each; a context manager that kills all of it.
+    """A scheduler, and workers with one thread each; a context manager that kills all of them.
 
-    ``tls`` are the options of certificates that scheduler and workers take; ``environment`` comes on top of that of
-    this process. ``workers`` are the processes by name; they have no nanny: one that is killed is not started again.
+    ``tls`` are certificate options for scheduler and workers; ``environment`` is added to that of this process.
+    ``workers`` are the processes by name; without a nanny, a killed one is not restarted.
     """
 
     folder: Path
@@ -34,7 +34,7 @@ class DaskServers:
 
     @property
     def address(self) -> str:
-        """The scheduler's, as ``--on`` takes it."""
+        """The scheduler's address for ``--on``."""
         return f"{'tls' if self.tls else 'dask'}://127.0.0.1:{self.port}"
 
     def __enter__(self) -> Self:
@@ -53,7 +53,7 @@ class DaskServers:
             ended(process, signal.SIGKILL)
 
     def add_worker(self, name: str, testbed: str = "", folder: Path | None = None) -> subprocess.Popen[bytes]:
-        """Starts a worker, in ``folder`` if that is given; it has registered when this returns."""
+        """Start a worker, in ``folder`` if given; returns once it has registered."""
         where = folder or self.folder / name
         where.mkdir(parents=True, exist_ok=True)
         log = where / "worker.log"
@@ -69,7 +69,7 @@ class DaskServers:
         return process
 
     def kill_worker(self, name: str) -> None:
-        """SIGKILL, as of a machine that loses its power."""
+        """SIGKILL, like a power failure."""
         ended(self.workers.pop(name), signal.SIGKILL)
 
     def _tls_options(self) -> list[str]:

@@ -42,7 +42,7 @@ _STOP_S = 20.0
 
 @dataclass
 class Bench:
-    """A generator and a device; time goes on whenever either is asked. ``now`` is a monotonic clock in seconds."""
+    """A generator and a device; time advances whenever either is queried."""
 
     sheet: Sheet
     device: DeviceModel
@@ -55,7 +55,7 @@ class Bench:
     up_s: float = 0.0
 
     def stand_for(self, words: Mapping[str, str], seed: str) -> None:
-        """Take another cell: generator at rest with its streams, device idle. Raises BadSheetError."""
+        """Switch to another cell: idle generator with its streams, idle device. Raises BadSheetError."""
         with self.lock:
             self.advance()
             self.device = DeviceModel(self.sheet, words, seed)
@@ -64,7 +64,7 @@ class Bench:
             self.load_streams()
 
     def load_streams(self) -> None:
-        """The streams of the cell, on ports that rest; with ASTF they send."""
+        """Load the cell's streams on idle ports; with ASTF they send."""
         device, traits = self.device, self.device.traits
         reached = device.line_packets if traits.ceiling is None else min(device.line_packets, traits.ceiling)
         if self.sheet.generator == "pktgen":
@@ -81,7 +81,7 @@ class Bench:
             port.owner = port.handler = ""
 
     def advance(self) -> None:
-        """Let the time pass that has passed."""
+        """Advance by the time that has passed."""
         now = time.monotonic()
         passed, self.at_s = now - self.at_s, now
         offered = self.offered
@@ -104,13 +104,13 @@ class Bench:
 
     @property
     def offered(self) -> float:
-        """Packets per second that come to the device now; with ASTF, what its connections carry."""
+        """Packets per second that reach the device now; with ASTF, those of its connections."""
         if self.sheet.generator == "pktgen":
             return sum(port.sends for port in self.pktgen.ports.values())
         return sum(port.sends for port in self.trex.ports)
 
     def page(self) -> str:
-        """The device's exporter."""
+        """The page of the device's exporter."""
         with self.lock:
             self.advance()
             device, offered = self.device, self.offered
@@ -131,7 +131,7 @@ class Bench:
 
 @dataclass
 class _AskedTrex(TrexServer):
-    """A TRex for which time goes on whenever it is asked."""
+    """A TRex that advances time at each request."""
 
     bench: Bench | None = None
 
@@ -145,7 +145,7 @@ class _AskedTrex(TrexServer):
 
 @dataclass(slots=True)
 class _AskedPktgen(PktgenServer):
-    """A Pktgen for which time goes on whenever it is asked."""
+    """A Pktgen that advances time at each request."""
 
     bench: Bench | None = None
 
@@ -191,11 +191,11 @@ class _Page(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - http.server's signature
-        """A bench needs no access log."""
+        """Do not log."""
 
 
 def serve(sheet: Sheet, device: DeviceModel, *, generator_port: int, page_port: int, about: str, idle_s: float) -> None:
-    """Serve until nobody has asked for ``idle_s``, or until it is told to end. Raises OSError for a port in use."""
+    """Serve until there was no request for ``idle_s``, or until told to end. Raises OSError if a port is in use."""
     bench, ended = Bench(sheet, device), threading.Event()
     generator: AbstractContextManager[object]
     if sheet.generator == "pktgen":
@@ -218,7 +218,7 @@ def serve(sheet: Sheet, device: DeviceModel, *, generator_port: int, page_port: 
 
 
 def _ask(port: int, method: str, path: str, body: object = None) -> tuple[int, str] | None:
-    """The answer of a bench; None where nothing answers."""
+    """The answer of a bench; None if nothing answers."""
     connection = http.client.HTTPConnection(HOST, port, timeout=10)
     try:
         connection.request(method, path, None if body is None else json.dumps(body))
@@ -231,7 +231,7 @@ def _ask(port: int, method: str, path: str, body: object = None) -> tuple[int, s
 
 
 def _started(command: Sequence[str], page_port: int, about: str) -> str | None:
-    """Start a bench in the background; why it did not come, or None."""
+    """Start a bench in the background; returns why it failed, or None."""
     process = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
     )
@@ -248,14 +248,14 @@ def _started(command: Sequence[str], page_port: int, about: str) -> str | None:
 
 
 def _ended(page_port: int) -> None:
-    """End the bench on this port and wait until it has left it."""
+    """End the bench on this port and wait until the port is free."""
     deadline = time.monotonic() + _STOP_S
     while _ask(page_port, "POST", "/end") is not None and time.monotonic() < deadline:
         time.sleep(0.1)
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Make a bench stand for a cell; exit code 2 for a sheet or a cell that does not exist."""
+    """Switch a bench to a cell; exit code 2 if the sheet or cell does not exist."""
     parser = argparse.ArgumentParser(
         prog="python -m soakwatch_testing.device_bench", description=main.__doc__, epilog=__doc__
     )

@@ -1,4 +1,4 @@
-"""What a device of testing carries, as a sheet says: capacity by kind, size, variant or cores, and what that costs it.
+"""A simulated device from a sheet: capacity by kind, size, variant or cores, and the CPU, memory and watts it costs.
 
 A sheet is a YAML file beside a plan (``deploy/examples/campaigns/*/device.yaml``)::
 
@@ -9,8 +9,8 @@ A sheet is a YAML file beside a plan (``deploy/examples/campaigns/*/device.yaml`
       - {when: {variant: kernel}, packets: 1.1e6, watts: [38, 47]}
       - {when: {config: ips}, times: 80%}
 
-Nothing is forwarded: the figures are the sheet's own, with noise of a seed, so that a campaign over it has a known
-truth. What a real device does besides (warm up, reorder, lose a packet to an interrupt) is not in it.
+Nothing is forwarded: the figures are the sheet's, with seeded noise, so that a campaign has a known truth. Effects of
+real devices (warm-up, reordering, packets lost to an interrupt) are not simulated.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _BETWEEN_FRAMES = 20  # bytes of preamble and gap
 
 
 class BadSheetError(SoakwatchError):
-    """A sheet that cannot be used, in one sentence."""
+    """An invalid sheet; the reason is one sentence."""
 
 
 def _number(value: object) -> object:
-    """``80%`` and ``1.1e6`` as numbers; YAML takes the latter for a text."""
+    """Parse ``80%`` and ``1.1e6`` as numbers; YAML reads the latter as a text."""
     if not isinstance(value, str):
         return value
     text = value.strip()
@@ -47,31 +47,31 @@ Number = Annotated[float, BeforeValidator(_number), Field(ge=0)]
 
 
 class Traits(BaseModel):
-    """What one entry of a sheet says; keys that it leaves out are those of the entries before it."""
+    """One entry of a sheet; keys that it leaves out come from earlier entries."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     when: dict[str, str | list[str]] = Field(default_factory=dict)
     noise: Number = 0  # coefficient of variation from run to run
     frame: Number = 64  # bytes of a frame, the mean of a mix
-    overhead: Number = 0  # bytes that the device adds to each, or takes away (a tunnel)
-    packets: Number | None = None  # per second that it carries in all; None = as many as come
-    bits: Number | None = None  # bit/s of frames with overhead that it carries in all (a bus)
+    overhead: Number = 0  # bytes that the device adds to each frame, or (a tunnel) removes
+    packets: Number | None = None  # total packets/s; None: no limit
+    bits: Number | None = None  # total bit/s of frames with overhead (a bus)
     out: Number | None = None  # bit/s of its port on the line, with overhead, preamble and gap
-    times: Number = 1  # share of packets and bits that is left; entries multiply
-    loss: dict[str, Number] | None = None  # lost share by offered share of the line, instead of these
-    ceiling: Number | None = None  # packets/s that the generator itself reaches in all
+    times: Number = 1  # factor on packets and bits; entries multiply
+    loss: dict[str, Number] | None = None  # loss ratio by offered share of the line, instead of a capacity
+    ceiling: Number | None = None  # total packets/s that the generator reaches
     connections: Number | None = None  # opened per second
     established: Number = 0  # connections that are open
     cores: Number = 4
-    busy: Number = 0  # cores that work at the capacity
-    polls: bool = False  # they work always (poll mode)
+    busy: Number = 0  # cores busy at capacity
+    polls: bool = False  # they are always busy (poll mode)
     memory: Number = 2e9
     per_connection: Number = 0  # bytes
-    watts: tuple[Number, Number] | None = None  # idle, and with all cores of `busy` at work
+    watts: tuple[Number, Number] | None = None  # idle, and with all ``busy`` cores at work
 
     def fits(self, words: Mapping[str, str]) -> bool:
-        """Whether the entry is about a cell with these words."""
+        """Whether the entry applies to a cell."""
         return all(
             words.get(name) in (wanted if isinstance(wanted, list) else [wanted]) for name, wanted in self.when.items()
         )
@@ -87,8 +87,8 @@ class Sheet(BaseModel):
     cells: list[Traits]
 
     def cell(self, words: Mapping[str, str]) -> Traits:
-        """What holds for a cell with these words, such as ``{"kind": "L4", "size": "64"}``. Raises BadSheetError for a
-        word that no entry asks for or a value that none knows: a cell that is misspelt has no figures."""
+        """The traits of a cell such as ``{"kind": "L4", "size": "64"}``. Raises BadSheetError for an unknown word or
+        value, so that a misspelt cell has no figures."""
         known: dict[str, set[str]] = {}
         for entry in self.cells:
             for name, wanted in entry.when.items():
@@ -107,7 +107,7 @@ class Sheet(BaseModel):
 
 
 def read_sheet(path: Path) -> Sheet:
-    """A sheet from its file. Raises BadSheetError."""
+    """Read a sheet. Raises BadSheetError."""
     try:
         return Sheet.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
     except OSError as error:
@@ -118,13 +118,14 @@ def read_sheet(path: Path) -> Sheet:
 
 
 class DeviceModel:
-    """A device in one cell, for one run: ``seed`` draws how good a run this is."""
+    """A device in one cell for one run; ``seed`` draws the run's deviation."""
 
     def __init__(self, sheet: Sheet, words: Mapping[str, str], seed: str = "") -> None:
         self.traits = sheet.cell(words)
         self.line_bps = sheet.line
         self._draws = np.random.default_rng(zlib.crc32(f"{seed} {sorted(words.items())}".encode()))
-        self.factor = 1 + self.traits.noise * float(np.clip(self._draws.normal(), -3, 3))  # of the capacity in this run
+        # deviation of the capacity in this run
+        self.factor = 1 + self.traits.noise * float(np.clip(self._draws.normal(), -3, 3))
 
     @property
     def line_packets(self) -> float:
@@ -133,7 +134,7 @@ class DeviceModel:
 
     @property
     def capacity(self) -> float | None:
-        """Packets per second that it carries in all in this run; None: as many as come, or a table of losses."""
+        """Total packets per second in this run; None: no limit, or a table of losses."""
         traits = self.traits
         limits = [] if traits.packets is None else [traits.packets]
         limits += [] if traits.bits is None else [traits.bits / (8 * (traits.frame + traits.overhead))]
@@ -142,7 +143,7 @@ class DeviceModel:
         return min(limits) if limits else None
 
     def lost(self, offered: float) -> float:
-        """The share that is lost of so many packets per second in all.
+        """The loss ratio at a total rate in packets per second.
 
         >>> sheet = Sheet(generator="trex", cells=[Traits(packets=1e6), Traits(when={"config": "ips"}, times=0.8)])
         >>> DeviceModel(sheet, {}).lost(2e6), DeviceModel(sheet, {"config": "ips"}).lost(1e6)
@@ -158,7 +159,7 @@ class DeviceModel:
         return 1 - capacity / offered
 
     def busy(self, offered: float) -> float:
-        """Cores at work, as a number."""
+        """The number of busy cores."""
         traits, capacity = self.traits, self.capacity
         if traits.polls:
             return min(traits.busy, traits.cores)
@@ -166,14 +167,14 @@ class DeviceModel:
         return min(1.0, share) * min(traits.busy, traits.cores)
 
     def busy_cores(self, offered: float) -> list[float]:
-        """The busy share of each core: those that poll are at work for themselves, else all share the work."""
+        """The busy share of each core; polling cores are always busy, the others share the work."""
         cores, busy = max(1, round(self.traits.cores)), self.busy(offered)
         if self.traits.polls:
             return [min(1.0, max(0.0, busy - core)) for core in range(cores)]
         return [busy / cores] * cores
 
     def watts(self, offered: float) -> float | None:
-        """Electric power now, with the noise of a sensor; None where the sheet does not say."""
+        """Watts now, with sensor noise; None if the sheet has none."""
         traits = self.traits
         if traits.watts is None:
             return None
@@ -188,11 +189,11 @@ class DeviceModel:
         )
 
     def connection_rate(self) -> float:
-        """Connections opened per second now: that of the run, and what one second differs from the next."""
+        """Connections opened per second now, with the run's deviation and noise."""
         return (self.traits.connections or 0.0) * self.factor * float(self._draws.normal(1, 0.002))
 
     def _table(self, share: float) -> float:
-        """The table of losses, straight between its points; it begins where nothing is lost."""
+        """Interpolate the table of losses, which starts at no loss."""
         points = sorted((float(_number(at)), lost) for at, lost in (self.traits.loss or {}).items())  # type: ignore[arg-type]
         if share <= points[0][0] or len(points) == 1:
             return points[0][1]

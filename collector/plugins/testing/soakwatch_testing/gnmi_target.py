@@ -1,7 +1,7 @@
 """A gNMI target on loopback: Capabilities, Get and Subscribe (SAMPLE, ON_CHANGE, ONCE) over a tree that a test changes.
 
-It speaks the protocol with grpc and the generated messages of pygnmi; what it does not do is the YANG: it sends the
-leaves that it was given, as JSON trees or as single leaves.
+It uses grpc and pygnmi's generated messages, and does not know YANG: it sends its leaves as given, as JSON trees or as
+single leaves.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class GnmiTarget:
     leaves: dict[str, Plain] = field(default_factory=dict)
     login: tuple[str, str] | None = None
     silent: bool = False
-    refuses: tuple[str, ...] = ()  # names of steps: a subscription with one of them is refused as a whole
-    on_change_refused: tuple[str, ...] = ()  # the same of one that asks for them on change
-    once_served: bool = True  # whether it knows subscriptions of the mode ONCE
+    refuses: tuple[str, ...] = ()  # path elements: a subscription with one of them is refused as a whole
+    on_change_refused: tuple[str, ...] = ()  # the same, for subscriptions on change
+    once_served: bool = True  # whether it supports subscriptions ONCE
     get_served: bool = True
-    models: dict[str, str] = field(default_factory=dict)  # of Capabilities: version by name
+    models: dict[str, str] = field(default_factory=dict)  # in Capabilities: version by name
     encodings: tuple[str, ...] = ("JSON_IETF", "PROTO")
     port: int = 0
     subscriptions: int = 0
@@ -41,13 +41,13 @@ class GnmiTarget:
     ending: bool = False
 
     def set(self, path: str, value: Plain) -> None:
-        """Change one leaf; subscribers on change hear of it."""
+        """Change one leaf, and notify subscribers on change."""
         with self.changed:
             self.leaves[path] = value
             self.changed.notify_all()
 
     def hang_up(self) -> None:
-        """End every stream that is open."""
+        """End every open stream."""
         with self.changed:
             self.subscriptions += 1
             self.changed.notify_all()
@@ -146,7 +146,7 @@ _NOTHING = object()
 
 
 def _under(leaf: tuple[Element, ...], asked: gnmi_pb2.Path) -> bool:
-    """Whether a leaf, or a tree above it, is what a subscription asks for."""
+    """Whether a subscription requests a leaf, or a tree above it."""
     for have, want in zip(leaf, asked.elem, strict=False):
         if have.name != bare(want.name):
             return False
@@ -157,7 +157,7 @@ def _under(leaf: tuple[Element, ...], asked: gnmi_pb2.Path) -> bool:
 
 @contextmanager
 def gnmi_target(target: GnmiTarget, key: bytes | None = None, certificate: bytes | None = None) -> Iterator[GnmiTarget]:
-    """``target`` on a free port of 127.0.0.1, with TLS where key and certificate (PEM) are given."""
+    """Serve ``target`` on a free port of 127.0.0.1, with TLS if key and certificate (PEM) are given."""
     server = grpc.server(ThreadPoolExecutor(max_workers=32))
     gnmi_pb2_grpc.add_gNMIServicer_to_server(_Servicer(target), server)
     if key is not None and certificate is not None:

@@ -1,4 +1,4 @@
-"""A real influxd on the loopback, with an organisation, a bucket and a token of its own; killed and started again."""
+"""A real influxd on loopback with its own organisation, bucket and token, which can be killed and restarted."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from soakwatch_testing.servers import client_of, ended, started
 
 ORG, BUCKET = "lab", "soak"
 Row = dict[str, Any]
-"""One row of an answer: numbers and texts as the server's JSON has them."""
+"""One row of an answer, as in the server's JSON."""
 
 
 def find_influxd() -> Path | None:
-    """INFLUXD in the environment, else influxd on PATH, else one that was built into the user's cache; None: none."""
+    """INFLUXD in the environment, else influxd on PATH, else one built into the user's cache; None if there is none."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "soakwatch"
     kept = sorted(map(str, cache.glob("influxd-2*[0-9]")), reverse=True)
     named = (os.environ.get("INFLUXD"), shutil.which("influxd"), *kept)
@@ -34,7 +34,7 @@ def find_influxd() -> Path | None:
 
 
 def _is_second(program: str) -> bool:
-    """Whether it is InfluxDB 2: distributions have 1.x under the same name."""
+    """Whether it is InfluxDB 2; distributions have 1.x under the same name."""
     if not os.access(program, os.X_OK):
         return False
     version = subprocess.run([program, "version"], capture_output=True, text=True, check=False).stdout
@@ -43,7 +43,7 @@ def _is_second(program: str) -> bool:
 
 @dataclass
 class Influxd:
-    """One server; ``kill``, ``start`` and ``stop`` are what happens to servers."""
+    """One server."""
 
     program: Path
     folder: Path
@@ -54,11 +54,10 @@ class Influxd:
 
     @property
     def url(self) -> str:
-        """Where it answers."""
         return f"http://127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        """Starts it and waits until it answers. Raises AssertionError with its output if it does not."""
+        """Start it and wait until it answers. Raises AssertionError with its output if it does not."""
         log = self.folder / "influxd.log"
         command = [
             str(self.program),
@@ -79,22 +78,22 @@ class Influxd:
         return self.ask("GET", "/health").status_code == 200
 
     def kill(self) -> None:
-        """SIGKILL: a power cut."""
+        """SIGKILL, like a power failure."""
         process, self.process = self.process, None
         ended(process, signal.SIGKILL)
 
     def stop(self) -> None:
-        """SIGINT, the only signal on which it ends properly; SIGKILL if it does not."""
+        """SIGINT, the only signal on which it shuts down cleanly; SIGKILL if it does not end."""
         process, self.process = self.process, None
         ended(process, signal.SIGINT)
 
     def ask(self, method: str, path: str, **more: object) -> httpx.Response:
-        """One request with the token, whatever it is answered."""
+        """One request with the token; returns any answer."""
         with client_of(self.url) as client:
             return client.request(method, path, headers={"authorization": f"Token {self.token}"}, **more)  # type: ignore[arg-type]  # httpx's own keywords
 
     def set_up(self) -> None:
-        """Makes the organisation, the bucket and the token."""
+        """Create the organisation, the bucket and the token."""
         settings = {
             "username": "soak",
             "password": secrets.token_urlsafe(16),
@@ -105,24 +104,24 @@ class Influxd:
         self.ask("POST", "/api/v2/setup", json=settings).raise_for_status()
 
     def make_bucket(self, name: str, keep_s: int = 0) -> None:
-        """A bucket; ``keep_s`` 0 keeps everything."""
+        """Create a bucket; ``keep_s`` 0 keeps everything."""
         org = self.ask("GET", "/api/v2/orgs", params={"org": ORG}).json()["orgs"][0]["id"]
         rules = [{"type": "expire", "everySeconds": keep_s}] if keep_s else []
         body = {"orgID": org, "name": name, "retentionRules": rules}
         self.ask("POST", "/api/v2/buckets", json=body).raise_for_status()
 
     def delete_bucket(self, name: str) -> None:
-        """Deletes a bucket with all that is in it."""
+        """Delete a bucket and its data."""
         buckets = self.ask("GET", "/api/v2/buckets", params={"name": name, "org": ORG}).json()["buckets"]
         self.ask("DELETE", f"/api/v2/buckets/{buckets[0]['id']}").raise_for_status()
 
     def write(self, lines: bytes, bucket: str = BUCKET) -> httpx.Response:
-        """Line protocol as it is."""
+        """Write line protocol."""
         params = {"org": ORG, "bucket": bucket, "precision": "ns"}
         return self.ask("POST", "/api/v2/write", params=params, content=lines)
 
     def influxql(self, query: str, bucket: str = BUCKET) -> list[Row]:
-        """The rows of an InfluxQL query, times in ns. Raises AssertionError with the server's word."""
+        """The rows of an InfluxQL query, times in ns. Raises AssertionError with the server's message."""
         answer = self.ask("GET", "/query", params={"db": bucket, "q": query, "epoch": "ns"}).json()
         result = answer["results"][0]
         assert "error" not in answer, answer
@@ -134,7 +133,7 @@ class Influxd:
         ]
 
     def flux(self, query: str) -> list[dict[str, str]]:
-        """The rows of a Flux query, as texts. Raises AssertionError with the server's word."""
+        """The rows of a Flux query, as texts. Raises AssertionError with the server's message."""
         answer = self.ask("POST", "/api/v2/query", params={"org": ORG}, json={"query": query, "type": "flux"})
         assert answer.status_code == 200, answer.text
         rows = []
@@ -144,7 +143,7 @@ class Influxd:
 
 
 def start_influxd(program: Path, folder: Path, stack: ExitStack, *options: str) -> Influxd:
-    """A server that is set up, on the caller's stack. Raises AssertionError."""
+    """A configured server on the caller's stack. Raises AssertionError."""
     folder.mkdir(parents=True, exist_ok=True)
     server = Influxd(program, folder, free_port(), options=options)
     stack.callback(server.stop)
@@ -155,6 +154,6 @@ def start_influxd(program: Path, folder: Path, stack: ExitStack, *options: str) 
 
 @contextmanager
 def run_influxd(program: Path, folder: Path, *options: str) -> Iterator[Influxd]:
-    """The same while the block lasts."""
+    """The same as a context manager."""
     with ExitStack() as stack:
         yield start_influxd(program, folder, stack, *options)

@@ -1,11 +1,11 @@
-"""A stand-in for iperf3 3.17 and later, for machines that have an older one: ``python -m`` this, with its arguments.
+"""A double of iperf3 3.17 and later, for machines with an older one: run it with ``python -m`` and iperf3's arguments.
 
-It writes the events of ``--json-stream`` as those versions do (an object a line, no blanks; ``start``, ``interval``,
-``end`` and ``error``), with the fields of the real objects of 3.12's ``-J``, as a client or a server, in real time, by
-the rate, length and streams that it is told. A TCP connection to the server stands for the control connection, over
-which the client says its parameters (in one line of JSON, which is no iperf3 protocol); no data flows.
-``--extra-data MOOD`` has it misbehave: ``garbage``, ``silence``, ``half``, ``busy``, ``lossy``; ``busy:FILE`` and
-``stuck:FILE`` (a client that never gets through) as many times as the file says, which counts down.
+It writes the events of ``--json-stream`` (one object a line without blanks: ``start``, ``interval``, ``end`` and
+``error``) with the fields of 3.12's ``-J``, as a client or a server, in real time, at the given rate, length and
+streams. A TCP connection replaces iperf3's control connection: the client sends its parameters in one line of JSON,
+which is not iperf3's protocol, and no data flows. ``--extra-data MOOD`` makes it misbehave: ``garbage``, ``silence``,
+``half``, ``busy``, ``lossy``; ``busy:FILE`` and ``stuck:FILE`` (a client that never gets through) count down the number
+in the file.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 VERSION = "3.18"
-_LOST = 7  # of the datagrams of an interval, in the mood ``lossy``
+_LOST = 7  # datagrams lost per interval in the mood ``lossy``
 
 
 def script(folder: Path) -> Path:
-    """An executable that is the stand-in, to be given as ``program``."""
+    """An executable that runs the double, for the key ``program``."""
     file = folder / "iperf3"
     file.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m {__name__} "$@"\n', encoding="utf-8")
     file.chmod(0o755)
@@ -33,7 +33,7 @@ def script(folder: Path) -> Path:
 
 
 def event(name: str, data: object) -> str:
-    """One line."""
+    """One line of output."""
     return json.dumps({"event": name, "data": data}, separators=(",", ":"))
 
 
@@ -47,7 +47,7 @@ def start(
     reverse: bool = False,
     bidir: bool = False,
 ) -> dict[str, object]:
-    """The object ``start``; ``rate`` is of each stream."""
+    """The object ``start``; ``rate`` is per stream."""
     peer = {"host": "127.0.0.1", "port": 5201}
     return {
         "connected": [
@@ -101,7 +101,7 @@ def share(
     number: int = 0,
     rtt: int = 250,
 ) -> dict[str, object]:
-    """What one stream (or all, ``whole``) moved; ``lost`` is the receiver's."""
+    """What one stream (or all: ``whole``) transferred; ``lost`` is the receiver's."""
     moved = (packets - lost) * length
     fields: dict[str, object] = {} if whole else {"socket": 5 + 2 * number}
     fields |= {
@@ -137,7 +137,7 @@ def interval(
     udp: bool = True,
     lost: int = 0,
 ) -> dict[str, object]:
-    """An object of ``intervals``; ``packets`` and ``lost`` are of each stream."""
+    """An object of ``intervals``; ``packets`` and ``lost`` are per stream."""
     each = [
         share(begin, end, sender=sender, packets=packets, length=length, udp=udp, lost=lost, number=number)
         for number in range(streams)
@@ -151,7 +151,7 @@ def interval(
 def end(
     seconds: float, *, packets: int, length: int = 1000, udp: bool = True, lost: int = 0, heard: bool = True
 ) -> dict[str, object]:
-    """The object ``end``; ``heard``: whether the other side reported its figures, else they are zeros."""
+    """The object ``end``; ``heard``: the other side reported its figures, else they are zeros."""
     sent = share(0, seconds, sender=True, packets=packets, length=length, udp=udp, whole=True)
     received = share(
         0,
@@ -186,7 +186,7 @@ def _interrupt(number: int, _frame: object) -> None:
 
 
 def _send(options: argparse.Namespace, control: socket.socket, *, server: bool) -> int:
-    """Until a signal comes or the other side goes away."""
+    """Send until a signal arrives or the other side goes away."""
     begin, last, count, mood = time.monotonic(), 0.0, 0, options.mood
     per_second = options.rate / 8 / options.length
     _say(
@@ -246,7 +246,7 @@ def _interval_out(options: argparse.Namespace, begin: float, until: float, per_s
 
 
 def _once_more(mood: str, name: str) -> bool:
-    """``name`` itself, or as long as the file behind it has not come to 0; without the file never."""
+    """Whether the mood applies: ``name`` alone always, ``name:FILE`` until the file's number has counted down to 0."""
     file = Path(mood.removeprefix(f"{name}:"))
     if not mood.startswith(f"{name}:") or not file.exists():
         return mood == name
@@ -288,7 +288,7 @@ def _server(options: argparse.Namespace) -> int:
 
 
 def main() -> int:
-    """What the arguments ask for."""
+    """Run as the arguments say."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--version", action="store_true")
     parser.add_argument("-c", dest="client")

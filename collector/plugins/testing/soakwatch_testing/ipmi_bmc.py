@@ -1,7 +1,7 @@
-"""A management controller over IPMI 2.0 for tests: OpenIPMI's simulator ``ipmi_sim`` on loopback.
+"""An IPMI 2.0 management controller for tests: OpenIPMI's simulator ``ipmi_sim`` on loopback.
 
-It has an account ``reader`` of the privilege USER and sensors with the thresholds of their records, and does not tell
-that it knows the cipher suites 0 to 3. It has no DCMI: ``with_dcmi`` answers that before it.
+It has an account ``reader`` of privilege USER and sensors with thresholds, and does not announce its cipher suites 0 to
+3. It lacks DCMI, which ``with_dcmi`` adds with a relay.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from soakwatch_testing.servers import ended, started
 _OFF = "000000000000000"  # no event of any state
 _ORDER: Final = ("unr", "uc", "unc", "lnr", "lc", "lnc")
 _BITS: Final = {"lnc": 0, "lc": 1, "lnr": 2, "unc": 3, "uc": 4, "unr": 5}
-_GUID = "a123456789abcdefa123456789abcdef"  # without one it speaks IPMI 1.5 only
-_PLAIN_IPMI: Final = b"\x06\x00"  # format of IPMI 2.0, a message of IPMI, not encrypted
+_GUID = "a123456789abcdefa123456789abcdef"  # without one it only speaks IPMI 1.5
+_PLAIN_IPMI: Final = b"\x06\x00"  # format IPMI 2.0, payload IPMI, not encrypted
 _GROUP, _POWER_READING = 0x2C, 0x02  # network function and command of DCMI
 _PRESENCE_PING = bytes.fromhex("06 00 ff 06 00 00 11 be 80 00 00 00")
 
@@ -58,19 +58,19 @@ SENSORS: Final = (
     BmcSensor("PS3 Status", 0x08, 0, (10, 3), 0b0),
     BmcSensor("Fan Redundancy", 0x04, 0, (29, 1), 0b1),
 )
-"""A server with two of three supplies, and a processor's socket that is empty."""
+"""A server with two of three supplies, and an empty processor socket."""
 
 
 @dataclass(frozen=True, slots=True)
 class IpmiBmc:
-    """The simulator as it runs: ``set_raw`` changes what a sensor reads within a tenth of a second."""
+    """The running simulator; ``set_raw`` takes effect within 0.1 s."""
 
     port: int
     folder: Path
     sensors: tuple[BmcSensor, ...]
 
     def set_raw(self, name: str, raw: int) -> None:
-        """A new raw value of the first sensor of this name."""
+        """Set the raw value of the first sensor of this name."""
         number = next(index for index, each in enumerate(self.sensors, 1) if each.name == name)
         new = self.folder / "new"
         new.write_text(str(raw))
@@ -79,7 +79,7 @@ class IpmiBmc:
 
 @contextmanager
 def ipmi_bmc(folder: Path, password: str, sensors: Sequence[BmcSensor] = SENSORS) -> Iterator[IpmiBmc]:
-    """Serves it on a free UDP port of loopback until the end; ``folder`` is empty and its own."""
+    """Run it on a free UDP port of loopback; ``folder`` must be empty and its own."""
     port = free_port()
     (folder / "state").mkdir(parents=True)
     methods = "\n".join(
@@ -100,7 +100,7 @@ def ipmi_bmc(folder: Path, password: str, sensors: Sequence[BmcSensor] = SENSORS
 
 
 def _answers(port: int) -> bool:
-    """Whether it answers the presence ping of RMCP."""
+    """Whether it answers RMCP's presence ping."""
     with closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as client:
         client.settimeout(0.2)
         client.connect(("127.0.0.1", port))
@@ -126,7 +126,7 @@ def _commands(folder: Path, sensors: Sequence[BmcSensor]) -> Iterator[str]:
 
 
 def _record(number: int, sensor: BmcSensor) -> list[int]:
-    """Its record of the repository (IPMI 2.0, tables 43-1 and 43-2)."""
+    """The sensor's record in the repository (IPMI 2.0, tables 43-1 and 43-2)."""
     text = [0xC0 | len(sensor.name), *sensor.name.encode()]
     owner = [0x20, 0, number, *sensor.entity, 0x67]
     if not sensor.unit:
@@ -160,7 +160,7 @@ def with_dcmi(bmc_port: int, watts: Callable[[], int | None]) -> Iterator[int]:
 
 
 def _relay(relay: socket.socket, bmc: tuple[str, int], watts: Callable[[], int | None]) -> None:
-    """One client after the other; an empty datagram ends it."""
+    """Relay one client after the other; an empty datagram ends it."""
     client, session = bmc, b""
     while True:
         data, sender = relay.recvfrom(2000)
@@ -180,7 +180,7 @@ def _relay(relay: socket.socket, bmc: tuple[str, int], watts: Callable[[], int |
 
 
 def _dcmi_answer(session: bytes, sequence: bytes, ask: bytes, watts: int | None) -> bytes:
-    """The message in RMCP+ (IPMI 2.0, table 13-8) with what DCMI 1.5 answers (table 6-16)."""
+    """The answer of DCMI 1.5 (table 6-16) in RMCP+ (IPMI 2.0, table 13-8)."""
     now = watts or 0
     said = struct.pack("<BHHHHIIB", 0xDC, now, now, now, now, 0, 1000, 0 if watts is None else 0x40)
     head = bytes([ask[3], (_GROUP + 1) << 2])

@@ -1,8 +1,8 @@
-"""A generator with a device behind it that forwards so many packets a second: a program for the load ``command``.
+"""A program for the load ``command``: a generator, and a device that forwards at most a given packet rate.
 
 ``python -m soakwatch_testing.limited_load --rate 8000 --capacity 6200`` sends 8000 packets a second and gets at most
-6200 back; it counts both from 0 and prints them every 100 ms and at its end. ``--noise`` scatters the capacity from
-tick to tick, by a seed; ``--most`` is what the generator itself can send; ``--requests`` counts requests and failures.
+6200 back; it counts both from 0 and prints them every 100 ms and at its end. ``--noise`` varies the capacity from tick
+to tick, seeded; ``--most`` limits what the generator can send; ``--requests`` counts requests and failures.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ TICK_S = 0.1
 
 
 class Stopped(Exception):  # noqa: N818 - a signal, and no error
-    """The program is asked to end."""
+    """The program was told to end."""
 
 
 def _arguments() -> argparse.Namespace:
@@ -32,7 +32,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Send until a signal comes."""
+    """Send until a signal arrives."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _stop)
     keys = _arguments()

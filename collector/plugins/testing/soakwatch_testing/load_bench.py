@@ -1,4 +1,4 @@
-"""A load on the bench: started as a run would start it, polled when the test says, at the time that it says."""
+"""Runs one load source as a run does, polled at the times that a test chooses."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from soakwatch_model.sample import Answer
 from soakwatch_model.tree import Tree
 
 BEGIN_NS = 1_795_260_000_000_000_000
-"""2026-11-21 11:20:00 UTC: when the bench begins, unless another time is given."""
+"""2026-11-21 11:20:00 UTC: the default begin."""
 SECOND = 10**9
 
 
 class LoadBench:
-    """One load and its clock; a context. ``keys`` are those of a plan, ``begin_ns`` is when the run begins."""
+    """One load and its clock; a context manager. ``keys`` are those of a plan, ``begin_ns`` is the begin of the run."""
 
     def __init__(
         self,
@@ -62,30 +62,30 @@ class LoadBench:
         self._runner.close()
 
     def poll(self, at_s: float) -> Answer:
-        """One poll, so many seconds after the begin. Raises SourceError as the load does."""
+        """One poll, ``at_s`` seconds after the begin. Raises SourceError as the load does."""
         assert self._poller is not None
         self.now_ns = self._begin_ns + round(at_s * SECOND)
         return self._runner.run(self._bounded(self._poller))
 
     def drive(self, level: float) -> None:
-        """Drive the load. Raises SourceError as the load does, TypeError for one that cannot be driven."""
+        """Drive the load. Raises SourceError as the load does, TypeError if it cannot be driven."""
         poller: object = self._poller
         if not isinstance(poller, Drivable):
             raise TypeError("this load is not driven")
         self._runner.run(poller.drive(level))
 
     def facts(self) -> Facts:
-        """What the load reports of itself."""
+        """The load's facts."""
         poller: object = self._poller
         return poller.facts() if isinstance(poller, Identifies) else Facts({})
 
     def fingerprint(self) -> Mapping[str, Tree]:
-        """What the load tells of its generator."""
+        """The fingerprint of the load's generator."""
         poller: object = self._poller
         return self._runner.run(self._told(poller)) if isinstance(poller, Fingerprints) else {}
 
     def wait(self, seconds: float) -> None:
-        """Let the load go on by itself for a while of real time."""
+        """Let the load run for some real time."""
         self._runner.run(asyncio.sleep(seconds))
 
     async def _told(self, poller: Fingerprints) -> Mapping[str, Tree]:
@@ -109,7 +109,7 @@ def series(answer: Answer, metric: str, name: str = "") -> list[tuple[float, flo
 
 
 def last(answer: Answer) -> dict[str, float]:
-    """The last value of each series, called ``metric`` or ``metric{object}``."""
+    """The last value of each series, by ``metric`` or ``metric{object}``."""
     return {
         f"{sample.metric}{{{sample.object}}}" if sample.object else sample.metric: sample.value
         for sample in answer.samples

@@ -1,8 +1,8 @@
-"""An Open Traffic Generator's REST interface for tests: real HTTP or HTTPS, JSON of the model.
+"""An Open Traffic Generator's REST interface for tests: real HTTP or HTTPS, with the model's JSON.
 
-It has ports and flows, counts while it sends (``step`` frames a flow for each look), takes ``/control/state`` and
-changes of rates, and refuses what the model does not know. ``quoted`` writes 64-bit integers as strings, as protobuf's
-JSON does; ``camel`` names keys as that does by default. ``mood`` is how it misbehaves.
+It has ports and flows, counts while it sends (``step`` frames a flow per poll), accepts ``/control/state`` and changes
+of rates, and refuses what the model does not know. ``quoted`` writes 64-bit integers as strings and ``camel`` uses
+camelCase keys, as protobuf's JSON does. ``mood`` is how it misbehaves.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ class FakeFlow:
     tx_port: str = "p1"
     rx_port: str = "p2"
     step: int = 100
-    lost: int = 0  # of each step
+    lost: int = 0  # per step
     size: int = 64
     tx: int = 0
     rx: int = 0
     sending: bool = False
     rate: dict[str, Any] = field(default_factory=lambda: {"choice": "pps", "pps": 100})
     latency_ns: tuple[float, float, float] | None = None  # smallest, mean, largest
-    more: dict[str, Any] = field(default_factory=dict)  # what a row has instead
+    more: dict[str, Any] = field(default_factory=dict)  # overrides of a row's fields
 
 
 @dataclass(slots=True)
 class OtgServer:
-    """The state of the double; change it as it serves. ``asked`` is every request: method, path, body."""
+    """The state of the double; it may be changed while serving. ``asked`` has every request: method, path, body."""
 
     flows: list[FakeFlow] = field(default_factory=list)
     ports: dict[str, str] = field(default_factory=lambda: {"p1": "up", "p2": "up"})
@@ -50,10 +50,10 @@ class OtgServer:
     camel: bool = False
     mood: Mood = "well"
     version: str | None = "1.62.0"
-    authorization: str | None = None  # the header that lets in
+    authorization: str | None = None  # the accepted header
     rates_fixed: bool = False
     flow_errors: str | None = None
-    per_port: bool = False  # one row of a flow for each port that receives it: half and half
+    per_port: bool = False  # one row of a flow for each receiving port, half each
     asked: list[tuple[str, str, Any]] = field(default_factory=list)
     released: threading.Event = field(default_factory=threading.Event)
     port: int = 0
@@ -203,11 +203,11 @@ def _error(status: int, text: str) -> tuple[int, Any]:
 
 @contextmanager
 def otg_server(state: OtgServer, context: ssl.SSLContext | None = None) -> Iterator[OtgServer]:
-    """Serve on a free port of loopback until the block ends; ``state.port`` is where."""
+    """Serve on a free port of loopback within the block; ``state.port`` is the port."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True  # head and body in two segments would wait for an acknowledgement
+        disable_nagle_algorithm = True  # headers and body in two segments would wait for an acknowledgement
         wbufsize = -1
 
         def do_GET(self) -> None:
@@ -253,13 +253,13 @@ def otg_server(state: OtgServer, context: ssl.SSLContext | None = None) -> Itera
             self.wfile.flush()
 
         def log_message(self, *_: object) -> None:
-            """Says nothing."""
+            """Do not log."""
 
     class Server(ThreadingHTTPServer):
         daemon_threads = True
 
         def handle_error(self, *_: object) -> None:
-            """A client that hangs up is what some tests do."""
+            """Ignore errors: some tests hang up."""
 
     with Server(("127.0.0.1", 0), Handler) as server:
         state.port = server.server_address[1]

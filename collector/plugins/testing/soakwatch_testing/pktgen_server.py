@@ -1,8 +1,8 @@
 """Pktgen's Lua port for tests: a shell without a prompt that serves one client at a time and knows a little Lua.
 
-It obeys the lines that Soakwatch and people send: tables written with ``io.write``, ``prints("name", pktgen.info)``,
-``pktgen.set``, ``start``, ``stop`` and ``clr``. As the real one it tells errors on a screen of its own, and cuts long
-lines. ``dialect`` is how a version of that year speaks; ``mood`` how it misbehaves.
+It executes the lines that Soakwatch and people send: tables written with ``io.write``, ``prints("name", pktgen.info)``,
+``pktgen.set``, ``start``, ``stop`` and ``clr``. Like the real one it shows errors on its own screen only, and cuts long
+lines. ``dialect`` is the output format of that year's version; ``mood`` is how it misbehaves.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ LuaTable = dict[str | int, object]
 
 @dataclass(slots=True)
 class FakePort:
-    """One port: what it counts, and how it is set. ``step`` packets go out and come back for each poll; with ``line``,
-    packets per second at 100 % of the link, time goes on by ``PktgenServer.advance`` instead."""
+    """One port: counters and settings. ``step`` packets go out and come back for each poll; with ``line`` (packets per
+    second at 100 % of the link) time advances by ``PktgenServer.advance`` instead."""
 
     step: int = 0
     tx: int = 0
     rx: int = 0
     frame: int = 64
-    lost: int = 0  # of each step
+    lost: int = 0  # per step
     rate: float = 100.0
     sending: bool = False
     link: str = "<UP-10000-FD>"
     latency_us: tuple[float, float, float] | None = None  # smallest, mean, largest
     more: dict[str, int] = field(default_factory=dict)  # ierrors, oerrors, imissed, tx_failed ...
     line: float = 0.0
-    loss: float = 0.0  # share that does not come back, with ``line``
+    loss: float = 0.0  # loss ratio, with ``line``
 
     @property
     def sends(self) -> float:
@@ -52,7 +52,7 @@ class FakePort:
         return self.line * self.rate / 100 if self.sending else 0.0
 
     def second(self) -> tuple[int, int]:
-        """Packets sent and come back within a second or a step."""
+        """Packets sent and returned within a second or a step."""
         if not self.sending:
             return 0, 0
         return (
@@ -64,7 +64,7 @@ class FakePort:
 
 @dataclass(slots=True)
 class PktgenServer:
-    """The state of the double; change it as it serves. ``lines`` is every line that it was sent."""
+    """The state of the double; it may be changed while serving. ``lines`` has every line received."""
 
     dialect: Dialect = "2022"
     mood: Mood = "well"
@@ -74,14 +74,14 @@ class PktgenServer:
     clients: int = 0
 
     def advance(self, seconds: float) -> None:
-        """Send for so long, on ports with ``line``."""
+        """Send for a time, on ports with ``line``."""
         for port in self.ports.values():
             sent = round(port.sends * seconds)
             port.tx += sent
             port.rx += round(sent * (1 - port.loss))
 
     def answer(self, line: str) -> str:
-        """What one line prints; nothing for what it does not know, as an error goes to its own screen."""
+        """The output of one line; empty for unknown ones, whose error goes to the screen."""
         self.lines.append(line)
         writes = _WRITES.match(line)
         if writes is not None:
@@ -266,7 +266,7 @@ def _counted(table: Mapping[int, object]) -> LuaTable:
 
 
 def _compact(value: object) -> str:
-    """A value as Soakwatch's own lines write it."""
+    """A value in the format of Soakwatch's own lines."""
     if isinstance(value, dict):
         keys = {key: _quoted(key) if isinstance(key, str) else str(key) for key in value}
         return "{" + "".join(f"[{keys[key]}]={_compact(inner)}," for key, inner in value.items()) + "}"
@@ -274,7 +274,7 @@ def _compact(value: object) -> str:
 
 
 def printed(name: str, table: LuaTable) -> str:
-    """A table as ``prints`` of Pktgen's library writes it."""
+    """A table in the format of ``prints`` of Pktgen's library."""
     return f"{name} = {{\n{_entries(table, 2)}}}\n"
 
 
@@ -297,7 +297,7 @@ def _quoted(text: str) -> str:
 
 @contextmanager
 def pktgen_server(state: PktgenServer, port: int = 0) -> Iterator[PktgenServer]:
-    """Serve on a port of loopback (0: any free one) until the block ends; ``state.port`` is where."""
+    """Serve on a port of loopback (0: any free one) within the block; ``state.port`` is the port."""
     with socket.create_server(("127.0.0.1", port)) as listener:
         state.port = listener.getsockname()[1]
         ended = threading.Event()
@@ -307,7 +307,7 @@ def pktgen_server(state: PktgenServer, port: int = 0) -> Iterator[PktgenServer]:
             yield state
         finally:
             ended.set()
-            with socket.socket() as last:  # wakes the one that waits for a client
+            with socket.socket() as last:  # wakes the thread that waits for a client
                 last.settimeout(5)
                 last.connect_ex(("127.0.0.1", state.port))
             thread.join(10)
@@ -347,14 +347,14 @@ def _shell(client: socket.socket, state: PktgenServer, ended: threading.Event) -
 
 
 def _send_reply(client: socket.socket, mood: Mood, reply: str) -> bool:
-    """Send what was printed, in the mood; whether the connection stays."""
+    """Send the output according to the mood; returns whether the connection stays open."""
     client.settimeout(5)
     if mood == "garbage":
         reply = reply.replace("[", "{{").replace("=", "\x00\xff")
     elif mood == "half" and reply:
         client.sendall(reply[: len(reply) // 2].encode())
         client.shutdown(socket.SHUT_WR)
-        while client.recv(4096):  # what is unread at the end would be a reset
+        while client.recv(4096):  # unread data at the end would cause a reset
             pass
         return False
     elif mood == "flood":

@@ -1,4 +1,4 @@
-"""Small records for tests and benches: of one source with fifty series, and of runs that were judged under load."""
+"""Small records for tests and benchmarks: of one source with fifty series, and of judged runs under load."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ KEYS = tuple(SeriesKey("dut", "process.memory.usage", f"process=p{n}") for n in 
 
 
 def small_poll(source: int, second: int) -> Poll:
-    """The poll that was due ``at`` seconds after ``T0``, with a reading of each of ``KEYS``."""
+    """The poll due ``second`` seconds after ``T0``, with a reading of each of ``KEYS``."""
     due = T0 + second * SECOND
     samples = tuple(Sample(key.metric, key.object, second * 4096 + n, due) for n, key in enumerate(KEYS))
     return Poll(source, due, due, 1, PollOutcome.OK, None, Answer(samples, (), ()))
 
 
 def small_record(folder: Path, polls: int = 0) -> Record:
-    """A new record with one source and so many polls."""
+    """A new record with one source and ``polls`` polls."""
     record = Record.create(folder)
     source = record.source("dut", "local", "dut/local", SECOND, required=True)
     record.put([small_poll(source.id, second) for second in range(polls)])
@@ -51,10 +51,10 @@ def judged_run(
     silent: bool = False,
     seed: int = 0,
 ) -> Path:
-    """The folder of a run of a device and a generator: 10 s of baseline, 40 s of soak, a poll a second.
+    """Make a run of a device and a generator: 10 s of baseline, 40 s of soak, a poll a second. Returns its folder.
 
-    The device says of itself that it runs ``release``; the generator receives ``packets_per_s`` in soak, with a latency
-    of about ``latency_s``. A ``silent`` generator does not answer in soak.
+    The device reports that it runs ``release``; in soak the generator receives ``packets_per_s``, with a latency of
+    about ``latency_s``. A ``silent`` generator does not answer in soak.
     """
     random_of = random.Random(seed)  # noqa: S311 - readings, not a secret
     seconds, soak = 50, 10

@@ -1,7 +1,7 @@
-"""A management controller's Redfish service for tests: real HTTP or HTTPS, with resources as DSP2046 has them.
+"""A management controller's Redfish service for tests: real HTTP or HTTPS, with resources according to DSP2046.
 
-``old`` serves ``Power`` and ``Thermal``, else there are ``PowerSubsystem``, ``ThermalSubsystem`` and ``Sensors``.
-Change ``tree`` as it serves: it holds every resource by its address.
+``old`` serves ``Power`` and ``Thermal``, otherwise ``PowerSubsystem``, ``ThermalSubsystem`` and ``Sensors``. ``tree``
+has every resource by address and may be changed while serving.
 """
 
 from __future__ import annotations
@@ -88,11 +88,11 @@ def _status() -> dict[str, object]:
 
 @dataclass(slots=True)
 class RedfishBmc:
-    """The state of the double. ``asked`` is every address that was asked, with its query."""
+    """The state of the double. ``asked`` has every requested address with its query."""
 
     tree: dict[str, dict[str, object]] = field(default_factory=resources)
-    login: tuple[str, str] | None = None  # name and password that let in
-    token: str | None = None  # value of X-Auth-Token that lets in
+    login: tuple[str, str] | None = None  # accepted user and password
+    token: str | None = None  # accepted X-Auth-Token
     asked: list[str] = field(default_factory=list)
     port: int = 0
 
@@ -106,7 +106,7 @@ class RedfishBmc:
         )
 
     def answer(self, path: str) -> dict[str, object] | None:
-        """A resource, with the members of a collection in full where that is asked."""
+        """A resource, with the full members of a collection if the query asks for that."""
         address, _, query = path.partition("?")
         found = self.tree.get(address.rstrip("/"))
         rows = None if found is None else found.get("Members")
@@ -117,7 +117,7 @@ class RedfishBmc:
 
 @contextmanager
 def redfish_bmc(bmc: RedfishBmc, context: ssl.SSLContext | None = None) -> Iterator[RedfishBmc]:
-    """Serves it on a free port of loopback."""
+    """Serve it on a free port of loopback."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -134,7 +134,7 @@ def redfish_bmc(bmc: RedfishBmc, context: ssl.SSLContext | None = None) -> Itera
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Says nothing."""
+            """Do not log."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         server.daemon_threads = True

@@ -1,4 +1,4 @@
-"""What every rule must honour; each check takes a rule and raises AssertionError with a sentence."""
+"""Conformance checks of rules; each takes a rule and raises AssertionError with a sentence."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ _VALUES: Final = {
     "peer": "gw",
     "protocol": "icmp",
 }
-"""What the labels of an object say; an object with another label is the whole target."""
+"""Example values of object labels; an object with another label is the whole target."""
 _LOAD: Final = tuple(
     metric.name
     for metric in LOAD
     if (flow := metric.flow) is not None and flow.scope == WHOLE and flow.what in {PACKETS, REQUESTS, DELAY}
     if metric.kind == COUNTER or flow.side in {OFFERED, CEILING, QUALITY}
 )
-"""What the load of a case tells: counters, what was asked for, what is the most, and the latency."""
+"""The load of a case: counters, offered load, ceiling, and latency."""
 _COUNTED: Final = (
     *(name for side in (SENT, BACK) for name in flows(side, PACKETS, REQUESTS, kind=COUNTER)),
     "reach.sent",
@@ -70,15 +70,16 @@ Values = Callable[[str, int], Floats]
 
 
 def grid(rule: Rule) -> tuple[int, float]:
-    """Readings and their distance in seconds: two minutes by the second, or a day by the minute for slow rules."""
+    """The number of readings and their interval in seconds: two minutes by the second, or a day by the minute for slow
+    rules."""
     return (1440, 60.0) if rule.spec.shortest_s > 0 else (120, 1.0)
 
 
 def cases(rule: Rule, values: Values, *, due: int | None = None, begin_ns: int = 0) -> Iterator[Case]:
-    """The cases of a rule on readings of ``values(metric, n)``, as its scope cuts them.
+    """The cases of a rule on readings of ``values(metric, n)``, cut according to its scope.
 
-    The run has a baseline, a soak, a stress and a recovery phase, a load that keeps on, and five earlier runs. Its
-    machine is set up well; where no poll was answered (``due`` 0), it reported nothing.
+    The run has a baseline, a soak, a stress and a recovery phase, a steady load, and five earlier runs. Its machine is
+    set up well; if no poll was answered (``due`` 0), it reported nothing.
     """
     n, apart = grid(rule)
     series = [_series(metric, values(metric, n), apart, begin_ns) for metric in rule.metrics]
@@ -122,7 +123,7 @@ def _object(metric: str) -> str:
 
 
 def quiet(metric: str, n: int) -> Floats:
-    """Readings of a device that is well."""
+    """Readings of a healthy device."""
     rng, time, what = np.random.default_rng(7), np.arange(n, dtype=np.float64), trait_of(metric)
     if metric in _COUNTED:
         return 60_000.0 * time
@@ -163,11 +164,12 @@ def _infinite(metric: str, n: int) -> Floats:
 
 
 ODD: Final[dict[str, Values]] = {"nothing": _empty, "one reading": _single, "NaN": _nan, "infinity": _infinite}
-"""Input that decides nothing, by name."""
+"""Input from which nothing can be decided, by name."""
 
 
 def check_form(rule: Rule) -> None:
-    """A frozen dataclass with slots, its class variables set, whose parameters are floats with units."""
+    """A rule is a frozen dataclass with slots whose class variables are set and whose parameters are floats with
+    units."""
     kind = type(rule)
     assert is_dataclass(kind), f"{kind.__name__} is no dataclass"
     assert hasattr(kind, "__slots__"), f"{kind.__name__} has no slots"
@@ -186,14 +188,14 @@ def check_form(rule: Rule) -> None:
 
 
 def check_values(rule: Rule) -> None:
-    """Rules are values: equal, printable, and whole after pickle and copy."""
+    """Rules are values: comparable, printable, and unchanged by pickle and copy."""
     assert pickle.loads(pickle.dumps(rule)) == rule, f"{rule.name} does not survive pickle"  # noqa: S301 - our own
     assert copy.deepcopy(rule) == rule, f"{rule.name} does not survive a copy"
     assert type(rule).__name__ in repr(rule), f"{rule.name} has no repr"
 
 
 def check_definition(rule: Rule) -> None:
-    """The definition changes with each parameter, and stands on one line."""
+    """The definition changes with each parameter, and is one line."""
     text = rule.definition()
     assert text, f"{rule.name} has no definition"
     assert "\n" not in text, f"the definition of {rule.name} has several lines"
@@ -203,7 +205,7 @@ def check_definition(rule: Rule) -> None:
 
 
 def check_docstring(rule: Rule) -> None:
-    """The docstring is the specification: its parts are there and its example runs."""
+    """The docstring is the specification: all its parts exist, and its example runs."""
     text = type(rule).__doc__ or ""
     for part in ("How often wrong", "weaknesses", "Neighbours", "Parameters", "References", ">>>"):
         assert part in text, f"the docstring of {rule.name} lacks {part!r}"
@@ -219,7 +221,7 @@ def _traits(rule: Rule) -> Traits:
 
 
 def check_calm(rule: Rule) -> None:
-    """A device that is well passes everywhere, and each finding is complete."""
+    """A healthy device passes everywhere, and each finding is complete."""
     traits = _traits(rule)
     for case in cases(rule, quiet):
         findings = rule.judge(case)
@@ -234,7 +236,7 @@ def check_calm(rule: Rule) -> None:
 
 
 def check_complete(rule: Rule, case: Case, finding: Finding) -> None:
-    """A finding names its rule, subject and window, gives its definition and reason, and holds finite numbers."""
+    """A finding names its rule, subject and window, has definition and reason, and only finite numbers."""
     assert (finding.rule, finding.version) == (rule.name, rule.version), f"{finding.rule} is not {rule.name}"
     assert finding.target == case.target, f"a finding of {rule.name} is about {finding.target!r}"
     assert finding.window == case.window, f"a finding of {rule.name} has another window"
@@ -254,7 +256,7 @@ def check_complete(rule: Rule, case: Case, finding: Finding) -> None:
 
 
 def check_too_little(rule: Rule) -> None:
-    """Nothing, one reading, or readings that are no numbers never pass; without any series nothing does."""
+    """No readings, one reading, or only NaN never pass; nor does a case without series."""
     for name, values in ODD.items():
         for case in cases(rule, values, due=0):
             for finding in rule.judge(case):
@@ -268,7 +270,7 @@ def check_too_little(rule: Rule) -> None:
 
 
 def check_unmodified(rule: Rule) -> None:
-    """The input is as it was, and a second look says the same."""
+    """The input is not modified, and a second judging gives the same."""
     for case in cases(rule, quiet):
         before = [(s.time_ns.copy(), s.value.copy()) for s in case.series]
         first, again = rule.judge(case), rule.judge(case)
@@ -288,7 +290,7 @@ def check_shift(rule: Rule) -> None:
 
 
 def check_scale(rule: Rule) -> None:
-    """Bytes told in another unit change no outcome."""
+    """Bytes in another unit change no outcome."""
     for factor in (1 / 1024, 1000.0):
         for case in cases(rule, lambda m, n: quiet(m, n) + 1e5 * np.arange(n) * (trait_of(m).unit == "By")):
             wide = replace(
@@ -332,6 +334,6 @@ CHECKS: Final[tuple[Callable[[Rule], None], ...]] = (
 
 
 def check(rule: Rule) -> None:
-    """All checks, for a rule of one's own."""
+    """All checks, for a rule of your own."""
     for each in CHECKS:
         each(rule)

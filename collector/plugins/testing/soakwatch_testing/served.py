@@ -1,4 +1,4 @@
-"""A run that is served from this process, for tests of what talks to it."""
+"""Serves a run from this process, for tests of its clients."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from soakwatch.web.server import OneRun, serve
 
 
 class ServedRun:
-    """A server of one run: ``url`` is where, ``token_file`` holds the token (None if it is the caller's own)."""
+    """A server of one run at ``url``; ``token_file`` contains the token (None if it is the caller's own)."""
 
     def __init__(self, url: str, token_file: Path | None, stack: ExitStack) -> None:
         self.url, self.token_file, self._stack = url, token_file, stack
 
     def close(self) -> None:
-        """End it, with its files."""
+        """Stop it, and remove its files."""
         self._stack.close()
 
     def __enter__(self) -> Self:
@@ -33,9 +33,9 @@ class ServedRun:
 
 
 def serve_run(plan: WebPlan, folder: Path, now_ns: Callable[[], int]) -> ServedRun:
-    """Serve one run until it is closed. Raises SoakwatchError in one sentence."""
+    """Serve one run until closed. Raises SoakwatchError in one sentence."""
     with ExitStack() as stack:
         address = stack.enter_context(open_server_socket(plan, folder))
-        # A server closes its socket; the place keeps its own.
+        # The server closes its socket, so it gets a duplicate.
         stack.enter_context(serve(plan, address.token, OneRun(folder, now_ns), address.listener.dup()))
         return ServedRun(address.url, address.token.file, stack.pop_all())

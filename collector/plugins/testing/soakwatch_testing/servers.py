@@ -1,4 +1,4 @@
-"""Starting a server of another project and ending it: its log is the error if it does not start."""
+"""Starts and stops servers of other projects; if one does not start, its log is the error."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _MAX_STOP_S = 30.0
 def started(
     command: Sequence[str], log: Path, answers: Callable[[], bool], env: Mapping[str, str] | None = None
 ) -> subprocess.Popen[bytes]:
-    """A server in a session of its own, in the folder of its log, that answers. ``answers`` may raise
-    httpx.TransportError for not yet. Raises AssertionError with the end of its log if it does not come."""
+    """Start a server in a session of its own, in the folder of its log, and wait until it ``answers``, which may raise
+    httpx.TransportError meanwhile. Raises AssertionError with the end of its log if it does not."""
     with log.open("ab") as output:
         process = subprocess.Popen(
             command,
@@ -42,7 +42,7 @@ def started(
 
 
 def ended(process: subprocess.Popen[bytes] | None, how: signal.Signals) -> None:
-    """Ends it by this signal, or by SIGKILL if that does not help; None is ended already."""
+    """Stop it with a signal, or with SIGKILL if that does not help; None is ignored."""
     if process is None:
         return
     process.send_signal(how)
@@ -54,5 +54,5 @@ def ended(process: subprocess.Popen[bytes] | None, how: signal.Signals) -> None:
 
 
 def client_of(url: str) -> httpx.Client:
-    """A client of a server's plain HTTP; a context manager. It reads no certificates: that takes longer than to ask."""
+    """A client for plain HTTP; a context manager. It loads no certificates, which takes longer than a request."""
     return httpx.Client(base_url=url, timeout=60, trust_env=False, verify=False)  # noqa: S501

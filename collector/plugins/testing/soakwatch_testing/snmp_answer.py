@@ -1,4 +1,4 @@
-"""What an agent answers: GET, GETNEXT and GETBULK by RFC 3416 section 4.2, of SNMPv1 by RFC 1157 and RFC 3584."""
+"""The answers of an agent: GET, GETNEXT and GETBULK by RFC 3416 section 4.2, for SNMPv1 by RFC 1157 and RFC 3584."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from soakwatch_testing.snmp_mib import Mib
 
 TOO_BIG, NO_SUCH_NAME, GEN_ERR = 1, 2, 5
 _MAX_BINDINGS = 2000
-_ENVELOPE = 80  # octets besides the bindings: headers of v3 at most, community at most
+_ENVELOPE = 80  # octets besides the bindings: headers of v3, community
 MAX_ANSWER_BYTES = 65_000  # octets of an answer, a UDP datagram's limit
 _CALM = Mischief(NO_FAULTS)
 
 
 @dataclass(frozen=True, slots=True)
 class EncodedAnswer:
-    """An answer with its bindings encoded and the names in them; ``shift`` is added to the request's number."""
+    """An answer with encoded bindings and their names; ``shift`` is added to the request's number."""
 
     status: int
     index: int
@@ -30,7 +30,7 @@ class EncodedAnswer:
 def answer(
     mib: Mib, ask: Ask, version: int, seconds: float, mischief: Mischief | None = None, largest: int = MAX_ANSWER_BYTES
 ) -> EncodedAnswer:
-    """The answer to a request so many seconds after boot; ``largest`` is what the other side takes, in octets."""
+    """The answer to a request, ``seconds`` after boot; ``largest`` is the maximum size in octets."""
     faults = mischief or _CALM
     for position, name in enumerate(ask.names, 1):
         if lies_below(name, faults.gen_err):
@@ -57,7 +57,7 @@ def answer(
 
 
 def reply_of(encoded: EncodedAnswer) -> Reply:
-    """The answer without its bindings, for the envelope."""
+    """The answer without bindings, for the envelope."""
     return Reply(encoded.status, encoded.index, ())
 
 

@@ -1,8 +1,8 @@
-"""BER as SNMPv1 and v2c need it (X.690, RFC 1157, RFC 3416): requests in, responses out.
+"""BER for SNMPv1 and v2c (X.690, RFC 1157, RFC 3416): decodes requests, encodes responses.
 
-Lengths are definite, as RFC 3417 section 8 asks. Anything else that comes in raises ``UndecodableError``; depth is
-fixed by the message's shape, so nothing recurses. It shares nothing with ``soakwatch.sources.transport.snmp.ber`` on
-purpose: what both sides of a test get wrong in the same way would never be seen.
+Lengths are definite, as RFC 3417 section 8 requires. Anything else raises ``UndecodableError``; the depth is fixed by
+the message's structure, so nothing recurses. It shares no code with ``soakwatch.sources.transport.snmp.ber`` on
+purpose: an error that both sides of a test share would never be found.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SEQUENCE = 0x30
 
 
 class UndecodableError(ValueError):
-    """Octets that are no SNMP message that a responder answers."""
+    """Octets that are no SNMP message for a responder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def read_message(datagram: bytes) -> Message:
 
 
 def write_response(version: int, community: bytes, number: int, reply: Reply, bindings: Sequence[bytes]) -> bytes:
-    """A response of SNMPv1 or v2c; the bindings are encoded already."""
+    """A response of SNMPv1 or v2c from encoded bindings."""
     body = b"".join((_int(number), _int(reply.status), _int(reply.index), wrap(_SEQUENCE, b"".join(bindings))))
     return wrap(_SEQUENCE, _int(version) + wrap(0x04, community) + wrap(RESPONSE, body))
 
@@ -97,7 +97,7 @@ def write_binding(name: Name, tag: int, value: Reading) -> bytes:
 
 
 def write_value(tag: int, value: Reading) -> bytes:
-    """A value with its tag; a reading that does not fit its tag is a mistake of the caller (TypeError)."""
+    """A value with its tag. Raises TypeError if the reading does not fit the tag."""
     if isinstance(value, int):
         if tag not in NUMBERS:
             raise TypeError(f"a number under tag {tag}")

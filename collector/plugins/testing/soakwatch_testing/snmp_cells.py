@@ -1,7 +1,7 @@
-"""Cells of a MIB for the responder: a type of SMIv2 and a value, still, moving or computed.
+"""Cells of a MIB: a SMIv2 type and a constant, moving or computed value.
 
-The tags are those of BER (RFC 2578 and RFC 3416), which recordings use too. Seconds are those since the boot of the
-agent that holds the cell, on its virtual clock.
+Tags are those of BER (RFC 2578 and RFC 3416), as in recordings. Seconds are since the boot of the cell's agent, on its
+virtual clock.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ Reading = int | bytes | Name | None
 
 @dataclass(frozen=True, slots=True)
 class Moving:
-    """A number that moves: ``start`` at boot, ``rate`` per second, round at ``bits`` bits."""
+    """A number that moves: ``start`` at boot, ``rate`` per second, wrapping at ``bits`` bits."""
 
     start: int
     rate: float
     bits: int
 
     def value_at(self, seconds: float) -> int:
-        """The number so long after boot; exact beyond 2**53 as long as the distance moved is not."""
+        """The number ``seconds`` after boot; exact beyond 2**53 as long as the change is below that."""
         return (self.start + int(self.rate * seconds)) % (1 << self.bits)
 
 
@@ -39,18 +39,18 @@ Computed = Callable[[float], int | bytes]
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A type and its value: a reading, a number that moves, or a function of the seconds since boot."""
+    """A type and its value: constant, moving, or a function of the seconds since boot."""
 
     tag: int
     value: Reading | Moving | Computed
 
     @property
     def still(self) -> bool:
-        """Whether the value is the same at all times."""
+        """Whether the value is constant."""
         return not isinstance(self.value, Moving) and not callable(self.value)
 
     def value_at(self, seconds: float) -> Reading:
-        """The reading so many seconds after boot."""
+        """The value ``seconds`` after boot."""
         value = self.value
         if isinstance(value, Moving):
             return value.value_at(seconds)
@@ -117,6 +117,6 @@ def counter64(start: int, rate: float = 0.0) -> Cell:
 
 
 def timeticks(start_s: float = 0.0, *, ticking: bool = True) -> Cell:
-    """TimeTicks (hundredths of a second) that stood at ``start_s`` seconds at boot."""
+    """TimeTicks (hundredths of a second) with the value ``start_s`` seconds at boot."""
     ticks = round(start_s * 100)
     return Cell(TIMETICKS, Moving(ticks, 100.0, 32) if ticking else ticks)

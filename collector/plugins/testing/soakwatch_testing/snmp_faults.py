@@ -1,4 +1,4 @@
-"""What a responder does wrong on purpose. Everything is seeded; nothing blocks the others that ask."""
+"""Deliberate faults of a responder. Everything is seeded, and nothing blocks other clients."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from soakwatch_testing.snmp_cells import Name, name_of
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """The faults in force. The default is none.
+    """The faults in force, by default none.
 
-    On datagrams, of all versions: ``drop`` is the share of requests that get no answer (1 = silence), ``delay_s`` how
-    late every answer comes, ``garbage`` answers octets that are no SNMP, ``truncate`` cuts the answer to so many
-    octets, ``twice`` sends every answer two times, ``astray`` answers from another port.
+    On datagrams of all versions: ``drop`` is the share of unanswered requests (1: silence), ``delay_s`` delays every
+    answer, ``garbage`` answers octets that are no SNMP, ``truncate`` cuts the answer to this many octets, ``twice``
+    sends every answer two times, ``astray`` answers from another port.
 
-    On what is said: ``wrong_id`` answers a request that nobody made; ``gen_err`` says genErr to requests below these
-    OIDs; ``most_bindings`` and ``most_octets`` are what fits into an answer (else tooBig; a GETBULK is cut short);
-    ``loop`` makes GETNEXT and GETBULK stand still below these OIDs, ``backwards`` makes them go back to the first one.
+    On content: ``wrong_id`` answers a request that nobody made; ``gen_err`` answers genErr below these OIDs;
+    ``most_bindings`` and ``most_octets`` limit an answer (else tooBig; a GETBULK is cut short); ``loop`` makes GETNEXT
+    and GETBULK repeat below these OIDs, ``backwards`` makes them return to the first one.
 
-    ``below`` narrows all to requests that ask below these OIDs; ``requests`` ends the faults after so many requests
-    that they were applied to.
+    ``below`` limits all to requests below these OIDs; ``requests`` ends the faults after they applied to this many
+    requests.
     """
 
     drop: float = 0.0
@@ -49,12 +49,12 @@ NO_FAULTS = Faults()
 
 
 def lies_below(name: Name, prefixes: tuple[Name, ...]) -> bool:
-    """Whether a name is one of these or lies below one."""
+    """Whether a name is one of these or below one."""
     return any(name[: len(prefix)] == prefix for prefix in prefixes)
 
 
 class Mischief:
-    """Faults in force with their dice and their count."""
+    """Faults in force with their random generator and count."""
 
     def __init__(self, faults: Faults) -> None:
         self.faults = faults
@@ -66,7 +66,7 @@ class Mischief:
         self._dice = random.Random(faults.seed)  # noqa: S311 - a test's dice, not a secret
 
     def applies(self, names: tuple[Name, ...]) -> bool:
-        """Whether the faults are in force for a request, which counts it."""
+        """Whether the faults apply to a request, which is counted."""
         if self._below and not any(lies_below(name, self._below) for name in names):
             return False
         if self._left is None:
@@ -79,7 +79,7 @@ class Mischief:
         return self.faults.drop > 0 and self._dice.random() < self.faults.drop
 
     def spoil(self, answer: bytes) -> bytes:
-        """The answer as it goes out."""
+        """Apply the faults to an encoded answer."""
         if self.faults.garbage:
             return self._dice.randbytes(max(8, min(len(answer), 200)))
         return answer if self.faults.truncate is None else answer[: self.faults.truncate]

@@ -1,4 +1,4 @@
-"""What a responder answers from: cells in order of their names, the device's life, and big tables."""
+"""The MIB of a responder: cells ordered by name, restarts, and large tables."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ _IF_INDEX = name_of("1.3.6.1.2.1.2.2.1.1")
 
 
 class Mib:
-    """Cells in order. Not for several threads: the responder that serves it asks it in its own."""
+    """Ordered cells. Not thread-safe: the responder accesses it in its own thread."""
 
     def __init__(self, rows: Mapping[Name, Cell]) -> None:
         self._cells = dict(rows)
         self._names = sorted(self._cells)
-        self._encoded: dict[Name, bytes] = {}  # bindings of cells that do not move
+        self._encoded: dict[Name, bytes] = {}  # encoded bindings of constant cells
 
     def __len__(self) -> int:
         return len(self._names)
 
     def copy(self) -> Mib:
-        """The same cells, to be changed apart."""
+        """A copy that can be changed separately."""
         return Mib(self._cells)
 
     def get(self, name: Name) -> Cell | None:
@@ -52,14 +52,14 @@ class Mib:
         return self._cells.get(name)
 
     def after(self, name: Name, *, without: int | None = None) -> Name | None:
-        """The name that follows, existing or not; cells with the tag ``without`` are passed over."""
+        """The next name after one, which need not exist; cells with the tag ``without`` are skipped."""
         index = bisect_right(self._names, name)
         while index < len(self._names) and without is not None and self._cells[self._names[index]].tag == without:
             index += 1
         return self._names[index] if index < len(self._names) else None
 
     def binding(self, name: Name, seconds: float) -> bytes:
-        """The encoded binding of a name that exists, so many seconds after boot."""
+        """The encoded binding of an existing name, ``seconds`` after boot."""
         done = self._encoded.get(name)
         if done is not None:
             return done
@@ -70,7 +70,8 @@ class Mib:
         return encoded
 
     def has_object(self, name: Name) -> bool:
-        """Whether a sibling exists: GET then says noSuchInstance, else noSuchObject. Names show no columns: a guess."""
+        """Whether a sibling exists: GET then answers noSuchInstance, else noSuchObject. A guess, as names do not show
+        columns."""
         column = name[:-1]
         following = self.after(column)
         return following is not None and following[: len(column)] == column
@@ -102,16 +103,16 @@ class Mib:
         return names
 
     def tick(self) -> None:
-        """Let the uptimes go on from their recorded values."""
+        """Let the uptimes advance from their recorded values."""
         for name, rate in ((SYS_UP_TIME, 100.0), (HR_SYSTEM_UPTIME, 100.0), (ENGINE_TIME, 1.0)):
             cell = self._cells.get(name)
             if cell is not None and isinstance(cell.value, int):
                 self.put(name, Cell(cell.tag, Moving(cell.value, rate, 32 if rate > 1 else 31)))
 
     def restart_agent(self, host_seconds: float) -> None:
-        """The agent restarts, the host does not: sysUpTime 0, one more boot; the host's uptime goes on.
+        """Restart the agent but not the host: sysUpTime 0, one more boot; the host's uptime continues.
 
-        Seconds count from now on; ``host_seconds`` is what they were.
+        Seconds count from now on; ``host_seconds`` is their previous value.
         """
         for name, cell in list(self._cells.items()):
             value = cell.value
@@ -122,9 +123,10 @@ class Mib:
         self._begin_agent()
 
     def reboot(self, *, renumber: bool = False) -> None:
-        """The device restarts: uptimes and counters at 0, one more boot; seconds count from now on.
+        """Restart the device: uptimes and counters 0, one more boot; seconds count from now on.
 
-        ``renumber`` gives each interface the ifIndex of its neighbour, as devices do that number as they find.
+        ``renumber`` gives each interface the ifIndex of its neighbour, as on devices that number interfaces by
+        discovery.
         """
         for name, cell in list(self._cells.items()):
             if cell.tag in COUNTERS:
@@ -207,7 +209,7 @@ def interfaces(count: int, *, rate: float = 1000.0, first: int = 1) -> dict[Name
 
 
 def mib_of(rows: Mapping[str, Cell | int | str | bytes] | Iterable[tuple[str, Cell | int | str | bytes]]) -> Mib:
-    """A MIB written down by hand: dotted names with cells, or with plain numbers (INTEGER) and texts."""
+    """A MIB from dotted names with cells, plain numbers (INTEGER) or texts."""
     pairs = rows.items() if isinstance(rows, Mapping) else rows
     return Mib({name_of(name): cell_of(value) for name, value in pairs})
 

@@ -1,7 +1,7 @@
-"""A device over SNMP whose CPU rises with what it is asked: by it is seen whether the cost of polls is found.
+"""An SNMP device whose CPU rises with each request, to test whether the cost of polls is measured.
 
-It counts CPU time as net-snmp does (UCD-SNMP-MIB) and has some interfaces, so that a whole poll takes more requests
-than a look at the CPU alone.
+It counts CPU time like net-snmp (UCD-SNMP-MIB) and has some interfaces, so that a whole poll takes more requests than
+reading only the CPU.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _AGE_S = 2000.0  # the uptime of the host at the start
 
 @contextmanager
 def polled_device(cost_s: float, *, cores: int = 4, busy: float = 0.1) -> Iterator[Responder]:
-    """A device of some cores that are busy by this share of themselves, and ``cost_s`` of CPU time for each request."""
+    """A device whose cores are busy by a share, with ``cost_s`` of CPU time for each request."""
     agents: list[Responder] = []
 
     def spent_s(seconds: float) -> float:

@@ -1,7 +1,7 @@
 """Recordings of walks (.snmprec, .snmprec.gz): one line an object, ``OID|TAG|VALUE``.
 
-A tag is the number of the BER type; with an ``x`` behind it the value is in hexadecimal. Real recordings are not always
-in order, repeat objects (the first is kept, as a walk would have met it) and hold lines that nobody can read.
+A tag is the number of the BER type; with ``x`` appended the value is hexadecimal. Real recordings may be unordered,
+repeat objects (the first is kept, as in a walk) and contain unreadable lines.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _SKIPPED_KEPT = 20
 
 
 class BadRecordingError(ValueError):
-    """A file that is no recording, or a line in it that is none; names file and line."""
+    """A file or line that is no recording; names file and line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """The objects of a recording in no particular order, and what was left out."""
+    """The objects of a recording, unordered, and what was left out."""
 
     rows: dict[Name, Cell]
     skipped: int
@@ -33,9 +33,9 @@ class Recording:
 
 
 def load_recording(path: Path, *, strict: bool = False) -> Recording:
-    """A recording from its file. Raises BadRecordingError for a file that cannot be read, or that holds no object.
+    """Load a recording. Raises BadRecordingError for an unreadable file, or one without objects.
 
-    A broken line raises too if ``strict``, and is skipped and counted otherwise.
+    With ``strict`` a broken line raises too, else it is skipped and counted.
     """
     try:
         data = path.read_bytes()
@@ -53,7 +53,7 @@ def load_recording(path: Path, *, strict: bool = False) -> Recording:
 
 
 def parse_recording(lines: Iterable[str], source: str, *, strict: bool = False) -> Recording:
-    """A recording from its lines; ``source`` names them in complaints."""
+    """Parse a recording; ``source`` names the lines in complaints."""
     rows: dict[Name, Cell] = {}
     complaints: list[str] = []
     skipped = repeated = 0

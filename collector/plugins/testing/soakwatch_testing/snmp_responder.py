@@ -1,4 +1,5 @@
-"""An SNMP agent for tests and for trying profiles: v1, v2c and v3 on a UDP socket, from recordings or written by hand.
+"""An SNMP agent for tests and for trying profiles: v1, v2c and v3 on a UDP socket, from recordings or hand-written
+cells.
 
 It runs in a thread of its own and is used as a context manager::
 
@@ -8,9 +9,9 @@ It runs in a thread of its own and is used as a context manager::
         agent.misbehave(Faults(drop=0.2))
         agent.reboot(renumber=True)
 
-Several devices live in one agent: v1 and v2c tell them apart by the community, v3 by the context (empty = the first).
-Time is virtual: ``advance`` lets it pass. ``python -m soakwatch_testing.snmp_responder FILE`` serves files.
-v1 and v2c are coded here, v3 is pysnmp's: a row costs some 3 µs and 60 µs of CPU.
+One agent can serve several devices, chosen by the community in v1 and v2c, by the context in v3 (empty: the first).
+Time is virtual: ``advance`` lets it pass. ``python -m soakwatch_testing.snmp_responder FILE`` serves files. v1 and v2c
+are implemented here (3 µs of CPU per row), v3 uses pysnmp (60 µs).
 """
 
 from __future__ import annotations
@@ -40,12 +41,12 @@ from soakwatch_testing.snmp_usm import Security, User
 
 T = TypeVar("T")
 _WAIT_S = 30.0
-_TRACED = 1_000_000  # names at most
+_TRACED = 1_000_000  # maximum number of names
 _RECEIVE_OCTETS = 4 * 2**20
 
 
 class Responder:
-    """A running agent. Its methods may be called from any thread; they return when the agent has taken notice."""
+    """A running agent. Its methods may be called from any thread and return once they have taken effect."""
 
     def __init__(self, mibs: Mapping[str, Mib], users: tuple[User, ...], now: Callable[[], float], trace: bool) -> None:  # noqa: FBT001
         self._mibs = dict(mibs)
@@ -57,21 +58,21 @@ class Responder:
         self._mischief = Mischief(NO_FAULTS)
         self._security: Security | None = None
         self._names: set[Name] | None = set() if trace else None
-        self._applied = False  # whether the faults hold for the request at hand
+        self._applied = False  # whether the faults apply to the current request
         self._post: asyncio.DatagramTransport | None = None
         self._aside: socket.socket | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self.address = ("", 0)
-        self.requests = 0  # datagrams that came in
+        self.requests = 0  # datagrams received
 
     # --- what a test does -----------------------------------------------------------------------------------
 
     def set(self, oid: str, value: Cell | int | str | bytes, community: str | None = None) -> None:
-        """Give an object a value of any type, right or wrong."""
+        """Set an object to a value of any type, right or wrong."""
         self._do(lambda: self._mib(community).put(name_of(oid), cell_of(value)))
 
     def remove(self, oid: str, community: str | None = None) -> None:
-        """Take an object away, with all below it."""
+        """Remove an object and all below it."""
         self._do(lambda: self._mib(community).remove(name_of(oid)))
 
     def misbehave(self, faults: Faults) -> None:
@@ -79,7 +80,7 @@ class Responder:
         self._do(lambda: setattr(self, "_mischief", Mischief(faults)))
 
     def drop(self, share: float = 1.0, *, requests: int | None = None, seed: int = 1) -> None:
-        """Lose this share of the requests (1 = silence), of the next so many or until this is changed."""
+        """Drop this share of the requests (1: silence), of the next ``requests`` or until changed."""
         self.misbehave(Faults(drop=share, requests=requests, seed=seed))
 
     def advance(self, seconds: float) -> None:
@@ -93,7 +94,7 @@ class Responder:
         self._do(go)
 
     def reboot(self, *, renumber: bool = False, community: str | None = None) -> None:
-        """The device restarts: uptimes and counters 0, one more boot of the engine."""
+        """Restart the device: uptimes and counters 0, one more boot of the engine."""
 
         def go() -> None:
             key = self._key(community)
@@ -104,7 +105,7 @@ class Responder:
         self._do(go)
 
     def restart_agent(self, community: str | None = None) -> None:
-        """Only the agent restarts: sysUpTime 0 and one more boot, while the host goes on."""
+        """Restart only the agent: sysUpTime 0 and one more boot; the host continues."""
 
         def go() -> None:
             key = self._key(community)
@@ -115,7 +116,7 @@ class Responder:
         self._do(go)
 
     def renew_engine(self, *, same_id: bool = False, boots: int = 1) -> None:
-        """A new engine ID, as after a loss of storage, or the same one with its boots set back."""
+        """A new engine ID, as after a loss of storage, or the same one with its boots reset."""
 
         def go() -> None:
             if not same_id:
@@ -135,7 +136,7 @@ class Responder:
     # --- the agent's own thread -----------------------------------------------------------------------------
 
     async def serve(self, host: str, port: int, listening: Callable[[], None]) -> None:
-        """Listen until cancelled; ``listening`` is called when it does and ``address`` is set."""
+        """Listen until cancelled; ``listening`` is called once ``address`` is set."""
         self._loop = asyncio.get_running_loop()
         sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_DGRAM)
         with sock, socket.socket(sock.family, socket.SOCK_DGRAM) as aside:
@@ -182,7 +183,7 @@ class Responder:
             if self._security is None:
                 return []
             answers = self._security.receive(datagram, sender)
-            # Reports of discovery and of wrong times carry no names: faults that are not narrowed hold for them too.
+            # Reports of discovery and of wrong times have no names: faults without ``below`` apply to them too.
             if not self._applied and answers:
                 self._applied = self._mischief.applies(())
             return answers
@@ -237,7 +238,7 @@ class Responder:
         return self._mibs[self._key(community)]
 
     def _do(self, work: Callable[[], T]) -> T:
-        """Do something in the agent's thread, and wait for it."""
+        """Run something in the agent's thread, and wait for it."""
         if self._loop is None:
             raise RuntimeError("the agent does not run")
         result: Future[T] = Future()
@@ -245,7 +246,7 @@ class Responder:
         def do() -> None:
             try:
                 result.set_result(work())
-            except Exception as error:  # noqa: BLE001 - it belongs to the one who waits
+            except Exception as error:  # noqa: BLE001 - raised again for the caller
                 result.set_exception(error)
 
         self._loop.call_soon_threadsafe(do)
@@ -274,9 +275,9 @@ def responder(
     trace: bool = False,
     now: Callable[[], float] = time.monotonic,
 ) -> Iterator[Responder]:
-    """An agent of one device, or of several by community. Raises OSError if the port is taken.
+    """An agent with one device, or several by community. Raises OSError if the port is taken.
 
-    ``port`` 0 is any free one; ``trace`` keeps what was said; ``now`` is the clock (seconds).
+    ``port`` 0 is any free one; ``trace`` keeps the names in answers; ``now`` is the clock (seconds).
     """
     agent = Responder(_mibs(rows, community), tuple(users), now, trace)
     listening: Future[None] = Future()
@@ -292,7 +293,7 @@ def responder(
     def work() -> None:
         try:
             asyncio.run(main())
-        except BaseException as error:  # noqa: BLE001 - it belongs to the one who waits
+        except BaseException as error:  # noqa: BLE001 - raised again for the caller
             if not listening.done():
                 listening.set_exception(error)
 
@@ -303,7 +304,7 @@ def responder(
         yield agent
     finally:
         for end in stop:
-            with contextlib.suppress(RuntimeError):  # the loop has ended by itself
+            with contextlib.suppress(RuntimeError):  # the loop has ended already
                 end()
         thread.join(_WAIT_S)
 

@@ -1,7 +1,7 @@
 """SNMPv3 for the responder: pysnmp's message processing and user-based security (RFC 3412, RFC 3414).
 
-pysnmp keeps an engine's boots in a folder of its own when it is given an engine ID; here both are given by hand, so
-nothing is left behind. An engine costs some 90 ms of CPU to make.
+With an engine ID, pysnmp stores an engine's boots in a folder; here both are set explicitly, so nothing is left behind.
+Creating an engine takes about 90 ms of CPU.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ PRIV = {
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """A user of SNMPv3 with passphrases; an empty protocol is none. The keys are a test's, not secrets."""
+    """An SNMPv3 user with passphrases; "" is no protocol. The keys are test data."""
 
     name: str
     auth: str = ""
@@ -61,12 +61,12 @@ class User:
     priv_key: str = ""
 
 
-# What answers a request: context, request, the largest answer in octets.
+# Answers a request; arguments: context, request, maximum size of the answer in octets.
 Speaker = Callable[[str, Ask, int], EncodedAnswer | None]
 
 
 class _Post:
-    """What pysnmp takes for its transports: what it sends lands in ``sent``, and time passes as a test says."""
+    """A stand-in for pysnmp's transports: collects in ``sent``, with time controlled by the test."""
 
     def __init__(self) -> None:
         self.sent: list[bytes] = []
@@ -74,7 +74,7 @@ class _Post:
         self._tick: Callable[[float], None] | None = None
 
     def register_recv_callback(self, recvCb: object, recvId: object = None) -> None:  # noqa: N803
-        """What comes in is handed to the engine directly."""
+        """Ignored: incoming messages are handed to the engine directly."""
 
     def register_timer_callback(self, timerCbFun: Callable[[float], None]) -> None:  # noqa: N803
         self._tick = timerCbFun
@@ -86,7 +86,7 @@ class _Post:
         return 1.0
 
     def tick(self, seconds: float) -> None:
-        """Seconds have passed: pysnmp forgets what it kept for answers."""
+        """Let seconds pass: pysnmp discards the state kept for answers."""
         if int(seconds) > self._ticks and self._tick is not None:
             self._ticks = int(seconds)
             self._tick(time.time())
@@ -96,7 +96,7 @@ class _Post:
 
 
 class Security:
-    """One engine of SNMPv3 with its users."""
+    """One SNMPv3 engine with its users."""
 
     def __init__(self, users: tuple[User, ...], engine_id: bytes, boots: int, speaker: Speaker) -> None:
         self._speaker = speaker
@@ -123,7 +123,7 @@ class Security:
         self.begin(boots, 0.0)
 
     def begin(self, boots: int, seconds: float) -> None:
-        """Set snmpEngineBoots, and snmpEngineTime to so many seconds."""
+        """Set snmpEngineBoots, and snmpEngineTime in seconds."""
         self._boots.syntax = self._boots.syntax.clone(boots)
         self._time.syntax = self._time.syntax.clone(int(time.time() - seconds))
 
@@ -136,7 +136,7 @@ class Security:
         return int(time.time()) - int(self._time.syntax)
 
     def receive(self, datagram: bytes, sender: Address) -> list[bytes]:
-        """What goes back for a datagram: an answer, a report, or nothing."""
+        """The answers to a datagram: a response, a report, or none."""
         self._post.sent = []
         self._post.tick(time.monotonic() - self._began)
         with contextlib.suppress(ArithmeticError, LookupError, ValueError, PyAsn1Error):  # pysnmp's way with garbage
@@ -144,10 +144,9 @@ class Security:
         return self._post.sent
 
     def close(self) -> None:
-        """Ends the engine."""
         self._engine.transport_dispatcher = None
 
-    def _process(  # pysnmp hands over thirteen untyped arguments of its own
+    def _process(  # pysnmp passes thirteen untyped arguments
         self,
         engine: Any,
         processing: Any,
@@ -194,4 +193,4 @@ class Security:
                 {},
             )
         except error.StatusInformation:
-            return  # it does not fit: pysnmp counts a silent drop
+            return  # too large: pysnmp counts a silent drop

@@ -1,4 +1,4 @@
-"""A real sshd on the loopback, with a configuration, host key, user key and known_hosts of its own."""
+"""A real sshd on loopback with its own configuration, host key, user key and known_hosts."""
 
 from __future__ import annotations
 
@@ -36,8 +36,7 @@ def fingerprint_of(path: Path) -> str:
 
 @dataclass
 class Sshd:
-    """One server; ``stop``, ``start`` and ``kill_sessions`` are what happens to servers. ``options`` are lines of its
-    configuration."""
+    """One server. ``options`` are lines of its configuration."""
 
     folder: Path
     port: int
@@ -56,7 +55,7 @@ class Sshd:
 
     @property
     def known_hosts(self) -> Path:
-        """The file by which its host key is trusted."""
+        """The file that makes clients trust its host key."""
         return self.folder / "known_hosts"
 
     @property
@@ -71,14 +70,14 @@ class Sshd:
         }
 
     def trust(self) -> None:
-        """Writes the host's key into known_hosts."""
+        """Write the host's key to known_hosts."""
         public = self.host_key.with_suffix(".pub").read_text()
         self.known_hosts.write_text(f"# the device\n[127.0.0.1]:{self.port} {public}")
 
     def start(self) -> None:
-        """Starts it and waits until it listens. Raises AssertionError with its output if it does not."""
+        """Start it and wait until it listens. Raises AssertionError with its output if it does not."""
         if os.geteuid() == 0:
-            Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # sshd will not start without it
+            Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # sshd does not start without it
         lines = {
             "Port": str(self.port),
             "ListenAddress": "127.0.0.1",
@@ -92,7 +91,7 @@ class Sshd:
             "PrintMotd": "no",
             "PermitRootLogin": "yes",
             "MaxStartups": "100",
-            "SetEnv": f"HOME={self.folder / 'home'}",  # a .bashrc of this machine would be run by each command
+            "SetEnv": f"HOME={self.folder / 'home'}",  # otherwise each command would run this machine's .bashrc
         } | dict(self.options)
         config, log = self.folder / "sshd_config", self.folder / "sshd.log"
         config.write_text("".join(f"{key} {value}\n" for key, value in lines.items()))
@@ -108,27 +107,27 @@ class Sshd:
         raise AssertionError(log.read_text())
 
     def stop(self) -> None:
-        """Ends the listener; sessions go on."""
+        """Stop the listener; sessions continue."""
         if self.process is not None:
             self.process.terminate()
             self.process.wait(10)
             self.process = None
 
     def sessions(self) -> list[psutil.Process]:
-        """The processes that serve connections, and all that was started over them."""
+        """The processes that serve connections, and everything started through them."""
         if self.process is None:
             return []
         return psutil.Process(self.process.pid).children(recursive=True)
 
     def kill_sessions(self) -> None:
-        """SIGKILL for those that serve connections; what was started over them is left alone."""
+        """SIGKILL the processes that serve connections, but not what was started through them."""
         for session in self.sessions():
             with suppress(psutil.NoSuchProcess):
                 if session.name().startswith("sshd"):
                     os.kill(session.pid, signal.SIGKILL)
 
     def close(self) -> None:
-        """Ends it and all that was started over it."""
+        """Stop it and everything started through it."""
         left = self.sessions()
         self.stop()
         for process in left:
@@ -138,7 +137,7 @@ class Sshd:
 
 @contextmanager
 def run_sshd(folder: Path, **options: str) -> Iterator[Sshd]:
-    """Makes keys in a new folder and runs a server that trusts them; ends it. Raises AssertionError."""
+    """Make keys in a new folder, and run a server that trusts them. Raises AssertionError."""
     (folder / "home").mkdir(parents=True)
     server = Sshd(folder, free_port(), options)
     make_key(server.host_key)

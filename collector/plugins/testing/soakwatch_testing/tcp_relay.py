@@ -1,4 +1,4 @@
-"""A TCP relay that can fall silent without ending a connection, as a dropped link does."""
+"""A TCP relay that can go silent without closing connections, like a dropped link."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Self
 
 
 class TcpRelay:
-    """Forwards ``port`` to another of the loopback while ``carries`` is set; what waits meanwhile goes on later."""
+    """Forwards ``port`` to another port of loopback while ``carries`` is set; held data is forwarded later."""
 
     def __init__(self, there: int) -> None:
         self.there, self.port = there, 0

@@ -1,7 +1,6 @@
-"""What a TRex of testing is and does: its ports, flows, counters, owners, and the answers to questions.
+"""A simulated TRex: its ports, flows, counters and owners, and its answers to requests.
 
-Names, errors and checks are those of the real server (its RPC commands, ports and statistics); packets are a sum of
-rate and time. Time goes on only by ``advance``.
+Names, errors and checks are those of the real server; packets are rate times time. Time only passes by ``advance``.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ _COUNTERS = (
     "udps_keepdrops",
 )
 _OWNED = {"start_traffic", "stop_traffic", "update_traffic", "pause_traffic", "resume_traffic", "validate", "release"}
-_FREE = {"get_version", "api_sync", "api_sync_v2", "ping"}  # what needs no handle
+_FREE = {"get_version", "api_sync", "api_sync_v2", "ping"}  # methods that need no handle
 
 
 class WrongError(Exception):
-    """An error that the server answers."""
+    """An error answered by the server."""
 
     def __init__(self, code: int, text: str) -> None:
         super().__init__(text)
@@ -40,20 +39,20 @@ class WrongError(Exception):
 
 @dataclass
 class TrexModel:
-    """The generator. A test sets what is wrong with it; ``questions`` are the methods that were asked."""
+    """The generator. A test sets its faults; ``questions`` are the requested methods."""
 
     mode: str = "STL"
     api: tuple[int, int] = (5, 1)
     version: str = "v3.04"
-    old: bool = False  # knows api_sync only, and publishes its totals
-    asks_flows: bool = True  # False in the oldest: flows are published as well
+    old: bool = False  # only knows api_sync, and publishes its totals
+    asks_flows: bool = True  # False in the oldest releases, which publish flows too
     handle: str = field(default_factory=lambda: secrets.token_hex(4))
     ports: list[Port] = field(default_factory=lambda: [Port(), Port()])
     groups: dict[int, Group] = field(default_factory=dict)
     loss: float = 0.0  # share of the packets that do not come back
     frame: int = 64  # bytes
-    line_bps: float = 100e9  # of each port, preamble and gap of each frame included
-    under_way: int = 0  # packets that are sent and come back later
+    line_bps: float = 100e9  # per port, including preamble and gap of each frame
+    under_way: int = 0  # packets in transit, which come back later
     cpu: float = 42.0
     cps: float = 12.5  # connections per second, with ASTF
     queue_full: int = 0
@@ -65,7 +64,7 @@ class TrexModel:
     questions: list[str] = field(default_factory=list)
 
     def advance(self, seconds: float) -> None:
-        """Send for so long."""
+        """Send for a time."""
         for number, port in enumerate(self.ports):
             packets = round(port.sends * seconds)
             back = self.ports[number ^ 1] if len(self.ports) > 1 else port
@@ -81,17 +80,17 @@ class TrexModel:
 
     @property
     def bits(self) -> int:
-        """Of a frame."""
+        """Bits of a frame."""
         return 8 * self.frame
 
     def restart(self, *, streams: bool = False) -> None:
-        """Another process: another handle, no owners, counters at zero, and no streams unless they are loaded."""
+        """Become another process: new handle, no owners, counters at zero, and no streams unless ``streams``."""
         self.handle = secrets.token_hex(4)
         self.ports = [Port(pps=port.pps, state="STREAMS" if streams else "IDLE") for port in self.ports]
         self.groups = {}
 
     def answer(self, method: str, params: Mapping[str, object]) -> object:
-        """The result of one question. Raises Wrong."""
+        """The result of one request. Raises WrongError."""
         self.questions.append(method)
         if method in self.refused:
             raise WrongError(*self.refused[method])
@@ -109,7 +108,7 @@ class TrexModel:
         return known[method](params)
 
     def totals(self) -> Answered:
-        """The totals, as they are asked for; an older server publishes them with those of the ports."""
+        """The totals as requested; an older server publishes them with those of the ports."""
         add = {name: sum(port.counters[name] for port in self.ports) for name in self.ports[0].counters}
         sends = sum(port.sends for port in self.ports)
         back = sends * (1 - self.loss)

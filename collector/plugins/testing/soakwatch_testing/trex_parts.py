@@ -1,4 +1,4 @@
-"""Ports and packet groups of the TRex of testing, and its latency histogram."""
+"""Ports, packet groups and latency histogram of the simulated TRex."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Answered = dict[str, object]
 
 @dataclass
 class Port:
-    """One port; ``pps`` is what its streams send at a factor of 1."""
+    """One port; ``pps`` is the rate of its streams at factor 1."""
 
     pps: float = 1000.0
     state: str = "STREAMS"
@@ -30,7 +30,7 @@ class Port:
 
 @dataclass
 class Group:
-    """One packet group, sent by port 0 and received at port 1; ``latency`` is µs of each of its packets, or None."""
+    """One packet group, sent by port 0 and received at port 1; ``latency`` is in µs for each packet, or None."""
 
     pps: float = 100.0
     latency: float | None = None
@@ -45,7 +45,7 @@ class Group:
 
 
 def bucket(latency_us: float) -> int | None:
-    """The bucket of TRex's histogram; none from one second on.
+    """The bucket of TRex's histogram; None from one second on.
 
     >>> bucket(3), bucket(14), bucket(159), bucket(999_999), bucket(1e6)
     (0, 10, 100, 900000, None)
@@ -57,7 +57,7 @@ def bucket(latency_us: float) -> int | None:
 
 
 def latency_json(group: Group) -> Answered:
-    """The latency of one group as TRex writes it."""
+    """The latency of one group in TRex's JSON."""
     histogram = {str(key): many for key, many in group.histogram.items()}
     return {
         "average": group.latency,

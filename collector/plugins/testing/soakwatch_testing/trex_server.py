@@ -1,6 +1,6 @@
-"""A TRex server on loopback: JSON-RPC on a ZeroMQ socket, and the publisher of older releases, with bad manners.
+"""A TRex server on loopback: JSON-RPC on a ZeroMQ socket, and the publisher of older releases, with faults.
 
-Messages are compressed as the real one does it: replies to questions that were, and what is published.
+Messages are compressed like the real server's: published ones, and replies to compressed requests.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _COMPRESSED_FROM = 256
 
 @dataclass
 class TrexServer:
-    """A server and what it does wrong: ``manners`` is a word of ``reply``, ``lies`` are results by method, and
-    ``extra`` is published as it is. ``speed`` is seconds of traffic for each published message or status; 0 = none."""
+    """A server and its faults: ``manners`` names a fault of ``reply``, ``lies`` are results by method, and ``extra`` is
+    published as it is. ``speed`` is seconds of traffic for each published message or status; 0 is none."""
 
     model: TrexModel
     manners: str = "good"
@@ -34,11 +34,12 @@ class TrexServer:
     speed: float = 0.0
     port: int = 0
     publisher: int = 0
-    barriers: list[Mapping[str, object]] = field(default_factory=list)  # what is owed to who asked to publish now
+    # due to those who requested an immediate publication
+    barriers: list[Mapping[str, object]] = field(default_factory=list)
     lock: threading.RLock = field(default_factory=threading.RLock)
 
     def reply(self, body: bytes) -> bytes | None:
-        """The reply to one message; None where the server stays silent."""
+        """The reply to one message; None if the server stays silent."""
         compressed = body[:4] == MAGIC.to_bytes(4, "big")
         value = unpack(body)
         asks = [dict(mapping(ask)) for ask in (value if isinstance(value, list) else [value])]
@@ -57,7 +58,7 @@ class TrexServer:
                 return text[: len(text) // 2]
             case "other":
                 return json.dumps([{"jsonrpc": "2.0", "id": 1, "result": {}}]).encode()
-            case "torn":  # a compressed message whose header claims more than it holds
+            case "torn":  # a compressed message shorter than its header says
                 return pack(text)[:-4]
             case "bomb":
                 return MAGIC.to_bytes(4, "big") + (2**31).to_bytes(4, "big") + pack(text)[8:]
@@ -67,7 +68,7 @@ class TrexServer:
                 return pack(text) if compressed and len(text) >= _COMPRESSED_FROM else text
 
     def messages(self) -> list[bytes]:
-        """What is published at once."""
+        """The messages of one publication."""
         with self.lock:
             if self.speed:
                 self.model.advance(self.speed)
@@ -93,7 +94,7 @@ class TrexServer:
 
 @contextmanager
 def trex_server(server: TrexServer, *, period_s: float = 0.1, port: int = 0) -> Iterator[TrexServer]:
-    """The server on free ports of the loopback (or its questions on ``port``), in a thread; it ends with the block."""
+    """Run the server in a thread within the block, on free ports of loopback (or its requests on ``port``)."""
     context = zmq.Context()
     router, publisher = context.socket(zmq.ROUTER), context.socket(zmq.PUB)
     ending = threading.Event()

@@ -1,4 +1,4 @@
-"""A real VictoriaMetrics on the loopback, alone or behind vmauth with a token; killed and started again."""
+"""A real VictoriaMetrics on loopback, alone or behind vmauth with a token, which can be killed and restarted."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ Labels = Mapping[str, str]
 
 
 def find_victoria() -> Path | None:
-    """VICTORIA_METRICS in the environment, else victoria-metrics or victoria-metrics-prod on PATH; None: none."""
+    """VICTORIA_METRICS in the environment, else victoria-metrics or victoria-metrics-prod on PATH; None if there is
+    none."""
     named = (
         os.environ.get("VICTORIA_METRICS"),
         shutil.which("victoria-metrics"),
@@ -31,7 +32,7 @@ def find_victoria() -> Path | None:
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """One series as it is stored: its labels without its name, times in ms in order, and values."""
+    """One stored series: labels without the name, times in ms in order, and values."""
 
     name: str
     labels: Labels
@@ -41,7 +42,7 @@ class Exported:
 
 @dataclass
 class Victoria:
-    """One server that keeps a century; ``kill``, ``start`` and ``stop`` are what happens to servers."""
+    """One server that keeps data for a century."""
 
     program: Path
     folder: Path
@@ -51,11 +52,10 @@ class Victoria:
 
     @property
     def url(self) -> str:
-        """Where it answers."""
         return f"http://127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        """Starts it and waits until it answers. Raises AssertionError with its output if it does not."""
+        """Start it and wait until it answers. Raises AssertionError with its output if it does not."""
         self.process = started(
             [
                 str(self.program),
@@ -70,12 +70,12 @@ class Victoria:
         )
 
     def kill(self) -> None:
-        """SIGKILL: what it has not written to its disk is lost, although it has confirmed it."""
+        """SIGKILL: what is not on its disk is lost, although acknowledged."""
         process, self.process = self.process, None
         ended(process, signal.SIGKILL)
 
     def stop(self) -> None:
-        """SIGTERM: it writes all and ends; SIGKILL if it does not."""
+        """SIGTERM, on which it writes everything; SIGKILL if it does not end."""
         process, self.process = self.process, None
         ended(process, signal.SIGTERM)
 
@@ -87,15 +87,15 @@ class Victoria:
         return answer.text
 
     def flush(self) -> None:
-        """Make everything that was written visible, and on its disk. Raises httpx.HTTPError."""
+        """Make everything written visible and durable. Raises httpx.HTTPError."""
         self.ask("/internal/force_flush")
 
     def merge(self) -> None:
-        """Begin to put all its files together, as it does by itself in time. Raises httpx.HTTPError."""
+        """Start to merge its files, as it does in time by itself. Raises httpx.HTTPError."""
         self.ask("/internal/force_merge")
 
     def export(self, match: str = '{__name__!=""}') -> list[Exported]:
-        """All that is stored of the series that ``match`` names, as it is. Raises httpx.HTTPError."""
+        """The stored series that match. Raises httpx.HTTPError."""
         self.flush()
         exported = []
         for line in self.ask("/api/v1/export", **{"match[]": match}, start="0", end="4102444800").splitlines():
@@ -108,7 +108,7 @@ class Victoria:
         return exported
 
     def reading(self, name: str) -> float:
-        """The sum of one of its self metrics, at most a second old. Raises httpx.HTTPError."""
+        """The sum of one of its own metrics, at most a second old. Raises httpx.HTTPError."""
         lines = [
             line
             for line in self.ask("/metrics").splitlines()
@@ -119,7 +119,7 @@ class Victoria:
 
 @dataclass
 class Gate:
-    """vmauth before a server: only who shows ``token`` comes through."""
+    """vmauth in front of a server: only clients with ``token`` get through."""
 
     port: int
     token: str = field(repr=False)
@@ -127,7 +127,6 @@ class Gate:
 
     @property
     def url(self) -> str:
-        """Where it answers."""
         return f"http://127.0.0.1:{self.port}"
 
 
@@ -141,7 +140,8 @@ def start_victoria(program: Path, folder: Path, stack: ExitStack, *options: str)
 
 
 def start_gate(server: Victoria, stack: ExitStack) -> Gate:
-    """vmauth before this server, on the caller's stack; its program comes with the server's. Raises AssertionError."""
+    """vmauth in front of this server, on the caller's stack; its program comes with the server's. Raises
+    AssertionError."""
     program = shutil.which("vmauth") or server.program.with_name("vmauth")
     gate = Gate(free_port(), secrets.token_urlsafe(24))
     config = server.folder / "auth.yml"
@@ -154,7 +154,7 @@ def start_gate(server: Victoria, stack: ExitStack) -> Gate:
 
 
 def _listens(url: str) -> bool:
-    """Whether it answers at all; raises httpx.TransportError for not yet."""
+    """Whether it answers at all; raises httpx.TransportError if not yet."""
     with client_of(url) as client:
         client.get("/metrics")
     return True

@@ -1,7 +1,7 @@
 """Virtual time: event loops that jump to their next timer, and the clock that goes with them.
 
-A 72 h soak of 20 pollers runs in seconds, with the real scheduler, the real wrapper and the real record. Whatever is
-handed to a thread is done at once, in virtual time: nothing of it depends on how busy the machine is.
+A 72 h soak of 20 pollers runs in seconds, with the real scheduler, wrapper and record. Work handed to a thread is done
+at once, in virtual time, so results do not depend on the machine's load.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ Ts = TypeVarTuple("Ts")
 
 
 class VirtualTime:
-    """A clock and loops that share one virtual time; ``step_wall`` sets the wall clock as a person would.
+    """A clock and loops that share one virtual time; ``step_wall`` sets the wall clock.
 
-    ``turned`` is called at each turn of a loop; what it raises ends the loop, as the death of its process does.
-    ``unhandled`` is called with what a task raised that nobody waits for.
+    ``turned`` is called at each turn of a loop; an exception from it ends the loop, like the death of the process.
+    ``unhandled`` is called with exceptions of tasks that nobody awaits.
     """
 
     def __init__(
@@ -42,24 +42,24 @@ class VirtualTime:
         return self.now_ns() + self._wall_step_ns
 
     def seconds(self) -> float:
-        """Seconds since its begin."""
+        """Seconds since the start."""
         return self._slept_ns * 1e-9
 
     @property
     def mark(self) -> str:
-        """Nobody goes on with it."""
+        """Empty: the clock is not continued by another process."""
         return ""
 
     def step_wall(self, seconds: float) -> None:
-        """Step the wall clock; the steady clock goes on as if nothing had happened."""
+        """Step the wall clock; the steady clock is not affected."""
         self._wall_step_ns += round(seconds * 1e9)
 
     def stall(self, seconds: float) -> None:
-        """Let time pass while the loop does nothing, as a blocked or starved monitor does."""
+        """Let time pass while the loop does nothing, like a blocked monitor."""
         self._slept_ns += round(seconds * 1e9)
 
     def run(self, main: Coroutine[object, object, T]) -> T:
-        """Run a coroutine to its end in this time; may be called again."""
+        """Run a coroutine to its end in this time; may be called repeatedly."""
         with asyncio.Runner(loop_factory=lambda: _Loop(self)) as runner:
             return runner.run(main)
 
@@ -72,7 +72,7 @@ class VirtualTime:
             loop.default_exception_handler(context)
 
     def waited(self, seconds: float | None) -> None:
-        """A loop has nothing to do for so long: that has passed now."""
+        """A loop would wait this long: advance the time."""
         if self._turned is not None:
             self._turned()
         if seconds:
@@ -80,15 +80,15 @@ class VirtualTime:
 
 
 class _JumpingSelector(selectors.DefaultSelector):
-    """Waits for nothing: what would be slept is added to the time instead, unless a file is ready."""
+    """Does not wait: instead of sleeping it advances the time, unless a file is ready."""
 
     def __init__(self, time: VirtualTime) -> None:
         super().__init__()
         self._time = time
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        """The ready files; else time has passed."""
-        # The loop's own pipe, by which threads and signals wake it, is the only file of a night.
+        """The ready files; if none, time advances."""
+        # The only file of a night is the loop's own pipe, by which threads and signals wake it.
         ready = super().select(0) if len(self.get_map()) > 1 or timeout is None else []
         self._time.waited(None if ready else timeout)
         return ready
@@ -105,11 +105,11 @@ class _Loop(asyncio.SelectorEventLoop):
         return self._time.seconds()
 
     def run_in_executor(self, executor: Executor | None, func: Callable[[*Ts], T], *args: *Ts) -> asyncio.Future[T]:
-        """Do it now: a thread would take real time, of which a virtual clock knows nothing."""
+        """Run it now: a thread would take real time, which the virtual clock does not see."""
         del executor
         future: asyncio.Future[T] = self.create_future()
         try:
             future.set_result(func(*args))
-        except Exception as error:  # noqa: BLE001 - it is the caller's
+        except Exception as error:  # noqa: BLE001 - raised for the caller
             future.set_exception(error)
         return future

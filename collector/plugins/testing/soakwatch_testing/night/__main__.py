@@ -20,7 +20,8 @@ from soakwatch_testing.night.faults import Kind, Night, draw
 from soakwatch_testing.night.lived import again, live, one_of_many
 
 _LENGTHS = (0.25, 0.5, 0.5, 0.5, 1.0, 1.0, 3.0)
-"""Hours of the nights of ``--count``: short ones meet as many faults as long ones, and are more in an hour."""
+"""Hours of the nights of ``--count``: short ones meet as many faults as long ones, and more of them fit into an
+hour."""
 
 
 @click.command(
@@ -113,7 +114,7 @@ def _drawn(seed: int, hours: float | None, targets: int | None, kinds: Sequence[
 
 
 def _many(seeds: range, hours: float | None, targets: int | None, kinds: Sequence[Kind], jobs: int) -> int:
-    """Many nights; a line for each that fails, with the command that lives it again, and the sums."""
+    """Run many nights; prints the totals, and for each failing night the command that repeats it."""
     nights = [_drawn(seed, hours, targets, kinds) for seed in seeds]
     outcomes: Counter[str] = Counter()
     failed, cpu_s, lives, twins, began_s = 0, 0.0, 0, 0, time.monotonic()
@@ -145,7 +146,7 @@ def _many(seeds: range, hours: float | None, targets: int | None, kinds: Sequenc
 
 
 def _shrink(night: Night) -> int:
-    """Take faults away, one after the other, for as long as the night still fails."""
+    """Remove faults one by one while the night still fails."""
     lived = live(night, reports=False)
     if not lived.broken:
         click.echo(f"seed {night.seed} holds: there is nothing to shrink")

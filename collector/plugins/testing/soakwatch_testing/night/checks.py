@@ -1,4 +1,4 @@
-"""What must hold in every night, whatever befell it. Each check returns sentences on what does not."""
+"""What must hold in every night. Each check returns a sentence for each violation."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from soakwatch_testing.night.faults import OF_DEVICE, OF_MONITOR, Fault, Kind, N
 from soakwatch_testing.night.lives import NightResult
 
 FLOOR = 0.95
-"""Of the due polls of a required source: with fewer there is no pass."""
+"""Share of the due polls of a required source below which there is no pass."""
 BYTES_A_SERIES = 65_536
-"""What the live judge may hold of one series, however long a night is."""
+"""Maximum bytes of one series in the live judge, however long the night is."""
 _ALL = 2**62
 Key = tuple[str, str, str, str]
 
 
 def broken(night: Night, result: NightResult) -> list[str]:
-    """What does not hold in a night that was lived."""
+    """The violations in a night."""
     with RecordView.open(result.folder) as view:
         sentences = [*result.broken]
         sentences += _nothing_committed_is_lost(view, result)
@@ -46,7 +46,7 @@ def expected(night: Night) -> list[tuple[Fault, str]]:
 
 
 def lost_nothing(result: NightResult) -> bool:
-    """Whether every due poll of the night was made, however often its monitor died."""
+    """Whether every due poll of the night was made, although its monitor died."""
     with RecordView.open(result.folder) as view:
         lost = {OUTCOME_NUMBERS[outcome] for outcome in (PollOutcome.GAP, PollOutcome.MISSED)}
         return not any(
@@ -57,8 +57,8 @@ def lost_nothing(result: NightResult) -> bool:
 
 
 def polled_alike(result: NightResult, other: NightResult) -> bool:
-    """Whether two nights have polls due at the same times. One whose monitor is killed at its very end may lack the
-    last, which is due there and was not committed yet: accounted for are the due times before the end."""
+    """Whether two nights have polls due at the same times. If the monitor was killed at the very end, the last poll may
+    be missing, as it was due but not committed: due times before the end are compared."""
 
     def due(folder: Path, source: int) -> list[int]:
         return [int(due_ns) for due_ns in polls_due(folder, source, 0, _ALL).due_ns]
@@ -68,7 +68,7 @@ def polled_alike(result: NightResult, other: NightResult) -> bool:
 
 
 def differences(result: NightResult, other: NightResult) -> list[str]:
-    """Where the verdict of a night that was resumed is not that of the same night whose monitor lived."""
+    """The differences between the verdict of a resumed night and that of its twin whose monitor lived."""
     here, there = _outcomes(result), _outcomes(other)
     sentences = [
         f"{' '.join(key)} is {here.get(key, 'not judged')}, and {there.get(key, 'not judged')} where nobody was killed"
@@ -97,7 +97,7 @@ def _nothing_committed_is_lost(view: RecordView, result: NightResult) -> Iterato
 
 
 def _every_due_time_has_one_poll(view: RecordView, night: Night, result: NightResult) -> Iterator[str]:
-    end_ns = int(view.meta("start_ns") or 0) + round(night.seconds * 1e9)  # no night is ended before its time
+    end_ns = int(view.meta("start_ns") or 0) + round(night.seconds * 1e9)  # no night ends early
     for source in view.sources():
         due = np.sort(polls_due(result.folder, source.id, 0, _ALL).due_ns)
         if not len(due):
@@ -138,7 +138,7 @@ def _what_was_done_is_found(view: RecordView, night: Night, result: NightResult)
             for finding in result.verdict.findings
             if finding.rule == rule_of(fault.kind) and finding.target == fault.target
         }
-        # One poll behind it tells a restart, however many are missing; with none, its monitor was dead to the end.
+        # One poll after it proves a restart, however many are missing; without any, its monitor was dead to the end.
         seen = fault.kind is Kind.RESTART and answered[fault.target] > start_ns + round(fault.begin_s * 1e9)
         enough = {Outcome.FAIL} if whole or seen else {Outcome.FAIL, Outcome.INCONCLUSIVE}
         if not found & enough:

@@ -1,4 +1,4 @@
-"""What befalls a night: drawn from its seed, told in a line each, with what the verdict has to say of it."""
+"""The faults of a night: drawn from its seed, each with a description and the rule that must find it."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _GROWTH_HOURS = 3.0
 
 
 class Kind(StrEnum):
-    """The kinds of faults; those of the monitor come first, then those on the way to a target, then a target's own."""
+    """The kinds of faults: of the monitor, then of the path to a target, then of a target."""
 
     KILL = "kill"  # the monitor dies at any moment and is resumed
     CLOCK = "clock"  # the wall clock is set
-    DISK = "disk"  # the disk of the record is full for a while
-    SLOW = "slow"  # a target answers late, partly later than a poll may take
-    GARBLED = "garbled"  # a target answers with what is no reading, or its poller breaks
+    DISK = "disk"  # the record's disk is full for a while
+    SLOW = "slow"  # a target answers late, partly beyond the timeout
+    GARBLED = "garbled"  # a target answers garbage, or its poller breaks
     SILENCE = "silence"  # a target does not answer
     LOSS = "loss"  # a device loses a share of the packets for a while
     RESTART = "restart"  # a watched process is restarted
@@ -34,11 +34,11 @@ OF_DEVICE = frozenset({Kind.LOSS, Kind.RESTART, Kind.LEAK})
 
 @dataclass(frozen=True, slots=True, order=True)
 class Fault:
-    """One fault: from ``begin_s`` to ``end_s`` seconds of the night. ``size`` is the downtime of a kill, the step of a
+    """One fault, from ``begin_s`` to ``end_s`` seconds of the night. ``size`` is the downtime of a kill, the step of a
     clock (s), the delay of answers (s), the lost share of packets, or the growth of a leak over the night.
 
-    ``steps`` of a kill: it falls so many turns of the event loop or statements of the record after its time; with
-    ``torn`` below 1 it falls in the next write after that, of which this share reaches the disk.
+    A kill strikes ``steps`` turns of the event loop, or statements of the record, after its time; with ``torn`` below 1
+    it strikes in the next write after that, of which only this share reaches the disk.
     """
 
     begin_s: float
@@ -50,12 +50,12 @@ class Fault:
     torn: float = 1.0
 
     def active(self, second: float) -> bool:
-        """Whether it holds at this second."""
+        """Whether it is in force at a second."""
         return self.begin_s <= second < self.end_s
 
     @property
     def words(self) -> str:
-        """It in a line."""
+        """A description in one line."""
         at, lasts = clock(self.begin_s), show_seconds(self.end_s - self.begin_s)
         match self.kind:
             case Kind.KILL:
@@ -80,7 +80,7 @@ class Fault:
 
 
 def rule_of(kind: Kind) -> str:
-    """The rule that has to fail where a device had such a fault; "" of what befalls no device."""
+    """The rule that must fail if a device has such a fault; "" for faults of other things."""
     match kind:
         case Kind.LOSS:
             return "loss"
@@ -94,7 +94,7 @@ def rule_of(kind: Kind) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Night:
-    """All of one night: how long it is, how many targets it has, and what befalls it."""
+    """One night: its length, its number of targets, and its faults."""
 
     seed: int
     hours: float
@@ -104,20 +104,20 @@ class Night:
 
     @property
     def seconds(self) -> float:
-        """Its length."""
+        """Its length in s."""
         return self.hours * HOUR_S
 
     @property
     def devices(self) -> tuple[str, ...]:
-        """The names of the devices under test; one target of the night is their generator."""
+        """The devices under test; one target of the night is their generator."""
         return tuple(f"dut-{number}" for number in range(1, self.targets))
 
     def of(self, *kinds: Kind) -> tuple[Fault, ...]:
-        """The faults of some kinds."""
+        """The faults of these kinds."""
         return tuple(fault for fault in self.faults if fault.kind in kinds)
 
     def without(self, fault: Fault) -> Night:
-        """The same night, spared one fault."""
+        """The same night without one fault."""
         return replace(self, faults=tuple(other for other in self.faults if other is not fault))
 
 
@@ -135,18 +135,18 @@ def clock(second: float) -> str:
 
 
 def draw(seed: int, hours: float, targets: int, kinds: Sequence[Kind]) -> Night:
-    """The night of a seed. Some of the kinds come, some do not, so that each is met alone and beside others."""
+    """The night of a seed. Only some of the kinds are drawn, so that each occurs alone and together with others."""
     chance = random.Random(seed)  # noqa: S311 - no secret
     night = Night(seed, hours, targets, ())
     faults: list[Fault] = []
     taken: set[str] = set()
-    for kind in Kind:  # in one order, whatever order they are asked for in
+    for kind in Kind:  # in a fixed order, whatever the order of the arguments
         share = 0.7 if kind in OF_MONITOR else 0.25
         many = chance.choice((1, 1, 2, 3)) if chance.random() < share else 0
         for _ in range(1 if kind in OF_DEVICE and many else many):
             fault = _DRAWN[kind](chance, night)
             if kind in OF_DEVICE:
-                # What two faults of one device show together is for other tests, and growth is judged from 2 h on.
+                # Two faults of one device at once are for other tests, and growth is judged from 2 h on.
                 if fault.target in taken or (kind is Kind.LEAK and hours < _GROWTH_HOURS):
                     continue
                 taken.add(fault.target)

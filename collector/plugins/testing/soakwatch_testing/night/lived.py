@@ -1,4 +1,4 @@
-"""One night lived and checked, and what came of it."""
+"""Runs and checks one night."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from soakwatch_testing.night.checks import broken, differences, lost_nothing, po
 from soakwatch_testing.night.faults import Kind, Night
 from soakwatch_testing.night.lives import Lives
 
-_REPORTED = 10  # of so many nights that are some of many one writes its reports
+_REPORTED = 10  # one in so many nights of many writes its reports
 
 
 @dataclass(frozen=True, slots=True)
 class Lived:
-    """What came of one night, without its record."""
+    """The result of one night, without its record."""
 
     night: Night
     broken: tuple[str, ...]
@@ -31,7 +31,8 @@ class Lived:
 
 
 def live(night: Night, *, keep: Path | None = None, reports: bool = True) -> Lived:
-    """Live it, check it, and where its monitor died without a loss hold it against its twin whose monitor lived."""
+    """Run and check a night; if its monitor died without losing a poll, compare it with its twin whose monitor
+    lived."""
     began_s = time.process_time()
     with tempfile.TemporaryDirectory(dir=_memory()) as scratch:
         place = Path(scratch) if keep is None else keep
@@ -52,20 +53,19 @@ def live(night: Night, *, keep: Path | None = None, reports: bool = True) -> Liv
 
 
 def _memory() -> str | None:
-    """A folder in memory, where there is one: a night makes ten thousand commits, each of which a disk would take its
-    time for."""
+    """A folder in memory, if there is one: a night makes ten thousand commits, which are slow on a disk."""
     return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - a folder of its own is made there
 
 
 def one_of_many(night: Night) -> Lived | str:
-    """The same in a process of a pool; what it raised, with the command that lives it again."""
+    """The same in a pool's process; an exception is returned with the command that repeats the night."""
     try:
         return live(night, reports=night.seed % _REPORTED == 0)
-    except Exception as error:  # noqa: BLE001 - it is that of one night, told with its seed
+    except Exception as error:  # noqa: BLE001 - an error of one night, reported with its seed
         return f"{again(night)}: {type(error).__name__}: {error}"
 
 
 def again(night: Night) -> str:
-    """The command that lives a night again."""
+    """The command that repeats a night."""
     kinds = ",".join(dict.fromkeys(fault.kind.value for fault in night.faults)) or "none"
     return f"tests/night --seed {night.seed} --hours {night.hours:g} --targets {night.targets} --faults {kinds}"

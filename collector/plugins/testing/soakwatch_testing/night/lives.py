@@ -1,8 +1,8 @@
-"""Every life of the monitor of one night, in one process and one virtual time: begun, killed, resumed, ended.
+"""All lives of the monitor in one night, in one process and one virtual time: begun, killed, resumed, ended.
 
-A kill is a copy: at its moment (between two turns of the event loop, or between two statements of the record) the
-files of the run are copied as they lie, perhaps with only a part of the last write; whatever the dying monitor still
-does after that, it does to files that nobody looks at. The next life opens the copy.
+A kill is a copy: at its moment (between two turns of the event loop, or between two statements of the record) the run's
+files are copied as they are, perhaps with only a part of the last write. What the dying monitor still does affects
+files that nobody reads; the next life opens the copy.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _MOST_LIVES = 100
 
 
 def plan_text(night: Night) -> str:
-    """The plan of a night, as a person would write it."""
+    """The plan of a night, as a user would write it."""
     base, recovery = round(night.seconds * 0.1), round(night.seconds * 0.1)
     soak = round(night.seconds) - base - recovery
     model = f"sources: [{{model: {{interval: {night.interval_s:g}s}}}}]"
@@ -81,7 +81,7 @@ class Killed(BaseException):
 
 @dataclass(slots=True)
 class NightResult:
-    """What came of a night. ``broken`` are sentences on what should have held while it went on."""
+    """The result of a night. ``broken`` are violations found while it went on."""
 
     folder: Path
     verdict: Verdict
@@ -89,37 +89,37 @@ class NightResult:
     verdict_digest: str
     lives: int
     deeds: Counter[str]
-    saved: list[Mapping[int, frozenset[int]]]  # at each kill: the due times of the polls that were committed
+    saved: list[Mapping[int, frozenset[int]]]  # at each kill: the due times of the committed polls
     broken: list[str]
     judge_bytes: list[tuple[float, int]]  # second, bytes of readings in the live judge
     looks: int
 
 
 class Lives:
-    """One night: ``live`` goes through all lives of its monitor."""
+    """One night: ``live`` runs all lives of its monitor."""
 
     def __init__(self, night: Night, place: Path, *, contradictions: int = 2, reports: bool = True) -> None:
         self._night, self._place, self._reports = night, place, reports
         self.time = VirtualTime(START_NS, self._turned, self._raised)
-        self._wall_ns = 0  # what the wall clock was set by
+        self._wall_ns = 0  # total steps of the wall clock
         self._world = World(night, START_NS)
         self._world.now = self.time.seconds
         self._monitor_faults = sorted(night.of(Kind.CLOCK, Kind.DISK))
         self._kills = sorted(night.of(Kind.KILL))
         self._armed: Fault | None = None
-        self._left = 0  # steps until it falls
+        self._left = 0  # steps until the kill
         self._dead = self._ending = False
         self._record: Record | None = None
         self._full: Fault | None = None
-        self._wal: int | None = None  # bytes of the log before the write in which the monitor dies
+        self._wal: int | None = None  # bytes of the WAL before the write in which the monitor dies
         self._life = 0
         self._deeds: Counter[str] = Counter()
         self._saved: list[Mapping[int, frozenset[int]]] = []
         self._broken: list[str] = []
         self._bytes: list[tuple[float, int]] = []
         self._looks = 0
-        self._found: frozenset[str] = frozenset()  # what the live judge found at its last look, by identity
-        # Of a machine on which a look takes so long that the judge, which rests ten times as long, looks 60 times.
+        self._found: frozenset[str] = frozenset()  # identities of the live judge's findings at its last look
+        # As if a look takes so long that the judge, which rests ten times as long, looks 60 times a night.
         self._look_s = max(0.0, night.seconds / 60 - 60) / 10
         self._beat_s = 1.0 if night.hours <= 2 else 5.0 if night.hours <= 12 else 10.0
         looks = night.seconds / max(60, 10 * self._look_s)
@@ -163,7 +163,7 @@ class Lives:
     # --- one life --------------------------------------------------------------------------------------------------
 
     def _one_life(self, plan: Plan) -> Verdict | None:
-        """From begin or resume to the verdict; None where only the disk was in the way, or all was done before."""
+        """From begin or resume to the verdict; None if only the disk was full, or all was done before."""
         clock: RunClock = _Steady(self.time, self._wall_now)
         if (self.folder / "record.sqlite").exists():
             with RecordView.open(self.folder) as view:
@@ -254,7 +254,7 @@ class Lives:
         redaction: Redaction,
         max_output: int = MAX_OUTPUT,
     ) -> CommandResult:
-        """A command of the user: it is counted when it is started, takes a moment, and says a word."""
+        """A user's command: count it when it starts, take a moment, and print a word."""
         del words, timeout_s, over, redaction, max_output
         if not self._dead:
             self._deeds[environment.get("SOAKWATCH_ON", "") or environment.get("SOAKWATCH_OUTCOME", "?")] += 1
@@ -264,7 +264,7 @@ class Lives:
     # --- what befalls the monitor ----------------------------------------------------------------------------------
 
     def _turned(self) -> None:
-        """A turn of the event loop: set clocks, fill disks, arm and drop kills."""
+        """At a turn of the event loop: set clocks, fill disks, arm and trigger kills."""
         second = self.time.seconds()
         if self._monitor_faults and self._monitor_faults[0].begin_s <= second:
             self._befalls(self._monitor_faults.pop(0))
@@ -273,11 +273,11 @@ class Lives:
             self._troubled()
         self._step(second)
         if self._dead and not self._ending:
-            self._ending = True  # what the dying loop tidies up shall not be stopped again
+            self._ending = True  # do not interrupt the dying loop's clean-up again
             raise Killed
 
     def _raised(self, error: BaseException) -> None:
-        """What a job of the monitor raised that nobody expected."""
+        """An unexpected exception of one of the monitor's jobs."""
         if not self._dead:
             self._broken.append(f"a job of the monitor raised {type(error).__name__}: {error}")
 
@@ -289,7 +289,7 @@ class Lives:
             self._troubled()
 
     def _troubled(self) -> None:
-        """Let the record have the disk that it has now."""
+        """Apply the disk's current state to the record."""
         if self._record is None or self._dead:
             return
         with suppress(RecordError):
@@ -298,10 +298,10 @@ class Lives:
             )
 
     def _heard(self, statement: str) -> None:
-        """The record is about to run a statement."""
+        """The record is about to execute a statement."""
         self._step(self.time.seconds())
         if self._armed is not None and self._armed.torn < 1 and self._left <= 0 and statement.startswith("COMMIT"):
-            self._wal = _size(self.folder)  # what this write adds is there in part when the monitor dies
+            self._wal = _size(self.folder)  # only a part of this write is there when the monitor dies
 
     def _step(self, second: float) -> None:
         if self._dead:
@@ -315,7 +315,7 @@ class Lives:
             self._left -= 1
 
     def _kill(self, fault: Fault) -> None:
-        """The files as they lie are what the next life finds."""
+        """Keep the files as they are for the next life."""
         self._dead = True
         if not (self.folder / "record.sqlite").exists():
             return
@@ -327,7 +327,7 @@ class Lives:
                 file.truncate(self._wal + int(fault.torn * (size - self._wal)))
 
     def _next_life(self) -> None:
-        """Time passes, and somebody resumes the run."""
+        """Let time pass, then resume the run."""
         killed = self._dead
         self.time.stall(max(0.001, self._armed.size) if self._armed is not None else 30.0)
         second = self.time.seconds()
@@ -350,8 +350,8 @@ class Lives:
     # --- what the live judge says ----------------------------------------------------------------------------------
 
     def _looked(self, evaluator: LiveEvaluator, folder: Path) -> None:
-        """After each look of the live judge: how much it holds, and sometimes what a whole judging says of the same,
-        and whether the record has what was found at the look before."""
+        """After each look of the live judge: check how much it holds, sometimes compare it with a full judging, and
+        check that the record has the findings of the previous look."""
         self._looks += 1
         before, self._found = self._found, frozenset(map(identity_of, evaluator.findings))
         if self._looks % 30 == 0:
@@ -380,7 +380,7 @@ class Lives:
 
 
 class _JudgeHere:
-    """The live judge in this process; what it spends of its budget of CPU is made up."""
+    """The live judge in this process, with simulated CPU time."""
 
     def __init__(self, folder: Path, looked: Callable[[LiveEvaluator, Path], None]) -> None:
         self._folder, self._looked = folder, looked
@@ -391,7 +391,7 @@ class _JudgeHere:
         fresh = self._evaluator is None
         try:
             if self._evaluator is None:
-                # Each question to the stop watch takes 2 ms: a judging costs as much on every machine.
+                # Each reading of the stopwatch costs 2 ms, so that judging takes the same time on every machine.
                 ticks = count()
                 self._evaluator = evaluator_of(self._folder, lambda: next(ticks) * 0.002)
             lines = answer(self._evaluator)
@@ -406,14 +406,14 @@ class _JudgeHere:
 
 
 class OwnModel:
-    """The monitor as it sees itself: what depends on the machine is made up, what it counted is true."""
+    """The monitor's self-monitoring: what depends on the machine is simulated, its counts are real."""
 
     def __init__(self, clock: Clock, outcomes: Outcomes, time: VirtualTime) -> None:
         self._clock, self._outcomes, self._time = clock, outcomes, time
         self._steps = ClockSteps()
 
     async def poll(self, now_ns: int) -> Answer:
-        """One poll of it."""
+        """One poll."""
         offset_s = (self._clock.wall_ns() - self._clock.now_ns()) * 1e-9
         readings = [
             ("monitor.cpu.time", "", round(self._time.seconds() * 0.01, 3)),
@@ -426,7 +426,7 @@ class OwnModel:
 
 
 class _Steady:
-    """The steady clock of one life: the wall clock as it was at its begin, not before what is recorded, carried on."""
+    """The steady clock of one life: starts at the wall clock, but not before what is recorded."""
 
     def __init__(
         self, time: VirtualTime, wall: Callable[[], int], not_before_ns: int = 0, offset_ns: int = 0, mark: str = ""
@@ -437,7 +437,7 @@ class _Steady:
 
     @property
     def mark(self) -> str:
-        """By how much it is ahead of the time of the night."""
+        """How far it is ahead of the night's time."""
         return str(self._ahead_ns)
 
     def now_ns(self) -> int:
@@ -450,13 +450,13 @@ class _Steady:
 
 
 async def baseline_here(folder: Path) -> str:
-    """The baseline to store, computed in this process; "" where there is nothing to store."""
+    """The baseline to store, computed in this process; "" if there is none."""
     return compute_baseline(folder) or ""
 
 
 @contextmanager
 def _plugged_in(place: Path) -> Iterator[None]:
-    """The source ``model`` is known to plans, as that of any other distribution."""
+    """Make the source ``model`` available to plans, like that of a plug-in."""
     folder = place / "plugin"
     (folder / _PLUGIN).mkdir(parents=True, exist_ok=True)
     (folder / _PLUGIN / "METADATA").write_text("Metadata-Version: 2.1\nName: soakwatch-night\nVersion: 0\n")
@@ -479,7 +479,7 @@ def _in(world: World) -> Iterator[None]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """What a monitor logs of its troubles is not for whoever runs a night."""
+    """Suppress the monitor's log."""
     before = logging.root.manager.disable
     logging.disable(logging.ERROR)
     try:
@@ -496,9 +496,9 @@ def _size(folder: Path) -> int:
 
 
 def _no_reports(_view: RecordView, _verdict: Verdict, _folder: Path) -> tuple[str, ...]:
-    """Of a night that is one of many."""
+    """Write no reports, for one of many nights."""
     return ()
 
 
 def _unheard(_: str) -> None:
-    """As on a terminal that nobody looks at."""
+    """Discard terminal output."""

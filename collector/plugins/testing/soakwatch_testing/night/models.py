@@ -1,6 +1,6 @@
-"""The targets of a night: devices and a generator whose readings are functions of the second and of what befalls them.
+"""The targets of a night: devices and a generator whose readings are functions of the second and of the faults.
 
-They stand behind the seam of the pollers: a plan names the source ``model``, which the night makes known as a plug-in.
+They implement the poller interface: a plan names the source ``model``, which the night registers as a plug-in.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from soakwatch_model.sample import Answer, Sample, object_text
 from soakwatch_testing.night.faults import GENERATOR, Fault, Kind, Night
 
 RATE = 1000.0
-"""Packets a second that each device is sent."""
+"""Packets per second sent to each device."""
 PROCESS = object_text(process="fw", instance=0)
 _PORT_IN = object_text(interface="eth0", direction="receive")
 _PORT_OUT = object_text(interface="eth1", direction="transmit")
 _QUEUE = object_text(queue="rx0")
 _GIB, _MIB = 2**30, 2**20
-_BORN_S = 1_790_000_000.0  # when the processes were started, long before any night
+_BORN_S = 1_790_000_000.0  # start time of the processes, long before any night
 _LATENCY_S = 0.02
 
 
 class Device:
-    """What a device counts and shows at a second of the night."""
+    """The counters and readings of a device at a second of the night."""
 
     def __init__(self, night: Night, name: str, start_ns: int) -> None:
         self.name, self._start_s = name, start_ns * 1e-9
@@ -39,7 +39,7 @@ class Device:
         self._leaks = [fault for fault in own if fault.kind is Kind.LEAK]
 
     def lost(self, second: float) -> int:
-        """Packets that it has dropped so far."""
+        """Packets dropped so far."""
         return sum(
             math.floor(fault.size * RATE * (min(second, fault.end_s) - fault.begin_s))
             for fault in self._losses
@@ -70,7 +70,7 @@ class Device:
         )
 
     def _noise(self, tick: int, what: int) -> float:
-        """The same for the same device and second: about normal, between -2 and 2."""
+        """Noise that depends only on device and second: about normal, between -2 and 2."""
         word = (tick * 0x9E3779B97F4A7C15 + (self._salt + what) * 0xBF58476D1CE4E5B9) & 0xFFFFFFFFFFFFFFFF
         word = ((word ^ (word >> 30)) * 0x94D049BB133111EB) & 0xFFFFFFFFFFFFFFFF
         word ^= word >> 31
@@ -78,7 +78,7 @@ class Device:
 
 
 class Generator:
-    """What the generator counts: it sends each device the same, and gets back what they did not lose."""
+    """The generator's counters: it sends each device the same, and gets back what they did not lose."""
 
     def __init__(self, devices: Sequence[Device]) -> None:
         self._devices = devices
@@ -98,12 +98,12 @@ class Generator:
 
 
 def received(second: float) -> int:
-    """Packets that a device was sent until then."""
+    """Packets sent to a device so far."""
     return math.floor(RATE * max(0.0, second))
 
 
 class World:
-    """The night outside of the monitor: its targets, and what befalls the way to them. ``now`` is the second it is."""
+    """The world outside of the monitor: targets, and faults of the paths to them. ``now`` is the current second."""
 
     def __init__(self, night: Night, start_ns: int) -> None:
         self.night = night
@@ -117,7 +117,7 @@ class World:
         self.now: Callable[[], float] = float  # seconds of the night; 0 before it begins
 
     async def answer(self, target: str, now_ns: int) -> Answer:
-        """What a poll of a target brings now."""
+        """The answer to a poll of a target now."""
         second = self.now()
         for trouble in self._troubles[target]:
             if trouble.active(second):
@@ -148,11 +148,11 @@ class World:
 
 
 WORLD: ContextVar[World] = ContextVar("night")
-"""The night in which a poller is started."""
+"""The night in which pollers are started."""
 
 
 class Config(SourceConfig):
-    """The source ``model``: the target of the night that has the name of the plan's."""
+    """The source ``model``: the target of the night with the name of the plan's target."""
 
     asks_management: ClassVar[bool] = False
 
@@ -164,7 +164,7 @@ class Model:
         self._world, self._target = world, target
 
     async def poll(self, now_ns: int) -> Answer:
-        """Ask the model."""
+        """Query the model."""
         return await self._world.answer(self._target, now_ns)
 
 

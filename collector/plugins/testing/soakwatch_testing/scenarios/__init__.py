@@ -1,1 +1,1 @@
-"""Runs of known truth, seeded: what rules are measured on."""
+"""Seeded runs of known truth, on which rules are measured."""

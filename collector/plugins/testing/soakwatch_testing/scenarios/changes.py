@@ -1,4 +1,4 @@
-"""What a device tells of its links, cards, services, ports and answers: changes for the worse, and what looks alike."""
+"""Changes of links, cards, services, ports and answers for the worse, and harmless ones that look alike."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from soakwatch_testing.scenarios.shapes import Floats, times
 
 S = 10**9
 Made = Callable[[np.random.Generator, Floats], Floats]
-"""Readings from the share of the run that is over (0 to 1)."""
+"""Readings, from the elapsed share of the run (0 to 1)."""
 
-_WAVE = 0.25  # of the load, over a day
+_WAVE = 0.25  # amplitude of the daily load
 
 
 def changing(
@@ -31,8 +31,8 @@ def changing(
     at: float = 0.0,
     shut: tuple[float, float] | None = None,
 ) -> Scenario:
-    """One series of a device beside a load (``steady``, ``wave`` of a day, ``none``: not known, ``stops`` from .5 to
-    .75), with an event ``at`` a share of the run and the stretch in which its port was shut."""
+    """One series of a device beside a load (``steady``, ``wave`` of a day, ``none``: unknown, ``stops`` from .5 to
+    .75), with an event at the share ``at`` of the run, and the part of the run in which its port was shut."""
 
     def made(seed: int, hours: float, apart: float) -> Signal:
         rng, t = np.random.default_rng(seed), times(hours, apart)
@@ -52,7 +52,7 @@ def changing(
 
 
 def _between(share: Floats, *edges: float) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Whether a time lies in one of some stretches, given by their edges in turn."""
+    """Whether each time lies in one of the intervals whose edges are given in turn."""
     inside = np.zeros(share.size, dtype=bool)
     for begin, end in zip(edges[::2], edges[1::2], strict=True):
         inside |= (share >= begin) & (share < end)
@@ -81,7 +81,7 @@ def _restarts(number: int, begin: float = 0.3) -> Made:
 
 
 def _counted(pace: float, *silent: float, bits: int = 0, few: float = 0.0, bursts: bool = False) -> Made:
-    """A counter of so many a minute, silent but for a few in some stretches."""
+    """A counter of ``pace`` a minute, except in silent intervals, in which it counts only a ``few``."""
 
     def make(rng: np.random.Generator, share: Floats) -> Floats:
         each: Floats = np.where(_between(share, *silent), few, pace)
@@ -94,8 +94,8 @@ def _counted(pace: float, *silent: float, bits: int = 0, few: float = 0.0, burst
 
 
 def _surging(pace: float, factor: float, begin: float, end: float = 1.0, wave: float = 0.0, every: float = 0.0) -> Made:
-    """A counter whose pace is many times as high in a part of the run, or in two thirds of ``every`` so long stretch of
-    it; ``wave``: a daily one, as a power of e."""
+    """A counter whose pace is multiplied by ``factor`` in a part of the run, or in two of three intervals of length
+    ``every``; ``wave``: a daily wave with this exponent."""
 
     def make(rng: np.random.Generator, share: Floats) -> Floats:
         daily = np.exp(wave * np.sin(2 * np.pi * (share + rng.uniform())))
@@ -109,7 +109,7 @@ def _surging(pace: float, factor: float, begin: float, end: float = 1.0, wave: f
 
 
 def _jitter(factor: float = 1.0, begin: float = 1.0, end: float = 1.0, *, spikes: bool = False) -> Made:
-    """A jitter of half a millisecond with heavy tails."""
+    """A jitter of 0.5 ms with heavy tails."""
 
     def make(rng: np.random.Generator, share: Floats) -> Floats:
         value: Floats = 5e-4 * np.exp(0.5 * rng.standard_normal(share.size))

@@ -1,4 +1,4 @@
-"""Utilisation with and without spikes, at backgrounds from idle to poll mode; one sine of a day, pegs and plateaus."""
+"""Utilisation with and without spikes, at backgrounds from idle to poll mode: daily sines, pegs and plateaus."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _daily(seed: int, hours: float, apart: float) -> Series:
 
 
 def _bursty(seed: int, hours: float, apart: float) -> Series:
-    """Bursts of two seconds, 12 an hour: none lasts."""
+    """Bursts of two seconds, 12 an hour: none is a spike."""
     series = busy(seed, 0.3, 0.06, hours * 3600, apart, METRIC)
     value, rng = series.values.copy(), np.random.default_rng(seed + 1000)
     for index in rng.integers(0, len(series), int(12 * hours)):
@@ -44,7 +44,7 @@ def _bursty(seed: int, hours: float, apart: float) -> Series:
 
 
 def _polling(level: float, sd: float) -> Back:
-    """A core in poll mode: always near the top, with a second's look aside now and then."""
+    """A core in poll mode: always near the top, with a one-second dip now and then."""
 
     def polled(seed: int, hours: float, apart: float) -> Series:
         series, rng = busy(seed, level, sd, hours * 3600, apart, METRIC), np.random.default_rng(seed + 1)
@@ -60,21 +60,21 @@ def _core(seed: int, hours: float, apart: float) -> Series:
 
 
 def _in_bursts(seed: int, hours: float, apart: float) -> Series:
-    """Busy to the top for 20 s of each minute, all along."""
+    """At the top for 20 s of each minute throughout."""
     series = busy(seed, 0.2, 0.03, hours * 3600, apart, METRIC)
     since = (series.seconds + seed % 60) % 60
     return replace(series, value=np.where(since < 20, 1.0, series.values))
 
 
 def _climb(seed: int, hours: float, apart: float) -> Series:
-    """Climbs from 30 % to the top in the second half of the run and stays."""
+    """Climbs from 30 % to the top in the second half of the run and stays there."""
     series = busy(seed, 0.3, 0.03, hours * 3600, apart, METRIC)
     indices = np.linspace(0, 1, len(series))
     return replace(series, value=np.clip(series.values + np.clip((indices - 0.5) * 1.75, 0, 0.7), 0, 1))
 
 
 def quiet(name: str, back: Back, cadence_s: float = 10.0) -> Scenario:
-    """A background and nothing else."""
+    """A background only."""
     return Scenario(
         "cpu",
         name,
@@ -84,7 +84,7 @@ def quiet(name: str, back: Back, cadence_s: float = 10.0) -> Scenario:
 
 
 def spike(name: str, seconds: float, cadence_s: float, back: Back | None = None, to: float = 1.0) -> Scenario:
-    """One spike of a length, anywhere in the middle half of the run."""
+    """One spike of a given length in the middle half of the run."""
 
     def make(seed: int, hours: float, apart: float) -> Signal:
         at_s = float(np.random.default_rng(seed + 1000).uniform(0.25, 0.75)) * hours * 3600
@@ -95,7 +95,7 @@ def spike(name: str, seconds: float, cadence_s: float, back: Back | None = None,
 
 
 def _peg(name: str, cadence_s: float) -> Scenario:
-    """Three readings in a row at 100 %, whatever their distance."""
+    """Three consecutive readings at 100 %, whatever their interval."""
 
     def make(seed: int, hours: float, apart: float) -> Signal:
         series = _level(0.3, 0.06)(seed, hours, apart)
@@ -109,7 +109,7 @@ def _peg(name: str, cadence_s: float) -> Scenario:
 
 
 def _plateau(name: str, sd: float, seconds: float, cadence_s: float) -> Scenario:
-    """A time at 95 % with noise: one spike, not thirty."""
+    """A period at 95 % with noise: one spike, not thirty."""
 
     def make(seed: int, hours: float, apart: float) -> Signal:
         rng = np.random.default_rng(seed + 1000)
@@ -125,7 +125,7 @@ def _plateau(name: str, sd: float, seconds: float, cadence_s: float) -> Scenario
 
 
 def _asked(name: str, seconds: float) -> Scenario:
-    """A spike inside a phase that asked for it."""
+    """A spike inside a phase that causes it on purpose."""
 
     def make(seed: int, hours: float, apart: float) -> Signal:
         at_s = hours * 3600 / 2
@@ -189,4 +189,3 @@ SCENARIOS = (
     _saturated("20 min at the top", 20, 0.0),
     _saturated("20 min at the top, drops", 20, 50.0),
 )
-"""All of them."""

@@ -30,9 +30,9 @@ def creeping(
     follows: float = 0.0,
     hours: float = 24.0,
 ) -> Scenario:
-    """A level that the shapes move by shares of it, under noise that remembers for ten minutes; it follows a load
-    (``steady``, ``wave`` of a day, ``ramp`` up by a quarter, ``climb`` to three times as much until .6 of the run,
-    ``step`` to twice as much in the middle, ``none``: not known) with a power."""
+    """A level moved by shapes (in shares of it), with noise correlated over ten minutes. It follows a load with the
+    exponent ``follows``: ``steady``, ``wave`` of a day, ``ramp`` up by a quarter, ``climb`` to three times as much
+    until .6 of the run, ``step`` to twice as much in the middle, or ``none`` (unknown)."""
 
     def made(seed: int, length: float, apart: float) -> Signal:
         rng, t = np.random.default_rng(seed), times(length, apart)
@@ -57,7 +57,7 @@ def creeping(
 
 
 def line(height: float, begin: float = 0.0, power: float = 1.0) -> Shape:
-    """A rise by so much of the level, from a share of the run on."""
+    """A rise by ``height`` of the level, from the share ``begin`` of the run on."""
 
     def shape(_: np.random.Generator, t: Floats) -> Floats:
         rise: Floats = height * np.clip((t / t[-1] - begin) / (1 - begin), 0.0, 1.0) ** power
@@ -67,7 +67,7 @@ def line(height: float, begin: float = 0.0, power: float = 1.0) -> Shape:
 
 
 def climb(height: float, until: float) -> Shape:
-    """A rise by so much of the level until a share of the run, that stays."""
+    """A rise by ``height`` of the level until a share of the run, which then stays."""
     return lambda _, t: height * np.minimum(t / (until * t[-1]), 1.0)
 
 
@@ -82,7 +82,7 @@ def warming(height: float, hours: float) -> Shape:
 
 
 def daily(height: float) -> Shape:
-    """A wave of a day with a random phase."""
+    """A daily wave with a random phase."""
     return lambda rng, t: height * np.sin(2 * np.pi * (t / 24 + rng.uniform()))
 
 
@@ -92,7 +92,7 @@ def jump(height: float, at: float) -> Shape:
 
 
 def jobs(height: float) -> Shape:
-    """A job of 40 min each five hours."""
+    """A job of 40 min every five hours."""
     return lambda rng, t: np.where((t + 5 * rng.uniform()) % 5.0 < 2 / 3, height, 0.0)
 
 

@@ -1,4 +1,4 @@
-"""Events under load, and management under pressure: outages of known length, probes that come late or not at all."""
+"""Events under load, and management under stress: outages of known length, and probes that are late or lost."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _EDGES = (("soak", 0.0, 0.6), ("stress", 0.6, 0.85), ("recovery", 0.85, 1.0))
 
 
 def _down(t: Floats, apart: float, begins: Sequence[float], lasts: Sequence[float]) -> Floats:
-    """The share of each reading in which nothing comes through."""
+    """The share of each reading's interval in which nothing comes through."""
     result = np.zeros(t.size)
     for begin, seconds in zip(begins, lasts, strict=True):
         result += np.clip(np.minimum(t, begin + seconds) - np.maximum(t - apart, begin), 0, apart) / apart
@@ -31,7 +31,7 @@ def _down(t: Floats, apart: float, begins: Sequence[float], lasts: Sequence[floa
 
 
 def _carried(t: Floats, apart: float, down: Floats, rng: np.random.Generator) -> tuple[Series, Series]:
-    """What was sent and came back, with a packet or two on their way."""
+    """Packets sent and returned, with one or two in transit."""
     sent = np.round(_RATE * t)
     back = np.maximum.accumulate(np.round(np.cumsum(_RATE * apart * (1 - down))) - rng.integers(0, 2, t.size))
     back = np.maximum(back - back[0], 0.0)
@@ -41,7 +41,7 @@ def _carried(t: Floats, apart: float, down: Floats, rng: np.random.Generator) ->
 
 
 def _probes(t: Floats, apart: float, down: Floats, late: Floats) -> tuple[Series, ...]:
-    """A peer that is asked once a reading: no answer where more than half of it is down."""
+    """A peer probed at each reading: no answer if it is down for more than half of the interval."""
     gone = down > 0.5
     answered = np.flatnonzero(~gone)
     trips = readings("reach.round_trip", late, apart, object=_PEER)
@@ -62,7 +62,7 @@ def event(
     within: float | None = None,
     planned: bool = True,
 ) -> Scenario:
-    """An hour with a failover for each of ``lasts``, the seconds for which a share of the traffic stops."""
+    """An hour with one failover for each of ``lasts``: the seconds for which a share of the traffic stops."""
 
     def make(seed: int, hours: float, apart: float) -> Signal:
         rng, t = np.random.default_rng(seed), times(hours, apart)
@@ -105,7 +105,8 @@ def isolation(
     how: str = "timeout",
     pressed: bool = True,
 ) -> Scenario:
-    """Two hours with a stress phase: round trips ``late`` times as long in it, requests lost, sources silent."""
+    """Two hours with a stress phase, in which round trips take ``late`` times as long, requests are lost, and sources
+    silent."""
 
     def make(seed: int, hours: float, apart: float) -> Signal:
         rng, t = np.random.default_rng(seed), times(hours, apart)
@@ -154,9 +155,10 @@ def isolation(
 def polled(
     name: str, *, took: float = 0.05, slow: float = 1.0, lost: float = 0.0, surveys: int = 6, wanders: bool = False
 ) -> Scenario:
-    """Two hours of looks each ten seconds with a stress phase: ``slow`` times as long in it, a share lost at random.
+    """Two hours of polls every ten seconds with a stress phase, in which they take ``slow`` times as long, and a share
+    is lost at random.
 
-    Each sixth look is a survey that takes eight times as long, each ``surveys``-th under stress.
+    Every sixth poll is a survey that takes eight times as long, under stress every ``surveys``-th.
     """
 
     def make(seed: int, hours: float, apart: float) -> Signal:
@@ -226,4 +228,3 @@ SCENARIOS = (
     polled("20 % of looks lost", lost=0.2),
     polled("2 % of looks lost", lost=0.02),
 )
-"""All of them."""

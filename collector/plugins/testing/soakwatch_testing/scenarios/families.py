@@ -1,4 +1,4 @@
-"""All scenarios of known truth, and how a rule sees one.
+"""All scenarios of known truth, and how a rule judges one.
 
 >>> one = named("growth", "leak 10").signal(seed=1, hours=2)
 >>> len(one.case.series[0]), round(one.truth.growth * 86400 / 2**20, 6)
@@ -22,14 +22,14 @@ from soakwatch_testing.scenarios.scenario import Scenario
 
 
 def _scenarios() -> tuple[Scenario, ...]:
-    """The SCENARIOS of all modules of this folder: a new family is one file."""
+    """The SCENARIOS of all modules in this folder: a new family is one file."""
     names = sorted(module.name for module in pkgutil.iter_modules(scenarios.__path__))
     modules = [importlib.import_module(f"{scenarios.__name__}.{name}") for name in names if name != "families"]
     return tuple(scenario for module in modules for scenario in getattr(module, "SCENARIOS", ()))
 
 
 SCENARIOS: Final = _scenarios()
-"""Every scenario of this folder; names differ within a family."""
+"""Every scenario of this folder; names are unique within a family."""
 
 _WORST: Final = tuple(Outcome)
 
@@ -40,15 +40,12 @@ def family(*names: str) -> tuple[Scenario, ...]:
 
 
 def named(of: str, name: str) -> Scenario:
-    """One scenario.
-
-    Raises KeyError for one that there is not.
-    """
+    """One scenario. Raises KeyError if there is none of this name."""
     return {s.name: s for s in family(of)}[name]
 
 
 def cuts(rule: Rule, case: Case) -> tuple[Case, ...]:
-    """The cases that a rule gets of a whole one: its window, its metrics, by series, by object or for the target."""
+    """The cases that a rule gets from a whole case: its window, its metrics, by series, by object or for the target."""
     window = _stretch(case.phases, rule.phases) or case.window
     before = _stretch(case.phases, ("baseline",))
     known = [s for name in rule.metrics for s in case.series if s.metric == name]
@@ -82,11 +79,11 @@ def _stretch(phases: tuple[Phase, ...], names: tuple[str, ...]) -> Window | None
 
 
 def judged(rule: Rule, scenario: Scenario, seed: int) -> tuple[Finding, ...]:
-    """What a rule says of one signal, the worst first."""
+    """The findings of a rule on one signal, worst first."""
     return findings_of(rule, scenario.signal(seed).case)
 
 
 def findings_of(rule: Rule, case: Case) -> tuple[Finding, ...]:
-    """What a rule says of a whole case, cut as it wants it, the worst first."""
+    """The findings of a rule on a whole case, worst first."""
     findings = [finding for part in cuts(rule, case) for finding in rule.judge(part)]
     return tuple(sorted(findings, key=lambda finding: _WORST.index(finding.outcome)))

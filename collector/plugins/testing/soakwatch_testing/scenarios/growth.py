@@ -59,18 +59,18 @@ Finish = Callable[[Series, np.random.Generator], Series]
 
 
 def leaking(rate: float) -> float:
-    """Percent of the level a day as bytes a second."""
+    """Convert percent of the level a day to bytes a second."""
     return rate * _PERCENT / DAY_S
 
 
 def soak(series: Series, hours: float, **more: tuple[Series, ...] | tuple[Event, ...]) -> Case:
-    """One series in a run that is all soak."""
+    """One series in a run with only a soak phase."""
     window = Window(0, round(hours * 3600e9))
     return Case("dut", series.object, window, (series,), phases=(Phase("soak", window),), **more)  # type: ignore[arg-type]
 
 
 def memory(percent: Floats, cadence_s: float) -> Series:
-    """Memory readings from percent of the level; a process has no less than a page."""
+    """Memory readings from percent of the level; at least one page."""
     series = readings(METRIC, np.maximum(LEVEL + _PERCENT * percent, 4096.0), cadence_s, object=PROCESS)
     return replace(series, trait=replace(series.trait, ceiling=CEILING))
 
@@ -78,9 +78,9 @@ def memory(percent: Floats, cadence_s: float) -> Series:
 def growth(
     name: str, *shapes: Shape, grows: float = 0.0, finish: Finish | None = None, steady: bool = False
 ) -> Scenario:
-    """A scenario of shapes that add up; ``grows`` is the growth at the end of 24 h in percent of the level a day.
+    """A scenario of added shapes; ``grows`` is the growth at the end of 24 h in percent of the level a day.
 
-    A ``steady`` leak begins at the level and grows from begin to end, so that it is known when it reaches the ceiling.
+    A ``steady`` leak grows from begin to end, so that the time when it reaches the ceiling is known.
     """
 
     def make(seed: int, hours: float, cadence_s: float) -> Signal:
@@ -94,7 +94,7 @@ def growth(
 
 
 def _reborn(name: str, *shapes: Shape, grows: float = 0.0) -> Scenario:
-    """A process that restarts, which an event tells: ``shapes`` begin anew with each life."""
+    """A process that restarts, with an event; ``shapes`` start again with each life."""
 
     def make(seed: int, hours: float, cadence_s: float) -> Signal:
         rng = np.random.default_rng(seed)
@@ -112,7 +112,7 @@ def _reborn(name: str, *shapes: Shape, grows: float = 0.0) -> Scenario:
 
 
 def _loaded(name: str, load: Shape, *shapes: Shape, share: float = 1.0, grows: float = 0.0) -> Scenario:
-    """Memory that follows its load (``load`` in percent of it) by a share of the percents."""
+    """Memory that follows its load (``load`` in percent of it) by a share of those percents."""
 
     def make(seed: int, hours: float, cadence_s: float) -> Signal:
         rng = np.random.default_rng(seed)
@@ -126,7 +126,7 @@ def _loaded(name: str, load: Shape, *shapes: Shape, share: float = 1.0, grows: f
 
 
 def _moved(name: str, height: float) -> Scenario:
-    """A step at the very moment of an event."""
+    """A step at the time of an event."""
 
     def make(seed: int, hours: float, cadence_s: float) -> Signal:
         rng = np.random.default_rng(seed)
@@ -264,7 +264,7 @@ LEAKS = (
 
 
 def _counts(name: str, metric: str, level: float, *shapes: Shape, grows: float = 0.0, whole: bool = True) -> Scenario:
-    """Another metric: shapes in percent of a level, counts as whole numbers; ``grows`` as above, badly directed."""
+    """Another metric: shapes in percent of a level, counts as integers; ``grows`` as above, in the bad direction."""
 
     def make(seed: int, hours: float, cadence_s: float) -> Signal:
         rng = np.random.default_rng(seed)
@@ -289,7 +289,7 @@ COUNTS = (
         "free memory falls 10 % a day", "system.memory.available", 40 * LEVEL, AR9, ramp(-10), grows=10, whole=False
     ),
 )
-"""Counts, and what counts downwards."""
+"""Counts, and metrics for which falling is bad."""
 
 SCENARIOS = (*HEALTHY, *UNTOLD, *LEAKS, *COUNTS)
-"""All of them; the names of HEALTHY, UNTOLD (which no look at the readings alone can decide) and LEAKS differ."""
+"""All; names in HEALTHY, UNTOLD (which cannot be decided from the readings alone) and LEAKS are unique."""

@@ -16,13 +16,13 @@ from soakwatch_testing.scenarios.scenario import Scenario, Signal, Truth
 from soakwatch_testing.scenarios.shapes import Floats, times
 
 S = 10**9
-BOOT_S = 86400.0 * 3  # the device has been up for three days when the run begins
+BOOT_S = 86400.0 * 3  # the device booted three days before the run
 _EPOCH_S = 1_700_000_000
 
 
 @dataclass
 class Device:
-    """A device in the making: its readings at times in seconds, its events, its account of polls."""
+    """A device being built: readings at times in seconds, events, and poll accounts."""
 
     t: Floats
     rng: np.random.Generator
@@ -48,13 +48,13 @@ class Device:
         return float(self.rng.uniform(low, high)) * self.end
 
     def event(self, kind: str, at_s: float, object_name: str = "", **expect: int) -> None:
-        """Adds an event; ``expect`` makes it a planned one that has ten minutes."""
+        """Add an event; with ``expect`` it is a planned one with a deadline of ten minutes."""
         reported = {name.replace("_", "."): number for name, number in expect.items()}
         deadline = round((at_s + 600) * S) if reported else None
         self.events.append(Event(kind, "dut", object_name, round(at_s * S), round(at_s * S), {}, reported, deadline))
 
     def silent(self, source: str, at_s: float, seconds: float, how: str) -> None:
-        """No answer of a source for a time."""
+        """A source does not answer for a time."""
         many = max(1, round(seconds / self.apart))
         window = Window(round(at_s * S), round((at_s + seconds) * S))
         self.silences.setdefault(source, []).append(Silence(window, {how: many}))
@@ -85,7 +85,7 @@ Blow = Callable[[Device], None]
 
 
 def device(family: str, name: str, *blows: Blow, hours: float = 6.0) -> Scenario:
-    """A calm device with two sources, and what befalls it."""
+    """A calm device with two sources, and what happens to it."""
 
     def make(seed: int, hours: float, apart: float) -> Signal:
         t = times(hours, apart)
@@ -111,7 +111,7 @@ def _counted(device: Device, metric: str, value: Floats) -> Series:
 
 
 def _seen(device: Device, metric: str, object_name: str, value: Floats) -> Series:
-    """The readings that came: none while the source ``local`` was silent."""
+    """The readings that arrived: none while the source ``local`` was silent."""
     series = readings(metric, value, device.apart, object=object_name)
     here = np.ones(device.t.size, dtype=bool)
     for silence in device.silences.get("local", []):
@@ -188,7 +188,7 @@ def _no_boot_id(device: Device) -> None:
 
 
 def _wrap(device: Device) -> None:
-    """An uptime of 32 bits in hundredths of a second comes round."""
+    """A 32-bit uptime in hundredths of a second wraps."""
     _no_boot_id(device)
     at_s = device.moment()
     wrapped = 2**32 / 100
@@ -196,7 +196,7 @@ def _wrap(device: Device) -> None:
 
 
 def _agent_again(device: Device) -> None:
-    """The agent that counts the uptime begins anew; the device does not."""
+    """The agent that counts the uptime restarts; the device does not."""
     del device.values["system.boot.id", ""]
     at_s = device.moment()
     late = device.t >= at_s
@@ -223,28 +223,28 @@ def _kill(device: Device) -> None:
 
 
 def _segfault(device: Device) -> None:
-    """The watched process falls and is started again; no core is left."""
+    """The watched process crashes and is restarted, without a core file."""
     at_s = _restart(device)
     device.values["system.kernel.alarms", "kind=segfault"][device.t >= at_s] += 1
     device.events.append(Event("kernel.segfault", "dut", "", round(at_s * S), None, {"process": "web", "pid": "777"}))
 
 
 def _tenant(device: Device) -> None:
-    """Another process of the machine falls."""
+    """Another process of the machine crashes."""
     at_s = device.moment()
     device.values["system.kernel.alarms", "kind=segfault"][device.t >= at_s] += 1
     device.events.append(Event("kernel.segfault", "dut", "", round(at_s * S), None, {"process": "tenant", "pid": "9"}))
 
 
 def _lockup(device: Device) -> None:
-    """The counter alone tells of it."""
+    """Only the counter shows it."""
     at_s = device.moment()
     device.values["system.kernel.alarms", "kind=lockup"][device.t >= at_s] += 1
     device.deaths.append(at_s)
 
 
 def _hang(device: Device) -> None:
-    """Management falls silent and forwarding stops for five minutes, without a reboot."""
+    """Management is silent and forwarding stops for five minutes, without a reboot."""
     at_s = device.moment()
     _stop(device, at_s, 300)
     for source in ("local", "snmp"):
@@ -259,7 +259,7 @@ def _stop(device: Device, at_s: float, seconds: float) -> None:
 
 
 def _pinned(device: Device) -> None:
-    """The CPU stands at 100 % and nothing is forwarded; management still answers."""
+    """The CPU is at 100 % and nothing is forwarded; management still answers."""
     at_s = device.moment()
     _stop(device, at_s, 300)
     device.values["system.cpu.utilization", ""][(device.t >= at_s) & (device.t < at_s + 300)] = 1.0
@@ -267,7 +267,7 @@ def _pinned(device: Device) -> None:
 
 
 def _deaf(device: Device) -> None:
-    """All management is silent for five minutes while forwarding goes on."""
+    """All management is silent for five minutes, while forwarding continues."""
     at_s = device.moment()
     for source in ("local", "snmp"):
         device.silent(source, at_s, 300.0, "timeout")
@@ -313,4 +313,3 @@ SCENARIOS = (
     device("silence", "silent for a fifth of the run", _long),
     device("silence", "reboot with its silence", _unplanned),
 )
-"""All of them."""

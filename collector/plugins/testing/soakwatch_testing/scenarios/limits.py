@@ -1,4 +1,4 @@
-"""Answers that become slow, and tables that run full."""
+"""Answers that become slow, and tables that fill up."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def slow(
     cold: float = 1.0,
     phases: tuple[tuple[str, float], ...] = (),
 ) -> Scenario:
-    """Latencies with heavy tails, ``factor`` times as high in a part of the run. ``load`` is how far the load waves in
-    a day (None: not known), which the latency ``follows`` with a power; ``wave`` is a wave of its own."""
+    """Latencies with heavy tails, ``factor`` times as high in a part of the run. ``load`` is the daily amplitude of the
+    load (None: unknown), which the latency ``follows`` with an exponent; ``wave`` is a wave of its own."""
 
     def make(seed: int, hours: float, apart: float) -> Signal:
         rng, t = np.random.default_rng(seed), times(hours, apart)
@@ -58,7 +58,7 @@ def slow(
 
 
 def _table(rng: np.random.Generator, indices: Floats) -> Floats:
-    """The share in use of a table that follows a wave of its load."""
+    """The used share of a table that follows a wave of its load."""
     wave = 0.1 * np.sin(2 * np.pi * indices + rng.uniform(0, 6))
     used: Floats = np.clip(0.5 + wave + 0.01 * rng.standard_normal(indices.size), 0, 1)
     return used
@@ -77,7 +77,8 @@ def limit(
     burst: bool = False,
     phase: str = "soak",
 ) -> Scenario:
-    """Something with a limit that is at a share of it in a part of the run (``burst``: for one reading each hour)."""
+    """A quantity that is at the share ``full`` of its limit in a part of the run (``burst``: for one reading an
+    hour)."""
 
     def make(seed: int, hours: float, apart: float) -> Signal:
         rng, t = np.random.default_rng(seed), times(hours, apart)
@@ -132,4 +133,3 @@ SCENARIOS = (
     limit("file system fills", "system.filesystem.usage", climbs=0.7),
     limit("sessions climb to 80 %", "system.sessions.utilization", stands=0.2, climbs=0.6),
 )
-"""All of them."""

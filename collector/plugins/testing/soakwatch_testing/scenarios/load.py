@@ -1,4 +1,4 @@
-"""Load and what comes back of it: throughput, pauses, losses, overload, and generators that are at fault."""
+"""Load and what returns of it: throughput, pauses, losses, overload, and faulty generators."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _ledger(series: Series) -> Ledger:
 
 
 def _answered(rate: Floats, offered: Floats, apart: float, hours: float) -> Case:
-    """A device whose generator offers a rate and gets another answered."""
+    """A device whose generator offers one rate and gets another answered."""
     window, phases = _whole(hours)
     load = (readings("load.request.rate", np.maximum(rate, 0.0), apart), readings("load.offered.rate", offered, apart))
     return Case("dut", "", window, phases=phases, load=load, ledgers=(_ledger(load[0]),))
@@ -39,7 +39,7 @@ def _answered(rate: Floats, offered: Floats, apart: float, hours: float) -> Case
 def throughput(
     name: str, *shapes: Shape, offered: Shape | None = None, dips: int = 0, grows: float = 0.0, hours: float = 12.0
 ) -> Scenario:
-    """Answered requests from shapes in percent of the level; ``grows`` is what is lost at the end, per day."""
+    """Answered requests from shapes in percent of the level; ``grows`` is the loss at the end, per day."""
 
     def make(seed: int, hours: float, apart: float) -> Signal:
         rng, t = np.random.default_rng(seed), times(hours, apart)
@@ -57,7 +57,7 @@ def throughput(
 
 
 def _dipped(rate: Floats, begins: Floats, lasts: float, apart: float) -> tuple[Floats, tuple[tuple[float, float], ...]]:
-    """A rate that is 0 for a time from each begin on; a reading that averages over an edge gets its share."""
+    """A rate that is 0 for ``lasts`` from each begin on; a reading across an edge is averaged."""
     left, edges = np.ones(rate.size), np.arange(rate.size + 1) * apart
     for begin in begins.tolist():
         first, last = int(begin // apart), min(int((begin + lasts) // apart), rate.size - 1)
@@ -70,7 +70,7 @@ def _dipped(rate: Floats, begins: Floats, lasts: float, apart: float) -> tuple[F
 def pauses(
     name: str, period: float, lasts: float, jitter: float | None, noise: Shape | None = None, cadence_s: float = 1.0
 ) -> Scenario:
-    """Stops of a length: each ``period`` seconds with a jitter, or at random (None) with that mean distance."""
+    """Stops of a given length: every ``period`` seconds with a jitter, or at random (None) with that mean interval."""
 
     def make(seed: int, hours: float, apart: float) -> Signal:
         rng, t = np.random.default_rng(seed), times(hours, apart)
@@ -90,7 +90,7 @@ def pauses(
 
 
 def drops(name: str, steps: str, bits: int = 64) -> Scenario:
-    """A counter of dropped packets beside the packets sent; ``steps`` names what it counts."""
+    """A counter of dropped packets beside the packets sent; ``steps`` names its pattern."""
 
     def make(seed: int, hours: float, apart: float) -> Signal:
         rng, t = np.random.default_rng(seed), times(hours, apart)
@@ -131,7 +131,8 @@ def drops(name: str, steps: str, bits: int = 64) -> Scenario:
 
 
 def overload(name: str, factor: float, excess: float, *, known: bool = True) -> Scenario:
-    """An hour below capacity without loss, a quarter above it; ``excess`` of the capacity is lost beyond need."""
+    """An hour below capacity without loss, a quarter above it; ``excess`` of the capacity is lost beyond what must be
+    lost."""
 
     def make(seed: int, hours: float, apart: float) -> Signal:
         rng, t = np.random.default_rng(seed), times(hours, apart)
@@ -158,7 +159,7 @@ def overload(name: str, factor: float, excess: float, *, known: bool = True) -> 
 
 
 def generator(name: str, fault: str = "") -> Scenario:
-    """A generator's own account of itself, with at most one fault."""
+    """A generator's own counters, with at most one fault."""
 
     def make(seed: int, hours: float, apart: float) -> Signal:
         rng, t = np.random.default_rng(seed), times(hours, apart)
@@ -167,7 +168,7 @@ def generator(name: str, fault: str = "") -> Scenario:
         if fault == "low":
             sent = np.round(0.97 * sent)
         back = sent.copy()
-        if fault == "undrained":  # the last minute's packets are still on their way
+        if fault == "undrained":  # the last minute's packets are still in transit
             back = np.minimum(back, back[-max(2, round(60 / apart))])
         full = np.zeros(t.size)
         if fault == "full":
@@ -195,7 +196,7 @@ def generator(name: str, fault: str = "") -> Scenario:
 
 
 def _gc_events(name: str, jitter: float | None) -> Scenario:
-    """Pauses that a log tells: events, and no throughput at all."""
+    """Pauses known only from a log: events, without any throughput."""
 
     def make(seed: int, hours: float, apart: float) -> Signal:
         rng = np.random.default_rng(seed)
@@ -259,4 +260,3 @@ SCENARIOS = (
     generator("no headroom", "headroom"),
     generator("not drained", "undrained"),
 )
-"""All of them."""

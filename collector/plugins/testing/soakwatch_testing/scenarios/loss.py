@@ -1,4 +1,4 @@
-"""Loads that come back, and loads that do not: shares that are lost, and stops, of each kind that a generator tells."""
+"""Loads with and without loss: lost shares and stops, in each form in which generators report them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _counted(metric: str, each: Floats, apart: float, object_name: str = "") -> 
 
 
 def _series_of(kind: str, sent: Floats, lost: Floats, apart: float) -> tuple[Series, ...]:
-    """How a kind is told: by two counters, or by the rate of what came back."""
+    """The series of a form of report: two counters, or the rate of what came back."""
     back = np.maximum(sent - lost, 0)
     if kind == "packets":
         return _counted("load.tx.packets", sent, apart), _counted("load.rx.packets", back, apart)
@@ -99,4 +99,3 @@ SCENARIOS = (
     losses("nothing for 10 min", "answers", stop_s=600.0),
     losses("nothing for 2 s", "packets", stop_s=2.0),
 )
-"""All of them."""

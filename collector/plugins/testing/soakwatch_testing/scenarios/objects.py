@@ -1,4 +1,4 @@
-"""Objects: what a series of a made device is about, by the labels that the catalogue gives its metric."""
+"""Objects for simulated series, from the labels that the catalogue gives a metric."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NAMES: Final = {
 
 
 def object_of(metric: str) -> str:
-    """The object of a metric, with a name for each of its labels.
+    """An object for a metric, with a name for each of its labels.
 
     >>> object_of("system.network.packets"), object_of("system.cpu.utilization")
     ('interface=eth3,direction=receive', '')

@@ -15,11 +15,11 @@ from soakwatch_testing.scenarios.shapes import Floats, Shape, phi, times, white
 
 S = 10**9
 LIMIT = 1000.0
-_SERVED = 200.0  # packets that a queue could serve in a reading's time
+_SERVED = 200.0  # packets that a queue can serve per reading interval
 
 
 def _queue(rng: np.random.Generator, n: int, used: Floats) -> Floats:
-    """Depths of a queue of utilisation ``used``, by the reflection of what comes less what goes (Lindley)."""
+    """Depths of a queue of utilisation ``used``, by Lindley's recursion."""
     net = rng.poisson(_SERVED * np.clip(used, 0, 2)) - rng.poisson(_SERVED, n)
     total = np.cumsum(net)
     depth: Floats = (total - np.minimum(np.minimum.accumulate(total), 0)).astype(np.float64)
@@ -27,7 +27,7 @@ def _queue(rng: np.random.Generator, n: int, used: Floats) -> Floats:
 
 
 def queue(name: str, used: float, to: float | None = None, leaked: float = 0.0, stands: float = 0.0) -> Scenario:
-    """A queue of a utilisation that may rise; ``leaked`` slots a day of its limit are never freed again."""
+    """A queue whose utilisation may rise; ``leaked`` slots a day of its limit are never freed."""
 
     def make(seed: int, hours: float, apart: float) -> Signal:
         rng, n = np.random.default_rng(seed), round(hours * 3600 / apart)
@@ -46,7 +46,7 @@ def queue(name: str, used: float, to: float | None = None, leaked: float = 0.0, 
 def recovery(
     name: str, form: str, noise: Shape | None = None, *, high: float = 0.4, residue: float = 0.0, after_h: float = 1.6
 ) -> Scenario:
-    """Memory before, during and after ten minutes of stress; ``form`` says how it comes back (truth: to within 5 %)."""
+    """Memory before, during and after ten minutes of stress; ``form`` is how it recovers (truth: to within 5 %)."""
 
     def make(seed: int, hours: float, apart: float) -> Signal:
         rng, t = np.random.default_rng(seed), times(hours, apart)
@@ -92,7 +92,7 @@ def recovery(
 
 
 def runs(name: str, earlier: int, spread: float, change: float) -> Scenario:
-    """A run beside earlier ones that differ among each other by ``spread``; this one is off by ``change``."""
+    """A run and earlier ones that differ by ``spread``; this one deviates by ``change``."""
 
     def run_series(rng: np.random.Generator, hours: float, apart: float, shift: float, begin_ns: int) -> Series:
         t = times(hours, apart) / 3600
@@ -110,7 +110,7 @@ def runs(name: str, earlier: int, spread: float, change: float) -> Scenario:
     return Scenario("runs", name, make, 2.0)
 
 
-AR = phi(0.5, 3)  # per minute: neighbouring readings at 10 s correlate by .9
+AR = phi(0.5, 3)  # per minute: neighbouring readings at 10 s have a correlation of .9
 
 SCENARIOS = (
     queue("idle", 0.0),
@@ -143,4 +143,3 @@ SCENARIOS = (
     runs("ten earlier, spread 2 %, same", 10, 0.02, 0.0),
     runs("ten earlier, spread 2 %, +10 %", 10, 0.02, 0.10),
 )
-"""All of them."""

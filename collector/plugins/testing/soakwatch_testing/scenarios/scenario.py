@@ -1,4 +1,4 @@
-"""A scenario: a kind of signal, seeded, and what is true of each that it makes."""
+"""A scenario: a kind of seeded signal, with the truth about each signal that it makes."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from soakwatch_model.case import Case
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """What a signal holds, as it was made: what is not said is not there.
+    """The truth about a signal; what is not set does not occur.
 
-    ``growth`` is the growth at the end in unit per second, ``spikes`` and ``pauses`` are stretches (begin, end) in
+    ``growth`` is the growth at the end in unit per second, ``spikes`` and ``pauses`` are intervals (begin, end) in
     seconds, ``steps`` lasting changes of level (second, height), ``deaths`` the seconds of restarts and reboots.
-    ``period_s`` is the period of what comes again and again, ``full_s`` when the ceiling is reached, in seconds after
-    the end, if it goes on like this. ``back_s`` is when a disturbed level is back, in seconds
-    after the disturbance, inf where it does not come back. ``residue``, ``lost`` and ``change`` are ratios: what stays
-    of a disturbance, packets lost beyond what had to be lost, and the level against earlier runs.
+    ``period_s`` is the period of recurring things; ``full_s`` is when the ceiling would be reached, in seconds after
+    the end. ``back_s`` is when a disturbed level has recovered, in seconds after the disturbance, inf if it does not.
+    ``residue``, ``lost`` and ``change`` are ratios: the lasting part of a disturbance, packets lost beyond what had to
+    be lost, and the level compared with earlier runs.
     """
 
     growth: float = 0.0
@@ -35,7 +35,7 @@ class Truth:
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """A case and what is true of it."""
+    """A case and the truth about it."""
 
     case: Case
     truth: Truth
@@ -43,10 +43,9 @@ class Signal:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A kind of signal: ``make(seed, hours, cadence_s)`` gives one of it, always the same for the same seed.
+    """A kind of signal: ``make(seed, hours, cadence_s)`` gives one, always the same for the same seed.
 
-    Rules are tried on families of scenarios. ``hours`` and ``cadence_s`` are how long and how finely it is looked at
-    unless asked otherwise.
+    Rules are tried on families of scenarios. ``hours`` and ``cadence_s`` are the default length and interval.
     """
 
     family: str

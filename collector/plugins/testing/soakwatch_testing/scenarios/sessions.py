@@ -1,4 +1,4 @@
-"""Sessions of routing with peers: flaps that are read, that fall between two readings, that were announced or not."""
+"""Routing sessions with peers: flaps that are read, that fall between two readings, announced or not."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _GROUP = "protocol=vrrp,peer=51,context=north"
 
 @dataclass
 class Peers:
-    """Three sessions in the making: when each was down, and what else is told."""
+    """Three sessions being built: when each was down, and what else is reported."""
 
     t: Floats
     rng: np.random.Generator
@@ -45,17 +45,17 @@ class Peers:
         return float(self.rng.uniform(low, high)) * self.end
 
     def flap(self, at_s: float, seconds: float, peer: int = 0) -> None:
-        """One session goes down, and comes back after a while."""
+        """A session goes down, and comes back after a while."""
         self.down.setdefault(_PEERS[peer], []).append((at_s, at_s + seconds))
 
     def announce(self, kind: str, at_s: float, within_s: float | None, **expect: int) -> None:
-        """A planned event; without a deadline and an intent one that merely happened."""
+        """A planned event; without deadline and expectation one that merely happened."""
         deadline = None if within_s is None else round((at_s + within_s) * S)
         told = {name.replace("_", "."): number for name, number in expect.items()}
         self.events.append(Event(kind, "dut", "", round(at_s * S), None, {}, told, deadline))
 
     def series(self) -> tuple[Series, ...]:
-        """State, uptime and count of each session, prefixes of the first, who is master, as they were read."""
+        """State, uptime and flap count of each session, prefixes of the first, and the VRRP role, as read."""
         apart = float(self.t[1] - self.t[0])
         made: list[Series] = []
         asked = np.ones(self.t.size, dtype=bool)
@@ -106,7 +106,7 @@ def sessions(name: str, happens: Callable[[Peers], None]) -> Scenario:
 
 
 def _nothing(_: Peers) -> None:
-    """All three stand."""
+    """All three stay up."""
 
 
 def _flap(peers: Peers) -> None:
@@ -135,7 +135,7 @@ def _not_listed(peers: Peers) -> None:
 
 
 def _silent(peers: Peers) -> None:
-    """The device did not answer for five minutes; every session kept standing."""
+    """The device did not answer for five minutes; every session stayed up."""
     at = peers.moment()
     peers.silence = (at, at + 300)
 
@@ -154,14 +154,14 @@ def _late(peers: Peers) -> None:
 
 
 def _recorded(peers: Peers) -> None:
-    """A failover that merely happened."""
+    """An unplanned failover."""
     at = peers.moment()
     peers.announce("failover", at, None)
     peers.flap(at + 5, 60)
 
 
 def _counted(peers: Peers) -> None:
-    """One was announced, two go down."""
+    """One flap is announced, two occur."""
     at = peers.moment()
     peers.announce("drill", at, 300, session_down=1)
     peers.flap(at + 5, 60)
@@ -169,14 +169,14 @@ def _counted(peers: Peers) -> None:
 
 
 def _asked(peers: Peers) -> None:
-    """One was announced, and it goes down."""
+    """One flap is announced and occurs."""
     at = peers.moment()
     peers.announce("drill", at, 300, session_down=1)
     peers.flap(at + 5, 60)
 
 
 def _unkept(peers: Peers) -> None:
-    """One was announced, and none goes down."""
+    """One flap is announced, none occurs."""
     peers.announce("drill", peers.moment(), 300, session_down=1)
 
 
@@ -193,7 +193,7 @@ def _prefixes(peers: Peers) -> None:
 
 
 def _prefixes_wave(peers: Peers) -> None:
-    """A table that breathes, and is sent anew once."""
+    """A table that varies, and is resent once."""
     peers.prefixes = np.round(800 + 100 * np.sin(peers.t / 900))
     at = peers.moment()
     peers.prefixes[(peers.t >= at) & (peers.t < at + 30)] = 10
@@ -230,4 +230,3 @@ SCENARIOS = (
     sessions("another master", _master),
     sessions("another master, announced", _master_announced),
 )
-"""All of them."""

@@ -1,4 +1,4 @@
-"""Machines that are set up well, and such of which one thing limits results."""
+"""Machines that are set up well, and machines with one setting that limits results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Branch = dict[str, Tree]
 
 
 def link(width: int, most: int, speed: float = 8.0, fastest: float = 8.0) -> Branch:
-    """A PCIe link now and at most."""
+    """A PCIe link: current and maximum width and speed."""
     return {
         "current_link_width": width,
         "max_link_width": most,
@@ -34,7 +34,7 @@ def link(width: int, most: int, speed: float = 8.0, fastest: float = 8.0) -> Bra
 
 
 def card(**more: Tree) -> Branch:
-    """A network card of 25 Gbit/s in a slot that suits it, its interrupts on all cores of its node."""
+    """A 25 Gbit/s network card in a suitable slot, with interrupts on all cores of its node."""
     return {
         "driver": "ice",
         "firmware": "4.40",
@@ -52,7 +52,7 @@ def card(**more: Tree) -> Branch:
 
 
 def host(nics: Mapping[str, Branch], **cpu: Tree) -> Branch:
-    """A host of two sockets with 16 cores, set up for measuring."""
+    """A host with two sockets of 16 cores, set up for measuring."""
     at = {name: f"0000:3b:00.{function}" for function, name in enumerate(nics)}
     on_bus: Branch = {at[name]: {"vendor": "0x8086", "device": "0x159b", "interfaces": name} for name in nics}
     return {
@@ -67,7 +67,7 @@ def host(nics: Mapping[str, Branch], **cpu: Tree) -> Branch:
 
 
 def idle(deep_off: str) -> list[Tree]:
-    """The idle states of a processor, the deep one switched ``on all cores``, ``on 2-7`` or ``no``t off."""
+    """The idle states of a processor, with the deep one off ``on all cores``, ``on 2-7`` or ``no`` (on)."""
     states = (("POLL", 0, "no"), ("C1", 2, "no"), ("C6", 133, deep_off))
     return [{"name": name, "latency_us": exit_us, "disabled": off} for name, exit_us, off in states]
 
@@ -89,7 +89,7 @@ SOUND: Final = host({"eth0": card(), "eth1": card()})
 def cores(
     rng: np.random.Generator, softirq: Sequence[float], t: np.ndarray[tuple[int], np.dtype[np.float64]]
 ) -> tuple[Series, ...]:
-    """Times of cores that spend these shares on softirqs, a tenth on other work, and the rest idle."""
+    """CPU times of cores that spend these shares on softirqs, a tenth on other work, and are idle otherwise."""
     series = []
     for core, share in enumerate(softirq):
         apart = float(t[1] - t[0])
@@ -172,4 +172,3 @@ SCENARIOS = (
     setup("interrupts on one core", host({"eth0": card(irq_cores="0")})),
     setup("governor changed", SOUND, changed={"cpu governor": "performance -> powersave"}),
 )
-"""All of them."""

@@ -1,7 +1,7 @@
-"""Shapes of which signals are made: noises, cycles, warm-ups, leaks; in percent of a level, over hours.
+"""Shapes that signals are made of: noises, cycles, warm-ups, leaks; in percent of a level, over hours.
 
-A shape is a function of a random generator and the times in hours, 0 at the begin of the run. Shapes add up, so a
-signal is a list of them; each draws what is random in it (a phase, the moment of a step) from the generator.
+A shape is a function of a random generator and the times in hours from the start of the run. Shapes add up, so a signal
+is a list of them; each draws its random parts (a phase, the time of a step) from the generator.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def times(hours: float, cadence_s: float) -> Floats:
 
 
 def length(t: Floats) -> float:
-    """The hours that the times span, the last reading included."""
+    """The hours that the times span, including the last reading."""
     return float(t[-1] + (t[1] - t[0])) if t.size > 1 else 0.0
 
 
@@ -33,7 +33,7 @@ def white(sd: float = 1.0) -> Shape:
 
 
 def correlated(minutes: float, sd: float = 1.0) -> Shape:
-    """First-order autoregressive noise of a correlation time."""
+    """First-order autoregressive noise with a correlation time."""
 
     def noise(rng: np.random.Generator, t: Floats) -> Floats:
         phi = math.exp(-60.0 * (t[1] - t[0]) / minutes)
@@ -46,12 +46,12 @@ def correlated(minutes: float, sd: float = 1.0) -> Shape:
 
 
 def phi(per_minute: float, sd: float = 1.0) -> Shape:
-    """Autoregressive noise whose coefficient from one minute to the next is given."""
+    """Autoregressive noise with a coefficient from one minute to the next."""
     return correlated(-1.0 / math.log(per_minute), sd)
 
 
 def pink(d: float, sd: float = 1.0, minute_s: float = 60.0) -> Shape:
-    """Fractional noise of a spectrum f^-2d, flat above one cycle in two minutes: it wanders at every scale."""
+    """Fractional noise with spectrum f^-2d, flat above one cycle in two minutes: it wanders at every scale."""
 
     def noise(rng: np.random.Generator, t: Floats) -> Floats:
         apart_s = 3600 * (t[1] - t[0])
@@ -66,12 +66,12 @@ def pink(d: float, sd: float = 1.0, minute_s: float = 60.0) -> Shape:
 
 
 def heavy(freedom: float, sd: float = 1.0) -> Shape:
-    """Student noise: outliers are part of it."""
+    """Student's t noise, which has outliers."""
     return lambda rng, t: sd * rng.standard_t(freedom, t.size) / math.sqrt(freedom / (freedom - 2))
 
 
 def flips(height: float, hours: float) -> Shape:
-    """A level that flips between two at random, staying ``hours`` in the mean."""
+    """A level that flips between two at random, staying ``hours`` on average."""
 
     def shape(rng: np.random.Generator, t: Floats) -> Floats:
         apart = rng.exponential(hours, max(8, 4 + int(4 * length(t) / hours)))
@@ -82,7 +82,7 @@ def flips(height: float, hours: float) -> Shape:
 
 
 def levels(sd: float, low: float = 2.0, high: float = 4.0) -> Shape:
-    """Another level each ``low`` to ``high`` hours, as a load that is set anew."""
+    """A new level every ``low`` to ``high`` hours, like a load that is set anew."""
 
     def shape(rng: np.random.Generator, t: Floats) -> Floats:
         many = 2 + int(length(t) / low)
@@ -98,7 +98,7 @@ def ramp(rate: float, begin: float = 0.0, end: float = 1.0) -> Shape:
 
 
 def curve(rate: float) -> Shape:
-    """Growth that speeds up evenly from nothing to twice ``rate`` a day."""
+    """Growth that accelerates evenly from nothing to twice ``rate`` a day."""
     return lambda _, t: rate / 24 * t * t / length(t)
 
 
@@ -108,12 +108,12 @@ def doubling(start: float, hours: float) -> Shape:
 
 
 def stairs(rate: float, apart: float) -> Shape:
-    """Growth of ``rate`` a day in sudden steps each ``apart`` hours."""
+    """Growth of ``rate`` a day in steps every ``apart`` hours."""
     return lambda rng, t: rate / 24 * apart * np.floor(t / apart + rng.random())
 
 
 def intermittent(rate: float, hours: float = 1.0) -> Shape:
-    """Growth that pauses: twice ``rate`` a day in half of the stretches, nothing in the others."""
+    """Growth that pauses: twice ``rate`` a day in half of the intervals, none in the others."""
     return lambda rng, t: rate / 24 * hours * _half(t / hours + 2 * rng.random())
 
 
@@ -124,12 +124,12 @@ def _half(turns: Floats) -> Floats:
 
 
 def wave(height: float, period: float = 24.0, phase: float | None = None) -> Shape:
-    """A sine (``height`` is half of peak to peak), its phase random or given in turns."""
+    """A sine (``height`` is half of peak to peak) with a random phase, or one given in turns."""
     return lambda rng, t: height * np.sin(2 * np.pi * (t / period + (rng.random() if phase is None else phase)))
 
 
 def teeth(height: float, period: float, jitter: float = 0.1, power: float = 1.0) -> Shape:
-    """Rises that fall abruptly, no two alike: a collected heap, a rotated log."""
+    """Irregular rises that fall abruptly: a collected heap, a rotated log."""
 
     def shape(rng: np.random.Generator, t: Floats) -> Floats:
         many = 4 + int(3 * length(t) / period)
@@ -143,17 +143,17 @@ def teeth(height: float, period: float, jitter: float = 0.1, power: float = 1.0)
 
 
 def daily_teeth(height: float) -> Shape:
-    """One rise of a day, -``height`` to ``height``, that begins anywhere."""
+    """One rise a day from -``height`` to ``height``, with a random start."""
     return lambda rng, t: np.asarray(height * (2 * ((t / 24 + rng.random()) % 1) - 1), dtype=np.float64)
 
 
 def warm_up(gain: float, hours: float, begin: float = 0.0, power: float = 1.0) -> Shape:
-    """What is missing at first and comes with a time constant; ``power`` below 1 stretches it."""
+    """What is missing at first and approaches with a time constant; ``power`` below 1 stretches it."""
     return lambda _, t: -gain * np.exp(-((np.maximum(t - begin * length(t), 0) / hours) ** power))
 
 
 def logarithmic(gain: float, minutes: float = 10.0) -> Shape:
-    """Growth by ``gain`` at each e-fold of time: it slows down and never stops."""
+    """Growth by ``gain`` per e-fold of time: it slows down and never stops."""
     return lambda _, t: gain * np.log1p(60 * t / minutes)
 
 
@@ -163,7 +163,7 @@ def filled(gain: float, share: float) -> Shape:
 
 
 def sigmoid(gain: float, middle: float, width: float) -> Shape:
-    """A rise about a share of the run, to a plateau."""
+    """A rise around a share of the run, to a plateau."""
     return lambda _, t: gain / (1 + np.exp(-(t / length(t) - middle) / width))
 
 
@@ -173,7 +173,7 @@ def step(height: float, low: float = 0.3, high: float = 0.7) -> Shape:
 
 
 def shrinking_stairs(first: float, ratio: float, begin: float, apart: float) -> Shape:
-    """Steps up, each smaller than the one before: a cache that fills by chunks."""
+    """Steps up, each smaller than the previous: a cache that fills by chunks."""
 
     def shape(rng: np.random.Generator, t: Floats) -> Floats:
         at_s = begin * rng.uniform(0.7, 1.3)
@@ -187,7 +187,7 @@ def shrinking_stairs(first: float, ratio: float, begin: float, apart: float) -> 
 
 
 def bump(height: float, hours: float, share: float | None = None) -> Shape:
-    """A rise that returns after some hours, anywhere or at a share of the run."""
+    """A rise that reverts after some hours, at random or at a share of the run."""
 
     def shape(rng: np.random.Generator, t: Floats) -> Floats:
         begin = (length(t) - hours) * (rng.random() if share is None else share)
@@ -197,12 +197,12 @@ def bump(height: float, hours: float, share: float | None = None) -> Shape:
 
 
 def batches(height: float, every: float, hours: float) -> Shape:
-    """A job that needs more for some time, again and again."""
+    """A recurring job that needs more for some time."""
     return lambda rng, t: height * (((t + every * rng.random()) % every) < hours).astype(np.float64)
 
 
 def hump(height: float, middle: float = 0.55, width: float = 0.18) -> Shape:
-    """A smooth rise and fall, as of a load that comes and goes."""
+    """A smooth rise and fall, like that of a load."""
     return lambda _, t: height * np.exp(-0.5 * ((t / length(t) - middle) / width) ** 2)
 
 
@@ -212,7 +212,7 @@ def outliers(share: float, height: float) -> Shape:
 
 
 def after(share: float, *shapes: Shape) -> Shape:
-    """What begins at a share of the run, its own time counted from there; before it nothing."""
+    """Shapes that start at a share of the run, with their own time from there; before it nothing."""
 
     def shape(rng: np.random.Generator, t: Floats) -> Floats:
         late = t >= share * length(t)
