@@ -43,7 +43,7 @@ def test_generated_blocks_are_up_to_date() -> None:
     readme = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(readme)
     for page in (README, *DOCS.values()):
-        assert readme.renewed(page) == page
+        assert readme.renewed(page) == page, "run: .venv/bin/python tests/readme.py --update"
     assert sum(text.count("<!-- output: ") for text in DOCS.values()) == len(readme.BLOCKS)
 
 

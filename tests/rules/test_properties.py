@@ -160,7 +160,7 @@ def judge_moved_and_scaled(
         findings = rule.judge(case)
         for finding in findings:
             check_complete(rule, case, finding)
-        assert comparable(rule.judge(moved(case, LATER))) == comparable(findings)
+        assert comparable(rule.judge(moved(case, LATER))) == comparable(findings), f"{rule.name} depends on the date"
         wide = replace(
             case,
             series=tuple(scaled(s, factor) for s in case.series),
@@ -169,7 +169,7 @@ def judge_moved_and_scaled(
                 earlier=tuple(scaled(s, factor) for s in case.before.earlier),
             ),
         )
-        assert comparable(rule.judge(wide)) == comparable(findings)
+        assert comparable(rule.judge(wide)) == comparable(findings), f"{rule.name} depends on the unit"
         after = [s.value for s in (*case.series, *case.load, *case.before.baseline)]
         assert all(np.array_equal(a, b, equal_nan=True) for a, b in zip(kept, after, strict=True))
 

@@ -327,6 +327,8 @@ def main() -> None:
     wanted = [name for name in given.rule or known if concerning(name)]
     if unknown := sorted(set(given.rule or ()) - set(known)):
         parser.error(f"no such rule: {', '.join(unknown)}")
+    if silent := sorted(set(given.rule or ()) - set(wanted)):
+        parser.error(f"no scenario concerns {', '.join(silent)}: say in OUTCOMES of its test what it says of which")
     with multiprocessing.get_context("fork").Pool(given.jobs) as pool:
         for name in wanted:
             listed = not given.rule or f"[{name}](" in SUMMARY.read_text(encoding="utf-8")

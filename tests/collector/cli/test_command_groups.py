@@ -17,7 +17,7 @@ def _help(width: int) -> str:
 
 def test_every_command_stands_in_one_group() -> None:
     grouped = [name for group in GROUPS.values() for name in group]
-    assert sorted(grouped) == sorted(COMMANDS.names())
+    assert sorted(grouped) == sorted(COMMANDS.names()), "put each command into one group of cli/command_groups.py"
 
 
 def test_the_help_shows_each_command_in_one_line_of_eighty_columns() -> None:

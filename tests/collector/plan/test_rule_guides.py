@@ -20,7 +20,8 @@ PLAN = "name: n\nduration: 3h\ntargets: {{d: {{role: dut, sources: [local]}}}}\n
 def test_a_rule_says_in_plain_lines_what_it_does(name: str) -> None:
     """When it fails, what it misses and what to do are short sentences without a raw number of bytes."""
     guide = traits_of(name).guide
-    assert len(guide.lines) == 3
+    assert len(guide.lines) == 3, f"detectors/{name}.py needs TRAITS with a Guide: fails_when, misses, change_with"
+    assert guide.next_step, f"the Guide of detectors/{name}.py needs next_step"
     for text in (guide.fails_when, guide.misses, guide.next_step):
         assert text.endswith(".")
         assert len(text) <= 220
@@ -32,7 +33,7 @@ def test_the_key_that_changes_a_rule_is_one_that_a_plan_takes(name: str) -> None
     """The line can be copied into a plan, and the rule is then another one than by default."""
     plan = plan_from_text(PLAN.format(knob=traits_of(name).guide.change_with), "plan.yaml")
     (tuned,) = [rule for rule in planned_rules(plan.rules) if rule.name == name]
-    assert tuned != type(tuned)()
+    assert tuned != type(tuned)(), f"change_with of {name} sets a parameter to something else than its default"
 
 
 def test_a_rule_of_others_needs_no_guide() -> None:

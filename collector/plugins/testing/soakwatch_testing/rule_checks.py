@@ -299,7 +299,10 @@ def check_scale(rule: Rule) -> None:
                 before=Before(_scaled(case.before.baseline, factor), _scaled(case.before.earlier, factor)),
             )
             for first, two in zip(rule.judge(case), rule.judge(wide), strict=True):
-                assert first.outcome == two.outcome, f"{rule.name} depends on the unit"
+                assert first.outcome == two.outcome, (
+                    f"{rule.name} depends on the unit: bytes times {factor:g} change {first.outcome} ({first.reason}) "
+                    f"to {two.outcome} ({two.reason}); compare with a share of the level, or let a plan set the limit"
+                )
 
 
 def _scaled(series: tuple[Series, ...], factor: float) -> tuple[Series, ...]:

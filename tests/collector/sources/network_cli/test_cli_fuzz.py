@@ -122,4 +122,6 @@ def test_any_bytes_can_be_shown(render: Callable[[str], str]) -> None:
 
 def test_every_output_here_is_used() -> None:
     names = {(folder.name, file.stem) for folder in OUTPUTS.iterdir() for file in folder.glob("*.txt")}
-    assert names - {("arista_eos", "show_processes_top.text")} == set(COMMANDS)
+    assert names - {("arista_eos", "show_processes_top.text")} == set(COMMANDS), (
+        "outputs/PLATFORM/COMMAND.txt: one a command"
+    )

@@ -60,8 +60,8 @@ def test_every_platform_and_every_command_is_tried_here() -> None:
     here = {
         (platform, command.name) for platform in platforms.names() for command in platforms.platform(platform).commands
     }
-    assert here == set(CASES)
-    assert {folder.name for folder in OUTPUTS.iterdir()} == set(platforms.names())
+    assert here == set(CASES), "expected.yaml in the folder of outputs says what each command of a platform brings"
+    assert {folder.name for folder in OUTPUTS.iterdir()} == set(platforms.names()), "a platform has a folder of outputs"
 
 
 @pytest.mark.parametrize("platform", list(EXPECTED))
