@@ -95,12 +95,12 @@ def test_the_walk_of_a_sample_is_short_and_exists() -> None:
 
 
 def test_the_rulings_stand_in_their_order() -> None:
-    """docs/architecture.md lists what is decided about a finding after its rule, as RULINGS has it."""
+    """docs/rules.md lists what is decided about a finding after its rule, as RULINGS has it."""
     rows = []
     for step in RULINGS:
         what = (inspect.getdoc(step.decide) or "").partition("\n\n")[0].replace("\n", " ").replace("``", "`")
         rows.append(f"| `{step.decide.__name__}` | {step.when} | {what} |")
-    listed = re.findall(r"^\| `\w+` \| (?:always|live|end) \|.*", DOCS["architecture"], re.MULTILINE)
+    listed = re.findall(r"^\| `\w+` \| (?:always|live|end) \|.*", DOCS["rules"], re.MULTILINE)
     assert listed == rows
 
 
