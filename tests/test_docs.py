@@ -164,18 +164,39 @@ def test_commands_of_the_documentation_exist(words: list[str]) -> None:
     assert {word for word in rest if word.startswith("-")} - {"-"} <= known
 
 
+def _files(*patterns: str) -> list[str]:
+    """The files of the project that match."""
+    listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard", *patterns]
+    return subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+
+
+def _anchors(page: Path) -> set[str]:
+    """The places of a page that a link can lead to: its headings, in the form that GitHub gives them."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 def test_links_lead_somewhere() -> None:
-    """Relative links of every Markdown file point to files that are there."""
-    tracked = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.split()
-    for name in tracked:
-        for link in re.findall(r"\]\(([^)#\s]+)\)", (ROOT / name).read_text(encoding="utf-8")):
-            assert "://" in link or (ROOT / name).parent.joinpath(link).exists(), f"{name}: {link}"
+    """Relative links of every Markdown file point to files that are there, and to headings that they have."""
+    for name in _files("*.md"):
+        page = ROOT / name
+        for link, anchor in re.findall(r"\]\(([^)#\s]*)#?([^)\s]*)\)", page.read_text(encoding="utf-8")):
+            if "://" in link or "mailto:" in link:
+                continue
+            to = page.parent / link if link else page
+            assert to.exists(), f"{name}: {link}"
+            assert not anchor or to.suffix != ".md" or anchor in _anchors(to), f"{name}: {link}#{anchor}"
+
+
+def test_files_that_developers_are_told_of_exist() -> None:
+    """A file in backticks stands where the page says, below whatever folder the page is about."""
+    there = [f"/{name}" for name in _files()]
+    pages = [f"{folder}/README.md" for folder in ("agent", "rules", "collector", "dashboards")]
+    for name in ("CONTRIBUTING.md", "docs/architecture.md", *pages):
+        for file in re.findall(
+            r"`([a-z][a-z_]*(?:/[a-z_]+)+\.(?:py|yaml|js|jinja))`", (ROOT / name).read_text("utf-8")
+        ):
+            assert any(path.endswith(f"/{file}") for path in there), f"{name}: there is no {file}"
 
 
 def test_every_exit_code_and_word_is_explained() -> None:

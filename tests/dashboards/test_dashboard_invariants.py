@@ -60,9 +60,9 @@ ASKED = [
 
 def test_five_dashboards_and_what_is_committed_is_what_the_code_makes() -> None:
     """``python -m soakwatch_dashboards`` was run after the last change, and twice gives the same."""
-    made = dict(sorted(texts()))
-    assert made == dict(sorted(texts()))
-    stale = [name for name in made | dashboards() if made.get(name) != dashboards().get(name)]
+    made, committed = dict(texts()), dashboards()
+    assert made == dict(texts())
+    stale = [name for name in {*made, *committed} if made.get(name) != committed.get(name)]
     assert stale == [], "run: PYTHONPATH=dashboards .venv/bin/python -m soakwatch_dashboards"
     assert {board.title.split(" · ")[1] for board in boards()} == {"Run", "Device", "Compare", "Fleet", "Monitor"}
 
